@@ -123,6 +123,8 @@ class ExpressionReader(FactorReader):
             return _times(value, self.power())
         if token.kind == "number" and last.kind == "letter" and last.text == "i" and not token.gap:  # i4
             return _times(value, self.power())
+        if token.kind == "number" and last.is_sign(")") and self.ahead().is_sign("°", "^"):  # (2n+1)45°
+            return _times(value, self.power())
         if token.kind == "number" and (last.is_sign("!") or (token.gap and last.is_sign("}", ")"))):
             return _times(value, self.power())
         if token.kind == "number":

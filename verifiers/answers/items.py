@@ -10,7 +10,7 @@ from verifiers.answers.evaluation import approximation
 from verifiers.answers.expressions import expression
 from verifiers.answers.integer_classes import integer_class, within
 from verifiers.answers.integer_sets import integer_set, integers_with, other_residues, residue_class
-from verifiers.answers.names import function_name_of, long_name_of, name_of, names_of
+from verifiers.answers.names import function_name_of, is_ratio_of_angle, long_name_of, name_of, names_of
 from verifiers.answers.qualifiers import DOMAINS, is_domain, parameters_of
 from verifiers.answers.reals import as_reals, complement, points
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
@@ -257,7 +257,14 @@ def _is_quantity(left: Tokens) -> bool:
     is_count = left[0].is_sign("#") and len(left) > 1
     inside = left[1:-1] if left[0].is_sign("|", "‖") and left[0] == left[-1] else []
     is_length = len(inside) == 2 and all(token.kind == "letter" and token.text.isupper() for token in inside)
-    return is_rounded or is_count or is_length or (left[0].kind == "function" and left[0].text in ("sum", "product"))
+    is_ratio = is_ratio_of_angle(left)
+    return (
+        is_rounded
+        or is_count
+        or is_length
+        or is_ratio
+        or (left[0].kind == "function" and left[0].text in ("sum", "product"))
+    )
 
 
 def _named(left: Tokens, value: Value) -> Value:

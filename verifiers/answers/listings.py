@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 
+from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.integer_sets import integers_without, with_dots
 from verifiers.answers.items import item, several_names
 from verifiers.answers.names import name_of
@@ -49,11 +50,19 @@ def listing(tokens: Tokens, statement: Statement) -> Value:
     if len(pieces) == 1:
         return _conjunction(pieces[0], statement)
     values = [_conjunction(piece, statement) for piece in pieces]
+    if len(values) == 2 and cuts[0].is_word("or") and _is_said_twice(*values):
+        return values[0]
     if not any(each.is_word("or") for each in cuts) and (system := _system(values)) is not None:
         return system
     if all(isinstance(value, Assignments) and len(value.names) > 1 for value in values):
         return Sequence("list", tuple(values))
     return _alternatives([item for value in values for item in _members(value)])
+
+
+def _is_said_twice(first: Value, second: Value) -> bool:
+    """Whether "3/8 or 0.375" gives one number in two spellings."""
+    both = [each.node for each in (first, second) if isinstance(each, Expression) and not names(each.node)]
+    return len(both) == 2 and both[0] != both[1] and equal_expressions(*both) is True
 
 
 def _without_commas(tokens: list[Token]) -> list[Token]:

@@ -21,7 +21,7 @@ def without_names(gold: Value, answer: Value) -> tuple[Value, Value, bool]:
         return gold, answer, is_same
     if gold_name and isinstance(answer, Relation) and isinstance(gold, Expression):
         return Relation(("=",), (symbol(gold_name), gold.node)), answer, True
-    if _is_set_of_solutions(gold_name, gold) or _is_set_of_solutions(answer_name, answer):
+    if _is_set_of_solutions(gold_name, gold) != _is_set_of_solutions(answer_name, answer):
         return gold, answer, True
     if gold_name and answer_name and not _is_same_name(gold_name, answer_name):
         if isinstance(gold, Expression) and isinstance(answer, Expression) and names(gold.node) | names(answer.node):

@@ -101,7 +101,17 @@ def number_set(tokens: Tokens) -> Value | None:
         return None
     if not rest:
         return ALL_REALS if texts == ["ℝ"] else None
-    marks = {"+": "ℝ+", ">0": "ℝ+", "-": "ℝ-", "<0": "ℝ-", "≥0": "ℝ≥0", "+0": "ℝ≥0", "≠0": "ℝ≠0", "*": "ℝ≠0"}
+    marks = {
+        "+": "ℝ+",
+        ">0": "ℝ+",
+        "-": "ℝ-",
+        "<0": "ℝ-",
+        "≥0": "ℝ≥0",
+        "+0": "ℝ≥0",
+        "0+": "ℝ≥0",
+        "≠0": "ℝ≠0",
+        "*": "ℝ≠0",
+    }
     if "".join(rest) in marks:
         return _HALVES[marks["".join(rest)]]
     if rest[0] == "-" and (inside := bracket_content(list(tokens)[2:])) is not None and inside[0] in ("\\{", "{"):

@@ -151,7 +151,7 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
 
 def _is_behind_article(word: str) -> bool:
     """Whether an a in front of a word is an article at the begin of a text as well: "a third", "a probability of"."""
-    return word in PARTS or word in QUANTITIES or in_words(word) is not None
+    return word in PARTS or word in QUANTITIES or word == "dozen" or in_words(word) is not None
 
 
 def _without_groups(tokens: Sequence[Token]) -> Sequence[Token]:
@@ -268,6 +268,8 @@ def _part(words: list[str], *, is_behind: bool = False) -> tuple[Fraction, int]:
     if words[:2] in (["half", "a"], ["half", "an"]) and len(words) > 2:  # half a liter, half a million
         scale = SCALES_AND_PARTS.get(words[2], Fraction(0))
         return (scale / 2, 3) if scale > 1 else (Fraction(1, 2), 2)
+    if words[:2] == ["a", "dozen"]:
+        return Fraction(12), 2
     is_end = is_behind or words[2:3] in ([], ["of"])  # not "a third grader"
     if words[:1] == ["a"] and words[1:2] and words[1] in PARTS and is_end:
         return Fraction(1, PARTS[words[1]]), 2

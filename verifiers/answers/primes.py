@@ -29,6 +29,7 @@ def _values_at_primes(tokens: Tokens, statement: Callable[[Tokens], Value]) -> P
     """ "p or p^2 where p is prime": the values of expressions at all primes; None for other tokens."""
     place = next((place for place, token in enumerate(tokens) if token.is_word("where")), 0)
     behind = [token for token in tokens[place + 1 :] if not (token.is_sign("∈") or token.is_word(*_NOISE))]
+    behind = behind[::-1] if len(behind) == 2 and behind[0].is_sign("primes") else behind  # for prime p
     if not place or len(behind) != 2 or behind[0].kind != "letter" or not behind[1].is_sign("primes"):
         return None
     head = list(tokens[:place])
@@ -47,6 +48,12 @@ def _values_at_primes(tokens: Tokens, statement: Callable[[Tokens], Value]) -> P
     if len([each for each in values if each is not None and each.denominator == 1]) < len(values):
         raise UnreadableError("values that are not whole")
     return Primes(tuple(sorted(whole)))
+
+
+def _whole_number(tokens: Tokens) -> int | None:
+    """4 of `n = 4` or `4`; None for anything else."""
+    rest = tokens[2:] if len(tokens) == 3 and tokens[0].kind == "letter" and tokens[1].is_sign("=") else tokens
+    return int(rest[0].text) if len(rest) == 1 and rest[0].kind == "number" and rest[0].text.isdigit() else None
 
 
 def _without_builder(tokens: list[Token]) -> list[Token]:
@@ -76,9 +83,15 @@ def primes(
     if (inside := bracket_content(tokens)) is not None and inside[0] in ("\\{", "{"):
         return primes(_without_builder(inside[1]), statement, numbers_of)
     pieces, _ = cut(tokens, lambda token: token.is_sign(",") or token.is_word("and", "or"))
-    if len(pieces) > 1 and all(any(token.is_sign("primes") for token in piece) for piece in pieces):
-        several = [primes(piece, statement, numbers_of) for piece in pieces]  # primes and squares of primes
-        return Primes(tuple(sorted({each for value in several if value is not None for each in value.members})))
+    is_of_primes = [any(token.is_sign("primes") for token in piece) for piece in pieces]
+    is_listed = not any(token.is_sign("except", "≠", "<", ">", "≤", "≥", "≡", "≢", "remainder") for token in tokens)
+    single = [_whole_number(piece) if is_listed else None for piece in pieces]
+    if len(pieces) > 1 and all(one or number_ is not None for one, number_ in zip(is_of_primes, single, strict=True)):
+        several = [
+            primes(piece, statement, numbers_of) for piece in pieces
+        ]  # primes and squares of primes, 4 or primes
+        members = {each for value in several if value is not None for each in value.members}
+        return Primes(tuple(sorted(members | {each for each in single if each is not None})))
     if (values := _values_at_primes(tokens, statement)) is not None:
         return values
     if [token.text for token in tokens[-2:-1]] == ["^"] and len(tokens) - place == 3:

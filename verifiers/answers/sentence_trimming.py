@@ -15,6 +15,7 @@ from verifiers.answers.sentence_words import (
     JOINED_CLAUSES,
     OPENINGS,
     PRINCIPLES,
+    PROPERTIES,
     RANGED,
     RANGES,
     STATING,
@@ -60,7 +61,16 @@ def behind_conclusion(tokens: list[Token]) -> list[Token]:
     if any(token.is_word(*ASSUMPTIONS) for token in tokens):
         return tokens
     place = next((k for k in range(len(tokens) - 2, 0, -1) if _is_conclusion(tokens[k - 1], tokens[k])), 0)
+    if not place and (which := _which_is(tokens)):
+        return tokens[which:]
     return tokens[place + 1 if place else size :]
+
+
+def _which_is(tokens: list[Token]) -> int:
+    """The place behind ", which is" where no number is in front of it; 0 for none."""
+    place = next((k for k in range(1, len(tokens) - 2) if tokens[k - 1].is_sign(",") and tokens[k].is_word("which")), 0)
+    has_verb = bool(place) and tokens[place + 1].is_word("is", "equals")
+    return place + 2 if has_verb and not any(token.kind == "number" for token in tokens[:place]) else 0
 
 
 def _is_conclusion(before: Token, token: Token) -> bool:
@@ -95,6 +105,10 @@ def without_remark(tokens: list[Token]) -> list[Token]:
 
 def without_range(tokens: list[Token]) -> list[Token]:
     """ "45 integers" of "45 integers less than 1000", which says of which integers there are so many."""
+    while tokens and tokens[-1].is_sign("."):
+        tokens = tokens[:-1]
+    size = next((len(each) for each in PROPERTIES if tuple(token.text for token in tokens[-len(each) :]) == each), 0)
+    tokens = tokens[: len(tokens) - size]
     place = next((place for place, token in enumerate(tokens) if token.is_word(*RANGED)), 0)
     behind = tokens[place + 1 :]
     while behind and behind[-1].is_sign("."):

@@ -30,9 +30,11 @@ _SAFE_WORDS = (
 SAFE = frozenset(_SAFE_WORDS.split())  # between the verb and the value
 # In front of "of" there.
 _QUANTITY_WORDS = (
-    "total minimum maximum value length area volume perimeter radius diameter height width probability chance"
+    "total minimum maximum value length area volume perimeter radius diameter height width probability chance answer "
+    "speed velocity acceleration mass time distance force energy weight temperature age rate angle slope"
 )
 QUANTITIES = frozenset(_QUANTITY_WORDS.split())
+SAFE |= QUANTITIES
 # Directly in front of the only number of a sentence: what has, does or comes to it.
 _STATING_WORDS = (
     "has have had need needs needed make makes made take takes took cost costs pay pays paid earn earns earned sell "
@@ -133,6 +135,18 @@ PRINCIPLES = (
     "argument",
     "property",
 )
+# At the end of a sentence, behind what is counted.
+PROPERTIES = tuple(
+    tuple(words.split())
+    for words in (
+        *(f"with {this} {property_}" for this in ("this", "that", "the given", "the desired", "the required")
+          for property_ in ("property", "properties")),
+        "with these properties", "having this property",
+        *(f"{satisfying} {all_} {conditions}" for satisfying in ("satisfying", "that satisfy", "meeting")
+          for all_ in ("the", "this", "these", "all", "the given", "all the")
+          for conditions in ("condition", "conditions", "requirements", "constraints")),
+    )
+)  # fmt: skip
 COUNTING = ("number", "count", "total")  # "is the number of ..." behind a value
 REJECTED = ("extraneous", "rejected", "discarded", "inadmissible", "invalid", "negative", "impossible")
 NEEDED = frozenset(_NEEDED_WORDS.split())  # behind "are": 12 coins are needed

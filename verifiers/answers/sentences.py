@@ -85,16 +85,16 @@ def stated_values(tokens: Tokens) -> Iterator[list[Token]]:
     runs = zip(tokens, tokens[1:], tokens[2:], strict=False)
     if any(one.kind == "word" and mark.is_sign("'") and end.text == "t" for one, mark, end in runs):  # it can't be 45
         return
-    whole = with_plain_verbs(list(tokens))
+    sentence = with_plain_verbs(list(tokens))
+    whole = behind_conclusion(sentence)
+    if len(whole) < len(sentence):
+        yield whole
     tokens = without_range(without_division(without_remark(without_closing(whole))))
     tokens = _without_repetition(_without_clause(tokens, CLAUSES))
     if tokens and len(tokens) < len(whole):
         yield list(tokens)
     while tokens and tokens[-1].is_sign("."):
         tokens = tokens[:-1]
-    if len(rest := behind_conclusion(tokens)) < len(tokens):
-        tokens = rest
-        yield rest
     if (rest := behind_opening(tokens)) is not tokens:
         tokens = rest
         yield rest

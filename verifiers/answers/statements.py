@@ -42,7 +42,7 @@ from verifiers.answers.terms import numbers_of
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.tree import names
-from verifiers.answers.values import Choice, Expression, Family, Nothing, Reals, Value
+from verifiers.answers.values import Assignments, Choice, Expression, Family, Nothing, Reals, Value
 
 
 @lru_cache(maxsize=4096)
@@ -104,10 +104,12 @@ def tokens_of(text: str) -> tuple[Token, ...]:
 
 def read_with_units(text: str, value: Value) -> Value:
     """The value of a text beside an amount: where its letters can be units, `5m`, an amount as well."""
-    if not isinstance(value, Expression) or not names(value.node):
+    named = isinstance(value, Assignments) and len(value.names) == 1
+    inner = value.items[0] if isinstance(value, Assignments) and named else value
+    if not isinstance(inner, Expression) or not names(inner.node):
         return value
     try:
-        return amount(tokenize(text)) or value
+        return amount(cut(tokenize(text), at_signs("="))[0][-1] if named else tokenize(text)) or value  # v = 15 m/s
     except UnreadableError:
         return value
 

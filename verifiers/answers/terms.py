@@ -262,6 +262,9 @@ def _set(inside: list[Token], statement: Statement) -> Value:
         value = _component(part, statement)
         both = _both_signs(value.node) if isinstance(value, Expression) else value
         items += both.items if isinstance(both, Sequence) and both.kind == "list" else [both]
+    named = [each for each in items if isinstance(each, Assignments) and len(each.names) == 1]
+    if len(named) == len(items) > 1 and len({each.names for each in named}) == len(named):  # {a = 2, b = 3}
+        return Assignments(tuple(each.names[0] for each in named), tuple(each.items[0] for each in named))
     return Sequence("set", tuple(items))
 
 

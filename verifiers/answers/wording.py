@@ -27,7 +27,8 @@ _WINS_WORDS = (
 )
 _WINS = _WINNER | frozenset(_WINS_WORDS.split())  # all words of "has a winning strategy" and the like
 _VERBS = VERBS | {"represents", "describes", "forms", "falls"}
-_BEARERS = ("number", "function", "integer", "value")  # of a property
+# What has a property: an odd function, an isosceles triangle.
+_BEARERS = ("number", "function", "integer", "value", "triangle", "quadrilateral", "polygon", "sequence", "matrix")
 _NO_NAMES = _WINS | {"first", "second", "player", "and", "or", "loses", "lost", "beats"}
 _APPOSITIONS = tuple((*the, which, "player") for the in ((), ("the",)) for which in ("first", "second"))
 _STRATEGIES = tuple(
@@ -87,6 +88,8 @@ def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
     if answer == gold or (answer[: len(gold)] == gold and not _WINNER.isdisjoint(rest) and _WINS.issuperset(rest)):
         return True
     if answer[: len(gold)] == gold and rest in _APPOSITIONS:  # Alice (the first player)
+        return True
+    if answer[: len(gold)] == gold and rest == ("of", "them"):
         return True
     if answer[-len(gold) :] == gold and answer[: -len(gold)] in _STRATEGIES:
         return True
