@@ -85,11 +85,13 @@ def stated_values(tokens: Tokens) -> Iterator[list[Token]]:
     runs = zip(tokens, tokens[1:], tokens[2:], strict=False)
     if any(one.kind == "word" and mark.is_sign("'") and end.text == "t" for one, mark, end in runs):  # it can't be 45
         return
-    sentence = with_plain_verbs(list(tokens))
-    whole = behind_conclusion(sentence)
-    if len(whole) < len(sentence):
-        yield whole
-    tokens = without_range(without_division(without_remark(without_closing(whole))))
+    whole = with_plain_verbs(list(tokens))
+    sentence = without_closing(whole)
+    conclusion = behind_conclusion(sentence)
+    if len(conclusion) < len(sentence):
+        yield conclusion
+        whole = conclusion
+    tokens = without_range(without_division(without_remark(conclusion)))
     tokens = _without_repetition(_without_clause(tokens, CLAUSES))
     if tokens and len(tokens) < len(whole):
         yield list(tokens)
