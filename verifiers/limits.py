@@ -9,6 +9,7 @@ MAX_RESPONSE_CHARACTERS = 1_000_000  # of a whole response
 MAX_CHARACTERS = 2_000  # of an answer
 MAX_DIGITS = 500  # of one number
 MAX_DEPTH = 40  # of brackets in brackets
+MAX_SUMS = 2  # sums and products with an index, which may stand in one another, of an answer that algebra compares
 MAX_EXPONENT_DIGITS = 4  # of a literal exponent, of the number under a factorial and of an entry of a binomial
 
 _LONG_NUMBER = re.compile(rf"\d{{{MAX_DIGITS + 1}}}")
@@ -46,7 +47,7 @@ def too_costly(text: str) -> str:
         return "a power too large"
     if _BIG_FACTORIAL.search(text) or _BIG_BINOMIAL.search(text):
         return "a factorial too large"
-    return ""
+    return "too many sums" if text.count("\\sum") + text.count("\\prod") > MAX_SUMS else ""
 
 
 def _is_big_tower(match: re.Match[str]) -> bool:

@@ -42,6 +42,7 @@ _LATEX: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\\(?:left|right|middle|[bB]igg?[lrm]?)(?![a-zA-Z])\s*\.?", ""),
         (r"\{\s?,\s?\}(?=\d)|(?<=\d),\\!\s*(?=\d{3})", ","),
         (r"\\!|\\(?:displaystyle|textstyle|limits|nolimits)(?![a-zA-Z])", ""),
+        (r"^\s*~(?=[\d.])", r"\\approx "),  # ~100
         (r"(?<=[\w})])\s*\\q?quad(?![a-zA-Z])\s*(?=[-+])", ", "),  # two values side by side, and no sum
         (r"(?<!\\)\\[,;: ]|~|\\(?:quad|qquad|thinspace)(?![a-zA-Z])", " "),
         (r"\\[dtc]frac(?![a-zA-Z])", r"\\frac"),

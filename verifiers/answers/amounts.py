@@ -31,6 +31,7 @@ _PREPOSITION_WORDS = (
     "besides without despite unlike where while when against"
 )
 _PREPOSITIONS = frozenset(_PREPOSITION_WORDS.split())
+_BASES = frozenset(name for each in UNITS.values() for name, _ in each.powers)
 _CODES = ("usd", "eur", "gbp", "inr", "jpy", "cny", "rmb", "chf", "rs")
 
 
@@ -165,6 +166,7 @@ def equal_amounts(gold: Value, answer: Value) -> Result:
         gold, answer = _without_units(gold, answer), _without_units(answer, gold)
         if is_numeral(gold.node) and answer.num_parts == 1 and is_undone(answer.node):
             return False
+        gold, answer = _without_things(gold, answer), _without_things(answer, gold)
         if gold.powers != answer.powers:
             return not gold.powers or not answer.powers if _same_number(gold, answer) else False
         if gold.factor == answer.factor:
@@ -174,6 +176,9 @@ def equal_amounts(gold: Value, answer: Value) -> Result:
     amount_, other = (gold, answer) if isinstance(gold, Amount) else (answer, gold)
     if not isinstance(other, Expression) or not isinstance(amount_, Amount):
         return None
+    is_known = any(name in _BASES for name, _ in amount_.powers)
+    if is_known and other.node.op == "percent" != amount_.node.op:  # $15 and 15%
+        return False
     is_temperature = amount_.powers in (UNITS["celsius"].powers, UNITS["fahrenheit"].powers)
     if amount_.num_parts > 1 or (other.node.op == "degrees" and amount_.powers and not is_temperature):
         return False
@@ -185,6 +190,13 @@ def _without_units(value: Amount, other: Amount) -> Amount:
     """An amount in (square) units as a number, beside an amount in another unit."""
     is_in_units = [each.powers[:1] != () and each.powers[0][0] == "unit" for each in (value, other)]
     return replace(value, powers=()) if is_in_units == [True, False] else value
+
+
+def _without_things(value: Amount, other: Amount) -> Amount:
+    """A rate per thing that is counted, $15 per ticket, as the amount of one, beside an amount that names no thing."""
+    things = [(name, power) for name, power in value.powers if power < 0 and name not in _BASES]
+    rest = tuple(each for each in value.powers if each not in things)
+    return replace(value, powers=rest) if rest and rest == other.powers else value
 
 
 def _number_of(value: Amount) -> Expression:

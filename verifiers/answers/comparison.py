@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import chain, islice
 from zlib import crc32
 
-from verifiers.answers.evaluation import Evaluation, is_zero, sign
+from verifiers.answers.evaluation import Evaluation, is_zero, sign, spend
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.tree import (
     Node,
@@ -25,6 +25,7 @@ from verifiers.answers.tree import (
 _NUM_POINTS = 9
 _ENOUGH = 3  # points at which both have a value
 _MAX_TERMS = 200  # of a sum
+_WORK_OF_COPYING = 0.25  # of one node of a tree into a term of a sum, where evaluating it is 1
 _SCALES = ((7, 90), (101, 900), (1, 13))  # numerators, in units of the denominator below
 _DENOMINATORS = (7, 11, 13, 17, 19)
 _HALVES_AND_THIRDS = tuple(Fraction(n, d) for d in (2, 3) for n in range(1, 8 * d) if n % d)  # for letters in exponents
@@ -72,7 +73,7 @@ def equal_expressions(gold: Node, answer: Node) -> bool | None:
 
 def _equal_numbers(gold: Node, answer: Node) -> bool | None:
     """Whether two trees without letters have the same value; None if that is not decided."""
-    if _divides_by_zero(gold) or _divides_by_zero(answer):
+    if divides_by_zero(gold) or divides_by_zero(answer):
         return False
     result = _is_zero(subtract(gold, answer))
     if result is not None:
@@ -82,7 +83,7 @@ def _equal_numbers(gold: Node, answer: Node) -> bool | None:
     return _with_large_parts(gold, answer)
 
 
-def _divides_by_zero(node: Node) -> bool:
+def divides_by_zero(node: Node) -> bool:
     """Whether a part of a tree without letters is a quotient by 0, so that the tree has no value."""
     return any(each.op == "div" and _is_zero(each.args[-1]) is True for each in node.walk())
 
@@ -115,9 +116,16 @@ def _replaced(node: Node, values: dict[Node, Node]) -> Node:
 
 
 def _at(node: Node, point: dict[str, Node]) -> Node | None:
-    """The expression at a point, its sums written out; None where a sum has no integer bounds there."""
+    """The expression at a point, its sums written out; None where a sum has no integer bounds there, or is too long."""
+    size = sum(1 for _ in node.walk())
+
+    def between(low: Node, high: Node) -> range:
+        indices = _between(low, high)
+        spend(len(indices) * size * _WORK_OF_COPYING)
+        return indices
+
     try:
-        return unfold(replace_symbols(node, point), _between)
+        return unfold(replace_symbols(node, point), between)
     except (NoValueError, TooLargeError):
         return None
 

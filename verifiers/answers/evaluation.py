@@ -31,6 +31,13 @@ def start_budget() -> None:
     _work.set(0.0)
 
 
+def spend(work: float) -> None:
+    """Add to the work of the pair. TooLargeError over MAX_WORK."""
+    _work.set(_work.get() + work)
+    if _work.get() > MAX_WORK:
+        raise TooLargeError
+
+
 @lru_cache(maxsize=1)
 def _library() -> SimpleNamespace:
     """Import mpmath at the first use, with a context of its own, so that no precision of other code is changed."""
@@ -52,9 +59,7 @@ class Evaluation:
 
     def value(self, node: Node) -> Any:
         """The value as a real or complex number of mpmath. NoValueError, TooLargeError."""
-        _work.set(_work.get() + self.cost)
-        if _work.get() > MAX_WORK:
-            raise TooLargeError
+        spend(self.cost)
         exact = rational(node)
         if exact is not None:
             self.size += exact.numerator.bit_length() + exact.denominator.bit_length()

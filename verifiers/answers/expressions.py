@@ -116,10 +116,14 @@ class ExpressionReader(FactorReader):
             return Node("mixed", (value, self.power()))
         if token.kind == "number" and token.gap and last.kind == "letter" and self.tokens[self.at - 2].is_sign("^"):
             return _times(value, self.power())
+        if token.kind == "number" and token.gap and last.kind == "letter" and self.ahead().is_sign("^"):  # C 2^x
+            return _times(value, self.power())
         before = value.args[-1] if value.op == "mul" else value
         if token.kind == "number" and last.is_sign("}") and before.op == "power" and not token.gap:  # 2^{10}3^{5}
             return _times(value, self.power())
         if token.kind == "number" and last.kind == "letter" and last.text == "i" and not token.gap:  # i4
+            return _times(value, self.power())
+        if token.kind == "number" and last.is_sign(")") and self.ahead().is_sign("°", "^"):  # (2n+1)45°
             return _times(value, self.power())
         if token.kind == "number" and (last.is_sign("!") or (token.gap and last.is_sign("}", ")"))):
             return _times(value, self.power())

@@ -15,6 +15,8 @@ _INTEGER_LETTERS = frozenset("knmlj")
 
 def as_families(gold: Value, answer: Value) -> tuple[Value, Value]:
     """Expressions with an integer letter beside a family, or with multiples of pi on both sides, as families."""
+    if isinstance(gold, Expression) and isinstance(answer, Family) and (term := _term_of_sequence(gold, answer)):
+        return gold, term
     sides = (gold, answer)
     if all(isinstance(each, Reals) and each.name == "n" for each in sides):  # n > 3 and n ≥ 4
         return _family(gold) or gold, _family(answer) or answer
@@ -22,6 +24,14 @@ def as_families(gold: Value, answer: Value) -> tuple[Value, Value]:
         is_open = all(_has_multiples_of_pi(each) for each in sides)
         return (_family(gold) or gold, _family(answer) or answer) if is_open else sides
     return _family(gold) or gold, _family(answer) or answer
+
+
+def _term_of_sequence(gold: Expression, answer: Family) -> Expression | None:
+    r"""A term such as `\frac{n!}{2^n}` with `n \ge 1` behind it, beside a gold that is a term in n; None for others."""
+    names_ = {each.name for each in answer.parameters if each.least in (0, 1, 2)}
+    is_term = len(answer.items) == 1 == len(answer.items[0]) and names_ == {"n"} == names(gold.node)
+    is_periodic = has(gold.node, "pi", "degrees") or gold.node.op == "symbol"
+    return Expression(answer.items[0][0]) if is_term and not is_periodic and len(answer.parameters) == 1 else None
 
 
 def as_pairs(gold: Value, answer: Value) -> Value:

@@ -178,6 +178,15 @@ def integer_domain(tokens: Tokens) -> Family | None:
     return Family(((symbol(parameters[0].name),),), tuple(parameters))
 
 
+def multiples(tokens: Tokens) -> Family:
+    r"""`2\mathbb{Z}`, `3\mathbb{Z}^+`, `2\mathbb{Z} + 1`."""
+    domain = integer_domain(tokens[1:])
+    if domain is None:
+        raise UnreadableError("multiples of what?")
+    ((letter,),) = domain.items
+    return Family(((multiply(_number([tokens[0]]), letter),),), domain.parameters)
+
+
 def shifted_integers(tokens: Tokens) -> Family:
     r"""`\frac{\pi}{4} + \pi\mathbb{Z}`: the values for all integers in the place of their sign."""
     node = expression([Token("letter", _MEMBER.name) if token.is_sign("ℤ") else token for token in tokens])
@@ -339,6 +348,8 @@ def _finite(values: list[Fraction]) -> Sequence:
 def parity(tokens: Tokens) -> Family:
     """ "even", "n even": the integers 2k; odd ones are 2k + 1."""
     place = -1 if tokens[-1].is_sign("odd", "even") else 0
+    if len(tokens) == 3 and tokens[0].kind == "letter" and tokens[1].is_sign("ℤ1"):  # n is a positive even integer
+        tokens = tokens[1:]
     if len(tokens) > 1 and tokens[0].is_sign("ℤ1"):  # positive ones
         least = Parameter(_CLASS.name, 0 if tokens[1].is_sign("odd") else 1)
         return Family(parity(tokens[1:]).items, (least,))

@@ -9,8 +9,8 @@ from verifiers.answers.conditions import condition
 from verifiers.answers.evaluation import approximation
 from verifiers.answers.expressions import expression
 from verifiers.answers.integer_classes import integer_class, within
-from verifiers.answers.integer_sets import integers_with, other_residues, residue_class
-from verifiers.answers.names import function_name_of, long_name_of, name_of, names_of
+from verifiers.answers.integer_sets import integer_set, integers_with, other_residues, residue_class
+from verifiers.answers.names import function_name_of, is_ratio_of_angle, long_name_of, name_of, names_of
 from verifiers.answers.qualifiers import DOMAINS, is_domain, parameters_of
 from verifiers.answers.reals import as_reals, complement, points
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
@@ -71,6 +71,10 @@ def item(tokens: Tokens, statement: Statement) -> Value:
         return other_residues(multiples)
     if "≡" in signs_ or "≢" in signs_:
         return _congruence(sides, signs_, statement)
+    if signs_ == ["∈"] and any(token.is_word("mod") for token in sides[0]):
+        return _residues_in(sides[0], sides[1])
+    if signs_ == ["="] and (numbers := _coprime(*sides)) is not None:
+        return numbers
     if signs_ in (["∈"], ["∉"]):
         return _membership(sides[0], sides[1], statement, is_member=signs_ == ["∈"])
     if set(signs_) == {"="}:
@@ -199,6 +203,23 @@ def _congruence(sides: list[list[Token]], signs_: list[str], statement: Statemen
     return value if signs_ == ["≡"] else other_residues(value)
 
 
+def _residues_in(left: list[Token], right: list[Token]) -> Value:
+    r"""`k \bmod 4 \in \{0, 1\}` as residue classes."""
+    (letter, modulus), inside = cut(left, lambda token: token.is_word("mod"))[0], bracket_content(right)
+    if name_of(letter) is None or inside is None or inside[0] not in ("\\{", "{"):
+        raise UnreadableError("residues of what?")
+    return residue_class([*inside[1], Token("word", "mod"), *modulus])
+
+
+def _coprime(left: list[Token], right: list[Token]) -> Value | None:
+    r"""The integers of `\gcd(n, 6) = 1`; None for another equation."""
+    inside = bracket_content(left[1:]) if left[0].text == "gcd" else None
+    parts = cut(inside[1], at_signs(","))[0] if inside is not None else []
+    texts = sorted((part[0] for part in parts if len(part) == 1), key=lambda token: token.kind)
+    is_coprime = [token.text for token in right] == ["1"] and [token.kind for token in texts] == ["letter", "number"]
+    return integer_set([Token("sign", "coprime"), texts[1]]) if is_coprime and len(parts) == 2 else None
+
+
 def _equation(sides: list[list[Token]], statement: Statement) -> Value:
     """A named value, a function, or an equation; of a chain of equal values the last one."""
     if len(sides) > 2:
@@ -236,7 +257,14 @@ def _is_quantity(left: Tokens) -> bool:
     is_count = left[0].is_sign("#") and len(left) > 1
     inside = left[1:-1] if left[0].is_sign("|", "‖") and left[0] == left[-1] else []
     is_length = len(inside) == 2 and all(token.kind == "letter" and token.text.isupper() for token in inside)
-    return is_rounded or is_count or is_length or (left[0].kind == "function" and left[0].text in ("sum", "product"))
+    is_ratio = is_ratio_of_angle(left)
+    return (
+        is_rounded
+        or is_count
+        or is_length
+        or is_ratio
+        or (left[0].kind == "function" and left[0].text in ("sum", "product"))
+    )
 
 
 def _named(left: Tokens, value: Value) -> Value:

@@ -131,6 +131,8 @@ def _in_words(gold: str, answer: str, gold_value: Value | None) -> tuple[bool, s
     """The finding on a gold that is the letter of a choice or words; None for another gold."""
     if isinstance(gold_value, Choice) and (other := letter_in(tokens_of(answer))):
         return other == gold_value.letter, "choice"
+    if _are_letters(gold_value) and "or" in _words(answer) and "or" not in _words(gold):
+        return False, "choice"
     if letter := letter_of(gold_value):
         other = letter_in(tokens_of(answer))
         return (other == letter, "choice") if other else None
@@ -141,6 +143,15 @@ def _in_words(gold: str, answer: str, gold_value: Value | None) -> tuple[bool, s
     if wording(tokens_of(gold)) in (("even",), ("odd",)) and says(wording(tokens_of(gold)), tokens_of(answer)):
         return True, "text"
     return None
+
+
+def _are_letters(value: Value | None) -> bool:
+    """Whether a value is a list of letters of choices: "A and C"."""
+    return isinstance(value, Sequence) and all(letter_of(item) for item in value.items)
+
+
+def _words(text: str) -> set[str]:
+    return {token.text for token in tokens_of(text) if token.kind == "word"}
 
 
 def _says(gold: str, answer: str, words: tuple[str, ...]) -> bool:

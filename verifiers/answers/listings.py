@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from verifiers.answers.integer_sets import with_dots
+from verifiers.answers.comparison import equal_expressions
+from verifiers.answers.integer_sets import integers_without, with_dots
 from verifiers.answers.items import item, several_names
 from verifiers.answers.names import name_of
 from verifiers.answers.names_in_words import list_of_names, values_of_names
-from verifiers.answers.reals import as_reals, intersection, points, union
+from verifiers.answers.reals import as_reals, complement, intersection, points, union
 from verifiers.answers.slices import Tokens, at_signs, cut
 from verifiers.answers.terms import Statement
 from verifiers.answers.token import Token, UnreadableError
@@ -49,11 +50,19 @@ def listing(tokens: Tokens, statement: Statement) -> Value:
     if len(pieces) == 1:
         return _conjunction(pieces[0], statement)
     values = [_conjunction(piece, statement) for piece in pieces]
+    if len(values) == 2 and cuts[0].is_word("or") and _is_said_twice(*values):
+        return values[0]
     if not any(each.is_word("or") for each in cuts) and (system := _system(values)) is not None:
         return system
     if all(isinstance(value, Assignments) and len(value.names) > 1 for value in values):
         return Sequence("list", tuple(values))
     return _alternatives([item for value in values for item in _members(value)])
+
+
+def _is_said_twice(first: Value, second: Value) -> bool:
+    """Whether "3/8 or 0.375" gives one number in two spellings."""
+    both = [each.node for each in (first, second) if isinstance(each, Expression) and not names(each.node)]
+    return len(both) == 2 and both[0] != both[1] and equal_expressions(*both) is True
 
 
 def _without_commas(tokens: list[Token]) -> list[Token]:
@@ -80,6 +89,8 @@ def _conjunction(tokens: Tokens, statement: Statement) -> Value:
     if any(len(each) == 1 and each[0].is_sign("…") for each in items):
         return _progression(items)
     values = [item(each, statement) for each in items]
+    if isinstance(values[0], Family) and (integers := _integers_without(items[0], values)) is not None:
+        return integers
     has_and = any(each.is_word("and") for each in cuts)
     if has_and and any(isinstance(value, Reals) and value.name for value in values):
         values = [_condition_of(value) for value in values]
@@ -98,6 +109,19 @@ def _conjunction(tokens: Tokens, statement: Statement) -> Value:
             tuple(n for value in named for n in value.names), tuple(i for value in named for i in value.items)
         )
     return _alternatives(values)
+
+
+def _integers_without(first: list[Token], values: list[Value]) -> Value | None:
+    """`n ∈ ℕ, n ≠ 2`: the integers under conditions on their letter; None for other values."""
+    conditions = [value for value in values[1:] if isinstance(value, Reals) and value.name == first[0].text]
+    family = values[0]
+    is_plain = isinstance(family, Family) and len(family.parameters) == 1
+    if len(first) < 2 or not first[1].is_sign("∈") or len(conditions) < len(values) - 1 or not is_plain:
+        return None
+    within = conditions[0]
+    for each in conditions[1:]:
+        within = intersection(within, each)
+    return integers_without(family, complement(within)) if isinstance(family, Family) else None
 
 
 def _progression(items: list[list[Token]]) -> Value:

@@ -21,12 +21,19 @@ def without_names(gold: Value, answer: Value) -> tuple[Value, Value, bool]:
         return gold, answer, is_same
     if gold_name and isinstance(answer, Relation) and isinstance(gold, Expression):
         return Relation(("=",), (symbol(gold_name), gold.node)), answer, True
+    if _is_set_of_solutions(gold_name, gold) != _is_set_of_solutions(answer_name, answer):
+        return gold, answer, True
     if gold_name and answer_name and not _is_same_name(gold_name, answer_name):
         if isinstance(gold, Expression) and isinstance(answer, Expression) and names(gold.node) | names(answer.node):
             sides = [Relation(("=",), (symbol(n), v.node)) for n, v in ((gold_name, gold), (answer_name, answer))]
             return sides[0], sides[1], True
         return gold, answer, False
     return gold, answer, True
+
+
+def _is_set_of_solutions(name: str, value: Value) -> bool:
+    """Whether a name is that of a set, S = {1, -3}, whose members may have another name on the other side."""
+    return len(name) == 1 and name.isupper() and isinstance(value, Sequence) and value.kind == "set"
 
 
 def _is_same_name(gold: str, answer: str) -> bool:

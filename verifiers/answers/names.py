@@ -10,6 +10,8 @@ from verifiers.answers.token import UnreadableError
 _QUANTITY_WORDS = (
     "max min gcd lcm deg dim rank det tr trace ord var cov area perimeter vol volume length dist distance prob pr re im"
 )
+_RATIOS = ("sin", "cos", "tan", "cot", "sec", "csc")
+_AROUND_ANGLES = ("(", ")", "{", "}", "∠")
 _QUANTITIES = frozenset(_QUANTITY_WORDS.split())  # words in front of what they are the quantity of: area(ABC)
 
 
@@ -20,6 +22,8 @@ def name_of(tokens: Tokens) -> str | None:
     between = tokens[1:-1] if len(tokens) == 4 and tokens[0].is_sign("|") and tokens[-1].is_sign("|") else []
     if between and all(token.kind == "letter" and token.text.isupper() for token in between):  # |AB| is AB
         tokens = between
+    if (derivative := _derivative(tokens)) is not None:
+        return derivative
     is_angle = bool(tokens) and tokens[0].is_sign("∠")
     if tokens and tokens[0].is_sign("∠", "△"):
         tokens = tokens[1:]
@@ -53,6 +57,13 @@ def name_of(tokens: Tokens) -> str | None:
     return name if not rest else None
 
 
+def _derivative(tokens: Tokens) -> str | None:
+    r"""y' for `\frac{dy}{dx}` and `dy/dx`; None for anything else."""
+    text = "".join(token.text for token in tokens if not token.is_sign("{", "}")).removeprefix("frac").replace("/", "")
+    is_quotient = bool(tokens) and (tokens[0].text == "frac" or any(token.is_sign("/") for token in tokens))
+    return f"{text[1]}'" if is_quotient and len(text) == 4 and text[::2] == "dd" and text.isalpha() else None
+
+
 def names_of(tokens: Tokens) -> tuple[str, ...] | None:
     """The names of `x`, `(x, y)` or `x, y`; None for anything else."""
     inside = bracket_content(tokens)
@@ -71,10 +82,19 @@ def function_name_of(tokens: Tokens) -> tuple[str, str] | None:
     return tokens[0].text, inside[1][0].text
 
 
+def is_ratio_of_angle(tokens: Tokens) -> bool:
+    """Whether tokens are sin θ, cos(A) or tan ∠ABC."""
+    letters = [token for token in tokens if token.kind == "letter"]
+    is_plain = all(token.kind == "letter" or token.is_sign(*_AROUND_ANGLES) for token in tokens[1:])
+    return tokens[0].kind == "function" and tokens[0].text in _RATIOS and len(letters) in (1, 3) and is_plain
+
+
 def long_name_of(tokens: Tokens) -> str:
     r"""A left side that is no name of one letter, as the name of a number: P(A), |AB|, \gcd(a, b)."""
     if tokens[0].is_sign("|", "‖") and len(tokens) == 4:
         return tokens[1].text + tokens[2].text  # |AB| is AB
+    if is_ratio_of_angle(tokens):
+        return "".join(token.text for token in tokens if not token.is_sign(*_AROUND_ANGLES))
     if tokens[0].kind == "operator" or (tokens[0].kind == "function" and tokens[0].text in ("sum", "product")):
         return "".join(token.text for token in tokens)
     is_name = tokens[0].kind in ("letter", "function") or tokens[0].text in ("max", "min", "∠", "|", "⌊", "⌈", "#")

@@ -82,7 +82,7 @@ class NumberScanner:
             after = self.at + len(mark)
             digits = self.text[after : after + 4]
             is_group = len(digits) >= 3 and digits[:3].isdigit() and not digits[3:].isdigit()
-            is_separator = mark == "," and (self.depth > 0 or self.closing)
+            is_separator = mark == "," and (self.depth > 0 or any(each != "text" for each in self.closing))
             if self.text.startswith(mark, self.at) and is_group and not is_separator:
                 self.at = after
                 return True

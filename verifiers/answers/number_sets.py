@@ -27,7 +27,7 @@ _HALVES = {
 def between(tokens: Tokens) -> Value | None:
     """ "real numbers between 1 and 4", "m is between -6 and 2, inclusive" as an interval; None for anything else."""
     place = next((place for place, token in enumerate(tokens) if token.is_sign(*BETWEEN)), None)
-    if place is None:
+    if place is None or any(token.is_sign("except") for token in tokens):
         return None
     left, right = [token for token in tokens[:place] if not token.is_sign("ℝ")], list(tokens[place + 1 :])
     if left and left[0].is_sign("ℤ"):
@@ -101,7 +101,17 @@ def number_set(tokens: Tokens) -> Value | None:
         return None
     if not rest:
         return ALL_REALS if texts == ["ℝ"] else None
-    marks = {"+": "ℝ+", ">0": "ℝ+", "-": "ℝ-", "<0": "ℝ-", "≥0": "ℝ≥0", "+0": "ℝ≥0", "≠0": "ℝ≠0", "*": "ℝ≠0"}
+    marks = {
+        "+": "ℝ+",
+        ">0": "ℝ+",
+        "-": "ℝ-",
+        "<0": "ℝ-",
+        "≥0": "ℝ≥0",
+        "+0": "ℝ≥0",
+        "0+": "ℝ≥0",
+        "≠0": "ℝ≠0",
+        "*": "ℝ≠0",
+    }
     if "".join(rest) in marks:
         return _HALVES[marks["".join(rest)]]
     if rest[0] == "-" and (inside := bracket_content(list(tokens)[2:])) is not None and inside[0] in ("\\{", "{"):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
+from verifiers.answers.comparison import divides_by_zero
 from verifiers.answers.integer_sets import integers_in, integers_with, residues_from
 from verifiers.answers.qualifiers import INTEGER_LETTERS, Qualifiers
 from verifiers.answers.rationals import rational
 from verifiers.answers.real_parameters import real_family, take_declarations
-from verifiers.answers.reals import intersection
+from verifiers.answers.reals import complement, intersection
 from verifiers.answers.slices import Tokens
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, is_infinite, names, number, replace_symbols, symbol
@@ -46,6 +47,7 @@ def attach(value: Value, qualifiers: Qualifiers, statement: Callable[[Tokens], V
         raise UnreadableError("a condition on a function")
     if argument:
         return value
+    others = [piece for piece in others if not _is_on_poles(value, piece, statement)]
     for name, nodes in ranges:
         value = _over_range(value, name, nodes)
     for piece in others:
@@ -107,8 +109,22 @@ def _argument(value: Value) -> str:
 def _is_on_argument(piece: list[Token], argument: str) -> bool:
     """Whether a condition says where a formula holds: "for all real x", `x ≠ 0`, `n ≥ 1`."""
     letters = {token.text for token in piece if token.kind == "letter"}
+    is_positive = [token.text for token in piece if token.kind != "word"] == [argument, ">", "0"]
     is_whole = argument in INTEGER_LETTERS or not any(token.is_sign("<", ">", "≤", "≥") for token in piece)
+    is_whole = is_whole or is_positive
     return letters == {argument} and is_whole and not any(token.is_sign("=") for token in piece)
+
+
+def _is_on_poles(value: Value, piece: list[Token], statement: Callable[[Tokens], Value]) -> bool:
+    r"""Whether a condition only leaves out numbers where an expression has no value: `\frac{1}{x-1}, x \ne 1`."""
+    if not isinstance(value, Expression) or not any(token.is_sign("≠") for token in piece):
+        return False
+    condition = statement(piece)
+    if not isinstance(condition, Reals) or condition.name not in names(value.node):
+        return False
+    left_out = [part.low for part in complement(condition).intervals if part.low == part.high]
+    is_exclusion = len(left_out) == len(complement(condition).intervals) > 0
+    return is_exclusion and all(divides_by_zero(replace_symbols(value.node, {condition.name: x})) for x in left_out)
 
 
 def _items(value: Value) -> list[tuple[Node, ...]]:

@@ -9,7 +9,7 @@ _LEAD_WORDS = (
     "the a final answer is are solution solutions set interval intervals value values therefore thus so hence we "
     "get have result equals point points pair pairs ordered roots root range domain union it be given by obtain "
     "only possible function functions equation that which all x-values triple triples quadruple quadruples coordinates "
-    "total vector matrix "
+    "total vector matrix inequality precisely exactly "
     "conclude find finally deduce follows clearly ans my our see giving "
     "correct count desired required requested vertex center centre midpoint"
 )
@@ -53,7 +53,7 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     },
     **{
         f"{before}{kind} {noun}": (("sign", sign),)
-        for before in ("", "all ", "the ", "any ", "every ")
+        for before in ("", "all ", "the ", "any ", "every ", "the set of ", "the set of all ")
         for kind, sign in (
             ("positive", "ℝ+"),
             ("negative", "ℝ-"),
@@ -128,7 +128,7 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         (("sign", "∉"),),
     ),
     **dict.fromkeys(("inside", "is inside", "lying in", "inside the interval"), (("sign", "∈"),)),
-    "diverges to": (),
+    **dict.fromkeys(("diverges to", "holds for", "is true for", "is satisfied for", "is satisfied by"), ()),
     **{
         f"{before}{kind}{noun}": ()
         for before in ("", "all ", "the ")
@@ -168,7 +168,7 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     "plus or minus": (("sign", "±"),),
     "squared": (("sign", "^"), ("number", "2")),
     "cubed": (("sign", "^"), ("number", "3")),
-    "out of": (("sign", "/"),),
+    **dict.fromkeys(("out of", "out of every"), (("sign", "/"),)),
     "over": (("sign", "/"),),
     **{
         f"{article}{name} root of": signs

@@ -27,6 +27,7 @@ _BEHIND_LETTER_WORDS = (
     "is are belongs and or where can in be any with such satisfying for greater less between lies must except if a"
 )
 _BEHIND_LETTERS = frozenset(_BEHIND_LETTER_WORDS.split())  # behind the letter a, which is no article there
+_STOPS = (".", ",", ";", ":", "\\\\", "□")
 _BEFORE_SCALES = ("-", "+", "=", "(", ",", "$", ":")  # signs in front of a number that a scale may multiply
 
 
@@ -107,6 +108,7 @@ def _number_set(tokens: Sequence[Token], place: int) -> Token:
     """The letter Z, N or R behind "∈" as the set of that name; any other token as it is."""
     token = tokens[place]
     is_member = place > 0 and (tokens[place - 1].is_sign("∈") or tokens[place - 1].is_word("in"))
+    is_member = is_member or any(after.is_sign("∖") for after in tokens[place + 1 : place + 2])
     is_set = is_member and token.kind == "letter" and token.text in NUMBER_SETS
     return Token("sign", NUMBER_SETS[token.text], token.gap) if is_set else token
 
@@ -140,6 +142,7 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
         ):
             token = Token("word", "a", gap=True)
         is_verb = bool(before) and before[0].is_word("is", "has", "have", "with", "get", "got")
+        is_verb = is_verb or (not place and tokens[-1].is_word("chance", "probability"))
         if token.kind == "letter" and token.text == "a" and is_verb and after and after[0].kind == "number":
             continue  # there is a 3/8 chance
         result.append(token)
@@ -148,7 +151,7 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
 
 def _is_behind_article(word: str) -> bool:
     """Whether an a in front of a word is an article at the begin of a text as well: "a third", "a probability of"."""
-    return word in PARTS or word in QUANTITIES or in_words(word) is not None
+    return word in PARTS or word in QUANTITIES or word == "dozen" or in_words(word) is not None
 
 
 def _without_groups(tokens: Sequence[Token]) -> Sequence[Token]:
@@ -191,13 +194,15 @@ def drop_leads(tokens: Sequence[Token]) -> list[Token]:
     if start and rest and (rest[0].is_sign(":", "=", ",") or is_stop):
         rest = rest[1:]
     phrase_size, _ = _longest_phrase(tokens, 0)
-    if start and (phrase_size > start or not rest):  # "the empty set", "all real numbers"
+    if start and (
+        phrase_size > start or all(token.is_sign(*_STOPS) for token in rest)
+    ):  # "the empty set", "all real numbers"
         rest = list(tokens)
     if start and start < len(tokens) and tokens[start - 1].is_word("all", "the", "a") and rest:
         size, _ = _longest_phrase(tokens, start - 1)
         size = max(size, _number_at(tokens, start - 1)[1])
         rest = list(tokens[start - 1 :]) if size > 1 else rest
-    while rest and rest[-1].is_sign(".", ",", ";", ":", "\\\\", "□"):
+    while rest and rest[-1].is_sign(*_STOPS):
         rest.pop()
     return rest
 
@@ -263,6 +268,8 @@ def _part(words: list[str], *, is_behind: bool = False) -> tuple[Fraction, int]:
     if words[:2] in (["half", "a"], ["half", "an"]) and len(words) > 2:  # half a liter, half a million
         scale = SCALES_AND_PARTS.get(words[2], Fraction(0))
         return (scale / 2, 3) if scale > 1 else (Fraction(1, 2), 2)
+    if words[:2] == ["a", "dozen"]:
+        return Fraction(12), 2
     is_end = is_behind or words[2:3] in ([], ["of"])  # not "a third grader"
     if words[:1] == ["a"] and words[1:2] and words[1] in PARTS and is_end:
         return Fraction(1, PARTS[words[1]]), 2

@@ -9,7 +9,7 @@ from verifiers.answers.integer_sets import integer_set, of_form
 from verifiers.answers.piecewise_equality import holds
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import ALL_REALS, complement, intersection, interval, order
-from verifiers.answers.slices import Tokens, cut
+from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import INFINITY, is_infinite, names, number, replace_symbols
 from verifiers.answers.values import Assignments, Expression, Family, Primes, Reals, Sequence, Value
@@ -29,6 +29,7 @@ def _values_at_primes(tokens: Tokens, statement: Callable[[Tokens], Value]) -> P
     """ "p or p^2 where p is prime": the values of expressions at all primes; None for other tokens."""
     place = next((place for place, token in enumerate(tokens) if token.is_word("where")), 0)
     behind = [token for token in tokens[place + 1 :] if not (token.is_sign("∈") or token.is_word(*_NOISE))]
+    behind = behind[::-1] if len(behind) == 2 and behind[0].is_sign("primes") else behind  # for prime p
     if not place or len(behind) != 2 or behind[0].kind != "letter" or not behind[1].is_sign("primes"):
         return None
     head = list(tokens[:place])
@@ -49,6 +50,27 @@ def _values_at_primes(tokens: Tokens, statement: Callable[[Tokens], Value]) -> P
     return Primes(tuple(sorted(whole)))
 
 
+def _whole_number(tokens: Tokens) -> int | None:
+    """4 of `n = 4` or `4`; None for anything else."""
+    rest = tokens[2:] if len(tokens) == 3 and tokens[0].kind == "letter" and tokens[1].is_sign("=") else tokens
+    return int(rest[0].text) if len(rest) == 1 and rest[0].kind == "number" and rest[0].text.isdigit() else None
+
+
+def _without_builder(tokens: list[Token]) -> list[Token]:
+    r"""The inside of `\{p : p is prime, p > 2\}` as "primes p such that p > 2"."""
+    builder, _ = cut(tokens, at_signs("|", ":", "such"))
+    head, conditions = (builder[0], builder[1]) if len(builder) == 2 else ([], [])
+    pieces, _ = cut(conditions, lambda token: token.is_sign(",") or token.is_word("and"))
+    others = [piece for piece in pieces if not any(token.is_sign("primes") for token in piece)]
+    own = [token for piece in pieces if piece not in others for token in piece if token.kind != "word"]
+    is_prime = [token.text for token in own if not token.is_sign("∈", "odd")] == [*(t.text for t in head), "primes"]
+    is_odd = any(token.is_sign("odd") for token in own)
+    if len(head) != 1 or not is_prime or len(others) + is_odd > 1:
+        raise UnreadableError("primes with other conditions")
+    kind = [Token("sign", "odd")] * is_odd + [Token("sign", "primes"), *head]
+    return [*kind, Token("sign", "such"), *others[0]] if others else kind
+
+
 def primes(
     tokens: Tokens,
     statement: Callable[[Tokens], Value],
@@ -58,10 +80,18 @@ def primes(
     place = next((place for place, token in enumerate(tokens) if token.is_sign("primes")), None)
     if place is None:
         return None
+    if (inside := bracket_content(tokens)) is not None and inside[0] in ("\\{", "{"):
+        return primes(_without_builder(inside[1]), statement, numbers_of)
     pieces, _ = cut(tokens, lambda token: token.is_sign(",") or token.is_word("and", "or"))
-    if len(pieces) > 1 and all(any(token.is_sign("primes") for token in piece) for piece in pieces):
-        several = [primes(piece, statement, numbers_of) for piece in pieces]  # primes and squares of primes
-        return Primes(tuple(sorted({each for value in several if value is not None for each in value.members})))
+    is_of_primes = [any(token.is_sign("primes") for token in piece) for piece in pieces]
+    is_listed = not any(token.is_sign("except", "≠", "<", ">", "≤", "≥", "≡", "≢", "remainder") for token in tokens)
+    single = [_whole_number(piece) if is_listed else None for piece in pieces]
+    if len(pieces) > 1 and all(one or number_ is not None for one, number_ in zip(is_of_primes, single, strict=True)):
+        several = [
+            primes(piece, statement, numbers_of) for piece in pieces
+        ]  # primes and squares of primes, 4 or primes
+        members = {each for value in several if value is not None for each in value.members}
+        return Primes(tuple(sorted(members | {each for each in single if each is not None})))
     if (values := _values_at_primes(tokens, statement)) is not None:
         return values
     if [token.text for token in tokens[-2:-1]] == ["^"] and len(tokens) - place == 3:

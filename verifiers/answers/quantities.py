@@ -62,7 +62,7 @@ def literal(tokens: Tokens) -> Numeral | Clock | Date | None:
         return Clock(int(texts[0]) or 12, int(texts[2]), "am")
     text = "".join(texts).upper()
     if texts[-4:-2] == ["_", "{"] and texts[-2] in ("12", "16") and len(texts) > 5:  # FF_{16}
-        digits, base = "".join(texts[:-4]), int(texts[-2])
+        digits, base = "".join(texts[:-4]).upper(), int(texts[-2])
         is_numeral = set(digits) <= set(_DIGITS[:base]) and not digits.isdigit()
         return Numeral(digits, base) if is_numeral else None
     base, digits = _PREFIXES.get(text[:2], 0), text[2:]
@@ -86,7 +86,7 @@ def _digits(tokens: list[Token]) -> str:
 
 def _is_digit(token: Token) -> bool:
     r"""Whether a token is a letter that is a digit, as in `1\text{A}3`."""
-    return token.kind in ("letter", "word") and len(token.text) == 1
+    return token.kind in ("letter", "word") and set(token.text.upper()) <= set("ABCDEF")
 
 
 def _base(tokens: list[Token]) -> int:
@@ -100,7 +100,7 @@ def _base(tokens: list[Token]) -> int:
 
 def _clock(tokens: Tokens) -> Clock | None:
     """4:30 p.m., 16:05, 9 AM, "4:30 in the afternoon", noon."""
-    tokens = _with_half(list(tokens))
+    tokens = _with_half(list(tokens[1:] if tokens and tokens[0].is_word("at") else tokens))
     pieces, colons = cut(tokens, at_signs(":"))
     behind = "".join(token.text for token in pieces[-1][1:] if token.text != ".").casefold()
     numbers = [piece[0].text for piece in pieces if piece]

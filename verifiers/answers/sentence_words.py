@@ -30,9 +30,11 @@ _SAFE_WORDS = (
 SAFE = frozenset(_SAFE_WORDS.split())  # between the verb and the value
 # In front of "of" there.
 _QUANTITY_WORDS = (
-    "total minimum maximum value length area volume perimeter radius diameter height width probability chance"
+    "total minimum maximum value length area volume perimeter radius diameter height width probability chance answer "
+    "speed velocity acceleration mass time distance force energy weight temperature age rate angle slope"
 )
 QUANTITIES = frozenset(_QUANTITY_WORDS.split())
+SAFE |= QUANTITIES
 # Directly in front of the only number of a sentence: what has, does or comes to it.
 _STATING_WORDS = (
     "has have had need needs needed make makes made take takes took cost costs pay pays paid earn earns earned sell "
@@ -58,7 +60,8 @@ STATING_PHRASES = frozenset(
 )  # fmt: skip
 _BEHIND_TO_WORDS = (
     "need make take pay earn sell buy spend use eat drink read walk run drive travel win score collect save play solve "
-    "visit cover carry complete give receive hire order plant bake send print lift climb hold find add attend"
+    "visit cover carry complete give receive hire order plant bake send print lift climb hold find add attend wait "
+    "stay work study practice write choose select remove ask press check test color draw"
 )
 STATING_BEHIND_TO = frozenset(_BEHIND_TO_WORDS.split())  # "needs to buy 45 eggs"
 # What says "equals" in several words.
@@ -97,6 +100,23 @@ _OPENINGS = (
     "after simplifying; as desired"
 )
 OPENINGS = frozenset(tuple(words.split()) for words in _OPENINGS.split("; "))
+CONCLUDING = ("so", "hence", "thus", "therefore", "giving", "yielding", "whence")
+# In front of a clause that is said to hold.
+ASSERTIONS = tuple(
+    tuple(words.split())
+    for words in (
+        *(f"it can be {seen} that" for seen in ("checked", "verified", "shown", "seen", "proved", "proven")),
+        *(f"{we} can {see} that" for we in ("we", "one") for see in ("check", "verify", "show", "see", "prove")),
+        *(f"{this} {shows} that" for this in ("this", "which") for shows in ("shows", "means", "implies", "proves")),
+        "note that", "notice that", "observe that", "we have shown that", "we see that", "it is easy to see that",
+    )
+)  # fmt: skip
+# In front of a first clause that says how the value is found.
+_INTRODUCING_WORDS = (
+    "including counting since because by using from adding summing combining multiplying substituting solving "
+    "simplifying applying taking setting plugging computing evaluating considering therefore"
+)
+INTRODUCING = frozenset(_INTRODUCING_WORDS.split())
 _CLOSING_WORDS = (
     "so we are done; and we are done; we are done; as required; as desired; as claimed; as wanted; as needed; done; "
     "by symmetry; by inspection; by induction; by construction; "
@@ -115,6 +135,18 @@ PRINCIPLES = (
     "argument",
     "property",
 )
+# At the end of a sentence, behind what is counted.
+PROPERTIES = tuple(
+    tuple(words.split())
+    for words in (
+        *(f"with {this} {property_}" for this in ("this", "that", "the given", "the desired", "the required")
+          for property_ in ("property", "properties")),
+        "with these properties", "having this property",
+        *(f"{satisfying} {all_} {conditions}" for satisfying in ("satisfying", "that satisfy", "meeting")
+          for all_ in ("the", "this", "these", "all", "the given", "all the")
+          for conditions in ("condition", "conditions", "requirements", "constraints")),
+    )
+)  # fmt: skip
 COUNTING = ("number", "count", "total")  # "is the number of ..." behind a value
 REJECTED = ("extraneous", "rejected", "discarded", "inadmissible", "invalid", "negative", "impossible")
 NEEDED = frozenset(_NEEDED_WORDS.split())  # behind "are": 12 coins are needed
@@ -178,7 +210,7 @@ QUANTITY_NOUNS = QUANTITIES | {"degree", "order", "rank", "dimension", "cardinal
 # What makes another number of the answer: "the answer plus 2 is 36"; the participles also of "it": "doubled, it is 36".
 _CHANGING_WORDS = (
     "plus minus times half twice double square cube root reciprocal opposite negative inverse sum difference product "
-    "quotient power multiplied divided floor ceiling part"
+    "quotient power multiplied divided floor ceiling part factor factors divisor divisors digit digits multiple"
 )
 PARTICIPLES = frozenset(
     ["squared", "cubed", "doubled", "halved", "tripled", "increased", "decreased", "reduced", "multiplied"]
@@ -194,6 +226,12 @@ ONE_OF = ("one", "first", "second", "third", "last", "possible")
 ANSWERS = ("solution", "root", "answer", "possibility", "possible", "case")
 PLAIN_SIGNS = (".", ",", ":", "%", "$", "-")
 # Behind a comma: a clause that says something about the value.
+# Directly behind the value: "37 and it is attained at x = 3".
+JOINED_CLAUSES = tuple(
+    tuple(f"and {subject} {verb}".split())
+    for subject in ("it is", "this is", "is", "that is", "it")
+    for verb in ("attained", "achieved", "reached", "obtained", "occurs")
+)
 CLAUSES = ("which", "attained", "achieved", "reached", "obtained", "occurring", "when", "as", "since")
 _OBJECT_WORDS = (
     "solution answer number integer value pair triple function polynomial root prime point sequence set triangle "

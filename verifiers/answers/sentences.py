@@ -8,11 +8,13 @@ from itertools import pairwise
 from verifiers.answers.number_words import PARTS, changes_value, has_noun, in_words, is_part_of_amount
 from verifiers.answers.phrase_table import LEADS, LEADS_BEHIND
 from verifiers.answers.sentence_trimming import (
+    behind_conclusion,
     behind_opening,
     with_plain_verbs,
     without_closing,
     without_division,
     without_range,
+    without_remark,
 )
 from verifiers.answers.sentence_words import (
     ADVERBS,
@@ -84,7 +86,12 @@ def stated_values(tokens: Tokens) -> Iterator[list[Token]]:
     if any(one.kind == "word" and mark.is_sign("'") and end.text == "t" for one, mark, end in runs):  # it can't be 45
         return
     whole = with_plain_verbs(list(tokens))
-    tokens = without_range(without_division(without_closing(whole)))
+    sentence = without_closing(whole)
+    conclusion = behind_conclusion(sentence)
+    if len(conclusion) < len(sentence):
+        yield conclusion
+        whole = conclusion
+    tokens = without_range(without_division(without_remark(conclusion)))
     tokens = _without_repetition(_without_clause(tokens, CLAUSES))
     if tokens and len(tokens) < len(whole):
         yield list(tokens)
@@ -247,6 +254,9 @@ def _without_clause(tokens: list[Token], words: tuple[str, ...]) -> list[Token]:
         return _with_approximation(tokens[:-1], tokens[-1:])
     if not any(token.is_word(*words, *APPROXIMATELY) for token in tokens):
         return tokens
+    halves, _ = cut(tokens, lambda token: token.is_word("or"))
+    if len(halves) == 2 and len(halves[0]) > 1 and len(halves[1]) > 1 and halves[1][0].is_word(*APPROXIMATELY):
+        return _with_approximation(*halves)  # 5/9 or about 0.56
     pieces, _ = cut(tokens, at_signs(","))
     if len(pieces) == 2 and len(pieces[1]) > 1 and pieces[1][0].is_word(*APPROXIMATELY):  # 22/7, about 3.14
         return _with_approximation(*pieces)
@@ -329,7 +339,7 @@ def _is_about_another(words: list[str]) -> bool:
     """Whether a subject is one of several answers, or made of the answer: "one solution is 7", "its square is 49"."""
     is_one = any(one in ONE_OF and other in ANSWERS for one, other in pairwise(words))
     is_changed = any(word in CHANGING or word in PARTS for word in words)
-    is_answer = "answer" in words or "result" in words or words[:1] == ["its"]
+    is_answer = "answer" in words or "result" in words or words[:1] == ["its"] or ("of", "it") in pairwise(words)
     return is_one or (is_changed and is_answer) or ("it" in words and not PARTICIPLES.isdisjoint(words))
 
 

@@ -13,7 +13,16 @@ from functools import lru_cache
 from verifiers.answers.amounts import amount, has_unit, number_of_things
 from verifiers.answers.choices import CHOICES
 from verifiers.answers.equivalence import equal
-from verifiers.answers.integer_sets import integer_set, integers_without, of_form, remainders, spread_modulus
+from verifiers.answers.integer_sets import (
+    integer_set,
+    integers_with,
+    integers_without,
+    of_form,
+    other_residues,
+    remainders,
+    residue_class,
+    spread_modulus,
+)
 from verifiers.answers.items import RELATIONS, item
 from verifiers.answers.listings import listing, permutations_of
 from verifiers.answers.names_in_words import labelled_parts
@@ -33,7 +42,7 @@ from verifiers.answers.terms import numbers_of
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.tree import names
-from verifiers.answers.values import Choice, Expression, Family, Nothing, Reals, Value
+from verifiers.answers.values import Assignments, Choice, Expression, Family, Nothing, Reals, Value
 
 
 @lru_cache(maxsize=4096)
@@ -95,10 +104,12 @@ def tokens_of(text: str) -> tuple[Token, ...]:
 
 def read_with_units(text: str, value: Value) -> Value:
     """The value of a text beside an amount: where its letters can be units, `5m`, an amount as well."""
-    if not isinstance(value, Expression) or not names(value.node):
+    named = isinstance(value, Assignments) and len(value.names) == 1
+    inner = value.items[0] if isinstance(value, Assignments) and named else value
+    if not isinstance(inner, Expression) or not names(inner.node):
         return value
     try:
-        return amount(tokenize(text)) or value
+        return amount(cut(tokenize(text), at_signs("="))[0][-1] if named else tokenize(text)) or value  # v = 15 m/s
     except UnreadableError:
         return value
 
@@ -149,7 +160,7 @@ def statement(tokens: Tokens) -> Value:
     texts = {token.text for token in tokens if token.kind in ("sign", "word")}
     if "→" in texts:
         tokens = _without_domain(tokens)
-    if "where" in texts and "=" in texts:
+    if ("where" in texts or "∀" in texts) and "=" in texts:
         tokens = _without_arguments(tokens)
     for marks, reading in _READINGS:
         if not marks.isdisjoint(texts) and (value := reading(tokens)) is not None:
@@ -159,8 +170,9 @@ def statement(tokens: Tokens) -> Value:
     pieces, exceptions = cut(tokens, at_signs("except"))
     if exceptions and pieces[0] and not any(token.is_sign("∪", "∩", "∖") for token in tokens):
         return _except(pieces, statement(pieces[0]))
-    head, qualifiers = split_qualifiers(spread_modulus(tokens) if "≡" in texts else tokens)
-    value = item(head, statement) if _is_congruence(head) else listing(_spread_exclusions(head), statement)
+    tokens = spread_modulus(tokens) if "≡" in texts else _spread_exclusions(tokens) if "≠" in texts else tokens
+    head, qualifiers = split_qualifiers(tokens)
+    value = item(head, statement) if _is_congruence(head) else listing(head, statement)
     return attach(value, qualifiers, statement) if qualifiers else value
 
 
@@ -175,11 +187,13 @@ def _without_arguments(tokens: Tokens) -> list[Token]:
     """The tokens without "for all x" and "for all real x" behind f(x) = ..."""
     runs = zip(tokens, tokens[1:], tokens[2:], tokens[3:], tokens[4:], strict=False)
     arguments = {run[2].text for run in runs if run[0].kind == "letter" and _text(run[1:]) == f"({run[2].text})="}
-    pieces, cuts = cut(tokens, lambda token: token.is_sign(",", ";") or token.is_word("and", "or", "where"))
+    pieces, cuts = cut(tokens, lambda token: token.is_sign(",", ";", "∀") or token.is_word("and", "or", "where"))
     result = list(pieces[0])
     for piece, separator in zip(pieces[1:], cuts, strict=True):
         rest = [token for token in piece if not (token.is_sign("ℝ", "∈") or token.is_word("real", "all", "any"))]
-        is_on_argument = separator.is_word("where") and len(rest) == 1 and rest[0].text in arguments
+        is_on_argument = (
+            (separator.is_word("where") or separator.is_sign("∀")) and len(rest) == 1 and rest[0].text in arguments
+        )
         result += [] if is_on_argument else [separator, *piece]
     return result
 
@@ -222,6 +236,18 @@ _READINGS: tuple[tuple[frozenset[str], Callable[[Tokens], Value | None]], ...] =
 
 def _except(pieces: list[list[Token]], value: Value) -> Value:
     """A set of reals without the values that are named behind it."""
+    is_letter = isinstance(value, Expression) and value.node.op == "symbol"
+    if (
+        len(pieces) == 2
+        and pieces[1][:1]
+        and pieces[1][0].is_sign("multiples")
+        and (isinstance(value, Family) or is_letter)
+    ):
+        multiples = residue_class([Token("number", "0"), Token("word", "mod"), *pieces[1][1:]])
+        if not isinstance(multiples, Family):
+            raise UnreadableError("multiples of what?")
+        others = other_residues(multiples)
+        return integers_with(value.parameters[0], others) if isinstance(value, Family) else others
     if isinstance(value, Family) and len(pieces) == 2:
         return integers_without(value, numbers_of(pieces[1], statement))
     reals = as_reals(value)
@@ -236,14 +262,14 @@ def _except(pieces: list[list[Token]], value: Value) -> Value:
 
 def _is_congruence(tokens: Tokens) -> bool:
     """Whether there is one congruence, `n ≡ 2, 3 (mod 7)` or `2, 3 (mod 7)`, whose commas separate residues."""
-    num_congruences = len(cut(tokens, at_signs("≡"))[1])
+    num_congruences = len(cut(tokens, at_signs("≡", "≢"))[1])
     is_bare = bool(tokens) and tokens[0].kind == "number" and not num_congruences and not cut(tokens, RELATIONS)[1]
     return (num_congruences == 1 or is_bare) and sum(token.is_word("mod") for token in tokens) == 1
 
 
 def _spread_exclusions(tokens: Tokens) -> list[Token]:
     """`x ≠ 2, 3` and "x not equal to 2 or 3" as two conditions that hold together."""
-    pieces, cuts = cut(tokens, lambda token: token.is_sign(",") or token.is_word("and", "or"))
+    pieces, cuts = cut(tokens, lambda token: token.is_sign(",") or token.is_word("and", "or", "where"))
     result: list[Token] = list(pieces[0])
     left: list[Token] | None = None
     for piece, before, separator in zip(pieces[1:], pieces, cuts, strict=False):

@@ -16,17 +16,30 @@ BRACKETS = {"(": ")", "[": "]", "{": "}", "\\{": "\\}", "⟨": "⟩", "⌊": "�
 _STYLE_WORDS = (
     "left right middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm Bigm displaystyle "
     "textstyle scriptstyle limits nolimits Large large LARGE Huge huge small tiny normalsize qed hfill ensuremath "
-    "boxed quad qquad thinspace space noindent rm bf it strut nonumber num SI si qty unit "
+    "boxed bbox quad qquad thinspace space noindent rm bf it strut nonumber num SI si qty unit "
     "mathstrut smash blacksquare checkmark Box qedsymbol hline fbox framebox "
     "underbrace overbrace"
 )
 STYLES = frozenset(_STYLE_WORDS.split())
 PLAIN_MATRICES = frozenset(["pmatrix", "bmatrix", "vmatrix", "matrix", "cases"])  # \pmatrix{1&2\cr 3&4}
 INVISIBLE = frozenset(
-    ["color", "textcolor", "colorbox", "tag", "label", "hspace", "vspace", "hphantom", "phantom", "vphantom", "require"]
+    [
+        "color",
+        "textcolor",
+        "colorbox",
+        "fcolorbox",
+        "tag",
+        "label",
+        "hspace",
+        "vspace",
+        "hphantom",
+        "phantom",
+        "vphantom",
+        "require",
+    ]
 )  # with an argument that is not part of the answer
 FORMULAS = frozenset(["math", "displaymath", "equation", "center"])  # environments that leave no token
-_TEXT_STYLE_WORDS = "text mbox textbf textit textrm textnormal textsf hbox emph textup"
+_TEXT_STYLE_WORDS = "text mbox textbf textit textrm textnormal textsf texttt textsc textmd hbox emph textup"
 TEXT_STYLES = frozenset(_TEXT_STYLE_WORDS.split())
 
 _SIGN_WORDS = (
@@ -145,6 +158,7 @@ CHARACTERS: dict[str, tuple[str, str]] = {
     **dict.fromkeys("′’‘`", ("sign", "'")),
     **dict.fromkeys("∶ː", ("sign", ":")),
     "√": ("function", "sqrt"),
+    **dict.fromkeys("∠∡", ("sign", "∠")),
     "∛": ("function", "cbrt"),
     "⩽": ("sign", "≤"),
     "⩾": ("sign", "≥"),

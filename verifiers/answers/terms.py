@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from verifiers.answers.amounts import amount, has_unit
 from verifiers.answers.environments import MATRICES, environment
@@ -12,6 +13,7 @@ from verifiers.answers.integer_sets import (
     integer_set,
     integers_with,
     integers_without,
+    multiples,
     parity,
     residue_class,
     shifted_integers,
@@ -43,7 +45,7 @@ def term(tokens: Tokens, statement: Statement) -> Value:
     has_parity = tokens[-1].is_sign("even", "odd") or tokens[0].is_sign("even", "odd")
     if has_parity and not any(token.is_sign("multiples") for token in tokens):
         return parity(tokens)
-    if tokens[0].is_sign("∞many") and all(token.kind == "word" for token in tokens[1:]):
+    if tokens[0].is_sign("∞many") and all(t.kind == "word" or t.is_sign(*DOMAINS, "primes") for t in tokens[1:]):
         return Words("infinitely many")
     if (integers := integer_set(tokens)) is not None:
         return integers
@@ -51,6 +53,8 @@ def term(tokens: Tokens, statement: Statement) -> Value:
         return reals
     if tokens[0].is_sign(*DOMAINS) and (domain := integer_domain(tokens)) is not None:
         return domain
+    if tokens[0].kind == "number" and any(t.is_sign("ℤ", "ℕ") and not t.gap for t in tokens[1:2]):
+        return multiples(tokens)
     is_set = tokens[0].is_sign("\\{") or any(token.text.startswith("begin ") for token in tokens)
     if any(token.is_word("mod") for token in tokens) and not is_set:
         return residue_class(tokens)
@@ -66,7 +70,7 @@ def term(tokens: Tokens, statement: Statement) -> Value:
         return environment(inside, statement)
     if tokens[-1].is_sign(*(f"end {name}" for name in MATRICES)) and (scaled := _scaled(tokens, statement)) is not None:
         return scaled
-    if any(token.is_sign("ℤ") for token in tokens) and any(token.text == "π" for token in tokens):
+    if any(token.is_sign("ℤ") for token in tokens) and any(token.text == "π" or token.is_sign("+") for token in tokens):
         return shifted_integers(tokens)
     if tokens[0].is_sign("±") and (inside := bracket_content(tokens[1:])) is not None and _has_comma(inside[1]):
         return _both_tuples(term(tokens[1:], statement))
@@ -258,6 +262,9 @@ def _set(inside: list[Token], statement: Statement) -> Value:
         value = _component(part, statement)
         both = _both_signs(value.node) if isinstance(value, Expression) else value
         items += both.items if isinstance(both, Sequence) and both.kind == "list" else [both]
+    named = [each for each in items if isinstance(each, Assignments) and len(each.names) == 1]
+    if len(named) == len(items) > 1 and len({each.names for each in named}) == len(named):  # {a = 2, b = 3}
+        return Assignments(tuple(each.names[0] for each in named), tuple(each.items[0] for each in named))
     return Sequence("set", tuple(items))
 
 
@@ -277,6 +284,8 @@ def _set_builder(head: list[Token], conditions: list[Token], statement: Statemen
             raise UnreadableError("a set of another kind")
         return statement([*head, Token("word", "where"), *conditions])
     value = statement(conditions)
+    if isinstance(value, Assignments) and value.names == (letter,):
+        value = replace(numbers_of(conditions, statement), name=letter)
     if not isinstance(value, Reals) or value.name != letter:
         raise UnreadableError("a condition on something else")
     result = value if within is None else intersection(value, within)

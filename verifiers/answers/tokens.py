@@ -53,7 +53,7 @@ class _Scanner(AccentScanner):
                 self._character(character, is_escaped=True)
             elif character == "$" and (self.is_text or self.closing[-1:] == ["$"]):
                 self._formula_in_text()
-            elif character == "~" and self.text[self.at - 1 : self.at + 2] == " ~ ":
+            elif character == "~" and (self.text[self.at - 1 : self.at + 2] == " ~ " or self._is_approximation()):
                 self._character("≈")
             elif character.isspace() or character in '"$~\u200b\ufeff\u2061\u2062':
                 self._wide_space(character == "\n")
@@ -82,6 +82,10 @@ class _Scanner(AccentScanner):
         rest = self.text[self.at + 1 :]
         behind = rest.lstrip("0123456789.,")
         return self.text.count("$") == 1 and rest[:1].isdigit() and (not behind or behind[0] in " /")
+
+    def _is_approximation(self) -> bool:
+        """Whether the tilde here begins the answer, ~100, and is no space."""
+        return not self.tokens and not self.text[: self.at].strip(" $") and self._peek(1).isdigit()
 
     def _is_decimal_point(self) -> bool:
         return self._peek() == "." and (self._peek(1).isdigit() or self.text.startswith(PERIODS, self.at + 1))
@@ -112,6 +116,7 @@ class _Scanner(AccentScanner):
             self.gap = self.gap or name in (*WIDE_SPACES, "thinspace", "space", "hspace")
             self._wide_space(name in WIDE_SPACES)
             self.quads |= {len(self.tokens)} if name in WIDE_SPACES else set()
+            self._skip_option(name)
         elif name in TEXT_STYLES:
             self._open("text")
         elif name in _FONTS:
@@ -140,6 +145,8 @@ class _Scanner(AccentScanner):
             self._negated()
         elif name in INVISIBLE:
             self._skip_argument()
+            if name == "fcolorbox":
+                self._skip_argument()
         elif name in ("mathbb", "Bbb"):
             self._number_set()
         elif name in GREEK:
@@ -159,7 +166,9 @@ class _Scanner(AccentScanner):
         r"""A backslash before a sign: `\{`, `\,`, `\%`, `\\`."""
         sign = self._peek(1)
         self.at += 2
-        if sign in ",;: !":
+        if sign == " " and self._peek() == "{" and self.tokens and self._is_behind_set():
+            self.sign("∖")  # [1, 2] \ {1}
+        elif sign in ",;: !":
             self.gap = self.gap or sign != "!"
         elif sign in "{}":
             self.sign("\\" + sign)
@@ -175,6 +184,10 @@ class _Scanner(AccentScanner):
             self.at -= 1
         else:
             raise UnreadableError("backslash")
+
+    def _is_behind_set(self) -> bool:
+        last = self.tokens[-1]
+        return last.is_sign(")", "]", "ℝ", "ℤ", "ℕ") or (last.kind == "letter" and last.text in NUMBER_SETS)
 
     def _row_space(self) -> None:
         r"""The space between rows in `\\\\[2pt]`."""
@@ -210,6 +223,12 @@ class _Scanner(AccentScanner):
 
     def _is_behind(self, sign: str) -> bool:
         return self.tokens[-1].is_sign(sign)
+
+    def _skip_option(self, name: str) -> None:
+        r"""The square bracket in `\bbox[5px, border: 2px solid]{12}`."""
+        option, bracket, _ = self.text[self.at :].partition("]")
+        if name == "bbox" and option.startswith("[") and bracket:
+            self.at += len(option) + 1
 
     def _skip_argument(self) -> None:
         """A colour, a tag or a space: its argument is not part of the answer."""

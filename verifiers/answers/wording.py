@@ -15,18 +15,27 @@ _DAY_WORDS = (
 )
 _DAYS = {word[:3]: word for word in _DAY_WORDS.split()} | {"sept": "september", "tues": "tuesday", "thurs": "thursday"}
 _OPPOSITES = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
+_POSSIBLE = {("possible",): "yes", ("not", "possible"): "no", ("impossible",): "no"}  # behind "it is"
+_CONNECTING = frozenset(["and", "but", "or", "if", "unless", "except", "not", "only", "when", "for"])
 # Behind "yes," and "no,".
 _TURNS = frozenset(["but", "unless", "except", "or", "maybe", "if", "only", "provided", "sometimes", "depends"])
 _WINNER_WORDS = "win wins won winning winner victory"
 _WINNER = frozenset(_WINNER_WORDS.split())
 _WINS_WORDS = (
     "the game has a strategy will always can is guaranteed guarantee guarantees to be force forces must by "
-    "playing optimally correctly perfect play for all any every values of n"
+    "playing optimally correctly perfect play for all any every values of n who that"
 )
 _WINS = _WINNER | frozenset(_WINS_WORDS.split())  # all words of "has a winning strategy" and the like
-_VERBS = VERBS | {"represents", "describes", "forms"}
-_BEARERS = ("number", "function", "integer", "value")  # of a property
+_VERBS = VERBS | {"represents", "describes", "forms", "falls"}
+# What has a property: an odd function, an isosceles triangle.
+_BEARERS = ("number", "function", "integer", "value", "triangle", "quadrilateral", "polygon", "sequence", "matrix")
 _NO_NAMES = _WINS | {"first", "second", "player", "and", "or", "loses", "lost", "beats"}
+_APPOSITIONS = tuple((*the, which, "player") for the in ((), ("the",)) for which in ("first", "second"))
+_STRATEGIES = tuple(
+    (*before, "winning", "strategy", *exists, "for")
+    for before in ((), ("there", "is", "a"), ("there", "exists", "a"))
+    for exists in ((), ("exists",))
+)
 _BREAKS = (",", ";", ":", ".", "-", "(", "!")  # between "yes" and its reason
 _PRONOUNS = ("it", "he", "she", "they", "we", "there", "this", "that", "you")
 _STOPS = (".", ",", ";", ":", "!", "'", "(", ")", "[", "]")
@@ -61,6 +70,8 @@ def wording(tokens: Tokens) -> tuple[str, ...]:
 
 def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
     """Whether an answer says the gold's words: alone, behind the verb of a sentence, or with what follows from them."""
+    if len(gold) == 1 and _is_possible(wording(tokens)) == gold[0]:
+        return True
     if len(gold) == 1 and gold[0] in _OPPOSITES and len(tokens) > 1 and tokens[0].is_word(gold[0]):
         words = {token.text for token in tokens[1:]}
         return (
@@ -76,14 +87,30 @@ def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
     rest = answer[len(gold) :]
     if answer == gold or (answer[: len(gold)] == gold and not _WINNER.isdisjoint(rest) and _WINS.issuperset(rest)):
         return True
+    if answer[: len(gold)] == gold and rest in _APPOSITIONS:  # Alice (the first player)
+        return True
+    if answer[: len(gold)] == gold and rest == ("of", "them"):
+        return True
+    if answer[-len(gold) :] == gold and answer[: -len(gold)] in _STRATEGIES:
+        return True
     if _behind_subject(gold, rest if answer[: len(gold)] == gold else ()):
         return True
     verb = next((place for place in range(len(answer), 0, -1) if answer[place - 1] in _VERBS), 0)
-    behind = answer[verb + (answer[verb : verb + 1] in [(word,) for word in _ARTICLES]) :]
+    behind = answer[verb:]
+    while len(behind) > 1 and behind[0] in (_IN_FRONT if answer[verb - 1 : verb] == ("falls",) else _ARTICLES):
+        behind = behind[1:]
     is_noun = len(behind) == len(gold) + 1 and behind[-1] in _BEARERS  # an odd function
     is_said = behind == gold or (is_noun and behind[:-1] == gold)
     is_alone = is_noun and not verb
     return is_said and (verb > 0 or is_alone) and not any(is_doubt(word) and word not in gold for word in answer)
+
+
+def _is_possible(words: tuple[str, ...]) -> str:
+    """ "no" for "It's not possible" and "No such polynomial exists", "yes" for "It is possible"; "" for other words."""
+    is_none = words[:2] == ("no", "such") or words[:4] == ("there", "is", "no", "such")
+    if is_none and len(words) < 10 and _CONNECTING.isdisjoint(words):
+        return "no" if words[0] == "there" or words[-1] in ("exist", "exists") else ""
+    return _POSSIBLE.get(words[2:] if words[:2] in (("it", "is"), ("this", "is")) else words, "")
 
 
 def _is_equality(tokens: Tokens) -> bool:
