@@ -109,7 +109,7 @@ def test_help_of_the_sizes_has_the_defaults_of_the_recipe():
 def test_texts_of_the_corpus_are_examples(tmp_path):
     assert main(["base", "corpus", str(tmp_path / "a.jsonl"), "--documents", "2", "--seed", "7"]) == 0
     rows = [row for _, row in read_source(str(tmp_path / "a.jsonl"), tmp_path).rows]
-    assert rows == [{"text": document(7, 0)}, {"text": document(7, 1)}]
+    assert rows == [{"text": document(7, number, MIXTURES["places"])} for number in range(2)]
 
 
 def test_a_mixture_is_chosen_on_the_command_line(tmp_path):
@@ -128,7 +128,7 @@ def test_a_folder_is_read_back_with_the_tokenizer_that_the_model_was_trained_wit
     # transformers gives folders of some architectures (qwen2) another way of cutting words than their tokenizer.json's
     monkeypatch.setattr("reasoner.pretrain.build.NUM_TOKENIZER_DOCUMENTS", 300)
     read = load_tokenizer(build(tmp_path / "a", recipe=TINY))
-    trained = train_tokenizer(document(0, index) for index in range(300))
+    trained = train_tokenizer(document(0, index, TINY.mixture) for index in range(300))
     assert all(cuts(read, text) == cuts(trained, text) for text in (document(0, index) for index in range(100)))
 
 
