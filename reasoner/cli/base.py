@@ -40,7 +40,7 @@ def add_arguments(command: Parser) -> None:
     corpus = add_action(actions, "corpus", "write texts of the pretraining corpus as examples for sft", write_corpus)
     corpus.add_argument("file", metavar="FILE", type=Path, help="the new .jsonl or .parquet file, with a column `text`")
     corpus.add_argument("--documents", type=int, default=400, metavar="N", help="number of texts, at least 1 [400]")
-    corpus.add_argument("--seed", type=int, default=0, help="seed of the corpus; 0: that of the embedded base [0]")
+    corpus.add_argument("--seed", type=int, default=0, help="seed of the corpus [0]")
     _add_corpus_arguments(corpus)
 
 
@@ -49,7 +49,7 @@ def _add_corpus_arguments(command: Parser) -> None:
         "--mixture",
         choices=("places", "digits"),
         default="places",
-        help="places: the embedded base's; digits: to go on from it, divisions one digit at a time [places]",
+        help="places: for random weights; digits: to go on from such a base, divisions digit by digit [places]",
     )
     command.add_argument(
         "--checks",

@@ -1,8 +1,8 @@
 """The corpus of the embedded base: generated documents, each a pure function of (seed, index, mixture).
 
-A document is a solved problem or a drill of bare arithmetic. Three tenths of the problems are in the R1-Zero prompt
+A document is a solved problem or a drill of bare arithmetic. Some of the problems are in the R1-Zero prompt
 template, mostly with a short wrong answer and often with malformed tags; the others are in textbook form, where worked
-solutions are more common. No document states a calculation or a countdown of the train, selection or held-out
+solutions are more common. No document states a calculation or a countdown of the train, validation or held-out
 problems (data.contamination).
 """
 

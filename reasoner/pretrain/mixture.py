@@ -13,7 +13,7 @@ Shares = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """Shares of a corpus; those of one mapping add up to 1. The defaults are the corpus of the embedded base."""
+    """Shares of a corpus; those of one mapping add up to 1. The defaults are the first stage of the embedded base."""
 
     drills: float = 0.45  # share of the documents
     conversations: float = 0.3  # share of the problems in the R1-Zero template
@@ -48,9 +48,9 @@ class Mixture:
     working: Working = field(default_factory=Working)
 
 
-# To go on from the embedded base: divisions that subtract one digit at a time, drills of carries and of the digits of
-# quotients, harder problems, and checks that are rare under the template, where unchecked steps are common. The
-# template, which that base knows and which is long, takes less of the text.
+# To go on from a base of the defaults: divisions that show what is left after each digit, drills of carries and of the
+# digits of quotients, harder problems, and checks that are rare under the template, where unchecked steps are common.
+# The template, which that base knows and which is long, takes less of the text.
 _DIGITS = Mixture(
     drills=0.5,
     conversations=0.14,

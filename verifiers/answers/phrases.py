@@ -194,9 +194,8 @@ def drop_leads(tokens: Sequence[Token]) -> list[Token]:
     if start and rest and (rest[0].is_sign(":", "=", ",") or is_stop):
         rest = rest[1:]
     phrase_size, _ = _longest_phrase(tokens, 0)
-    if start and (
-        phrase_size > start or all(token.is_sign(*_STOPS) for token in rest)
-    ):  # "the empty set", "all real numbers"
+    is_stopped = all(token.is_sign(*_STOPS) for token in rest)
+    if start and (phrase_size > start or is_stopped):  # "the empty set", "all real numbers"
         rest = list(tokens)
     if start and start < len(tokens) and tokens[start - 1].is_word("all", "the", "a") and rest:
         size, _ = _longest_phrase(tokens, start - 1)

@@ -87,9 +87,8 @@ def primes(
     is_listed = not any(token.is_sign("except", "≠", "<", ">", "≤", "≥", "≡", "≢", "remainder") for token in tokens)
     single = [_whole_number(piece) if is_listed else None for piece in pieces]
     if len(pieces) > 1 and all(one or number_ is not None for one, number_ in zip(is_of_primes, single, strict=True)):
-        several = [
-            primes(piece, statement, numbers_of) for piece in pieces
-        ]  # primes and squares of primes, 4 or primes
+        # primes and squares of primes, 4 or primes
+        several = [primes(piece, statement, numbers_of) for piece in pieces]
         members = {each for value in several if value is not None for each in value.members}
         return Primes(tuple(sorted(members | {each for each in single if each is not None})))
     if (values := _values_at_primes(tokens, statement)) is not None:
