@@ -88,7 +88,7 @@ def _value_baseline_advantages(batch: Batch, rewards: Tensor, algorithm: Algorit
     return replace(batch, advantages=torch.where(mask, credit, 0.0).float(), returns=returns)
 
 
-def without_zero_variance(batch: Batch, group: int) -> Batch:
-    """Drop the zero-variance groups; a batch of nothing else is returned unchanged."""
+def rows_with_variance(batch: Batch, group: int) -> Tensor:
+    """Index of the rows whose group has unequal rewards; of all rows if there is no such group."""
     has_variance = ~has_zero_variance(batch.rewards, group)
-    return batch.rows(has_variance.nonzero()[:, 0]) if has_variance.any() else batch
+    return (has_variance if has_variance.any() else torch.ones_like(has_variance)).nonzero()[:, 0]

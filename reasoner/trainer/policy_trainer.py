@@ -24,7 +24,7 @@ from reasoner.models.sharding import DistributedModel, distribute
 from reasoner.progress import Progress
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch, collate
-from reasoner.rl.credit import with_advantages, without_zero_variance
+from reasoner.rl.credit import rows_with_variance, with_advantages
 from reasoner.rl.critic import Critic
 from reasoner.rl.kl import CONTROLLERS, adapt_coefficient, response_kl
 from reasoner.rl.microbatches import backward_microbatches
@@ -149,14 +149,27 @@ class PolicyTrainer:
 
     @torch.no_grad()
     def compute_logprobs(self, batch: Batch) -> Batch:
-        """Add log-probabilities of the reference and, before several updates, the policy; and the critic's values."""
+        """Add log-probabilities of the reference (0 in rows that have no use for them) and, before several updates, of
+        the policy; and the critic's values.
+        """
         on_microbatch = partial(self.on_microbatch, "log-probabilities")
         if self.reference is not None:
+            index, ref_logprobs = self._rows_with_penalty(batch), torch.zeros_like(batch.sampler_logprobs)
             with adapter_off(self.reference):
-                batch = replace(batch, ref_logprobs=self.passes(self._reference).all_logprobs(batch, on_microbatch))
+                computed = self.passes(self._reference).all_logprobs(batch.rows(index), on_microbatch)
+            ref_logprobs[index, : computed.shape[1]] = computed
+            batch = replace(batch, ref_logprobs=ref_logprobs)
         if self.algorithm.updates > 1 or self.algorithm.trust != "none":
             batch = replace(batch, old_logprobs=self.passes().all_logprobs(batch, on_microbatch))
         return batch if self.critic is None else replace(batch, values=self.critic.values(batch))
+
+    def _rows_with_penalty(self, batch: Batch) -> Tensor:
+        """Index of the rows that need the reference: all, unless only the loss of the rows that are kept does."""
+        algo = self.cfg.algo
+        measures_responses = algo.kl_target and CONTROLLERS[algo.kl_controller].is_of_response
+        if self.algorithm.filter_zero_advantages and self.algorithm.kl_in == "loss" and not measures_responses:
+            return rows_with_variance(batch, algo.group_size)
+        return torch.arange(len(batch), device=batch.lengths.device)
 
     def compute_advantages(self, batch: Batch) -> Batch:
         """Add advantages to a batch with log-probabilities. Updates the moving average of rewards."""
@@ -178,7 +191,7 @@ class PolicyTrainer:
         """
         token_stats, sampled = token_stats or TokenStats(), batch
         if self.algorithm.filter_zero_advantages:
-            batch = without_zero_variance(batch, self.cfg.algo.group_size)
+            batch = batch.rows(rows_with_variance(batch, self.cfg.algo.group_size))
         factor = self.lr_scale * learning_rate_factor(self.cfg, self.steps_done, tokens_before)
         is_warming = self.critic is not None and self.steps_done < self.cfg.critic.warmup_steps
         metrics: dict[str, float] = {}

@@ -63,6 +63,22 @@ def test_reinforce_equals_grpo_at_one_update_with_same_parts():
         assert torch.allclose(gradients[0], other, atol=1e-7)
 
 
+def test_filtered_groups_take_no_pass_of_the_reference():
+    flat, mixed = four((1.0, 1.0, 1.0, 1.0)), random_groups(2)
+    cfg = config(beta=0.05, filter_zero_advantages=True)
+    batch = make_trainer(cfg, reference=reference()).compute_logprobs(collate([flat, *mixed]))
+    complete = make_trainer(config(beta=0.05), reference=reference()).compute_logprobs(collate([flat, *mixed]))
+    assert not batch.ref_logprobs[:4].any()
+    assert torch.allclose(batch.ref_logprobs[4:], complete.ref_logprobs[4:], atol=1e-6)
+    filtered, figures = gradient(cfg, [flat, *mixed], ref=reference())
+    alone, expected = gradient(cfg, mixed, ref=reference())
+    assert torch.allclose(filtered, alone, atol=1e-7)
+    assert figures["kl"] == pytest.approx(expected["kl"])
+    of_response = config(beta=0.05, filter_zero_advantages=True, kl_target=0.1, kl_controller="proportional")
+    measured = make_trainer(of_response, reference=reference()).compute_logprobs(collate([flat, *mixed]))
+    assert measured.ref_logprobs[:4].any()  # the KL of whole responses is that of all rows
+
+
 def test_kl_in_reward_penalises_each_token_before_returns():
     cfg = config(name="reinforce", beta=0.5, kl_in="reward", kl="k1", baseline="none")
     trainer = make_trainer(cfg, reference=reference())
