@@ -129,8 +129,8 @@ def test_presets_that_were_run_or_released_keep_their_numbers():
     }  # fmt: skip
     assert values["base"] == {
         "steps": 60, "optim.lr": 5e-4, "optim.decay_share": 0.4, "optim.micro_batch_tokens": 2048, "critic.lr": 1e-3,
-        "algo.loss_aggregation": "token", "sampling.max_tokens": 288, "validation.interval": 12,
-        "validation.problems": 30,
+        "algo.loss_aggregation": "token", "algo.filter_zero_advantages": True, "sampling.max_tokens": 288,
+        "validation.interval": 12, "validation.problems": 30,
     }  # fmt: skip
 
 
