@@ -2,8 +2,8 @@
 
 For each seed three rounds of expert iteration, then GRPO that samples as many tokens, then GRPO that takes as many
 minutes (by the speed of the run before). No validation during training, so that minutes are those of the method, and
-the last model counts. Runs one after the other: nothing else should run on the machine. Writes expert_iteration.md.
-Stop it and call it again: what is complete is kept.
+the last model counts. Runs one after the other: nothing else should run on the machine. Writes expert_iteration.md: the
+figures, and the differences on the same problems. Stop it and call it again: what is complete is kept.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from runs import train_all
 
+from reasoner.evals.compare import samples_by_problem
+from reasoner.evals.paired import Difference, difference
 from reasoner.runs.metrics import read_metrics
 
 Figures = Mapping[str, float]  # tokens, minutes, pass@1, greedy
 HELD_OUT = {"eval.heldout_problems": 150, "eval.samples": 16, "validation.interval": 0}
+SCORES = {"pass@1": ("none", "pass@1"), "greedy": ("greedy", "pass@1")}  # (filter of the samples, metric)
 COLUMNS = {"tokens": "{:,.0f}", "minutes": "{:.1f}", "pass@1": "{:.1f}", "greedy": "{:.1f}"}
 
 
@@ -90,6 +93,39 @@ def markdown(seeds: list[dict[str, Figures]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def scores(run: Path, column: str) -> dict[str, float]:
+    """The score of each held-out problem after training, by its id."""
+    way, metric = SCORES[column]
+    samples = samples_by_problem(run / "heldout" / "after", "generated:heldout")[way]
+    return {problem: float(line[metric]) for problem, line in samples.items()}
+
+
+def mean_scores(runs: Sequence[Path], column: str) -> dict[str, float]:
+    """The mean over the runs of each problem's score."""
+    of_runs = [scores(run, column) for run in runs]
+    return {problem: statistics.fmean(own[problem] for own in of_runs) for problem in of_runs[0]}
+
+
+def paired(runs: Sequence[Path], controls: Sequence[Path], column: str) -> Difference:
+    """Runs minus controls: of each problem the mean over the seeds on both sides, the interval over the problems."""
+    one, other = mean_scores(runs, column), mean_scores(controls, column)
+    return difference([one[problem] for problem in one], [other[problem] for problem in one])
+
+
+def comparison(out: Path, seeds: Sequence[int], rounds: int) -> str:
+    """The differences between GRPO and the last round of expert iteration, for each seed and for all together."""
+    lines = [f"| GRPO minus round {rounds}, points | seeds | pass@1 | greedy |", "|---|---|---:|---:|"]
+    for budget in ("tokens", "minutes"):
+        for chosen in [*([seed] for seed in seeds), *([seeds] if len(seeds) > 1 else [])]:
+            runs = [out / f"grpo-{budget}-{seed}" for seed in chosen]
+            controls = [out / f"expert-iteration-{seed}-sft-{rounds}" for seed in chosen]
+            if not all((run / "heldout" / "after").is_dir() for run in runs):
+                continue
+            cells = [str(paired(runs, controls, column)) for column in SCORES]
+            lines.append(f"| as many {budget} | {', '.join(map(str, chosen))} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
@@ -103,7 +139,7 @@ def main() -> None:
         of_seed(args.out, args.model, seed, args.rounds, args.threads, tokens_only=args.tokens_only)
         for seed in args.seeds
     ]
-    text = markdown(seeds)
+    text = f"{markdown(seeds)}\n{comparison(args.out, args.seeds, args.rounds)}"
     (args.out / "expert_iteration.md").write_text(text)
     print(text, end="")
 
