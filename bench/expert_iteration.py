@@ -25,7 +25,7 @@ from reasoner.runs.metrics import read_metrics
 
 Figures = Mapping[str, float]  # tokens, minutes, pass@1, greedy
 HELD_OUT = {"eval.heldout_problems": 150, "eval.samples": 16, "validation.interval": 0}
-SCORES = {"pass@1": ("none", "pass@1"), "greedy": ("greedy", "pass@1")}  # (filter of the samples, metric)
+SCORES = {"pass@1": ("none", "pass@1"), "greedy": ("greedy", "greedy")}  # (filter of the samples, metric)
 COLUMNS = {"tokens": "{:,.0f}", "minutes": "{:.1f}", "pass@1": "{:.1f}", "greedy": "{:.1f}"}
 
 
