@@ -86,4 +86,4 @@ def model_line(cfg: Config, policy: PreTrainedModel) -> str:
     return f"{cfg.model}, {parameters / 1e6:.1f}M parameters on {policy.device}{own}"
 
 
-_EXPECTED = {"base": "ten to fifteen minutes on two cores"}
+_EXPECTED = {"base": "about a quarter of an hour on two cores"}
