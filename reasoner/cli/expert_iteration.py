@@ -42,8 +42,8 @@ def run_rounds(args: argparse.Namespace) -> None:
     model = str(values.get("model", "base"))
     name = str(values.get("run.name", "")) or f"{Path(model).name}-ei-{time.strftime('%m%d-%H%M%S')}"
     with gc_paused():
+        from reasoner.distributed.world import RunInterrupt
         from reasoner.trainer.expert_iteration import ExpertIteration, run_expert_iteration, table
-        from reasoner.trainer.shutdown import RunInterrupt
 
     plan = ExpertIteration(
         name=name,

@@ -28,8 +28,8 @@ class Working:
     """How steps are worked out and checked."""
 
     one_digit: bool = False  # whether a division within a check subtracts one significant digit at a time
-    # How often the first value of a checked division is wrong. A model that sees right ones copies their digits into the
-    # check instead of finding the quotient's.
+    # How often the first value of a checked division is wrong. A model that sees right ones copies their digits into
+    # the check instead of finding the quotient's.
     quotient_slips: float = SLIPS_CHECKED
     # Of these wrong first values, the share that are random numbers of as many digits, which share no digit but by
     # chance: copying from them does not pay. The others have one wrong digit.
