@@ -1,4 +1,4 @@
-"""The Model Context Protocol at /mcp, `reasoner app --mcp`: five tools that read runs, for agents."""
+"""The Model Context Protocol at /mcp, `reasoner app --mcp`: six tools that read runs, for agents."""
 
 from __future__ import annotations
 

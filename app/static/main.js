@@ -1,6 +1,6 @@
 // The frame: navigation, the router, the keyboard and live updates. A page is a module of pages/ with
 //   export async function open(root, page): draws itself; may return {live, keys, close}
-// page = {params, set(values), go(page, values), name}
+// page = {params, set(values), go(page, values), name, keys}; a page may set its keys before it has opened
 
 import { address, ago, ask, copy, duration, el, isOffered, pageName, params, put, verdictBadge } from "./core.js";
 import { published } from "./published.js";
@@ -28,6 +28,7 @@ const GO = {
 };
 
 let current = null;  // what the open page returned
+let openPage = null;  // the page of the present address, from the moment on that it is being opened
 let openingNumber = 0;  // of the latest call of show(): an older one stops
 let root, main, nav, runPicker, statusDot;
 let runRows = [];
@@ -101,7 +102,7 @@ function set(page, values, { push = false } = {}) {
 async function show() {
   const opening = ++openingNumber;
   current?.close?.();
-  current = null;
+  current = openPage = null;
   root.dataset.state = "loading";
   let name = pageName();
   if (!isOffered(name) || (!(name in PAGES) && !(name in SUBPAGES))) name = isOffered("runs") ? "runs" : "overview";
@@ -120,6 +121,7 @@ async function show() {
     const page = { params: values, set: (...change) => opening === openingNumber && set(page, ...change), go, name };
     const content = el("div", { class: `page ${name}` });
     put(main, content);
+    openPage = page;
     const handlers = (await module.open(content, page)) ?? {};
     if (opening !== openingNumber) return handlers.close?.();
     current = handlers;
@@ -181,7 +183,7 @@ function onKey(event) {
   if (event.key === "Escape") document.querySelector("dialog.keys")?.remove();
   if (event.key === "y") return copy(location.href);
   if (event.key === "/") return focusSearch(event);
-  const action = current?.keys?.[event.key];
+  const action = (current?.keys ?? openPage?.keys)?.[event.key];
   if (action) { event.preventDefault(); action(); }
 }
 

@@ -271,7 +271,7 @@ def _run(
 @contextmanager
 def interruptible(run_dir: Path, function: str) -> Iterator[None]:
     """A block that trains: KeyboardInterrupt for a signal, and errors that say how to go on with `function`."""
-    from reasoner.trainer.shutdown import RunInterrupt
+    from reasoner.distributed.world import RunInterrupt
 
     hint = f"continue it with {function}(name={run_dir.name!r}, resume=True, ...)"
     try:

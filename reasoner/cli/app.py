@@ -23,7 +23,7 @@ def add_arguments(command: Parser) -> None:
     command.add_argument(
         "--allow-unauthenticated", action="store_true", help="serve other machines without --auth: without a password"
     )
-    command.add_argument("--mcp", action="store_true", help="serve five read-only tools for agents at /mcp")
+    command.add_argument("--mcp", action="store_true", help="serve six read-only tools for agents at /mcp")
     command.add_argument("--read-only", action="store_true", help="leave out Chat and notes, for a public dashboard")
     command.add_argument("--open", action="store_true", help="open the dashboard in a browser")
 

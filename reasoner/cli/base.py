@@ -1,4 +1,4 @@
-"""`reasoner base`: pretrain the embedded base model or a smaller one, or write texts of its pretraining corpus."""
+"""`reasoner base`: pretrain a base model like the embedded one, or write texts of its pretraining corpus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def add_arguments(command: Parser) -> None:
     """Add the actions of the command."""
     actions = add_actions(command, ("build", "corpus"))
-    summary = "train the embedded base model, or one of another size, from random weights"
+    summary = "pretrain a base model from random weights, or from those of another base (docs/LAB.md)"
     build = add_action(actions, "build", summary, build_base)
     build.add_argument(
         "--out", type=Path, default=Path("runs/base"), metavar="FOLDER", help="new model folder [runs/base]"

@@ -25,8 +25,7 @@ def add_arguments(command: Parser) -> None:
     rounds.add_argument("--rounds", type=int, default=3, metavar="N", help="number of rounds, at least 1 [3]")
     rounds.add_argument("--problems", type=int, default=420, metavar="N", help="problems sampled in a round [420]")
     rounds.add_argument("--samples", type=int, default=8, metavar="N", help="completions of each problem [8]")
-    add_selection(rounds)
-    command.set_defaults(per_problem=4)
+    add_selection(rounds, per_problem=4)
     add_json(command, "the table of the rounds")
     add_settings(command, stage="sft", has_data=False)
 
@@ -43,8 +42,8 @@ def run_rounds(args: argparse.Namespace) -> None:
     model = str(values.get("model", "base"))
     name = str(values.get("run.name", "")) or f"{Path(model).name}-ei-{time.strftime('%m%d-%H%M%S')}"
     with gc_paused():
+        from reasoner.distributed.world import RunInterrupt
         from reasoner.trainer.expert_iteration import ExpertIteration, run_expert_iteration, table
-        from reasoner.trainer.shutdown import RunInterrupt
 
     plan = ExpertIteration(
         name=name,

@@ -145,8 +145,11 @@ COMMANDS = (
         module="import_rollouts",  # import is a keyword
     ),
     Command("grade", "grade one answer, or a file of answers"),
-    Command("data", "list the problem sets, show how one is read, or find problems that two have in common"),
-    Command("base", "build the embedded base model"),
+    Command(
+        "data",
+        "list the problem sets, show how one is read, audit its gold answers, or find problems that two have in common",
+    ),
+    Command("base", "pretrain a base model like the embedded one, or write texts of its corpus"),
     Command(
         "completion",
         "print the script that completes commands and settings in bash or zsh",

@@ -76,15 +76,19 @@ def _add_filters(action: Parser) -> None:
         filters.add_argument(f"--{name}", help=meaning)
 
 
-def add_selection(group: argparse._ArgumentGroup) -> None:
-    """Add --where and --per-problem, which select rollouts to learn from (reasoner.runs.selection)."""
+def add_selection(group: argparse._ArgumentGroup, *, per_problem: int | None = None) -> None:
+    """Add --where and --per-problem (its default: `per_problem`), which select rollouts (reasoner.runs.selection)."""
     group.add_argument(
         "--where",
         metavar="CONDITION[,...]",
         help="what a rollout must be: correct, wrong, well-formed, ended (not cut off) [correct,well-formed]",
     )
     group.add_argument(
-        "--per-problem", type=int, metavar="N", help="take the first N of a problem, at least 0; 0: all [0]"
+        "--per-problem",
+        type=int,
+        default=per_problem,
+        metavar="N",
+        help=f"take the first N of a problem, at least 0; 0: all [{per_problem or 0}]",
     )
 
 

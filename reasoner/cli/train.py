@@ -201,7 +201,7 @@ def _train(args: argparse.Namespace, resolved: RunSettings, run_dir: Path, world
     from reasoner.trainer.preflight import preflight
 
     preflight(resolved.config, run_dir)
-    from reasoner.trainer.shutdown import RunInterrupt
+    from reasoner.distributed.world import RunInterrupt
 
     with gc_paused():
         run_stage = _stage(args.stage, world)

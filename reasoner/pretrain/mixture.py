@@ -68,7 +68,7 @@ _DIGITS = Mixture(
         "comparisons": 0.03,
         "searches": 0.15,
     },
-    working=Working(one_digit=True, quotient_slips=0.7),
+    working=Working(one_digit=True, quotient_slips=0.7, random_quotients=0.5),
 )
 
 MIXTURES = {"places": Mixture(), "digits": _DIGITS}

@@ -28,9 +28,12 @@ class Working:
     """How steps are worked out and checked."""
 
     one_digit: bool = False  # whether a division within a check subtracts one significant digit at a time
-    # How often the first value of a checked division is wrong, half of the time in every digit. A model that sees right
-    # ones copies their digits into the check instead of finding the quotient's.
+    # How often the first value of a checked division is wrong. A model that sees right ones copies their digits into
+    # the check instead of finding the quotient's.
     quotient_slips: float = SLIPS_CHECKED
+    # Of these wrong first values, the share that are random numbers of as many digits, which share no digit but by
+    # chance: copying from them does not pay. The others have one wrong digit.
+    random_quotients: float = 0.0
     corrections: bool = True  # False: what is checked was right, so that no check finds an error
 
 
@@ -109,11 +112,11 @@ def claim_with_check(step: Equation, rng: Random, working: Working, careless: fl
 
 
 def _claim_of(step: Equation, rng: Random, working: Working) -> int:
-    """The first value of a step that is checked: right, or a slip."""
-    slips = working.quotient_slips if step.op == "/" else SLIPS_CHECKED
-    if rng.random() >= slips:
+    """The first value of a step that is checked: right, a slip, or in a division a random number of as many digits."""
+    is_division = step.op == "/"
+    if rng.random() >= (working.quotient_slips if is_division else SLIPS_CHECKED):
         return step.value
-    if slips > SLIPS_CHECKED and rng.random() < 0.5:
+    if is_division and working.random_quotients and rng.random() < working.random_quotients:
         least: int = 10 ** (len(str(step.value)) - 1)
         return rng.randint(least, 10 * least - 1)
     return slip(step.value, rng)

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-_MAX_LOG_RATIO = 20.0  # clamps the log ratio so that exp() does not overflow
+from reasoner.rl.losses import MAX_LOG_RATIO
 
 
 def _log_ratio(logp: Tensor, ref_logp: Tensor) -> Tensor:
-    return (ref_logp - logp).clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO)
+    return (ref_logp - logp).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
 
 
 def kl_k1(logp: Tensor, ref_logp: Tensor) -> Tensor:

@@ -13,12 +13,12 @@ from torch import Tensor
 
 LossAggregation = Literal["token", "sequence", "constant"]
 
-_MAX_LOG_RATIO = 20.0  # clamps the log ratio so that exp() does not overflow
+MAX_LOG_RATIO = 20.0  # clamps the log ratio so that exp() does not overflow
 
 
 def token_ratio(logp: Tensor, old_logp: Tensor, mask: Tensor) -> Tensor:
     """[N, T] x 3 -> [N, T]: probability ratio policy / old policy of each token."""
-    return (logp - old_logp).clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO).exp()
+    return (logp - old_logp).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
 
 
 def sequence_ratio(logp: Tensor, old_logp: Tensor, mask: Tensor) -> Tensor:
@@ -26,7 +26,7 @@ def sequence_ratio(logp: Tensor, old_logp: Tensor, mask: Tensor) -> Tensor:
     eq. 7). A row without tokens has ratio 1.
     """
     mean = ((logp - old_logp) * mask).sum(dim=1, keepdim=True) / mask.sum(dim=1, keepdim=True).clamp_min(1)
-    return mean.clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO).exp().expand(logp.shape)
+    return mean.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp().expand(logp.shape)
 
 
 def plain(ratio: Tensor, logp: Tensor, advantages: Tensor, *, low: float, high: float, dual: float) -> Tensor:
@@ -85,7 +85,7 @@ def sampler_weights(old_logp: Tensor, sampler_logp: Tensor, mask: Tensor, *, how
     log_ratio = (old_logp - sampler_logp) * mask
     if how == "sequence":
         log_ratio = log_ratio.sum(dim=1, keepdim=True).expand(log_ratio.shape)
-    return log_ratio.clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO).exp().clamp_max(cap)
+    return log_ratio.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp().clamp_max(cap)
 
 
 def value_loss(values: Tensor, old_values: Tensor, returns: Tensor, *, clip: float) -> Tensor:

@@ -91,21 +91,21 @@ def iterate_microbatches(
 def forward_microbatches(
     batch: Batch,
     encode: Encode,
-    figure: Callable[[PromptCache, Batch], Tensor],
+    compute: Callable[[PromptCache, Batch], Tensor],
     *,
     tokens: int,
     model: DistributedModel,
     extra: int = 0,
     on_microbatch: OnMicrobatch | None = None,
 ) -> Tensor:
-    """Compute `figure` for every row, without gradient -> [N, T + extra], 0 beyond a micro-batch's longest row.
+    """Run `compute` for every row, without gradient -> [N, T + extra], 0 beyond a micro-batch's longest row.
 
     A collective operation: each rank computes its own rows, and gets those of the others.
     """
     done, num_own = 0, len(own_rows(batch, _all_rows(batch), model.world))
     values = torch.zeros(len(batch), batch.completion_ids.shape[1] + extra, device=batch.lengths.device)
     for index, prompts, rows in iterate_microbatches(batch, encode, tokens=tokens, model=model):
-        values[index, : rows.completion_ids.shape[1] + extra] = figure(prompts, rows)[: len(index)]
+        values[index, : rows.completion_ids.shape[1] + extra] = compute(prompts, rows)[: len(index)]
         done += len(index)
         if on_microbatch is not None:
             on_microbatch(done, num_own)

@@ -52,8 +52,8 @@ class PolicyLoss:
             "entropy": entropy.detach().sum(),
             "clipped": (is_at_clip & mask).sum(),
             "gap": gap.sum(),
-            "trust": (terms.importance * mask).sum(),
-            "capped": ((terms.importance >= self.cfg.algo.importance_clip_max) & mask).sum(),
+            "importance": (terms.importance * mask).sum(),
+            "importance_capped": ((terms.importance >= self.cfg.algo.importance_clip_max) & mask).sum(),
         }
         token_values = {"entropy": entropy} | ({"advantages": rows.advantages} if algorithm.returns != "total" else {})
         if self.cfg.run.importance_ratio:

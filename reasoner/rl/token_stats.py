@@ -9,14 +9,15 @@ from torch import Tensor
 
 from reasoner.distributed.world import World
 
-# entropy and KL in nats; the token's share of the step's loss before its first update. Rows whose tokens have different
-# advantages also have "advantages"; with run.importance_ratio all have "importance_ratio" (policy / sampler).
-TOKEN_FIGURES = ("entropy", "kl", "loss")
 LOSSES = ("loss", "critic/loss")
 
 
 class TokenStats:
-    """Sums over tokens by name. With `keeps_tokens`, tokens[row of the step's batch][name] has a value per token."""
+    """Sums over tokens by name. With `keeps_tokens`, tokens[row of the step's batch][name] has a value per token:
+    entropy and kl (to the reference, if there is one) in nats; loss, the token's share of the step's loss before its
+    first update; advantages, where the tokens of a row differ in theirs; importance_ratio (policy / sampler) with
+    run.importance_ratio.
+    """
 
     def __init__(self, *, keeps_tokens: bool = False) -> None:
         self.sums: dict[str, float] = {}
@@ -33,11 +34,11 @@ class TokenStats:
             self.sums[name] = self.sums.get(name, 0.0) + value
         self.gap_max = max(self.gap_max, largest)
 
-    def record(self, row_index: Tensor, lengths: Tensor, figures: Mapping[str, Tensor]) -> None:
+    def record(self, row_index: Tensor, lengths: Tensor, token_values: Mapping[str, Tensor]) -> None:
         """Record [N, T] values of the rows [N] with lengths [N]. A row that is already recorded is not overwritten."""
         if not self._keeps_tokens:
             return
-        columns = {name: value.detach().tolist() for name, value in figures.items()}
+        columns = {name: value.detach().tolist() for name, value in token_values.items()}
         for i, (row, length) in enumerate(zip(row_index.tolist(), lengths.tolist(), strict=True)):
             if row >= 0:  # not Batch.empty_row()
                 self.tokens.setdefault(row, {name: values[i][:length] for name, values in columns.items()})

@@ -59,22 +59,22 @@ def with_wrong_golds(prompts: Sequence[Prompt], share: float, seed: int) -> list
     return [replace(p, problem=wrong[p.problem.id]) if p.problem.id in ids else p for p in prompts]
 
 
-def _random_reward(group: RolloutGroup, arm: ControlContext) -> list[float]:
+def _random_reward(group: RolloutGroup, context: ControlContext) -> list[float]:
     """0 or 1 with equal probability for each completion, a hash of (seed, step, problem, sample)."""
     name = group.prompt.problem.id
-    return [float(sample_seed(arm.seed, f"coin {arm.step}", name, j) & 1) for j in range(len(group.scores))]
+    return [float(sample_seed(context.seed, f"coin {context.step}", name, j) & 1) for j in range(len(group.scores))]
 
 
-def _format_only(group: RolloutGroup, arm: ControlContext) -> list[float]:
+def _format_only(group: RolloutGroup, context: ControlContext) -> list[float]:
     """1 for a completion in the required format."""
     return [float(score.well_formed) for score in group.scores]
 
 
-def _wrong_gold(group: RolloutGroup, arm: ControlContext) -> list[float]:
+def _wrong_gold(group: RolloutGroup, context: ControlContext) -> list[float]:
     """1 for a completion that is correct by another problem's gold answer."""
     prompt = group.prompt
-    problem = arm.shuffled_answers[prompt.problem.id]
-    scores = arm.pool.score([(prompt.prefill + c.text, problem) for c in group.completions], policy=prompt.extract)
+    problem = context.shuffled_answers[prompt.problem.id]
+    scores = context.pool.score([(prompt.prefill + c.text, problem) for c in group.completions], policy=prompt.extract)
     return [float(score.correct) for score in scores]
 
 
@@ -85,11 +85,11 @@ CONTROLS: dict[str, Callable[[RolloutGroup, ControlContext], list[float]]] = {
 }
 
 
-def apply_control(groups: Sequence[RolloutGroup], control: str, arm: ControlContext) -> list[RolloutGroup]:
+def apply_control(groups: Sequence[RolloutGroup], control: str, context: ControlContext) -> list[RolloutGroup]:
     """Return the groups with the control's rewards, or unchanged if `control` is empty."""
     if not control:
         return list(groups)
-    return [_with_rewards(group, CONTROLS[control](group, arm)) for group in groups]
+    return [_with_rewards(group, CONTROLS[control](group, context)) for group in groups]
 
 
 def _with_rewards(group: RolloutGroup, rewards: Sequence[float]) -> RolloutGroup:

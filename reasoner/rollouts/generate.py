@@ -145,9 +145,9 @@ def sample_until_full(
             break
         used |= {prompt.problem.id for prompt in more}
         groups += sample(more)
-    mixed = [group for group in groups if not group.has_zero_variance]
-    flat = [group for group in groups if group.has_zero_variance]
-    return (mixed, flat) if mixed else (flat[:num_groups], flat[num_groups:])
+    varied = [group for group in groups if not group.has_zero_variance]
+    zero_variance = [group for group in groups if group.has_zero_variance]
+    return (varied, zero_variance) if varied else (zero_variance[:num_groups], zero_variance[num_groups:])
 
 
 def generate_responses(

@@ -43,6 +43,11 @@ def parse_reward_models(setting: str) -> dict[str, float]:
     return weights
 
 
+def _weights_of_parts(setting: str) -> dict[str, float]:
+    """The weights of `reward.model` by the name of the model's part of the reward."""
+    return {f"{PART}{name}": weight for name, weight in parse_reward_models(setting).items()}
+
+
 def apply_reward_models(
     groups: Sequence[RolloutGroup], scorers: Mapping[str, Scorer], reward: RewardConfig
 ) -> list[RolloutGroup]:
@@ -51,7 +56,7 @@ def apply_reward_models(
     """
     if not scorers or not groups:
         return list(groups)
-    weights = {f"{PART}{name}": weight for name, weight in parse_reward_models(reward.model).items()}
+    weights = _weights_of_parts(reward.model)
     scores = {f"{PART}{name}": _clipped(name, scorer.scores(groups), reward.clip) for name, scorer in scorers.items()}
     rows = [dict(zip(scores, row, strict=True)) for row in zip(*scores.values(), strict=True)]
     finishes = [completion.finish for group in groups for completion in group.completions]
@@ -68,7 +73,7 @@ def _clipped(name: str, scores: Sequence[float], limit: float) -> list[float]:
 
 def mean_model_reward(groups: Sequence[RolloutGroup], setting: str) -> float:
     """The mean over completions of the weighted scores of all models of `reward.model`."""
-    weights = {f"{PART}{name}": weight for name, weight in parse_reward_models(setting).items()}
+    weights = _weights_of_parts(setting)
     return fmean(
         sum(weight * score.parts[name] for name, weight in weights.items())
         for group in groups

@@ -197,7 +197,7 @@ CHECKS = (
     Check(
         "entropy collapse",
         "mean entropy of three steps under 5 % of the first step's, or under 0.005 nats a token",
-        "The policy writes nearly the same every time: nothing is left to choose among, and groups become flat.",
+        "The policy writes nearly the same every time: nothing is left to choose among, and groups have zero variance.",
         "A lower --optim.lr, a higher --algo.clip_high, --algo.entropy_coef 0.001, a higher --algo.beta.",
         3,
         _entropy,

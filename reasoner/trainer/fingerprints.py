@@ -19,7 +19,7 @@ from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template
 from reasoner.rollouts.reward_models import parse_reward_models
 
-_VALIDATION = ("validation.data", "validation.problems")  # can; then it is another set of problems
+_VALIDATION = ("validation.data", "validation.problems")  # may change: then it is another set of problems
 
 
 def fingerprints_of(
@@ -60,8 +60,9 @@ def file_fingerprint(path: Path) -> str:
 def check_unchanged(
     stored: Mapping[str, Any], now: Mapping[str, str], settings: Mapping[str, object], log: Callable[[str], None]
 ) -> None:
-    """Compare with those in a run's config.json (run_dir.read_settings). ValueError where model, prompt or
-    training data are not the ones that the run began with. Other validation problems are reported.
+    """Compare the fingerprints of `now` with those that a run's config.json holds (`stored`: run_dir.read_settings).
+    ValueError where model, prompt or training data are not the ones that the run began with. Other validation problems
+    are reported. `settings` are those of now, by dotted key.
     """
     then = stored.get("fingerprints") or {}
     settled = [name for name in now if name not in _VALIDATION]
@@ -79,6 +80,5 @@ def check_unchanged(
     if is_same_set and before and after and before != after:
         log(
             f"the validation problems {settings['validation.data']!r} have changed since the run began: validations "
-            "before and "
-            "after are not comparable, nor is the best policy so far"
+            "before and after are not comparable, nor is the best policy so far"
         )

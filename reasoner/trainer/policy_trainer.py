@@ -49,8 +49,8 @@ _AVERAGES = {
     "entropy": "entropy",
     "clipped": "clip_ratio",
     "gap": "sampling/logprob_diff_mean",
-    "trust": "sampling/importance_mean",
-    "capped": "sampling/importance_clipped",
+    "importance": "sampling/importance_mean",
+    "importance_capped": "sampling/importance_clipped",
 }
 # Numbers that a checkpoint stores for a resumed run.
 _STATE = ("steps_done", "moving_reward", "penalty", "beta", "attempt", "lr_scale")
@@ -198,17 +198,8 @@ class PolicyTrainer:
         if self.critic is not None:
             weights, step = self.policy_loss.weights, self.steps_done
             metrics = update_critic(self.critic, batch, weights, step=step, lr_factor=factor, alone=is_warming)
-        norms: list[float] = []
-        parts = self.algorithm.minibatches
-        skipped = 0
-        for epoch in range(0 if is_warming else self.algorithm.epochs):
-            for index in minibatches(len(batch), parts, self.cfg, step=self.steps_done, epoch=epoch):
-                if norms and self._exceeds_stop_kl(batch):
-                    break
-                number = self.steps_done * self.algorithm.updates + len(norms) + skipped
-                norm = self._update_policy(batch.rows(index), token_stats, number, lr_factor=factor)
-                skipped += norm is None
-                norms += [] if norm is None else [norm]
+        updates = [] if is_warming else self._run_epochs(batch, token_stats, lr_factor=factor)
+        norms = [norm for norm in updates if norm is not None]
         self.steps_done += 1
         token_stats.combine(self.world)
         averages = token_stats.averages()
@@ -222,11 +213,26 @@ class PolicyTrainer:
             **({"sampling/logprob_diff_max": token_stats.gap_max} if computed else {}),
             "grad_norm": sum(norms) / max(1, len(norms)),
             "lr": self.cfg.optim.lr * factor,
-            "skipped_updates": float(skipped),
+            "skipped_updates": float(len(updates) - len(norms)),
             **metrics,
-            **token_stats.losses(len(norms) + skipped),
+            **token_stats.losses(len(updates)),
             **token_stats.extra_metrics,
         }
+
+    def _run_epochs(self, batch: Batch, token_stats: TokenStats, *, lr_factor: float) -> list[float | None]:
+        """Take the optimiser steps of all epochs over the batch, until KL(old || new) exceeds algo.stop_kl. Returns the
+        gradient's norm of each; None for one that is not finite and was left out.
+        """
+        norms: list[float | None] = []
+        first, parts = self.steps_done * self.algorithm.updates, self.algorithm.minibatches
+        for epoch in range(self.algorithm.epochs):
+            for index in minibatches(len(batch), parts, self.cfg, step=self.steps_done, epoch=epoch):
+                has_moved = any(norm is not None for norm in norms)
+                if has_moved and self._exceeds_stop_kl(batch):
+                    return norms
+                number = first + len(norms)
+                norms.append(self._update_policy(batch.rows(index), token_stats, number, lr_factor=lr_factor))
+        return norms
 
     def _update_policy(self, batch: Batch, token_stats: TokenStats, number: int, *, lr_factor: float) -> float | None:
         """Take optimiser step `number` of the run. Returns the gradient's norm, or None if it is not finite and nothing

@@ -28,7 +28,7 @@ from reasoner.sft.batches import collate_examples
 from reasoner.sft.examples import Example, examples_of, select
 
 CORPUS = "corpus:base"
-_CORPUS_SEED = 0  # of the corpus that the embedded base was trained on
+_CORPUS_SEED = 0  # of texts like those that the embedded base was trained on last, whose seeds are 1 and 2
 _PART = 1_000_003  # documents between those of a run and those of a run with the next seed
 
 Texts = Callable[[int], Sequence[Example]]  # the texts of an optimiser step, by its number

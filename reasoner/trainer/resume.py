@@ -13,8 +13,8 @@ from itertools import chain
 from pathlib import Path
 
 from reasoner.runs import health, migrate
-from reasoner.runs import metrics as logger
 from reasoner.runs import rollouts as store
+from reasoner.runs.metrics import FILES, lacks_newline, metrics_prefix, scan, truncate_logs
 from reasoner.runs.run_dir import read_settings, recovery_hint, stage_of
 from reasoner.trainer import checkpoint, rollback
 from reasoner.trainer.validation import BEST_BY
@@ -32,7 +32,7 @@ def resume_point(run_dir: Path, log: Log) -> Path | None:
     with store.lock_run_dir(run_dir):
         checkpoint.clean_partial(run_dir)
         migrate.convert(run_dir, log)
-        num_steps = len(logger.metrics_prefix(run_dir))
+        num_steps = len(metrics_prefix(run_dir))
         checkpoints = checkpoint.valid_checkpoints(run_dir, log)
         newest = next(checkpoints, None)
         if newest is None:
@@ -102,8 +102,8 @@ def _lost_shards(run_dir: Path, start: int) -> list[int]:
 
 def _lost_validations(run_dir: Path, start: int) -> list[int]:
     """The steps before `start` whose metrics hold a validation that evals.jsonl lacks."""
-    recorded = {line["step"] for _, line in logger.scan(run_dir / "evals.jsonl") if line is not None}
-    metrics = (line for _, line in logger.metrics_prefix(run_dir)[:start])
+    recorded = {line["step"] for _, line in scan(run_dir / "evals.jsonl") if line is not None}
+    metrics = (line for _, line in metrics_prefix(run_dir)[:start])
     return [line["step"] for line in metrics if BEST_BY in line and line["step"] + 1 not in recorded]
 
 
@@ -121,13 +121,13 @@ def repair(run_dir: Path, start: int, log: Log) -> None:
     path = checkpoint.folder(run_dir, start)
     if path.is_dir() and (attempt := checkpoint.attempt_of(path)):
         rollback.finish(run_dir, start, attempt)
-    for name in logger.FILES:
-        if logger.lacks_newline(run_dir / name):
+    for name in FILES:
+        if lacks_newline(run_dir / name):
             log(f"{name} lacked the newline of its last line; it is added")
-    logger.truncate_logs(run_dir, start, last_validation=start or -1)
+    truncate_logs(run_dir, start, last_validation=start or -1)
     store.delete_from(run_dir, start)
-    metrics = [line for _, line in logger.metrics_prefix(run_dir)]
-    times = {line["step"] for _, line in logger.scan(run_dir / "times.jsonl") if line is not None}
+    metrics = [line for _, line in metrics_prefix(run_dir)]
+    times = {line["step"] for _, line in scan(run_dir / "times.jsonl") if line is not None}
     if untimed := [step for step in range(start) if step not in times]:
         log(f"times.jsonl lacks {_numbers(untimed)}: what the clock said of them is lost, and nothing else")
     _repair_alarms(run_dir, metrics, log)

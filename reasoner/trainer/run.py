@@ -65,7 +65,7 @@ class TrainingRun:
     def save_if_interrupted(self) -> Iterator[None]:
         """A block that leaves the trainer as it is after the last step: whatever ends it, a checkpoint is saved.
 
-        RuntimeError that names the step for an error in the block; Stopped for a signal.
+        RuntimeError that names the step for an error in the block; RunInterrupt for a signal.
         """
         step = self.step
         try:

@@ -38,11 +38,8 @@ from reasoner.trainer.validation import Validator
 from reasoner.types import Prompt
 
 Summary = Callable[[int], Mapping[str, str]]  # after how many steps -> what the run is going to do, by subject
-_PLACES: dict[str, Place] = {
-    "rl": "console",
-    "sft": "sft",
-    "reward-model": "reward-model",
-}  # metrics that each stage shows
+# By stage: the place whose metrics its console shows.
+_PLACES: dict[str, Place] = {"rl": "console", "sft": "sft", "reward-model": "reward-model"}
 
 
 @dataclass(frozen=True, slots=True)

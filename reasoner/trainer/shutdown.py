@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 
-from reasoner.distributed.world import ALONE, World
-from reasoner.distributed.world import RunInterrupt as RunInterrupt
+from reasoner.distributed.world import ALONE, RunInterrupt, World
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

@@ -16,6 +16,8 @@ from reasoner.rl.algorithms import Algorithm
 from reasoner.sft.dataset import ExampleSplit
 from reasoner.types import Prompt
 
+_EXPECTED = {"base": "about a quarter of an hour on two cores"}  # time of a run, by model
+
 
 def run_summary(
     cfg: Config, algorithm: Algorithm, policy: PreTrainedModel, prompts: Sequence[Prompt], run_dir: Path, start: int
@@ -27,7 +29,7 @@ def run_summary(
         "problems": _problems_line(cfg, prompts),
         "algorithm": f"{cfg.algo.name}, G = {cfg.algo.group_size}, "
         f"beta {cfg.algo.beta:g} ({algorithm.kl} in the {algorithm.kl_in}), lr {cfg.optim.lr:g}, seed {cfg.seed}"
-        + (f"; CONTROL ARM: rewards are {cfg.control}" if cfg.control else ""),
+        + (f"; CONTROL RUN: rewards are {cfg.control}" if cfg.control else ""),
         "steps": f"{start} of {cfg.steps} done; "
         f"{per_step} completions a step, of at most {cfg.sampling.max_tokens} tokens each",
         "run folder": str(run_dir),
@@ -84,6 +86,3 @@ def model_line(cfg: Config, policy: PreTrainedModel) -> str:
     parameters = sum(p.numel() for p in policy.parameters())
     own = f", {num_own_values(policy) / 1e6:.1f}M of them in this process" if is_sharded(policy) else ""
     return f"{cfg.model}, {parameters / 1e6:.1f}M parameters on {policy.device}{own}"
-
-
-_EXPECTED = {"base": "ten to fifteen minutes on two cores"}

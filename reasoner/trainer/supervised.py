@@ -35,7 +35,7 @@ from reasoner.trainer.summary import sft_summary
 
 WARMUP_SHARE = 0.03  # of the steps, unless optim.warmup_steps is set
 _ORIGIN = "reasoner sft"  # of settings that follow from the number of examples
-_CORPUS_SEED, _NUM_DOCUMENTS = 2**31, 200  # pretraining text that the embedded base has not seen: its seed is 0
+_CORPUS_SEED, _NUM_DOCUMENTS = 2**31, 200  # text that the embedded base has not seen: its seeds are 0, 1 and 2
 
 
 def finetune(resolved: RunSettings, run_dir: Path, *, resuming: bool = False, world: World = ALONE) -> None:

@@ -169,3 +169,13 @@ def grow(run: Path, step: int, *, texts: list[str], question: str = "What is 2 +
     }
     with (run / "metrics.jsonl").open("a") as file:
         file.write(json.dumps(line) + "\n")
+
+
+def stored_rows(run: Path, steps: int = 3) -> list[dict[str, Any]]:
+    """The rollouts of a run's first steps, as its shards have them."""
+    return [row for step in range(steps) for row in store.read(run, step)]
+
+
+def text(page: Any, selector: str) -> str:
+    """The text of the first element."""
+    return str(page.locator(selector).first.inner_text())

@@ -101,13 +101,21 @@ def chromium() -> Any:
     return _browser()
 
 
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the embedded base, of which each file changes a copy."""
+    _browser()  # without one the tests are skipped, and nothing is trained
+    return train(tmp_path_factory.mktemp("trained") / "runs", "real")
+
+
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory, chromium: Any) -> Path:
+def real(tmp_path_factory: pytest.TempPathFactory, chromium: Any, trained: Path) -> Path:
     """The folder of runs: `real` was trained; `other` is it with another seed's name and the untrained model's held-out
     evaluation; `nasty` and `growing` are made up; `torn` is damaged.
     """
     runs = tmp_path_factory.mktemp("dashboard") / "runs"
-    other = Path(shutil.copytree(train(runs, "real"), runs / "other"))
+    shutil.copytree(trained, runs / "real")
+    other = Path(shutil.copytree(trained, runs / "other"))
     shutil.rmtree(other / "heldout" / "after")
     shutil.copytree(other / "heldout" / "before", other / "heldout" / "after")
     stored = json.loads((other / "config.json").read_text())

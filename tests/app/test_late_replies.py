@@ -3,27 +3,11 @@
 import pytest
 
 from tests.app.browsing import expect, made_up, wait_for_address
+from tests.app.held import Held
 from tests.app.library_of import write_run
 
 TEXTS = ["<think>2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "<think>2+2=5.</think> <answer>5</answer>", "6"]
 
-# In the page: the replies to these queries are held back until the test releases them, by the number of the request.
-HOLD = """queries => {
-    const send = window.fetch;
-    window.held = [];
-    window.fetch = async (url, options) => {
-        const query = url.split('/ask/')[1];
-        if (!queries.includes(query)) return send(url, options);
-        const one = {query, body: JSON.parse(options.body)};
-        window.held.push(one);
-        const released = new Promise(release => { one.release = release; });
-        const reply = await send(url, options), text = await reply.text();
-        await released;
-        return new Response(text, {status: reply.status, headers: reply.headers});
-    };
-}"""
-RELEASE = "async number => { window.held[number].release(); await new Promise(done => setTimeout(done, 100)); }"
-STOP_POLLING = "Object.defineProperty(document, 'hidden', {get: () => true})"
 TWO_FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
@@ -33,28 +17,6 @@ def real(tmp_path_factory, chromium):
     made_up(runs, "own", steps=3, texts=TEXTS)
     write_run(runs / "whole", steps=8)
     return runs
-
-
-class Held:
-    """The requests of a page to some queries; a reply comes when it is released."""
-
-    def __init__(self, page, *queries, polling=False):
-        self.page = page
-        if not polling:
-            page.evaluate(STOP_POLLING)
-        page.evaluate(HOLD, queries)
-
-    def queries(self):
-        """Of the requests so far."""
-        return self.page.evaluate("window.held.map(one => one.query)")
-
-    def wait(self, number):
-        """Wait until so many requests were sent."""
-        self.page.wait_for_function("number => window.held.length >= number", arg=number)
-
-    def release(self, number):
-        """Let a reply come; returns when the page has had time to show it."""
-        self.page.evaluate(RELEASE, number)
 
 
 def choose(label, *values):

@@ -10,9 +10,8 @@ import pytest
 from reasoner.cli.main import main
 from reasoner.evals.compare import compare_metrics, samples_by_problem
 from reasoner.evals.eval_log import task_name
-from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_evals, read_metrics
-from tests.app.browsing import NASTY, expect, grow, made_up, wait_for_address, wait_for_value
+from tests.app.browsing import NASTY, expect, grow, made_up, stored_rows, text, wait_for_address, wait_for_value
 from tests.app.library_of import write_pipeline
 
 PAGES = [
@@ -29,14 +28,6 @@ PAGES = [
     "/chat?model=real",
     "/notes?run=real",
 ]
-
-
-def rows_of(run, steps=3):
-    return [row for step in range(steps) for row in store.read(run, step)]
-
-
-def text(page, selector):
-    return page.locator(selector).first.inner_text()
 
 
 def test_runs_are_listed_with_their_state_and_a_damaged_one_with_its_reason(site):
@@ -73,7 +64,7 @@ def test_the_page_shows_a_pipeline_as_a_row_of_stages(site):
 def test_the_curves_are_the_metrics_and_the_shards(site):
     page = site.open("/overview?run=real")
     metrics, validations = read_metrics(site.runs / "real"), read_evals(site.runs / "real")
-    rows = rows_of(site.runs / "real")
+    rows = stored_rows(site.runs / "real")
 
     def last(chart, line):
         return float(page.locator(f'[data-chart="{chart}"] [data-line="{line}"]').get_attribute("data-y"))
@@ -136,100 +127,9 @@ def test_pages_grow_while_a_writer_appends_without_a_reload(site, path):
     assert page.evaluate("window.same") is True
 
 
-def test_filters_compose_and_count_as_python_does(site):
-    rows = rows_of(site.runs / "real")
-    some = rows[0]["subject"]
-    page = site.open("/rollouts?run=real")
-    page.wait_for_selector('.list[data-state="ready"]')
-    expect(page.locator("[data-count]")).to_have_text(str(len(rows)))
-
-    def expect_count(holds):
-        page.wait_for_selector('.list[data-state="ready"]')
-        expect(page.locator("[data-count]")).to_have_text(f"{sum(1 for row in rows if holds(row)):,}")
-
-    page.get_by_label("subject").fill(some)
-    page.keyboard.press("Enter")
-    expect_count(lambda r: r["subject"] == some)
-    page.get_by_label("correct").select_option("no")
-    expect_count(lambda r: r["subject"] == some and r["verdict"] != "correct")
-    page.get_by_label("tokens").fill("20:")
-    page.keyboard.press("Enter")
-    expect_count(lambda r: r["subject"] == some and r["verdict"] != "correct" and len(r["token_ids"]) >= 20)
-    page.get_by_label("text").fill("answer")
-    page.keyboard.press("Enter")
-    expect_count(
-        lambda r: (
-            r["subject"] == some
-            and r["verdict"] != "correct"
-            and len(r["token_ids"]) >= 20
-            and "answer" in r["completion"]
-        )
-    )
-    page.get_by_label("reward").fill("x")
-    page.keyboard.press("Enter")
-    page.wait_for_selector('[role="alert"]:has-text("reward is \'x\'")')
-    page.go_back()
-    page.wait_for_function("document.querySelector('[aria-label=reward]').value === ''")
-    site.refused()
-
-
-def test_link_opens_its_rollout_and_keys_select_neighbours(site):
-    rows = {f"{r['step']}.{r['group']}.{r['sample']}": r for r in rows_of(site.runs / "real")}
-    page = site.open("/rollouts?run=real&rollout=1.2.1")
-
-    def shown(name):
-        page.wait_for_selector(f'.pane[data-state="ready"][data-rollout="{name}"]')
-        return rows[name]
-
-    row = shown("1.2.1")
-    assert row["question"] in text(page, ".pane .question")
-    assert row["verdict"].replace("_", " ") in text(page, '[data-fact="verdict"]')
-    assert (row["extracted"] or "none") in text(page, '[data-fact="answer"]')
-    assert f"{abs(row['advantage']):.3f}" in text(page, '[data-fact="advantage"]')
-    page.wait_for_selector('.row[data-rollout="1.2.1"][aria-selected="true"]')
-    page.keyboard.press("j")
-    shown("1.2.2")
-    wait_for_address(page, "rollout=1.2.2")
-    page.keyboard.press("k")
-    shown("1.2.1")
-    page.keyboard.press("l")
-    shown("1.2.2")
-    page.keyboard.press("h")
-    shown("1.2.1")
-    page.go_back()
-    shown("1.2.2")
-    page.keyboard.press("/")
-    expect(page.get_by_label("text")).to_be_focused()
-    page.keyboard.type("jjj")
-    expect(page.get_by_label("text")).to_have_value("jjj")
-    assert "rollout=1.2.2" in page.url
-    page.keyboard.press("Escape")
-    page.keyboard.press("g")
-    page.keyboard.press("o")
-    page.wait_for_url("**/overview?run=real")
-
-
-def test_tokens_carry_their_figures(site):
-    row = next(r for r in rows_of(site.runs / "real") if r["entropy"])
-    name = f"{row['step']}.{row['group']}.{row['sample']}"
-    page = site.open(f"/rollouts?run=real&rollout={name}&colour=entropy")
-    page.wait_for_selector(".tokens .token")
-    pieces = page.locator(".tokens .token").all_inner_texts()
-    assert len(pieces) == len(row["token_ids"])
-    shown = page.evaluate("[...document.querySelectorAll('.tokens .token')].map(t => t.textContent).join('')")
-    assert shown.strip().startswith(row["completion"].strip()[:40])
-    page.locator(".tokens .token").nth(1).hover()
-    for statistic in ("log-probability", "entropy", "share in the loss"):
-        expect(page.locator(".tokens .token").nth(1)).to_have_attribute("title", re.compile(statistic))
-    for _ in range(3):
-        page.keyboard.press("c")
-        page.wait_for_selector('.pane[data-state="ready"]')
-    wait_for_address(page, "colour=")
-
-
 def test_group_page_shows_rewards_and_advantages(site):
     run = site.runs / "real"
-    rows = rows_of(run)
+    rows = stored_rows(run)
     groups = {}
     for row in rows:
         groups.setdefault((row["step"], row["group"]), []).append(row)
@@ -267,7 +167,7 @@ def test_problem_page_lists_visits_of_all_steps(site):
 
 def test_the_map_of_problems_has_the_colours_of_the_data(site):
     page = site.open("/problems?run=real&by=problem&sort=rate")
-    rows = rows_of(site.runs / "real")
+    rows = stored_rows(site.runs / "real")
     first = page.locator(".names a").first
     own = [r for r in rows if r["problem_id"] == first.get_attribute("data-problem")]
     right = sum(r["verdict"] == "correct" for r in own)
@@ -324,30 +224,6 @@ def test_runs_are_compared_problem_by_problem(site):
         shown = page.locator(f'[data-difference="{one.metric}"]').get_attribute("data-mean")
         assert float(shown) == pytest.approx(one.difference.mean)
     assert "seed" in text(page, "main") and "run.name" in text(page, "main")
-
-
-def test_stars_and_notes_persist_without_the_index(site):
-    page = site.open("/rollouts?run=other&rollout=0.1.1")
-    page.wait_for_selector('.pane[data-state="ready"]')
-    page.keyboard.press("s")
-    page.wait_for_selector('.star[aria-pressed="true"]')
-    page.keyboard.press("n")
-    page.keyboard.type("look at <b>this</b>")
-    page.locator(".pane h2").click()
-    page.wait_for_selector(".note small:has-text('saved')")
-    (site.runs / "other" / "index.sqlite").unlink()
-    page = site.open("/notes?run=other")
-    assert "look at <b>this</b>" in text(page, '[data-note="0.1.1"]') and "★" in text(page, '[data-note="0.1.1"]')
-
-
-def test_filtered_rollouts_can_be_exported(site):
-    page = site.open("/rollouts?run=real&correct=no")
-    page.wait_for_selector('.list[data-state="ready"]')
-    with page.expect_download() as download:
-        page.get_by_role("link", name="jsonl").click()
-    lines = [json.loads(line) for line in download.value.path().read_text("utf-8").splitlines()]
-    wrong = [r for r in rows_of(site.runs / "real") if r["verdict"] != "correct"]
-    assert [line["completion"] for line in lines] == [r["completion"] for r in wrong]
 
 
 # In the page: on a busy machine all tokens may be there before the test sees one.

@@ -5,11 +5,9 @@ import re
 import socket
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import gradio as gr
-import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
@@ -287,83 +285,6 @@ def test_scripts_are_served_as_scripts(client):
 def test_files_outside_the_pages_are_not_served(client, path):
     reply = client.get(f"/pages/{path}")
     assert reply.status_code == 404 and "import" not in reply.text
-
-
-# ------------------------------------------------------------------------------------------------ exports
-
-WHERE = {"correct": "no", "step": "1:"}
-
-
-@pytest.fixture(scope="module")
-def chosen(folder):
-    rows = rows_of(folder / "runs" / "a")
-    exported = [row for row in rows if row["verdict"] != "correct" and row["step"] >= 1]
-    assert 3 < len(exported) < len(rows)
-    return [{name: value for name, value in row.items() if name != "name"} for row in exported]
-
-
-def export(client, kind, **where):
-    return client.get("/export", params={"run": "a", "format": kind, **where})
-
-
-def test_an_export_as_json_lines_is_the_rows_of_the_filter(client, chosen):
-    reply = export(client, "jsonl", **WHERE)
-    assert reply.headers["content-disposition"] == 'attachment; filename="a-rollouts.jsonl"'
-    exported = [json.loads(line) for line in reply.text.split("\n") if line]
-    assert exported == [row | {"rewards": dict(row["rewards"])} for row in chosen]
-
-
-def test_an_export_as_parquet_is_the_rows_of_the_filter(client, chosen, tmp_path):
-    path = tmp_path / "got.parquet"
-    path.write_bytes(export(client, "parquet", **WHERE).content)
-    assert store.rows_of(pq.read_table(path)) == chosen
-
-
-def test_an_export_as_markdown_has_a_section_a_row(client, chosen):
-    text = export(client, "md", **WHERE).text.replace("\\_", "_")
-    assert re.findall(r"^## (\d+\.\d+\.\d+): (\w+)", text, re.MULTILINE) == [
-        (f"{row['step']}.{row['group']}.{row['sample']}", row["verdict"]) for row in chosen
-    ]
-
-
-@pytest.mark.parametrize("kind", ["jsonl", "parquet", "md"])
-def test_export_without_matches_is_empty_and_without_filter_complete(client, kind, tmp_path):
-    path = tmp_path / f"got.{kind}"
-    counts = []
-    for where in ({"problem": "nothing"}, {}):
-        path.write_bytes(export(client, kind, **where).content)
-        counts.append(
-            pq.read_table(path).num_rows
-            if kind == "parquet"
-            else len(re.findall(r"^(?:## |\{)", path.read_text(), re.MULTILINE))
-        )
-    assert counts == [0, 36]
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ({"format": "csv"}, "unknown format 'csv'; known are jsonl, parquet, md"),
-        ({"format": "/../x"}, "unknown format '/../x'"),
-        ({"run": "../x"}, "no run '../x'"),
-        ({"run": ""}, "no run ''"),
-        ({"colour": "red"}, "unknown filter 'colour'"),
-        ({"step": "x"}, "step is 'x'"),
-        ({"step": "9" * 30}, "int too large"),
-        ({"text": "-wait"}, "nothing to search for"),
-    ],
-)
-def test_an_export_that_cannot_be_made_is_an_error_and_leaves_no_file(client, tmp_path, monkeypatch, body, message):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    reply = client.get("/export", params={"run": "a"} | body)
-    assert reply.status_code == 400 and message in reply.json()["error"]
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_export_leaves_no_file_behind(client, tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert export(client, "jsonl").status_code == 200
-    assert list(tmp_path.iterdir()) == []
 
 
 # ------------------------------------------------------------------------------------------- the command

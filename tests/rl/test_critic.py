@@ -1,4 +1,4 @@
-"""GAE against brute force, the value loss, and a critic that learns."""
+"""GAE against brute force, the value loss, and a critic that learns, separate and on a shared backbone."""
 
 from dataclasses import replace
 
@@ -6,17 +6,14 @@ import pytest
 import torch
 
 from reasoner.config.learning import CriticConfig
-from reasoner.models.loading import completion_states, encode_prompts
-from reasoner.models.reward_model import load_reward_model
 from reasoner.rl.advantages import gae
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.credit import token_rewards
 from reasoner.rl.losses import value_loss
-from reasoner.rl.reward_model_passes import RewardModelPasses
 from reasoner.trainer.checkpoint import load, save
 from reasoner.types import Completion, Prompt, RolloutGroup
-from tests.fixtures.reward_models import save_reward_model
+from tests.fixtures.critics import ppo, shared, token_states
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import PROBLEM, config, group, make_trainer, random_groups, score
 
@@ -108,11 +105,6 @@ def test_value_loss_takes_larger_of_plain_and_clipped_error():
     assert value_loss(values, old, returns, clip=0.5).tolist() == pytest.approx([1.125, 0.405])
 
 
-def ppo(**critic):
-    cfg = config(name="ppo", beta=0.0, lr=1e-3)
-    return replace(cfg, critic=CriticConfig(**{"lr": 3e-3, "clip": 0.0, **critic}))
-
-
 def test_critic_starts_at_zero_and_is_independent_of_micro_batches():
     cfg = ppo()
     batch = collate(random_groups())
@@ -186,57 +178,6 @@ def test_critic_minibatches_are_optimiser_steps_on_parts_of_the_batch():
         metrics = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups(5)))))
         assert 0 < metrics["critic/loss"] < 1
     assert (steps.count(1), steps.count(5)) == (2, 10)
-
-
-def fitted_head(model, groups):
-    """The head [H] whose values of every prefix are nearest to the rewards of the whole completions."""
-    batch = collate(groups)
-    with torch.no_grad():
-        states = token_states(model, batch)[batch.mask]
-        targets = batch.rewards[:, None].expand(batch.mask.shape)[batch.mask]
-    return torch.linalg.lstsq(states, targets[:, None]).solution[:, 0]
-
-
-def first_token_groups():
-    """Rewards are decided by the first token, 7 or 9, of four."""
-    rows = [[first, *rest] for first in (7, 9) for rest in ([20, 21, 22], [30, 31, 32])]
-    return [group(prompt, rows, [1.0, 1.0, 0.0, 0.0]) for prompt in ([5, 6], [11, 12, 13], [14, 8])]
-
-
-def test_critic_from_a_reward_model_explains_more_at_step_0_than_zeros(tmp_path):
-    model, groups = tiny_model(vocabulary=60, width=32, layers=2), first_token_groups()
-    folder = save_reward_model(tmp_path, model, tiny_tokenizer(), head=fitted_head(model, groups), mean=-0.25)
-    scorer = load_reward_model(folder, device=torch.device("cpu"))
-    explained = {}
-    for name in ("zeros", "reward model"):
-        trainer = make_trainer(ppo(init=str(folder)))
-        if name == "reward model":
-            trainer.critic.start_from(scorer, weight=1.0)
-        batch = trainer.compute_advantages(trainer.compute_logprobs(collate(groups)))
-        explained[name] = trainer.train_step(batch)["critic/explained_variance"]
-        if name == "reward model":
-            own = RewardModelPasses(scorer).all_scores(batch) + 0.25
-            last = batch.values[torch.arange(len(batch)), batch.lengths]
-            assert torch.allclose(last, own, atol=1e-5)
-    assert explained["zeros"] == 0 and explained["reward model"] > 0.5
-
-
-def test_reward_model_of_another_architecture_is_refused_by_the_names_of_both(tmp_path):
-    folder = save_reward_model(tmp_path, tiny_model(vocabulary=60, width=64), tiny_tokenizer())
-    trainer = make_trainer(ppo(init="runs/other"))
-    with pytest.raises(ValueError, match=r"critic.init is 'runs/other', whose .* has the shape .*policy 'base'"):
-        trainer.critic.start_from(load_reward_model(folder, device=torch.device("cpu")), weight=1.0)
-
-
-def test_reward_model_with_more_embeddings_keeps_those_of_the_critic(tmp_path):
-    model = tiny_model(vocabulary=60, width=32, layers=2, seed=3)
-    model.resize_token_embeddings(64)
-    folder = save_reward_model(tmp_path, model, tiny_tokenizer(), head=torch.ones(32))
-    trainer = make_trainer(ppo())
-    trainer.critic.start_from(load_reward_model(folder, device=torch.device("cpu")), weight=0.5)
-    own = trainer.critic.base_model.get_input_embeddings().weight
-    assert torch.equal(own, model.get_input_embeddings().weight[:60])
-    assert (trainer.critic.head.weight == 0.5).all()
 
 
 def test_whiten_rewards_has_deviation_one_and_keeps_zeros():
@@ -345,11 +286,6 @@ def test_critic_resumes_with_optimizer_state(tmp_path):
         assert torch.equal(a, b)
 
 
-def shared(**critic):
-    cfg = ppo(**critic)
-    return replace(cfg, algo=replace(cfg.algo, critic_backbone="shared", epochs=1, minibatches=1))
-
-
 def test_shared_backbone_gradient_sums_both_losses_for_any_micro_batches():
     cfg = shared(vf_coef=0.3)
     batch, norms_by_micro = collate(random_groups()), []
@@ -369,11 +305,6 @@ def test_shared_backbone_gradient_sums_both_losses_for_any_micro_batches():
     assert norms_by_micro[0] == pytest.approx(norms_by_micro[1], rel=1e-4)
     both, policy, value = norms_by_micro[0]
     assert abs(policy - value) < both <= policy + value and value > 0.01 * policy
-
-
-def token_states(model, batch):
-    prompts = encode_prompts(model, batch.prompt_ids, batch.prompt_lengths)
-    return completion_states(model, prompts, batch.prompt_of, batch.completion_ids)
 
 
 def test_shared_backbone_critic_learns_and_policy_improves():

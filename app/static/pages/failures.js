@@ -60,22 +60,23 @@ export async function open(root, page) {
     put(bar, el("h2", {}, "Examples, the latest first"), select("cause", [["", "all"], ...Object.keys(data.causes)], cause, filter));
     put(more, cards.length === PAGE_SIZE ? el("button", { onclick: next }, "more") : null);
   }
-  async function next() {
-    put(more);  // a second click would ask for the page after the next
-    offset += PAGE_SIZE;
-    const reply = await askFailures("failures", { run, cause, offset });
-    if (!reply) return;
-    data = reply;
-    drawExamples({ isNext: true });
+  // Fetch the examples from `first` on and show them; where that fails, say why and offer to try again.
+  async function load(first) {
+    put(more);  // a second click on "more" would ask for the page after the next
+    try {
+      const reply = await askFailures("failures", { run, cause, ...(first ? { offset: first } : {}) });
+      if (!reply) return;
+      [data, offset] = [reply, first];
+      drawExamples({ isNext: first > 0 });
+    } catch (error) {
+      put(more, el("p", { class: "error", role: "alert" }, error.message), el("button", { onclick: () => load(first) }, "try again"));
+    }
   }
-  async function filter(name) {
-    cause = name; offset = 0;
+  const next = () => load(offset + PAGE_SIZE);
+  function filter(name) {
+    cause = name;
     page.set({ cause });
-    put(more);  // it continues the examples of the cause before
-    const reply = await askFailures("failures", { run, cause });
-    if (!reply) return;
-    data = reply;
-    drawExamples();
+    return load(0);
   }
   put(root, head, figure, card("Causes", table), bar, gallery, more);
   draw();

@@ -1,6 +1,7 @@
 // The completions of one prompt side by side: how each reward became its advantage, and the difference of two texts.
-import { ask, card, count, el, isOffered, latestOnly, link, number, put, select, signClass, tableRow, verdictBadge, visible, withSign } from "../core.js";
-import { differenceSide, markSpans, marksOf, spanTitle } from "../text.js";
+import { ask, card, count, el, isOffered, link, number, put, signClass, tableRow, verdictBadge, visible, withSign } from "../core.js";
+import { differenceCard } from "../difference.js";
+import { markSpans, marksOf, spanTitle } from "../text.js";
 
 // The two published formulas, from this group's rewards (Shao et al. 2024; Liu et al. 2025).
 const FORMULAS = {
@@ -69,12 +70,10 @@ export async function open(root, page) {
   const group = await ask("group", { run, step: Number(page.params.step ?? 0), group: Number(page.params.group ?? 0) });
   const members = [...group.members].sort((a, b) => b.reward - a.reward || a.sample - b.sample), names = members.map((member) => member.name);
   const pair = { a: page.params.a ?? names[0], b: page.params.b ?? names[names.length - 1] };
-  const askDifference = latestOnly();
+  const difference = isOffered("difference")
+    ? differenceCard({ title: "Difference of two completions, word by word", run, options: names, pair, page }) : null;
   let index = Math.max(0, names.indexOf(page.params.rollout));
 
-  const pairSelect = (side) => select(side.toUpperCase(), names, pair[side], (name) => {
-    pair[side] = name; page.set({ [side]: name }); drawDifference();
-  });
   put(root, heading(run, group),
     el("div", { class: "question" }, el("small", {}, visible(group.problem)), el("div", { class: "text", dir: "ltr" }, group.question),
       el("small", {}, `gold: ${visible(group.gold)}`)),
@@ -83,18 +82,9 @@ export async function open(root, page) {
         Object.entries(FORMULAS).map(([name, [text]], i) => [i ? "; " : "", el("b", {}, name), ` ${text}`]), "."),
       memberTable(run, group, members)),
     el("div", { class: "columns", data: { columns: "" } }, members.map((member, i) => memberColumn(member, i === index))),
-    isOffered("difference") ? card("Difference of two completions, word by word", el("div", { class: "bar-row" }, pairSelect("a"), pairSelect("b")),
-      el("div", { class: "grid two", data: { diff: "" } })) : null);
-  if (isOffered("difference")) await drawDifference();
+    difference?.card);
+  await difference?.draw();
 
-  async function drawDifference() {
-    const sides = { ...pair }, reply = await askDifference("difference", { run, ...sides });
-    if (!reply) return;
-    const { pieces } = reply;
-    const note = pieces.every(([kind]) => kind === "same") ? " (the same text)" : "";
-    put(root.querySelector("[data-diff]"), ["a", "b"].map((side) =>
-      el("div", {}, el("small", {}, `${side.toUpperCase()}: ${sides[side]}${note}`), differenceSide(pieces, side))));
-  }
   // Highlight the next or the previous completion.
   function walk(by) {
     index = (index + by + members.length) % members.length;

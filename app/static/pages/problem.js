@@ -1,6 +1,6 @@
 // One problem across the steps: pass rates, answers, and between which steps it was learned or forgotten.
-import { ask, card, count, el, empty, isOffered, joinParts, latestOnly, link, number, percent, put, select, table, tableRow, verdictBadge, visible } from "../core.js";
-import { differenceSide } from "../text.js";
+import { ask, card, count, el, empty, isOffered, joinParts, link, number, percent, put, table, tableRow, verdictBadge, visible } from "../core.js";
+import { differenceCard } from "../difference.js";
 
 // The answers of a visit as bars, and links to its rollouts.
 function visitDetail(run, visit) {
@@ -48,7 +48,8 @@ export async function open(root, page) {
   const [otherName] = visits.length > 1 ? [visits[visits.length - 1].rollouts[0]?.name] : names[names.length - 1];
   const pair = { a: page.params.a ?? names[0][0], b: page.params.b ?? otherName };
   const strip = el("div", { class: "visits", role: "listbox", "aria-label": "steps" }), detail = el("div");
-  const diff = el("div", { class: "grid two", data: { diff: "" } }), askDifference = latestOnly();
+  const difference = isOffered("difference")
+    ? differenceCard({ title: "Difference of two rollouts, word by word", run, options: names, pair, page }) : null;
 
   // Select a visit by its index.
   function choose(next) {
@@ -60,15 +61,6 @@ export async function open(root, page) {
     [...strip.children].forEach((cell, i) => cell.setAttribute("aria-selected", String(i === index)));
     put(detail, visitDetail(run, visits[index]));
   }
-  async function drawDifference() {
-    const sides = { ...pair }, reply = await askDifference("difference", { run, ...sides });
-    if (!reply) return;
-    const { pieces } = reply;
-    put(diff, ["a", "b"].map((side) => el("div", {}, el("small", {}, `${side.toUpperCase()}: ${sides[side]}`), differenceSide(pieces, side))));
-  }
-  const pairSelect = (side) => select(side.toUpperCase(), names, pair[side], (name) => {
-    pair[side] = name; page.set({ [side]: name }); drawDifference();
-  });
   put(strip, visits.map((visit, i) => {
     const rate = visit.correct / visit.size;
     return el("button", {
@@ -81,9 +73,9 @@ export async function open(root, page) {
       el("div", { class: "text", dir: "ltr" }, problem.question), el("small", {}, `gold: ${visible(problem.gold)}`)),
     card("Pass rate by step", summary(problem), strip, detail),
     problem.neighbours.length ? card("Problems of the same family at steps nearby", neighbourTable(run, problem)) : null,
-    isOffered("difference") ? card("Difference of two rollouts, word by word", el("div", { class: "bar-row" }, pairSelect("a"), pairSelect("b")), diff) : null);
+    difference?.card);
   drawVisit();
-  if (isOffered("difference")) await drawDifference();
+  await difference?.draw();
   const next = () => choose(index + 1), previous = () => choose(index - 1);
   return { keys: { J: next, K: previous, l: next, h: previous, j: next, k: previous } };
 }

@@ -114,22 +114,23 @@ export async function open(root, page) {
     else put(gallery, cards.length ? cards : empty("No reflection span with this label was detected."));
     put(more, cards.length === PAGE_SIZE ? el("button", { onclick: nextPage }, "more") : null);
   }
-  async function nextPage() {
-    put(more);  // a second click would ask for the page after the next
-    offset += PAGE_SIZE;
-    const reply = await askSpans("reflection", { run, label, offset });
-    if (!reply) return;
-    data = { ...data, ...reply };
-    drawGallery({ isNext: true });
+  // Fetch the cards from `first` on and show them; where that fails, say why and offer to try again.
+  async function load(first) {
+    put(more);  // a second click on "more" would ask for the page after the next
+    try {
+      const reply = await askSpans("reflection", { run, label, ...(first ? { offset: first } : {}) });
+      if (!reply) return;
+      [data, offset] = [first ? { ...data, ...reply } : reply, first];
+      drawGallery({ isNext: first > 0 });
+    } catch (error) {
+      put(more, el("p", { class: "error", role: "alert" }, error.message), el("button", { onclick: () => load(first) }, "try again"));
+    }
   }
-  async function filter(value) {
-    label = value; offset = 0;
+  const nextPage = () => load(offset + PAGE_SIZE);
+  function filter(value) {
+    label = value;
     page.set({ label });
-    put(more);  // it continues the gallery of the label before
-    const reply = await askSpans("reflection", { run, label });
-    if (!reply) return;
-    data = reply;
-    drawGallery();
+    return load(0);
   }
   put(root, head, curves, totals,
     el("div", { class: "bar-row" }, el("h2", {}, "Spans, the strongest evidence first"),

@@ -63,17 +63,20 @@ class VirtualList {
   reset({ isSearch }) {
     this.generation += 1;
     this.rows = new Map();
-    this.requests = new Set();  // first rows of the blocks that were requested
+    this.requests = new Map();  // by the first row of a block that was requested: the promise of its reply
     this.total = 0;
     [this.rowHeight, this.blockSize] = isSearch ? [56, 40] : [30, 100];
     this.box.scrollTop = 0;
     this.box.classList.toggle("search", isSearch);
   }
 
-  // Fetch the block from row `first` on, once; returns the reply, or nothing when it is known or out of date.
-  async fetchBlock(first) {
-    if (this.requests.has(first)) return undefined;
-    this.requests.add(first);
+  // Fetch the block from row `first` on, once; returns the reply, or nothing when it is out of date.
+  fetchBlock(first) {
+    if (!this.requests.has(first)) this.requests.set(first, this.requestBlock(first));
+    return this.requests.get(first);
+  }
+
+  async requestBlock(first) {
     const { generation } = this;
     try {
       const reply = await this.load(first, this.blockSize);
@@ -90,7 +93,7 @@ class VirtualList {
   // Let blocks be fetched again that may change when rows come: the incomplete ones, or all of them.
   expire({ keepsComplete }) {
     const isComplete = (start) => start + this.blockSize <= this.total;
-    this.requests = new Set([...this.requests].filter((start) => keepsComplete && isComplete(start)));
+    this.requests = new Map([...this.requests].filter(([start]) => keepsComplete && isComplete(start)));
   }
 
   // Set the number of rows.
@@ -133,6 +136,8 @@ export async function open(root, page) {
   const filter = () => Object.fromEntries(FIELDS.filter((name) => page.params[name]).map((name) => [name, page.params[name]]));
   const query = (values) => ask("rollouts", { run, where: filter(), order, ...values });
   let order = page.params.order ?? "step", current = page.params.rollout ?? null, index = -1;
+  let loading = Promise.resolve();  // of the first rows of the present filter
+  let moving = Promise.resolve();  // to other rows, one key after the other
   const count = el("b", { data: { count: "" } }), note = el("span", { class: "muted" }), exports = el("span", { class: "muted" });
   const pane = el("div", { class: "pane" });
   const list = new VirtualList({
@@ -183,26 +188,33 @@ export async function open(root, page) {
     }, row ? rowCells(row) : el("span", { class: "muted" }, "…"));
   }
 
-  // Load the list for the present filter.
+  // Load the list for the present filter, and show the current rollout.
   async function reset() {
+    const rows = loading = loadRows(), isPresent = await rows;
+    if (isPresent && current) await show(current);
+  }
+  // Load the first rows; returns whether they are those of the present filter.
+  async function loadRows() {
     list.reset({ isSearch: Boolean(page.params.text || page.params.regex) });
     list.box.dataset.state = "loading";
     const { generation } = list;
     try {
       const reply = await list.fetchBlock(0);
-      if (generation !== list.generation) return;
+      if (generation !== list.generation) return false;
       drawTotal(reply);
       if (current && order === "step") await scrollToRollout(current);
-      if (generation !== list.generation) return;
+      if (generation !== list.generation) return false;
       list.draw();
       list.box.dataset.state = "ready";
-      if (current) await show(current);
-      else { index = 0; clearPane(pane, empty(reply.rows.length ? "Choose a rollout, or press j." : "No rollout matches. Widen the filter.")); }
+      if (!current) { index = 0; clearPane(pane, empty(reply.rows.length ? "Choose a rollout, or press j." : "No rollout matches. Widen the filter.")); }
+      return true;
     } catch (error) {
+      if (generation !== list.generation) return false;
       list.resize(0);
       put(list.inner, el("p", { class: "error", role: "alert" }, error.message));
       count.textContent = "0";
       list.box.dataset.state = "error";
+      return false;
     }
   }
   // Show the number of rollouts, what is not indexed, and the exports.
@@ -228,18 +240,24 @@ export async function open(root, page) {
     for (const row of list.inner.querySelectorAll(".row")) row.setAttribute("aria-selected", String(row.dataset.rollout === name));
     await detail(pane, { run, name, page, onchange: (next) => show(next, true) });
   }
-  // Show the next or the previous rollout of the list.
-  async function move(by) {
+  // Show the next or the previous rollout of the list, when the rows are there.
+  function move(by) { moving = moving.then(() => step(by)).catch(list.onerror); }
+  async function step(by) {
+    for (let rows = null; rows !== loading;) { rows = loading; await rows; }  // another filter may come meanwhile
     if (!list.total) return;
     if (current && list.rows.get(index)?.name !== current) for (const [i, row] of list.rows) if (row.name === current) index = i;
-    index = Math.max(0, Math.min(list.total - 1, current ? index + by : 0));
-    if (!list.rows.has(index)) await list.fetchBlock(Math.floor(index / list.blockSize) * list.blockSize);
-    const row = list.rows.get(index);
+    const next = Math.max(0, Math.min(list.total - 1, current ? index + by : 0));
+    if (!list.rows.has(next)) await list.fetchBlock(Math.floor(next / list.blockSize) * list.blockSize);
+    const row = list.rows.get(next);
     if (!row) return;
+    index = next;
     list.reveal(index);
-    await show(row.name, true);
-    list.draw();
+    show(row.name, true).then(() => list.draw());
   }
+  const keys = page.keys = {
+    j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1),
+    ...Object.fromEntries(DETAIL_KEYS.map((key) => [key, () => pane.keys?.[key]?.()])),
+  };
   drawHeads();
   await reset();
   return {
@@ -250,9 +268,6 @@ export async function open(root, page) {
       drawTotal(reply);
       list.draw();
     },
-    keys: {
-      j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1),
-      ...Object.fromEntries(DETAIL_KEYS.map((key) => [key, () => pane.keys?.[key]?.()])),
-    },
+    keys,
   };
 }

@@ -1,0 +1,121 @@
+"""The page of rollouts in a real browser over a real run of the embedded base: filters, one rollout, its notes."""
+
+import json
+import re
+
+from tests.app.browsing import expect, stored_rows, text, wait_for_address
+
+
+def test_filters_compose_and_count_as_python_does(site):
+    rows = stored_rows(site.runs / "real")
+    some = rows[0]["subject"]
+    page = site.open("/rollouts?run=real")
+    page.wait_for_selector('.list[data-state="ready"]')
+    expect(page.locator("[data-count]")).to_have_text(str(len(rows)))
+
+    def expect_count(holds):
+        page.wait_for_selector('.list[data-state="ready"]')
+        expect(page.locator("[data-count]")).to_have_text(f"{sum(1 for row in rows if holds(row)):,}")
+
+    page.get_by_label("subject").fill(some)
+    page.keyboard.press("Enter")
+    expect_count(lambda r: r["subject"] == some)
+    page.get_by_label("correct").select_option("no")
+    expect_count(lambda r: r["subject"] == some and r["verdict"] != "correct")
+    page.get_by_label("tokens").fill("20:")
+    page.keyboard.press("Enter")
+    expect_count(lambda r: r["subject"] == some and r["verdict"] != "correct" and len(r["token_ids"]) >= 20)
+    page.get_by_label("text").fill("answer")
+    page.keyboard.press("Enter")
+    expect_count(
+        lambda r: (
+            r["subject"] == some
+            and r["verdict"] != "correct"
+            and len(r["token_ids"]) >= 20
+            and "answer" in r["completion"]
+        )
+    )
+    page.get_by_label("reward").fill("x")
+    page.keyboard.press("Enter")
+    page.wait_for_selector('[role="alert"]:has-text("reward is \'x\'")')
+    page.go_back()
+    page.wait_for_function("document.querySelector('[aria-label=reward]').value === ''")
+    site.refused()
+
+
+def test_link_opens_its_rollout_and_keys_select_neighbours(site):
+    rows = {f"{r['step']}.{r['group']}.{r['sample']}": r for r in stored_rows(site.runs / "real")}
+    page = site.open("/rollouts?run=real&rollout=1.2.1")
+
+    def shown(name):
+        page.wait_for_selector(f'.pane[data-state="ready"][data-rollout="{name}"]')
+        return rows[name]
+
+    row = shown("1.2.1")
+    assert row["question"] in text(page, ".pane .question")
+    assert row["verdict"].replace("_", " ") in text(page, '[data-fact="verdict"]')
+    assert (row["extracted"] or "none") in text(page, '[data-fact="answer"]')
+    assert f"{abs(row['advantage']):.3f}" in text(page, '[data-fact="advantage"]')
+    page.wait_for_selector('.row[data-rollout="1.2.1"][aria-selected="true"]')
+    page.keyboard.press("j")
+    shown("1.2.2")
+    wait_for_address(page, "rollout=1.2.2")
+    page.keyboard.press("k")
+    shown("1.2.1")
+    page.keyboard.press("l")
+    shown("1.2.2")
+    page.keyboard.press("h")
+    shown("1.2.1")
+    page.go_back()
+    shown("1.2.2")
+    page.keyboard.press("/")
+    expect(page.get_by_label("text")).to_be_focused()
+    page.keyboard.type("jjj")
+    expect(page.get_by_label("text")).to_have_value("jjj")
+    assert "rollout=1.2.2" in page.url
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("o")
+    page.wait_for_url("**/overview?run=real")
+
+
+def test_tokens_carry_their_figures(site):
+    row = next(r for r in stored_rows(site.runs / "real") if r["entropy"])
+    name = f"{row['step']}.{row['group']}.{row['sample']}"
+    page = site.open(f"/rollouts?run=real&rollout={name}&colour=entropy")
+    page.wait_for_selector(".tokens .token")
+    pieces = page.locator(".tokens .token").all_inner_texts()
+    assert len(pieces) == len(row["token_ids"])
+    shown = page.evaluate("[...document.querySelectorAll('.tokens .token')].map(t => t.textContent).join('')")
+    assert shown.strip().startswith(row["completion"].strip()[:40])
+    page.locator(".tokens .token").nth(1).hover()
+    for statistic in ("log-probability", "entropy", "share in the loss"):
+        expect(page.locator(".tokens .token").nth(1)).to_have_attribute("title", re.compile(statistic))
+    for _ in range(3):
+        page.keyboard.press("c")
+        page.wait_for_selector('.pane[data-state="ready"]')
+    wait_for_address(page, "colour=")
+
+
+def test_stars_and_notes_persist_without_the_index(site):
+    page = site.open("/rollouts?run=other&rollout=0.1.1")
+    page.wait_for_selector('.pane[data-state="ready"]')
+    page.keyboard.press("s")
+    page.wait_for_selector('.star[aria-pressed="true"]')
+    page.keyboard.press("n")
+    page.keyboard.type("look at <b>this</b>")
+    page.locator(".pane h2").click()
+    page.wait_for_selector(".note small:has-text('saved')")
+    (site.runs / "other" / "index.sqlite").unlink()
+    page = site.open("/notes?run=other")
+    assert "look at <b>this</b>" in text(page, '[data-note="0.1.1"]') and "★" in text(page, '[data-note="0.1.1"]')
+
+
+def test_filtered_rollouts_can_be_exported(site):
+    page = site.open("/rollouts?run=real&correct=no")
+    page.wait_for_selector('.list[data-state="ready"]')
+    with page.expect_download() as download:
+        page.get_by_role("link", name="jsonl").click()
+    lines = [json.loads(line) for line in download.value.path().read_text("utf-8").splitlines()]
+    wrong = [r for r in stored_rows(site.runs / "real") if r["verdict"] != "correct"]
+    assert [line["completion"] for line in lines] == [r["completion"] for r in wrong]

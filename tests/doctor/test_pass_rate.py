@@ -1,0 +1,109 @@
+"""Findings about sampled responses, and the time that a run is expected to take."""
+
+from dataclasses import replace
+
+import pytest
+
+from reasoner.config.learning import AlgoConfig
+from reasoner.config.schema import Config, DataConfig, EvalConfig, SamplingConfig, ValidationConfig
+from reasoner.doctor.dry_run import DryRun, StepTiming
+from reasoner.doctor.findings import Severity
+from reasoner.doctor.pass_rate import response_findings, response_stats
+from reasoner.doctor.time_estimate import estimate_time
+from reasoner.rl.algorithms import ALGORITHMS
+from reasoner.rollouts.prompts import load_template
+from reasoner.types import Completion, Prompt, RolloutGroup
+from tests.doctor.sums import SUMS
+from tests.fixtures.tiny import tiny_tokenizer
+from verifiers import Score, Verdict
+
+
+def written(name: str, letters: str) -> RolloutGroup:
+    """A group with a letter a completion: r right, w wrong, f formless, all of 10 tokens; R, W, F cut off at 50."""
+    verdicts = {"r": Verdict.CORRECT, "w": Verdict.WRONG, "f": Verdict.NO_ANSWER}
+    worth = {"r": 1.2, "w": 0.2, "f": 0.0}
+    return RolloutGroup(
+        Prompt(replace(SUMS[0], id=name), "?", "", (1,)),
+        tuple(
+            Completion("</answer>", (1,) * (50 if c.isupper() else 10), (), "length" if c.isupper() else "stop", 0)
+            for c in letters
+        ),
+        tuple(Score(worth[c], {}, verdicts[c], well_formed=c != "f", lenient=c == "r") for c in letters.lower()),
+    )
+
+
+CFG = Config(
+    sampling=SamplingConfig(max_tokens=50), algo=AlgoConfig(group_size=4), data=DataConfig(prompts_per_step=32)
+)
+
+
+@pytest.mark.parametrize(
+    ("groups", "subject", "severity", "suggestion"),
+    [
+        (["rwff"] * 4, "variance", Severity.OK, ""),
+        (["ffff"] * 4, "variance", Severity.ERROR, ""),
+        (["rrrr"] * 3 + ["rrrw"], "variance", Severity.WARNING, "--algo.group_size 16 --data.prompts_per_step 8"),
+        (["rwww"] * 4, "pass rate", Severity.OK, ""),
+        (["wfff"] * 4, "pass rate", Severity.WARNING, ""),
+        (["rrrr"] * 4, "pass rate", Severity.WARNING, ""),
+        (["rwff"] * 4, "format", Severity.OK, ""),
+        (["ffff"] * 4, "format", Severity.WARNING, "--prompt none"),
+        (["rwff"] * 4, "responses", Severity.OK, ""),
+        (["rwFF"] * 4, "responses", Severity.WARNING, "--sampling.max_tokens 32"),  # only wrong ones need so much room
+        (["wwFF"] * 4, "responses", Severity.WARNING, "--sampling.max_tokens 100"),
+        (["RwFF"] * 4, "responses", Severity.WARNING, "--sampling.max_tokens 100"),
+    ],
+)
+def test_responses_give_the_expected_severity_and_suggestion(groups, subject, severity, suggestion):
+    sampled = [written(f"p{i}", letters) for i, letters in enumerate(groups)]
+    responses = response_stats(sampled, load_template("r1-zero"), CFG)
+    lines = {
+        line.subject: line
+        for line in response_findings(responses, load_template("r1-zero"), tiny_tokenizer(), CFG, 400)
+    }
+    assert (lines[subject].severity, lines[subject].suggestion) == (severity, suggestion)
+
+
+def test_grading_that_fails_is_a_warning():
+    group = written("p", "rwff")
+    group = replace(group, scores=(*group.scores[:3], replace(group.scores[3], verdict=Verdict.TIMED_OUT)))
+    responses = response_stats([group], load_template("r1-zero"), CFG)
+    lines = {
+        line.subject: line
+        for line in response_findings(responses, load_template("r1-zero"), tiny_tokenizer(), CFG, 400)
+    }
+    assert lines["grading"].suggestion == "--verify.seconds 4"
+
+
+def test_the_expected_time_is_the_sum_of_steps_validations_table_and_checkpoints():
+    """A quarter of a step's 128 completions took 2 s and 3 s, longer ones twice that; 100 others took 5 s."""
+    now, later, bulk = (
+        StepTiming(32, 320, 1.5, 3.0, 0.5),
+        StepTiming(32, 960, 3.0, 6.0, 1.0),
+        StepTiming(100, 1000, 5.0),
+    )
+    dry_run = DryRun([], now, later, bulk, 0.3, 0.2, 0.0, {}, 0)
+    cfg = replace(
+        CFG,
+        steps=10,
+        validation=ValidationConfig(interval=5, problems=4, samples=4),
+        eval=EvalConfig(heldout_problems=10, samples=4),
+    )
+    rest = {"cfg": cfg, "setup_seconds": 7.0, "checkpoint_seconds": 3.0, "informative_share": 0.5}
+    now = estimate_time(dry_run, dry_run.now, ALGORITHMS["grpo"], **rest)
+    assert (now.step, now.steps) == (4 * 5 + 0.5, 10 * 20.5)
+    assert now.validation == pytest.approx(3 * 20 * 0.05) and now.heldout == pytest.approx(100 * 0.05)
+    assert (
+        now.checkpoints == pytest.approx(3 + 2 * 3 / 3)
+        and now.total == now.steps + now.validation + now.heldout + 7 + 5
+    )
+    later = estimate_time(dry_run, dry_run.later, ALGORITHMS["grpo"], **rest)
+    assert later.step == 4 * 10 + 0.5
+    assert later.validation == pytest.approx((1 + 2 * 2) * 20 * 0.05) and later.heldout == pytest.approx(50 * 0.05 * 3)
+    assert estimate_time(dry_run, dry_run.now, ALGORITHMS["dapo"], **rest).step == 4 * (2 * 2 + 3) + 0.5
+    assert (
+        estimate_time(
+            dry_run, dry_run.now, ALGORITHMS["grpo"], **(rest | {"cfg": replace(cfg, max_train_tokens=2600)})
+        ).num_steps
+        == 3
+    )

@@ -1,0 +1,30 @@
+"""Gold answers that can be graded, epochs, and problems that are evaluated on."""
+
+import pytest
+
+from data import Problem
+from reasoner.config.schema import Config, DataConfig
+from reasoner.doctor.findings import Severity
+from reasoner.doctor.problems import check_epochs, check_gold_answers
+from reasoner.rollouts.prompts import load_template, render
+from tests.doctor.sums import SUMS
+from tests.fixtures.tiny import tiny_tokenizer
+
+
+def test_gold_answers_that_cannot_be_graded_are_counted_and_named():
+    bad = [Problem(f"bad/{i}", "?", "x+", "bad", "train", verifier="countdown") for i in range(5)]
+    line, good = check_gold_answers([*SUMS, *bad], Config())
+    assert (line.severity, good) == (Severity.WARNING, SUMS)
+    assert "12 of 17" in line.message and "bad/0" in line.message and "and 2 more" in line.message
+    assert check_gold_answers(SUMS, Config())[0].severity is Severity.OK
+    with pytest.raises(ValueError, match="0 of 5 gold answers"):
+        check_gold_answers(bad, Config())
+
+
+def test_questions_that_come_twice_in_a_step_or_are_evaluated_on_are_warnings():
+    prompts = [render(problem, load_template("none"), tiny_tokenizer()) for problem in SUMS]
+    lines = list(check_epochs(prompts, prompts[:3], Config(data=DataConfig(prompts_per_step=32))))
+    assert [line.severity for line in lines] == [Severity.WARNING, Severity.WARNING]
+    assert (
+        lines[0].suggestion == "--data.prompts_per_step 12" and "3 of 3 stand in the training set" in lines[1].message
+    )

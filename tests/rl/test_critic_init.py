@@ -1,0 +1,63 @@
+"""A critic that starts as a reward model (critic.init)."""
+
+import pytest
+import torch
+
+from reasoner.models.reward_model import load_reward_model
+from reasoner.rl.batch import collate
+from reasoner.rl.reward_model_passes import RewardModelPasses
+from tests.fixtures.critics import ppo, token_states
+from tests.fixtures.reward_models import save_reward_model
+from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.toys import group, make_trainer
+
+
+def fitted_head(model, groups):
+    """The head [H] whose values of every prefix are nearest to the rewards of the whole completions."""
+    batch = collate(groups)
+    with torch.no_grad():
+        states = token_states(model, batch)[batch.mask]
+        targets = batch.rewards[:, None].expand(batch.mask.shape)[batch.mask]
+    return torch.linalg.lstsq(states, targets[:, None]).solution[:, 0]
+
+
+def first_token_groups():
+    """Rewards are decided by the first token, 7 or 9, of four."""
+    rows = [[first, *rest] for first in (7, 9) for rest in ([20, 21, 22], [30, 31, 32])]
+    return [group(prompt, rows, [1.0, 1.0, 0.0, 0.0]) for prompt in ([5, 6], [11, 12, 13], [14, 8])]
+
+
+def test_critic_from_a_reward_model_explains_more_at_step_0_than_zeros(tmp_path):
+    model, groups = tiny_model(vocabulary=60, width=32, layers=2), first_token_groups()
+    folder = save_reward_model(tmp_path, model, tiny_tokenizer(), head=fitted_head(model, groups), mean=-0.25)
+    scorer = load_reward_model(folder, device=torch.device("cpu"))
+    explained = {}
+    for name in ("zeros", "reward model"):
+        trainer = make_trainer(ppo(init=str(folder)))
+        if name == "reward model":
+            trainer.critic.start_from(scorer, weight=1.0)
+        batch = trainer.compute_advantages(trainer.compute_logprobs(collate(groups)))
+        explained[name] = trainer.train_step(batch)["critic/explained_variance"]
+        if name == "reward model":
+            own = RewardModelPasses(scorer).all_scores(batch) + 0.25
+            last = batch.values[torch.arange(len(batch)), batch.lengths]
+            assert torch.allclose(last, own, atol=1e-5)
+    assert explained["zeros"] == 0 and explained["reward model"] > 0.5
+
+
+def test_reward_model_of_another_architecture_is_refused_by_the_names_of_both(tmp_path):
+    folder = save_reward_model(tmp_path, tiny_model(vocabulary=60, width=64), tiny_tokenizer())
+    trainer = make_trainer(ppo(init="runs/other"))
+    with pytest.raises(ValueError, match=r"critic.init is 'runs/other', whose .* has the shape .*policy 'base'"):
+        trainer.critic.start_from(load_reward_model(folder, device=torch.device("cpu")), weight=1.0)
+
+
+def test_reward_model_with_more_embeddings_keeps_those_of_the_critic(tmp_path):
+    model = tiny_model(vocabulary=60, width=32, layers=2, seed=3)
+    model.resize_token_embeddings(64)
+    folder = save_reward_model(tmp_path, model, tiny_tokenizer(), head=torch.ones(32))
+    trainer = make_trainer(ppo())
+    trainer.critic.start_from(load_reward_model(folder, device=torch.device("cpu")), weight=0.5)
+    own = trainer.critic.base_model.get_input_embeddings().weight
+    assert torch.equal(own, model.get_input_embeddings().weight[:60])
+    assert (trainer.critic.head.weight == 0.5).all()
