@@ -53,8 +53,8 @@ def _predictions(folder: Path, cfg: Config) -> dict[str, float]:
     """The doctor's prediction of the peak, and of what stays in memory between updates. There is no engine here."""
     estimate = MemoryEstimate(load_meta_model(folder), resolve_algorithm(cfg.algo), cfg, PROMPT, "cpu", 0)
     part = estimate.parts()
-    stays = sum(part[name] for name in ("weights", "gradients", "optimiser", "reference"))
-    return {"predicted": stays + estimate.passes_peak(), "predicted_resident": stays}
+    stays = sum(part[name] for name in ("weights", "gradients", "optimiser", "reference", "overhead"))
+    return {"predicted": stays + estimate.passes_peak() + part["gaps"], "predicted_resident": stays}
 
 
 def _batch(update: Update) -> Batch:

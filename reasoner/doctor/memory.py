@@ -21,6 +21,7 @@ from reasoner.config.schema import Config
 from reasoner.doctor.budget import run_budget
 from reasoner.models.embedding_gradients import MIN_VALUES
 from reasoner.models.fused_lm_head import CPU_TILE, GPU_TILE
+from reasoner.models.heap_gaps import GAP_SHARE
 from reasoner.models.loading import MAX_LOGITS, context_length
 from reasoner.models.lora import num_adapter_parameters
 from reasoner.models.prefix_attention import avoids_mask
@@ -30,11 +31,15 @@ from reasoner.rl.algorithms import Algorithm
 from reasoner.rollouts.reward_models import parse_reward_models
 
 _BYTES = {"float32": 4, "bfloat16": 2}
+_NUM_ADAPTED = {"all-linear": 7, "attention": 4}  # linear layers of a layer with an adapter, by lora.target
 _MOMENTS = {"float32": 8, "8bit": 2 + 2 * 4 / 256}  # bytes a parameter; in 8 bits with a scale for 256 values
-_COPIES = 4  # copies of the logits at once: their log-softmax, and three for the entropy or for the gradient
+# Copies of the logits at once in float32: their log-softmax, and two more for the entropy or for the gradient; another
+# one with a gradient of the entropy. In bfloat16 those of the head and of its gradient are one more.
+_COPIES = {"float32": 3, "bfloat16": 4}
 _TILE_COPIES = 3  # copies of a tile of logits at once
 _SEQUENCES = 256  # sequences that the transformers engine samples at once
-_RESIDENT = ("weights", "optimiser", "reference", "critic", "reward_models", "waiting_weights")  # for the whole run
+_RESIDENT = ("weights", "optimiser", "reference", "critic", "reward_models", "waiting_weights", "overhead")
+_OVERHEAD = 28 * 2**20  # code of kernels that the first update reads, modules and Python's objects; on a CPU
 _SAMPLING_COPIES = 4  # copies of their next token's logits at once: log-probabilities, random bits and numbers, sums
 
 
@@ -58,7 +63,7 @@ class MemoryEstimate:
         moments = _MOMENTS[cfg.optim.state_dtype]
         critic = trained if self.algorithm.critic and self.algorithm.critic_backbone == "separate" else 0
         has_reference = cfg.algo.beta > 0 and not is_lora
-        return {
+        part = {
             "weights": _bytes_held(model, cfg.lora.base_dtype) + (4 * trained if is_lora else 0),
             "gradients": 4 * trained,
             "optimiser": int(moments * trained),
@@ -66,9 +71,11 @@ class MemoryEstimate:
             "critic": int((8 + moments) * critic),
             "reward_models": _BYTES[cfg.optim.dtype] * self._num_reward_model_parameters(),
             "waiting_weights": self._waiting_weights(),
+            "overhead": _OVERHEAD if self.device == "cpu" else 0,
             **self._engine(),
             **self._micro_batch(),
         }
+        return part | {"gaps": self._gaps(part, part.pop("temporaries"))}
 
     def peak(self) -> int:
         """Most bytes at once. Weights and optimiser state stay for the whole run; gradients are freed before the engine
@@ -77,7 +84,7 @@ class MemoryEstimate:
         """
         part = self.parts()
         resident = sum(part[name] for name in _RESIDENT)
-        training = part["gradients"] + self.passes_peak()
+        training = part["gradients"] + self.passes_peak() + part["gaps"]
         engine, cache = part["engine_weights"], part["engine_cache"] + part["engine_logits"]
         if self.device == "cpu" or not self._has_vllm():
             return resident + engine + (training + cache if self.cfg.max_off_policy_steps else max(training, cache))
@@ -90,11 +97,23 @@ class MemoryEstimate:
         return self._passes_peak(self._micro_batch())
 
     def _passes_peak(self, part: Mapping[str, int]) -> int:
-        """Recomputed layers hold the activations of one layer at a time, when those of the head are freed, and the cast
-        weights of the forward pass as well.
+        """The backward pass of a layer begins when that of the head has freed its logits. Recomputed layers hold the
+        activations of one layer at a time, when the cast weights of the forward pass are freed as well.
         """
-        once = [part["low_precision_weights"], part["logits"], part["recomputed_layer"]]
-        return part["activations"] + (max(once) if self.cfg.optim.recompute else sum(once))
+        once = max(part["logits"], part["layer"])
+        low = part["low_precision_weights"]
+        return part["activations"] + (max(low, once) if self.cfg.optim.recompute else low + once)
+
+    def _gaps(self, part: Mapping[str, int], temporaries: int) -> int:
+        """Bytes of the heap's gaps on a CPU at the peak: the temporaries of a layer, whose blocks malloc does not use
+        again for tensors of the same size; and between stored activations half of what reasoner.models.heap_gaps
+        allows, as there may be anything from nothing to that.
+        """
+        if self.device != "cpu":
+            return 0
+        held = sum(part[name] for name in ("weights", "gradients", "optimiser", "reference", "critic"))
+        between_layers = 0 if self.cfg.optim.recompute else int(GAP_SHARE / 2 * (held + self._passes_peak(part)))
+        return temporaries + between_layers
 
     def fits_share(self) -> bool:
         """Whether vLLM's fraction of the GPU holds its weights and one sequence. True without vLLM or GPU."""
@@ -159,10 +178,12 @@ class MemoryEstimate:
         sizes, size, recompute = model_sizes(self.model), _BYTES[self.cfg.optim.dtype], self.cfg.optim.recompute
         tokens, prompts, lora = rows * length, num_prompts * self.longest_prompt, self.cfg.lora
         of_norm = 4 if lora.rank else 2 * 4
+        of_adapter = size * lora.rank * _NUM_ADAPTED[lora.target]  # A x of each
         of_completions = sizes.activations(rows, length, size, of_norm, context=self.longest_prompt + length)
         if avoids_mask(self.model.base_model, length - 1, torch.device(self.device)):
             of_completions -= size * tokens * (self.longest_prompt + length)
         of_prompts = sizes.activations(num_prompts, self.longest_prompt, size, of_norm, context=self.longest_prompt)
+        of_completions, of_prompts = of_completions + of_adapter * tokens, of_prompts + of_adapter * prompts
         last = (tokens + prompts) * (of_norm + size) * sizes.hidden  # the last norm
         back = 2 * size * sizes.inner * max(tokens, prompts)  # gradients of one layer in the backward pass
         shared = 2 * size * sizes.keys * prompts  # keys and values that completions read, and their gradients
@@ -173,12 +194,14 @@ class MemoryEstimate:
         # stored, unless layers are computed again: then each pass frees its own.
         base = num_parameters(self.model) - sizes.embeddings if lora.base_dtype == "float32" else 0
         casts = 2 * (base + (num_adapter_parameters(self.model, lora) if lora.rank else 0)) if size == 2 else 0
-        # A layer computed again in bfloat16 has its own cast weights, and gradients of four float32 states of a token.
-        low = casts // sizes.layers + 4 * 4 * sizes.hidden * max(tokens, prompts) if size == 2 else 0
+        # A layer in bfloat16 has gradients of four float32 states of a token, and computed again its own cast weights.
+        back += 4 * 4 * sizes.hidden * max(tokens, prompts) if size == 2 else 0
+        low = casts // sizes.layers
         return {
             "low_precision_weights": casts if recompute else 2 * casts,
-            "activations": (stored + shared) * sizes.layers + last + (0 if recompute else back),
-            "recomputed_layer": max(of_completions, of_prompts) + back + tied + low if recompute else 0,
+            "activations": (stored + shared) * sizes.layers + last,
+            "layer": back + (max(of_completions, of_prompts) + tied + low if recompute else 0),
+            "temporaries": sizes.temporaries(size, has_adapter=lora.rank > 0) * max(tokens, prompts),
             "logits": self._logits(tokens, sizes),
         }
 
@@ -189,7 +212,7 @@ class MemoryEstimate:
         logits = tokens * sizes.vocabulary
         is_frozen, is_in_place = self.cfg.lora.rank > 0, self._is_summed_in_place(sizes)
         if logits <= MAX_LOGITS and (is_frozen or not is_in_place):
-            return _COPIES * 4 * logits
+            return (_COPIES[self.cfg.optim.dtype] + (self.cfg.algo.entropy_coef > 0)) * 4 * logits
         tile = min(logits, CPU_TILE if self.device == "cpu" else GPU_TILE)
         weight = 0 if is_frozen or is_in_place else sizes.vocabulary
         return _TILE_COPIES * 4 * tile + 4 * sizes.hidden * (tokens + weight)
@@ -229,6 +252,15 @@ class ModelSizes:
         norms += (4 + size) * (self.query + self.keys // 2) if self.has_query_norm else 0
         of_token = norms + size * (2 * self.query + context + 4 * self.inner)
         return rows * (length * of_token + 2 * self.query * size * context)
+
+    def temporaries(self, size: int, *, has_adapter: bool) -> int:
+        """Bytes of what a layer's forward pass computes for a token and does not store: four states (squares in two
+        norms, the results of attention and feed-forward before they are added), queries and keys before their rotation
+        and four steps of it, keys and values before they are repeated; with an adapter B A x of each linear layer.
+        """
+        plain = 4 * self.hidden + 5 * self.query + 9 * self.keys // 2
+        adapted = self.query + self.keys + 2 * self.hidden + 2 * self.inner
+        return size * (plain + has_adapter * adapted)
 
 
 def model_sizes(model: PreTrainedModel) -> ModelSizes:

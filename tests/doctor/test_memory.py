@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import subprocess
 import sys
 from dataclasses import replace
@@ -91,6 +92,54 @@ def test_the_formula_is_within_a_tenth_of_what_a_gradient_takes(shape, dtype):
     assert done.returncode == 0, done.stderr[-3000:]
     predicted, measured, *_ = json.loads(done.stdout.splitlines()[-1])
     assert predicted == pytest.approx(measured, rel=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other malloc libraries have other gaps")
+def test_the_formula_is_within_a_tenth_of_what_an_update_takes(tmp_path):
+    bench, out = Path(__file__).parents[2] / "bench" / "update_memory.py", tmp_path / "measurements"
+    sizes = ["--rows", "2", "--tokens", "512", "--at-once", "1", "--threads", "1"]
+    command = [sys.executable, bench, "5M", "--sides", "ours", *sizes, "--out", out]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    updates = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(one["is_recomputed"], one["rank"]) for one in updates] == [(False, 0), (False, 16), (True, 0), (True, 16)]
+    for one in updates:
+        assert one["predicted"] == pytest.approx(one["above"], rel=0.1)
+
+
+def test_gaps_are_a_layer_s_temporaries_and_between_stored_activations_a_sixteenth_of_what_is_held():
+    """One response of 64 tokens. Width 64, 2 of 4 heads for keys and values, so that those take 64 as well."""
+    policy = tiny_model(vocabulary=300, width=64)
+    inner = policy.config.intermediate_size
+    stored = Config(
+        data=DataConfig(prompts_per_step=1), sampling=SamplingConfig(max_tokens=64), algo=AlgoConfig(beta=0.0),
+        optim=OptimConfig(micro_batch_tokens=64),
+    )  # fmt: skip
+    recomputed = replace(stored, optim=replace(stored.optim, recompute=True))
+    plain = 4 * 64 * (4 * 64 + 5 * 64 + 4.5 * 64)  # bytes: float32, tokens, values
+    adapter = 4 * 64 * (64 + 64 + 2 * 64 + 2 * inner)
+    for lora, expected in ((LoraConfig(), plain), (LoraConfig(rank=2), plain + adapter)):
+        need = need_of(policy, replace(recomputed, lora=lora), prompt=40)
+        assert need.parts()["gaps"] == expected
+        assert need_of(policy, need.cfg, prompt=40, device="cuda").parts()["gaps"] == 0
+        between = need_of(policy, replace(stored, lora=lora), prompt=40)
+        held = sum(between.parts()[name] for name in ("weights", "gradients", "optimiser")) + between.passes_peak()
+        assert between.parts()["gaps"] == expected + held // 16
+
+
+def test_overhead_is_counted_on_a_cpu_alone():
+    policy = tiny_model(vocabulary=300)
+    sizes = [need_of(policy, Config(), prompt=40, device=device).parts()["overhead"] for device in ("cpu", "cuda")]
+    assert sizes[0] > 2**24 and sizes[1] == 0
+
+
+def test_logits_of_the_head_and_gradients_of_a_layer_are_not_there_together():
+    policy = tiny_model(vocabulary=300)
+    need = need_of(policy, Config(sampling=SamplingConfig(max_tokens=64)), prompt=40)
+    part = need.parts()
+    assert need.passes_peak() == part["activations"] + max(part["logits"], part["layer"])
+    assert min(part["logits"], part["layer"]) > 0
 
 
 def test_memory_parts_count_weights_gradients_optimiser_reference_and_critic():

@@ -89,6 +89,22 @@ def test_gradient_equals_autograd_s_on_weights_written_out(target):
     assert all(p.grad is None for name, p in policy.named_parameters() if ".lora_" not in name)
 
 
+@pytest.mark.parametrize("is_low", [False, True])
+def test_gradient_equals_that_of_peft_s_own_layers_to_the_bit(is_low):
+    """Three of a layer's seven linear layers have a bias; alpha / rank is no power of two, so that products round."""
+    policies = [policy_with_adapter(), policy_with_adapter()]
+    layers = [module for module in policies[1].modules() if hasattr(module, "lora_A")]
+    assert len(layers) == 14 and all(vars(layer).pop("forward") for layer in layers)
+    for policy in policies:
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=is_low):
+            loss = (logprobs(policy) * torch.tensor([1, 2, 3])[:, None]).sum()
+        loss.backward()
+    pairs = zip(*(trained_parameters(policy) for policy in policies), strict=True)
+    assert all(torch.equal(own.grad, pefts.grad) for (_, own), (_, pefts) in pairs)
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=is_low):
+        assert torch.equal(*(logprobs(policy) for policy in policies))
+
+
 @torch.no_grad()
 def test_reference_is_the_base_to_the_bit_and_the_new_adapter_changes_nothing():
     base, policy = base_model(), policy_with_adapter()
