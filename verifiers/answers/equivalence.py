@@ -20,7 +20,7 @@ from verifiers.answers.results import Result, all_equal
 from verifiers.answers.scalars import equal_scalars, is_closed
 from verifiers.answers.structures import equal_matrices, equal_sequences
 from verifiers.answers.token import UnreadableError
-from verifiers.answers.tree import Node, divide, multiply, names
+from verifiers.answers.tree import INFINITY, Node, divide, multiply, names, number
 from verifiers.answers.values import (
     Amount,
     Assignments,
@@ -51,6 +51,7 @@ def equal(gold: Value, answer: Value) -> Result:
     try:
         if isinstance(gold, Choice) or isinstance(answer, Choice):
             return equal_choices(gold, answer, equal)
+        gold, answer = _count(gold, answer), _count(answer, gold)
         if isinstance(gold, Primes | Words) or isinstance(answer, Primes | Words):
             return gold == answer if type(gold) is type(answer) else None
         if isinstance(gold, Numeral | Clock | Date) or isinstance(answer, Numeral | Clock | Date):
@@ -61,8 +62,16 @@ def equal(gold: Value, answer: Value) -> Result:
         return None
 
 
+def _count(value: Value, other: Value) -> Value:
+    """Infinity as a number of things, "infinitely many", beside these words; any other value as it is."""
+    is_infinity = isinstance(value, Expression) and value.node == INFINITY and isinstance(other, Words)
+    return Words("infinitely many") if is_infinity else value
+
+
 def _quantities(gold: Value, answer: Value) -> Result:
     """Times and dates are the same in every part; a numeral with a base may leave its base out."""
+    if isinstance(answer, Numeral) and answer.base == 10 and isinstance(gold, Expression):
+        return _digits_of(gold.node) == answer.digits or None
     if isinstance(gold, Numeral) and isinstance(answer, Expression):
         return _digits_of(answer.node) == gold.digits or None
     if isinstance(gold, Clock | Ratio) and isinstance(answer, Clock | Ratio):
@@ -95,6 +104,7 @@ def _plain(value: Value) -> Value:
         and value.kind in ("list", "set")
         and len(value.items) == 1
         and value.items[0] != Nothing()
+        and not (value.kind == "set" and isinstance(value.items[0], Sequence) and value.items[0].kind == "set")
     ):
         return _plain(value.items[0])
     if (
@@ -114,6 +124,9 @@ def _plain(value: Value) -> Value:
 
 
 def _equal(gold: Value, answer: Value) -> Result:
+    if (size := _num_equal_parts(gold)) > 1 and size == _num_equal_parts(answer):  # a = b = c and (t, t, t)
+        return True
+    gold, answer = _quotient(gold, answer), _quotient(answer, gold)
     if isinstance(gold, Relation) and gold.signs == ("=",) and isinstance(answer, Assignments):
         return equal_relations(gold, answer)
     answer = as_pairs(gold, answer)
@@ -144,6 +157,16 @@ def _equal(gold: Value, answer: Value) -> Result:
         if isinstance(gold, kind) or isinstance(answer, kind):
             return function(gold, answer)
     return equal_scalars(gold, answer) if isinstance(gold, Expression) and isinstance(answer, Expression) else None
+
+
+def _num_equal_parts(value: Value) -> int:
+    """How many letters `x = y = z` says to be equal, or how many times a tuple has one letter; 0 for other values."""
+    if isinstance(value, Assignments) and (letters := value.equal_letters()):
+        return len(letters)
+    is_tuple = isinstance(value, Sequence) and value.kind in ("tuple", "interval") and value.brackets in ("()", "")
+    items = value.items if is_tuple or isinstance(value, Assignments) else ()
+    nodes = [item.node for item in items if isinstance(item, Expression) and item.node.op == "symbol"]
+    return len(nodes) if nodes and len(nodes) == len(items) and len(set(nodes)) == 1 else 0
 
 
 def _as_vector(value: Value, other: Value) -> Value:
@@ -186,6 +209,23 @@ def _ratios(gold: Value, answer: Value) -> Result:
     if isinstance(gold, Ratio) and isinstance(answer, Expression) and len(gold.terms) == 2:
         return equal_scalars(Expression(divide(*gold.terms)), answer)
     return None
+
+
+def _quotient(value: Value, other: Value) -> Value:
+    """AP/PB = 2/3 beside a ratio, as the ratio AP:PB; any other value as it is."""
+    is_ratio = isinstance(other, Ratio) or (isinstance(other, Assignments) and isinstance(other.items[0], Ratio))
+    if not is_ratio or not isinstance(value, Relation) or value.signs != ("=",) or not is_closed(value.sides[1]):
+        return value
+    parts = [_letters(each) for each in value.sides[0].args] if value.sides[0].op == "div" else []
+    if len(parts) != 2 or not all(parts):
+        return value
+    return Assignments((":".join(parts),), (Ratio((value.sides[1], number(1))),))
+
+
+def _letters(node: Node) -> str:
+    """The letters of a product of letters, AP; "" for another expression."""
+    factors = node.args if node.op == "mul" else (node,)
+    return "".join(each.name for each in factors) if all(each.op == "symbol" for each in factors) else ""
 
 
 _BY_TYPE: tuple[tuple[type, Callable[[Value, Value], Result]], ...] = (

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from verifiers.answers.amounts import amount, has_unit
 from verifiers.answers.conditions import condition
+from verifiers.answers.congruences import divisibility
 from verifiers.answers.evaluation import approximation
 from verifiers.answers.expressions import expression
 from verifiers.answers.integer_classes import integer_class, within
@@ -16,7 +17,7 @@ from verifiers.answers.reals import as_reals, complement, points
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.terms import Statement, term
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import Node, is_infinite, names, signs, symbol
+from verifiers.answers.tree import Node, divide, is_infinite, names, signs, symbol
 from verifiers.answers.values import (
     Assignments,
     Expression,
@@ -30,18 +31,22 @@ from verifiers.answers.values import (
     Value,
 )
 
+_BOUNDS = frozenset("<>≤≥")
 _MAX_ROUNDING = 0.05  # of a number: 22/7 ≈ 3
 RELATIONS = at_signs("=", "<", ">", "≤", "≥", "≠", "∈", "∉", "≈", "≡", "≢", "↦", "∥", "⊥", "∤")
 
 
 def item(tokens: Tokens, statement: Statement) -> Value:
     """The value of one item: a relation or a term. A bracket around a whole statement is left out."""
+    tokens = _without_label(tokens)
     sides, relations = cut(tokens, RELATIONS)
     signs_ = [each.text for each in relations]
-    if [token.kind for token in tokens] == ["number", "sign", "letter"] and tokens[1].is_sign("|"):  # 6 | n
-        return residue_class([Token("number", "0"), Token("word", "mod"), tokens[0]])
+    if (residue := divisibility(tokens)) is not None:
+        return residue_class(residue)
     if not signs_:
         return term(tokens, statement)
+    if set(signs_) <= _BOUNDS and tokens[-1].is_sign("even", "odd") and len(sides[0]) == 1 and len(sides[-1]) > 1:
+        return statement([tokens[0], tokens[-1], Token("sign", ","), *tokens[:-1]])  # n ≥ 3 odd
     if any(not side for side in sides):
         if signs_ == ["≈"] and not sides[0]:
             return _rounded(sides[1])
@@ -93,6 +98,15 @@ def item(tokens: Tokens, statement: Statement) -> Value:
         result = item([*letter, relations[0], *sides[1]], statement)
         return Reals(result.intervals) if isinstance(result, Reals) else result
     return _comparison(tuple(map(_quantity, sides)), signs_)
+
+
+def _without_label(tokens: Tokens) -> Tokens:
+    """The equation of a curve without the name in front of it: `ℓ: y = 2x - 3`; other tokens as they are."""
+    pieces, colons = cut(tokens, at_signs(":"))
+    if len(colons) != 1 or name_of(pieces[0]) is None or not all(t.kind == "letter" for t in pieces[0]):
+        return tokens
+    is_equation = [each.text for each in cut(pieces[1], RELATIONS)[1]] == ["="]
+    return pieces[1] if is_equation and len({t.text for t in pieces[1] if t.kind == "letter"}) > 1 else tokens
 
 
 def _comparison(nodes: tuple[Node, ...], signs_: list[str]) -> Value:
@@ -256,7 +270,8 @@ def _is_quantity(left: Tokens) -> bool:
     is_rounded = left[0].is_sign("⌊", "⌈") and bracket_content(left) is not None
     is_count = left[0].is_sign("#") and len(left) > 1
     inside = left[1:-1] if left[0].is_sign("|", "‖") and left[0] == left[-1] else []
-    is_length = len(inside) == 2 and all(token.kind == "letter" and token.text.isupper() for token in inside)
+    is_length = len(inside) == 2 and _are_capitals(inside)
+    is_length = is_length or (left[0].is_sign("‖") and left[-1].is_sign("‖") and len(left) > 2)
     is_ratio = is_ratio_of_angle(left)
     return (
         is_rounded
@@ -267,10 +282,23 @@ def _is_quantity(left: Tokens) -> bool:
     )
 
 
+def _quotient_of_lengths(tokens: Tokens) -> Node | None:
+    """AP/PB with both letters of each length in it; None for another expression."""
+    sides, slashes = cut(tokens, at_signs("/"))
+    are_lengths = len(slashes) == 1 and all(len(side) == 2 and _are_capitals(side) for side in sides)
+    return divide(*map(expression, sides)) if are_lengths else None
+
+
+def _are_capitals(tokens: Tokens) -> bool:
+    return all(token.kind == "letter" and token.text.isupper() for token in tokens)
+
+
 def _named(left: Tokens, value: Value) -> Value:
     several = names_of(left)
     if several is not None and len(several) > 1:
         return several_names(several, value)
+    if [token.text for token in left] == ["e"] and isinstance(value, Expression) and not names(value.node):
+        return Assignments(("e",), (value,))  # an eccentricity, where no e is in the value
     function = function_name_of(left)
     if function is not None and isinstance(value, Expression):
         return Function(*function, value.node)
@@ -285,7 +313,7 @@ def _named(left: Tokens, value: Value) -> Value:
         return Assignments((long_name_of(left),), (value,))
     if isinstance(value, Expression):
         try:
-            return Relation(("=",), (expression(left), value.node))
+            return Relation(("=",), (_quotient_of_lengths(left) or expression(left), value.node))
         except UnreadableError:
             if names(value.node):
                 raise

@@ -96,8 +96,17 @@ def long_name_of(tokens: Tokens) -> str:
     if is_ratio_of_angle(tokens):
         return "".join(token.text for token in tokens if not token.is_sign(*_AROUND_ANGLES))
     if tokens[0].kind == "operator" or (tokens[0].kind == "function" and tokens[0].text in ("sum", "product")):
+        inside = bracket_content(tokens[1:])
+        is_call = inside is not None and inside[0] == "(" and len(inside[1]) == 1  # det(A) is det A
+        return "".join(token.text for token in ([tokens[0], *inside[1]] if inside and is_call else tokens))
+    inside = bracket_content(tokens[-3:])  # the area of a polygon: [ABCD], Area(ABCD)
+    is_polygon = inside is not None and inside[1][0].kind == "word" and len(inside[1][0].text) in (4, 5, 6)
+    if is_polygon and (len(tokens) == 3 or (len(tokens) == 4 and tokens[0].is_word("area"))):
         return "".join(token.text for token in tokens)
-    is_name = tokens[0].kind in ("letter", "function") or tokens[0].text in ("max", "min", "∠", "|", "⌊", "⌈", "#")
+    inside = bracket_content(tokens[1:])
+    if inside is not None and inside[0] == "(" and tokens[0].text in ("P", "p", "pr", "prob"):
+        return "".join(token.text for token in tokens)  # P(both red)
+    is_name = tokens[0].kind in ("letter", "function") or tokens[0].text in ("max", "min", "∠", "|", "‖", "⌊", "⌈", "#")
     is_name = is_name or tokens[0].is_word(*_QUANTITIES)
     has_words = any(token.kind == "word" and token.text not in _QUANTITIES for token in tokens)
     if not is_name or has_words or any(token.is_sign("^", "∖") for token in tokens):

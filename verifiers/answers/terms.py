@@ -259,7 +259,8 @@ def _set(inside: list[Token], statement: Statement) -> Value:
         return with_dots(parts)
     items: list[Value] = []
     for part in parts:
-        value = _component(part, statement)
+        is_set = part[:1] and part[0].is_sign("\\{") and bracket_content(part) is not None
+        value = term(part, statement) if is_set else _component(part, statement)
         both = _both_signs(value.node) if isinstance(value, Expression) else value
         items += both.items if isinstance(both, Sequence) and both.kind == "list" else [both]
     named = [each for each in items if isinstance(each, Assignments) and len(each.names) == 1]
