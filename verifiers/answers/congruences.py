@@ -49,7 +49,11 @@ def with_congruences(tokens: Tokens) -> Tokens:
 def divisibility(tokens: Tokens) -> list[Token] | None:
     """`4 | n` and `4 | n - 1` as `0 mod 4` and `1 mod 4`; None for anything else."""
     kinds = [token.kind for token in tokens]
-    if kinds[:3] != ["number", "sign", "letter"] or not tokens[1].is_sign("|") or kinds[3:] not in ([], ["sign", "number"]):
+    if (
+        kinds[:3] != ["number", "sign", "letter"]
+        or not tokens[1].is_sign("|")
+        or kinds[3:] not in ([], ["sign", "number"])
+    ):
         return None
     if not kinds[3:]:
         return [Token("number", "0"), Token("word", "mod"), tokens[0]]

@@ -20,7 +20,7 @@ from verifiers.answers.results import Result, all_equal
 from verifiers.answers.scalars import equal_scalars, is_closed
 from verifiers.answers.structures import equal_matrices, equal_sequences
 from verifiers.answers.token import UnreadableError
-from verifiers.answers.tree import INFINITY, Node, divide, multiply, names, number
+from verifiers.answers.tree import INFINITY, Node, divide, multiply, names, number, replace_symbols, symbol
 from verifiers.answers.values import (
     Amount,
     Assignments,
@@ -44,6 +44,8 @@ from verifiers.answers.values import (
     Words,
 )
 from verifiers.answers.vectors import components, tuple_of
+
+_PARAMETERS = frozenset("ktsmnλμ")  # letters that a tuple without a word about them may have in another's place
 
 
 def equal(gold: Value, answer: Value) -> Result:
@@ -126,6 +128,7 @@ def _plain(value: Value) -> Value:
 def _equal(gold: Value, answer: Value) -> Result:
     if (size := _num_equal_parts(gold)) > 1 and size == _num_equal_parts(answer):  # a = b = c and (t, t, t)
         return True
+    answer = _with_letter_of(gold, answer)
     gold, answer = _quotient(gold, answer), _quotient(answer, gold)
     if isinstance(gold, Relation) and gold.signs == ("=",) and isinstance(answer, Assignments):
         return equal_relations(gold, answer)
@@ -157,6 +160,26 @@ def _equal(gold: Value, answer: Value) -> Result:
         if isinstance(gold, kind) or isinstance(answer, kind):
             return function(gold, answer)
     return equal_scalars(gold, answer) if isinstance(gold, Expression) and isinstance(answer, Expression) else None
+
+
+def _with_letter_of(gold: Value, answer: Value) -> Value:
+    """(t, 2t, 3t) beside (k, 2k, 3k) in the gold's letter, where each is the only one; any other value as it is."""
+    letters = [_only_letter(each) for each in (gold, answer)]
+    if not all(letters) or letters[0] == letters[1] or not isinstance(answer, Sequence):
+        return answer
+    change = {letters[1]: symbol(letters[0])}
+    nodes = [replace_symbols(item.node, change) for item in answer.items if isinstance(item, Expression)]
+    return Sequence(answer.kind, tuple(map(Expression, nodes)), answer.brackets)
+
+
+def _only_letter(value: Value) -> str:
+    """The only letter of a tuple where it may be any parameter; "" for other values."""
+    is_tuple = isinstance(value, Sequence) and value.kind in ("tuple", "interval") and value.brackets in ("()", "")
+    nodes = [item.node for item in value.items if isinstance(item, Expression)] if is_tuple else []
+    letters = frozenset().union(*map(names, nodes))
+    if not is_tuple or len(nodes) != len(value.items) or len(letters) != 1 or not letters <= _PARAMETERS:
+        return ""
+    return next(iter(letters))
 
 
 def _num_equal_parts(value: Value) -> int:

@@ -314,4 +314,7 @@ class FactorReader(CombinationReader):
 
     def _is_quotient_of_functions(self) -> bool:
         after = self.ahead()
-        return self.here.is_sign("/") and (after.kind == "function" or (after.is_sign("(") and self.here.gap))
+        is_wide = self.here.gap and after.gap and after.kind in ("number", "letter")  # ln x / x
+        return self.here.is_sign("/") and (
+            after.kind == "function" or (after.is_sign("(") and self.here.gap) or is_wide
+        )

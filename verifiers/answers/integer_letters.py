@@ -23,7 +23,8 @@ def as_families(gold: Value, answer: Value) -> tuple[Value, Value]:
     if not any(isinstance(each, Family) for each in sides):
         is_open = all(_has_multiples_of_pi(each) for each in sides)
         return (_family(gold) or gold, _family(answer) or answer) if is_open else sides
-    family = _family(answer)
+    is_letter = isinstance(answer, Expression) and answer.node.op == "symbol"  # n alone says nothing
+    family = None if is_letter else _family(answer)
     if isinstance(gold, Family) and family and not isinstance(answer, Family | Reals):
         family = _with_domain_of(gold, family)
     return _family(gold) or gold, family or answer

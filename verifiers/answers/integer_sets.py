@@ -11,7 +11,7 @@ from verifiers.answers.expressions import expression
 from verifiers.answers.qualifiers import parameters_of
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import complement
-from verifiers.answers.slices import Tokens, at_signs, cut, nesting
+from verifiers.answers.slices import Tokens, at_signs, cut
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, add, has, is_infinite, multiply, names, number, replace_symbols, signs, symbol
 from verifiers.answers.values import (
@@ -203,7 +203,7 @@ def integers_with(parameter: Parameter, condition: Value) -> Value:
     """The integers of a parameter under a condition on it: a set of reals, or a congruence."""
     if isinstance(condition, Family):
         return condition if parameter.least is None else residues_from(condition, parameter.least)
-    if not isinstance(condition, Reals):
+    if not isinstance(condition, Reals) or condition.name not in ("", parameter.name):
         raise UnreadableError("integers with another property")
     return integers_in(condition, parameter)
 

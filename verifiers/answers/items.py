@@ -10,9 +10,9 @@ from verifiers.answers.congruences import divisibility
 from verifiers.answers.evaluation import approximation
 from verifiers.answers.expressions import expression
 from verifiers.answers.integer_classes import integer_class, within
-from verifiers.answers.integer_sets import integer_set, integers_with, other_residues, residue_class
+from verifiers.answers.integer_sets import integer_domain, integer_set, integers_with, other_residues, residue_class
 from verifiers.answers.names import function_name_of, is_ratio_of_angle, long_name_of, name_of, names_of
-from verifiers.answers.qualifiers import DOMAINS, is_domain, parameters_of
+from verifiers.answers.qualifiers import DOMAINS, is_domain
 from verifiers.answers.reals import as_reals, complement, points
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.terms import Statement, term
@@ -84,6 +84,8 @@ def item(tokens: Tokens, statement: Statement) -> Value:
         return _membership(sides[0], sides[1], statement, is_member=signs_ == ["∈"])
     if set(signs_) == {"="}:
         return _equation(sides, statement)
+    if signs_[0] == "∈" and len(sides) == 3 and [token.text for token in sides[1]] == ["ℝ"]:
+        return item([*sides[0], relations[1], *sides[2]], statement)  # x can be any real number at most 2
     if "∈" in signs_ or "∉" in signs_:
         raise UnreadableError("a relation of several kinds")
     if sides[0][0].is_sign(*DOMAINS):
@@ -121,12 +123,11 @@ def _comparison(nodes: tuple[Node, ...], signs_: list[str]) -> Value:
 
 def _integers_with(left: list[Token], tokens: Tokens, statement: Statement) -> Value:
     """ "integers n ≥ 3", "integers greater than 3", "integers n ≡ 1 mod 3"."""
-    letters = [token for token in left if token.kind == "letter"] or [Token("letter", "n")]
-    parameters = parameters_of([*left, letters[0]] if letters[0] not in left else left)
-    if parameters is None or len(parameters) != 1:
+    domain = integer_domain(left)
+    if domain is None:
         raise UnreadableError("integers with another property")
-    value = item([letters[0], *tokens[len(left) :]], statement)
-    return integers_with(parameters[0], value)
+    (parameter,) = domain.parameters
+    return integers_with(parameter, item([Token("letter", parameter.name), *tokens[len(left) :]], statement))
 
 
 def _mapping(left: Tokens, right: Tokens) -> Value:
@@ -240,7 +241,8 @@ def _equation(sides: list[list[Token]], statement: Statement) -> Value:
         if (chain := _chain(sides, statement)) is not None:
             return chain
         for side in sides[1:]:
-            statement(side)
+            if side is sides[-1] or not any(token.is_sign("…") for token in side):  # S = 1 + 2 + ... + 10 = 55
+                statement(side)
         sides = [sides[0], sides[-1]]
     if is_domain(sides[1]):
         raise UnreadableError("a domain as a value")

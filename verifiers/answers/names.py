@@ -73,13 +73,14 @@ def names_of(tokens: Tokens) -> tuple[str, ...] | None:
 
 
 def function_name_of(tokens: Tokens) -> tuple[str, str] | None:
-    """(f, x) of f(x); None for anything else."""
+    """(f, x) of f(x), also of its inverse; None for anything else."""
     if len(tokens) < 4 or tokens[0].kind != "letter":
         return None
-    inside = bracket_content(tokens[1:])
+    size = 6 if [token.text for token in tokens[1:6]] == ["^", "{", "-", "1", "}"] else 1
+    inside = bracket_content(tokens[size:])
     if inside is None or inside[0] != "(" or len(inside[1]) != 1 or inside[1][0].kind != "letter":
         return None
-    return tokens[0].text, inside[1][0].text
+    return "".join(token.text for token in tokens[:size]), inside[1][0].text
 
 
 def is_ratio_of_angle(tokens: Tokens) -> bool:

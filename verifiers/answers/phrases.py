@@ -123,17 +123,13 @@ def _number_set(tokens: Sequence[Token], place: int) -> Token:
 def join_words(tokens: Sequence[Token]) -> list[Token]:
     """non-negative as two words, twenty-one as two; i.e. and a lone letter a that stands between words as a word."""
     result: list[Token] = []
-    tokens = _without_groups(tokens)
+    tokens = _with_ie(_without_groups(tokens))
     has_rows = any(token.text.startswith("begin ") for token in tokens)
     for place, token in enumerate(tokens):
         before, after = tokens[place - 1 : place], tokens[place + 1 : place + 2]
         if token.is_sign(".") and before and before[0].is_word("approx"):
             continue
         is_between = bool(before and after) and before[0].kind == after[0].kind == "word"
-        if [each.text for each in tokens[place : place + 3]] == ["i", ".", "e"]:
-            token = Token("word", "ie", gap=True)
-        elif result and result[-1].is_word("ie") and token.text in (".", "e"):
-            continue
         if token.is_sign("&") and not has_rows:
             token = Token("word", "and", gap=True)
         if token.is_sign("-") and is_between and not token.gap and not after[0].gap:
@@ -153,6 +149,22 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
         if token.kind == "letter" and token.text == "a" and is_verb and after and after[0].kind == "number":
             continue  # there is a 3/8 chance
         result.append(token)
+    return result
+
+
+def _with_ie(tokens: Sequence[Token]) -> Sequence[Token]:
+    """The tokens with "i.e." as one word, and without it in front."""
+    result: list[Token] = []
+    place = 0
+    while place < len(tokens):
+        is_ie = [token.text for token in tokens[place : place + 3]] == ["i", ".", "e"]
+        if is_ie or tokens[place].is_word("ie"):
+            result += [Token("word", "ie", gap=True)] if result else []
+            place += 3 if is_ie else 1
+            place += place < len(tokens) and tokens[place].is_sign(".")
+        else:
+            result.append(tokens[place])
+            place += 1
     return result
 
 
@@ -178,8 +190,6 @@ def _without_groups(tokens: Sequence[Token]) -> Sequence[Token]:
 def drop_leads(tokens: Sequence[Token]) -> list[Token]:
     """The tokens without the words that lead to the answer ("The final answer is:") and the stop at the end."""
     start = 0
-    if tokens and tokens[0].is_word("ie"):
-        tokens = tokens[1:]
     tokens = _without_curve(tokens)
     words = [token.text for token in tokens[:4]]
     size = next((size for size in (2, 3) if words[:size][-2:] == ["set", "of"]), 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from verifiers.answers.phrase_table import LEADS
 from verifiers.answers.sentence_words import VERBS
 from verifiers.answers.sentences import is_doubt
@@ -108,6 +110,9 @@ def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
     if not answer:
         return False
     rest = answer[len(gold) :]
+    if ("no", "matter") in pairwise(rest):  # Bob wins no matter how Alice plays
+        place = rest.index("matter") - 1
+        answer, rest = answer[: len(gold) + place], rest[:place]
     if answer == gold or (answer[: len(gold)] == gold and not _WINNER.isdisjoint(rest) and _WINS.issuperset(rest)):
         return True
     if answer[: len(gold)] == gold and rest in _APPOSITIONS:  # Alice (the first player)
