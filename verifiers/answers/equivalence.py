@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TypeGuard
 
 from verifiers.answers.amounts import equal_amounts
 from verifiers.answers.choices import equal_choices
@@ -174,20 +175,23 @@ def _with_letter_of(gold: Value, answer: Value) -> Value:
 
 def _only_letter(value: Value) -> str:
     """The only letter of a tuple where it may be any parameter; "" for other values."""
-    is_tuple = isinstance(value, Sequence) and value.kind in ("tuple", "interval") and value.brackets in ("()", "")
-    nodes = [item.node for item in value.items if isinstance(item, Expression)] if is_tuple else []
-    letters = frozenset().union(*map(names, nodes))
-    if not is_tuple or len(nodes) != len(value.items) or len(letters) != 1 or not letters <= _PARAMETERS:
+    if not _is_tuple(value):
         return ""
-    return next(iter(letters))
+    nodes = [item.node for item in value.items if isinstance(item, Expression)]
+    letters = frozenset().union(*map(names, nodes))
+    is_open = len(nodes) == len(value.items) and len(letters) == 1 and letters <= _PARAMETERS
+    return next(iter(letters)) if is_open else ""
+
+
+def _is_tuple(value: Value) -> TypeGuard[Sequence]:
+    return isinstance(value, Sequence) and value.kind in ("tuple", "interval") and value.brackets in ("()", "")
 
 
 def _num_equal_parts(value: Value) -> int:
     """How many letters `x = y = z` says to be equal, or how many times a tuple has one letter; 0 for other values."""
     if isinstance(value, Assignments) and (letters := value.equal_letters()):
         return len(letters)
-    is_tuple = isinstance(value, Sequence) and value.kind in ("tuple", "interval") and value.brackets in ("()", "")
-    items = value.items if is_tuple or isinstance(value, Assignments) else ()
+    items = value.items if isinstance(value, Assignments) or _is_tuple(value) else ()
     nodes = [item.node for item in items if isinstance(item, Expression) and item.node.op == "symbol"]
     return len(nodes) if nodes and len(nodes) == len(items) and len(set(nodes)) == 1 else 0
 

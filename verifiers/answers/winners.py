@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from verifiers.answers.results import Equality
 from verifiers.answers.slices import Tokens, cut
-from verifiers.answers.token import Token
+from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.values import Value
 from verifiers.answers.wording import winner
 
@@ -19,8 +19,12 @@ def outcomes(tokens: Tokens, read: Callable[[Tokens], Value | None]) -> list[Out
     """Each winner with the condition on which they win; empty where the answer does not say this."""
     if not any(token.is_word(*_IF) for token in tokens):
         return []
+    try:
+        clauses = _clauses([token for token in tokens if not token.is_sign(".")])
+    except UnreadableError:  # brackets that do not match
+        return []
     result: list[Outcome] = []
-    for clause in _clauses([token for token in tokens if not token.is_sign(".")]):
+    for clause in clauses:
         outcome = _outcome(clause, read)
         if outcome is None:
             return []

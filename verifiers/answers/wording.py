@@ -41,7 +41,7 @@ _VERBS = VERBS | {"represents", "describes", "forms", "falls"}
 _BEARERS = ("number", "function", "integer", "value", "triangle", "quadrilateral", "polygon", "sequence", "matrix")
 _NO_NAMES = _WINS | {"first", "second", "player", "and", "or", "loses", "lost", "beats"}
 _APPOSITIONS = tuple((*the, which, "player") for the in ((), ("the",)) for which in ("first", "second"))
-_NUMBERED = {
+_NUMBERED: dict[tuple[str, ...], tuple[str, str]] = {
     ("player", number): (place, "player")
     for place, numbers in (("first", ("1", "one", "i")), ("second", ("2", "two", "ii")))
     for number in numbers
