@@ -101,7 +101,8 @@ def long_name_of(tokens: Tokens) -> str:
         is_call = inside is not None and inside[0] == "(" and len(inside[1]) == 1  # det(A) is det A
         return "".join(token.text for token in ([tokens[0], *inside[1]] if inside and is_call else tokens))
     inside = bracket_content(tokens[-3:])  # the area of a polygon: [ABCD], Area(ABCD)
-    is_polygon = inside is not None and inside[1][0].kind == "word" and len(inside[1][0].text) in (4, 5, 6)
+    word = inside[1][0] if inside is not None and len(inside[1]) == 1 else None
+    is_polygon = word is not None and word.kind == "word" and len(word.text) in (4, 5, 6)
     if is_polygon and (len(tokens) == 3 or (len(tokens) == 4 and tokens[0].is_word("area"))):
         return "".join(token.text for token in tokens)
     inside = bracket_content(tokens[1:])
