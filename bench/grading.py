@@ -7,6 +7,7 @@ line compares two worker processes with one.
 `python bench/grading.py --tables [KIND ...]` grades the tables of tests/verifiers/tables instead: for each kind, how
 many pairs each grader decides as the table does, and how many wrong answers it accepts. math-verify has both sides
 boxed, which is its best configuration there, and is asked in its documented order (gold, answer) and in the other.
+`--every N` takes every N-th pair of each table only.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ def both_orders(prediction: str, gold: str) -> tuple[bool, bool]:
     return compare(of_gold, of_answer), compare(of_answer, of_gold)
 
 
-def tables(kinds: list[str]) -> None:
+def tables(kinds: list[str], *, every: int = 1) -> None:
     """Print for each kind of answer, and for all: pairs decided as the table does (wrong answers accepted)."""
     logging.disable(logging.CRITICAL)  # math-verify logs each refusal
     names = kinds or sorted(path.stem for path in TABLES.glob("*.jsonl"))
@@ -140,7 +141,8 @@ def tables(kinds: list[str]) -> None:
     print("|---|---:|---:|---:|---:|")
     with VerifierPool(workers=1, seconds=TABLE_SECONDS, preload=True) as pool:
         for name in names:
-            rows = [json.loads(line) for line in (TABLES / f"{name}.jsonl").read_text("utf-8").splitlines()]
+            lines = (TABLES / f"{name}.jsonl").read_text("utf-8").splitlines()[::every]
+            rows = [json.loads(line) for line in lines]
             pairs = [(row["answer"], row["gold"]) for row in rows]
             peer = [both_orders(*pair) for pair in pairs]
             questions = [read_question(row.get("question", "")) for row in rows]
@@ -179,6 +181,8 @@ def main(paths: list[Path]) -> None:
 
 if __name__ == "__main__":
     if "--tables" in sys.argv:
-        tables([argument for argument in sys.argv[1:] if argument != "--tables"])
+        arguments = [argument for argument in sys.argv[1:] if argument != "--tables"]
+        place = arguments.index("--every") if "--every" in arguments else len(arguments)
+        tables(arguments[:place] + arguments[place + 2 :], every=int((arguments[place + 1 :] or ["1"])[0]))
     else:
         main([Path(argument) for argument in sys.argv[1:]])

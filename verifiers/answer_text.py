@@ -18,6 +18,8 @@ _AFTERWORD = re.compile(r"[.\s]*\bI hope (?:it|this) is correct[.\s]*$", re.IGNO
 # Words that restrict the numbers between the bounds of a formula: "all integers with $1<m<5$".
 _RESTRICTIONS = frozenset(["integer", "integers", "prime", "primes", "natural", "rational", "even", "odd", "positive"])
 _BOUND = re.compile(r"[<>≤≥]|\\[lg]eq?(?:slant)?(?![a-z])")
+# The line of a longer text that gives the answer.
+_ANSWER_LINE = re.compile(r"\n[ \t*_#]*(?:the )?final answer[ \t*_]*:[ \t*_\n]*(?=\S)", re.IGNORECASE)
 _FENCES = ("**", "__", "``", "`", "*", "_", '"', "'")
 _OF_MATHS = frozenset("0123456789\\=<>^+*/")
 
@@ -39,6 +41,8 @@ def _without_markup(text: str) -> str:
     if "hope" in text:
         text = _AFTERWORD.sub("", text)
     text = text.strip().rstrip("\\").strip()
+    if "\n" in text and (lines := list(_ANSWER_LINE.finditer(text))):
+        text = text[lines[-1].end() :]
     for fence in _FENCES if text[:1] in "*_`#\"'" else ():
         marks = len(text) - len(text.lstrip("#"))
         text = text[marks:].strip() if marks > 1 or text[1:2] == " " else text  # a heading, but not "#7"

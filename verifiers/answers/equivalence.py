@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TypeGuard
 
 from verifiers.answers.amounts import equal_amounts
 from verifiers.answers.choices import equal_choices
@@ -20,7 +21,7 @@ from verifiers.answers.results import Result, all_equal
 from verifiers.answers.scalars import equal_scalars, is_closed
 from verifiers.answers.structures import equal_matrices, equal_sequences
 from verifiers.answers.token import UnreadableError
-from verifiers.answers.tree import Node, divide, multiply, names
+from verifiers.answers.tree import INFINITY, Node, divide, multiply, names, number, replace_symbols, symbol
 from verifiers.answers.values import (
     Amount,
     Assignments,
@@ -45,12 +46,15 @@ from verifiers.answers.values import (
 )
 from verifiers.answers.vectors import components, tuple_of
 
+_PARAMETERS = frozenset("ktsmnλμ")  # letters that a tuple without a word about them may have in another's place
+
 
 def equal(gold: Value, answer: Value) -> Result:
     """True or False where it is decided; None where another layer must decide."""
     try:
         if isinstance(gold, Choice) or isinstance(answer, Choice):
             return equal_choices(gold, answer, equal)
+        gold, answer = _count(gold, answer), _count(answer, gold)
         if isinstance(gold, Primes | Words) or isinstance(answer, Primes | Words):
             return gold == answer if type(gold) is type(answer) else None
         if isinstance(gold, Numeral | Clock | Date) or isinstance(answer, Numeral | Clock | Date):
@@ -61,8 +65,16 @@ def equal(gold: Value, answer: Value) -> Result:
         return None
 
 
+def _count(value: Value, other: Value) -> Value:
+    """Infinity as a number of things, "infinitely many", beside these words; any other value as it is."""
+    is_infinity = isinstance(value, Expression) and value.node == INFINITY and isinstance(other, Words)
+    return Words("infinitely many") if is_infinity else value
+
+
 def _quantities(gold: Value, answer: Value) -> Result:
     """Times and dates are the same in every part; a numeral with a base may leave its base out."""
+    if isinstance(answer, Numeral) and answer.base == 10 and isinstance(gold, Expression):
+        return _digits_of(gold.node) == answer.digits or None
     if isinstance(gold, Numeral) and isinstance(answer, Expression):
         return _digits_of(answer.node) == gold.digits or None
     if isinstance(gold, Clock | Ratio) and isinstance(answer, Clock | Ratio):
@@ -95,6 +107,7 @@ def _plain(value: Value) -> Value:
         and value.kind in ("list", "set")
         and len(value.items) == 1
         and value.items[0] != Nothing()
+        and not (value.kind == "set" and isinstance(value.items[0], Sequence) and value.items[0].kind == "set")
     ):
         return _plain(value.items[0])
     if (
@@ -114,6 +127,10 @@ def _plain(value: Value) -> Value:
 
 
 def _equal(gold: Value, answer: Value) -> Result:
+    if (size := _num_equal_parts(gold)) > 1 and size == _num_equal_parts(answer):  # a = b = c and (t, t, t)
+        return True
+    answer = _with_letter_of(gold, answer)
+    gold, answer = _quotient(gold, answer), _quotient(answer, gold)
     if isinstance(gold, Relation) and gold.signs == ("=",) and isinstance(answer, Assignments):
         return equal_relations(gold, answer)
     answer = as_pairs(gold, answer)
@@ -144,6 +161,39 @@ def _equal(gold: Value, answer: Value) -> Result:
         if isinstance(gold, kind) or isinstance(answer, kind):
             return function(gold, answer)
     return equal_scalars(gold, answer) if isinstance(gold, Expression) and isinstance(answer, Expression) else None
+
+
+def _with_letter_of(gold: Value, answer: Value) -> Value:
+    """(t, 2t, 3t) beside (k, 2k, 3k) in the gold's letter, where each is the only one; any other value as it is."""
+    letters = [_only_letter(each) for each in (gold, answer)]
+    if not all(letters) or letters[0] == letters[1] or not isinstance(answer, Sequence):
+        return answer
+    change = {letters[1]: symbol(letters[0])}
+    nodes = [replace_symbols(item.node, change) for item in answer.items if isinstance(item, Expression)]
+    return Sequence(answer.kind, tuple(map(Expression, nodes)), answer.brackets)
+
+
+def _only_letter(value: Value) -> str:
+    """The only letter of a tuple where it may be any parameter; "" for other values."""
+    if not _is_tuple(value):
+        return ""
+    nodes = [item.node for item in value.items if isinstance(item, Expression)]
+    letters = frozenset().union(*map(names, nodes))
+    is_open = len(nodes) == len(value.items) and len(letters) == 1 and letters <= _PARAMETERS
+    return next(iter(letters)) if is_open else ""
+
+
+def _is_tuple(value: Value) -> TypeGuard[Sequence]:
+    return isinstance(value, Sequence) and value.kind in ("tuple", "interval") and value.brackets in ("()", "")
+
+
+def _num_equal_parts(value: Value) -> int:
+    """How many letters `x = y = z` says to be equal, or how many times a tuple has one letter; 0 for other values."""
+    if isinstance(value, Assignments) and (letters := value.equal_letters()):
+        return len(letters)
+    items = value.items if isinstance(value, Assignments) or _is_tuple(value) else ()
+    nodes = [item.node for item in items if isinstance(item, Expression) and item.node.op == "symbol"]
+    return len(nodes) if nodes and len(nodes) == len(items) and len(set(nodes)) == 1 else 0
 
 
 def _as_vector(value: Value, other: Value) -> Value:
@@ -186,6 +236,23 @@ def _ratios(gold: Value, answer: Value) -> Result:
     if isinstance(gold, Ratio) and isinstance(answer, Expression) and len(gold.terms) == 2:
         return equal_scalars(Expression(divide(*gold.terms)), answer)
     return None
+
+
+def _quotient(value: Value, other: Value) -> Value:
+    """AP/PB = 2/3 beside a ratio, as the ratio AP:PB; any other value as it is."""
+    is_ratio = isinstance(other, Ratio) or (isinstance(other, Assignments) and isinstance(other.items[0], Ratio))
+    if not is_ratio or not isinstance(value, Relation) or value.signs != ("=",) or not is_closed(value.sides[1]):
+        return value
+    parts = [_letters(each) for each in value.sides[0].args] if value.sides[0].op == "div" else []
+    if len(parts) != 2 or not all(parts):
+        return value
+    return Assignments((":".join(parts),), (Ratio((value.sides[1], number(1))),))
+
+
+def _letters(node: Node) -> str:
+    """The letters of a product of letters, AP; "" for another expression."""
+    factors = node.args if node.op == "mul" else (node,)
+    return "".join(each.name for each in factors) if all(each.op == "symbol" for each in factors) else ""
 
 
 _BY_TYPE: tuple[tuple[type, Callable[[Value, Value], Result]], ...] = (

@@ -213,6 +213,10 @@ def _rounding(name: str) -> Callable[[Evaluation, Node], Any]:
     return function
 
 
+def _extreme(function: Callable[[list[Any]], Any]) -> Callable[[Evaluation, Node], Any]:
+    return lambda run, node: function([run.real(value) for value in run.values(node)])
+
+
 def _plain(name: str) -> Callable[[Evaluation, Node], Any]:
     def function(run: Evaluation, node: Node) -> Any:
         return getattr(run.mp, name)(run.small(run.value(node.args[0])))
@@ -239,7 +243,7 @@ _FUNCTIONS: dict[str, Callable[[Evaluation, Node], Any]] = {
     "absolute": lambda run, node: abs(run.value(node.args[0])),
     "ln": _logarithm, "log": _logarithm, "factorial": _gamma, "doublefactorial": _gamma, "binomial": _binomial,
     "cis": _cis,
-    "floor": _rounding("floor"), "ceil": _rounding("ceil"),
+    "floor": _rounding("floor"), "ceil": _rounding("ceil"), "max": _extreme(max), "min": _extreme(min),
     **{name: _plain(name) for name in _PLAIN_FUNCTIONS.split()},
 }  # fmt: skip
 

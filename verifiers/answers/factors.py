@@ -13,10 +13,16 @@ from fractions import Fraction
 from verifiers.answers.combinations import CombinationReader
 from verifiers.answers.series import series
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import INFINITY, TEN, Node, divide, multiply, negate, number, symbol
+from verifiers.answers.tree import INFINITY, TEN, Node, divide, multiply, names, negate, number, symbol
 
 _TRIGONOMETRIC = ("sin", "cos", "tan", "cot", "sec", "csc")
+_CALLED = ("max", "min", "gcd", "lcm")
 _INVERSES = {name: f"a{name}" for name in ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh")}
+
+
+def is_called(token: Token) -> bool:
+    r"""Whether a token is the name of a function of several numbers, `\max` or `\gcd`."""
+    return token.kind in ("operator", "word") and token.text in _CALLED
 
 
 def decimal(text: str) -> Fraction:
@@ -43,7 +49,7 @@ class FactorReader(CombinationReader):
 
     def starts_factor(self) -> bool:
         token = self.here
-        if token.kind in ("number", "letter", "function", "vulgar"):
+        if token.kind in ("number", "letter", "function", "vulgar") or is_called(token):
             return True
         if token.is_sign("|"):
             return self.bars == 0
@@ -149,6 +155,8 @@ class FactorReader(CombinationReader):
             return self.letter(token)
         if token.kind == "function":
             return self._function(token.text)
+        if is_called(token) and self.here.is_sign("(", "\\{"):
+            return self._call(token.text)
         if token.is_sign("∞"):
             return INFINITY
         if token.is_sign("{") and self.take("}"):
@@ -216,6 +224,18 @@ class FactorReader(CombinationReader):
             self.at += 1  # sin(x)^2 in plain text
             exponent = self._exponent()
         return node if exponent is None else Node("power", (node, exponent))
+
+    def _call(self, op: str) -> Node:
+        r"""`\max(a, b)` and `\gcd(m, n)`, of letters: of numbers alone it would be arithmetic left undone."""
+        closing = ")" if self.here.is_sign("(") else "\\}"
+        self.at += 1
+        arguments = [self.sum()]
+        while self.take(","):
+            arguments.append(self.sum())
+        self.expect(closing)
+        if len(arguments) < 2 or not all(map(names, arguments)):
+            raise UnreadableError("a call with numbers")
+        return Node(op, tuple(arguments))
 
     def _series(self, op: str) -> Node:
         r"""`\sum_{k=1}^{n} k^2`: the terms are the product that follows."""
@@ -294,4 +314,7 @@ class FactorReader(CombinationReader):
 
     def _is_quotient_of_functions(self) -> bool:
         after = self.ahead()
-        return self.here.is_sign("/") and (after.kind == "function" or (after.is_sign("(") and self.here.gap))
+        is_wide = self.here.gap and after.gap and after.kind in ("number", "letter")  # ln x / x
+        return self.here.is_sign("/") and (
+            after.kind == "function" or (after.is_sign("(") and self.here.gap) or is_wide
+        )

@@ -23,7 +23,21 @@ def as_families(gold: Value, answer: Value) -> tuple[Value, Value]:
     if not any(isinstance(each, Family) for each in sides):
         is_open = all(_has_multiples_of_pi(each) for each in sides)
         return (_family(gold) or gold, _family(answer) or answer) if is_open else sides
-    return _family(gold) or gold, _family(answer) or answer
+    is_letter = isinstance(answer, Expression) and answer.node.op == "symbol"  # n alone says nothing
+    family = None if is_letter else _family(answer)
+    if isinstance(gold, Family) and family and not isinstance(answer, Family | Reals):
+        family = _with_domain_of(gold, family)
+    return _family(gold) or gold, family or answer
+
+
+def _with_domain_of(gold: Family, answer: Family) -> Family:
+    """A family without a word about its parameters, beside a gold that gives all of its own one domain, with this."""
+    domains = {(each.least, each.is_natural) for each in gold.parameters}
+    if len(domains) != 1 or (None, False) in domains:
+        return answer
+    ((least, is_natural),) = domains
+    parameters = tuple(Parameter(each.name, least, is_natural) for each in answer.parameters)
+    return Family(answer.items, parameters, answer.name)
 
 
 def _term_of_sequence(gold: Expression, answer: Family) -> Expression | None:

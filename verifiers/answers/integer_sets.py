@@ -11,7 +11,7 @@ from verifiers.answers.expressions import expression
 from verifiers.answers.qualifiers import parameters_of
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import complement
-from verifiers.answers.slices import Tokens, at_signs, cut, nesting
+from verifiers.answers.slices import Tokens, at_signs, cut
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, add, has, is_infinite, multiply, names, number, replace_symbols, signs, symbol
 from verifiers.answers.values import (
@@ -131,25 +131,6 @@ def _powers(tokens: list[Token], least: int | None) -> Family:
     return _family(power, first)
 
 
-def spread_modulus(tokens: Tokens) -> Tokens:
-    """`n ≡ 0 or n ≡ 1 (mod 3)` with the modulus at both residues."""
-    pieces, cuts = cut(tokens, lambda token: token.is_sign(",", ";") or token.is_word("and", "or"))
-    sizes = [next((k for k, token in enumerate(piece) if token.is_sign("≡")), None) for piece in pieces]
-    has_modulus = [
-        any(token.is_word("mod") for token in piece) or any(nesting(token) == 1 for token in piece) for piece in pieces
-    ]
-    sides = {"".join(token.text for token in piece[:size]) for piece, size in zip(pieces, sizes, strict=True)}
-    if len(pieces) < 2 or None in sizes or len(sides) > 1 or has_modulus != [False] * (len(pieces) - 1) + [True]:
-        return tokens
-    last = pieces[-1]
-    start = next((k for k, token in enumerate(last) if token.is_word("mod")), None)
-    start = next(k for k, token in enumerate(last) if nesting(token) == 1) if start is None else start
-    result = [*pieces[0], *last[start:]]
-    for piece, separator in zip(pieces[1:], cuts, strict=True):
-        result += [separator, *piece, *([] if piece is last else last[start:])]
-    return result
-
-
 def of_form(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Value | None:
     """Numbers of the form 4k + 1, "n of the form 2^k - 1 where k > 1": letters without a condition are integers.
 
@@ -222,7 +203,7 @@ def integers_with(parameter: Parameter, condition: Value) -> Value:
     """The integers of a parameter under a condition on it: a set of reals, or a congruence."""
     if isinstance(condition, Family):
         return condition if parameter.least is None else residues_from(condition, parameter.least)
-    if not isinstance(condition, Reals):
+    if not isinstance(condition, Reals) or condition.name not in ("", parameter.name):
         raise UnreadableError("integers with another property")
     return integers_in(condition, parameter)
 

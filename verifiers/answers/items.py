@@ -6,17 +6,18 @@ from dataclasses import replace
 
 from verifiers.answers.amounts import amount, has_unit
 from verifiers.answers.conditions import condition
+from verifiers.answers.congruences import divisibility
 from verifiers.answers.evaluation import approximation
 from verifiers.answers.expressions import expression
 from verifiers.answers.integer_classes import integer_class, within
-from verifiers.answers.integer_sets import integer_set, integers_with, other_residues, residue_class
+from verifiers.answers.integer_sets import integer_domain, integer_set, integers_with, other_residues, residue_class
 from verifiers.answers.names import function_name_of, is_ratio_of_angle, long_name_of, name_of, names_of
-from verifiers.answers.qualifiers import DOMAINS, is_domain, parameters_of
+from verifiers.answers.qualifiers import DOMAINS, is_domain
 from verifiers.answers.reals import as_reals, complement, points
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.terms import Statement, term
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import Node, is_infinite, names, signs, symbol
+from verifiers.answers.tree import Node, divide, is_infinite, names, signs, symbol
 from verifiers.answers.values import (
     Assignments,
     Expression,
@@ -30,18 +31,22 @@ from verifiers.answers.values import (
     Value,
 )
 
+_BOUNDS = frozenset("<>≤≥")
 _MAX_ROUNDING = 0.05  # of a number: 22/7 ≈ 3
 RELATIONS = at_signs("=", "<", ">", "≤", "≥", "≠", "∈", "∉", "≈", "≡", "≢", "↦", "∥", "⊥", "∤")
 
 
 def item(tokens: Tokens, statement: Statement) -> Value:
     """The value of one item: a relation or a term. A bracket around a whole statement is left out."""
+    tokens = _without_label(tokens)
     sides, relations = cut(tokens, RELATIONS)
     signs_ = [each.text for each in relations]
-    if [token.kind for token in tokens] == ["number", "sign", "letter"] and tokens[1].is_sign("|"):  # 6 | n
-        return residue_class([Token("number", "0"), Token("word", "mod"), tokens[0]])
+    if (residue := divisibility(tokens)) is not None:
+        return residue_class(residue)
     if not signs_:
         return term(tokens, statement)
+    if set(signs_) <= _BOUNDS and tokens[-1].is_sign("even", "odd") and len(sides[0]) == 1 and len(sides[-1]) > 1:
+        return statement([tokens[0], tokens[-1], Token("sign", ","), *tokens[:-1]])  # n ≥ 3 odd
     if any(not side for side in sides):
         if signs_ == ["≈"] and not sides[0]:
             return _rounded(sides[1])
@@ -79,6 +84,8 @@ def item(tokens: Tokens, statement: Statement) -> Value:
         return _membership(sides[0], sides[1], statement, is_member=signs_ == ["∈"])
     if set(signs_) == {"="}:
         return _equation(sides, statement)
+    if signs_[0] == "∈" and len(sides) == 3 and [token.text for token in sides[1]] == ["ℝ"]:
+        return item([*sides[0], relations[1], *sides[2]], statement)  # x can be any real number at most 2
     if "∈" in signs_ or "∉" in signs_:
         raise UnreadableError("a relation of several kinds")
     if sides[0][0].is_sign(*DOMAINS):
@@ -95,6 +102,15 @@ def item(tokens: Tokens, statement: Statement) -> Value:
     return _comparison(tuple(map(_quantity, sides)), signs_)
 
 
+def _without_label(tokens: Tokens) -> Tokens:
+    """The equation of a curve without the name in front of it: `ℓ: y = 2x - 3`; other tokens as they are."""
+    pieces, colons = cut(tokens, at_signs(":"))
+    if len(colons) != 1 or name_of(pieces[0]) is None or not all(t.kind == "letter" for t in pieces[0]):
+        return tokens
+    is_equation = [each.text for each in cut(pieces[1], RELATIONS)[1]] == ["="]
+    return pieces[1] if is_equation and len({t.text for t in pieces[1] if t.kind == "letter"}) > 1 else tokens
+
+
 def _comparison(nodes: tuple[Node, ...], signs_: list[str]) -> Value:
     """The set of reals of a condition on one letter; another relation as it is."""
     if signs_ == ["≠"] and len(signs(nodes[1])) > 1 and nodes[0].op == "symbol":
@@ -107,12 +123,11 @@ def _comparison(nodes: tuple[Node, ...], signs_: list[str]) -> Value:
 
 def _integers_with(left: list[Token], tokens: Tokens, statement: Statement) -> Value:
     """ "integers n ≥ 3", "integers greater than 3", "integers n ≡ 1 mod 3"."""
-    letters = [token for token in left if token.kind == "letter"] or [Token("letter", "n")]
-    parameters = parameters_of([*left, letters[0]] if letters[0] not in left else left)
-    if parameters is None or len(parameters) != 1:
+    domain = integer_domain(left)
+    if domain is None:
         raise UnreadableError("integers with another property")
-    value = item([letters[0], *tokens[len(left) :]], statement)
-    return integers_with(parameters[0], value)
+    (parameter,) = domain.parameters
+    return integers_with(parameter, item([Token("letter", parameter.name), *tokens[len(left) :]], statement))
 
 
 def _mapping(left: Tokens, right: Tokens) -> Value:
@@ -226,7 +241,8 @@ def _equation(sides: list[list[Token]], statement: Statement) -> Value:
         if (chain := _chain(sides, statement)) is not None:
             return chain
         for side in sides[1:]:
-            statement(side)
+            if side is sides[-1] or not any(token.is_sign("…") for token in side):  # S = 1 + 2 + ... + 10 = 55
+                statement(side)
         sides = [sides[0], sides[-1]]
     if is_domain(sides[1]):
         raise UnreadableError("a domain as a value")
@@ -256,7 +272,8 @@ def _is_quantity(left: Tokens) -> bool:
     is_rounded = left[0].is_sign("⌊", "⌈") and bracket_content(left) is not None
     is_count = left[0].is_sign("#") and len(left) > 1
     inside = left[1:-1] if left[0].is_sign("|", "‖") and left[0] == left[-1] else []
-    is_length = len(inside) == 2 and all(token.kind == "letter" and token.text.isupper() for token in inside)
+    is_length = len(inside) == 2 and _are_capitals(inside)
+    is_length = is_length or (left[0].is_sign("‖") and left[-1].is_sign("‖") and len(left) > 2)
     is_ratio = is_ratio_of_angle(left)
     return (
         is_rounded
@@ -267,10 +284,23 @@ def _is_quantity(left: Tokens) -> bool:
     )
 
 
+def _quotient_of_lengths(tokens: Tokens) -> Node | None:
+    """AP/PB with both letters of each length in it; None for another expression."""
+    sides, slashes = cut(tokens, at_signs("/"))
+    are_lengths = len(slashes) == 1 and all(len(side) == 2 and _are_capitals(side) for side in sides)
+    return divide(*map(expression, sides)) if are_lengths else None
+
+
+def _are_capitals(tokens: Tokens) -> bool:
+    return all(token.kind == "letter" and token.text.isupper() for token in tokens)
+
+
 def _named(left: Tokens, value: Value) -> Value:
     several = names_of(left)
     if several is not None and len(several) > 1:
         return several_names(several, value)
+    if [token.text for token in left] == ["e"] and isinstance(value, Expression) and not names(value.node):
+        return Assignments(("e",), (value,))  # an eccentricity, where no e is in the value
     function = function_name_of(left)
     if function is not None and isinstance(value, Expression):
         return Function(*function, value.node)
@@ -285,7 +315,7 @@ def _named(left: Tokens, value: Value) -> Value:
         return Assignments((long_name_of(left),), (value,))
     if isinstance(value, Expression):
         try:
-            return Relation(("=",), (expression(left), value.node))
+            return Relation(("=",), (_quotient_of_lengths(left) or expression(left), value.node))
         except UnreadableError:
             if names(value.node):
                 raise

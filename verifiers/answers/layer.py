@@ -6,7 +6,7 @@ from verifiers.answers.choices import letter_in, letter_of
 from verifiers.answers.equivalence import equal
 from verifiers.answers.evaluation import start_budget
 from verifiers.answers.scalars import is_undone_for
-from verifiers.answers.statements import choice_in_words, read, read_sentence, read_with_units, tokens_of
+from verifiers.answers.statements import choice_in_words, read, read_sentence, read_tokens, read_with_units, tokens_of
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.tree import names
@@ -32,7 +32,8 @@ from verifiers.answers.values import (
     Value,
     Words,
 )
-from verifiers.answers.wording import says, wording
+from verifiers.answers.winners import equal_outcomes, outcomes
+from verifiers.answers.wording import core, says, wording, yes_or_no_with
 
 _LAYERS: dict[type, str] = {
     Piecewise: "structure",
@@ -138,11 +139,26 @@ def _in_words(gold: str, answer: str, gold_value: Value | None) -> tuple[bool, s
         return (other == letter, "choice") if other else None
     if gold_value is None and (other := choice_in_words(gold)[0]) and letter_in(tokens_of(answer)) == other:
         return True, "choice"
+    if expected := outcomes(tokens_of(gold), read_tokens):
+        return equal_outcomes(expected, outcomes(tokens_of(answer), read_tokens), equal), "text"
+    if (words := core(tokens_of(gold))) and (says(words, tokens_of(answer)) or core(tokens_of(answer)) == words):
+        return True, "text"
     if gold_value is None and (words := wording(tokens_of(gold))):
         return _says(gold, answer, words), "text"
+    if gold_value is None and (finding := _yes_or_no(gold, answer)):
+        return finding
     if wording(tokens_of(gold)) in (("even",), ("odd",)) and says(wording(tokens_of(gold)), tokens_of(answer)):
         return True, "text"
     return None
+
+
+def _yes_or_no(gold: str, answer: str) -> tuple[bool, str] | None:
+    """The finding on "Yes, n = 5", whose value the answer must have; None for another gold."""
+    (word, rest), (other, behind) = (yes_or_no_with(tokens_of(text)) for text in (gold, answer))
+    values = read_tokens(rest), read_tokens(behind)
+    if not word or values[0] is None:
+        return None
+    return word == other and values[1] is not None and equal(values[0], values[1]) is True, "text"
 
 
 def _are_letters(value: Value | None) -> bool:

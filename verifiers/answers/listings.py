@@ -91,6 +91,8 @@ def _conjunction(tokens: Tokens, statement: Statement) -> Value:
     values = [item(each, statement) for each in items]
     if isinstance(values[0], Family) and (integers := _integers_without(items[0], values)) is not None:
         return integers
+    if (swapped := _class_in_front(items, values)) is not None:
+        return statement(swapped)
     has_and = any(each.is_word("and") for each in cuts)
     if has_and and any(isinstance(value, Reals) and value.name for value in values):
         values = [_condition_of(value) for value in values]
@@ -109,6 +111,14 @@ def _conjunction(tokens: Tokens, statement: Statement) -> Value:
             tuple(n for value in named for n in value.names), tuple(i for value in named for i in value.items)
         )
     return _alternatives(values)
+
+
+def _class_in_front(items: list[list[Token]], values: list[Value]) -> list[Token] | None:
+    """`n ≥ 3, n odd` as `n odd, n ≥ 3`; None for other values."""
+    if len(values) != 2 or not isinstance(values[0], Reals) or not isinstance(values[1], Family):
+        return None
+    is_class = len(items[1]) == 2 and items[1][1].is_sign("even", "odd") and items[1][0].text == values[0].name
+    return [*items[1], Token("sign", ","), *items[0]] if is_class else None
 
 
 def _integers_without(first: list[Token], values: list[Value]) -> Value | None:

@@ -21,6 +21,8 @@ def without_names(gold: Value, answer: Value) -> tuple[Value, Value, bool]:
         return gold, answer, is_same
     if gold_name and isinstance(answer, Relation) and isinstance(gold, Expression):
         return Relation(("=",), (symbol(gold_name), gold.node)), answer, True
+    if gold_name and isinstance(gold, Sequence) and gold.kind == "list" and isinstance(answer, Assignments):
+        return gold, answer, False  # x = 3 or x = -2, and x = 3, y = -2
     if _is_set_of_solutions(gold_name, gold) != _is_set_of_solutions(answer_name, answer):
         return gold, answer, True
     if gold_name and answer_name and not _is_same_name(gold_name, answer_name):
@@ -37,11 +39,12 @@ def _is_set_of_solutions(name: str, value: Value) -> bool:
 
 
 def _is_same_name(gold: str, answer: str) -> bool:
-    """Whether two names are one: r and radius, the angles B and ABC."""
+    """Whether two names are one: r and radius, the angles B and ABC, x and x_0."""
     short, long = sorted((gold, answer), key=len)
     is_word = len(short) == 1 and len(long) > 3 and long.isalpha() and long.islower() and long[0] == short.casefold()
     is_angle = len(short) == 1 and len(long) == 3 and long.isupper() and long.isalpha() and long[1] == short
-    return gold == answer or is_word or is_angle
+    is_with_index = long.partition("_")[0] == short and "(" not in long  # x and x_0
+    return gold == answer or is_word or is_angle or is_with_index
 
 
 def _has_many(value: Value) -> bool:
@@ -68,7 +71,7 @@ def _function_values(gold: Value, answer: Value) -> tuple[Value, Value, bool]:
     """The expressions of f(x) = ... and f(t) = ..., in one letter; an answer may leave f(x) out."""
     is_same = True
     if isinstance(gold, Function) and isinstance(answer, Function):
-        is_same = gold.name == answer.name or "" in (gold.name, answer.name)
+        is_same = gold.name.casefold() == answer.name.casefold() or "" in (gold.name, answer.name)  # P(x) and p(x)
         answer = Function(
             answer.name, gold.argument, replace_symbols(answer.node, {answer.argument: symbol(gold.argument)})
         )

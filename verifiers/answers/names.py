@@ -73,13 +73,14 @@ def names_of(tokens: Tokens) -> tuple[str, ...] | None:
 
 
 def function_name_of(tokens: Tokens) -> tuple[str, str] | None:
-    """(f, x) of f(x); None for anything else."""
+    """(f, x) of f(x), also of its inverse; None for anything else."""
     if len(tokens) < 4 or tokens[0].kind != "letter":
         return None
-    inside = bracket_content(tokens[1:])
+    size = 6 if [token.text for token in tokens[1:6]] == ["^", "{", "-", "1", "}"] else 1
+    inside = bracket_content(tokens[size:])
     if inside is None or inside[0] != "(" or len(inside[1]) != 1 or inside[1][0].kind != "letter":
         return None
-    return tokens[0].text, inside[1][0].text
+    return "".join(token.text for token in tokens[:size]), inside[1][0].text
 
 
 def is_ratio_of_angle(tokens: Tokens) -> bool:
@@ -96,8 +97,18 @@ def long_name_of(tokens: Tokens) -> str:
     if is_ratio_of_angle(tokens):
         return "".join(token.text for token in tokens if not token.is_sign(*_AROUND_ANGLES))
     if tokens[0].kind == "operator" or (tokens[0].kind == "function" and tokens[0].text in ("sum", "product")):
+        inside = bracket_content(tokens[1:])
+        is_call = inside is not None and inside[0] == "(" and len(inside[1]) == 1  # det(A) is det A
+        return "".join(token.text for token in ([tokens[0], *inside[1]] if inside and is_call else tokens))
+    inside = bracket_content(tokens[-3:])  # the area of a polygon: [ABCD], Area(ABCD)
+    word = inside[1][0] if inside is not None and len(inside[1]) == 1 else None
+    is_polygon = word is not None and word.kind == "word" and len(word.text) in (4, 5, 6)
+    if is_polygon and (len(tokens) == 3 or (len(tokens) == 4 and tokens[0].is_word("area"))):
         return "".join(token.text for token in tokens)
-    is_name = tokens[0].kind in ("letter", "function") or tokens[0].text in ("max", "min", "∠", "|", "⌊", "⌈", "#")
+    inside = bracket_content(tokens[1:])
+    if inside is not None and inside[0] == "(" and tokens[0].text in ("P", "p", "pr", "prob"):
+        return "".join(token.text for token in tokens)  # P(both red)
+    is_name = tokens[0].kind in ("letter", "function") or tokens[0].text in ("max", "min", "∠", "|", "‖", "⌊", "⌈", "#")
     is_name = is_name or tokens[0].is_word(*_QUANTITIES)
     has_words = any(token.kind == "word" and token.text not in _QUANTITIES for token in tokens)
     if not is_name or has_words or any(token.is_sign("^", "∖") for token in tokens):

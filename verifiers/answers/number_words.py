@@ -53,6 +53,7 @@ _CHANGING_AT_END = frozenset(
         "odd",
         "short",
         "shy",
+        "first",
         "ahead",
         "behind",
         "tops",

@@ -22,6 +22,8 @@ _PHRASE_WORDS = {tuple(phrase.split()): signs for phrase, signs in PHRASES.items
 _LONGEST = max(map(len, _PHRASE_WORDS))
 
 _PLURALS = {"halves": 2, **{f"{word}s": value for word, value in PARTS.items()}}
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+_CURVES = ("line", "curve", "circle", "parabola", "ellipse", "hyperbola", "plane")  # in front of their equation
 _NO_NOUNS = ("of", "or", "and", "by", "in", "to", "is", "are")  # behind a number in words
 _BEHIND_LETTER_WORDS = (
     "is are belongs and or where can in be any with such satisfying for greater less between lies must except if a"
@@ -44,6 +46,11 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
             continue
         if tokens[place].text in ("const", "constant") and result and result[-1].is_sign("+"):
             result.append(Token("letter", "C", gap=True))
+            place += 1
+            continue
+        is_remainder = len(result) > 2 and result[-2].is_word("mod") and result[-1].kind == "number"
+        if tokens[place].is_word("is") and is_remainder:  # n mod 4 is 1
+            result.append(Token("sign", "="))
             place += 1
             continue
         if tokens[place].is_word("is") and _is_value_behind(result, tokens[place + 1 : place + 2]):
@@ -116,17 +123,13 @@ def _number_set(tokens: Sequence[Token], place: int) -> Token:
 def join_words(tokens: Sequence[Token]) -> list[Token]:
     """non-negative as two words, twenty-one as two; i.e. and a lone letter a that stands between words as a word."""
     result: list[Token] = []
-    tokens = _without_groups(tokens)
+    tokens = _with_ie(_without_groups(tokens))
     has_rows = any(token.text.startswith("begin ") for token in tokens)
     for place, token in enumerate(tokens):
         before, after = tokens[place - 1 : place], tokens[place + 1 : place + 2]
         if token.is_sign(".") and before and before[0].is_word("approx"):
             continue
         is_between = bool(before and after) and before[0].kind == after[0].kind == "word"
-        if [each.text for each in tokens[place : place + 3]] == ["i", ".", "e"]:
-            token = Token("word", "ie", gap=True)
-        elif result and result[-1].is_word("ie") and token.text in (".", "e"):
-            continue
         if token.is_sign("&") and not has_rows:
             token = Token("word", "and", gap=True)
         if token.is_sign("-") and is_between and not token.gap and not after[0].gap:
@@ -146,6 +149,22 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
         if token.kind == "letter" and token.text == "a" and is_verb and after and after[0].kind == "number":
             continue  # there is a 3/8 chance
         result.append(token)
+    return result
+
+
+def _with_ie(tokens: Sequence[Token]) -> Sequence[Token]:
+    """The tokens with "i.e." as one word, and without it in front."""
+    result: list[Token] = []
+    place = 0
+    while place < len(tokens):
+        is_ie = [token.text for token in tokens[place : place + 3]] == ["i", ".", "e"]
+        if is_ie or tokens[place].is_word("ie"):
+            result += [Token("word", "ie", gap=True)] if result else []
+            place += 3 if is_ie else 1
+            place += place < len(tokens) and tokens[place].is_sign(".")
+        else:
+            result.append(tokens[place])
+            place += 1
     return result
 
 
@@ -171,10 +190,14 @@ def _without_groups(tokens: Sequence[Token]) -> Sequence[Token]:
 def drop_leads(tokens: Sequence[Token]) -> list[Token]:
     """The tokens without the words that lead to the answer ("The final answer is:") and the stop at the end."""
     start = 0
-    if tokens and tokens[0].is_word("ie"):
-        tokens = tokens[1:]
+    tokens = _without_curve(tokens)
+    words = [token.text for token in tokens[:4]]
+    size = next((size for size in (2, 3) if words[:size][-2:] == ["set", "of"]), 0)
+    if size and words[:size][:-2] in ([], ["the"]) and _longest_phrase(tokens, 0)[0] <= size:  # the set of all primes
+        tokens = tokens[size:]
     while tokens and tokens[0].is_sign("=", "→", "□"):
-        tokens = tokens[1:]
+        is_arrow = tokens[0].is_sign("=") and len(tokens) > 1 and tokens[1].is_sign(">")  # => 12
+        tokens = tokens[2 if is_arrow else 1 :]
     if len(tokens) > 1 and tokens[0].is_word("given") and not tokens[1].is_word("by"):  # given 45 students
         return list(tokens)
     while start < min(len(tokens), _MAX_LEADS) and tokens[start].kind == "word" and tokens[start].text in LEADS:
@@ -206,6 +229,15 @@ def drop_leads(tokens: Sequence[Token]) -> list[Token]:
     return rest
 
 
+def _without_curve(tokens: Sequence[Token]) -> Sequence[Token]:
+    """The equation of "the line y = x" and "circle: x^2 + y^2 = 1" alone; other tokens as they are."""
+    start = 1 if tokens and tokens[0].is_word("the") else 0
+    if len(tokens) < start + 4 or not tokens[start].is_word(*_CURVES) or not any(t.is_sign("=") for t in tokens):
+        return tokens
+    start += 2 if tokens[start + 1].is_sign(":") else 1
+    return tokens[start:] if all(token.kind != "word" for token in tokens[start:]) else tokens
+
+
 def _longest_phrase(tokens: Sequence[Token], place: int) -> tuple[int, tuple[tuple[str, str], ...]]:
     words: list[str] = []
     for token in tokens[place : place + _LONGEST]:
@@ -230,6 +262,8 @@ def _number_at(tokens: Sequence[Token], place: int) -> tuple[Fraction, int]:
         words.append(token.text)
         ends.append(number + 1)
     value, size = _spelled(words)
+    if size and words[size : size + 1] != [] and words[size] in _ORDINALS and value >= 20 and value % 10 == 0:
+        raise UnreadableError("an ordinal")  # thirty-first
     return value, ends[size - 1] if size else 0
 
 

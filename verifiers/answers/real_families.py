@@ -42,7 +42,8 @@ Rows = list[list[Node]]
 
 def equal_real_families(gold: RealFamily, answer: RealFamily) -> bool | None:
     """Whether two families have the same members; None if that is not decided."""
-    if gold.argument and answer.argument and gold.name and answer.name and gold.name != answer.name:
+    is_function = bool(gold.argument and answer.argument and gold.name and answer.name)
+    if is_function and gold.name.casefold() != answer.name.casefold():
         return False
     if answer.argument and gold.argument:
         answer = _with_argument(answer, gold.argument)

@@ -31,6 +31,7 @@ _MARKERS = frozenset(["arbitrary", "real", "constant", "constants", "const", "fi
 _SETS = frozenset(("ℝ", "ℝ+", "ℝ-", "ℝ≥0", "ℝ≠0"))
 _VARIABLES = frozenset("xyztuvsrθ")
 _SOLUTIONS = frozenset(("y", "f", "g", "u", "F", "h", "x", "z"))  # names of solutions of differential equations
+_FACTORS = frozenset("ckC")  # letters that are constants beside the argument of a function
 _NO_CONSTANTS = frozenset("xyzn")  # letters that are taken for constants only where they are declared
 
 Statement = Callable[[Tokens], Value]
@@ -193,6 +194,8 @@ def _constants_of_integration(value: Value) -> frozenset[str]:
     constants = frozenset(
         each for each in letters if each == "C" or (each[0] in "Cc" and each[1:2] == "_" and each[2:].isdigit())
     )
+    if isinstance(value, Function) and len(letters - {argument}) == 1 and letters - {argument} <= _FACTORS:
+        return letters - {argument}  # f(x) = cx
     is_open = constants and letters - constants and letters - constants <= _VARIABLES | {argument}
     if not is_open or (constants == {"C"} and not (name.partition("(")[0] in _SOLUTIONS or _is_added(node, "C"))):
         return frozenset()

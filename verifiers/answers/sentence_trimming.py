@@ -74,7 +74,8 @@ def _which_is(tokens: list[Token]) -> int:
 
 
 def _is_conclusion(before: Token, token: Token) -> bool:
-    return before.is_sign(",", ";", ".") and token.is_word(*CONCLUDING)
+    is_formula = before.kind in ("number", "letter") or before.is_sign(")", "}")  # 2n = 20 ⇒ n = 10
+    return token.is_word(*CONCLUDING if before.is_sign(",", ";", ".") else ["therefore"] if is_formula else [])
 
 
 def without_division(tokens: list[Token]) -> list[Token]:

@@ -149,6 +149,7 @@ PROPERTIES = tuple(
 )  # fmt: skip
 COUNTING = ("number", "count", "total")  # "is the number of ..." behind a value
 REJECTED = ("extraneous", "rejected", "discarded", "inadmissible", "invalid", "negative", "impossible")
+REJECTING = ("rejecting", "discarding", "ignoring", "excluding")
 NEEDED = frozenset(_NEEDED_WORDS.split())  # behind "are": 12 coins are needed
 RANGED = ("integers", "numbers", "primes", "values", "divisors")  # things that a range may restrict
 RANGES = ("less", "greater", "between", "from", "below", "up", "at", "not")

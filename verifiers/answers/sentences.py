@@ -47,6 +47,7 @@ from verifiers.answers.sentence_words import (
     QUANTITY_NOUNS,
     REASONS,
     REJECTED,
+    REJECTING,
     RELATIVE,
     REMARKS,
     SAFE,
@@ -276,6 +277,8 @@ def _without_repetition(tokens: list[Token]) -> list[Token]:
     inside = bracket_content(tokens[place:]) if place else None
     if inside is None or not inside[1]:
         return tokens
+    if inside[1][0].is_word("or"):  # 3/4 (or 0.75)
+        return [*tokens[:place], *inside[1]]
     if inside[1][0].is_word(*APPROXIMATELY) or inside[1][0].is_sign("≈"):
         return _with_approximation(tokens[:place], inside[1])
     if inside[1][0].is_word(*REASONS) and DENIALS.isdisjoint(token.text for token in inside[1]):
@@ -285,8 +288,11 @@ def _without_repetition(tokens: list[Token]) -> list[Token]:
     if inside[1][0].kind == "word" and all(_is_remark(token) for token in inside[1]):
         return tokens[:place]
     texts = [token.text for token in inside[1]]
-    if texts[:2] == ["the", "other"] and texts[2:3] != [] and texts[-2:-1] == ["is"] and texts[-1] in REJECTED:
+    is_rejected = texts[-2:-1] == ["is"] and texts[-1] in REJECTED
+    if texts[:2] == ["the", "other"] and texts[2:3] != [] and is_rejected:
         return tokens[:place]  # (the other root is extraneous)
+    if (is_rejected or texts[0] in REJECTING) and tokens[place - 1].text not in texts:  # 5 (rejecting x = -1)
+        return tokens[:place]
     before = in_words(" ".join(token.text for token in tokens[:place]))
     if before is not None and [token.text for token in inside[1]] == [str(before)]:  # seven (7)
         return inside[1]
@@ -348,6 +354,8 @@ def _is_rest(tokens: list[Token]) -> bool:
     words = [token.text for token in tokens if token.kind == "word"]
     if words[:2] == ["is", "the"] and AFFIRMING.issuperset(words):  # is the least possible value
         return True
+    if words[:1] == ["such"] and words[1:2] != ["that"]:  # seven such primes
+        words = words[1:]
     is_condition = any(word in CONDITIONS for word in words)
     is_on_it = words[-1:] != [] and words[-1] in PRONOUNS and words[-2:-1] != ["of"]  # 45 beats it
     if "answer" in words and not AFFIRMING.issuperset(words):  # 54 differs from the answer

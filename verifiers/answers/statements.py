@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from verifiers.answers.amounts import amount, has_unit, number_of_things
 from verifiers.answers.choices import CHOICES
+from verifiers.answers.congruences import spread_modulus, with_congruences
 from verifiers.answers.equivalence import equal
 from verifiers.answers.integer_sets import (
     integer_set,
@@ -21,7 +22,6 @@ from verifiers.answers.integer_sets import (
     other_residues,
     remainders,
     residue_class,
-    spread_modulus,
 )
 from verifiers.answers.items import RELATIONS, item
 from verifiers.answers.listings import listing, permutations_of
@@ -42,7 +42,7 @@ from verifiers.answers.terms import numbers_of
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.tree import names
-from verifiers.answers.values import Assignments, Choice, Expression, Family, Nothing, Reals, Value
+from verifiers.answers.values import Assignments, Choice, Expression, Family, Nothing, Reals, Sequence, Value
 
 
 @lru_cache(maxsize=4096)
@@ -76,16 +76,19 @@ def read_sentence(text: str) -> Value | None:
     """The typed value that a sentence around one value states; None where it states none."""
     try:
         candidates = stated_values(join_words(tokenize(text)))
-        return next((value for tokens in candidates if (value := _readable(tokens)) is not None), None)
+        return next((value for tokens in candidates if (value := read_tokens(tokens)) is not None), None)
     except (UnreadableError, NoValueError, TooLargeError, RecursionError):
         return None
 
 
-def _readable(tokens: list[Token]) -> Value | None:
+def read_tokens(tokens: Tokens) -> Value | None:
+    """The typed value of tokens; None where the grammar does not read them."""
     try:
         value = statement(rewrite(tokens))
         has_letters = isinstance(value, Expression) and names(value.node)
         return amount(tokens) or value if has_letters else value
+    except (NoValueError, TooLargeError, RecursionError):
+        return None
     except UnreadableError:
         pass
     try:
@@ -167,6 +170,9 @@ def statement(tokens: Tokens) -> Value:
             return value
     if "same" in texts:
         return _said_again(tokens)
+    if "mod" in texts and "=" in texts:
+        tokens = with_congruences(tokens)
+        texts = {token.text for token in tokens}
     pieces, exceptions = cut(tokens, at_signs("except"))
     if exceptions and pieces[0] and not any(token.is_sign("∪", "∩", "∖") for token in tokens):
         return _except(pieces, statement(pieces[0]))
@@ -213,6 +219,11 @@ def _said_again(tokens: Tokens) -> Value:
 
 def _permutations(tokens: Tokens) -> Value | None:
     """ "(1, 1, 2) and its permutations" as a list."""
+    place = next((place for place, token in enumerate(tokens) if token.is_sign("permutations")), 0)
+    if 2 < place < len(tokens) - 2:  # (1, 1) and permutations of (2, 3)
+        first, behind = drop_leads(tokens[:place]), tokens[place + 1 :]
+        items = (statement(first), permutations_of(statement(behind[1:] if behind[0].is_word("of") else behind)))
+        return Sequence("list", items)
     if not (tokens[-1].is_sign("permutations") or tokens[0].is_sign("permutations")):
         return None
     rest = [token for token in tokens if not token.is_sign("permutations")]

@@ -45,7 +45,7 @@ TEXT_STYLES = frozenset(_TEXT_STYLE_WORDS.split())
 _SIGN_WORDS = (
     "times * cdot * ast * div / slash / pm ± mp ∓ le ≤ leq ≤ leqs ≤ leqslant ≤ ge ≥ geq ≥ geqs ≥ geqslant ≥ ne ≠ "
     "neq ≠ lt < gt > cup ∪ cap ∩ bigcup ∪ bigcap ∩ setminus ∖ smallsetminus ∖ backslash ∖ infty ∞ in ∈ notin ∉ "
-    "emptyset ∅ varnothing ∅ empty ∅ circ ° degree ° degrees ° mid | vert | lvert | rvert | equiv ≡ approx ≈ "
+    "emptyset ∅ varnothing ∅ empty ∅ circ ° degree ° degrees ° mid | vert | lvert | rvert | equiv ≡ approx ≈ sim ≈ "
     "simeq ≈ to → rightarrow → lbrace \\{ rbrace \\} lbrack [ rbrack ] langle ⟨ rangle ⟩ lfloor ⌊ rfloor ⌋ lceil "
     "⌈ rceil ⌉ colon : reals ℝ prime ' % % dollar $ percent % subset ⊂ subseteq ⊂ ldots … dots … cdots … square □ "
     "measuredangle ∠ forall ∀ R ℝ Z ℤ N ℕ Q ℚ Vert ‖ parallel ∥ perp ⊥ angle ∠ triangle △ parallel ∥ S § "
@@ -61,7 +61,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "vee": ("word", "or"),
     **{
         name: ("operator", name)
-        for name in ("lim", "int", "iint", "oint", "gcd", "lcm", "det", "sup", "inf", "max", "min")
+        for name in ("lim", "int", "iint", "oint", "gcd", "lcm", "det", "sup", "inf", "max", "min", "dim", "rank")
     },
     **{name: ("letter", sign) for name, sign in (("odot", "⊙"), ("oplus", "⊕"), ("star", "★"))},  # M_\odot
     "choose": ("sign", "choose"),

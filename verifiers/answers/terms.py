@@ -259,7 +259,8 @@ def _set(inside: list[Token], statement: Statement) -> Value:
         return with_dots(parts)
     items: list[Value] = []
     for part in parts:
-        value = _component(part, statement)
+        is_set = part[:1] and part[0].is_sign("\\{") and bracket_content(part) is not None
+        value = term(part, statement) if is_set else _component(part, statement)
         both = _both_signs(value.node) if isinstance(value, Expression) else value
         items += both.items if isinstance(both, Sequence) and both.kind == "list" else [both]
     named = [each for each in items if isinstance(each, Assignments) and len(each.names) == 1]
@@ -273,10 +274,10 @@ def _set_builder(head: list[Token], conditions: list[Token], statement: Statemen
     pieces, belongs = cut(head, at_signs("∈"))
     letter = name_of(pieces[0])
     if belongs and letter is not None and any(token.is_sign(*DOMAINS) for token in pieces[1][:1]):
-        integers, condition = integer_domain([Token("letter", letter), *pieces[1]]), statement(conditions)
-        if integers is None or (isinstance(condition, Reals) and condition.name != letter):
+        domain = integer_domain([Token("letter", letter), *pieces[1]])
+        if domain is None:
             raise UnreadableError("integers with another property")
-        value = integers_with(integers.parameters[0], condition)
+        value = integers_with(domain.parameters[0], statement(conditions))
         return Sequence("set", value.items) if isinstance(value, Sequence) else value
     within = _operand(pieces[1], statement) if belongs else None
     if letter is None or any(token.is_sign("ℤ", "ℕ", "ℤ0", "ℤ1") for token in conditions):

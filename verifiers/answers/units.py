@@ -65,6 +65,7 @@ kph | m 1 s -1 | 5/18 | kmph kmh
 N | g 1 m 1 s -2 | 1000 | newton
 J | g 1 m 2 s -2 | 1000 | joule
 kJ | g 1 m 2 s -2 | 1000000 | kilojoule
+MJ | g 1 m 2 s -2 | 1000000000 | megajoule
 W | g 1 m 2 s -3 | 1000 | watt
 kW | g 1 m 2 s -3 | 1000000 | kilowatt
 Pa | g 1 m -1 s -2 | 1000 | pascal

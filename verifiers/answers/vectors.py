@@ -3,6 +3,7 @@ r"""Vectors as tuples of their components: `(1,2,0) + t(1,1,1)`, `2\mathbf{i} - 
 from __future__ import annotations
 
 from verifiers.answers.expressions import expression
+from verifiers.answers.factors import is_called
 from verifiers.answers.rationals import rational
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut, nesting
 from verifiers.answers.token import Token, UnreadableError
@@ -23,6 +24,8 @@ def vector(tokens: Tokens) -> Sequence | None:
             return None if parts is None else tuple_of(parts)
     if any(token.kind == "letter" and token.text in _UNITS for token in tokens):
         return tuple_of(components(expression(tokens), _UNITS))
+    if any(map(is_called, tokens)):
+        return None
     if len(tokens) > 4 and any(token.is_sign(",") or token.text.startswith("begin ") for token in tokens):
         return _combination(tokens)
     return None
