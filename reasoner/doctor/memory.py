@@ -21,7 +21,6 @@ from reasoner.config.schema import Config
 from reasoner.doctor.budget import run_budget
 from reasoner.models.embedding_gradients import MIN_VALUES
 from reasoner.models.fused_lm_head import CPU_TILE, GPU_TILE
-from reasoner.models.heap_gaps import GAP_SHARE
 from reasoner.models.loading import MAX_LOGITS, context_length
 from reasoner.models.lora import num_adapter_parameters
 from reasoner.models.prefix_attention import avoids_mask
@@ -40,6 +39,7 @@ _TILE_COPIES = 3  # copies of a tile of logits at once
 _SEQUENCES = 256  # sequences that the transformers engine samples at once
 _RESIDENT = ("weights", "optimiser", "reference", "critic", "reward_models", "waiting_weights", "overhead")
 _OVERHEAD = 28 * 2**20  # code of kernels that the first update reads, modules and Python's objects; on a CPU
+_PAGE = 2**21  # bytes from which a tensor begins at a page of its own, in the heap of a CPU
 _SAMPLING_COPIES = 4  # copies of their next token's logits at once: log-probabilities, random bits and numbers, sums
 
 
@@ -75,7 +75,7 @@ class MemoryEstimate:
             **self._engine(),
             **self._micro_batch(),
         }
-        return part | {"gaps": self._gaps(part, part.pop("temporaries"))}
+        return part | {"gaps": self._gaps(part.pop("temporaries"), part.pop("small_temporaries"))}
 
     def peak(self) -> int:
         """Most bytes at once. Weights and optimiser state stay for the whole run; gradients are freed before the engine
@@ -104,16 +104,14 @@ class MemoryEstimate:
         low = part["low_precision_weights"]
         return part["activations"] + (max(low, once) if self.cfg.optim.recompute else low + once)
 
-    def _gaps(self, part: Mapping[str, int], temporaries: int) -> int:
-        """Bytes of the heap's gaps on a CPU at the peak: the temporaries of a layer, whose blocks malloc does not use
-        again for tensors of the same size; and between stored activations half of what reasoner.models.heap_gaps
-        allows, as there may be anything from nothing to that.
+    def _gaps(self, temporaries: int, small: int) -> int:
+        """Bytes of the heap's gaps on a CPU at the peak: what a layer computes and does not store. malloc does not use
+        the blocks of small tensors again for tensors of the same size, so that those of every layer stay between the
+        activations that it stores; where layers are computed again, those of one layer do.
         """
         if self.device != "cpu":
             return 0
-        held = sum(part[name] for name in ("weights", "gradients", "optimiser", "reference", "critic"))
-        between_layers = 0 if self.cfg.optim.recompute else int(GAP_SHARE / 2 * (held + self._passes_peak(part)))
-        return temporaries + between_layers
+        return temporaries + (0 if self.cfg.optim.recompute else (model_sizes(self.model).layers - 1) * small)
 
     def fits_share(self) -> bool:
         """Whether vLLM's fraction of the GPU holds its weights and one sequence. True without vLLM or GPU."""
@@ -197,11 +195,13 @@ class MemoryEstimate:
         # A layer in bfloat16 has gradients of four float32 states of a token, and computed again its own cast weights.
         back += 4 * 4 * sizes.hidden * max(tokens, prompts) if size == 2 else 0
         low = casts // sizes.layers
+        temporaries = [max(tokens, prompts) * one for one in sizes.temporaries(size, has_adapter=lora.rank > 0)]
         return {
             "low_precision_weights": casts if recompute else 2 * casts,
             "activations": (stored + shared) * sizes.layers + last,
             "layer": back + (max(of_completions, of_prompts) + tied + low if recompute else 0),
-            "temporaries": sizes.temporaries(size, has_adapter=lora.rank > 0) * max(tokens, prompts),
+            "temporaries": sum(temporaries),
+            "small_temporaries": sum(one for one in temporaries if one < _PAGE),
             "logits": self._logits(tokens, sizes),
         }
 
@@ -253,14 +253,16 @@ class ModelSizes:
         of_token = norms + size * (2 * self.query + context + 4 * self.inner)
         return rows * (length * of_token + 2 * self.query * size * context)
 
-    def temporaries(self, size: int, *, has_adapter: bool) -> int:
-        """Bytes of what a layer's forward pass computes for a token and does not store: four states (squares in two
-        norms, the results of attention and feed-forward before they are added), queries and keys before their rotation
-        and four steps of it, keys and values before they are repeated; with an adapter B A x of each linear layer.
+    def temporaries(self, size: int, *, has_adapter: bool) -> list[int]:
+        """Bytes for a token of each tensor that a layer's forward pass computes and does not store: four states
+        (squares in two norms, the results of attention and feed-forward before they are added), queries and keys before
+        their rotation and four steps of it, keys and values before they are repeated; with an adapter B A x of each
+        linear layer.
         """
-        plain = 4 * self.hidden + 5 * self.query + 9 * self.keys // 2
-        adapted = self.query + self.keys + 2 * self.hidden + 2 * self.inner
-        return size * (plain + has_adapter * adapted)
+        keys = self.keys // 2
+        widths = [self.hidden] * 4 + [self.query] * 5 + [keys] * 9
+        widths += [self.query, keys, keys, self.hidden, self.hidden, self.inner, self.inner] if has_adapter else []
+        return [size * width for width in widths]
 
 
 def model_sizes(model: PreTrainedModel) -> ModelSizes:

@@ -18,7 +18,6 @@ from reasoner.config.schema import Config
 from reasoner.distributed.gradients import sum_gradients
 from reasoner.distributed.world import ALONE, World
 from reasoner.models.folder import BaseModel
-from reasoner.models.heap_gaps import bound_gaps
 from reasoner.models.lora import adapter_off, policy_state, trained_parameters
 from reasoner.models.recompute import recompute_layers
 from reasoner.models.sharding import DistributedModel, distribute
@@ -84,8 +83,6 @@ class PolicyTrainer:
         optim = cfg.optim
         if optim.recompute:  # before the critic, whose backbone is the policy's or a copy of it
             recompute_layers(policy.base_model)
-        else:
-            bound_gaps(policy.base_model)
         is_shared = algorithm.critic_backbone == "shared"
         self.critic = Critic(policy, cfg, shared=is_shared, world=world) if algorithm.critic else None
         self._policy = distribute(policy, optim.weights, world)

@@ -17,7 +17,7 @@ from reasoner.config.resolve import resolve
 from reasoner.config.schema import Config, DataConfig, EngineConfig, SamplingConfig
 from reasoner.doctor import memory_advice
 from reasoner.doctor.findings import Severity
-from reasoner.doctor.memory import MemoryEstimate, memory_of, peak_memory
+from reasoner.doctor.memory import MemoryEstimate, memory_of, model_sizes, peak_memory
 from reasoner.doctor.memory_advice import memory_finding, processes_finding
 from reasoner.rl.algorithms import resolve_algorithm as resolve_algorithm
 from tests.fixtures.reward_models import save_reward_model
@@ -108,10 +108,10 @@ def test_the_formula_is_within_a_tenth_of_what_an_update_takes(tmp_path):
         assert one["predicted"] == pytest.approx(one["above"], rel=0.1)
 
 
-def test_gaps_are_a_layer_s_temporaries_and_between_stored_activations_a_sixteenth_of_what_is_held():
+def test_gaps_are_a_layer_s_temporaries_and_with_stored_activations_those_of_all_layers():
     """One response of 64 tokens. Width 64, 2 of 4 heads for keys and values, so that those take 64 as well."""
     policy = tiny_model(vocabulary=300, width=64)
-    inner = policy.config.intermediate_size
+    inner, layers = policy.config.intermediate_size, policy.config.num_hidden_layers
     stored = Config(
         data=DataConfig(prompts_per_step=1), sampling=SamplingConfig(max_tokens=64), algo=AlgoConfig(beta=0.0),
         optim=OptimConfig(micro_batch_tokens=64),
@@ -123,9 +123,19 @@ def test_gaps_are_a_layer_s_temporaries_and_between_stored_activations_a_sixteen
         need = need_of(policy, replace(recomputed, lora=lora), prompt=40)
         assert need.parts()["gaps"] == expected
         assert need_of(policy, need.cfg, prompt=40, device="cuda").parts()["gaps"] == 0
-        between = need_of(policy, replace(stored, lora=lora), prompt=40)
-        held = sum(between.parts()[name] for name in ("weights", "gradients", "optimiser")) + between.passes_peak()
-        assert between.parts()["gaps"] == expected + held // 16
+        assert need_of(policy, replace(stored, lora=lora), prompt=40).parts()["gaps"] == layers * expected
+
+
+def test_large_temporaries_leave_no_gaps_between_layers():
+    """A tensor of 2 MiB: 8,192 tokens of width 64; keys and values, of half that width, are below."""
+    policy = tiny_model(vocabulary=300, width=64)
+    sizes = model_sizes(policy)
+    long = Config(
+        data=DataConfig(prompts_per_step=1), sampling=SamplingConfig(max_tokens=8192), algo=AlgoConfig(beta=0.0),
+        optim=OptimConfig(micro_batch_tokens=8192),
+    )  # fmt: skip
+    small, large = 9 * 4 * 8192 * (sizes.keys // 2), 4 * 8192 * (4 * sizes.hidden + 5 * sizes.query)
+    assert need_of(policy, long, prompt=40).parts()["gaps"] == sizes.layers * small + large
 
 
 def test_overhead_is_counted_on_a_cpu_alone():
