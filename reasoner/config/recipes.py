@@ -30,7 +30,7 @@ class Recipe:
         return self.gpu != self.cpu
 
 
-# The embedded base on two CPU cores: about a quarter of an hour.
+# The embedded base on two CPU cores: about twelve minutes.
 _BASE = {
     "steps": 60,
     "optim.lr": 5e-4,
