@@ -24,8 +24,8 @@ def work(tmp_path_factory):
         write_copies(folder, steps * STEP)
         index = RolloutIndex(folder)
         index.refresh()
-        asked = questions(index, random.Random(0)) | {SCAN: partial(index.rows, f"SELECT SUM({SCAN}) FROM rollouts")}
-        counts.append({name: max(vm_steps(index, ask) for _ in range(11)) for name, ask in asked.items()})
+        queries = questions(index, random.Random(0)) | {SCAN: partial(index.rows, f"SELECT SUM({SCAN}) FROM rollouts")}
+        counts.append({name: max(vm_steps(index, ask) for _ in range(11)) for name, ask in queries.items()})
         index.close()
     return {name: (small, counts[1][name]) for name, small in counts[0].items()}
 
