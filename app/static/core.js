@@ -173,6 +173,9 @@ export const tile = (name, value, note = "") =>
 // What a page shows that has no content yet, with the command that makes some.
 export const empty = (text, command) => el("div", { class: "empty" }, el("p", {}, text), command ? el("code", {}, command) : null);
 
+// The message of an error, in place of what could not be shown.
+export const fault = (error) => el("p", { class: "error", role: "alert" }, error.message);
+
 // A row of a table; attributes are those of its tr.
 export const tableRow = (cells, attributes = {}) => el("tr", attributes, cells.map((cell) => el("td", {}, cell ?? "")));
 

@@ -1,5 +1,5 @@
 // One rollout in full: facts, text or tokens, reflection spans, star and note.
-import { ask, checkbox, copy, count, el, isOffered, joinParts, link, number, put, select, verdictBadge, visible, withSign } from "./core.js";
+import { ask, checkbox, copy, count, el, fault, isOffered, joinParts, link, number, put, select, verdictBadge, visible, withSign } from "./core.js";
 import { COLOURINGS, legend, markSpans, marksOf, renderFormulas, spanTitle, tokens, unitsOf } from "./text.js";
 
 let saving = Promise.resolve();  // changes of notes, one after the other: each is sent with what the one before left
@@ -26,7 +26,7 @@ export async function detail(pane, { run, name, page, onchange }) {
     await saving;  // its note may be the one that is being saved
     rollout = await ask("rollout", { run, name, with_formulas: withFormulas, text, ...(regex ? { regex } : {}) });
   } catch (error) {
-    if (pane.request === request) clearPane(pane, el("p", { class: "error", role: "alert" }, error.message));
+    if (pane.request === request) clearPane(pane, fault(error));
     return;
   }
   if (pane.request !== request) return;

@@ -1,5 +1,5 @@
 // The difference of two rollouts, word by word, with a choice of both sides.
-import { card, el, latestOnly, put, select } from "./core.js";
+import { card, el, fault, latestOnly, put, select } from "./core.js";
 import { differenceSide } from "./text.js";
 
 // A card with the difference of two rollouts of a run. `options` are those of both choices, `pair` = {a, b} names the first
@@ -15,7 +15,7 @@ export function differenceCard({ title, run, options, pair, page }) {
       put(diff, ["a", "b"].map((side) =>
         el("div", {}, el("small", {}, `${side.toUpperCase()}: ${sides[side]}${note}`), differenceSide(pieces, side))));
     } catch (error) {
-      put(diff, el("p", { class: "error", role: "alert" }, error.message));
+      put(diff, fault(error));
     }
   }
   const pairSelect = (side) => select(side.toUpperCase(), options, pair[side], (name) => {

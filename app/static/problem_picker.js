@@ -1,5 +1,5 @@
 // A list of a run's problems from which one is picked, to ask a model about it.
-import { count, el, latestOnly, number, percent, put, select, tableRow, visible } from "./core.js";
+import { count, el, fault, latestOnly, number, percent, put, select, tableRow, visible } from "./core.js";
 
 const PAGE_SIZE = 20;
 const ORDERS = [["-rate", "lowest pass rate"], ["rate", "highest pass rate"], ["flips", "most flips"], ["problem", "name"], ["first sampled", "first sampled"]];
@@ -40,7 +40,7 @@ export function problemPicker(run, onpick) {
         last < data.total ? el("button", { onclick: () => change({ offset: view.offset + PAGE_SIZE }) }, "next →") : null,
         el("span", { class: "muted" }, `${number(last && view.offset + 1)} to ${number(last)} of ${count(data.total, "problem")}; pass rates of the training`)),
       el("div", { class: "scroll" }, el("table", {}, el("tbody", {}, data.rows.map(line)))));
-    } catch (error) { put(body, el("p", { class: "error", role: "alert" }, error.message)); }
+    } catch (error) { put(body, fault(error)); }
   }
   return box;
 }

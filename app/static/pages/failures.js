@@ -1,8 +1,7 @@
 // Failures: why responses are wrong, stacked by step, with examples of each cause.
 import { chart } from "../chart.js";
-import { ask, card, el, empty, latestOnly, link, number, percent, put, select, share, tableRow, verdictBadge, visible } from "../core.js";
-
-const PAGE_SIZE = 12;  // cards of examples
+import { ask, card, el, latestOnly, link, number, percent, put, select, share, tableRow, verdictBadge, visible } from "../core.js";
+import { gallery } from "../gallery.js";
 
 // A line for each cause that occurs: its share of the rollouts of each step.
 function causeLines({ causes, totals, timeline }) {
@@ -35,12 +34,21 @@ function example(run, item) {
 
 export async function open(root, page) {
   const { run } = page.params;
-  let cause = page.params.cause ?? "", offset = 0, data = await ask("failures", { run, cause });
-  const head = el("div", { class: "bar-row" }), table = el("div"), gallery = el("div", { class: "gallery" });
-  const askFailures = latestOnly(), bar = el("div", { class: "bar-row" }), more = el("div", { class: "bar-row" });
+  let cause = page.params.cause ?? "", data = await ask("failures", { run, cause });
+  const head = el("div", { class: "bar-row" }), table = el("div"), bar = el("div", { class: "bar-row" }), askFailures = latestOnly();
   const figure = chart({
     title: "Failures by cause", unit: "share of the rollouts of a step", lines: causeLines(data), isShare: true, isStacked: true, height: 260,
     onpick: (point) => page.go("rollouts", { run, step: String(point.x), correct: "no" }),
+  });
+  const cards = () => data.examples.map((item) => example(run, item));
+  const examples = gallery({
+    none: "There is no failure of this cause.",
+    ask: async (offset) => {
+      const reply = await askFailures("failures", { run, cause, ...(offset ? { offset } : {}) });
+      if (!reply) return undefined;
+      data = reply;
+      return cards();
+    },
   });
 
   function draw() {
@@ -51,42 +59,23 @@ export async function open(root, page) {
         "; each has the first cause that applies, from the top of the table"));
     figure.update({ lines: causeLines(data) });
     put(table, causeTable(run, data, filter));
-  }
-  // Draw the examples of a page, or add them to those of the pages before.
-  function drawExamples({ isNext = false } = {}) {
-    const cards = data.examples.map((item) => example(run, item));
-    if (isNext) gallery.append(...cards);
-    else put(gallery, cards.length ? cards : empty("There is no failure of this cause."));
     put(bar, el("h2", {}, "Examples, the latest first"), select("cause", [["", "all"], ...Object.keys(data.causes)], cause, filter));
-    put(more, cards.length === PAGE_SIZE ? el("button", { onclick: next }, "more") : null);
   }
-  // Fetch the examples from `first` on and show them; where that fails, say why and offer to try again.
-  async function load(first) {
-    put(more);  // a second click on "more" would ask for the page after the next
-    try {
-      const reply = await askFailures("failures", { run, cause, ...(first ? { offset: first } : {}) });
-      if (!reply) return;
-      [data, offset] = [reply, first];
-      drawExamples({ isNext: first > 0 });
-    } catch (error) {
-      put(more, el("p", { class: "error", role: "alert" }, error.message), el("button", { onclick: () => load(first) }, "try again"));
-    }
-  }
-  const next = () => load(offset + PAGE_SIZE);
   function filter(name) {
     cause = name;
     page.set({ cause });
-    return load(0);
+    draw();
+    return examples.load();
   }
-  put(root, head, figure, card("Causes", table), bar, gallery, more);
+  put(root, head, figure, card("Causes", table), bar, examples.nodes);
   draw();
-  drawExamples();
+  examples.draw(cards());
   return { live: async () => {
     const causeBefore = cause, reply = await ask("failures", { run, cause });
     if (cause !== causeBefore) return;  // the examples of another cause are on their way
     if (reply.timeline.length === data.timeline.length && reply.num_steps === data.num_steps) return;
-    data = offset ? { ...reply, examples: data.examples } : reply;
+    data = reply;
     draw();
-    if (!offset) drawExamples();
+    if (!examples.hasMorePages()) examples.draw(cards());
   } };
 }

@@ -1,6 +1,7 @@
 // Reflection: how often completions reflect, with which outcome, the association with correctness, and the best spans.
 import { bars, chart, shareZoom } from "../chart.js";
-import { ask, card, el, empty, isOffered, latestOnly, link, number, percent, put, select, tile, visible } from "../core.js";
+import { ask, card, el, isOffered, latestOnly, link, number, percent, put, select, tile, visible } from "../core.js";
+import { gallery } from "../gallery.js";
 
 const MEANINGS = {
   cue: "a phrase of reflection in context; nothing is claimed about its effect",
@@ -8,7 +9,6 @@ const MEANINGS = {
   aha: "a self-correction in a correct completion of a problem that most other completions of the group, those without a self-correction, get wrong",
 };
 const OUTCOME_CLASSES = { correct: "up", harm: "down", switch: "down", missed: "down" };
-const PAGE_SIZE = 12;  // cards of the gallery
 const CORRECTION = "self-correction";
 
 // The number of self-corrections, whether "aha" or not, in counts by label.
@@ -92,14 +92,24 @@ function wordSearch(run, page) {
 
 export async function open(root, page) {
   const { run } = page.params;
-  let label = page.params.label ?? "", offset = 0, data = await ask("reflection", { run, label });
+  let label = page.params.label ?? "", data = await ask("reflection", { run, label });
   const head = el("div"), curves = el("div", { class: "grid two" }), totals = el("div", { class: "grid three" });
-  const gallery = el("div", { class: "gallery", data: { gallery: "" } }), more = el("div", { class: "bar-row" });
   const askSpans = latestOnly(), words = wordSearch(run, page), onpick = (point) => page.go("rollouts", { run, step: String(point.x), label: CORRECTION });
   const cues = chart({ title: "Cues per 1,000 tokens", lines: cueLines(data), least: 0, onpick });
   const correctionChart = chart({ title: "Self-corrections per 1,000 tokens", lines: correctionLines(data), least: 0, onpick });
   put(curves, cues, correctionChart);
   shareZoom(curves);
+
+  const cards = () => data.gallery.map((item) => galleryCard(run, item));
+  const spans = gallery({
+    none: "No reflection span with this label was detected.",
+    ask: async (offset) => {
+      const reply = await askSpans("reflection", { run, label, ...(offset ? { offset } : {}) });
+      if (!reply) return undefined;
+      data = reply;
+      return cards();
+    },
+  });
 
   function draw() {
     put(head, heading(run, data));
@@ -107,44 +117,24 @@ export async function open(root, page) {
     correctionChart.update({ lines: correctionLines(data) });
     put(totals, totalCards(data), isOffered("words") ? words.card : null);
   }
-  // Draw the cards of a page of the gallery, or add them to those of the pages before.
-  function drawGallery({ isNext = false } = {}) {
-    const cards = data.gallery.map((item) => galleryCard(run, item));
-    if (isNext) gallery.append(...cards);
-    else put(gallery, cards.length ? cards : empty("No reflection span with this label was detected."));
-    put(more, cards.length === PAGE_SIZE ? el("button", { onclick: nextPage }, "more") : null);
-  }
-  // Fetch the cards from `first` on and show them; where that fails, say why and offer to try again.
-  async function load(first) {
-    put(more);  // a second click on "more" would ask for the page after the next
-    try {
-      const reply = await askSpans("reflection", { run, label, ...(first ? { offset: first } : {}) });
-      if (!reply) return;
-      [data, offset] = [first ? { ...data, ...reply } : reply, first];
-      drawGallery({ isNext: first > 0 });
-    } catch (error) {
-      put(more, el("p", { class: "error", role: "alert" }, error.message), el("button", { onclick: () => load(first) }, "try again"));
-    }
-  }
-  const nextPage = () => load(offset + PAGE_SIZE);
   function filter(value) {
     label = value;
     page.set({ label });
-    return load(0);
+    return spans.load();
   }
   put(root, head, curves, totals,
     el("div", { class: "bar-row" }, el("h2", {}, "Spans, the strongest evidence first"),
-      select("label", [["", "all"], ...data.labels.map((name) => [name, name])], label, filter)), gallery, more);
+      select("label", [["", "all"], ...data.labels.map((name) => [name, name])], label, filter)), spans.nodes);
   draw();
-  drawGallery();
+  spans.draw(cards());
   if (isOffered("words")) await words.count();
   return { live: async () => {
     const labelBefore = label, next = await ask("reflection", { run, label });
     if (label !== labelBefore) return;  // the gallery of another label is on its way
     if (next.num_analyzed === data.num_analyzed && next.num_steps === data.num_steps) return;
-    data = offset ? { ...next, gallery: data.gallery } : next;
+    data = next;
     draw();
-    if (!offset) drawGallery();
+    if (!spans.hasMorePages()) spans.draw(cards());
     await words.count();
   } };
 }

@@ -1,5 +1,5 @@
 // All rollouts: filters, full-text search, a list of any length, and one rollout in full.
-import { address, ask, el, empty, isOffered, number, put, select, signClass, verdictBadge, visible, withSign } from "../core.js";
+import { address, ask, el, empty, fault, isOffered, number, put, select, signClass, verdictBadge, visible, withSign } from "../core.js";
 import { clearPane, detail } from "../detail.js";
 import { published } from "../published.js";
 
@@ -211,7 +211,7 @@ export async function open(root, page) {
     } catch (error) {
       if (generation !== list.generation) return false;
       list.resize(0);
-      put(list.inner, el("p", { class: "error", role: "alert" }, error.message));
+      put(list.inner, fault(error));
       count.textContent = "0";
       list.box.dataset.state = "error";
       return false;
