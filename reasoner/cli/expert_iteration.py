@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from reasoner.cli.arguments import Parser, add_json, write_result
@@ -11,7 +12,7 @@ from reasoner.cli.rollouts import add_selection, selection_of
 from reasoner.cli.train import add_settings, command_line, settings_files
 from reasoner.console import log, print_result
 from reasoner.runtime import gc_paused
-from reasoner.trainer.launch import resolve_new_run
+from reasoner.trainer.launch import choose_preset, resolve_new_run
 
 # A round has a few hundred examples, and nothing is chosen by the loss on some of them.
 _DEFAULTS = {"sft.epochs": 3, "sft.validation_share": 0.0}
@@ -21,7 +22,7 @@ def add_arguments(command: Parser) -> None:
     """Add the arguments of the command, and the settings of its supervised runs."""
     command.set_defaults(handler=run_rounds)
     rounds = command.add_argument_group("rounds")
-    rounds.add_argument("--data", default="generated", help="problems: of `reasoner data list`, or a file [generated]")
+    rounds.add_argument("--data", help="problems: of `reasoner data list`, or a file [data.train of the preset]")
     rounds.add_argument("--rounds", type=int, default=3, metavar="N", help="number of rounds, at least 1 [3]")
     rounds.add_argument("--problems", type=int, default=420, metavar="N", help="problems sampled in a round [420]")
     rounds.add_argument("--samples", type=int, default=8, metavar="N", help="completions of each problem [8]")
@@ -47,7 +48,7 @@ def run_rounds(args: argparse.Namespace) -> None:
 
     plan = ExpertIteration(
         name=name,
-        data=args.data,
+        data=args.data or "",
         rounds=args.rounds,
         problems=args.problems,
         samples=args.samples,
@@ -57,6 +58,10 @@ def run_rounds(args: argparse.Namespace) -> None:
     resolved, _ = resolve_new_run(
         values, origin="command line", preset=args.preset, files=[own, *settings_files(args)], stage="sft"
     )
+    if not args.data:
+        cfg = resolved.config
+        preset, _ = choose_preset(args.preset, cfg.model, Path(cfg.run.dir))
+        plan = replace(plan, data=str(preset.values().get("data.train", cfg.data.train)))
     try:
         rows = run_expert_iteration(plan, resolved)
     except RunInterrupt as interrupt:

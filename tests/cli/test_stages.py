@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from reasoner.cli.main import main
+from reasoner.trainer import expert_iteration
 
 SOLUTIONS = Path(__file__).parents[1] / "fixtures" / "solutions.jsonl"
 
@@ -61,3 +62,15 @@ def test_reward_model_of_several_processes_is_refused(capsys, tmp_path):
     expected = "processes: without a meaning for reasoner reward-model train; it is one process"
     assert expected in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "data"),
+    [([], "generated"), (["--preset", "smollm-135m@cpu"], "one-step"), (["--data", "gsm8k"], "gsm8k")],
+    ids=["base", "preset", "named"],
+)
+def test_expert_iteration_samples_the_problems_of_the_preset(monkeypatch, tmp_path, flags, data):
+    plans = []
+    monkeypatch.setattr(expert_iteration, "run_expert_iteration", lambda plan, resolved: plans.append(plan) or [])
+    assert main(["expert-iteration", "--model", "base", "--run.dir", str(tmp_path), *flags]) == 0
+    assert [plan.data for plan in plans] == [data]
