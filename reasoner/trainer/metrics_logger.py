@@ -40,16 +40,26 @@ class MetricsLogger:
     """
 
     def __init__(
-        self, run_dir: Path, *, steps: int, start: int, world: World = ALONE, place: Place = "console"
+        self,
+        run_dir: Path,
+        *,
+        steps: int,
+        start: int,
+        max_tokens: int = 0,
+        world: World = ALONE,
+        place: Place = "console",
     ) -> None:
-        """`place` names the metrics of the line after each step (reasoner.runs.metric_names)."""
+        """`steps` and `max_tokens` (0: no limit) end the run, whichever comes first; `start` steps are done. `place`
+        names the metrics of the line after each step (reasoner.runs.metric_names).
+        """
         self._validation = [row for row in shown_at(place) if row.name.startswith("validation/")]
         self._columns = [row for row in shown_at(place) if row not in self._validation]
         self.run_dir = run_dir
         self._world = world
         self.steps = steps
-        self.start = start
+        self.max_tokens = max_tokens
         self._rewind(start, last_validation=start or -1)  # a new run is validated before its first step
+        self._done_before = self._done()
         self._before = max((line.get("time/run", 0.0) for line in self.history), default=0.0)
         self.console = Console(stderr=True)
         self.progress = Progress(None if self.console.is_terminal else self.log)  # inside a step or an evaluation
@@ -142,16 +152,27 @@ class MetricsLogger:
         """Minutes of the run so far: steps, validations and checkpoints."""
         return (self._before + time.monotonic() - self.began) / 60
 
+    def _done(self) -> float:
+        """The share of the run that is done: of its steps or, where that is more, of its sampled tokens."""
+        of_tokens = self.num_tokens() / self.max_tokens if self.max_tokens else 0.0
+        return min(1.0, max(self.steps_done / self.steps, of_tokens))
+
     def _seconds_left(self) -> float:
-        done = self.history[-1]["step"] + 1 - self.start
-        return float((time.monotonic() - self.began) / done * (self.steps - self.start - done))
+        """The time left at the speed since this process began, or of the whole run after a return to a checkpoint from
+        before that.
+        """
+        done, seconds = self._done() - self._done_before, time.monotonic() - self.began
+        if done <= 0:
+            done, seconds = self._done(), 60 * self.minutes()
+        return seconds * (1 - self._done()) / done
 
     def _cells(self) -> dict[str, str]:
         """The newest step by column: step, done, the metrics that the console shows, time left."""
-        newest = self.history[-1]
+        newest, done = self.history[-1], self._done()
+        by_tokens = done > self.steps_done / self.steps
         return {
             "step": f"{newest['step']:.0f}",
-            "done": f"{self.steps_done}/{self.steps}",
+            "done": f"{done:.0%} of {self.max_tokens:,} tokens" if by_tokens else f"{self.steps_done}/{self.steps}",
             **{row.label: _FORMATS[row.unit](newest[row.name]) for row in self._columns if row.name in newest},
             "left": clock(self._seconds_left()),
         }
@@ -184,7 +205,7 @@ class MetricsLogger:
         example = " ".join(escape_controls(self._example).split())
         scores = "  ".join(f"{line['step'] + 1:.0f}: {line[score.name]:.1%}" for line in validations[-6:])
         return [
-            ProgressBar(total=self.steps, completed=self.steps_done, width=60),
+            ProgressBar(total=1.0, completed=self._done(), width=60),
             table,
             Text(f"{curve.label}  {sparkline([line[curve.name] for line in self.history if curve.name in line])}"),
             Text(f"{score.label} by steps done  {scores}" if scores else ""),

@@ -229,7 +229,14 @@ def open_log(start: RunStart, steps_done: int) -> Iterator[dict[str, Any]]:
     world, place = trainer.world, _PLACES[cfg.stage]
     with ExitStack() as stack:
         logger = stack.enter_context(
-            MetricsLogger(run_dir, steps=cfg.steps, start=steps_done, world=world, place=place)
+            MetricsLogger(
+                run_dir,
+                steps=cfg.steps,
+                max_tokens=cfg.max_train_tokens,
+                start=steps_done,
+                world=world,
+                place=place,
+            )
         )
         trainer.on_microbatch = logger.progress.count
         tracked = TrackedRun(run_dir.name, "reasoner", to_dict(cfg), run_dir, steps_done)

@@ -1,6 +1,7 @@
 """The log of a run: complete and finite lines, cut back when the run is resumed, and what the console shows."""
 
 import json
+import time
 from io import StringIO
 
 import pytest
@@ -84,6 +85,33 @@ def test_speed_of_a_slow_model_is_not_zero(tmp_path, capsys):
     assert [speed(value) for value in (1234.5, 10, 9.96, 1.0, 0.31)] == [
         "1,234 tok/s", "10 tok/s", "10.0 tok/s", "1.0 tok/s", "18.6 tok/min",
     ]  # fmt: skip
+
+
+def test_time_left_follows_the_limit_that_ends_the_run(tmp_path, capsys, monkeypatch):
+    with MetricsLogger(tmp_path, steps=1000, max_tokens=4000, start=0) as logger:
+        now = logger.began
+        monkeypatch.setattr(time, "monotonic", lambda: now + 60)
+        logger.write({"step": 0, **LINE, "num_tokens": 1000}, TIMED)
+    with MetricsLogger(tmp_path, steps=2, max_tokens=40_000, start=1) as logger:
+        resumed = now + 60
+        monkeypatch.setattr(time, "monotonic", lambda: resumed + 30)
+        logger.write({"step": 1, **LINE, "num_tokens": 2000}, TIMED)
+    first, second = capsys.readouterr().err.splitlines()
+    assert "(25% of 4,000 tokens done)" in first and first.endswith("3:00 left")
+    assert "(2/2 done)" in second and second.endswith("0:00 left")
+
+
+def test_time_left_after_a_return_to_an_earlier_checkpoint(tmp_path, capsys, monkeypatch):
+    with MetricsLogger(tmp_path, steps=4, start=0) as logger:
+        began = logger.began
+        monkeypatch.setattr(time, "monotonic", lambda: began + 100)
+        logger.write({"step": 0, **LINE}, TIMED)
+        logger.write({"step": 1, **LINE}, TIMED)
+    with MetricsLogger(tmp_path, steps=4, start=2) as logger:
+        logger.rewind(0)
+        monkeypatch.setattr(time, "monotonic", lambda: began + 200)
+        logger.write({"step": 0, **LINE}, TIMED)
+    assert capsys.readouterr().err.splitlines()[-1].endswith("10:00 left")  # 200 s for one of four steps
 
 
 def test_panel_shows_progress_within_a_step(tmp_path):
