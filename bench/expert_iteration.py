@@ -14,7 +14,7 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from runs import train_all
@@ -24,6 +24,7 @@ from reasoner.evals.paired import Difference, difference
 from reasoner.runs.metrics import read_metrics
 
 Figures = Mapping[str, float]  # tokens, minutes, pass@1, greedy
+SAMPLES = 4  # of each problem, with --problems
 HELD_OUT = {"eval.heldout_problems": 150, "eval.samples": 16, "validation.interval": 0}
 SCORES = {"pass@1": ("none", "pass@1"), "greedy": ("greedy", "greedy")}  # (filter of the samples, metric)
 COLUMNS = {"tokens": "{:,.0f}", "minutes": "{:.1f}", "pass@1": "{:.1f}", "greedy": "{:.1f}"}
@@ -93,37 +94,56 @@ def markdown(seeds: list[dict[str, Figures]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def scores(run: Path, column: str) -> dict[str, float]:
-    """The score of each held-out problem after training, by its id."""
+def evaluate(out: Path, run: str, problems: int) -> Path:
+    """Evaluate a trained model again, on so many held-out problems; the folder of the evaluation."""
+    name = f"{run}-{problems}"
+    command = [sys.executable, "-m", "reasoner", "eval", "--model", out / run, "--name", name, "--out", out / "evals"]
+    command += ["--problems", problems, "--n", SAMPLES, "--pass@1", "--greedy"]
+    subprocess.run([str(word) for word in command], stdout=sys.stderr, check=True)
+    return out / "evals" / name
+
+
+def scores(evaluation: Path, column: str) -> dict[str, float]:
+    """The score of each held-out problem, by its id."""
     way, metric = SCORES[column]
-    samples = samples_by_problem(run / "heldout" / "after", "generated:heldout")[way]
+    samples = samples_by_problem(evaluation, "generated:heldout")[way]
     return {problem: float(line[metric]) for problem, line in samples.items()}
 
 
-def mean_scores(runs: Sequence[Path], column: str) -> dict[str, float]:
-    """The mean over the runs of each problem's score."""
-    of_runs = [scores(run, column) for run in runs]
-    return {problem: statistics.fmean(own[problem] for own in of_runs) for problem in of_runs[0]}
+def mean_scores(evals: Sequence[Path], column: str) -> dict[str, float]:
+    """The mean over the evaluations of each problem's score."""
+    own_scores = [scores(evaluation, column) for evaluation in evals]
+    return {problem: statistics.fmean(own[problem] for own in own_scores) for problem in own_scores[0]}
 
 
-def paired(runs: Sequence[Path], controls: Sequence[Path], column: str) -> Difference:
-    """Runs minus controls: of each problem the mean over the seeds on both sides, the interval over the problems."""
-    one, other = mean_scores(runs, column), mean_scores(controls, column)
+def paired(evals: Sequence[Path], controls: Sequence[Path], column: str) -> Difference:
+    """GRPO minus controls: of each problem the mean over the seeds on both sides, the interval over the problems."""
+    one, other = mean_scores(evals, column), mean_scores(controls, column)
     return difference([one[problem] for problem in one], [other[problem] for problem in one])
 
 
-def comparison(out: Path, seeds: Sequence[int], rounds: int) -> str:
-    """The differences between GRPO and the last round of expert iteration, for each seed and for all together."""
+def comparison(seeds: Sequence[int], rounds: int, evaluation: Callable[[str], Path]) -> str:
+    """The differences between GRPO and the last round of expert iteration, for each seed and for all together.
+
+    `evaluation`: the evaluation of a run's last model; there is none where its folder is missing.
+    """
     lines = [f"| GRPO minus round {rounds}, points | seeds | pass@1 | greedy |", "|---|---|---:|---:|"]
     for budget in ("tokens", "minutes"):
         for chosen in [*([seed] for seed in seeds), *([seeds] if len(seeds) > 1 else [])]:
-            runs = [out / f"grpo-{budget}-{seed}" for seed in chosen]
-            controls = [out / f"expert-iteration-{seed}-sft-{rounds}" for seed in chosen]
-            if not all((run / "heldout" / "after").is_dir() for run in runs):
+            runs = [evaluation(f"grpo-{budget}-{seed}") for seed in chosen]
+            if not all(run.is_dir() for run in runs):
                 continue
+            controls = [evaluation(f"expert-iteration-{seed}-sft-{rounds}") for seed in chosen]
             cells = [str(paired(runs, controls, column)) for column in SCORES]
             lines.append(f"| as many {budget} | {', '.join(map(str, chosen))} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def last_models(out: Path, seeds: Sequence[int], rounds: int) -> list[str]:
+    """The runs whose models are compared: for each seed the last round, and those runs of GRPO that there are."""
+    names = [f"expert-iteration-{seed}-sft-{rounds}" for seed in seeds]
+    names += [f"grpo-{budget}-{seed}" for budget in ("tokens", "minutes") for seed in seeds]
+    return [name for name in names if (out / name / "report.json").is_file()]
 
 
 def main() -> None:
@@ -133,13 +153,21 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument(
+        "--problems", type=int, metavar="N", help="also evaluate the last models on N held-out problems"
+    )
     parser.add_argument("--tokens-only", action="store_true", help="no GRPO of as many minutes: on a busy machine")
     args = parser.parse_args()
     seeds = [
         of_seed(args.out, args.model, seed, args.rounds, args.threads, tokens_only=args.tokens_only)
         for seed in args.seeds
     ]
-    text = f"{markdown(seeds)}\n{comparison(args.out, args.seeds, args.rounds)}"
+    after = comparison(args.seeds, args.rounds, lambda run: args.out / run / "heldout" / "after")
+    text = f"{markdown(seeds)}\n{after}"
+    if args.problems:
+        evals = {run: evaluate(args.out, run, args.problems) for run in last_models(args.out, args.seeds, args.rounds)}
+        wider = comparison(args.seeds, args.rounds, lambda run: evals.get(run, args.out / "none"))
+        text += f"\n{args.problems} held-out problems:\n\n{wider}"
     (args.out / "expert_iteration.md").write_text(text)
     print(text, end="")
 
