@@ -74,6 +74,7 @@ PARTS = {
     "learning 1.5B": Part(_MODEL, 40, 180),
     "sampling vllm": Part((*_RUN, "vllm"), 90, 180),
     "parity vllm": Part((*_RUN, "vllm"), 60, 180),
+    "parity float32 vllm": Part((*_RUN, "vllm"), 60, 180),
     "strict determinism": Part(_RUN, 30, 90),
 }
 

@@ -16,6 +16,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from reasoner.inference.continuous_batch import processed_logprobs
 from reasoner.inference.rng import sample_tokens
+from reasoner.inference.slot_cache import write_tokens
 from reasoner.models.fused_lm_head import selective_log_softmax
 from reasoner.models.loading import _dense_log_softmax
 from reasoner.rl.optimizers import load_optimizer_state, make_adamw, optimizer_state
@@ -77,7 +78,7 @@ def _cache_write(sizes: Sizes) -> float:
     places, states = torch.arange(rows, device=device()), torch.ones(rows, 2, 64, dtype=store.dtype, device=device())
 
     def write() -> None:
-        store[places, :, places] = states
+        write_tokens(store, places, places, states)
 
     return 1000 * _seconds(write)
 

@@ -6,6 +6,7 @@ import gc
 import json
 import statistics
 import traceback
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -83,7 +84,7 @@ def make_shape(shape: str, sizes: Sizes, work: Path) -> Path:
 # ------------------------------------------------------------------------------------------------ parity
 
 
-def parity(sizes: Sizes, work: Path, *, engine: str) -> None:
+def parity(sizes: Sizes, work: Path, *, engine: str, dtypes: Sequence[str] = ("float32", "bfloat16")) -> None:
     """Largest difference of the log-probabilities of engine and trainer on the embedded base, by precision."""
     from reasoner.inference.factory import make_engine
     from reasoner.trainer.parity import max_logprob_diff
@@ -94,7 +95,7 @@ def parity(sizes: Sizes, work: Path, *, engine: str) -> None:
     prompts = render_prompts(4)
     sampling = SamplingParams(4, 1.0, 1.0, 0, 64)
     wide: list[str] = []
-    for dtype in ("float32", "bfloat16"):
+    for dtype in dtypes:
         cfg = replace(Config().engine, name=engine, dtype=dtype)
         sampler = make_engine(cfg, base(), max_model_len=512, seed=0)
         sampler.update_weights(policy.state_dict().items(), version=0)

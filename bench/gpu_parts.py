@@ -140,7 +140,9 @@ def parts() -> dict[str, Callable[[Sizes, Path], None]]:
 
     return {
         "parity": partial(gpu_models.parity, engine="transformers"),
-        "parity vllm": partial(gpu_models.parity, engine="vllm"),
+        # An engine a process: the memory of vLLM's sleep mode is that of one instance.
+        "parity vllm": partial(gpu_models.parity, engine="vllm", dtypes=("bfloat16",)),
+        "parity float32 vllm": partial(gpu_models.parity, engine="vllm", dtypes=("float32",)),
         "operations": gpu_checks.operations,
         "training": gpu_runs.training,
         "determinism": gpu_runs.determinism,

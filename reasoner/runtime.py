@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,16 +83,41 @@ def setup_torch(*, threads: int, seed: int) -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
+def cuda_context(device: torch.device) -> Callable[[], None] | None:
+    """A function that gives another thread this thread's GPU and CUDA stream; None for a device that is no GPU.
+
+    Both belong to a thread, and a new one begins with the first GPU and the default stream. vLLM launches kernels on
+    the current GPU, and copies sampled tokens when the stream that it ran on first has done its work.
+    """
+    if device.type != "cuda":
+        return None
+    import torch
+
+    stream = torch.cuda.current_stream(device)
+
+    def enter() -> None:
+        torch.cuda.set_device(stream.device)
+        torch.cuda.set_stream(stream)
+
+    return enter
+
+
 def set_matmul_precision() -> None:
-    """Compute matrix products of float32 on a GPU in float32, not in TF32, and sum those of bfloat16 in float32.
+    """Compute matrix products of float32 on a GPU in float32, not in TF32, sum those of bfloat16 in float32, and leave
+    attention to torch's own kernels.
 
     TF32 has 10 bits of mantissa: engine and trainer would differ by more than rounding. Off is torch's default, which
     NVIDIA's container images change by an environment variable. Sums in bfloat16 are torch's default.
+
+    torch prefers cuDNN's attention on an H100 or H200, but not where deterministic kernels are required: the passes
+    before an update would have other kernels than the update, and a ratio other than 1. It also makes a plan for each
+    new shape of its inputs, and a sampled token gives them one.
     """
     import torch
 
     torch.set_float32_matmul_precision("highest")
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 @contextmanager

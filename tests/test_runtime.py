@@ -4,11 +4,12 @@ import platform
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from reasoner.runtime import deterministic_kernels, gc_paused, gpu_memory, has_gpu, setup_torch
+from reasoner.runtime import cuda_context, deterministic_kernels, gc_paused, gpu_memory, has_gpu, setup_torch
 from tests.fixtures.toys import config, make_trainer, random_groups
 
 
@@ -122,6 +123,25 @@ def test_float32_products_are_computed_in_float32_whatever_was_set_before():
     setup_torch(threads=0, seed=0)
     assert torch.get_float32_matmul_precision() == "highest"
     assert not torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction
+
+
+def test_attention_is_never_computed_by_cudnn_which_is_left_out_where_kernels_must_be_deterministic():
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    setup_torch(threads=0, seed=0)
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
+
+
+def test_another_thread_gets_the_gpu_and_the_stream_of_the_one_that_asks(monkeypatch):
+    second = torch.device("cuda", 1)
+    stream, calls = SimpleNamespace(device=second), []
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: stream if device == second else None)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: calls.append(device))
+    monkeypatch.setattr(torch.cuda, "set_stream", lambda stream: calls.append(stream))
+    enter = cuda_context(second)
+    assert enter is not None and not calls
+    enter()
+    assert calls == [second, stream]
+    assert cuda_context(torch.device("cpu")) is None
 
 
 @pytest.mark.parametrize(

@@ -83,13 +83,14 @@ def server_command(args: argparse.Namespace, folder: Path, *, has_gpu: bool) -> 
     return [sys.executable, "-m", module, *(word for pair in options.items() for word in pair), *flags]
 
 
-def server_environment(cpu_cache_gib: int) -> dict[str, str]:
+def server_environment(cpu_cache_gib: int, *, dtype: str = "float32") -> dict[str, str]:
     """The environment of the server: this one, vLLM's routes for weight updates open, and our package importable."""
     defaults = {
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # all cores
         "VLLM_CPU_KVCACHE_SPACE": str(cpu_cache_gib),
         "VLLM_LOGGING_LEVEL": "WARNING",
         "VLLM_NO_USAGE_STATS": "1",
+        **({"TRITON_F32_DEFAULT": "ieee"} if dtype == "float32" else {}),  # as in vllm_engine: no TF32 on a GPU
     }
     root = str(Path(__file__).parents[2])
     paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
@@ -109,4 +110,4 @@ def run_server(args: argparse.Namespace) -> None:
         log(f"warning: whoever reaches {args.host}:{args.port} can read and replace the model, without a password")
     command = server_command(args, folder, has_gpu=has_gpu())
     log(f"starting vLLM with {args.model} on http://{args.host}:{args.port}")
-    os.execve(command[0], command, server_environment(args.cpu_cache_gib))
+    os.execve(command[0], command, server_environment(args.cpu_cache_gib, dtype=args.dtype))

@@ -13,6 +13,7 @@ from reasoner.config.schema import EngineConfig
 from reasoner.inference.continuous_batch import ContinuousBatch, Row
 from reasoner.inference.slot_cache import ATTENTION
 from reasoner.inference.stop_tokens import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
+from reasoner.models.frozen_weights import cast_parameters
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.progress import OnDecodeStep
 from reasoner.types import Completion, OnGroupDone, Prompt, SamplingParams
@@ -30,7 +31,8 @@ class TransformersEngine:
         self._end_ids = end_token_ids(folder, self._tokenizer)
         # Loaded into the host's memory: the GPU, which holds the trainer, never holds these weights in float32 as well.
         model = load_policy(folder, device=torch.device("cpu"))
-        cast(nn.Module, model).to(self._device, getattr(torch, cfg.dtype))  # transformers' own to() has no types
+        cast_parameters(model, getattr(torch, cfg.dtype))
+        cast(nn.Module, model).to(self._device)  # transformers' own to() has no types
         self._model = model.requires_grad_(False)
         if self._model.config._attn_implementation == "sdpa":
             self._model.set_attn_implementation(ATTENTION)

@@ -54,10 +54,14 @@ class SlotCache(Cache):
         """Copy the first `width` tokens of the slots `sources` into the slots `targets`."""
         if not sources:
             return
-        rows = torch.tensor([sources, targets], device=self._stores[0][0].device)
+        device = self._stores[0][0].device
+        rows = torch.tensor([sources, targets], device=device)
+        if device.type != "cpu":  # whole rows: see write_tokens()
+            width = self.capacity
         for stores in self._stores:
             for store in stores:
-                store[rows[1], :, :width] = store[rows[0], :, :width]
+                own = store if width == self.capacity else store[:, :, :width]
+                own[rows[1]] = own[rows[0]]
 
     def resize(self, num_slots: int, capacity: int) -> None:
         """Have fewer slots, or as many, of a larger capacity. Rows beyond the new number are lost."""
@@ -83,12 +87,25 @@ class SlotCache(Cache):
         """Write one token of every row [N, heads, 1, D] -> keys and values [N, heads, W, D]."""
         keys, values = self._stores[layer_idx]
         for store, states in ((keys, key_states), (values, value_states)):
-            store[self._rows, :, self._positions] = states[:, :, 0]
+            if store.device.type == "cpu":
+                store[self._rows, :, self._positions] = states[:, :, 0]
+            else:
+                write_tokens(store, self._rows, self._positions, states[:, :, 0])
         size = len(self._rows)
         return keys[:size, :, : self._width], values[:size, :, : self._width]
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         return self._width - 1
+
+
+def write_tokens(store: Tensor, rows: Tensor, positions: Tensor, states: Tensor) -> None:
+    """store[rows, :, positions] = states: [S, heads, C, D], [N], [N], [N, heads, D]. For a GPU.
+
+    With deterministic algorithms torch's CUDA kernel copies the whole store, twice, unless the store is contiguous and
+    the indexed dimensions are next to each other (aten/src/ATen/native/cuda/Indexing.cu, index_put_with_sort_kernel).
+    """
+    heads = torch.arange(store.shape[1], device=store.device)
+    store[rows[:, None], heads, positions[:, None]] = states
 
 
 def decode_masks(

@@ -262,6 +262,8 @@ def _set_environment(cfg: EngineConfig) -> None:
         "VLLM_CPU_KVCACHE_SPACE": str(cfg.cpu_cache_gib),
         "VLLM_LOGGING_LEVEL": "ERROR",
         "VLLM_NO_USAGE_STATS": "1",
+        # vLLM's attention in float32 on a GPU is a kernel of Triton's, whose products are in TF32 by default.
+        **({"TRITON_F32_DEFAULT": "ieee"} if cfg.dtype == "float32" and torch.cuda.is_available() else {}),
     }.items():
         os.environ.setdefault(name, value)
     logging.getLogger("vllm").setLevel(logging.ERROR)  # for the import, before vLLM reads the level above

@@ -21,6 +21,15 @@ def hold_in_bfloat16(model: PreTrainedModel) -> None:
     model.get_input_embeddings().register_forward_hook(_in_float32)
 
 
+def cast_parameters(model: nn.Module, dtype: torch.dtype) -> None:
+    """Convert all parameters to the precision `dtype`, and no buffer: with the frequencies of rotary embeddings
+    (inv_freq) in bfloat16 the angle between tokens a thousand apart is wrong by up to a radian (Qwen2.5-0.5B).
+    transformers keeps them in float32 when it loads a model in bfloat16, and so does vLLM; `model.to(dtype)` does not.
+    """
+    for parameter in model.parameters():
+        parameter.data = parameter.data.to(dtype)
+
+
 def _in_float32(module: nn.Module, inputs: tuple[Tensor, ...], states: Tensor) -> Tensor:
     """The states between layers are in the precision of the embeddings' output."""
     return states.float()

@@ -53,7 +53,8 @@ class Critic:
         self.cfg = cfg
         self.trained = trained_parameters(self.own)
         parameters = [parameter for _, parameter in self.trained]
-        self.optimizer = make_adamw(parameters, cfg.optim.state_dtype, lr=cfg.critic.lr, weight_decay=0.0)
+        fused = True if policy.device.type == "cuda" else None  # the default has temporaries of their size
+        self.optimizer = make_adamw(parameters, cfg.optim.state_dtype, lr=cfg.critic.lr, weight_decay=0.0, fused=fused)
 
     @torch.no_grad()
     def start_from(self, reward_model: PreTrainedModel, *, weight: float) -> None:

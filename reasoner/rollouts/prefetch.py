@@ -18,9 +18,10 @@ class RolloutPrefetcher(Generic[Rollouts]):
     for the generation that is running.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, set_up_thread: Callable[[], object] | None = None) -> None:
+        """`set_up_thread` is called once, in the thread, before the first generation."""
         self._pending: deque[tuple[int, Future[Rollouts]]] = deque()  # in the order of steps; not taken yet
-        self._thread = ThreadPoolExecutor(1)
+        self._thread = ThreadPoolExecutor(1, initializer=set_up_thread)
 
     @property
     def steps(self) -> list[int]:

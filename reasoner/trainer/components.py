@@ -19,6 +19,7 @@ from reasoner.distributed.world import ALONE, EVAL_TIME_LIMIT, World
 from reasoner.inference.factory import make_engine
 from reasoner.inference.reward_model import load_reward_models
 from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint
+from reasoner.models.frozen_weights import cast_parameters
 from reasoner.models.loading import context_length, load_policy
 from reasoner.models.lora import add_adapter, load_weights
 from reasoner.models.resolve import resolve_model
@@ -32,6 +33,7 @@ from reasoner.rollouts.reward_functions import RewardFunction, check_columns, co
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.rollouts.reward_process import RewardProcess
 from reasoner.rollouts.reward_sources import load_reward_functions
+from reasoner.runtime import cuda_context
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.pretraining_mix import load_pretraining_mix
 from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
@@ -68,8 +70,8 @@ def build_trainer(
     cfg = resolve_weights(cfg, algorithm, policy)
     reference = None
     if cfg.algo.beta > 0:
-        dtype = getattr(torch, cfg.algo.reference_dtype)
-        reference = load_policy(base, device=device).to(dtype).requires_grad_(False)
+        reference = load_policy(base, device=device).requires_grad_(False)
+        cast_parameters(reference, getattr(torch, cfg.algo.reference_dtype))
     return _completed(PolicyTrainer(policy, reference, algorithm, cfg, tokenizer, world), tokenizer)
 
 
@@ -129,7 +131,7 @@ def open_generator(
         trainer.sends_adapter = engine.accepts_adapter
         workers = -(-cfg.verify.workers // world.local_size)  # rounded up
         pool = stack.enter_context(VerifierPool(workers, cfg.verify.seconds, cfg.verify.memory_mib))
-        prefetcher = stack.enter_context(RolloutPrefetcher[StepRollouts]())
+        prefetcher = stack.enter_context(RolloutPrefetcher[StepRollouts](cuda_context(trainer.policy.device)))
         functions = [*reward_functions, *_isolated_functions(cfg, stack)]
         if len({function.name for function in functions}) < len(functions):
             raise ValueError(f"reward.functions {cfg.reward.functions!r} has the name of another reward function")

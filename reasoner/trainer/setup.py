@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers import PreTrainedTokenizerBase
 
 from data import Problem, load
@@ -23,7 +24,7 @@ from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.runs import rollouts as store
 from reasoner.runs.metric_names import Place
 from reasoner.runs.run_dir import read_settings
-from reasoner.runtime import setup_torch
+from reasoner.runtime import has_gpu, setup_torch
 from reasoner.trainer import checkpoint, resume
 from reasoner.trainer.components import build_trainer, open_generator, render_prompts, sampling_params
 from reasoner.trainer.fingerprints import check_unchanged, fingerprints_of, learning_fingerprints
@@ -85,6 +86,8 @@ def start_run(
     cfg = resolved.config
     check_processes(cfg, world)
     device = setup_torch(threads=cfg.threads, seed=cfg.seed)
+    if device.type == "cpu" and has_gpu():
+        log(f"warning: there is a GPU, and this torch cannot use it: the run trains on the CPU ({_why_no_cuda()})")
     checked = preflight(cfg, run_dir, with_problems=False)
     base = checked.model_folder
     assert base is not None  # it has been downloaded
@@ -262,6 +265,12 @@ def _contamination(training: Sequence[Prompt], evaluation: Mapping[str, Sequence
     sets = {name: [prompt.problem for prompt in prompts] for name, prompts in evaluation.items()}
     line = contamination_line([prompt.problem for prompt in training], sets) if training else ""
     return {"contamination": line} if line else {}
+
+
+def _why_no_cuda() -> str:
+    """A clause on torch's build: without CUDA, or for a version of CUDA that the driver may be too old for."""
+    cuda = torch.version.cuda
+    return f"torch {torch.__version__} is " + (f"for CUDA {cuda}: is the driver older?" if cuda else "built for CPUs")
 
 
 def check_processes(cfg: Config, world: World) -> None:

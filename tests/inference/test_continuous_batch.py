@@ -96,6 +96,15 @@ def test_completions_equal_those_sampled_alone_and_the_model_s_logprobs(folders,
             assert completion.logprobs == pytest.approx(expected.tolist(), abs=2e-5)
 
 
+def test_engine_in_bfloat16_keeps_the_frequencies_of_rotary_embeddings(folder):
+    """Rounded to bfloat16 they would be those of other positions."""
+    engine, model = engine_of(folder, dtype="bfloat16"), load_policy(folder, device=torch.device("cpu"))
+    assert {parameter.dtype for parameter in engine._model.parameters()} == {torch.bfloat16}
+    own, expected = engine._model.model.rotary_emb.inv_freq, model.model.rotary_emb.inv_freq
+    assert torch.equal(own, expected) and own.dtype == torch.float32
+    assert not torch.equal(expected.bfloat16().float(), expected)  # the test could fail
+
+
 @pytest.mark.parametrize("budget", [1, 840])  # one row at a time; some rows
 def test_completions_do_not_depend_on_token_budget(folder, prompts, budget):
     expected = engine_of(folder).generate(prompts, SAMPLING, seeds(prompts, 2))

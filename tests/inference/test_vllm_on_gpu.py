@@ -1,5 +1,6 @@
 """What the vLLM engine asks of vLLM where there is a GPU: without vLLM, and without a GPU."""
 
+import os
 import sys
 from types import ModuleType
 
@@ -7,7 +8,7 @@ import pytest
 import torch
 
 from reasoner.config.schema import EngineConfig
-from reasoner.inference.vllm_engine import VllmEngine
+from reasoner.inference.vllm_engine import VllmEngine, _set_environment
 from reasoner.models.resolve import resolve_model
 
 
@@ -50,3 +51,16 @@ def test_engine_on_a_gpu_sleeps_and_wakes_and_reloads_weights_in_process(engine)
     engine.wake_up()
     engine.update_weights([("a", torch.zeros(1))], version=3)
     assert engine._llm.calls == ["sleep 1", "wake up", ("reload_weights", ["a"])]
+
+
+@pytest.mark.parametrize(("dtype", "has_gpu", "expected"), [
+    ("float32", True, "ieee"), ("bfloat16", True, None), ("float32", False, None),
+])  # fmt: skip
+def test_attention_in_float32_on_a_gpu_is_not_computed_in_tf32(monkeypatch, dtype, has_gpu, expected):
+    """Its kernel there is a kernel of Triton's, which reads this variable."""
+    for name in ("VLLM_ENABLE_V1_MULTIPROCESSING", "TRITON_F32_DEFAULT"):  # and what else is set goes with the test
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: has_gpu)
+    _set_environment(EngineConfig(name="vllm", dtype=dtype))
+    assert os.environ.get("TRITON_F32_DEFAULT") == expected

@@ -49,6 +49,15 @@ def test_steps_are_generated_in_the_background_in_order_and_once():
         assert [prefetcher.take(3), prefetcher.take(4), prefetcher.take(5)] == [3, 4, None]
 
 
+def test_thread_is_set_up_once_before_its_first_generation():
+    calls = []
+    with RolloutPrefetcher(lambda: calls.append(threading.get_ident())) as prefetcher:
+        for step in (3, 4):
+            prefetcher.start(step, threading.get_ident)
+        assert [prefetcher.take(3), prefetcher.take(4)] == [calls[0]] * 2
+    assert len(calls) == 1 and calls[0] != threading.get_ident()
+
+
 def test_take_of_an_earlier_step_forgets_what_was_prefetched():
     with RolloutPrefetcher() as prefetcher:
         prefetcher.start(3, lambda: "old")

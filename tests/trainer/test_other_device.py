@@ -5,14 +5,17 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import DynamicCache
 
 from reasoner.config.schema import EngineConfig
 from reasoner.inference import continuous_batch
 from reasoner.inference.hf_engine import TransformersEngine
+from reasoner.inference.slot_cache import SlotCache
 from reasoner.models import loading, lora
 from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.rl.token_stats import TokenStats
 from reasoner.types import Completion, SamplingParams
+from tests.fixtures import other_device
 from tests.fixtures.other_device import DEVICE, MixedDevices, OtherDevice, move
 from tests.fixtures.tiny import END, tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, make_trainer, random_groups
@@ -118,6 +121,41 @@ def test_transformers_engine_on_another_device_samples_what_it_samples_on_the_cp
         found = sample()
     assert [one.token_ids for one in found] == [one.token_ids for one in expected]
     assert END not in "".join(one.text for one in found)
+
+
+@pytest.mark.parametrize("num_moved", [0, 2])
+def test_writes_to_the_cache_on_another_device_let_cuda_write_in_place(monkeypatch, num_moved):
+    """With deterministic algorithms its kernel copies a whole tensor unless the tensor is contiguous and the indexed
+    dimensions are next to each other.
+    """
+    writes, compute = [], other_device._compute
+
+    def recorded(function, args, kwargs):
+        if function._schema.name == "aten::index_put_" and args[0].ndim == 4:
+            writes.append((args[0].is_contiguous(), [index is None for index in args[1]]))
+        return compute(function, args, kwargs)
+
+    keys, states = torch.randn(2, 4, 2, 9, 3), torch.randn(2, 3, 2, 1, 3)
+    places, positions = torch.tensor([3, 1, 0, 1]), [7, 5, 9]
+
+    def attended(device: torch.device) -> list[list[float]]:
+        """Keys and values of three rows after a token each; rows 3 and 1 move to the first slots before."""
+        prompts = DynamicCache()
+        prompts.update(*(one.to(device) for one in keys), 0)
+        cache = SlotCache(4, 16)
+        cache.add(prompts, places.to(device), 0)
+        cache.move([3, 0][:num_moved], [0, 3][:num_moved], 9)
+        cache.begin_step(torch.tensor(positions, device=device), 12)
+        return [one.tolist() for one in cache.update(*(one.to(device) for one in states), 0)]
+
+    expected = attended(torch.device("cpu"))
+    monkeypatch.setattr(other_device, "_compute", recorded)
+    with OtherDevice():
+        assert attended(DEVICE) == expected
+    assert len(writes) == 2 + num_moved
+    for is_contiguous, gaps in writes:
+        assert is_contiguous
+        assert not any(gaps), "an index after a dimension without one"
 
 
 def test_weights_of_a_rollback_are_loaded_by_way_of_the_cpu(folder, monkeypatch):

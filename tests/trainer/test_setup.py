@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from reasoner.config.resolve import resolve
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
+from reasoner.trainer import setup
 from reasoner.trainer.components import build_trainer
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, random_groups
@@ -28,6 +30,8 @@ def test_bfloat16_reference_has_half_the_bytes_and_a_kl_near_zero_at_first(tmp_p
     sizes = [sum(p.nbytes for p in trainer.reference.parameters()) for trainer in (plain, half)]
     assert sizes[1] == sizes[0] / 2
     assert {p.dtype for p in half.policy.parameters()} == {torch.float32}
+    frequencies = [trainer.reference.model.rotary_emb.inv_freq for trainer in (plain, half)]
+    assert torch.equal(*frequencies)  # rounded to bfloat16 they would be those of other positions
     assert kl["kl"] == 0 < kl_of_half["kl"] < 1e-3
     assert kl_of_half["grad_norm"] == pytest.approx(kl["grad_norm"], rel=0.01)
 
@@ -39,3 +43,15 @@ def test_bfloat16_reference_follows_the_policy_when_it_is_synced(tmp_path):
     trainer._adapt_reference(None, collate(random_groups()))
     for own, policy in zip(trainer.reference.parameters(), trainer.policy.parameters(), strict=True):
         assert torch.equal(own, policy.to(torch.bfloat16))
+
+
+@pytest.mark.parametrize(("has_gpu", "cuda"), [(False, None), (True, None), (True, "13.0")])
+def test_run_says_that_torch_cannot_use_the_gpu(monkeypatch, capsys, tmp_path, has_gpu, cuda):
+    monkeypatch.setattr(setup, "has_gpu", lambda: has_gpu)
+    monkeypatch.setattr(torch.version, "cuda", cuda)
+    resolved = resolve([("test", {"model": str(tmp_path / "none"), "run.dir": str(tmp_path)})])
+    with pytest.raises(ValueError, match="none"):  # the model is looked for afterwards
+        setup.start_run(resolved, tmp_path / "run", resuming=False)
+    text = capsys.readouterr().err
+    assert ("this torch cannot use it" in text) == has_gpu
+    assert ("built for CPUs" in text) == (has_gpu and cuda is None)
