@@ -14,7 +14,7 @@ from reasoner.config.schema import Config
 from reasoner.distributed.world import ALONE, World
 from reasoner.progress import Progress
 from reasoner.rollouts.control_rewards import ControlContext, apply_control, shuffled_answers
-from reasoner.rollouts.generate import generate_groups, penalise_truncated, sample_until_full
+from reasoner.rollouts.generate import generate_groups, num_repeats, penalise_truncated, sample_until_full
 from reasoner.rollouts.prefetch import RolloutPrefetcher
 from reasoner.rollouts.reward_functions import RewardFunction, apply_reward_functions
 from reasoner.rollouts.reward_models import Scorer, apply_reward_models
@@ -140,16 +140,27 @@ class RolloutGenerator:
         collective operation.
         """
 
-        def sample_own(own: Sequence[Prompt]) -> list[RolloutGroup]:
-            return self._sample(own, step, num_samples)
+        def sample_own(own: Sequence[tuple[Prompt, int]]) -> list[RolloutGroup]:
+            return self._sample([prompt for prompt, _ in own], [number for _, number in own], step, num_samples)
 
-        return self.world.stripe(prompts, sample_own, "the rollouts of the other ranks")
+        numbered = list(zip(prompts, num_repeats(prompts), strict=True))
+        return self.world.stripe(numbered, sample_own, "the rollouts of the other ranks")
 
-    def _sample(self, prompts: Sequence[Prompt], step: int, num_samples: int | None) -> list[RolloutGroup]:
+    def _sample(
+        self, prompts: Sequence[Prompt], repeats: Sequence[int], step: int, num_samples: int | None
+    ) -> list[RolloutGroup]:
         cfg, seed = self.cfg, attempt_seed(self.cfg.seed, self.attempt)
         sampling = self.sampling if num_samples is None else replace(self.sampling, num_samples=num_samples)
         groups = generate_groups(
-            self.engine, self.pool, prompts, sampling, cfg.reward, run_seed=seed, step=step, progress=self.progress
+            self.engine,
+            self.pool,
+            prompts,
+            sampling,
+            cfg.reward,
+            run_seed=seed,
+            step=step,
+            progress=self.progress,
+            repeats=repeats,
         )
         groups = penalise_truncated(groups, cfg.algo.missing_eos_penalty)
         groups = apply_reward_functions(groups, self._reward_functions)
