@@ -214,8 +214,8 @@ class PolicyTrainer:
             **({"sampling/logprob_diff_max": token_stats.gap_max} if computed else {}),
             "grad_norm": sum(norms) / max(1, len(norms)),
             "lr": self.cfg.optim.lr * factor,
-            "skipped_updates": float(len(updates) - len(norms)),
             **metrics,
+            "skipped_updates": float(len(updates) - len(norms)) + metrics.get("skipped_updates", 0.0),
             **token_stats.losses(len(updates)),
             **token_stats.extra_metrics,
         }

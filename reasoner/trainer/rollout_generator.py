@@ -80,9 +80,9 @@ class RolloutGenerator:
         world: World = ALONE,
         eval_world: World | None = None,
     ) -> None:
-        """`pass_rates` choose the problems of a step, and are updated after it. `prefetcher` is needed by prefetching()
-        alone; its thread uses the group of `world`, which must then not be the trainer's. `eval_world`: the ranks of
-        `world`, with the time limit of evaluations.
+        """`pass_rates` choose the problems of a step; update_pass_rates() updates them. `prefetcher` is needed by
+        prefetching() alone; its thread uses the group of `world`, which must then not be the trainer's. `eval_world`:
+        the ranks of `world`, with the time limit of evaluations.
 
         ValueError if the control wrong-gold has no other answers.
         """
@@ -109,10 +109,14 @@ class RolloutGenerator:
     def generate(self, step: int) -> StepRollouts:
         """The step's rollouts: those that were prefetched, or new ones."""
         prefetched = None if self._prefetcher is None else self._prefetcher.take(step)
-        rollouts = prefetched or self._generate(step)
+        return prefetched or self._generate(step)
+
+    def update_pass_rates(self, rollouts: StepRollouts) -> None:
+        """Count a step's rollouts for data.selection learnability. Not a part of generate(), which a signal may end:
+        the checkpoint that is saved then must not have them.
+        """
         if self._pass_rates is not None:
             self._pass_rates.add(rollouts.all)
-        return rollouts
 
     def _generate(self, step: int, weights: Weights | None = None) -> StepRollouts:
         """New rollouts of a step, sampled with `weights` if the engine does not have them yet."""
