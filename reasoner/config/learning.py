@@ -75,9 +75,10 @@ class AlgoConfig:
     # Surrogate objective: plain (log-probability times advantage) | ratio (unclipped importance ratio) | clip (PPO's
     # clipped ratio) | clip_weight (CISPO: the ratio is a clipped constant weight).
     surrogate: str | None = None
-    # The importance ratio is clipped below at 1 - clip_low.
+    # With algo.surrogate clip: the importance ratio is clipped below at 1 - clip_low. With one update a step
+    # (algo.epochs and algo.minibatches 1) the ratio is 1, and nothing is clipped.
     clip_low: float | None = None
-    # The importance ratio is clipped above at 1 + clip_high.
+    # With algo.surrogate clip or clip_weight: the importance ratio is clipped above at 1 + clip_high.
     clip_high: float | None = None
     # Dual-clip PPO: for negative advantages the loss of a token is at most this many times the advantage. Above 1; 0
     # turns it off.
@@ -85,7 +86,7 @@ class AlgoConfig:
     # How token losses are averaged: token (over all tokens of the step) | sequence (over each completion, then over
     # completions) | constant (sum over a completion, divided by sampling.max_tokens).
     loss_aggregation: str | None = None
-    # Leave zero-variance groups (all rewards equal) out of the batch.
+    # Leave zero-variance groups (all rewards equal) out of the batch. A step without any other group keeps them all.
     filter_zero_advantages: bool | None = None
     # Replace zero-variance groups by sampling other problems (DAPO's dynamic sampling). Needs
     # algo.filter_zero_advantages.
@@ -122,7 +123,8 @@ class AlgoConfig:
     # With algo.trust penalty: the coefficient is doubled or halved after each step towards this KL, in nats per token.
     # 0: it stays constant.
     penalty_target: float = 0.0
-    # Skip a step's remaining updates once KL(old || new) exceeds this, in nats per token. 0: never.
+    # With several updates a step: skip its remaining ones once KL(old || new) exceeds this, in nats per token. 0:
+    # never.
     stop_kl: float = 0.0
     # Penalty subtracted from the reward of a completion that was truncated at sampling.max_tokens.
     missing_eos_penalty: float = 0.0
@@ -234,7 +236,7 @@ class LoraConfig:
 class RewardModelConfig:
     # Preferences to train a reward model on: a .jsonl or .parquet file (columns: docs/REWARD_MODELS.md).
     data: str = ""
-    # Passes over the preferences.
+    # Passes over the preferences. Prompts that do not fill another step at the end of the last pass are left out.
     epochs: int = 1
     # Prompts per optimiser step. All pairs of a prompt are one element of the batch.
     prompts: int = 8

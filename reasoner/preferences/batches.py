@@ -49,8 +49,14 @@ def collate_comparisons(comparisons: Sequence[Comparison]) -> tuple[Batch, Pairs
 
 
 def comparisons_of_step(comparisons: Sequence[Comparison], step: int, prompts: int, seed: int) -> list[Comparison]:
-    """The comparisons of a training step: a pure function of (seed, step), each one once in an epoch."""
-    return [comparisons[i] for i in sample_indices(len(comparisons), step, prompts, seed)]
+    """The comparisons of a training step, at most `prompts`: a pure function of (seed, step), each once in an epoch."""
+    count = min(prompts, len(comparisons))
+    return [comparisons[i] for i in sample_indices(len(comparisons), step, count, seed)]
+
+
+def num_steps(num_comparisons: int, *, prompts: int, epochs: int) -> int:
+    """Number of whole steps in which each comparison comes `epochs` times, but for those left over at the end."""
+    return epochs * num_comparisons // min(prompts, num_comparisons)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -139,6 +139,13 @@ def _settings_without_effect(row: Algorithm, cfg: AlgoConfig) -> list[str]:
             "caps the weights of algo.importance_sampling token or sequence",
         ),
         "moving_decay": (row.baseline == "moving", "belongs to algo.baseline moving"),
+        "clip_low": (row.surrogate == "clip", "bounds the ratio of algo.surrogate clip"),
+        "clip_high": (
+            row.surrogate in ("clip", "clip_weight"),
+            "bounds the ratio of algo.surrogate clip or clip_weight",
+        ),
+        "step_credit": (row.returns == "process", "belongs to algo.returns process"),
+        "stop_kl": (row.updates > 1, "skips updates after a step's first: algo.epochs or algo.minibatches above 1"),
         "dynamic_sampling_max_rounds": (row.dynamic_sampling, "bounds the rounds of algo.dynamic_sampling"),
     }
     return [
@@ -192,6 +199,7 @@ def _incompatible_parts(row: Algorithm) -> list[str]:
         ),
         "algo.dynamic_sampling replaces dropped groups: it needs algo.filter_zero_advantages": row.dynamic_sampling
         and not row.filter_zero_advantages,
+        "algo.clip_low and algo.clip_high must be at least 0": min(row.clip_low, row.clip_high) < 0,
         "algo.dual_clip must be above 1, or 0 for none": row.dual_clip != 0 and row.dual_clip <= 1,
         "algo.dual_clip applies to the clipped surrogate only: it needs algo.surrogate clip": (
             row.dual_clip != 0 and row.surrogate != "clip"

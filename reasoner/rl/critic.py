@@ -106,8 +106,9 @@ class Critic:
         old, returns = rows.values[:, :width], rows.returns[:, :width]
         return (rows.weights * value_loss(self._head_values(states), old, returns, clip=self.cfg.critic.clip)).sum()
 
-    def update(self, batch: Batch, *, lr_factor: float) -> float:
-        """Take one optimiser step towards the batch's returns. Returns the loss before the step.
+    def update(self, batch: Batch, *, lr_factor: float) -> tuple[float, bool]:
+        """Take one optimiser step towards the batch's returns. Returns (the loss before the step, whether the gradient
+        was finite; if not, nothing was changed).
 
         With a shared backbone this trains the head alone; the policy's weights do not change.
         """
@@ -133,19 +134,23 @@ class Critic:
                     batch, all_rows, self._encode, recorded_loss, tokens=tokens, model=self.distributed
                 )
         self.sum_gradients()
-        self.step(lr_factor=lr_factor)
-        return self.world.total(total, "the critic's loss")
+        is_finite = self.step(lr_factor=lr_factor)
+        return self.world.total(total, "the critic's loss"), is_finite
 
     def sum_gradients(self) -> None:
         """Sum the gradients of the critic's own parameters over the ranks."""
         sum_gradients([parameter for _, parameter in self.trained], self.world)
 
-    def step(self, *, lr_factor: float) -> None:
-        """Apply the accumulated gradient, if it is finite, at learning rate critic.lr * lr_factor, and clear it."""
+    def step(self, *, lr_factor: float) -> bool:
+        """Apply the accumulated gradient, if it is finite, at learning rate critic.lr * lr_factor, and clear it.
+        Returns whether it is finite.
+        """
         norm = clip_gradients(self.own.parameters(), self.cfg.optim.max_grad_norm)
-        if torch.isfinite(norm):
+        is_finite = bool(torch.isfinite(norm))
+        if is_finite:
             step_optimizer(self.optimizer, self.cfg.critic.lr * lr_factor)
         self.optimizer.zero_grad()
+        return is_finite
 
     def state(self) -> dict[str, Tensor]:
         """Weights and optimiser state by name, for a checkpoint; whole or in shards, as this rank holds them."""

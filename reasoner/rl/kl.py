@@ -38,9 +38,10 @@ def kl_k3(logp: Tensor, ref_logp: Tensor) -> Tensor:
 
 
 def kl_k3_reverse(logp: Tensor, ref_logp: Tensor) -> Tensor:
-    """[N, T] x 2 -> [N, T]: k3 times the ratio of the policy to its detached self (DeepSeek-V3.2 2025, section 3.1).
+    """[N, T] x 2 -> [N, T]: k3 times the ratio of the policy to its detached self.
 
-    The ratio is 1 and restores the gradient with respect to the sampling distribution, which k3 alone leaves out.
+    The ratio is 1 and restores the gradient with respect to the sampling distribution, which k3 alone leaves out. In a
+    step's first update it is DeepSeek-V3.2's estimator (2025, section 3.1), whose ratio is to the policy that sampled.
     """
     return (logp - logp.detach()).exp() * kl_k3(logp, ref_logp)
 

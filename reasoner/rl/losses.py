@@ -68,9 +68,29 @@ SURROGATES: dict[str, Callable[..., Tensor]] = {
 RATIOS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {"token": token_ratio, "sequence": sequence_ratio}
 
 
-def is_clipped(ratio: Tensor, advantages: Tensor, *, low: float, high: float) -> Tensor:
-    """[N, T] x 2 -> [N, T] bool: tokens whose gradient is removed by the clip."""
-    return (ratio > 1 + high) & (advantages > 0) | (ratio < 1 - low) & (advantages < 0)
+def never_clipped(ratio: Tensor, advantages: Tensor, *, low: float, high: float, dual: float) -> Tensor:
+    """False for every token: a surrogate without a clip."""
+    return torch.zeros_like(ratio, dtype=torch.bool)
+
+
+def is_clipped(ratio: Tensor, advantages: Tensor, *, low: float, high: float, dual: float) -> Tensor:
+    """Tokens whose gradient the clip removes, or the bound by `dual`."""
+    is_bounded = (ratio > dual) & (advantages < 0) if dual else never_clipped(ratio, advantages, low=0, high=0, dual=0)
+    return (ratio > 1 + high) & (advantages > 0) | (ratio < 1 - low) & (advantages < 0) | is_bounded
+
+
+def is_weight_clipped(ratio: Tensor, advantages: Tensor, *, low: float, high: float, dual: float) -> Tensor:
+    """Tokens whose weight is clipped; they keep a gradient."""
+    return (ratio > 1 + high) & (advantages != 0)
+
+
+# By surrogate: (ratio, advantages, both [N, T]) -> [N, T] bool, the tokens on which its clip acts.
+CLIPPED: dict[str, Callable[..., Tensor]] = {
+    "plain": never_clipped,
+    "ratio": never_clipped,
+    "clip": is_clipped,
+    "clip_weight": is_weight_clipped,
+}
 
 
 def sampler_weights(old_logp: Tensor, sampler_logp: Tensor, mask: Tensor, *, how: str, cap: float) -> Tensor:

@@ -16,7 +16,7 @@ from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch
 from reasoner.rl.critic import Critic
 from reasoner.rl.kl import kl_k3
-from reasoner.rl.losses import is_clipped, token_ratio, token_weights
+from reasoner.rl.losses import CLIPPED, token_ratio, token_weights
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rl.objective import TokenTerms, token_terms
 from reasoner.rl.token_stats import TokenStats
@@ -46,7 +46,8 @@ class PolicyLoss:
         logp, entropy = self.passes.logprobs(states, rows)
         terms = self._terms(logp, entropy, rows)
         gap = ((terms.old_logprobs - rows.sampler_logprobs).abs() * mask).detach()
-        is_at_clip = is_clipped(terms.ratio.detach(), rows.advantages, low=algorithm.clip_low, high=algorithm.clip_high)
+        clip = {"low": algorithm.clip_low, "high": algorithm.clip_high, "dual": algorithm.dual_clip}
+        is_at_clip = CLIPPED[algorithm.surrogate](terms.ratio.detach(), rows.advantages, **clip)
         sums = {
             "tokens": mask.sum(),
             "entropy": entropy.detach().sum(),

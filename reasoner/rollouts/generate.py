@@ -1,11 +1,12 @@
 """Generate completions: graded groups for training, responses (cached, not yet graded) for evaluation.
 
 The seed of a completion is a function of (run seed, step or stream, problem, sample): batching, other prompts and the
-number of samples do not change it.
+number of samples do not change it. Where a step asks a problem again, the samples go on where the group before ended.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -65,14 +66,19 @@ def generate_groups(
     run_seed: int,
     step: int | str,
     progress: Progress | None = None,
+    repeats: Sequence[int] | None = None,
 ) -> list[RolloutGroup]:
     """Sample and grade a group of `sampling.num_samples` completions for each prompt, in order.
 
     A completion's seed is a function of (run_seed, step, problem, sample), so more samples of the same step extend the
-    earlier ones. Prefill and completion are graded together; finished groups are graded while others are sampled.
+    earlier ones. `repeats`: num_repeats() of the step's prompts, where these are a part of them. Prefill and completion
+    are graded together; finished groups are graded while others are sampled.
     """
     group_size, progress = sampling.num_samples, progress or Progress()
-    seeds = [sample_seeds(run_seed, step, prompt.problem.id, group_size) for prompt in prompts]
+    seeds = [
+        sample_seeds(run_seed, step, prompt.problem.id, group_size, first=number * group_size)
+        for prompt, number in zip(prompts, num_repeats(prompts) if repeats is None else repeats, strict=True)
+    ]
     grading: dict[int, Future[list[Score]]] = {}
     total, num_graded = len(prompts) * group_size, count(group_size, group_size)
     samples = SampleCount(progress, total)
@@ -101,6 +107,18 @@ def generate_groups(
     return [
         RolloutGroup(prompt, own, tuple(graded)) for prompt, own, graded in zip(prompts, sampled, scores, strict=True)
     ]
+
+
+def num_repeats(prompts: Sequence[Prompt]) -> list[int]:
+    """For each prompt the number of earlier ones with the same problem: where a step has more prompts than there are
+    problems, its groups of one problem must not have the same seeds.
+    """
+    seen: Counter[str] = Counter()
+    numbers = []
+    for prompt in prompts:
+        numbers.append(seen[prompt.problem.id])
+        seen[prompt.problem.id] += 1
+    return numbers
 
 
 def penalise_truncated(groups: Sequence[RolloutGroup], penalty: float) -> list[RolloutGroup]:

@@ -12,9 +12,9 @@ def sample_seed(run_seed: int, step: int | str, problem_id: str, sample: int) ->
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest()) >> 1
 
 
-def sample_seeds(run_seed: int, step: int | str, problem_id: str, num: int) -> list[int]:
-    """The seeds of the first `num` completions of a problem."""
-    return [sample_seed(run_seed, step, problem_id, sample) for sample in range(num)]
+def sample_seeds(run_seed: int, step: int | str, problem_id: str, num: int, *, first: int = 0) -> list[int]:
+    """The seeds of `num` completions of a problem, from number `first` on."""
+    return [sample_seed(run_seed, step, problem_id, sample) for sample in range(first, first + num)]
 
 
 def attempt_seed(run_seed: int, attempt: int) -> int:

@@ -198,7 +198,8 @@ CHECKS = (
         "entropy collapse",
         "mean entropy of three steps under 5 % of the first step's, or under 0.005 nats a token",
         "The policy writes nearly the same every time: nothing is left to choose among, and groups have zero variance.",
-        "A lower --optim.lr, a higher --algo.clip_high, --algo.entropy_coef 0.001, a higher --algo.beta.",
+        "A lower --optim.lr, --algo.entropy_coef 0.001, a higher --algo.beta; with several updates a step a higher "
+        "--algo.clip_high.",
         3,
         _entropy,
     ),
@@ -255,7 +256,8 @@ CHECKS = (
         "KL spike",
         "median KL of three steps over 0.3 and five times that of the ten before, or over 2 nats a token",
         "The policy has left its reference in a few steps: an update was too large.",
-        "A lower --optim.lr, a higher --algo.beta, a smaller --algo.clip_high; a checkpoint from before.",
+        "A lower --optim.lr, a higher --algo.beta, with several updates a step a smaller --algo.clip_high; a "
+        "checkpoint from before.",
         3,
         _kl,
     ),

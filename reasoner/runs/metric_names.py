@@ -118,7 +118,12 @@ METRICS = _by_name(
         ("console", "plots", "health", "compare"),
     ),
     Metric("entropy", "mean entropy of the policy per token", "nats per token", "entropy", ("sft", "plots", "health")),
-    Metric("clip_ratio", "share of tokens whose gradient was clipped away (0 with one update a step)", "share"),
+    Metric(
+        "clip_ratio",
+        "share of tokens whose gradient was clipped away, with algo.surrogate clip_weight whose weight was clipped "
+        "(0 with one update a step)",
+        "share",
+    ),
     Metric("grad_norm", "norm of the gradient before clipping", "", "gradient norm", ("reward-model", "health")),
     Metric("lr", "learning rate", "", "learning rate", ("health",)),
     Metric("skipped_updates", "updates left out because their gradient was not finite", "updates"),

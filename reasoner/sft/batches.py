@@ -130,4 +130,4 @@ def _num_likeliest(passes: ModelPasses, states: Tensor, rows: Batch) -> int:
     own, ids = states[rows.mask], rows.completion_ids[rows.mask]
     with compute_precision(model.device, passes.dtype):
         hits = [(head(own[part]).argmax(dim=1) == ids[part]).sum() for part in split(len(ids), size)]
-    return int(torch.stack(hits).sum())
+    return int(torch.stack(hits).sum()) if hits else 0  # none in Batch.empty_row()

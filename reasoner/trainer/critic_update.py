@@ -22,17 +22,18 @@ def update_critic(
     alone: bool,
 ) -> dict[str, float]:
     """Run the critic's own epochs over the batch. Returns its metrics; the loss is the mean over the last pass of those
-    before each update.
+    before each update, skipped_updates the number of updates left out because their gradient was not finite.
 
     `loss_weights` gives the [N, T] weights of a minibatch's token losses. A critic on the policy's backbone has epochs
     of its own only while it trains `alone`: otherwise its loss is a part of the policy's.
     """
     cfg = critic.cfg
-    metrics = {"critic/explained_variance": explained_variance(batch)}
+    metrics = {"critic/explained_variance": explained_variance(batch), "skipped_updates": 0.0}
     if alone or not critic.shared:
         for epoch in range(cfg.critic.epochs):
             parts = minibatches(len(batch), cfg.critic.minibatches, cfg, step=step, epoch=epoch)
             rows = (batch.rows(index) for index in parts)
-            losses = [critic.update(replace(one, weights=loss_weights(one)), lr_factor=lr_factor) for one in rows]
-            metrics["critic/loss"] = sum(losses) / len(losses)
+            updates = [critic.update(replace(one, weights=loss_weights(one)), lr_factor=lr_factor) for one in rows]
+            metrics["critic/loss"] = sum(loss for loss, _ in updates) / len(updates)
+            metrics["skipped_updates"] += sum(not is_finite for _, is_finite in updates)
     return metrics

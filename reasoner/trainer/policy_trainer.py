@@ -107,10 +107,11 @@ class PolicyTrainer:
         self.sends_adapter = False  # whether the engine gets the LoRA adapter alone
         self.on_microbatch: Callable[[str, int, int], object] = Progress().count  # (kind of pass, rows done, all rows)
         # Whether a row without advantage has a gradient all the same: from the KL penalty in the loss, the entropy
-        # bonus, or a critic on the policy's backbone.
+        # bonus, a critic on the policy's backbone, or from the second update on the penalty on KL(old || new).
         has_kl_loss = reference is not None and algorithm.kl_in == "loss"
         has_shared_critic = algorithm.critic and algorithm.critic_backbone == "shared"
-        self._has_regularizer = has_kl_loss or cfg.algo.entropy_coef > 0 or has_shared_critic
+        has_penalty = algorithm.trust == "penalty" and algorithm.updates > 1
+        self._has_regularizer = has_kl_loss or cfg.algo.entropy_coef > 0 or has_shared_critic or has_penalty
 
     @property
     def is_sharded(self) -> bool:
@@ -213,8 +214,8 @@ class PolicyTrainer:
             **({"sampling/logprob_diff_max": token_stats.gap_max} if computed else {}),
             "grad_norm": sum(norms) / max(1, len(norms)),
             "lr": self.cfg.optim.lr * factor,
-            "skipped_updates": float(len(updates) - len(norms)),
             **metrics,
+            "skipped_updates": float(len(updates) - len(norms)) + metrics.get("skipped_updates", 0.0),
             **token_stats.losses(len(updates)),
             **token_stats.extra_metrics,
         }

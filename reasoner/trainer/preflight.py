@@ -105,12 +105,15 @@ def check_learned_rewards(cfg: Config, algorithm: Algorithm) -> None:
     not go together.
     """
     has_own_critic = algorithm.critic and algorithm.critic_backbone == "separate"
+    has_shared_critic = algorithm.critic and not has_own_critic
     conditions = {  # setting -> (can it be used, what it needs)
         "reward.clip": (bool(cfg.reward.model), "reward.model"),
         "reward.missing_end": (bool(cfg.reward.model), "reward.model"),
         "critic.init": (has_own_critic and not cfg.lora.rank, _OWN_CRITIC + ", and lora.rank 0"),
         "critic.minibatches": (has_own_critic, _OWN_CRITIC),
-        "critic.lam_actor": (algorithm.returns == "gae", "algo.returns gae"),
+        "critic.vf_coef": (has_shared_critic, "algo.critic_backbone shared"),
+        **dict.fromkeys(_OF_CRITIC, (algorithm.critic, "a critic (algo.baseline value)")),
+        **dict.fromkeys(_OF_GAE, (algorithm.returns == "gae", "algo.returns gae")),
         "ptx.data": (
             algorithm.trust != "constrained",
             "another algo.trust than constrained, which searches on the RL loss alone",
@@ -124,6 +127,9 @@ def check_learned_rewards(cfg: Config, algorithm: Algorithm) -> None:
             raise ValueError(f"{key} is {values[key]!r}; it needs {need}")
 
 
+# critic.lr is not among them: presets set it for whoever chooses an algorithm with a critic.
+_OF_CRITIC = ("critic.gamma", "critic.whiten_rewards", "critic.epochs", "critic.clip", "critic.warmup_steps")
+_OF_GAE = ("critic.lam", "critic.lam_actor", "critic.bootstrap_truncated")
 _OWN_CRITIC = "a critic with a backbone of its own (algo.baseline value, algo.critic_backbone separate)"
 
 

@@ -23,7 +23,7 @@ from reasoner.console import log, print_result
 from reasoner.distributed.world import ALONE, World
 from reasoner.models.loading import context_length
 from reasoner.models.reward_model import load_reward_model
-from reasoner.preferences.batches import backward_preferences, collate_comparisons, comparisons_of_step
+from reasoner.preferences.batches import backward_preferences, collate_comparisons, comparisons_of_step, num_steps
 from reasoner.preferences.dataset import Comparison, Split, comparisons_of, num_pairs, read_rows, split_by_problem
 from reasoner.preferences.evaluation import evaluate_scores
 from reasoner.preferences.loss import Pairs, share_in_order
@@ -66,7 +66,7 @@ def reward_model_loop(run: TrainingRun, split: Split) -> None:
     while not run.is_finished:
         step, timer = run.step, StepTimer(previous=timer)
         with run.save_if_interrupted():
-            rows = comparisons_of_step(split.training, step, min(cfg.rm.prompts, len(split.training)), cfg.seed)
+            rows = comparisons_of_step(split.training, step, cfg.rm.prompts, cfg.seed)
             batch, pairs = collate_comparisons(rows)
             batch = batch.to(trainer.policy.device)
         metrics = {"step": step, **train_on_pairs(trainer, batch, pairs, cfg)}
@@ -113,7 +113,7 @@ def passes_of(trainer: PolicyTrainer) -> RewardModelPasses:
 def write_report(run: TrainingRun, heldout: Sequence[Comparison]) -> None:
     """Print the report on the held-out problems, and write it to report.txt and report.json."""
     if not heldout:
-        log("no problem is held out (rm.heldout_share 0): no report")
+        log(f"no problem is held out (rm.heldout_share {run.cfg.rm.heldout_share:g}): no report")
         return
     with run.shutdown.interruptible():
         scores = score_comparisons(passes_of(run.trainer), heldout)
@@ -137,7 +137,7 @@ def open_reward_model_run(
     start = start_run(resolved, run_dir, resuming=resuming, build=build_reward_trainer)
     cfg, model = start.cfg, start.trainer.policy
     split = load_preferences(cfg, start.tokenizer, context_length(model))
-    steps = max(1, cfg.rm.epochs * len(split.training) // cfg.rm.prompts)
+    steps = num_steps(len(split.training), prompts=cfg.rm.prompts, epochs=cfg.rm.epochs)
     origin = f"reasoner {STAGES[cfg.stage].command}"
     start = replace(start, resolved=with_values(resolved, {"steps": steps}, origin=origin))
     fingerprints = {"rm.data": file_fingerprint(Path(cfg.rm.data))}

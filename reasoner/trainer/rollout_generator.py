@@ -14,7 +14,7 @@ from reasoner.config.schema import Config
 from reasoner.distributed.world import ALONE, World
 from reasoner.progress import Progress
 from reasoner.rollouts.control_rewards import ControlContext, apply_control, shuffled_answers
-from reasoner.rollouts.generate import generate_groups, penalise_truncated, sample_until_full
+from reasoner.rollouts.generate import generate_groups, num_repeats, penalise_truncated, sample_until_full
 from reasoner.rollouts.prefetch import RolloutPrefetcher
 from reasoner.rollouts.reward_functions import RewardFunction, apply_reward_functions
 from reasoner.rollouts.reward_models import Scorer, apply_reward_models
@@ -80,9 +80,9 @@ class RolloutGenerator:
         world: World = ALONE,
         eval_world: World | None = None,
     ) -> None:
-        """`pass_rates` choose the problems of a step, and are updated after it. `prefetcher` is needed by prefetching()
-        alone; its thread uses the group of `world`, which must then not be the trainer's. `eval_world`: the ranks of
-        `world`, with the time limit of evaluations.
+        """`pass_rates` choose the problems of a step; update_pass_rates() updates them. `prefetcher` is needed by
+        prefetching() alone; its thread uses the group of `world`, which must then not be the trainer's. `eval_world`:
+        the ranks of `world`, with the time limit of evaluations.
 
         ValueError if the control wrong-gold has no other answers.
         """
@@ -109,10 +109,14 @@ class RolloutGenerator:
     def generate(self, step: int) -> StepRollouts:
         """The step's rollouts: those that were prefetched, or new ones."""
         prefetched = None if self._prefetcher is None else self._prefetcher.take(step)
-        rollouts = prefetched or self._generate(step)
+        return prefetched or self._generate(step)
+
+    def update_pass_rates(self, rollouts: StepRollouts) -> None:
+        """Count a step's rollouts for data.selection learnability. Not a part of generate(), which a signal may end:
+        the checkpoint that is saved then must not have them.
+        """
         if self._pass_rates is not None:
             self._pass_rates.add(rollouts.all)
-        return rollouts
 
     def _generate(self, step: int, weights: Weights | None = None) -> StepRollouts:
         """New rollouts of a step, sampled with `weights` if the engine does not have them yet."""
@@ -140,16 +144,27 @@ class RolloutGenerator:
         collective operation.
         """
 
-        def sample_own(own: Sequence[Prompt]) -> list[RolloutGroup]:
-            return self._sample(own, step, num_samples)
+        def sample_own(own: Sequence[tuple[Prompt, int]]) -> list[RolloutGroup]:
+            return self._sample([prompt for prompt, _ in own], [number for _, number in own], step, num_samples)
 
-        return self.world.stripe(prompts, sample_own, "the rollouts of the other ranks")
+        numbered = list(zip(prompts, num_repeats(prompts), strict=True))
+        return self.world.stripe(numbered, sample_own, "the rollouts of the other ranks")
 
-    def _sample(self, prompts: Sequence[Prompt], step: int, num_samples: int | None) -> list[RolloutGroup]:
+    def _sample(
+        self, prompts: Sequence[Prompt], repeats: Sequence[int], step: int, num_samples: int | None
+    ) -> list[RolloutGroup]:
         cfg, seed = self.cfg, attempt_seed(self.cfg.seed, self.attempt)
         sampling = self.sampling if num_samples is None else replace(self.sampling, num_samples=num_samples)
         groups = generate_groups(
-            self.engine, self.pool, prompts, sampling, cfg.reward, run_seed=seed, step=step, progress=self.progress
+            self.engine,
+            self.pool,
+            prompts,
+            sampling,
+            cfg.reward,
+            run_seed=seed,
+            step=step,
+            progress=self.progress,
+            repeats=repeats,
         )
         groups = penalise_truncated(groups, cfg.algo.missing_eos_penalty)
         groups = apply_reward_functions(groups, self._reward_functions)

@@ -50,6 +50,7 @@ def training_loop(run: PolicyRun) -> None:
 
         with run.save_if_interrupted():
             rollouts = generator.generate(step)
+        generator.update_pass_rates(rollouts)
         timer.lap("time/generate")
 
         with generator.prefetching(run.steps_to_prefetch(step, rollouts)):

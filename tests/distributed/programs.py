@@ -257,9 +257,9 @@ def evaluation_with_fault(world: World) -> None:
         RankResponses(FaultyStart(), world).respond_to_calls(calls, SamplingParams(1))
 
 
-def refills(world: World, steps: int) -> list[tuple[list[str], list[str], list[list[int]]]]:
+def refills(world: World, steps: int, num_problems: int = 40) -> list[tuple[list[str], list[str], list[list[int]]]]:
     """(problems of the groups, of the replaced groups, seeds' tokens) of steps with dynamic sampling."""
-    problems = [Problem(f"p/{n}", f"What is {n}?", "1", "sums", "train") for n in range(40)]
+    problems = [Problem(f"p/{n}", f"What is {n}?", "1", "sums", "train") for n in range(num_problems)]
     prompts = [Prompt(problem, "?", "<think>", (n + 3,)) for n, problem in enumerate(problems)]
     cfg = replace(config(name="dapo"), data=DataConfig(prompts_per_step=5))
     with VerifierPool(1) as pool:

@@ -151,6 +151,13 @@ def test_refills_of_two_and_three_ranks_are_those_of_one():
         assert run_ranks(size, programs.refills, 3) == [expected] * size
 
 
+def test_two_ranks_sample_a_problem_that_a_step_asks_again_as_one_does():
+    expected = programs.refills(ALONE, 2, 3)
+    groups = [tuple(own) for _, _, tokens in expected for own in tokens]
+    assert len(groups) == 10 and len(set(groups)) > 7  # of five prompts a step on three problems
+    assert run_ranks(2, programs.refills, 2, 3) == [expected] * 2
+
+
 def test_validation_of_two_and_three_ranks_is_that_of_one_to_the_byte(tmp_path):
     written = []
     for size in (1, 2, 3):

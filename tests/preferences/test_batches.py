@@ -1,5 +1,6 @@
 """Batches of comparisons: their gradient is that of the plain loss, however they are split."""
 
+from dataclasses import replace
 from math import log
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 from transformers import PreTrainedModel
 
-from reasoner.preferences.batches import backward_preferences, collate_comparisons, comparisons_of_step
+from reasoner.preferences.batches import backward_preferences, collate_comparisons, comparisons_of_step, num_steps
 from reasoner.preferences.reward_model import new_reward_model
 from reasoner.rl.reward_model_passes import RewardModelPasses
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
@@ -91,3 +92,16 @@ def test_an_epoch_has_every_comparison_once_in_an_order_of_the_seed() -> None:
     assert sorted(order) == ["a", "b", "c"]
     others = {tuple(one.problem_id for one in comparisons_of_step(COMPARISONS, 0, 3, seed)) for seed in range(8)}
     assert len(others) > 1
+
+
+@pytest.mark.parametrize(
+    ("number", "prompts", "epochs", "steps"), [(5, 8, 3, 3), (15, 8, 1, 1), (16, 8, 2, 4), (1, 8, 1, 1)]
+)
+def test_number_of_steps_covers_the_epochs_also_with_fewer_comparisons_than_a_step(
+    number: int, prompts: int, epochs: int, steps: int
+) -> None:
+    assert num_steps(number, prompts=prompts, epochs=epochs) == steps
+    own = [replace(COMPARISONS[0], problem_id=str(place)) for place in range(number)]
+    rows = [one for step in range(steps) for one in comparisons_of_step(own, step, prompts, seed=0)]
+    assert 0 <= epochs * number - len(rows) < prompts
+    assert max(rows.count(one) for one in own) == epochs

@@ -231,6 +231,19 @@ def test_kl_penalty_limits_movement_and_adapts_to_target():
     ]
 
 
+def test_kl_penalty_holds_rows_without_advantage_from_the_second_update():
+    flat = group((9, 8, 7), [(20, 21), (22, 23, 24), (25,), (26, 27)], (1.0, 1.0, 1.0, 1.0))
+    moved = {}
+    for penalty in (0.0, 50.0):
+        trainer = make_trainer(config(surrogate="ratio", trust="penalty", penalty=penalty, epochs=4, lr=3e-3))
+        batch = trainer.compute_advantages(trainer.compute_logprobs(collate([four(), flat])))
+        token_stats = TokenStats(keeps_tokens=True)
+        trainer.train_step(batch, token_stats)
+        assert sorted(token_stats.tokens) == list(range(8))
+        moved[penalty] = trainer.policy_loss.measure(batch.rows(torch.arange(4, 8)))[1]
+    assert moved[50.0] < moved[0.0] / 2
+
+
 def test_beta_adapts_and_reference_is_refreshed(tmp_path):
     cfg = config(beta=0.5, kl_target=1e-9, ref_sync_steps=2, lr=3e-3)
     trainer = make_trainer(cfg, reference=reference())

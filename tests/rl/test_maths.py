@@ -25,10 +25,10 @@ from reasoner.rl.advantages import (
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
 from reasoner.rl.kl import KL, kl_k1, kl_k2, kl_k3
 from reasoner.rl.losses import (
+    CLIPPED,
     RATIOS,
     SURROGATES,
     LossAggregation,
-    is_clipped,
     sampler_weights,
     sequence_ratio,
     token_ratio,
@@ -189,8 +189,22 @@ def test_clip_takes_larger_loss_of_clipped_and_unclipped(ratio, advantage, loss,
     losses = SURROGATES["clip"](token_ratio(logp, old, ones), logp, adv, low=0.2, high=0.2, dual=0.0)
     assert losses.item() == pytest.approx(loss)
     losses.sum().backward()
-    stopped = bool(is_clipped(token_ratio(logp.detach(), old, ones), adv, low=0.2, high=0.2))
+    stopped = bool(CLIPPED["clip"](token_ratio(logp.detach(), old, ones), adv, low=0.2, high=0.2, dual=0.0))
     assert (logp.grad.item() == 0) == clipped == stopped
+
+
+@pytest.mark.parametrize("ratio", [0.5, 1.0, 1.5, 4.0])
+@pytest.mark.parametrize("advantage", [-1.0, 0.0, 1.0])
+@pytest.mark.parametrize("dual", [0.0, 3.0])
+@pytest.mark.parametrize("name", SURROGATES)
+def test_clipped_tokens_are_those_whose_gradient_differs_from_that_of_the_unclipped_surrogate(
+    name, ratio, advantage, dual
+):
+    clip = {"low": 0.2, "high": 0.2, "dual": dual if name == "clip" else 0.0}
+    _, gradient = surrogate(name, ratio, advantage, **clip)
+    _, unclipped = surrogate(name, ratio, advantage, low=1.0, high=100.0, dual=0.0)
+    ratios, credit = torch.tensor([[ratio]]), torch.tensor([[advantage]])
+    assert bool(CLIPPED[name](ratios, credit, **clip)) == (gradient != unclipped)
 
 
 def surrogate(name, ratio, advantage, **overrides):
@@ -321,6 +335,11 @@ def test_unknown_algorithm_is_refused_with_suggestion():
         ({"delta": 0.1}, "algo.delta 0.1 has no effect here: it bounds the step of algo.trust constrained"),
         ({"moving_decay": 0.5}, "belongs to algo.baseline moving"),
         ({"importance_clip_max": 3.0}, "caps the weights of algo.importance_sampling"),
+        ({"stop_kl": 0.1}, "algo.stop_kl 0.1 has no effect here: .* algo.epochs or algo.minibatches above 1"),
+        ({"name": "cispo", "clip_low": 0.1}, "algo.clip_low 0.1 has no effect here: it bounds the ratio of"),
+        ({"name": "reinforce", "clip_high": 0.1}, "algo.clip_high 0.1 has no effect here"),
+        ({"step_credit": "sum"}, "algo.step_credit sum has no effect here"),
+        ({"clip_high": -0.1}, "must be at least 0"),
         ({"name": "dapo", "filter_zero_advantages": False}, "algo.dynamic_sampling replaces dropped groups"),
         ({"dual_clip": 0.5}, "must be above 1"),
         ({"name": "cispo", "dual_clip": 3.0}, "applies to the clipped surrogate only"),

@@ -8,7 +8,7 @@ import pytest
 from reasoner.progress import Progress
 from reasoner.rl.batch import collate
 from reasoner.rl.process_rewards import step_rewards
-from reasoner.rollouts.generate import generate_groups, penalise_truncated, sample_until_full
+from reasoner.rollouts.generate import generate_groups, num_repeats, penalise_truncated, sample_until_full
 from reasoner.rollouts.seeds import sample_seed
 from reasoner.types import Completion, Prompt, RolloutGroup, SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
@@ -98,6 +98,21 @@ def test_rollout_seeds_are_unique_and_independent_of_batch(pool):  # trap 33
     assert engine.seeds == together[1:]
     generate_groups(engine, pool, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=5, step=3)
     assert not {seed for row in engine.seeds for seed in row} & {seed for row in together for seed in row}
+
+
+def test_groups_of_one_problem_in_a_step_have_different_seeds(pool):
+    """A step with more prompts than problems asks a problem again: equal seeds would sample the same completions."""
+    engine, step = Scripted(SCRIPT), [*PROMPTS, PROMPTS[0], PROMPTS[0], PROMPTS[1]]
+    generate_groups(engine, pool, step, SamplingParams(3), RewardWeights(), run_seed=5, step=2)
+    together = engine.seeds
+    assert together[:2] == [[sample_seed(5, 2, name, j) for j in range(3)] for name in ("a", "b")]
+    assert len({seed for row in together for seed in row}) == 3 * len(step)
+    for rank in (0, 1):  # each rank samples a part of the step
+        repeats = num_repeats(step)[rank::2]
+        generate_groups(
+            engine, pool, step[rank::2], SamplingParams(3), RewardWeights(), run_seed=5, step=2, repeats=repeats
+        )
+        assert engine.seeds == together[rank::2]
 
 
 def test_rollout_with_more_samples_extends_earlier_seeds(pool):

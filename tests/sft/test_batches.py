@@ -7,7 +7,14 @@ from transformers import PreTrainedModel
 
 from reasoner.models.sharding import DistributedModel
 from reasoner.rl.model_passes import ModelPasses
-from reasoner.sft.batches import backward_likelihood, batch_likelihood, collate_examples, examples_of_step, num_steps
+from reasoner.sft.batches import (
+    Likelihood,
+    backward_likelihood,
+    batch_likelihood,
+    collate_examples,
+    examples_of_step,
+    num_steps,
+)
 from reasoner.sft.examples import Example
 from tests.fixtures.tiny import tiny_model
 
@@ -51,6 +58,12 @@ def test_the_gradient_is_that_of_transformers_loss_for_any_micro_batch(micro_bat
     assert float((gradient(model) - expected).norm() / expected.norm()) < 1e-6
     assert likelihood.loss == pytest.approx(loss.item(), rel=1e-6)
     assert likelihood.tokens == sum(len(example.completion_ids) for example in EXAMPLES)
+
+
+def test_a_row_without_tokens_adds_nothing() -> None:
+    """With sharded weights a rank whose rows are done runs such rows until the others are."""
+    passes = ModelPasses(DistributedModel(tiny_model(vocabulary=64)), "float32", 1.0, 6)
+    assert batch_likelihood(passes, collate_examples(EXAMPLES).empty_row()) == Likelihood()
 
 
 def test_a_batch_without_gradient_has_the_same_likelihood() -> None:
