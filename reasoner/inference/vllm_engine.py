@@ -98,7 +98,7 @@ class VllmEngine:
         on_group_done: OnGroupDone | None = None,
         on_decode_step: OnDecodeStep | None = None,
     ) -> list[tuple[Completion, ...]]:
-        self._llm.reset_prefix_cache()  # cached prefixes would change the last digits of the log-probabilities
+        self._empty_prefix_cache()
         stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
         limits = [max_completion_tokens(prompt, sampling, self._max_model_len) for prompt in prompts]
         engine = self._llm.llm_engine
@@ -182,11 +182,18 @@ class VllmEngine:
             self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": chain(first, named)})
         self._version = version
 
+    def _empty_prefix_cache(self) -> None:
+        """Forget all prefixes: those of older weights are wrong, and others change the last digits of the
+        log-probabilities. RuntimeError where vLLM keeps them because a request still holds some.
+        """
+        if self._llm.reset_prefix_cache() is False:
+            raise RuntimeError("vLLM did not empty its prefix cache: an earlier request still holds a part of it")
+
     def sleep(self) -> None:
         if self._sleeps:
             self._llm.sleep(level=1)
         else:
-            self._llm.reset_prefix_cache()
+            self._empty_prefix_cache()
             _release_kv_cache(self._llm)
 
     def wake_up(self) -> None:

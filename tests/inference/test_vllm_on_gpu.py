@@ -10,6 +10,7 @@ import torch
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.vllm_engine import VllmEngine, _set_environment
 from reasoner.models.resolve import resolve_model
+from reasoner.types import SamplingParams
 
 
 class RecordedLLM:
@@ -23,6 +24,9 @@ class RecordedLLM:
 
     def wake_up(self) -> None:
         self.calls.append("wake up")
+
+    def reset_prefix_cache(self) -> bool:
+        return False  # a request still holds blocks
 
     def collective_rpc(self, name: str, kwargs: dict) -> None:
         self.calls.append((name, [name for name, _ in kwargs["weights_iterator"]]))
@@ -51,6 +55,12 @@ def test_engine_on_a_gpu_sleeps_and_wakes_and_reloads_weights_in_process(engine)
     engine.wake_up()
     engine.update_weights([("a", torch.zeros(1))], version=3)
     assert engine._llm.calls == ["sleep 1", "wake up", ("reload_weights", ["a"])]
+
+
+def test_prefixes_that_vllm_keeps_are_an_error(engine):
+    """Those of older weights would be used for the next completions."""
+    with pytest.raises(RuntimeError, match="did not empty its prefix cache"):
+        engine.generate([], SamplingParams(1), [])
 
 
 @pytest.mark.parametrize(("dtype", "has_gpu", "expected"), [
