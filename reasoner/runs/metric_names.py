@@ -112,12 +112,19 @@ METRICS = _by_name(
     ),
     Metric(
         "kl",
-        "mean estimate of KL(policy || reference) per token",
+        "mean estimate of KL(policy || reference) per token; with algo.filter_zero_advantages over the groups that are "
+        "kept",
         "nats per token",
         "KL",
         ("console", "plots", "health", "compare"),
     ),
-    Metric("entropy", "mean entropy of the policy per token", "nats per token", "entropy", ("sft", "plots", "health")),
+    Metric(
+        "entropy",
+        "mean entropy of the policy per token; with algo.filter_zero_advantages over the groups that are kept",
+        "nats per token",
+        "entropy",
+        ("sft", "plots", "health"),
+    ),
     Metric(
         "clip_ratio",
         "share of tokens whose gradient was clipped away, with algo.surrogate clip_weight whose weight was clipped "
