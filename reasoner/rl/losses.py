@@ -74,9 +74,9 @@ def never_clipped(ratio: Tensor, advantages: Tensor, *, low: float, high: float,
 
 
 def is_clipped(ratio: Tensor, advantages: Tensor, *, low: float, high: float, dual: float) -> Tensor:
-    """Tokens whose gradient the clip removes, or the bound by `dual`."""
-    is_bounded = (ratio > dual) & (advantages < 0) if dual else never_clipped(ratio, advantages, low=0, high=0, dual=0)
-    return (ratio > 1 + high) & (advantages > 0) | (ratio < 1 - low) & (advantages < 0) | is_bounded
+    """Tokens whose gradient the clip removes, or the bound by `dual` (0: there is none)."""
+    outside = (ratio > 1 + high) & (advantages > 0) | (ratio < 1 - low) & (advantages < 0)
+    return outside | (ratio > dual) & (advantages < 0) if dual else outside
 
 
 def is_weight_clipped(ratio: Tensor, advantages: Tensor, *, low: float, high: float, dual: float) -> Tensor:
