@@ -20,6 +20,7 @@ from reasoner.trainer.checkpoint import (
     restore_best,
     save,
     save_best,
+    step_of,
     valid_checkpoints,
 )
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
@@ -101,6 +102,14 @@ def test_checkpoint_of_a_stop_is_replaced_by_scheduled_ones(tmp_path):
     assert kept(40) == ["step-000020", "step-000040"]
     assert kept(45, 46) == ["step-000040", "step-000046"]
     assert kept(60) == ["step-000040", "step-000060"]
+
+
+@pytest.mark.parametrize(("keep", "kept"), [(1, [5]), (2, [4, 5]), (4, [2, 3, 4, 5]), (8, [1, 2, 3, 4, 5])])
+def test_the_newest_checkpoints_are_kept(tmp_path, keep, kept):
+    trainer = trained()
+    for step in range(1, 6):
+        save(tmp_path, step, trainer, tiny_tokenizer(), keep=keep)
+    assert [step_of(path) for path in list_checkpoints(tmp_path)] == kept
 
 
 def test_leftovers_of_a_crash_are_removed_and_moved_folders_restored(tmp_path):
