@@ -132,9 +132,9 @@ def save(
     _put(path, lambda beside: _write(beside, trainer, tokenizer, contents, card))
     others = [old for old in list_checkpoints(run_dir) if old != path]
     scheduled = [old for old in others if every and step_of(old) % every == 0 and step_of(old) < step]
-    kept = scheduled[max(0, len(scheduled) - (keep - 1)) :]
+    newest = scheduled[max(0, len(scheduled) - (keep - 1)) :]
     for old in others:
-        if old not in kept:
+        if old not in newest:
             shutil.rmtree(old)
     return path
 

@@ -104,12 +104,12 @@ def test_checkpoint_of_a_stop_is_replaced_by_scheduled_ones(tmp_path):
     assert kept(60) == ["step-000040", "step-000060"]
 
 
-@pytest.mark.parametrize(("keep", "kept"), [(1, [5]), (2, [4, 5]), (4, [2, 3, 4, 5]), (8, [1, 2, 3, 4, 5])])
-def test_the_newest_checkpoints_are_kept(tmp_path, keep, kept):
+@pytest.mark.parametrize(("keep", "steps"), [(1, [5]), (2, [4, 5]), (4, [2, 3, 4, 5]), (8, [1, 2, 3, 4, 5])])
+def test_the_newest_checkpoints_are_kept(tmp_path, keep, steps):
     trainer = trained()
     for step in range(1, 6):
         save(tmp_path, step, trainer, tiny_tokenizer(), keep=keep)
-    assert [step_of(path) for path in list_checkpoints(tmp_path)] == kept
+    assert [step_of(path) for path in list_checkpoints(tmp_path)] == steps
 
 
 def test_leftovers_of_a_crash_are_removed_and_moved_folders_restored(tmp_path):
