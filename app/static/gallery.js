@@ -1,16 +1,18 @@
 // Cards that come in pages, with a button for the next page.
-import { el, empty, fault, put } from "./core.js";
+import { el, empty, fault, latestOnly, put } from "./core.js";
 
 const PAGE_SIZE = 12;  // cards; the server's pages have as many
 
-// `ask(offset)` requests the cards from `offset` on; it returns undefined where a later call has replaced it.
-// `none` is shown where there are no cards.
-export function gallery({ ask, none }) {
+// `path` and `query()` are the request for a page, but for its offset; `cards(reply)` are the cards of a reply; `none` is
+// shown where there are no cards.
+export function gallery({ path, query, cards: cardsOf, none }) {
   const cards = el("div", { class: "gallery", data: { gallery: "" } }), more = el("div", { class: "bar-row" });
+  const ask = latestOnly();
   let offset = 0;  // of the page shown last
 
-  // Show the first page, or add a page to those shown.
-  function draw(page) {
+  // Show a reply: the first page, or one more below those shown.
+  function draw(reply) {
+    const page = cardsOf(reply);
     if (offset) cards.append(...page);
     else put(cards, page.length ? page : empty(none));
     put(more, page.length === PAGE_SIZE ? el("button", { onclick: () => load(offset + PAGE_SIZE) }, "more") : null);
@@ -19,10 +21,10 @@ export function gallery({ ask, none }) {
   async function load(first = 0) {
     put(more);  // a second click on "more" would ask for the page after the next
     try {
-      const page = await ask(first);
-      if (!page) return;
+      const reply = await ask(path, { ...query(), ...(first ? { offset: first } : {}) });
+      if (!reply) return;  // a later call has replaced this one
       offset = first;
-      draw(page);
+      draw(reply);
     } catch (error) {
       put(more, fault(error), el("button", { onclick: () => load(first) }, "try again"));
     }

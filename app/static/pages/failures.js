@@ -1,6 +1,6 @@
 // Failures: why responses are wrong, stacked by step, with examples of each cause.
 import { chart } from "../chart.js";
-import { ask, card, el, latestOnly, link, number, percent, put, select, share, tableRow, verdictBadge, visible } from "../core.js";
+import { ask, card, el, link, number, percent, put, select, share, tableRow, verdictBadge, visible } from "../core.js";
 import { gallery } from "../gallery.js";
 
 // A line for each cause that occurs: its share of the rollouts of each step.
@@ -35,20 +35,19 @@ function example(run, item) {
 export async function open(root, page) {
   const { run } = page.params;
   let cause = page.params.cause ?? "", data = await ask("failures", { run, cause });
-  const head = el("div", { class: "bar-row" }), table = el("div"), bar = el("div", { class: "bar-row" }), askFailures = latestOnly();
+  const head = el("div", { class: "bar-row" }), table = el("div"), bar = el("div", { class: "bar-row" });
   const figure = chart({
     title: "Failures by cause", unit: "share of the rollouts of a step", lines: causeLines(data), isShare: true, isStacked: true, height: 260,
     onpick: (point) => page.go("rollouts", { run, step: String(point.x), correct: "no" }),
   });
-  const cards = () => data.examples.map((item) => example(run, item));
   const examples = gallery({
-    none: "There is no failure of this cause.",
-    ask: async (offset) => {
-      const reply = await askFailures("failures", { run, cause, ...(offset ? { offset } : {}) });
-      if (!reply) return undefined;
+    path: "failures",
+    query: () => ({ run, cause }),
+    cards: (reply) => {
       data = reply;
-      return cards();
+      return reply.examples.map((item) => example(run, item));
     },
+    none: "There is no failure of this cause.",
   });
 
   function draw() {
@@ -69,13 +68,13 @@ export async function open(root, page) {
   }
   put(root, head, figure, card("Causes", table), bar, examples.nodes);
   draw();
-  examples.draw(cards());
+  examples.draw(data);
   return { live: async () => {
     const causeBefore = cause, reply = await ask("failures", { run, cause });
     if (cause !== causeBefore) return;  // the examples of another cause are on their way
     if (reply.timeline.length === data.timeline.length && reply.num_steps === data.num_steps) return;
     data = reply;
     draw();
-    if (!examples.hasMorePages()) examples.draw(cards());
+    if (!examples.hasMorePages()) examples.draw(data);
   } };
 }

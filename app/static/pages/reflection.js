@@ -94,21 +94,20 @@ export async function open(root, page) {
   const { run } = page.params;
   let label = page.params.label ?? "", data = await ask("reflection", { run, label });
   const head = el("div"), curves = el("div", { class: "grid two" }), totals = el("div", { class: "grid three" });
-  const askSpans = latestOnly(), words = wordSearch(run, page), onpick = (point) => page.go("rollouts", { run, step: String(point.x), label: CORRECTION });
+  const words = wordSearch(run, page), onpick = (point) => page.go("rollouts", { run, step: String(point.x), label: CORRECTION });
   const cues = chart({ title: "Cues per 1,000 tokens", lines: cueLines(data), least: 0, onpick });
   const correctionChart = chart({ title: "Self-corrections per 1,000 tokens", lines: correctionLines(data), least: 0, onpick });
   put(curves, cues, correctionChart);
   shareZoom(curves);
 
-  const cards = () => data.gallery.map((item) => galleryCard(run, item));
   const spans = gallery({
-    none: "No reflection span with this label was detected.",
-    ask: async (offset) => {
-      const reply = await askSpans("reflection", { run, label, ...(offset ? { offset } : {}) });
-      if (!reply) return undefined;
+    path: "reflection",
+    query: () => ({ run, label }),
+    cards: (reply) => {
       data = reply;
-      return cards();
+      return reply.gallery.map((item) => galleryCard(run, item));
     },
+    none: "No reflection span with this label was detected.",
   });
 
   function draw() {
@@ -126,7 +125,7 @@ export async function open(root, page) {
     el("div", { class: "bar-row" }, el("h2", {}, "Spans, the strongest evidence first"),
       select("label", [["", "all"], ...data.labels.map((name) => [name, name])], label, filter)), spans.nodes);
   draw();
-  spans.draw(cards());
+  spans.draw(data);
   if (isOffered("words")) await words.count();
   return { live: async () => {
     const labelBefore = label, next = await ask("reflection", { run, label });
@@ -134,7 +133,7 @@ export async function open(root, page) {
     if (next.num_analyzed === data.num_analyzed && next.num_steps === data.num_steps) return;
     data = next;
     draw();
-    if (!spans.hasMorePages()) spans.draw(cards());
+    if (!spans.hasMorePages()) spans.draw(data);
     await words.count();
   } };
 }
