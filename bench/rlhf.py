@@ -168,6 +168,7 @@ def main() -> None:
     parser.add_argument("--problems", type=int, default=150, help="held-out problems [150]")
     parser.add_argument("--samples", type=int, default=16, help="completions of each [16]")
     parser.add_argument("--jobs", type=int, default=2, help="runs at once [2]")
+    parser.add_argument("--threads", type=int, help="threads of each run [the cores divided by the jobs]")
     args = parser.parse_args()
     sft, scorer = (resolve_model(name, runs=Path("runs")).resolve() for name in (args.model, args.reward_model))
     names = {
@@ -181,7 +182,7 @@ def main() -> None:
         | {key: str(value).replace("RM", str(scorer)) for key, value in ARMS[arm].items()}
         for (arm, seed), name in names.items()
     }
-    train_all(args.out, settings, jobs=args.jobs)
+    train_all(args.out, settings, jobs=args.jobs, threads=args.threads)
     measurement = Measurement(sft, scorer, problems=args.problems, samples=args.samples)
     start = measured(sft, args.out / "start.json", measurement)
     lines = ["| arm | " + " | ".join([*start, "KL in training", "explained at step 0", "alarm"]) + " |"]
