@@ -50,6 +50,7 @@ class Entry:
 ENTRIES = {
     "all pairs": Entry(settings=FOUR),
     "all pairs, 8 prompts a step": Entry(),
+    "all pairs, 3 epochs": Entry(settings=("--rm.epochs", "3", *FOUR)),
     "40 prompts, 4 epochs": Entry(steps=FEW, settings=("--rm.epochs", "4", *FOUR)),
     "control: brevity": Entry("brevity", settings=("--rm.epochs", "3", *FOUR)),
     "control: shuffled labels": Entry(noise=1e9, settings=FOUR),
@@ -99,7 +100,10 @@ def measure(folder: Path, name: str, entry: Entry, *, seed: int, threads: int) -
     flags = ["--seed", seed, "--threads", threads, "--run.dir", folder, "--run.name", slug, "--rm.heldout_share", 0]
     start = time.monotonic()
     data = folder / f"{slug}-training.parquet"
-    run("reward-model", "train", "--model", folder / "policy", "--data", data, *flags, *entry.settings)
+    if (folder / slug / "config.json").is_file():  # stopped during its training
+        run("reward-model", "train", "--resume", folder / slug)
+    else:
+        run("reward-model", "train", "--model", folder / "policy", "--data", data, *flags, *entry.settings)
     minutes = (time.monotonic() - start) / 60
     selection = ["--samples", folder / "selection.parquet", "--utility", f"{UTILITIES}:{entry.utility}"]
     heldout = ["--data", folder / f"{slug}-heldout.parquet", "--json", result.with_suffix(".partial")]

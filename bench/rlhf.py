@@ -3,10 +3,11 @@
     python bench/rlhf.py --model runs/sft --reward-model runs/rm --out runs/rlhf
 
 trains every arm of ARMS with each seed from one SFT model of the embedded base, and measures each result on the same
-held-out problems: score, share right, utility, tokens, KL of a response from the SFT model, and the likelihood of the
-base's corpus. At 20 seconds a step a run takes 8 minutes of a core, and its measurement 3: three seeds of all eleven
-arms about four hours on two cores. --arms, --seeds and --steps make it shorter. Stop it and call it again: finished
-runs and measurements are kept.
+held-out problems: score, share right, utility (`quality` of bench/utilities.py, on whose preferences the reward model
+was trained), tokens, KL of a response from the SFT model, and the likelihood of texts like those of the base's
+pretraining. A run takes 4 minutes of an idle core, and its measurement 2: three seeds of all eleven arms about two
+hours on two cores. --arms, --seeds and --steps make it shorter. Stop it and call it again: what is finished stays, and
+other settings are refused.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from pathlib import Path
 
 import torch
 from runs import train_all
+from utilities import quality
 
 from data import load
 from reasoner.config.schema import EngineConfig
+from reasoner.evals.paired import difference
 from reasoner.inference.factory import make_engine
 from reasoner.inference.reward_model import RewardModel
 from reasoner.models.loading import load_policy, load_tokenizer
@@ -33,12 +36,12 @@ from reasoner.rl.model_passes import ModelPasses
 from reasoner.rollouts.generate import generate_groups
 from reasoner.rollouts.prompts import load_template, render
 from reasoner.runs.alarms import read_alarms
+from reasoner.runs.io import write_text
 from reasoner.runs.metrics import read_metrics
 from reasoner.sft.batches import collate_examples
 from reasoner.sft.examples import examples_of
 from reasoner.types import RolloutGroup, SamplingParams
-from verifiers import RewardWeights, Score, VerifierPool
-from verifiers.equations import equations, plain, think_block
+from verifiers import RewardWeights, VerifierPool
 
 CPU = torch.device("cpu")
 TARGET = 1.0  # nats of a response
@@ -62,17 +65,8 @@ COMMON = {
     "preset": "base", "algo.beta": 0.0, "data.prompts_per_step": 24, "algo.group_size": 8, "optim.decay_share": 0.0,
     "validation.interval": 0, "eval.heldout_problems": 1, "eval.samples": 2, "engine.name": "transformers",
 }  # fmt: skip
-NUM_DOCUMENTS, CORPUS_SEED = 200, 1
-
-
-def utility(response: str, score: Score, tokens: int) -> float:
-    """What the reward model was trained to predict: 2 right + 0.5 well-formed - tokens / 100 - 0.3 wrong equations
-    - 0.3 repeated equations, at most four of each.
-    """
-    stated = equations(plain(think_block(response)))
-    wrong = sum(not equation.is_correct for equation in stated)
-    repeated = len(stated) - len({equation.expression for equation in stated})
-    return 2 * score.correct + 0.5 * score.well_formed - tokens / 100 - 0.3 * min(4, wrong) - 0.3 * min(4, repeated)
+NUM_DOCUMENTS, CORPUS_SEED = 200, 2**31  # texts that the embedded base has not seen: its seeds are 0, 1 and 2
+COMPARED = ("right", "utility")  # with the arm "rule", on the same problems
 
 
 class Measurement:
@@ -115,30 +109,63 @@ class Measurement:
 
 
 def _mean_utility(group: RolloutGroup) -> float:
-    rows = zip(group.completions, group.scores, strict=True)
-    prefill = group.prompt.prefill
-    return statistics.fmean(utility(prefill + own.text, score, len(own.token_ids)) for own, score in rows)
+    completions, scores = group.completions, group.scores
+    return statistics.fmean(
+        quality(
+            [group.prompt.prefill + completion.text for completion in completions],
+            [completion.token_ids for completion in completions],
+            [score.correct for score in scores],
+            [score.well_formed for score in scores],
+        )
+    )
+
+
+def check_settings(out: Path, settings: Mapping[str, object]) -> None:
+    """Record the settings of the whole experiment in its folder; ValueError where it was begun with others."""
+    file = out / "settings.json"
+    if file.is_file() and (before := json.loads(file.read_text())) != settings:
+        changed = ", ".join(
+            f"{key}: {before[key]}, now {settings[key]}" for key in settings if before[key] != settings[key]
+        )
+        raise ValueError(f"{out} was begun with other settings ({changed}); choose another --out")
+    out.mkdir(parents=True, exist_ok=True)
+    write_text(file, json.dumps(settings, indent=1) + "\n")
 
 
 def measured(folder: Path, record: Path, measurement: Measurement) -> dict[str, list[float]]:
     """The stored measurement of a model, or a new one."""
     if not record.is_file():
-        record.write_text(json.dumps(measurement.of(folder)) + "\n")
+        write_text(record, json.dumps(measurement.of(folder)) + "\n")
     values: dict[str, list[float]] = json.loads(record.read_text())
     return values
 
 
-def row(name: str, seeds: Sequence[Mapping[str, Sequence[float]]], runs: Sequence[Path]) -> str:
-    """A line of the table: means over problems and seeds with 95 % intervals over problems, and the range of seeds."""
+def by_problem(seeds: Sequence[Mapping[str, Sequence[float]]], quantity: str) -> list[float]:
+    """The mean over the seeds for each problem; for the corpus one value."""
+    return [statistics.fmean(values) for values in zip(*(seed[quantity] for seed in seeds), strict=True)]
+
+
+def row(
+    name: str,
+    seeds: Sequence[Mapping[str, Sequence[float]]],
+    runs: Sequence[Path],
+    control: Sequence[Mapping[str, Sequence[float]]],
+) -> str:
+    """A line of the table: means over problems and seeds with 95 % intervals over problems, and the range of seeds;
+    differences from the control on the same problems.
+    """
     cells = []
     for quantity in seeds[0]:
-        by_problem = [statistics.fmean(values) for values in zip(*(seed[quantity] for seed in seeds), strict=True)]
-        if len(by_problem) == 1:
-            cells.append(f"{by_problem[0]:.3f}")
+        values, means = by_problem(seeds, quantity), [statistics.fmean(seed[quantity]) for seed in seeds]
+        if len(values) == 1:
+            cells.append(f"{values[0]:.3f}")
             continue
-        mean, means = statistics.fmean(by_problem), [statistics.fmean(seed[quantity]) for seed in seeds]
-        error = 1.96 * statistics.stdev(by_problem) / len(by_problem) ** 0.5
-        cells.append(f"{mean:.2f} ± {error:.2f} ({min(means):.2f} to {max(means):.2f})")
+        error = 1.96 * statistics.stdev(values) / len(values) ** 0.5
+        spread = f" ({min(means):.2f} to {max(means):.2f})" if len(means) > 1 else ""
+        cells.append(f"{statistics.fmean(values):.2f} ± {error:.2f}{spread}")
+    for quantity in COMPARED:
+        d = difference(by_problem(seeds, quantity), by_problem(control, quantity))
+        cells.append(f"{d.mean:+.2f} [{d.low:+.2f}, {d.high:+.2f}]" if runs and seeds is not control else "")
     return f"| {name} | " + " | ".join([*cells, *_of_training(runs)]) + " |"
 
 
@@ -182,17 +209,22 @@ def main() -> None:
         | {key: str(value).replace("RM", str(scorer)) for key, value in ARMS[arm].items()}
         for (arm, seed), name in names.items()
     }
+    sizes = {name: getattr(args, name) for name in ("steps", "problems", "samples")}
+    check_settings(args.out, {"model": str(sft), "reward model": str(scorer)} | sizes)
     train_all(args.out, settings, jobs=args.jobs, threads=args.threads)
     measurement = Measurement(sft, scorer, problems=args.problems, samples=args.samples)
     start = measured(sft, args.out / "start.json", measurement)
-    lines = ["| arm | " + " | ".join([*start, "KL in training", "explained at step 0", "alarm"]) + " |"]
-    lines += ["|---|" + "---:|" * (len(start) + 3), row("SFT model", [start], [])]
-    for arm in args.arms:
-        runs = [args.out / names[arm, seed] for seed in range(args.seeds)]
-        folders = [resolve_model(str(run), runs=args.out) for run in runs]
-        records = [run / "measured.json" for run in runs]
-        seeds = [measured(*pair, measurement) for pair in zip(folders, records, strict=True)]
-        lines.append(row(arm, seeds, runs))
+    runs = {arm: [args.out / names[arm, seed] for seed in range(args.seeds)] for arm in args.arms}
+    results = {
+        arm: [measured(resolve_model(str(run), runs=args.out), run / "measured.json", measurement) for run in own]
+        for arm, own in runs.items()
+    }
+    control = results.get("rule", [start])
+    compared = [f"{quantity} - {'rule' if 'rule' in results else 'SFT model'}" for quantity in COMPARED]
+    head = [*start, *compared, "KL in training", "explained at step 0", "alarm"]
+    lines = ["| arm | " + " | ".join(head) + " |", "|---|" + "---:|" * len(head)]
+    lines.append(row("SFT model", [start], [], control))
+    lines += [row(arm, results[arm], own, control) for arm, own in runs.items()]
     (args.out / "rlhf.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
 
