@@ -177,7 +177,7 @@ def _measure_learning(name: str, values: dict[str, object], folder: Path, sizes:
     cfg = resolve([("bench/gpu.py", values)]).config
     algorithm = resolve_algorithm(cfg.algo)
     paths = {"start_from": folder, "base": folder}
-    trainer = build_trainer(cfg, algorithm, load_tokenizer(folder), **paths, device=device())
+    trainer = build_trainer(cfg, load_tokenizer(folder), **paths, device=device())
     batch = _batch(sizes).to(device())
     batch = trainer.compute_advantages(trainer.compute_logprobs(batch))
     seconds = []

@@ -155,9 +155,7 @@ def _check_dry_run(run: _Run, problems: int, samples: int, measurements: Measure
     cfg = run.cfg
     # Groups of the dry run are no larger than the samples that the doctor may take of a problem.
     trial_cfg = replace(cfg, algo=replace(cfg.algo, group_size=min(cfg.algo.group_size, samples)))
-    trainer = build_trainer(
-        trial_cfg, run.algorithm, run.tokenizer, start_from=run.folder, base=run.folder, device=run.device
-    )
+    trainer = build_trainer(trial_cfg, run.tokenizer, start_from=run.folder, base=run.folder, device=run.device)
     with _step_runner(run, trainer, trial_cfg) as runner:
         setup_seconds = time.monotonic() - run.start
         coming = next_prompts(run.prompts, cfg, problems)
@@ -185,7 +183,7 @@ def _step_runner(run: _Run, trainer: PolicyTrainer, cfg: Config) -> Iterator[Ste
     """Start engine, verifiers and progress display; the engine gets the policy's weights."""
     log("starting the engine")
     sampling = sampling_params(cfg, run.template)
-    generation = open_generator(cfg, run.algorithm, run.prompts, sampling, trainer, model_folder=run.folder)
+    generation = open_generator(cfg, run.prompts, sampling, trainer, model_folder=run.folder)
     with generation as generator, shown_progress() as progress:
         generator.progress, trainer.on_microbatch = progress, progress.count
         yield StepRunner(generator, trainer, cfg)

@@ -150,7 +150,7 @@ def run_dry_run(
             progress.begin("second update")
             later = runner.train_step(*second, Path(folder))[0]
     start = time.monotonic()
-    runner.generator.update_weights(runner.trainer.policy_state(), version=1)
+    runner.generator.update_weights(runner.trainer.policy, version=1)
     sync = time.monotonic() - start
     merged = _merge_by_problem([*first, *others])
     probe_seconds, logprob_diff = runner.parity_probe(prompts[:NUM_PROMPTS], NUM_SAMPLES, NUM_TOKENS)

@@ -87,7 +87,7 @@ def evaluate_heldout(
     """
     after = _heldout_evals(generator, prompts, cfg, "the trained model")
     initial = load_policy(base, device=torch.device("cpu"))
-    generator.update_weights(iter(initial.state_dict().items()), version=0)
+    generator.update_weights(initial, version=0)
     before = _heldout_evals(generator, prompts, cfg, "the model before training")
     if not generator.world.is_first:
         return

@@ -157,8 +157,10 @@ def _two_steps(
     if lora.rank:
         add_adapter(model, lora, seed=0)
     reference = tiny_model(vocabulary=60, width=32, layers=2, seed=5).double() if cfg.algo.beta else None
-    trainer = PolicyTrainer(model.double(), reference, resolve_algorithm(cfg.algo), cfg, None, world)
-    trainer.pretraining_mix = PretrainingMix(lambda number: _TEXTS[number % 2 :], mix) if mix else None
+    texts = PretrainingMix(lambda number: _TEXTS[number % 2 :], mix) if mix else None
+    trainer = PolicyTrainer(
+        model.double(), reference, resolve_algorithm(cfg.algo), cfg, None, world, pretraining_mix=texts
+    )
     results: list[np.ndarray] = []
     _record(trainer.optimizer, results)
     if trainer.critic is not None:

@@ -16,6 +16,7 @@ from reasoner.config.resolve import settings
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.hf_engine import TransformersEngine
 from reasoner.models.loading import load_policy
+from reasoner.models.lora import policy_state
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rollouts.generate import generate_groups
@@ -88,7 +89,7 @@ def lived(folder, steps, judge, *, engine=TransformersEngine, temperature=1.0, m
         completions = engine.generate(PROMPTS, sampling, seeds)
         groups = [RolloutGroup(p, own, tuple(map(judge, own))) for p, own in zip(PROMPTS, completions, strict=True)]
         learned = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(groups))))
-        engine.update_weights(trainer.policy_state(), version=step + 1)
+        engine.update_weights(policy_state(trainer.policy), version=step + 1)
         gap = max_logprob_diff(engine, policy, PROMPTS, sampling)
         line = {"step": step, **rollout_metrics(groups), **learned, "parity/logprob_diff_max": gap}
         if any("model:rm" in score.parts for score in groups[0].scores):
