@@ -47,7 +47,7 @@ def worker(workload: Workload, folder: Path, micro_batch_tokens: int) -> Callabl
     trainer = PolicyTrainer(policy, reference, resolve_algorithm(cfg.algo), cfg)
     asked = replace(load_template("r1-zero"), stop=())
     prompts = [render(problem, asked, tokenizer) for problem in load("generated", limit=workload.prompts)]
-    sampling = SamplingParams(workload.group, 1.0, 1.0, 0, workload.longest)
+    sampling = SamplingParams(num_samples=workload.group, max_tokens=workload.longest)
     engine = make_engine(cfg.engine, folder, max_model_len=512, seed=0)
     engine.update_weights(policy_state(trainer.policy), version=0)
     pool = VerifierPool()

@@ -83,9 +83,11 @@ def build_trainer(
 
 def sampling_params(cfg: Config, template: Template) -> SamplingParams:
     """The sampling parameters of training: algo.group_size completions for each prompt."""
-    sampling = cfg.sampling
     return SamplingParams(
-        cfg.algo.group_size, sampling.temperature, sampling.top_p, 0, sampling.max_tokens, template.stop
+        num_samples=cfg.algo.group_size,
+        temperature=cfg.sampling.temperature,
+        max_tokens=cfg.sampling.max_tokens,
+        stop=template.stop,
     )
 
 

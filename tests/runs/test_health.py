@@ -82,7 +82,7 @@ def lived(folder, steps, judge, *, engine=TransformersEngine, temperature=1.0, m
         policy, reference.requires_grad_(False) if cfg.algo.beta else None, resolve_algorithm(cfg.algo), cfg
     )
     engine = engine(folder, EngineConfig(), max_model_len=64)
-    sampling = SamplingParams(G, temperature, max_tokens=max_tokens)
+    sampling = SamplingParams(num_samples=G, temperature=temperature, max_tokens=max_tokens)
     history = []
     for step in range(steps):
         seeds = [[sample_seed(0, step, prompt.problem.id, sample) for sample in range(G)] for prompt in PROMPTS]
@@ -136,7 +136,9 @@ def written(steps, *texts):
             {
                 "step": step,
                 **rollout_metrics(
-                    generate_groups(engine, pool, prompts, SamplingParams(G), weights, run_seed=0, step=step)
+                    generate_groups(
+                        engine, pool, prompts, SamplingParams(num_samples=G), weights, run_seed=0, step=step
+                    )
                 ),
             }
             for step in range(steps)
