@@ -32,7 +32,7 @@ from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.model_trainer import ModelTrainer
 from reasoner.trainer.policy_run import PolicyRun
 from reasoner.trainer.policy_trainer import PolicyTrainer
-from reasoner.trainer.preflight import Parts, preflight
+from reasoner.trainer.preflight import ResolvedNames, preflight
 from reasoner.trainer.shutdown import GracefulShutdown
 from reasoner.trainer.summary import run_summary
 from reasoner.trainer.trackers import TrackedRun, Tracking
@@ -52,7 +52,7 @@ class RunStart(Generic[TrainerT]):
 
     resolved: RunSettings
     run_dir: Path
-    checked: Parts
+    checked: ResolvedNames
     base: Path  # folder of the model before training
     resume_from: Path | None  # a checkpoint; None: from the model before training
     resuming: bool
