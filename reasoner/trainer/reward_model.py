@@ -38,8 +38,8 @@ from reasoner.runs.io import write_text
 from reasoner.runs.rollouts import write_json
 from reasoner.runs.run_dir import read_settings
 from reasoner.trainer.fingerprints import file_fingerprint
-from reasoner.trainer.launch import resolve_resumed_run
 from reasoner.trainer.model_trainer import ModelTrainer
+from reasoner.trainer.resolve_run import resolve_resumed_run
 from reasoner.trainer.run import TrainingRun
 from reasoner.trainer.setup import open_folder, open_log, start_run
 from reasoner.trainer.step_metrics import StepTimer

@@ -28,10 +28,10 @@ from reasoner.rl.batch import collate
 from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.sft.examples import Example
-from reasoner.trainer.launch import resolve_new_run
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.pretraining_mix import PretrainingMix
+from reasoner.trainer.resolve_run import resolve_new_run
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.train import train
 from reasoner.trainer.validation import Validator
