@@ -86,11 +86,11 @@ class GpuPlan:
         return min(most, context_length(self.model) - self.cfg.sampling.max_tokens)
 
 
-def gpu_plan(cfg: Config, names: ResolvedNames, name: str, gpu: Gpu) -> GpuPlan:
+def gpu_plan(cfg: Config, resolved: ResolvedNames, name: str, gpu: Gpu) -> GpuPlan:
     """The plan of a run. ValueError for a model that is neither on this machine nor the model of a preset."""
     recipe = next((recipe for recipe in RECIPES.values() if cfg.model in recipe.models), None)
-    if names.model_folder is not None:
-        model = load_meta_model(names.model_folder)
+    if resolved.model_folder is not None:
+        model = load_meta_model(resolved.model_folder)
     elif recipe is not None:
         model = meta_model(recipe.shape)
     else:
@@ -115,10 +115,10 @@ def plan_findings(plan: GpuPlan, measurements: dict[str, Any]) -> Iterator[Findi
     memory = plan.memory()
     peaks = {weights: memory.peak(weights) for weights in (WEIGHTS if count > 1 else WEIGHTS[:1])}
     for weights, peak in peaks.items():
-        sizes = {name.replace("_", " "): size / _GIB for name, size in memory.names(weights).items()}
-        names = ", ".join(f"{name} {size:.1f}" for name, size in sizes.items() if size >= 0.05)
+        sizes = {name.replace("_", " "): size / _GIB for name, size in memory.parts(weights).items()}
+        parts = ", ".join(f"{name} {size:.1f}" for name, size in sizes.items() if size >= 0.05)
         fit = "fits" if peak <= plan.available else "does not fit"
-        text = f"{weights}: {peak / _GIB:,.1f} of {plan.available / _GIB:.1f} GiB on each GPU, {fit} ({names})"
+        text = f"{weights}: {peak / _GIB:,.1f} of {plan.available / _GIB:.1f} GiB on each GPU, {fit} ({parts})"
         yield Finding(Severity.OK, "memory", text)
     fitting = first_that_fits(peaks, plan.available)
     yield _weights_finding(fitting)
@@ -139,10 +139,10 @@ def _weights_finding(weights: str | None) -> Finding:
 
 
 def _time_finding(time: StepTime, work: StepWork) -> Finding:
-    names = ", ".join(f"{name} {seconds:.1f}" for name, seconds in asdict(time).items() if seconds >= 0.05)
+    parts = ", ".join(f"{name} {seconds:.1f}" for name, seconds in asdict(time).items() if seconds >= 0.05)
     tokens = work.prompts * work.group_size * work.mean_tokens / time.total
     return Finding(
-        Severity.OK, "time", f"{time.total:,.1f} s a step ({names}): {tokens:,.0f} completion tokens a second"
+        Severity.OK, "time", f"{time.total:,.1f} s a step ({parts}): {tokens:,.0f} completion tokens a second"
     )
 
 
