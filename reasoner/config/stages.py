@@ -29,9 +29,9 @@ _OF_SAMPLING = (  # of runs that learn from their own rollouts
 )  # fmt: skip
 _OF_ENGINE = ("sampling.", "engine.", "verify.", "validation.", "eval.")
 _OF_RL = ("optim.lr", "optim.warmup_steps", "optim.decay_share")
-_NO_REFERENCE: Mapping[str, object] = {"algo.beta": 0.0}
-# The schedule of transformers' Trainer; supervised finetuning adds a warm-up of 3 % once its length is known.
-_LINEAR_DECAY: Mapping[str, object] = {"optim.decay_share": 1.0, **_NO_REFERENCE}
+# The schedule of transformers' Trainer, to which supervised finetuning adds a warm-up of 3 % once its length is known;
+# and no reference model.
+_WITHOUT_ROLLOUTS = {"optim.decay_share": 1.0, "algo.beta": 0.0}
 
 STAGES = {
     "rl": Stage("train", "data.train", "a data set or a file of problems", ("sft.", "rm."), "steps"),
@@ -44,9 +44,9 @@ STAGES = {
         _OF_RL,
         # Measured on the embedded base, whose own samples make some ten steps: decay would halve what they teach
         # (docs/SFT.md).
-        base_defaults={"optim.lr": 5e-4, "optim.decay_share": 0.0, "sft.epochs": 3, **_NO_REFERENCE},
-        defaults={"optim.lr": 2e-5, **_LINEAR_DECAY},  # TRL's
-        lora_defaults={"optim.lr": 2e-4},
+        base_defaults={"optim.lr": 5e-4, "optim.decay_share": 0.0, "sft.epochs": 3, "algo.beta": 0.0},
+        defaults={"optim.lr": 2e-5, **_WITHOUT_ROLLOUTS},  # TRL's
+        lora_defaults={"optim.lr": 2e-4},  # ten times that
     ),
     "reward-model": Stage(
         "reward-model train",
@@ -55,8 +55,8 @@ STAGES = {
         (*_OF_SAMPLING, *_OF_ENGINE, "processes", "run.on_alarm", "run.track", "lora.", "sft."),
         "rm.epochs",
         _OF_RL,
-        base_defaults={"optim.lr": 1e-3, **_LINEAR_DECAY},
-        defaults={"optim.lr": 1e-5, **_LINEAR_DECAY},  # OpenRLHF's 9e-6, rounded
+        base_defaults={"optim.lr": 1e-3, **_WITHOUT_ROLLOUTS},
+        defaults={"optim.lr": 1e-5, **_WITHOUT_ROLLOUTS},  # OpenRLHF's 9e-6, rounded
     ),
 }
 
