@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runs import Settings, is_over, looks, train_all
+from runs import Settings, is_over, train_all, validations
 
 from reasoner.runs.metrics import read_metrics
 
@@ -137,5 +137,5 @@ def _draw(out: Path, name: str, entries: list[str], seeds: list[int]) -> None:
 def _curve(run: Path) -> tuple[list[float], list[float]]:
     """Thousands of sampled tokens, pass@1 in percent; nothing where the run is not there."""
     spent = {0: 0.0} | {int(line["step"]) + 1: line["num_tokens"] for line in read_metrics(run)}
-    validations = looks(run)
-    return [spent[step] / 1e3 for step in validations], list(validations.values())
+    scores = validations(run)
+    return [spent[step] / 1e3 for step in scores], list(scores.values())

@@ -103,7 +103,7 @@ def _same_samples(sizes: Sizes) -> float:
 
 
 def _same_nucleus(sizes: Sizes) -> float:
-    sampling = SamplingParams(1, 0.8, 0.9, 50, 8)
+    sampling = SamplingParams(num_samples=1, temperature=0.8, top_p=0.9, top_k=50, max_tokens=8)
     own = processed_logprobs(_logits().to(device()), sampling).cpu().isfinite()
     return 100 * float((own == processed_logprobs(_logits(), sampling).isfinite()).float().mean())
 

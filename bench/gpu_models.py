@@ -93,7 +93,7 @@ def parity(sizes: Sizes, work: Path, *, engine: str, dtypes: Sequence[str] = ("f
     setup_torch(threads=0, seed=0)
     policy = load_policy(base(), device=device())
     prompts = render_prompts(4)
-    sampling = SamplingParams(4, 1.0, 1.0, 0, 64)
+    sampling = SamplingParams(num_samples=4, max_tokens=64)
     wide: list[str] = []
     for dtype in dtypes:
         cfg = replace(Config().engine, name=engine, dtype=dtype)
@@ -177,7 +177,7 @@ def _measure_learning(name: str, values: dict[str, object], folder: Path, sizes:
     cfg = resolve([("bench/gpu.py", values)]).config
     algorithm = resolve_algorithm(cfg.algo)
     paths = {"start_from": folder, "base": folder}
-    trainer = build_trainer(cfg, algorithm, load_tokenizer(folder), **paths, device=device())
+    trainer = build_trainer(cfg, load_tokenizer(folder), **paths, device=device())
     batch = _batch(sizes).to(device())
     batch = trainer.compute_advantages(trainer.compute_logprobs(batch))
     seconds = []
@@ -246,7 +246,7 @@ def sampling(sizes: Sizes, work: Path, *, engine: str) -> None:
     sampler = make_engine(cfg, folder, max_model_len=1024, seed=0)
     row("start of the engine", clock() - start, "s")
     prompts = render_prompts(max(sizes.batches) // 8)
-    params = SamplingParams(8, 1.0, 1.0, 0, sizes.sampled)
+    params = SamplingParams(num_samples=8, max_tokens=sizes.sampled)
     for batch in sizes.batches:
         own = prompts[: batch // 8]
         seeds = [[8 * i + j for j in range(8)] for i in range(len(own))]

@@ -17,7 +17,7 @@ import torch
 from gpu_parts import Sizes, SkipPart, row
 from safetensors.torch import load_file
 
-from reasoner.trainer.launch import resolve_new_run
+from reasoner.trainer.resolve_run import resolve_new_run
 from reasoner.trainer.train import train
 
 

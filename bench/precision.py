@@ -16,7 +16,7 @@ import statistics
 from itertools import combinations, product
 from pathlib import Path
 
-from runs import is_over, looks, train_all
+from runs import is_over, train_all, validations
 
 from reasoner.runs.metrics import read_metrics
 
@@ -41,12 +41,12 @@ def heldout(run: Path) -> list[float]:
 
 
 def table(runs: dict[str, list[Path]]) -> str:
-    steps = list(looks(runs[KINDS[0]][0]))
+    steps = list(validations(runs[KINDS[0]][0]))
     heads = ["run", *(f"selection pass@1, step {step}" for step in steps), "held-out pass@1", "greedy", "cons@16"]
     lines = [heads, ["---", *("---:" for _ in heads[1:])]]
     for kind in KINDS:
         for run in runs[kind]:
-            lines.append([run.name, *(f"{value:.1f}" for value in (*looks(run).values(), *heldout(run)))])
+            lines.append([run.name, *(f"{value:.1f}" for value in (*validations(run).values(), *heldout(run)))])
     pairs = {
         "float32 from float32": list(combinations(runs["float32"], 2)),
         "bfloat16 from bfloat16": list(combinations(runs["bfloat16"], 2)),
@@ -75,7 +75,9 @@ def draw(runs: dict[str, list[Path]], path: Path) -> None:
         for number, run in enumerate(runs[kind]):
             label = f"{kind}, {len(runs[kind])} seeds" if number == 0 else None
             left.plot(range(1, len(curve(run)) + 1), curve(run), color=color, linewidth=1.3, label=label)
-            right.plot(list(looks(run)), list(looks(run).values()), "o-", color=color, linewidth=1.3, label=label)
+            right.plot(
+                list(validations(run)), list(validations(run).values()), "o-", color=color, linewidth=1.3, label=label
+            )
     for axis, title in ((left, "the step's own questions"), (right, "validation problems")):
         axis.set_title(f"{title}: right completions, %", loc="left", fontsize=10)
         axis.set_xlabel("step")

@@ -59,7 +59,7 @@ def make_farmer(folder: Path) -> None:
     prompts = [render(problem, style, tokenizer) for problem in load("generated", limit=PROBLEMS)]
     engine = make_engine(EngineConfig(), base, max_model_len=512, seed=0)
     own = engine.generate(
-        prompts, SamplingParams(1, max_tokens=288, stop=style.stop), [[i] for i in range(len(prompts))]
+        prompts, SamplingParams(num_samples=1, max_tokens=288, stop=style.stop), [[i] for i in range(len(prompts))]
     )
     engine.close()
     groups = [_taught(prompt, one[0], tokenizer, draw) for prompt, one in zip(prompts, own, strict=True)]

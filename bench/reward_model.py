@@ -63,7 +63,7 @@ def sample(policy: str, problems: list[Problem], num: int, run_dir: Path, *, see
     tokenizer = load_tokenizer(spec.folder)
     limits = {"context": spec.context, "max_tokens": spec.max_tokens}
     prompts = filter_prompts(problems, spec.template, tokenizer, **limits)
-    sampling = SamplingParams(num, max_tokens=spec.max_tokens, stop=spec.template.stop)
+    sampling = SamplingParams(num_samples=num, max_tokens=spec.max_tokens, stop=spec.template.stop)
     store.open_run(run_dir, {"model": policy, "prompt.style": spec.prompt}, {}, resuming=True)
     longest = max(len(prompt.token_ids) for prompt in prompts)
     with (

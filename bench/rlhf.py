@@ -78,7 +78,7 @@ class Measurement:
         self.scorer = RewardModel(scorer, device=CPU, dtype="float32", micro_batch_tokens=16384)
         heldout = load("generated:heldout", limit=problems)
         self.prompts = [render(problem, self.template, self.tokenizer) for problem in heldout]
-        self.sampling = SamplingParams(samples, max_tokens=288, stop=self.template.stop)
+        self.sampling = SamplingParams(num_samples=samples, max_tokens=288, stop=self.template.stop)
         rows = ((str(i), {"text": document(CORPUS_SEED, i)}) for i in range(NUM_DOCUMENTS))
         self.documents = collate_examples(list(examples_of(rows, self.tokenizer, self.template)))
 

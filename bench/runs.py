@@ -44,6 +44,6 @@ def is_over(run: Path) -> bool:
     return (run / "report.json").is_file()
 
 
-def looks(run: Path) -> dict[int, float]:
+def validations(run: Path) -> dict[int, float]:
     """pass@1 on the validation problems in percent, by the steps done."""
     return {look["step"]: 100 * look["sampled"]["metrics"]["pass@1"]["value"] for look in read_evals(run)}

@@ -63,7 +63,7 @@ def work(workload: Workload, name: str, folder: Path, threads: int) -> None:
 
     template, tokenizer = load_template("r1-zero"), load_tokenizer(folder)
     prompts = [render(problem, template, tokenizer) for problem in problems("train", workload.prompts)]
-    sampling = SamplingParams(workload.samples, 1.0, 1.0, 0, workload.max_tokens, template.stop)
+    sampling = SamplingParams(num_samples=workload.samples, max_tokens=workload.max_tokens, stop=template.stop)
     engine = make_engine(EngineConfig(name=name), folder, max_model_len=512, seed=0)
     torch.set_num_threads(threads)
     for line in sys.stdin:

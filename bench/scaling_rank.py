@@ -28,7 +28,6 @@ from reasoner.config.resolve import resolve
 from reasoner.distributed.world import World, open_world
 from reasoner.models.loading import context_length, load_tokenizer
 from reasoner.models.resolve import resolve_model
-from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.prompts import load_template
@@ -122,14 +121,14 @@ def stepper(options: Options, share: int, world: MeasuredWorld) -> Iterator[Call
     cfg = resolve([("bench", values)]).config
     cfg = replace(cfg, optim=replace(cfg.optim, lr=0.0))
     device = setup_torch(threads=1, seed=0)
-    folder, algorithm = resolve_model("base", runs=Path("runs")), resolve_algorithm(cfg.algo)
+    folder = resolve_model("base", runs=Path("runs"))
     template, tokenizer = load_template(cfg.prompt.style), load_tokenizer(folder)
     paths = {"start_from": folder, "base": folder}
-    trainer = build_trainer(cfg, algorithm, tokenizer, **paths, device=device, world=world)
+    trainer = build_trainer(cfg, tokenizer, **paths, device=device, world=world)
     prompts = render_prompts(load(cfg.data.train), cfg, template, tokenizer, context_length(trainer.policy))
     sampling = sampling_params(cfg, template)
     with (
-        open_generator(cfg, algorithm, prompts, sampling, trainer, model_folder=folder) as generator,
+        open_generator(cfg, prompts, sampling, trainer, model_folder=folder) as generator,
         tempfile.TemporaryDirectory() as work,
     ):
         (Path(work) / "rollouts").mkdir()
@@ -152,7 +151,7 @@ def stepper(options: Options, share: int, world: MeasuredWorld) -> Iterator[Call
                     trainer.train_step(batch, stats)
                     trainer.free_gradients()
             with laps.lap("sync"):
-                generator.update_weights(trainer.policy_state(), version=number + 1)
+                generator.update_weights(trainer.policy, version=number + 1)
             with laps.lap("shared"):
                 rollout_metrics(groups)
             if world.is_first:

@@ -16,6 +16,7 @@ from reasoner.config.schema import Config, DataConfig, EngineConfig, SamplingCon
 from reasoner.inference import vllm_engine as sampler
 from reasoner.inference.factory import make_engine
 from reasoner.models.loading import load_policy, load_tokenizer
+from reasoner.models.lora import policy_state
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rollouts.prompts import load_template, render
@@ -46,9 +47,9 @@ def worker(workload: Workload, folder: Path, micro_batch_tokens: int) -> Callabl
     trainer = PolicyTrainer(policy, reference, resolve_algorithm(cfg.algo), cfg)
     asked = replace(load_template("r1-zero"), stop=())
     prompts = [render(problem, asked, tokenizer) for problem in load("generated", limit=workload.prompts)]
-    sampling = SamplingParams(workload.group, 1.0, 1.0, 0, workload.longest)
+    sampling = SamplingParams(num_samples=workload.group, max_tokens=workload.longest)
     engine = make_engine(cfg.engine, folder, max_model_len=512, seed=0)
-    engine.update_weights(trainer.policy_state(), version=0)
+    engine.update_weights(policy_state(trainer.policy), version=0)
     pool = VerifierPool()
     sampler.sample_tokens = _forced(ends := {}, sampler.sample_tokens)
 
@@ -82,7 +83,7 @@ def worker(workload: Workload, folder: Path, micro_batch_tokens: int) -> Callabl
             told = trainer.train_step(batch)
         with meter.part("sync"):
             engine.wake_up()
-            engine.update_weights(trainer.policy_state(), version=number + 1)
+            engine.update_weights(policy_state(trainer.policy), version=number + 1)
         moving = int(batch.lengths[(batch.advantages != 0).any(dim=1) | (workload.beta > 0)].sum())
         return {
             "seconds": meter.seconds,

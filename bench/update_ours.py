@@ -37,10 +37,10 @@ def work(folder: Path, variant: Variant, updates: list[Update], beta: float) -> 
     }
     cfg = resolve([("bench", settings)]).config
     device = setup_torch(threads=cfg.threads, seed=cfg.seed)
-    tokenizer, algorithm = load_tokenizer(folder), resolve_algorithm(cfg.algo)
+    tokenizer = load_tokenizer(folder)
     import_model_code(folder, has_adapter=variant.rank > 0)
     gauge = Gauge(before=resident())
-    trainer = build_trainer(cfg, algorithm, tokenizer, start_from=folder, base=folder, device=device)
+    trainer = build_trainer(cfg, tokenizer, start_from=folder, base=folder, device=device)
     for update in updates:
         batch = _batch(update)
         gauge.begin()

@@ -29,7 +29,7 @@ class Prompt:
     extract: str = "strict"  # how the answer is extracted (verifiers.extract.EXTRACTORS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingParams:
     """Sampling parameters: `num_samples` completions per prompt; temperature 0 is greedy."""
 
@@ -60,20 +60,6 @@ class Response:
     tokens: int | None = None  # None if the file does not say
     finish: Finish | None = None
     seed: int | None = None
-
-
-class ResponseSource(Protocol):
-    """Samples responses as text, without token ids: a server elsewhere."""
-
-    def respond(
-        self,
-        prompts: Sequence[Prompt],
-        sampling: SamplingParams,
-        seeds: Sequence[Sequence[int]],
-        on_decode_step: OnDecodeStep | None = None,
-    ) -> list[tuple[Response, ...]]:
-        """A response for each seed of each prompt."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

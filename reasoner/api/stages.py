@@ -11,7 +11,7 @@ from typing import Any
 from reasoner.api.training import Run, call_settings, interruptible
 from reasoner.config.stages import STAGES
 from reasoner.models.resolve import resolve_model
-from reasoner.trainer.launch import resolve_new_run, resolve_resumed_run
+from reasoner.trainer.resolve_run import resolve_new_run, resolve_resumed_run
 
 
 def finetune(

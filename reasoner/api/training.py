@@ -26,7 +26,7 @@ from reasoner.rollouts.reward_functions import (
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_metrics
 from reasoner.runs.run_dir import PROBLEM_FILES, find_run, read_settings
-from reasoner.trainer.launch import resolve_new_run, resolve_resumed_run
+from reasoner.trainer.resolve_run import resolve_new_run, resolve_resumed_run
 
 if TYPE_CHECKING:
     import pandas

@@ -12,7 +12,7 @@ from reasoner.cli.rollouts import add_selection, selection_of
 from reasoner.cli.train import add_settings, command_line, settings_files
 from reasoner.console import log, print_result
 from reasoner.runtime import gc_paused
-from reasoner.trainer.launch import choose_preset, resolve_new_run
+from reasoner.trainer.resolve_run import choose_preset, resolve_new_run
 
 # A round has a few hundred examples, and nothing is chosen by the loss on some of them.
 _DEFAULTS = {"sft.epochs": 3, "sft.validation_share": 0.0}

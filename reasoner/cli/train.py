@@ -26,7 +26,7 @@ from reasoner.console import log, silent
 from reasoner.distributed.launch import launch
 from reasoner.distributed.world import ALONE, RankError, World, num_launched, open_world
 from reasoner.rl.algorithms import ALGORITHMS
-from reasoner.trainer.launch import CANNOT_CHANGE, choose_preset, resolve_new_run, resolve_resumed_run
+from reasoner.trainer.resolve_run import CANNOT_CHANGE, choose_preset, resolve_new_run, resolve_resumed_run
 
 _SHORT = {  # shorter flags of settings
     "algo.name": "--algo",

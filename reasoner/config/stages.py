@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +15,11 @@ class Stage:
     takes: str  # what that may be, for messages
     unused: tuple[str, ...]  # settings without a meaning in it
     length: str  # what its number of steps follows from
+    unused_of_preset: tuple[str, ...] = ()  # settings that a preset chooses for reinforcement learning
+    # Its own defaults, beside a preset's: for the embedded base, for other models, and of these with LoRA.
+    base_defaults: Mapping[str, object] = field(default_factory=dict)
+    defaults: Mapping[str, object] = field(default_factory=dict)
+    lora_defaults: Mapping[str, object] = field(default_factory=dict)
 
 
 _OF_SAMPLING = (  # of runs that learn from their own rollouts
@@ -23,26 +28,36 @@ _OF_SAMPLING = (  # of runs that learn from their own rollouts
     "data.", "reward.", "algo.", "critic.", "ptx.",
 )  # fmt: skip
 _OF_ENGINE = ("sampling.", "engine.", "verify.", "validation.", "eval.")
+_OF_RL = ("optim.lr", "optim.warmup_steps", "optim.decay_share")
+# The schedule of transformers' Trainer, to which supervised finetuning adds a warm-up of 3 % once its length is known;
+# and no reference model.
+_WITHOUT_ROLLOUTS = {"optim.decay_share": 1.0, "algo.beta": 0.0}
 
 STAGES = {
     "rl": Stage("train", "data.train", "a data set or a file of problems", ("sft.", "rm."), "steps"),
-    "sft": Stage("sft", "sft.data", "FILE, runs:RUN or a data set of the hub", (*_OF_SAMPLING, "rm."), "sft.epochs"),
+    "sft": Stage(
+        "sft",
+        "sft.data",
+        "FILE, runs:RUN or a data set of the hub",
+        (*_OF_SAMPLING, "rm."),
+        "sft.epochs",
+        _OF_RL,
+        # Measured on the embedded base, whose own samples make some ten steps: decay would halve what they teach
+        # (docs/SFT.md).
+        base_defaults={"optim.lr": 5e-4, "optim.decay_share": 0.0, "sft.epochs": 3, "algo.beta": 0.0},
+        defaults={"optim.lr": 2e-5, **_WITHOUT_ROLLOUTS},  # TRL's
+        lora_defaults={"optim.lr": 2e-4},  # ten times that
+    ),
     "reward-model": Stage(
         "reward-model train",
         "rm.data",
         "a FILE of preferences",
         (*_OF_SAMPLING, *_OF_ENGINE, "processes", "run.on_alarm", "run.track", "lora.", "sft."),
         "rm.epochs",
+        _OF_RL,
+        base_defaults={"optim.lr": 1e-3, **_WITHOUT_ROLLOUTS},
+        defaults={"optim.lr": 1e-5, **_WITHOUT_ROLLOUTS},  # OpenRLHF's 9e-6, rounded
     ),
-}
-# Settings of a preset that are chosen for reinforcement learning.
-_OF_RL = ("optim.lr", "optim.warmup_steps", "optim.decay_share")
-
-# Measured on the embedded base, whose own samples make some ten steps of supervised finetuning: decay would halve what
-# they teach (docs/SFT.md).
-_OF_BASE: dict[str, dict[str, object]] = {
-    "sft": {"optim.lr": 5e-4, "optim.decay_share": 0.0, "sft.epochs": 3},
-    "reward-model": {"optim.lr": 1e-3, "optim.decay_share": 1.0},
 }
 
 
@@ -65,21 +80,13 @@ def check_used(keys: Iterable[str], stage: str) -> None:
 
 def preset_values(values: Mapping[str, object], stage: str) -> dict[str, object]:
     """The settings of a preset that a stage takes over."""
-    if stage == "rl":
-        return dict(values)
-    return {key: value for key, value in values.items() if is_used(key, stage) and key not in _OF_RL}
+    unused = STAGES[stage].unused_of_preset
+    return {key: value for key, value in values.items() if is_used(key, stage) and key not in unused}
 
 
 def stage_defaults(stage: str, preset: str, lora_rank: int) -> dict[str, object]:
-    """Defaults of a stage beside those of a preset: learning rate and schedule, and no reference model.
-
-    Supervised finetuning: 2e-5 is TRL's; ten times that with LoRA. Reward models: 1e-5 is OpenRLHF's 9e-6, rounded.
-    Linear decay over the whole run is the schedule of transformers' Trainer; supervised finetuning adds a warm-up of
-    3 % once its length is known.
-    """
-    if stage == "rl":
-        return {}
+    """Defaults of a stage beside those of a preset: learning rate and schedule, and no reference model."""
+    own = STAGES[stage]
     if preset == "base":
-        return _OF_BASE[stage] | {"algo.beta": 0.0}
-    lr = 1e-5 if stage == "reward-model" else 2e-4 if lora_rank else 2e-5
-    return {"optim.lr": lr, "optim.decay_share": 1.0, "algo.beta": 0.0}
+        return dict(own.base_defaults)
+    return {**own.defaults, **(own.lora_defaults if lora_rank else {})}

@@ -19,7 +19,6 @@ from reasoner.config.schema import Config
 from reasoner.console import log, print_result
 from reasoner.doctor.budget import run_budget
 from reasoner.doctor.disk import disk_finding, write_seconds
-from reasoner.doctor.dry_run import DryRun, StepRunner, StepTiming, next_prompts, run_dry_run
 from reasoner.doctor.findings import Finding, Severity, format_finding, summary
 from reasoner.doctor.gpu_plan import gpu_plan, plan_findings
 from reasoner.doctor.gpus import find_gpu
@@ -29,6 +28,7 @@ from reasoner.doctor.pass_rate import ResponseStats, response_findings, response
 from reasoner.doctor.problems import check_epochs, check_gold_answers, check_prompt_lengths
 from reasoner.doctor.time_estimate import TimeEstimate, estimate_time, time_findings
 from reasoner.doctor.tokenization import check_tokenizer
+from reasoner.doctor.trial_steps import StepRunner, StepTiming, TrialSteps, next_prompts, run_trial_steps
 from reasoner.inference.stop_tokens import end_token_ids
 from reasoner.models.loading import context_length, load_meta_model, load_tokenizer
 from reasoner.progress import shown_progress
@@ -147,17 +147,15 @@ def _check(cfg: Config, run_dir: Path, problems: int, samples: int, measurements
     if cfg.processes > 1:
         yield processes_finding(estimate, free)
     if finding.severity is not Severity.ERROR:
-        yield from _check_dry_run(run, problems, samples, measurements)
+        yield from _check_trial_steps(run, problems, samples, measurements)
 
 
-def _check_dry_run(run: _Run, problems: int, samples: int, measurements: Measurements) -> Iterator[Finding]:
+def _check_trial_steps(run: _Run, problems: int, samples: int, measurements: Measurements) -> Iterator[Finding]:
     """The findings of the checks that sample with the engine and update a throwaway policy."""
     cfg = run.cfg
-    # Groups of the dry run are no larger than the samples that the doctor may take of a problem.
+    # Groups of the trial steps are no larger than the samples that the doctor may take of a problem.
     trial_cfg = replace(cfg, algo=replace(cfg.algo, group_size=min(cfg.algo.group_size, samples)))
-    trainer = build_trainer(
-        trial_cfg, run.algorithm, run.tokenizer, start_from=run.folder, base=run.folder, device=run.device
-    )
+    trainer = build_trainer(trial_cfg, run.tokenizer, start_from=run.folder, base=run.folder, device=run.device)
     with _step_runner(run, trainer, trial_cfg) as runner:
         setup_seconds = time.monotonic() - run.start
         coming = next_prompts(run.prompts, cfg, problems)
@@ -167,17 +165,17 @@ def _check_dry_run(run: _Run, problems: int, samples: int, measurements: Measure
         yield _parity_finding("at the start", logprob_diff, cfg)
         seconds_each = seconds / (len(probe_prompts) * _PROBE_SAMPLES)
         completions_per_step = run_budget(cfg).completions_per_step
-        dry_run = run_dry_run(runner, coming, samples, seconds_each, completions_per_step=completions_per_step)
-        yield _parity_finding("after an update", dry_run.logprob_diff, cfg)
+        trial = run_trial_steps(runner, coming, samples, seconds_each, completions_per_step=completions_per_step)
+        yield _parity_finding("after an update", trial.logprob_diff, cfg)
         peak = peak_memory(run.device)
-    stats = response_stats(dry_run.groups, run.template, cfg)
+    stats = response_stats(trial.groups, run.template, cfg)
     yield from response_findings(stats, run.template, run.tokenizer, cfg, run.context - run.longest_prompt)
-    yield _update_finding(dry_run.update_metrics)
-    measurements |= {"parity": logprob_diff, "parity_after_update": dry_run.logprob_diff}
-    measurements |= {"responses": stats.to_dict(), "update": dry_run.update_metrics}
+    yield _update_finding(trial.update_metrics)
+    measurements |= {"parity": logprob_diff, "parity_after_update": trial.logprob_diff}
+    measurements |= {"responses": stats.to_dict(), "update": trial.update_metrics}
     measurements["memory"]["measured_peak"] = peak
     yield Finding(Severity.OK, "peak memory", f"{peak / 2**20:,.0f} MiB at most, libraries included")
-    yield from _cost_findings(run, trainer, dry_run, stats, setup_seconds, measurements)
+    yield from _cost_findings(run, trainer, trial, stats, setup_seconds, measurements)
 
 
 @contextmanager
@@ -185,7 +183,7 @@ def _step_runner(run: _Run, trainer: PolicyTrainer, cfg: Config) -> Iterator[Ste
     """Start engine, verifiers and progress display; the engine gets the policy's weights."""
     log("starting the engine")
     sampling = sampling_params(cfg, run.template)
-    generation = open_generator(cfg, run.algorithm, run.prompts, sampling, trainer, model_folder=run.folder)
+    generation = open_generator(cfg, run.prompts, sampling, trainer, model_folder=run.folder)
     with generation as generator, shown_progress() as progress:
         generator.progress, trainer.on_microbatch = progress, progress.count
         yield StepRunner(generator, trainer, cfg)
@@ -194,20 +192,20 @@ def _step_runner(run: _Run, trainer: PolicyTrainer, cfg: Config) -> Iterator[Ste
 def _cost_findings(
     run: _Run,
     trainer: PolicyTrainer,
-    dry_run: DryRun,
+    trial: TrialSteps,
     stats: ResponseStats,
     setup_seconds: float,
     measurements: Measurements,
 ) -> Iterator[Finding]:
     """The findings on time and disk."""
     cfg = run.cfg
-    bytes_per_token = dry_run.rollout_bytes / max(1, dry_run.now.tokens)
+    bytes_per_token = trial.rollout_bytes / max(1, trial.now.tokens)
     disk = partial(disk_finding, run.run_dir, trainer, cfg, bytes_per_token=bytes_per_token)
     checkpoint_seconds = write_seconds(nearest(run.run_dir), int(disk(tokens=0)[1]["checkpoint"]))
 
     def predict(timing: StepTiming) -> TimeEstimate:
         return estimate_time(
-            dry_run,
+            trial,
             timing,
             run.algorithm,
             cfg,
@@ -216,13 +214,13 @@ def _cost_findings(
             informative_share=stats.informative_share[cfg.algo.group_size].value,
         )
 
-    now, later = predict(dry_run.now), predict(dry_run.later) if dry_run.later is not None else None
-    yield from time_findings(dry_run, now, later, cfg)
+    now, later = predict(trial.now), predict(trial.later) if trial.later is not None else None
+    yield from time_findings(trial, now, later, cfg)
     slowest = later or now
     tokens = slowest.num_steps * cfg.data.prompts_per_step * cfg.algo.group_size * slowest.mean_length
     finding, measurements["disk"] = disk(tokens=tokens)
     yield finding
-    timings = {"now": dry_run.now, "later": dry_run.later, "bulk": dry_run.bulk}
+    timings = {"now": trial.now, "later": trial.later, "bulk": trial.bulk}
     measurements["dry_run"] = {name: asdict(timing) for name, timing in timings.items() if timing is not None}
     estimates = {"now": now, "later": later}
     measurements["time"] = {

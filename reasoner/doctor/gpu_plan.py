@@ -32,7 +32,7 @@ from reasoner.doctor.step_model import (
 from reasoner.models.loading import context_length, load_meta_model
 from reasoner.models.lora import num_adapter_parameters
 from reasoner.rl.algorithms import Algorithm, resolve_algorithm
-from reasoner.trainer.preflight import Parts
+from reasoner.trainer.preflight import ResolvedNames
 
 _GIB = 2**30
 
@@ -86,11 +86,11 @@ class GpuPlan:
         return min(most, context_length(self.model) - self.cfg.sampling.max_tokens)
 
 
-def gpu_plan(cfg: Config, parts: Parts, name: str, gpu: Gpu) -> GpuPlan:
+def gpu_plan(cfg: Config, resolved: ResolvedNames, name: str, gpu: Gpu) -> GpuPlan:
     """The plan of a run. ValueError for a model that is neither on this machine nor the model of a preset."""
     recipe = next((recipe for recipe in RECIPES.values() if cfg.model in recipe.models), None)
-    if parts.model_folder is not None:
-        model = load_meta_model(parts.model_folder)
+    if resolved.model_folder is not None:
+        model = load_meta_model(resolved.model_folder)
     elif recipe is not None:
         model = meta_model(recipe.shape)
     else:

@@ -10,7 +10,6 @@ import resource
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +18,7 @@ from transformers import PreTrainedModel
 
 from reasoner.config.schema import Config
 from reasoner.doctor.budget import run_budget
+from reasoner.inference.factory import resolve_engine_name
 from reasoner.models.embedding_gradients import MIN_VALUES
 from reasoner.models.fused_lm_head import CPU_TILE, GPU_TILE
 from reasoner.models.loading import MAX_LOGITS, context_length
@@ -131,13 +131,12 @@ class MemoryEstimate:
         copies, lora = self.cfg.max_off_policy_steps, self.cfg.lora
         if copies <= 1 or self.device != "cpu":
             return 0
-        if lora.rank and lora.sync == "adapter" and self._has_vllm() and not self.cfg.engine.urls:
+        if lora.rank and lora.sync == "adapter" and self._has_vllm():
             return copies * 4 * num_adapter_parameters(self.model, lora)
         return copies * 4 * (num_parameters(self.model) + self._tied_embeddings())
 
     def _has_vllm(self) -> bool:
-        name = self.cfg.engine.name
-        return name == "vllm" or (name == "auto" and find_spec("vllm") is not None)
+        return resolve_engine_name(self.cfg.engine) == "vllm"
 
     def _engine(self) -> dict[str, int]:
         """Bytes of the engine's weights, of its cache for the sequences in flight, and of their logits. vLLM bounds its

@@ -1,4 +1,4 @@
-"""Predict the time of the whole run from the seconds that the one or two steps of a dry run took."""
+"""Predict the time of the whole run from the seconds that one or two trial steps took."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from math import ceil
 from reasoner.config.schema import Config
 from reasoner.console import speed
 from reasoner.doctor.budget import run_budget
-from reasoner.doctor.dry_run import DryRun, StepTiming
 from reasoner.doctor.findings import Finding, Severity
+from reasoner.doctor.trial_steps import StepTiming, TrialSteps
 from reasoner.rl.algorithms import Algorithm
 
 _LONG = 24 * 3600  # seconds: a longer run gets a warning
@@ -35,7 +35,7 @@ class TimeEstimate:
 
 
 def estimate_time(
-    dry_run: DryRun,
+    trial: TrialSteps,
     timing: StepTiming,
     algorithm: Algorithm,
     cfg: Config,
@@ -52,13 +52,13 @@ def estimate_time(
     if algorithm.dynamic_sampling:
         rounds = min(1 + cfg.algo.dynamic_sampling_max_rounds, 1 / max(informative_share, 1e-6))
     completion_seconds = rounds * (timing.generate_seconds + timing.record_seconds) + timing.train_seconds
-    probe = dry_run.probe_seconds / cfg.run.parity_interval if cfg.run.parity_interval else 0
-    step = completion_seconds * run.completions_per_step / timing.completions + dry_run.sync_seconds + probe
+    probe = trial.probe_seconds / cfg.run.parity_interval if cfg.run.parity_interval else 0
+    step = completion_seconds * run.completions_per_step / timing.completions + trial.sync_seconds + probe
     steps = run.steps
     if cfg.max_train_tokens:
         steps = min(steps, ceil(cfg.max_train_tokens / (timing.mean_length * run.completions_per_step)))
-    slower = timing.generate_seconds / dry_run.now.generate_seconds
-    each = dry_run.bulk.generate_seconds / dry_run.bulk.completions
+    slower = timing.generate_seconds / trial.now.generate_seconds
+    each = trial.bulk.generate_seconds / trial.bulk.completions
     return TimeEstimate(
         mean_length=timing.mean_length,
         num_steps=steps,
@@ -74,18 +74,18 @@ def estimate_time(
     )
 
 
-def time_findings(dry_run: DryRun, now: TimeEstimate, later: TimeEstimate | None, cfg: Config) -> Iterator[Finding]:
+def time_findings(trial: TrialSteps, now: TimeEstimate, later: TimeEstimate | None, cfg: Config) -> Iterator[Finding]:
     """Findings on speed and time. `later`: the prediction for completions as long as the correct ones are now, where
     these are longer than average: training moves towards them.
     """
-    run, timing = run_budget(cfg), dry_run.now
+    run, timing = run_budget(cfg), trial.now
     whole = run.completions_per_step
     size = "a step" if timing.completions == whole else f"{timing.completions} of a step's {whole}"
     yield Finding(
         Severity.OK,
         "speed",
-        f"{size} in the dry run: {speed(timing.tokens / timing.generate_seconds)} sampled and graded, "
-        f"{speed(timing.tokens / timing.train_seconds)} trained on; weights synced in {dry_run.sync_seconds:.2f} s",
+        f"{size} in a trial step: {speed(timing.tokens / timing.generate_seconds)} sampled and graded, "
+        f"{speed(timing.tokens / timing.train_seconds)} trained on; weights synced in {trial.sync_seconds:.2f} s",
     )
     step = f"{now.step:,.1f} s a step with completions of the present length ({now.mean_length:.0f} tokens)"
     if later is not None:

@@ -102,7 +102,7 @@ def _correct_response(
         "\nMore text." if stop_texts_inside else ""
     )
     ids = tokenizer(continuation, add_special_tokens=False)["input_ids"]
-    stop_ids, stop_texts = stop_token_ids(SamplingParams(1, stop=template.stop), tokenizer)
+    stop_ids, stop_texts = stop_token_ids(SamplingParams(num_samples=1, stop=template.stop), tokenizer)
     last = next((place for place, token in enumerate(ids) if token in {*ends, *stop_ids}), len(ids) - 1)
     (text,) = decode_completions([ids[: last + 1]], ends, stop_texts, tokenizer)
     if "More text" in text:

@@ -4,6 +4,7 @@ tokenizer are needed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -16,13 +17,15 @@ from reasoner.evals.manifest import check_set_names, eval_folder, make_manifest,
 from reasoner.evals.model_eval import evaluate_way, sampling_identity, sampling_ways
 from reasoner.evals.request import EvalRequest
 from reasoner.evals.result import EvalResult
+from reasoner.evals.sampling import SampleCall
 from reasoner.evals.tables import Sets
 from reasoner.inference.endpoint import Endpoint, EndpointClient, EndpointSpec
 from reasoner.inference.model_spec import DEFAULTS
+from reasoner.progress import OnDecodeStep
 from reasoner.rollouts.dataset import filter_gradable
 from reasoner.rollouts.prompts import check_text, load_template
 from reasoner.rollouts.seeds import digest
-from reasoner.types import Prompt
+from reasoner.types import Prompt, Response, SamplingParams
 from verifiers import VerifierPool
 
 _STYLES = {"chat": "boxed", "completions": "r1-zero"}  # the default of --prompt, by --api
@@ -60,9 +63,15 @@ def evaluate_endpoint(request: EvalRequest, pool: VerifierPool) -> tuple[dict[st
     eval_folder(request, manifest)
     log(f"{provenance(manifest)}\nthe first prompt:\n{prompts[specs[0]][0].text}")
     client = EndpointClient(spec.endpoint)
+
+    def sample(
+        calls: Sequence[SampleCall], sampling: SamplingParams, on_decode_step: OnDecodeStep | None = None
+    ) -> list[list[tuple[Response, ...]]]:
+        return [client.respond(call.prompts, sampling, call.seeds, on_decode_step) for call in calls]
+
     sets: dict[str, dict[str, EvalResult]] = {name: {} for name in specs}
     for way, sampling in ways.items():
-        for name, result in evaluate_way(request, manifest, lambda: client, pool, prompts, way, sampling).items():
+        for name, result in evaluate_way(request, manifest, sample, pool, prompts, way, sampling).items():
             sets[name][way] = result
     return manifest, sets
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from typing import Any
@@ -16,10 +16,11 @@ from reasoner.distributed.world import ALONE, World
 from reasoner.evals import eval_log
 from reasoner.evals.contamination import contamination_of_model
 from reasoner.evals.manifest import IDENTITY, check_set_names, eval_folder, make_manifest, provenance
-from reasoner.evals.rank_responses import RankResponses, end_others
+from reasoner.evals.rank_responses import RankSampler, end_others
 from reasoner.evals.request import EvalRequest
 from reasoner.evals.response_cache import ResponseCache
 from reasoner.evals.result import EvalResult, MetricKs, score_responses
+from reasoner.evals.sampling import Sampler, engine_sampler, generate_responses, num_missing
 from reasoner.evals.tables import Sets
 from reasoner.inference.endpoint import EndpointSpec
 from reasoner.inference.factory import check_engine
@@ -27,9 +28,8 @@ from reasoner.inference.model_spec import EngineFactory, ModelSpec, engine_ident
 from reasoner.models.folder import model_fingerprint
 from reasoner.progress import shown_progress
 from reasoner.rollouts.dataset import filter_prompts
-from reasoner.rollouts.generate import EngineGroup, generate_responses, num_missing
 from reasoner.rollouts.seeds import digest
-from reasoner.types import Engine, Prompt, ResponseSource, SamplingParams
+from reasoner.types import Prompt, SamplingParams
 from verifiers import VerifierPool
 
 PromptsBySet = Mapping[str, Sequence[Prompt]]
@@ -65,20 +65,12 @@ def evaluate_model(request: EvalRequest, pool: VerifierPool, world: World = ALON
     sets: dict[str, dict[str, EvalResult]] = {spec: {} for spec in specs}
     factory = EngineFactory(model, engine_config, seed=request.seed, longest_prompt=longest)
     with closing(factory) as engine, end_others(world):
-        source = _source(engine, world)
+        sampler = engine_sampler(engine) if world.size == 1 else RankSampler(engine, world)
         for way, sampling in ways.items():
-            results = evaluate_way(request, manifest, source, pool, prompts, way, sampling, num_engines=world.size)
+            results = evaluate_way(request, manifest, sampler, pool, prompts, way, sampling, num_engines=world.size)
             for spec, result in results.items():
                 sets[spec][way] = result
     return manifest, sets
-
-
-def _source(engine: EngineFactory, world: World) -> Callable[[], Engine | EngineGroup]:
-    """What samples: the engine of this process, or those of all ranks."""
-    if world.size == 1:
-        return engine
-    responses = RankResponses(engine, world)
-    return lambda: responses
 
 
 def _model_spec(request: EvalRequest) -> ModelSpec:
@@ -114,7 +106,7 @@ def _manifest(
 def evaluate_way(
     request: EvalRequest,
     manifest: Mapping[str, Any],
-    engine: Callable[[], Engine | ResponseSource | EngineGroup],
+    sampler: Sampler,
     pool: VerifierPool,
     prompts: PromptsBySet,
     way: str,
@@ -132,7 +124,7 @@ def evaluate_way(
             _report_missing(request, f"{spec}, {way}", own, sampling, cache)
             progress.begin(f"{spec}, {way}")
             responses = generate_responses(
-                engine,
+                sampler,
                 own,
                 sampling,
                 seed=request.seed,
@@ -179,6 +171,7 @@ def sampling_ways(request: EvalRequest, model: ModelSpec | EndpointSpec) -> dict
     """The sampling parameters of each way to answer: "sampled", "greedy", or both."""
     ways = {}
     ks = request.ks
+    limits: dict[str, Any] = {"max_tokens": model.max_tokens, "stop": model.template.stop}
     n = request.num_samples or ks.largest
     if n < ks.largest:
         raise ValueError(f"--n is {n}; the largest K asked for needs {ks.largest} samples of each problem")
@@ -187,9 +180,9 @@ def sampling_ways(request: EvalRequest, model: ModelSpec | EndpointSpec) -> dict
             raise ValueError(
                 f"--temperature is {model.temperature:g}; it must be above 0 (the likeliest answer is --greedy)"
             )
-        ways["sampled"] = SamplingParams(n, model.temperature, model.top_p, 0, model.max_tokens, model.template.stop)
+        ways["sampled"] = SamplingParams(num_samples=n, temperature=model.temperature, top_p=model.top_p, **limits)
     if request.greedy:
-        ways["greedy"] = SamplingParams(1, 0.0, 1.0, 0, model.max_tokens, model.template.stop)
+        ways["greedy"] = SamplingParams(num_samples=1, temperature=0.0, **limits)
     return ways
 
 

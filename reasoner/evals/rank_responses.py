@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from reasoner.distributed.world import RankError, World
+from reasoner.evals.sampling import SampleCall, sample_call
 from reasoner.progress import OnDecodeStep
-from reasoner.rollouts.generate import SampleCall, sample_responses
 from reasoner.types import Engine, Response, SamplingParams
 
 _FIRST = "the first rank's prompts"
@@ -47,8 +47,8 @@ class _Task:
         return f"{num_problems} problems from {self.calls[0].prompts[0].problem.id} on"
 
 
-class RankResponses:
-    """The EngineGroup of the first rank: each call is sampled by one of the ranks; the others are in serve_first.
+class RankSampler:
+    """The sampler of the first rank: each call is sampled by one of the ranks; the others are in serve_first.
 
     Each rank starts an engine of its own at the first calls, all at once: vLLM's start is a collective operation.
     """
@@ -58,7 +58,7 @@ class RankResponses:
         self._start, self._world = start, world
         world.from_first(lambda: start, _FIRST)
 
-    def respond_to_calls(
+    def __call__(
         self, calls: Sequence[SampleCall], sampling: SamplingParams, on_decode_step: OnDecodeStep | None = None
     ) -> list[list[tuple[Response, ...]]]:
         """The responses to the prompts of each call. A collective operation."""
@@ -111,7 +111,7 @@ def _sample_together(
     engine = start()  # also where this rank has no call
 
     def sample_own(calls: Sequence[SampleCall]) -> list[list[tuple[Response, ...]]]:
-        return [sample_responses(engine, call, task.sampling, on_decode_step) for call in calls]
+        return [sample_call(engine, call, task.sampling, on_decode_step) for call in calls]
 
     return world.stripe(task.calls, sample_own, _OTHERS)
 

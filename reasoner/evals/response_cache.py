@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
-from reasoner.rollouts.generate import Key
 from reasoner.runs.json_files import json_line, parse
 from reasoner.types import Response
+
+Key = tuple[str, int, int]  # (hash of the prompt's token ids or text, index of the sample, its seed)
 
 
 class ResponseCache:

@@ -21,8 +21,8 @@ from reasoner.evals.estimators import (
     vote_labels,
     vote_share,
 )
+from reasoner.evals.sampling import engine_sampler, generate_responses
 from reasoner.progress import Progress
-from reasoner.rollouts.generate import generate_responses
 from reasoner.types import EvalSample, Prompt, Response, SamplingParams
 from verifiers import Score, Verdict, VerifierPool
 from verifiers.extract import num_answers
@@ -189,7 +189,7 @@ class EvalResult:
         }
 
 
-def evaluate(
+def sample_and_score(
     engine: Callable[[], Engine],
     pool: VerifierPool,
     prompts: Sequence[Prompt],
@@ -208,7 +208,9 @@ def evaluate(
     if not prompts:
         raise ValueError("there are no problems to evaluate on")
     ks.check(sampling.num_samples)
-    responses = generate_responses(engine, prompts, sampling, seed=seed, stream=stream, progress=progress)
+    responses = generate_responses(
+        engine_sampler(engine), prompts, sampling, seed=seed, stream=stream, progress=progress
+    )
     rows = [(prompt.problem, prompt.text, own) for prompt, own in zip(prompts, responses, strict=True)]
     policy, temperature = prompts[0].extract, sampling.temperature
     return score_responses(rows, pool, policy=policy, label=label, temperature=temperature, ks=ks, progress=progress)

@@ -79,7 +79,12 @@ def _answer(model: _Model, request: dict[str, Any], out: Any) -> None:
         ids = model.tokenizer(text, add_special_tokens=False)["input_ids"]
         prompt = replace(prompt, text=text, prefill=prompt.prefill + request["begin"], token_ids=tuple(ids))
     _send(out, prompt=prompt.text)
-    sampling = SamplingParams(1, request["temperature"], 1.0, 0, request["max_tokens"], prompt_template.stop)
+    sampling = SamplingParams(
+        num_samples=1,
+        temperature=request["temperature"],
+        max_tokens=request["max_tokens"],
+        stop=prompt_template.stop,
+    )
     for sample in range(request["samples"]):
         stream = DecodeStream(skip_special_tokens=True)
         if prompt.prefill:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from reasoner.config.schema import EngineConfig
@@ -13,51 +14,74 @@ from reasoner.runtime import set_matmul_precision
 from reasoner.types import Engine
 
 
-def _vllm(
-    folder: Path, cfg: EngineConfig, max_model_len: int, seed: int, adapter_rank: int | None, world: World
-) -> Engine:
+@dataclass(frozen=True, slots=True)
+class EngineRequest:
+    """What an engine is created for; each kind of engine uses a part of it."""
+
+    folder: Path  # of the model
+    cfg: EngineConfig
+    max_model_len: int
+    seed: int
+    # Rank of the LoRA adapters that it will be sent, if it can run them; 0 for none, None for that of the adapter in
+    # the folder, if there is one.
+    adapter_rank: int | None
+    world: World  # the ranks of the run, each of which creates an engine
+
+
+def _vllm(request: EngineRequest) -> Engine:
     from reasoner.inference.vllm_engine import VllmEngine
 
-    return VllmEngine(folder, cfg, max_model_len=max_model_len, seed=seed, adapter_rank=adapter_rank)
+    return VllmEngine(
+        request.folder,
+        request.cfg,
+        max_model_len=request.max_model_len,
+        seed=request.seed,
+        adapter_rank=request.adapter_rank,
+    )
 
 
-def _transformers(
-    folder: Path, cfg: EngineConfig, max_model_len: int, seed: int, adapter_rank: int | None, world: World
-) -> Engine:
+def _transformers(request: EngineRequest) -> Engine:
     from reasoner.inference.hf_engine import TransformersEngine
 
-    return TransformersEngine(folder, cfg, max_model_len=max_model_len)
+    return TransformersEngine(request.folder, request.cfg, max_model_len=request.max_model_len)
 
 
-def _remote(
-    folder: Path, cfg: EngineConfig, max_model_len: int, seed: int, adapter_rank: int | None, world: World
-) -> Engine:
+def _remote(request: EngineRequest) -> Engine:
     from reasoner.inference.remote_engine import RemoteEngine
 
-    if not cfg.urls:
+    if not request.cfg.urls:
         raise ValueError("engine 'remote' needs engine.urls (reasoner train); evaluate a server by --model-url")
-    return RemoteEngine(folder, cfg, max_model_len=max_model_len, world=world)
+    return RemoteEngine(request.folder, request.cfg, max_model_len=request.max_model_len, world=request.world)
 
 
-def _auto(
-    folder: Path, cfg: EngineConfig, max_model_len: int, seed: int, adapter_rank: int | None, world: World
-) -> Engine:
-    if cfg.urls:
-        return _remote(folder, cfg, max_model_len, seed, adapter_rank, world)
-    if importlib.util.find_spec("vllm") is not None:
-        try:
-            return _vllm(folder, cfg, max_model_len, seed, adapter_rank, world)
-        except ImportError as error:  # built for another torch, or for a GPU whose libraries are missing
-            log(f"vLLM is installed but cannot be imported ({error}); sampling with transformers instead")
-    return _transformers(folder, cfg, max_model_len, seed, adapter_rank, world)
+def _auto(request: EngineRequest) -> Engine:
+    name = resolve_engine_name(request.cfg)
+    try:
+        return ENGINES[name](request)
+    except ImportError as error:  # built for another torch, or for a GPU whose libraries are missing
+        if name != "vllm":
+            raise
+        log(f"vLLM is installed but cannot be imported ({error}); sampling with transformers instead")
+        return _transformers(request)
 
 
-ENGINES: dict[str, Callable[[Path, EngineConfig, int, int, int | None, World], Engine]] = {
+ENGINES: dict[str, Callable[[EngineRequest], Engine]] = {
     "auto": _auto,
     "vllm": _vllm,
     "transformers": _transformers,
     "remote": _remote,
 }
+
+
+def resolve_engine_name(cfg: EngineConfig) -> str:
+    """The engine that the settings name; "auto" is remote if there are urls, else vllm if it is installed, else
+    transformers.
+    """
+    if cfg.name != "auto":
+        return cfg.name
+    if cfg.urls:
+        return "remote"
+    return "vllm" if importlib.util.find_spec("vllm") is not None else "transformers"
 
 
 def check_engine(name: str) -> None:
@@ -77,13 +101,12 @@ def make_engine(
     adapter_rank: int | None = None,
     world: World = ALONE,
 ) -> Engine:
-    """Create the engine `cfg.name` for the model in the folder. "auto" is remote if there are urls, else vLLM if it
-    imports, else transformers.
+    """Create the engine `cfg.name` for the model in the folder. "auto" is that of resolve_engine_name(), or
+    transformers where vLLM cannot be imported. The other arguments are the fields of EngineRequest.
 
-    `adapter_rank`: the rank of the LoRA adapters that the engine will be sent, if it can run them; 0 for none, None for
-    that of the adapter in the folder, if there is one. `world`: the ranks of a run, each of which creates an engine.
     Raises ValueError as check_engine does.
     """
     check_engine(cfg.name)
     set_matmul_precision()  # also for evaluations, which set up nothing else of torch
-    return ENGINES[cfg.name](folder, cfg, max_model_len, seed, adapter_rank, world)
+    request = EngineRequest(folder, cfg, max_model_len, seed, adapter_rank, world)
+    return ENGINES[cfg.name](request)

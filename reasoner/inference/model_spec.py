@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +11,7 @@ from typing import Any
 
 from reasoner.config.presets import find_preset
 from reasoner.config.schema import EngineConfig
-from reasoner.inference.factory import make_engine
+from reasoner.inference.factory import make_engine, resolve_engine_name
 from reasoner.models.folder import check_generates, check_tokenizer, context_length
 from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template, load_template
@@ -88,9 +87,7 @@ class ModelSpec:
 
 def engine_identity(config: EngineConfig) -> str:
     """Name, version, precision and kind of device: everything about the engine that may change a sampled text."""
-    name = config.name
-    if name == "auto":
-        name = "vllm" if importlib.util.find_spec("vllm") is not None else "transformers"
+    name = resolve_engine_name(config)
     device = "cuda" if has_gpu() else "cpu"
     return f"{name} {_version(name)} {config.dtype} {device}"
 

@@ -104,7 +104,7 @@ def adapter_of(policy: PreTrainedModel) -> Adapter:
     return Adapter(config.r, config.lora_alpha, whole_tensors)
 
 
-def policy_state(policy: PreTrainedModel, *, sends_adapter: bool) -> Iterator[tuple[str, Tensor]]:
+def policy_state(policy: PreTrainedModel, *, sends_adapter: bool = False) -> Iterator[tuple[str, Tensor]]:
     """(name, tensor) of the policy's state_dict for an engine, tied tensors under each of their names; with LoRA of its
     adapter, or of its base with the adapter added. Shards are gathered one at a time: a collective operation.
 

@@ -124,7 +124,7 @@ def in_deviations(values: Tensor, mask: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------------------ combined
 
 
-def advantages(
+def outcome_advantages(
     rewards: Tensor,
     mask: Tensor,
     *,

@@ -16,10 +16,10 @@ from torch import Tensor
 from reasoner.config.schema import Config
 from reasoner.rl.advantages import (
     SCALES,
-    advantages,
     gae,
     has_zero_variance,
     in_deviations,
+    outcome_advantages,
     process_advantages,
     reward_to_go,
     total_return,
@@ -47,7 +47,7 @@ def with_advantages(batch: Batch, algorithm: Algorithm, cfg: Config, *, beta: fl
     rewards = token_rewards(batch, algorithm, cfg, beta=beta)
     if algorithm.critic:
         return _value_baseline_advantages(batch, rewards, algorithm, cfg)
-    credit = advantages(
+    credit = outcome_advantages(
         rewards,
         batch.mask,
         group=cfg.algo.group_size,

@@ -23,6 +23,7 @@ from reasoner.distributed.gradients import sum_gradients
 from reasoner.distributed.world import ALONE, World
 from reasoner.models.loading import PromptCache, completion_states, encode_prompts
 from reasoner.models.lora import trained_parameters
+from reasoner.models.recompute import recompute_layers
 from reasoner.models.reward_model import reward_mean
 from reasoner.models.sharding import distribute, load_state
 from reasoner.rl.batch import Batch
@@ -44,6 +45,8 @@ class Critic:
         """Before the policy is sharded, unless they share the backbone."""
         self.shared, self.world = shared, world
         backbone = policy if shared else _copy_of_trained(policy.base_model)
+        if cfg.optim.recompute:
+            recompute_layers(backbone)
         self.distributed = distribute(backbone, cfg.optim.weights, world)
         self.base_model = policy.base_model if shared else backbone
         self.head = nn.Linear(policy.config.get_text_config().hidden_size, 1, device=policy.device)

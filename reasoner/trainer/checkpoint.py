@@ -32,7 +32,7 @@ from reasoner.models.sharding import load_state
 from reasoner.rl.batch import Batch
 from reasoner.rl.optimizers import load_optimizer_state
 from reasoner.runs.io import atomic_path, sync
-from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.model_trainer import ModelTrainer
 from reasoner.trainer.snapshot import Snapshot, snapshot
 
 _SUMS = Path("trainer") / "sha256.json"
@@ -46,7 +46,7 @@ def folder(run_dir: Path, step: int) -> Path:
 def save_best(
     run_dir: Path,
     step: int,
-    trainer: PolicyTrainer,
+    trainer: ModelTrainer,
     tokenizer: PreTrainedTokenizerBase,
     *,
     score: float,
@@ -59,7 +59,7 @@ def save_best(
 
     def write(path: Path) -> None:
         path.mkdir(parents=True)
-        save_policy(trainer.policy, path, trainer.base_model, weights)
+        save_policy(trainer.model, path, trainer.base_model, weights)
         tokenizer.save_pretrained(path)
         _write_card(path, card)
         _write_score(path, step, score)
@@ -114,7 +114,7 @@ def _write_card(path: Path, card: str) -> None:
 def save(
     run_dir: Path,
     step: int,
-    trainer: PolicyTrainer,
+    trainer: ModelTrainer,
     tokenizer: PreTrainedTokenizerBase,
     *,
     keep: int,
@@ -167,11 +167,9 @@ def clean_partial(run_dir: Path) -> None:
         shutil.rmtree(left)
 
 
-def _write(
-    path: Path, trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase, tensors: Snapshot, card: str
-) -> None:
+def _write(path: Path, trainer: ModelTrainer, tokenizer: PreTrainedTokenizerBase, tensors: Snapshot, card: str) -> None:
     (path / "trainer").mkdir(parents=True)
-    save_policy(trainer.policy, path, trainer.base_model, tensors.policy)
+    save_policy(trainer.model, path, trainer.base_model, tensors.model)
     tokenizer.save_pretrained(path)
     _write_card(path, card)
     save_file(dict(tensors.optimizer), path / "trainer" / "optimizer.safetensors")
@@ -234,7 +232,7 @@ def attempt_of(path: Path) -> int:
         return 0
 
 
-def check_room(run_dir: Path, trainer: PolicyTrainer, *, keep: int) -> None:
+def check_room(run_dir: Path, trainer: ModelTrainer, *, keep: int) -> None:
     """OSError if the disk has no room for the checkpoints."""
     needed, free = room_needed(trainer, keep=keep)[1], shutil.disk_usage(nearest(run_dir)).free
     if free < needed:
@@ -243,12 +241,12 @@ def check_room(run_dir: Path, trainer: PolicyTrainer, *, keep: int) -> None:
         )
 
 
-def room_needed(trainer: PolicyTrainer, *, keep: int) -> tuple[int, int]:
+def room_needed(trainer: ModelTrainer, *, keep: int) -> tuple[int, int]:
     """Bytes of (one checkpoint, all that are there at once): trained weights in 4 bytes, two moments in 4 or 1 each,
     one more than are kept while it is written; and the best weights twice.
     """
     models = 1 if trainer.critic is None or trainer.critic.shared else 2
-    parameters = sum(parameter.numel() for _, parameter in trained_parameters(trainer.policy))
+    parameters = sum(parameter.numel() for _, parameter in trained_parameters(trainer.model))
     size = 4 + 2 * (1 if trainer.cfg.optim.state_dtype == "8bit" else 4)
     return size * models * parameters, (size * (keep + 1) * models + 8) * parameters
 
@@ -268,10 +266,10 @@ def step_of(path: Path) -> int:
     return int(path.name.removeprefix("step-").partition(".")[0])
 
 
-def load(path: Path, trainer: PolicyTrainer) -> int:
+def load(path: Path, trainer: ModelTrainer) -> int:
     """Load all state but the policy's weights into a trainer that was built from them. Returns the steps done."""
     tensors = load_file(path / "trainer" / "optimizer.safetensors")
-    load_optimizer_state(trainer.optimizer, trained_parameters(trainer.policy), tensors)
+    load_optimizer_state(trainer.optimizer, trained_parameters(trainer.model), tensors)
     if trainer.critic is not None:
         trainer.critic.restore(load_file(path / "trainer" / "critic.safetensors"))
     if trainer.reference is not None and trainer.cfg.algo.ref_sync_steps:

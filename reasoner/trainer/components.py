@@ -25,7 +25,7 @@ from reasoner.models.lora import add_adapter, load_weights
 from reasoner.models.resolve import resolve_model
 from reasoner.models.reward_model import load_reward_model
 from reasoner.progress import Progress
-from reasoner.rl.algorithms import Algorithm
+from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.prefetch import RolloutPrefetcher
 from reasoner.rollouts.prompts import Template
@@ -44,7 +44,6 @@ from verifiers import VerifierPool
 
 def build_trainer(
     cfg: Config,
-    algorithm: Algorithm,
     tokenizer: PreTrainedTokenizerBase,
     *,
     start_from: Path,
@@ -57,40 +56,38 @@ def build_trainer(
     With LoRA the policy is the initial model with an adapter, that of `start_from` if it is another folder, and the
     reference is the policy without it.
     """
+    algorithm, reference, base_model = resolve_algorithm(cfg.algo), None, None
     if cfg.lora.rank:
         policy = load_policy(base, device=device, dtype=getattr(torch, cfg.lora.base_dtype))
         add_adapter(policy, cfg.lora, seed=cfg.seed)
         if start_from != base:
             load_weights(policy, start_from)
-        cfg = resolve_weights(cfg, algorithm, policy)
-        trainer = PolicyTrainer(policy, policy if cfg.algo.beta > 0 else None, algorithm, cfg, tokenizer, world)
-        trainer.base_model = BaseModel(cfg.model, str(base.resolve()), model_fingerprint(base))
-        return _completed(trainer, tokenizer)
-    policy = load_policy(start_from, device=device)
+        base_model = BaseModel(cfg.model, str(base.resolve()), model_fingerprint(base))
+        reference = policy if cfg.algo.beta > 0 else None
+    else:
+        policy = load_policy(start_from, device=device)
+        if cfg.algo.beta > 0:
+            reference = load_policy(base, device=device).requires_grad_(False)
+            cast_parameters(reference, getattr(torch, cfg.algo.reference_dtype))
     cfg = resolve_weights(cfg, algorithm, policy)
-    reference = None
-    if cfg.algo.beta > 0:
-        reference = load_policy(base, device=device).requires_grad_(False)
-        cast_parameters(reference, getattr(torch, cfg.algo.reference_dtype))
-    return _completed(PolicyTrainer(policy, reference, algorithm, cfg, tokenizer, world), tokenizer)
-
-
-def _completed(trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase) -> PolicyTrainer:
-    """The trainer with what the settings add to it: the pretraining mix, and a reward model's weights in the critic."""
-    cfg = trainer.cfg
-    trainer.pretraining_mix = load_pretraining_mix(cfg, tokenizer, context_length(trainer.policy))
+    mix = load_pretraining_mix(cfg, tokenizer, context_length(policy))
+    trainer = PolicyTrainer(
+        policy, reference, algorithm, cfg, tokenizer, world, base_model=base_model, pretraining_mix=mix
+    )
     if trainer.critic is not None and cfg.critic.init:
         folder = resolve_model(cfg.critic.init, runs=Path(cfg.run.dir))
         weight = parse_reward_models(cfg.reward.model).get(cfg.critic.init, 1.0)
-        trainer.critic.start_from(load_reward_model(folder, device=trainer.policy.device), weight=weight)
+        trainer.critic.start_from(load_reward_model(folder, device=policy.device), weight=weight)
     return trainer
 
 
 def sampling_params(cfg: Config, template: Template) -> SamplingParams:
     """The sampling parameters of training: algo.group_size completions for each prompt."""
-    sampling = cfg.sampling
     return SamplingParams(
-        cfg.algo.group_size, sampling.temperature, sampling.top_p, 0, sampling.max_tokens, template.stop
+        num_samples=cfg.algo.group_size,
+        temperature=cfg.sampling.temperature,
+        max_tokens=cfg.sampling.max_tokens,
+        stop=template.stop,
     )
 
 
@@ -105,7 +102,6 @@ def render_prompts(
 @contextmanager
 def open_generator(
     cfg: Config,
-    algorithm: Algorithm,
     prompts: Sequence[Prompt],
     sampling: SamplingParams,
     trainer: PolicyTrainer,
@@ -128,7 +124,6 @@ def open_generator(
             cfg.engine, model_folder, max_model_len=context, seed=cfg.seed, adapter_rank=rank, world=world
         )
         stack.enter_context(closing(engine))
-        trainer.sends_adapter = engine.accepts_adapter
         workers = -(-cfg.verify.workers // world.local_size)  # rounded up
         pool = stack.enter_context(VerifierPool(workers, cfg.verify.seconds, cfg.verify.memory_mib))
         prefetcher = stack.enter_context(RolloutPrefetcher[StepRollouts](cuda_context(trainer.policy.device)))
@@ -142,7 +137,7 @@ def open_generator(
             prompts,
             sampling,
             cfg,
-            dynamic_sampling=algorithm.dynamic_sampling,
+            dynamic_sampling=trainer.algorithm.dynamic_sampling,
             reward_functions=functions,
             reward_models=load_reward_models(cfg, prompts, trainer.policy.device),
             pass_rates=trainer.pass_rates,
@@ -152,7 +147,7 @@ def open_generator(
             eval_world=eval_world,
         )
         generator.attempt = trainer.attempt
-        generator.update_weights(trainer.policy_state(), version=trainer.steps_done)
+        generator.update_weights(trainer.policy, version=trainer.steps_done)
         yield generator
 
 

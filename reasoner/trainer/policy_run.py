@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from reasoner.analysis.model_card import CardFacts, model_card
 from reasoner.models.lora import policy_weights
 from reasoner.rl.batch import Batch
 from reasoner.rl.token_stats import TokenStats
-from reasoner.rollouts.prompts import Template
 from reasoner.runs import rollouts as store
 from reasoner.trainer import checkpoint
 from reasoner.trainer.parity import parity_check
+from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.rollback import respond_to_alarms
 from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
 from reasoner.trainer.run import TrainingRun, is_due
@@ -27,8 +26,8 @@ from reasoner.types import EngineUnavailableError, Prompt
 class PolicyRun(TrainingRun):
     """A run of reinforcement learning or supervised finetuning."""
 
+    trainer: PolicyTrainer
     base: Path  # folder of the model before training
-    template: Template
     generator: RolloutGenerator
     validator: Validator
     heldout: Sequence[Prompt]
@@ -155,16 +154,7 @@ class PolicyRun(TrainingRun):
         how = self.cfg.run.on_alarm
         if respond_to_alarms(self._alarms, how, self.run_dir, self.trainer, self.logger, self.save):
             self.generator.attempt = self.trainer.attempt
-            self.generator.update_weights(self.trainer.policy_state(), version=self.step)
-
-    def _card(self, steps_done: int) -> str:
-        """The model card of the policy; empty, with a message, where a file of the run's folder is damaged."""
-        try:
-            facts = CardFacts(steps_done, self.template, is_checkpoint=True, has_chat_template=False)
-            return model_card(self.run_dir, facts)
-        except ValueError as error:
-            self.logger.log(f"no model card is written: {error}")
-            return ""
+            self.generator.update_weights(self.trainer.policy, version=self.step)
 
     def evaluate_heldout(self) -> None:
         """Evaluate the policy, and the model before training, on the held-out problems; print and write the results."""

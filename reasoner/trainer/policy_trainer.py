@@ -5,23 +5,20 @@ Shapes: P prompts, G completions of each, N = P * G rows, T completion positions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from reasoner.config.schema import Config
-from reasoner.distributed.gradients import sum_gradients
 from reasoner.distributed.world import ALONE, World
 from reasoner.models.folder import BaseModel
-from reasoner.models.lora import adapter_off, policy_state, trained_parameters
-from reasoner.models.recompute import recompute_layers
+from reasoner.models.lora import adapter_off
 from reasoner.models.sharding import DistributedModel, distribute
-from reasoner.progress import Progress
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch, collate
 from reasoner.rl.credit import rows_with_variance, with_advantages
@@ -29,7 +26,6 @@ from reasoner.rl.critic import Critic
 from reasoner.rl.kl import CONTROLLERS, adapt_coefficient, response_kl
 from reasoner.rl.microbatches import backward_microbatches
 from reasoner.rl.model_passes import ModelPasses
-from reasoner.rl.optimizers import clip_gradients, make_adamw, step_optimizer
 from reasoner.rl.policy_loss import PolicyLoss
 from reasoner.rl.process_rewards import step_rewards
 from reasoner.rl.token_stats import TokenStats
@@ -37,11 +33,10 @@ from reasoner.rollouts.selection import PassRates
 from reasoner.runtime import deterministic_kernels
 from reasoner.trainer.constrained_update import constrained_update
 from reasoner.trainer.critic_update import update_critic
+from reasoner.trainer.model_trainer import ModelTrainer
 from reasoner.trainer.pretraining_mix import PretrainingMix
 from reasoner.trainer.schedule import learning_rate_factor, minibatches
 from reasoner.types import RolloutGroup
-
-T = TypeVar("T")
 
 # Averages over tokens, by the name of their metric.
 _AVERAGES = {
@@ -52,15 +47,15 @@ _AVERAGES = {
     "importance": "sampling/importance_mean",
     "importance_capped": "sampling/importance_clipped",
 }
-# Numbers that a checkpoint stores for a resumed run.
-_STATE = ("steps_done", "moving_reward", "penalty", "beta", "attempt", "lr_scale")
 
 
-class PolicyTrainer:
+class PolicyTrainer(ModelTrainer):
     """The policy, its optimiser, the frozen reference (None without a KL penalty) and the critic, if there is one.
 
     Every rank of `world` has all of them and gets the same batches; the passes through the models are divided.
     """
+
+    STATE: ClassVar[tuple[str, ...]] = ("steps_done", "moving_reward", "penalty", "beta", "attempt", "lr_scale")
 
     def __init__(
         self,
@@ -70,59 +65,41 @@ class PolicyTrainer:
         cfg: Config,
         tokenizer: PreTrainedTokenizerBase | None = None,
         world: World = ALONE,
+        *,
+        base_model: BaseModel | None = None,
+        pretraining_mix: PretrainingMix | None = None,
     ) -> None:
         """`tokenizer` is needed by process rewards alone, which locate the tokens of each reasoning step. A policy with
-        a LoRA adapter is its own reference, with the adapter off.
+        a LoRA adapter is its own reference, with the adapter off; `base_model` is that of the adapter.
         """
+        is_shared = algorithm.critic_backbone == "shared"
+        if algorithm.critic:  # before the policy, which it copies, is sharded
+            self.critic = Critic(policy, cfg, shared=is_shared, world=world)
+        super().__init__(policy, cfg, world)
         self.policy = policy
         self.reference = reference
         self.algorithm = algorithm
-        self.cfg = cfg
         self.tokenizer = tokenizer
-        self.world = world
-        optim = cfg.optim
-        if optim.recompute:  # before the critic, whose backbone is the policy's or a copy of it
-            recompute_layers(policy.base_model)
-        is_shared = algorithm.critic_backbone == "shared"
-        self.critic = Critic(policy, cfg, shared=is_shared, world=world) if algorithm.critic else None
-        self._policy = distribute(policy, optim.weights, world)
-        self._reference = None if reference is None else distribute(reference, optim.weights, world)
-        self.optimizer = make_adamw(
-            [parameter for _, parameter in trained_parameters(policy)],
-            optim.state_dtype,
-            lr=optim.lr,
-            betas=(optim.beta1, optim.beta2),
-            weight_decay=optim.weight_decay,
-            fused=True,
-        )
-        self.steps_done = 0  # training steps of the run: the run's position, and that of the schedules
+        self.base_model = base_model
+        self.pretraining_mix = pretraining_mix
+        self._reference = None if reference is None else distribute(reference, cfg.optim.weights, world)
         self.beta = cfg.algo.beta  # current coefficient of the KL penalty towards the reference
         self.penalty = cfg.algo.penalty  # current coefficient of KL(old || new)
         self.attempt = 0  # number of rollbacks of the run
-        self.lr_scale = 1.0  # factor of the learning rate, halved by each rollback
         self.pass_rates = PassRates() if cfg.data.selection == "learnability" else None  # by which problems are chosen
         self.moving_reward = 0.0  # moving average of earlier steps' mean rewards, for algo.baseline moving
-        self.base_model: BaseModel | None = None  # that the policy's LoRA adapter belongs to
-        self.pretraining_mix: PretrainingMix | None = None
-        self.sends_adapter = False  # whether the engine gets the LoRA adapter alone
-        self.on_microbatch: Callable[[str, int, int], object] = Progress().count  # (kind of pass, rows done, all rows)
         # Whether a row without advantage has a gradient all the same: from the KL penalty in the loss, the entropy
         # bonus, a critic on the policy's backbone, or from the second update on the penalty on KL(old || new).
         has_kl_loss = reference is not None and algorithm.kl_in == "loss"
-        has_shared_critic = algorithm.critic and algorithm.critic_backbone == "shared"
+        has_shared_critic = algorithm.critic and is_shared
         has_penalty = algorithm.trust == "penalty" and algorithm.updates > 1
         self._has_regularizer = has_kl_loss or cfg.algo.entropy_coef > 0 or has_shared_critic or has_penalty
-
-    @property
-    def is_sharded(self) -> bool:
-        """Whether the ranks hold shards of the models."""
-        return self._policy.weights != "replicated"
 
     def passes(self, model: DistributedModel | None = None) -> ModelPasses:
         """The passes of a model, by default the policy, over batches of this run."""
         optim, has_entropy_gradient = self.cfg.optim, self.cfg.algo.entropy_coef > 0
         return ModelPasses(
-            model or self._policy,
+            model or self.distributed,
             optim.dtype,
             self.cfg.sampling.temperature,
             optim.micro_batch_tokens,
@@ -252,7 +229,7 @@ class PolicyTrainer:
                     self.passes().encode,
                     partial(policy_loss.of_microbatch, token_stats),
                     tokens=self.cfg.optim.micro_batch_tokens,
-                    model=self._policy,
+                    model=self.distributed,
                     on_microbatch=partial(self.on_microbatch, "trained"),
                 )
         if self.pretraining_mix is not None:
@@ -268,39 +245,24 @@ class PolicyTrainer:
             return norm
         return self._apply_gradient(lr_factor)
 
-    def step_on(self, backward: Callable[[], T], *, lr_factor: float) -> tuple[T, float | None]:
-        """Take one optimiser step of the policy on the gradient that `backward` accumulates, each rank that of its own
-        rows: for losses other than that of the algorithm. Returns (what `backward` returns, the gradient's norm, or
-        None if it is not finite and nothing was changed).
-        """
-        self.optimizer.zero_grad()
-        with deterministic_kernels(self.cfg.optim.deterministic):
-            result = backward()
-        self._sum_gradients()
-        return result, self._apply_gradient(lr_factor)
-
     def free_gradients(self) -> None:
-        """Free the memory of the gradients, which the next update computes anew: the engine can use it until then."""
-        self.optimizer.zero_grad()
+        """Free the memory of the gradients, also of the critic's."""
+        super().free_gradients()
         if self.critic is not None:
             self.critic.optimizer.zero_grad()
 
     def _sum_gradients(self) -> None:
-        """Sum the gradient of this optimiser step over the ranks: each has that of its own rows."""
-        sum_gradients([parameter for _, parameter in trained_parameters(self.policy)], self.world)
+        """Sum the gradient of this optimiser step over the ranks, with that of a critic on the policy's backbone."""
+        super()._sum_gradients()
         if self.critic is not None and self.critic.shared:
             self.critic.sum_gradients()
 
     def _apply_gradient(self, lr_factor: float) -> float | None:
         """Clip the gradient and step the optimisers. Returns its norm before clipping, or None if it is not finite."""
-        norm = clip_gradients(self.policy.parameters(), self.cfg.optim.max_grad_norm)
-        if not torch.isfinite(norm):
-            self.free_gradients()
-            return None
-        step_optimizer(self.optimizer, self.cfg.optim.lr * lr_factor)
-        if self.critic is not None and self.critic.shared:
+        norm = super()._apply_gradient(lr_factor)
+        if norm is not None and self.critic is not None and self.critic.shared:
             self.critic.step(lr_factor=lr_factor)
-        return float(norm)
+        return norm
 
     def _exceeds_stop_kl(self, batch: Batch) -> bool:
         """Whether KL(old || new) is above algo.stop_kl."""
@@ -338,16 +300,10 @@ class PolicyTrainer:
 
     def state(self) -> dict[str, object]:
         """The numbers, besides weights and optimiser state, that a checkpoint stores."""
-        numbers = {name: getattr(self, name) for name in _STATE}
-        return numbers | ({} if self.pass_rates is None else {"pass_rates": self.pass_rates.state()})
+        return super().state() | ({} if self.pass_rates is None else {"pass_rates": self.pass_rates.state()})
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Load what state() returned."""
-        for name in _STATE:
-            setattr(self, name, state[name])
+        super().restore(state)
         if self.pass_rates is not None:
             self.pass_rates.restore(state["pass_rates"])
-
-    def policy_state(self) -> Iterator[tuple[str, Tensor]]:
-        """(name, tensor) of the policy's weights for the engine. A collective operation if the policy is sharded."""
-        return policy_state(self.policy, sends_adapter=self.sends_adapter)

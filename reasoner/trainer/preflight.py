@@ -14,6 +14,7 @@ from data.files import READERS
 from data.registry import check as check_problems
 from reasoner.config.resolve import settings, to_dict
 from reasoner.config.schema import Config
+from reasoner.config.stages import is_used
 from reasoner.inference.factory import check_engine
 from reasoner.models.folder import check_model, check_reward_model
 from reasoner.models.resolve import resolve_cached_model, resolve_model
@@ -28,7 +29,7 @@ from reasoner.trainer.trackers import check_trackers
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ResolvedNames:
     """What the settings of a run name."""
 
     algorithm: Algorithm
@@ -37,8 +38,8 @@ class Parts:
     model_folder: Path | None  # None for a hub model that has not been downloaded
 
 
-def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problems: bool = True) -> Parts:
-    """The parts that the settings name. ValueError for the first that cannot be used, with what can; OSError where the
+def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problems: bool = True) -> ResolvedNames:
+    """What the settings name. ValueError for the first that cannot be used, with what can; OSError where the
     run's folder cannot be written.
 
     A hub model is downloaded, or with `download` False left unchecked where the user's cache does not hold it. The
@@ -74,7 +75,7 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
             prompt_token_limit(
                 context=context, max_tokens=cfg.sampling.max_tokens, max_prompt_tokens=cfg.data.max_prompt_tokens
             )
-    return Parts(algorithm, chosen, trackers, folder)
+    return ResolvedNames(algorithm, chosen, trackers, folder)
 
 
 def check_lora(cfg: Config) -> None:
@@ -172,8 +173,9 @@ def _check_state_dtype(state_dtype: str) -> None:
 
 def problem_sets(cfg: Config) -> list[str]:
     """The problems that the run asks: to train, while it trains, and at its end."""
-    if cfg.stage == "reward-model":
-        return []
-    training = [cfg.data.train] if cfg.stage == "rl" else []
-    selection = [cfg.validation.data] if cfg.validation.interval else []
-    return [*training, *selection, *([cfg.eval.heldout] if cfg.eval.heldout_problems else [])]
+    sets = {
+        "data.train": cfg.data.train,
+        "validation.data": cfg.validation.data if cfg.validation.interval else "",
+        "eval.heldout": cfg.eval.heldout if cfg.eval.heldout_problems else "",
+    }
+    return [spec for key, spec in sets.items() if spec and is_used(key, cfg.stage)]

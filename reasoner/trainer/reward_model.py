@@ -1,6 +1,6 @@
 """Training of a reward model in a run folder: metrics, checkpoints, exact resume, and a report on held-out problems.
 
-The optimiser, the schedule and the checkpoints are those of the policy trainer, which trains any transformers model.
+The optimiser, the schedule and the checkpoints are those of every stage (reasoner.trainer.model_trainer).
 The last checkpoint is the finished model, normalised; those before it are in the loss's own unit.
 """
 
@@ -31,7 +31,6 @@ from reasoner.preferences.report import report_text, report_values
 from reasoner.preferences.reward_model import check_pad, fold_normalization, new_reward_model, reward_std
 from reasoner.preferences.scoring import score_comparisons
 from reasoner.preferences.text_rows import TextEncoder
-from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch
 from reasoner.rl.reward_model_passes import RewardModelPasses
 from reasoner.rollouts.prompts import load_template
@@ -39,10 +38,9 @@ from reasoner.runs.io import write_text
 from reasoner.runs.rollouts import write_json
 from reasoner.runs.run_dir import read_settings
 from reasoner.trainer.fingerprints import file_fingerprint
-from reasoner.trainer.launch import resolve_resumed_run
-from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.model_trainer import ModelTrainer
+from reasoner.trainer.resolve_run import resolve_resumed_run
 from reasoner.trainer.run import TrainingRun
-from reasoner.trainer.schedule import learning_rate_factor
 from reasoner.trainer.setup import open_folder, open_log, start_run
 from reasoner.trainer.step_metrics import StepTimer
 from reasoner.trainer.summary import reward_model_summary
@@ -68,19 +66,18 @@ def reward_model_loop(run: TrainingRun, split: Split) -> None:
         with run.save_if_interrupted():
             rows = comparisons_of_step(split.training, step, cfg.rm.prompts, cfg.seed)
             batch, pairs = collate_comparisons(rows)
-            batch = batch.to(trainer.policy.device)
+            batch = batch.to(trainer.model.device)
         metrics = {"step": step, **train_on_pairs(trainer, batch, pairs, cfg)}
         if run.is_finished and cfg.rm.normalize:
             scores = [score for own in score_comparisons(passes_of(trainer), split.training) for score in own]
             flat = torch.tensor(scores)
-            fold_normalization(trainer.policy, mean=float(flat.mean()), std=float(flat.std(correction=0)))
+            fold_normalization(trainer.model, mean=float(flat.mean()), std=float(flat.std(correction=0)))
         timer.lap("time/train")
         run.record(step, batch, metrics, timer.times(int(batch.lengths.sum())))
 
 
-def train_on_pairs(trainer: PolicyTrainer, batch: Batch, pairs: Pairs, cfg: Config) -> dict[str, float]:
+def train_on_pairs(trainer: ModelTrainer, batch: Batch, pairs: Pairs, cfg: Config) -> dict[str, float]:
     """Take the optimiser step of a batch of compared completions. Returns its metrics (names: docs/METRICS.md)."""
-    factor = learning_rate_factor(cfg, trainer.steps_done, 0)
     backward = partial(
         backward_preferences,
         passes_of(trainer),
@@ -89,8 +86,7 @@ def train_on_pairs(trainer: PolicyTrainer, batch: Batch, pairs: Pairs, cfg: Conf
         center=cfg.rm.center,
         on_microbatch=partial(trainer.on_microbatch, "trained"),
     )
-    update, norm = trainer.step_on(backward, lr_factor=factor)
-    trainer.steps_done += 1
+    update, metrics = trainer.step_on(backward, cfg)
     scores: Tensor = update.scores.cpu().double()
     return {
         "loss": update.loss,
@@ -98,16 +94,14 @@ def train_on_pairs(trainer: PolicyTrainer, batch: Batch, pairs: Pairs, cfg: Conf
         "reward_model/margin": float((pairs.weights * (scores[pairs.chosen] - scores[pairs.rejected])).sum()),
         "reward_model/score_mean": float(scores.mean()),
         "reward_model/score_std": float(scores.std(correction=0)),
-        "grad_norm": norm or 0.0,
-        "lr": cfg.optim.lr * factor,
-        "skipped_updates": float(norm is None),
+        **metrics,
     }
 
 
-def passes_of(trainer: PolicyTrainer) -> RewardModelPasses:
+def passes_of(trainer: ModelTrainer) -> RewardModelPasses:
     """The passes of the reward model that a trainer trains."""
     optim = trainer.cfg.optim
-    return RewardModelPasses(trainer.policy, optim.dtype, optim.micro_batch_tokens)
+    return RewardModelPasses(trainer.model, optim.dtype, optim.micro_batch_tokens)
 
 
 def write_report(run: TrainingRun, heldout: Sequence[Comparison]) -> None:
@@ -117,7 +111,7 @@ def write_report(run: TrainingRun, heldout: Sequence[Comparison]) -> None:
         return
     with run.shutdown.interruptible():
         scores = score_comparisons(passes_of(run.trainer), heldout)
-    report = evaluate_scores(heldout, scores, std=reward_std(run.trainer.policy))
+    report = evaluate_scores(heldout, scores, std=reward_std(run.trainer.model))
     write_text(run.run_dir / "report.txt", report_text(report) + "\n")
     write_json(run.run_dir / "report.json", report_values(report))
     print_result(report_text(report))
@@ -135,7 +129,7 @@ def open_reward_model_run(
     ValueError, before anything is written, for settings or preferences that cannot be used.
     """
     start = start_run(resolved, run_dir, resuming=resuming, build=build_reward_trainer)
-    cfg, model = start.cfg, start.trainer.policy
+    cfg, model = start.cfg, start.trainer.model
     split = load_preferences(cfg, start.tokenizer, context_length(model))
     steps = num_steps(len(split.training), prompts=cfg.rm.prompts, epochs=cfg.rm.epochs)
     origin = f"reasoner {STAGES[cfg.stage].command}"
@@ -145,27 +139,36 @@ def open_reward_model_run(
     def summary(steps_done: int) -> Mapping[str, str]:
         return reward_model_summary(start.cfg, model, split, run_dir, steps_done)
 
-    with open_folder(start, fingerprints, summary) as steps_done, open_log(start, steps_done) as components:
+    with open_folder(start, fingerprints, summary) as steps_done, open_log(start, steps_done) as run_log:
         write_json(run_dir / "data.json", _contents(cfg.rm.data, fingerprints["rm.data"], split))
-        yield TrainingRun(**components), split
+        run = TrainingRun(
+            cfg=start.cfg,
+            run_dir=run_dir,
+            tokenizer=start.tokenizer,
+            trainer=start.trainer,
+            logger=run_log.logger,
+            tracking=run_log.tracking,
+            shutdown=run_log.shutdown,
+            start=steps_done,
+        )
+        yield run, split
 
 
 def build_reward_trainer(
     cfg: Config,
-    algorithm: Algorithm,
     tokenizer: PreTrainedTokenizerBase,
     *,
     start_from: Path,
     base: Path,
     device: torch.device,
     world: World = ALONE,
-) -> PolicyTrainer:
+) -> ModelTrainer:
     """The trainer of a reward model: a new one on the language model `base`, or that of the checkpoint `start_from`."""
     is_new = start_from == base
     model = new_reward_model(base, tokenizer, device=device) if is_new else load_reward_model(start_from, device=device)
     check_pad(model)
     model.requires_grad_(True)
-    return PolicyTrainer(model, None, algorithm, cfg, tokenizer, world)
+    return ModelTrainer(model, cfg, world)
 
 
 def load_preferences(cfg: Config, tokenizer: PreTrainedTokenizerBase, context: int) -> Split:

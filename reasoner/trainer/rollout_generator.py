@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
 from torch import Tensor
+from transformers import PreTrainedModel
 
 from data import Problem, problem_order
 from reasoner.config.schema import Config
 from reasoner.distributed.world import ALONE, World
+from reasoner.models.lora import policy_state
 from reasoner.progress import Progress
 from reasoner.rollouts.control_rewards import ControlContext, apply_control, shuffled_answers
 from reasoner.rollouts.generate import generate_groups, num_repeats, penalise_truncated, sample_until_full
@@ -192,17 +194,17 @@ class RolloutGenerator:
         yield
         self.engine.wake_up()
 
-    def update_weights(
-        self, policy_state: Iterable[tuple[str, Tensor]], *, version: int, is_deferred: bool = False
-    ) -> None:
+    def update_weights(self, policy: PreTrainedModel, *, version: int, is_deferred: bool = False) -> None:
         """Replace the engine's weights after the background generation has ended. `is_deferred`: return at once, and
-        replace them, by a copy in the computer's memory, before the next step that is prefetched.
+        replace them, by a copy in the computer's memory, before the next step that is prefetched. A collective
+        operation if the policy is sharded.
         """
+        named = policy_state(policy, sends_adapter=self.engine.accepts_adapter)
         if is_deferred:
-            copies = [(name, tensor.detach().to("cpu", copy=True)) for name, tensor in policy_state]
+            copies = [(name, tensor.detach().to("cpu", copy=True)) for name, tensor in named]
             self._next_weights = Weights(copies, version)
             return
         if self._prefetcher is not None:
             self._prefetcher.wait()
         self._next_weights = None
-        self.engine.update_weights(policy_state, version=version)
+        self.engine.update_weights(named, version=version)

@@ -9,13 +9,15 @@ from pathlib import Path
 
 from transformers import PreTrainedTokenizerBase
 
+from reasoner.analysis.model_card import CardFacts, model_card
 from reasoner.config.schema import Config
-from reasoner.distributed.world import ALONE, RunInterrupt, World
+from reasoner.distributed.world import RunInterrupt, World
 from reasoner.rl.batch import Batch
+from reasoner.rollouts.prompts import Template
 from reasoner.runs.health import Alarm, new_alarms
 from reasoner.trainer import checkpoint
 from reasoner.trainer.metrics_logger import MetricsLogger
-from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.model_trainer import ModelTrainer
 from reasoner.trainer.shutdown import GracefulShutdown
 from reasoner.trainer.snapshot import Snapshot, snapshot
 from reasoner.trainer.trackers import Tracking
@@ -33,13 +35,18 @@ class TrainingRun:
     cfg: Config
     run_dir: Path
     tokenizer: PreTrainedTokenizerBase
-    trainer: PolicyTrainer
+    trainer: ModelTrainer
     logger: MetricsLogger
     tracking: Tracking
     shutdown: GracefulShutdown
     start: int  # steps done when this process began
-    world: World = ALONE
+    template: Template | None = None  # of the policy's prompts, for its model card; a reward model has none
     _alarms: list[Alarm] = field(default_factory=list)  # raised by the last step
+
+    @property
+    def world(self) -> World:
+        """The ranks of the run."""
+        return self.trainer.world
 
     @property
     def step(self) -> int:
@@ -129,8 +136,17 @@ class TrainingRun:
             self._save(tensors)
 
     def _card(self, steps_done: int) -> str:
-        """The model card of a checkpoint; empty for none."""
-        return ""
+        """The model card of the policy; empty for a reward model, and, with a message, where a file of the run's folder
+        is damaged.
+        """
+        if self.template is None:
+            return ""
+        try:
+            facts = CardFacts(steps_done, self.template, is_checkpoint=True, has_chat_template=False)
+            return model_card(self.run_dir, facts)
+        except ValueError as error:
+            self.logger.log(f"no model card is written: {error}")
+            return ""
 
 
 def is_due(step: int, interval: int) -> bool:

@@ -101,7 +101,13 @@ def _sample_step(
 ) -> None:
     """Sample a shard, and record it: rollouts first, then metrics."""
     model, num = request.model, request.num_samples
-    sampling = SamplingParams(num, model.temperature, model.top_p, 0, model.max_tokens, model.template.stop)
+    sampling = SamplingParams(
+        num_samples=num,
+        temperature=model.temperature,
+        top_p=model.top_p,
+        max_tokens=model.max_tokens,
+        stop=model.template.stop,
+    )
     logger.progress.begin(f"shard {step}")
     groups = generate_groups(
         factory(),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Generic, TypeVar
 
 import torch
 from transformers import PreTrainedTokenizerBase
@@ -29,9 +29,10 @@ from reasoner.trainer import checkpoint, resume
 from reasoner.trainer.components import build_trainer, open_generator, render_prompts, sampling_params
 from reasoner.trainer.fingerprints import check_unchanged, fingerprints_of, learning_fingerprints
 from reasoner.trainer.metrics_logger import MetricsLogger
+from reasoner.trainer.model_trainer import ModelTrainer
 from reasoner.trainer.policy_run import PolicyRun
 from reasoner.trainer.policy_trainer import PolicyTrainer
-from reasoner.trainer.preflight import Parts, preflight
+from reasoner.trainer.preflight import ResolvedNames, preflight
 from reasoner.trainer.shutdown import GracefulShutdown
 from reasoner.trainer.summary import run_summary
 from reasoner.trainer.trackers import TrackedRun, Tracking
@@ -42,19 +43,21 @@ Summary = Callable[[int], Mapping[str, str]]  # after how many steps -> what the
 # By stage: the place whose metrics its console shows.
 _PLACES: dict[str, Place] = {"rl": "console", "sft": "sft", "reward-model": "reward-model"}
 
+TrainerT = TypeVar("TrainerT", bound=ModelTrainer)
+
 
 @dataclass(frozen=True, slots=True)
-class RunStart:
+class RunStart(Generic[TrainerT]):
     """What every stage of training starts from: checked settings, the tokenizer, and the model with its optimiser."""
 
     resolved: RunSettings
     run_dir: Path
-    checked: Parts
+    checked: ResolvedNames
     base: Path  # folder of the model before training
     resume_from: Path | None  # a checkpoint; None: from the model before training
     resuming: bool
     tokenizer: PreTrainedTokenizerBase
-    trainer: PolicyTrainer
+    trainer: TrainerT
 
     @property
     def cfg(self) -> Config:
@@ -66,7 +69,7 @@ class RunStart:
         if not problems:
             return []
         return render_prompts(
-            problems, self.cfg, self.checked.template, self.tokenizer, context_length(self.trainer.policy)
+            problems, self.cfg, self.checked.template, self.tokenizer, context_length(self.trainer.model)
         )
 
 
@@ -75,9 +78,9 @@ def start_run(
     run_dir: Path,
     *,
     resuming: bool,
+    build: Callable[..., TrainerT],
     world: World = ALONE,
-    build: Callable[..., PolicyTrainer] = build_trainer,
-) -> RunStart:
+) -> RunStart[TrainerT]:
     """Check the settings and load the model, or the newest checkpoint. Nothing is written. A collective operation.
 
     `build` loads the model and makes its trainer, with the arguments of build_trainer(). ValueError for settings that
@@ -96,8 +99,17 @@ def start_run(
         resume_from = world.from_first(lambda: resume.resume_point(run_dir, log), "the checkpoint to resume from")
     tokenizer = load_tokenizer(resume_from or base)
     folders = {"start_from": resume_from or base, "base": base}
-    trainer = build(cfg, checked.algorithm, tokenizer, **folders, device=device, world=world)
+    trainer = build(cfg, tokenizer, **folders, device=device, world=world)
     return RunStart(resolved, run_dir, checked, base, resume_from, resuming, tokenizer, trainer)
+
+
+@dataclass(frozen=True, slots=True)
+class RunLog:
+    """Where a run reports to, and what interrupts it."""
+
+    logger: MetricsLogger
+    tracking: Tracking
+    shutdown: GracefulShutdown
 
 
 @contextmanager
@@ -114,7 +126,7 @@ def open_training_run(
 
     ValueError, before anything is written, for settings that cannot be run or a run that cannot be resumed.
     """
-    start = start_run(resolved, run_dir, resuming=resuming, world=world)
+    start = start_run(resolved, run_dir, resuming=resuming, build=build_trainer, world=world)
     training = load(start.cfg.data.train)
     prompts = with_wrong_golds(start.render(training), start.cfg.data.wrong_golds, start.cfg.seed)
     fingerprints = {"data.train": fingerprint(training)} | learning_fingerprints(start.cfg)
@@ -128,7 +140,7 @@ def open_training_run(
 
 @contextmanager
 def open_policy_run(
-    start: RunStart,
+    start: RunStart[PolicyTrainer],
     prompts: Sequence[Prompt],
     training: Mapping[str, str],
     summary: Summary,
@@ -154,30 +166,35 @@ def open_policy_run(
         ) as steps_done,
         open_generator(
             cfg,
-            start.checked.algorithm,
             prompts,
             sampling_params(cfg, start.checked.template),
             trainer,
             model_folder=start.base if cfg.lora.rank else start.resume_from or start.base,
             reward_functions=reward_functions,
         ) as generator,
-        open_log(start, steps_done) as components,
+        open_log(start, steps_done) as run_log,
     ):
-        logger = components["logger"]
-        generator.progress = logger.progress
+        generator.progress = run_log.logger.progress
         yield PolicyRun(
-            **components,
-            base=start.base,
+            cfg=cfg,
+            run_dir=start.run_dir,
+            tokenizer=start.tokenizer,
+            trainer=trainer,
+            logger=run_log.logger,
+            tracking=run_log.tracking,
+            shutdown=run_log.shutdown,
+            start=steps_done,
             template=start.checked.template,
+            base=start.base,
             generator=generator,
-            validator=Validator(generator, validation_prompts, cfg, logger),
+            validator=Validator(generator, validation_prompts, cfg, run_log.logger),
             heldout=heldout_prompts,
         )
 
 
 @contextmanager
 def open_folder(
-    start: RunStart,
+    start: RunStart[TrainerT],
     training: Mapping[str, str],
     summary: Summary,
     *,
@@ -224,10 +241,8 @@ def open_folder(
 
 
 @contextmanager
-def open_log(start: RunStart, steps_done: int) -> Iterator[dict[str, Any]]:
-    """Open the log, the trackers and the handlers of signals: the components of a run of any stage, by the names of the
-    fields of TrainingRun.
-    """
+def open_log(start: RunStart[TrainerT], steps_done: int) -> Iterator[RunLog]:
+    """Open the log, the trackers and the handlers of signals of a run of any stage."""
     cfg, run_dir, trainer = start.cfg, start.run_dir, start.trainer
     world, place = trainer.world, _PLACES[cfg.stage]
     with ExitStack() as stack:
@@ -247,17 +262,7 @@ def open_log(start: RunStart, steps_done: int) -> Iterator[dict[str, Any]]:
         tracking = stack.enter_context(Tracking(trackers, tracked, log=logger.log))
         shutdown = stack.enter_context(GracefulShutdown(logger.log, world))
         logger.progress.check = shutdown.poll
-        yield {
-            "cfg": cfg,
-            "run_dir": run_dir,
-            "tokenizer": start.tokenizer,
-            "trainer": trainer,
-            "logger": logger,
-            "tracking": tracking,
-            "shutdown": shutdown,
-            "start": steps_done,
-            "world": world,
-        }
+        yield RunLog(logger, tracking, shutdown)
 
 
 def _contamination(training: Sequence[Prompt], evaluation: Mapping[str, Sequence[Prompt]]) -> dict[str, str]:

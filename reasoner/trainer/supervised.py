@@ -26,9 +26,9 @@ from reasoner.runs.rollouts import write_json
 from reasoner.sft.batches import backward_likelihood, batch_likelihood, collate_examples, examples_of_step, num_steps
 from reasoner.sft.dataset import ExampleSplit, load_examples
 from reasoner.sft.examples import Example, examples_of
+from reasoner.trainer.components import build_trainer
 from reasoner.trainer.policy_run import PolicyRun
 from reasoner.trainer.policy_trainer import PolicyTrainer
-from reasoner.trainer.schedule import learning_rate_factor
 from reasoner.trainer.setup import open_policy_run, start_run
 from reasoner.trainer.step_metrics import StepTimer
 from reasoner.trainer.summary import sft_summary
@@ -70,7 +70,7 @@ def sft_loop(run: PolicyRun, examples: Sequence[Example]) -> None:
         num_tokens = int(batch.lengths.sum())
         metrics = {"step": step, "num_tokens": run.num_tokens + num_tokens, **update}
         if run.is_validation_due(step, metrics["num_tokens"]):
-            generator.update_weights(trainer.policy_state(), version=step + 1)
+            generator.update_weights(trainer.policy, version=step + 1)
             timer.lap("time/weight_sync")
             metrics |= run.validate_if_due(step, metrics["num_tokens"])
         run.record(step, batch, metrics, timer.times(num_tokens))
@@ -86,17 +86,13 @@ def batch_of_step(examples: Sequence[Example], step: int, cfg: Config, *, attemp
 
 def train_on_examples(trainer: PolicyTrainer, batch: Batch, cfg: Config) -> dict[str, float]:
     """Take the optimiser step of a batch of examples. Returns its metrics (names: docs/METRICS.md)."""
-    factor = trainer.lr_scale * learning_rate_factor(cfg, trainer.steps_done, 0)
     backward = partial(backward_likelihood, passes_of(trainer), batch, partial(trainer.on_microbatch, "trained"))
-    likelihood, norm = trainer.step_on(backward, lr_factor=factor)
-    trainer.steps_done += 1
+    likelihood, metrics = trainer.step_on(backward, cfg)
     return {
         "loss": likelihood.loss,
         "token_accuracy": likelihood.token_accuracy,
         "entropy": likelihood.mean_entropy,
-        "grad_norm": norm or 0.0,
-        "lr": cfg.optim.lr * factor,
-        "skipped_updates": float(norm is None),
+        **metrics,
     }
 
 
@@ -116,7 +112,7 @@ def open_sft_run(
 
     ValueError, before anything is written, for settings or examples that cannot be used.
     """
-    start = start_run(resolved, run_dir, resuming=resuming, world=world)
+    start = start_run(resolved, run_dir, resuming=resuming, build=build_trainer, world=world)
     cfg, trainer, tokenizer = start.cfg, start.trainer, start.tokenizer
     split = load_examples(
         cfg.sft,

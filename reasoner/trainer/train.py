@@ -61,7 +61,7 @@ def training_loop(run: PolicyRun) -> None:
         timer.lap("time/train")
 
         is_deferred = not run.needs_engine(step, rollouts)
-        generator.update_weights(trainer.policy_state(), version=step + 1, is_deferred=is_deferred)
+        generator.update_weights(trainer.policy, version=step + 1, is_deferred=is_deferred)
         timer.lap("time/weight_sync")
 
         metrics = run.step_metrics(step, rollouts, update)

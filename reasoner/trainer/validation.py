@@ -13,9 +13,9 @@ import torch
 from reasoner.config.schema import Config
 from reasoner.console import log, print_result
 from reasoner.evals.before_after import HeldOutEvals, example_answers, table, write_eval
-from reasoner.evals.result import EvalResult, MetricKs, evaluate
+from reasoner.evals.result import EvalResult, MetricKs, sample_and_score
+from reasoner.evals.sampling import engine_batches
 from reasoner.models.loading import load_policy
-from reasoner.rollouts.generate import engine_batches
 from reasoner.runs import rollouts as store
 from reasoner.runs.metric_names import METRICS
 from reasoner.trainer.metrics_logger import MetricsLogger
@@ -87,7 +87,7 @@ def evaluate_heldout(
     """
     after = _heldout_evals(generator, prompts, cfg, "the trained model")
     initial = load_policy(base, device=torch.device("cpu"))
-    generator.update_weights(iter(initial.state_dict().items()), version=0)
+    generator.update_weights(initial, version=0)
     before = _heldout_evals(generator, prompts, cfg, "the model before training")
     if not generator.world.is_first:
         return
@@ -144,7 +144,7 @@ def _graded_samples(
     batches: Sequence[Sequence[Prompt]],
 ) -> list[list[tuple[EvalSample, tuple[int | None, ...]]]]:
     """(graded responses, their votes) of each prompt, by batch; no votes without cons@k."""
-    result = evaluate(
+    result = sample_and_score(
         lambda: generator.engine,
         generator.pool,
         list(chain(*batches)),

@@ -17,7 +17,7 @@ from app.run_library import RunLibrary
 from data import Problem
 from reasoner.analysis.reflection import study
 from reasoner.evals import eval_log as files
-from reasoner.evals.result import MetricKs, evaluate
+from reasoner.evals.result import MetricKs, sample_and_score
 from reasoner.pipelines.state import DONE, RUNNING, PipelineState, StageRecord, write_state
 from reasoner.rollouts.prompts import load_template
 from reasoner.runs import rollouts as store
@@ -269,8 +269,12 @@ def write_evaluation(folder: Path, pool: VerifierPool, script=SCRIPT, *, specs=(
     sets = {}
     for spec in specs:
         common = {"seed": 0, "label": spec}
-        sampled = evaluate(lambda: Scripted(script), pool, PROMPTS, SamplingParams(N), ks=ks, **common)
-        greedy = evaluate(lambda: Scripted(script), pool, PROMPTS, SamplingParams(1, 0.0), **common)
+        sampled = sample_and_score(
+            lambda: Scripted(script), pool, PROMPTS, SamplingParams(num_samples=N), ks=ks, **common
+        )
+        greedy = sample_and_score(
+            lambda: Scripted(script), pool, PROMPTS, SamplingParams(num_samples=1, temperature=0.0), **common
+        )
         sets[spec] = {"sampled": sampled, "greedy": greedy}
     about = {
         "model": "org/name",

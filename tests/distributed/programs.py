@@ -18,20 +18,20 @@ from data import Problem
 from reasoner.config.learning import CriticConfig, LoraConfig, RewardConfig
 from reasoner.config.schema import DataConfig, ValidationConfig
 from reasoner.distributed.world import RunInterrupt, World
-from reasoner.evals.rank_responses import RankResponses, end_others, serve_first
+from reasoner.evals.rank_responses import RankSampler, end_others, serve_first
+from reasoner.evals.sampling import SampleCall
 from reasoner.inference.reward_model import RewardModel
 from reasoner.models.lora import add_adapter
 from reasoner.models.sharding import whole
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.token_stats import TokenStats
-from reasoner.rollouts.generate import SampleCall
 from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.sft.examples import Example
-from reasoner.trainer.launch import resolve_new_run
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.pretraining_mix import PretrainingMix
+from reasoner.trainer.resolve_run import resolve_new_run
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.train import train
 from reasoner.trainer.validation import Validator
@@ -157,8 +157,10 @@ def _two_steps(
     if lora.rank:
         add_adapter(model, lora, seed=0)
     reference = tiny_model(vocabulary=60, width=32, layers=2, seed=5).double() if cfg.algo.beta else None
-    trainer = PolicyTrainer(model.double(), reference, resolve_algorithm(cfg.algo), cfg, None, world)
-    trainer.pretraining_mix = PretrainingMix(lambda number: _TEXTS[number % 2 :], mix) if mix else None
+    texts = PretrainingMix(lambda number: _TEXTS[number % 2 :], mix) if mix else None
+    trainer = PolicyTrainer(
+        model.double(), reference, resolve_algorithm(cfg.algo), cfg, None, world, pretraining_mix=texts
+    )
     results: list[np.ndarray] = []
     _record(trainer.optimizer, results)
     if trainer.critic is not None:
@@ -254,7 +256,7 @@ def evaluation_with_fault(world: World) -> None:
     prompts = [Prompt(Problem(f"p/{n}", "?", "1", "sums", "train"), "?", "", (n + 3,)) for n in range(3)]
     with end_others(world):
         calls = [SampleCall(prompts[:2], [[1], [2]]), SampleCall(prompts[2:], [[3]])]
-        RankResponses(FaultyStart(), world).respond_to_calls(calls, SamplingParams(1))
+        RankSampler(FaultyStart(), world)(calls, SamplingParams(num_samples=1))
 
 
 def refills(world: World, steps: int, num_problems: int = 40) -> list[tuple[list[str], list[str], list[list[int]]]]:

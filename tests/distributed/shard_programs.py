@@ -14,7 +14,7 @@ from torch.distributed.tensor import DTensor
 from reasoner.config.learning import LoraConfig
 from reasoner.distributed.world import World
 from reasoner.models.folder import BaseModel
-from reasoner.models.lora import add_adapter, load_weights
+from reasoner.models.lora import add_adapter, load_weights, policy_state
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.trainer import checkpoint
 from reasoner.trainer.policy_trainer import PolicyTrainer
@@ -52,9 +52,8 @@ def toy_adapter_trainer(world: World, weights: str) -> PolicyTrainer:
     policy = tiny_model(vocabulary=61, width=32, layers=2)
     add_adapter(policy, cfg.lora, seed=0)
     cfg = replace(cfg, optim=replace(cfg.optim, weights=weights, recompute=True))
-    trainer = PolicyTrainer(policy, policy, resolve_algorithm(cfg.algo), cfg, None, world)
-    trainer.base_model = BaseModel("tiny", "tiny", "0")
-    return trainer
+    base = BaseModel("tiny", "tiny", "0")
+    return PolicyTrainer(policy, policy, resolve_algorithm(cfg.algo), cfg, None, world, base_model=base)
 
 
 def toy_step(trainer: PolicyTrainer, seed: int) -> dict[str, float]:
@@ -67,14 +66,14 @@ def checkpoint_and_resume(world: World, weights: str, folder: Path) -> dict[str,
     checkpoint of the first one, which is left in the folder.
     """
     trainer, tokenizer = toy_trainer(world, weights), tiny_tokenizer()
-    before = {name: tensor.clone() for name, tensor in trainer.policy_state()}
+    before = {name: tensor.clone() for name, tensor in policy_state(trainer.policy)}
     toy_step(trainer, 0)
     state = trainer.optimizer.state_dict()["state"].values()
     own = [*trainer.policy.parameters(), *(moments[name] for moments in state for name in ("exp_avg", "exp_avg_sq"))]
     num_bytes = sum((t.to_local() if isinstance(t, DTensor) else t).nbytes for t in own)
     tensors = snapshot(trainer)
     path = world.from_first(lambda: checkpoint.save(folder, 1, trainer, tokenizer, keep=1, tensors=tensors), "it")
-    after = dict(trainer.policy_state())
+    after = dict(policy_state(trainer.policy))
     resumed = toy_trainer(world, weights)
     load_weights(resumed.policy, path)
     checkpoint.load(path, resumed)
@@ -87,7 +86,7 @@ def checkpoint_and_resume(world: World, weights: str, folder: Path) -> dict[str,
         "resumed": toy_step(resumed, 1),
         "gap": max(
             float((one - other).abs().max())
-            for (_, one), (_, other) in zip(trainer.policy_state(), resumed.policy_state(), strict=True)
+            for (_, one), (_, other) in zip(policy_state(trainer.policy), policy_state(resumed.policy), strict=True)
         ),
     }
 
@@ -103,4 +102,4 @@ def adapter_checkpoint(world: World, weights: str, folder: Path) -> dict[str, np
     )
     load_weights(resumed.policy, path)
     checkpoint.load(path, resumed)
-    return {name: tensor.numpy() for name, tensor in resumed.policy_state()}
+    return {name: tensor.numpy() for name, tensor in policy_state(resumed.policy)}

@@ -10,7 +10,7 @@ from reasoner.config.learning import AlgoConfig, OptimConfig
 from reasoner.config.schema import Config
 from reasoner.distributed.world import ALONE
 from reasoner.models.loading import load_tokenizer
-from reasoner.models.lora import load_weights
+from reasoner.models.lora import load_weights, policy_state
 from reasoner.models.sharding import DistributedModel, distribute
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
 from reasoner.rl.batch import collate
@@ -100,7 +100,7 @@ def test_checkpoint_of_shards_is_one_of_whole_tensors_for_one_process(two_ranks,
     trainer, straight = toy_trainer(ALONE, "replicated"), toy_trainer(ALONE, "replicated")
     load_weights(trainer.policy, path)
     assert checkpoint.load(path, trainer) == 1
-    for name, tensor in trainer.policy_state():
+    for name, tensor in policy_state(trainer.policy):
         assert np.array_equal(tensor.numpy(), result["state"][name])
     toy_step(straight, 0)
     names = {file.relative_to(path) for file in path.rglob("*")}
@@ -113,10 +113,10 @@ def test_checkpoint_of_shards_is_one_of_whole_tensors_for_one_process(two_ranks,
 @pytest.mark.parametrize("weights", WAYS)
 def test_adapter_of_shards_is_that_of_one_process(two_ranks, weights):
     trainer = toy_adapter_trainer(ALONE, "replicated")
-    untrained = dict(trainer.policy_state())
+    untrained = dict(policy_state(trainer.policy))
     for seed in (0, 1):
         toy_step(trainer, seed)
-    expected = dict(trainer.policy_state())
+    expected = dict(policy_state(trainer.policy))
     assert any(not torch.equal(untrained[name], tensor) for name, tensor in expected.items())
     for own in two_ranks:
         assert own[weights][2].keys() == expected.keys()

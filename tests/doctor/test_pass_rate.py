@@ -6,10 +6,10 @@ import pytest
 
 from reasoner.config.learning import AlgoConfig
 from reasoner.config.schema import Config, DataConfig, EvalConfig, SamplingConfig, ValidationConfig
-from reasoner.doctor.dry_run import DryRun, StepTiming
 from reasoner.doctor.findings import Severity
 from reasoner.doctor.pass_rate import response_findings, response_stats
 from reasoner.doctor.time_estimate import estimate_time
+from reasoner.doctor.trial_steps import StepTiming, TrialSteps
 from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.rollouts.prompts import load_template
 from reasoner.types import Completion, Prompt, RolloutGroup
@@ -82,7 +82,7 @@ def test_the_expected_time_is_the_sum_of_steps_validations_table_and_checkpoints
         StepTiming(32, 960, 3.0, 6.0, 1.0),
         StepTiming(100, 1000, 5.0),
     )
-    dry_run = DryRun([], now, later, bulk, 0.3, 0.2, 0.0, {}, 0)
+    trial = TrialSteps([], now, later, bulk, 0.3, 0.2, 0.0, {}, 0)
     cfg = replace(
         CFG,
         steps=10,
@@ -90,20 +90,20 @@ def test_the_expected_time_is_the_sum_of_steps_validations_table_and_checkpoints
         eval=EvalConfig(heldout_problems=10, samples=4),
     )
     rest = {"cfg": cfg, "setup_seconds": 7.0, "checkpoint_seconds": 3.0, "informative_share": 0.5}
-    now = estimate_time(dry_run, dry_run.now, ALGORITHMS["grpo"], **rest)
+    now = estimate_time(trial, trial.now, ALGORITHMS["grpo"], **rest)
     assert (now.step, now.steps) == (4 * 5 + 0.5, 10 * 20.5)
     assert now.validation == pytest.approx(3 * 20 * 0.05) and now.heldout == pytest.approx(100 * 0.05)
     assert (
         now.checkpoints == pytest.approx(3 + 2 * 3 / 3)
         and now.total == now.steps + now.validation + now.heldout + 7 + 5
     )
-    later = estimate_time(dry_run, dry_run.later, ALGORITHMS["grpo"], **rest)
+    later = estimate_time(trial, trial.later, ALGORITHMS["grpo"], **rest)
     assert later.step == 4 * 10 + 0.5
     assert later.validation == pytest.approx((1 + 2 * 2) * 20 * 0.05) and later.heldout == pytest.approx(50 * 0.05 * 3)
-    assert estimate_time(dry_run, dry_run.now, ALGORITHMS["dapo"], **rest).step == 4 * (2 * 2 + 3) + 0.5
+    assert estimate_time(trial, trial.now, ALGORITHMS["dapo"], **rest).step == 4 * (2 * 2 + 3) + 0.5
     assert (
         estimate_time(
-            dry_run, dry_run.now, ALGORITHMS["grpo"], **(rest | {"cfg": replace(cfg, max_train_tokens=2600)})
+            trial, trial.now, ALGORITHMS["grpo"], **(rest | {"cfg": replace(cfg, max_train_tokens=2600)})
         ).num_steps
         == 3
     )

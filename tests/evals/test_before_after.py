@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reasoner.evals.before_after import HeldOutEvals, example_answers, next_commands, table
-from reasoner.evals.result import MetricKs, evaluate
+from reasoner.evals.result import MetricKs, sample_and_score
 from reasoner.types import SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
 from verifiers import VerifierPool
@@ -26,16 +26,18 @@ def evals():
     with VerifierPool() as pool:
         return [
             HeldOutEvals(
-                evaluate(
+                sample_and_score(
                     engine,
                     pool,
                     PROMPTS,
-                    SamplingParams(4),
+                    SamplingParams(num_samples=4),
                     seed=0,
                     label="x",
                     ks=MetricKs(pass_at=(1, 4), cons_at=(4,)),
                 ),
-                evaluate(engine, pool, PROMPTS, SamplingParams(1, 0.0), seed=0, label="y"),
+                sample_and_score(
+                    engine, pool, PROMPTS, SamplingParams(num_samples=1, temperature=0.0), seed=0, label="y"
+                ),
             )
             for engine in (partial(Scripted, BEFORE), partial(Scripted, AFTER))
         ]

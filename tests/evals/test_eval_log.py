@@ -7,7 +7,7 @@ import pytest
 
 from reasoner.evals import eval_log
 from reasoner.evals.importers import read_responses
-from reasoner.evals.result import MetricKs, evaluate
+from reasoner.evals.result import MetricKs, sample_and_score
 from reasoner.evals.tables import details, table
 from reasoner.types import SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
@@ -21,16 +21,18 @@ SCRIPT = {"a": [answering(4), answering(5)], "b": [answering("0.5\x1b[2J"), "no"
 @pytest.fixture(scope="module")
 def sets():
     with VerifierPool() as pool:
-        sampled = evaluate(
+        sampled = sample_and_score(
             lambda: Scripted(SCRIPT),
             pool,
             PROMPTS,
-            SamplingParams(2),
+            SamplingParams(num_samples=2),
             seed=0,
             label=SPEC,
             ks=MetricKs(pass_at=(2,), cons_at=(2,)),
         )
-        greedy = evaluate(lambda: Scripted(SCRIPT), pool, PROMPTS, SamplingParams(1, 0.0), seed=0, label=SPEC)
+        greedy = sample_and_score(
+            lambda: Scripted(SCRIPT), pool, PROMPTS, SamplingParams(num_samples=1, temperature=0.0), seed=0, label=SPEC
+        )
         return {SPEC: {"sampled": sampled, "greedy": greedy}}
 
 

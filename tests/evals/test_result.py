@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from reasoner.evals.result import MetricKs, evaluate, score_responses
+from reasoner.evals.result import MetricKs, sample_and_score, score_responses
 from reasoner.progress import Progress
 from reasoner.types import Response, SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
@@ -31,7 +31,9 @@ def pool():
 @pytest.fixture(scope="module")
 def evaluation(pool):
     ks = MetricKs(pass_at=(1, 2, 4), pass_hat=(2,), cons_at=(1, 4))
-    return evaluate(lambda: Scripted(SCRIPT), pool, PROMPTS, SamplingParams(4), seed=0, label="x", ks=ks)
+    return sample_and_score(
+        lambda: Scripted(SCRIPT), pool, PROMPTS, SamplingParams(num_samples=4), seed=0, label="x", ks=ks
+    )
 
 
 def test_pass_at_k_is_the_mean_over_problems_of_the_unbiased_estimate(evaluation):
@@ -88,10 +90,12 @@ def test_progress_counts_responses_and_chunks_change_nothing(pool, monkeypatch):
             counts.append((name, done, total))
 
     counts: list[tuple[str, int, int]] = []
-    monkeypatch.setattr("reasoner.rollouts.generate._AT_ONCE", 8)
+    monkeypatch.setattr("reasoner.evals.sampling._AT_ONCE", 8)
     monkeypatch.setattr("reasoner.evals.result._AT_ONCE", 5)
     monkeypatch.setattr("reasoner.progress._COUNT_INTERVAL", 0)
-    again = evaluate(lambda: Scripted(SCRIPT), pool, PROMPTS, SamplingParams(4), seed=0, label="x", progress=Counts())
+    again = sample_and_score(
+        lambda: Scripted(SCRIPT), pool, PROMPTS, SamplingParams(num_samples=4), seed=0, label="x", progress=Counts()
+    )
     sampled = [(name, done, total) for name, done, total in counts if name == "sampled"]
     assert [done for _, done, _ in sampled] == [0, 4, 8, 8, 12, 12] and {total for _, _, total in sampled} == {12}
     assert counts[len(sampled) :] == [("graded", 5, 12), ("graded", 10, 12), ("graded", 12, 12)]
@@ -101,12 +105,14 @@ def test_progress_counts_responses_and_chunks_change_nothing(pool, monkeypatch):
 @pytest.mark.parametrize("at", [{"pass_at": (5,)}, {"cons_at": (8,)}, {"pass_hat": (5,)}])
 def test_k_above_the_samples_is_refused_before_sampling(pool, at):
     with pytest.raises(ValueError, match=r"needs at least . samples of each problem, and there are 4"):
-        evaluate(lambda: Scripted({}), pool, PROMPTS, SamplingParams(4), seed=0, label="x", ks=MetricKs(**at))
+        sample_and_score(
+            lambda: Scripted({}), pool, PROMPTS, SamplingParams(num_samples=4), seed=0, label="x", ks=MetricKs(**at)
+        )
 
 
 def test_evaluate_without_problems_is_refused(pool):
     with pytest.raises(ValueError, match="no problems to evaluate on"):
-        evaluate(lambda: Scripted({}), pool, [], SamplingParams(4), seed=0, label="x")
+        sample_and_score(lambda: Scripted({}), pool, [], SamplingParams(num_samples=4), seed=0, label="x")
 
 
 def test_problems_may_have_different_numbers_of_responses(pool):  # EVAL trap 13

@@ -13,7 +13,7 @@ from reasoner.inference.server_client import RefusalError, ServerError
 from reasoner.types import SamplingParams
 from tests.fixtures.scripted import prompt
 
-SAMPLING = SamplingParams(2, 0.6, 0.95, 0, 50, ("</answer>",))
+SAMPLING = SamplingParams(num_samples=2, temperature=0.6, top_p=0.95, max_tokens=50, stop=("</answer>",))
 SECRET = "sk-a-secret"
 
 

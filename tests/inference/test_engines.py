@@ -11,14 +11,12 @@ from transformers import GenerationConfig
 
 from data import Problem
 from data.generated import problems
-from reasoner.config.learning import AlgoConfig
-from reasoner.config.schema import Config, EngineConfig
+from reasoner.config.schema import EngineConfig
 from reasoner.inference.factory import make_engine
 from reasoner.models.loading import load_policy, load_tokenizer
-from reasoner.rl.algorithms import resolve_algorithm
+from reasoner.models.lora import policy_state
 from reasoner.rollouts.prompts import load_template, render
 from reasoner.trainer.parity import max_logprob_diff
-from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.types import Prompt, SamplingParams
 from tests.fixtures.tiny import END, OTHER_END, tiny_model, tiny_tokenizer
 
@@ -266,9 +264,8 @@ def test_rendered_prompt_has_at_most_one_bos(folder):  # trap 18
 
 
 def test_trainer_weights_update_every_part_of_engine(engine, folder, prompts):  # trap 32
-    cfg = Config(algo=AlgoConfig(beta=0.0))
     other = perturbed_model(folder)
     assert other.config.tie_word_embeddings
-    engine.update_weights(PolicyTrainer(other, None, resolve_algorithm(cfg.algo), cfg).policy_state(), version=1)
+    engine.update_weights(policy_state(other), version=1)
     assert max_logprob_diff(engine, other, prompts[:16], SAMPLED) < 1e-4
     restore_weights(engine, folder)

@@ -60,7 +60,7 @@ def test_engine_on_a_gpu_sleeps_and_wakes_and_reloads_weights_in_process(engine)
 def test_prefixes_that_vllm_keeps_are_an_error(engine):
     """Those of older weights would be used for the next completions."""
     with pytest.raises(RuntimeError, match="did not empty its prefix cache"):
-        engine.generate([], SamplingParams(1), [])
+        engine.generate([], SamplingParams(num_samples=1), [])
 
 
 @pytest.mark.parametrize(("dtype", "has_gpu", "expected"), [

@@ -52,9 +52,8 @@ def trainer_of(folder, base_dtype, **algo):
     cfg = replace(cfg, lora=replace(LORA, base_dtype=base_dtype), optim=replace(cfg.optim, dtype="bfloat16"))
     policy = load_policy(folder, device=CPU, dtype=getattr(torch, base_dtype))
     add_adapter(policy, cfg.lora, seed=0)
-    trainer = make_trainer(cfg, policy, policy if cfg.algo.beta > 0 else None)
-    trainer.base_model = BaseModel("tiny", str(folder), model_fingerprint(folder))
-    return trainer
+    base = BaseModel("tiny", str(folder), model_fingerprint(folder))
+    return make_trainer(cfg, policy, policy if cfg.algo.beta > 0 else None, base_model=base)
 
 
 def step(trainer, seed):

@@ -50,7 +50,7 @@ def test_num_parameters_is_none_for_damaged_file(tmp_path, content):
      (85 * 10**9, 1_500_000, "qwen2.5-1.5b@80gb", "1e-06")],
 )  # fmt: skip
 def test_local_folder_gets_preset_by_size_and_a_log_line(tmp_path, capsys, monkeypatch, gpu, rows, preset, lr):
-    monkeypatch.setattr("reasoner.trainer.launch.gpu_memory", lambda: gpu)
+    monkeypatch.setattr("reasoner.trainer.resolve_run.gpu_memory", lambda: gpu)
     folder = with_header(tmp_path / "mine", {"a": {"dtype": "F32", "shape": [rows, 1000], "data_offsets": [0, 0]}})
     assert main(["train", "--model", str(folder), "--dry-run", "--seed", "3", "--data", "generated"]) == 0
     output = capsys.readouterr()

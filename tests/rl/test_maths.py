@@ -15,8 +15,8 @@ from reasoner.rl.advantages import (
     RETURNS,
     SCALES,
     STEP_CREDIT,
-    advantages,
     in_deviations,
+    outcome_advantages,
     process_advantages,
     reward_to_go,
     total_return,
@@ -40,7 +40,7 @@ def outcome(rewards, **parts):
     """Advantages of one-token completions: [P][G] rewards -> [P, G]."""
     rewards = torch.tensor(rewards)
     column = rewards.reshape(-1, 1)
-    credit = advantages(column, torch.ones_like(column).bool(), group=rewards.shape[1], **parts)
+    credit = outcome_advantages(column, torch.ones_like(column).bool(), group=rewards.shape[1], **parts)
     return credit.view(rewards.shape)
 
 
@@ -95,8 +95,8 @@ def test_reward_to_go_equals_total_for_final_reward():
     rewards = torch.zeros(2, 4)
     rewards[0, 3], rewards[1, 1] = 1.0, 0.5
     parts = {"baseline": "batch", "scale": "none"}
-    to_go = advantages(rewards, MASK, group=2, returns="to_go", **parts)
-    assert torch.equal(to_go, advantages(rewards, MASK, group=2, returns="total", **parts))
+    to_go = outcome_advantages(rewards, MASK, group=2, returns="to_go", **parts)
+    assert torch.equal(to_go, outcome_advantages(rewards, MASK, group=2, returns="total", **parts))
     assert to_go.tolist() == [[0.25] * 4, [-0.25, -0.25, 0, 0]]
 
 
@@ -161,7 +161,7 @@ def test_process_advantages_equal_grpo_with_outcome_as_only_step():
     rewards = torch.zeros(4, 4).scatter(1, lengths[:, None] - 1, torch.rand(4, 1))
     ends = torch.zeros(4, 4).scatter(1, lengths[:, None] - 1, 1.0).bool()
     assert torch.allclose(
-        process_advantages(rewards, ends, mask, group=2), advantages(rewards, mask, group=2), atol=1e-5
+        process_advantages(rewards, ends, mask, group=2), outcome_advantages(rewards, mask, group=2), atol=1e-5
     )
 
 

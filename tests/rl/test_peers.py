@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from reasoner.rl.advantages import EPS, advantages
+from reasoner.rl.advantages import EPS, outcome_advantages
 from reasoner.rl.kl import KL
 from reasoner.rl.losses import RATIOS, SURROGATES, token_weights
 
@@ -121,7 +121,7 @@ def test_loss_and_gradient_equal_trl(tensors, our, their):
 def test_advantages_equal_trl_up_to_deviation_and_epsilon():
     rewards = torch.tensor([[1.0, 0.0, 0.3, 1.0], [0.2, 0.2, 1.2, 0.2]])
     flat = rewards.reshape(-1, 1)
-    mine = advantages(flat, torch.ones_like(flat).bool(), group=4).view(2, 4).double()
+    mine = outcome_advantages(flat, torch.ones_like(flat).bool(), group=4).view(2, 4).double()
     centred = rewards - rewards.mean(dim=1, keepdim=True)
     trl = centred / (rewards.std(dim=1, keepdim=True) + 1e-4)
     population = rewards.std(dim=1, keepdim=True, correction=0)

@@ -106,7 +106,8 @@ class VersionedEngine(Scripted):
 
 
 def test_deferred_weights_are_those_of_their_version_and_in_use_from_the_next_step_that_is_started():
-    engine, weight, versions = VersionedEngine({"a": [answering(1), answering(2)]}), torch.zeros(1), []
+    engine, versions = VersionedEngine({"a": [answering(1), answering(2)]}), []
+    policy = torch.nn.ParameterDict({"w": torch.nn.Parameter(torch.zeros(1), requires_grad=False)})
     cfg = Config(data=DataConfig(prompts_per_step=1))
     with VerifierPool(1) as pool, RolloutPrefetcher() as prefetcher:
         generator = RolloutGenerator(
@@ -115,8 +116,8 @@ def test_deferred_weights_are_those_of_their_version_and_in_use_from_the_next_st
         for step in range(6):
             versions.append(generator.generate(step).policy_version)
             with generator.prefetching(range(step + 1, min(step + 3, 6))):
-                weight += 1
-            generator.update_weights([("w", weight)], version=step + 1, is_deferred=step < 5)
+                policy["w"] += 1
+            generator.update_weights(policy, version=step + 1, is_deferred=step < 5)
     assert versions == [0, 0, 0, 1, 2, 3]
     assert engine.weights == {version: {"w": [version]} for version in (1, 2, 3, 6)}
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from reasoner.config.learning import RewardConfig
-from reasoner.rl.advantages import advantages
+from reasoner.rl.advantages import outcome_advantages
 from reasoner.rl.batch import collate
 from reasoner.rollouts.control_rewards import ControlContext, apply_control
 from reasoner.rollouts.reward_models import apply_reward_models, mean_model_reward, parse_reward_models
@@ -93,7 +93,7 @@ def test_control_reward_replaces_the_learned_part_and_keeps_its_record():
 def credit(groups, **parts):
     batch = collate(groups)
     token_rewards = torch.zeros(batch.mask.shape).scatter_(1, batch.lengths[:, None] - 1, batch.rewards[:, None])
-    return advantages(token_rewards, batch.mask, group=4, **parts)
+    return outcome_advantages(token_rewards, batch.mask, group=4, **parts)
 
 
 @pytest.mark.parametrize("parts", [{}, {"scale": "none"}, {"baseline": "leave_one_out", "scale": "none"}])

@@ -16,6 +16,7 @@ from reasoner.config.resolve import settings
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.hf_engine import TransformersEngine
 from reasoner.models.loading import load_policy
+from reasoner.models.lora import policy_state
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rollouts.generate import generate_groups
@@ -81,14 +82,14 @@ def lived(folder, steps, judge, *, engine=TransformersEngine, temperature=1.0, m
         policy, reference.requires_grad_(False) if cfg.algo.beta else None, resolve_algorithm(cfg.algo), cfg
     )
     engine = engine(folder, EngineConfig(), max_model_len=64)
-    sampling = SamplingParams(G, temperature, max_tokens=max_tokens)
+    sampling = SamplingParams(num_samples=G, temperature=temperature, max_tokens=max_tokens)
     history = []
     for step in range(steps):
         seeds = [[sample_seed(0, step, prompt.problem.id, sample) for sample in range(G)] for prompt in PROMPTS]
         completions = engine.generate(PROMPTS, sampling, seeds)
         groups = [RolloutGroup(p, own, tuple(map(judge, own))) for p, own in zip(PROMPTS, completions, strict=True)]
         learned = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(groups))))
-        engine.update_weights(trainer.policy_state(), version=step + 1)
+        engine.update_weights(policy_state(trainer.policy), version=step + 1)
         gap = max_logprob_diff(engine, policy, PROMPTS, sampling)
         line = {"step": step, **rollout_metrics(groups), **learned, "parity/logprob_diff_max": gap}
         if any("model:rm" in score.parts for score in groups[0].scores):
@@ -135,7 +136,9 @@ def written(steps, *texts):
             {
                 "step": step,
                 **rollout_metrics(
-                    generate_groups(engine, pool, prompts, SamplingParams(G), weights, run_seed=0, step=step)
+                    generate_groups(
+                        engine, pool, prompts, SamplingParams(num_samples=G), weights, run_seed=0, step=step
+                    )
                 ),
             }
             for step in range(steps)

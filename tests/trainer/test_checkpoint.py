@@ -10,6 +10,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from reasoner.models.lora import policy_state
 from reasoner.rl.batch import collate, collate_tokens
 from reasoner.trainer.checkpoint import (
     check_room,
@@ -123,7 +124,7 @@ def test_leftovers_of_a_crash_are_removed_and_moved_folders_restored(tmp_path):
 
 def test_the_engine_gets_a_tied_weight_under_each_of_its_names():  # trap 32
     trainer = trained()
-    weights = dict(trainer.policy_state())
+    weights = dict(policy_state(trainer.policy))
     assert {name for name, _ in trainer.policy.named_parameters()} | {"lm_head.weight"} == set(weights)
     assert torch.equal(weights["lm_head.weight"], weights["model.embed_tokens.weight"])
 

@@ -101,9 +101,9 @@ def folder(tmp_path_factory) -> Path:
 @pytest.mark.parametrize(
     "sampling",
     [
-        SamplingParams(3, max_tokens=6, stop=("a",)),
-        SamplingParams(3, 0.7, 0.9, 20, 6),
-        SamplingParams(3, 0, max_tokens=6),
+        SamplingParams(num_samples=3, max_tokens=6, stop=("a",)),
+        SamplingParams(num_samples=3, temperature=0.7, top_p=0.9, top_k=20, max_tokens=6),
+        SamplingParams(num_samples=3, temperature=0, max_tokens=6),
     ],
 )
 def test_transformers_engine_on_another_device_samples_what_it_samples_on_the_cpu(folder, sampling):

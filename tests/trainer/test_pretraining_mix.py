@@ -44,8 +44,7 @@ def test_gradient_is_the_weight_times_that_of_the_mean_negative_log_likelihood(t
 
 
 def trained(mix, steps=3, groups=None, **algo):
-    trainer = make_trainer(config(**{"minibatches": 2, **algo}))
-    trainer.pretraining_mix = mix
+    trainer = make_trainer(config(**{"minibatches": 2, **algo}), pretraining_mix=mix)
     metrics = [
         trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(groups or random_groups()))))
         for _ in range(steps)

@@ -10,7 +10,7 @@ import pytest
 from transformers import AutoModelForSequenceClassification
 
 from reasoner.cli.main import main
-from reasoner.trainer.launch import resolve_new_run, resolve_resumed_run
+from reasoner.trainer.resolve_run import resolve_new_run, resolve_resumed_run
 from reasoner.trainer.reward_model import train_reward_model
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 

@@ -66,7 +66,7 @@ def generator(pool, name="grpo", *, weight="1", control="", pass_rates=None):
         engine,
         pool,
         PROMPTS,
-        SamplingParams(4),
+        SamplingParams(num_samples=4),
         cfg,
         dynamic_sampling=dynamic,
         reward_models=models,

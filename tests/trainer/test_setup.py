@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from reasoner.config.resolve import resolve
-from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.trainer import setup
 from reasoner.trainer.components import build_trainer
@@ -18,8 +17,7 @@ def first_step(folder, reference_dtype):
     """The trainer that a run would build, and the metrics of its first step."""
     cfg = config(beta=0.01)
     cfg = replace(cfg, algo=replace(cfg.algo, reference_dtype=reference_dtype))
-    algorithm, tokenizer = resolve_algorithm(cfg.algo), tiny_tokenizer()
-    trainer = build_trainer(cfg, algorithm, tokenizer, start_from=folder, base=folder, device=torch.device("cpu"))
+    trainer = build_trainer(cfg, tiny_tokenizer(), start_from=folder, base=folder, device=torch.device("cpu"))
     batch = trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups())))
     return trainer, trainer.train_step(batch)
 
@@ -51,7 +49,7 @@ def test_run_says_that_torch_cannot_use_the_gpu(monkeypatch, capsys, tmp_path, h
     monkeypatch.setattr(torch.version, "cuda", cuda)
     resolved = resolve([("test", {"model": str(tmp_path / "none"), "run.dir": str(tmp_path)})])
     with pytest.raises(ValueError, match="none"):  # the model is looked for afterwards
-        setup.start_run(resolved, tmp_path / "run", resuming=False)
+        setup.start_run(resolved, tmp_path / "run", resuming=False, build=build_trainer)
     text = capsys.readouterr().err
     assert ("this torch cannot use it" in text) == has_gpu
     assert ("built for CPUs" in text) == (has_gpu and cuda is None)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from reasoner.config.resolve import to_dict
-from reasoner.trainer.launch import resolve_new_run, resolve_resumed_run
+from reasoner.trainer.resolve_run import resolve_new_run, resolve_resumed_run
 
 
 def stored_run(tmp_path, **more):
@@ -56,7 +56,7 @@ def test_unknown_preset_and_folder_in_use_are_refused(tmp_path):
     ],
 )
 def test_preset_gives_its_recipe_and_the_values_of_the_machine(tmp_path, monkeypatch, preset, gpu, origins, note):
-    monkeypatch.setattr("reasoner.trainer.launch.gpu_memory", lambda: gpu)
+    monkeypatch.setattr("reasoner.trainer.resolve_run.gpu_memory", lambda: gpu)
     resolved, _ = resolve_new_run({"run.dir": str(tmp_path)}, origin="a test", preset=preset)
     keys = ("steps", "optim.micro_batch_tokens", "optim.dtype")
     assert tuple(resolved.origin[key] for key in keys) == origins

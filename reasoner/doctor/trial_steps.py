@@ -36,7 +36,7 @@ _LONGER = 1.1  # correct responses must be this many times as long as the averag
 
 @dataclass(frozen=True, slots=True)
 class StepTiming:
-    """Completions and seconds of one step of the dry run, which may be a part of a step of the run."""
+    """Completions and seconds of one trial step, which may be a part of a step of the run."""
 
     completions: int
     tokens: int  # generated
@@ -51,8 +51,8 @@ class StepTiming:
 
 
 @dataclass(frozen=True, slots=True)
-class DryRun:
-    """The results of a dry run: all sampled groups and the measurements."""
+class TrialSteps:
+    """The results of the trial steps: all sampled groups and the measurements."""
 
     groups: list[RolloutGroup]  # of one problem each; the first step's come first
     now: StepTiming
@@ -121,9 +121,9 @@ def next_prompts(prompts: Sequence[Prompt], cfg: Config, count: int) -> list[Pro
     return [prompts[i] for i in islice(indices, count)]
 
 
-def run_dry_run(
+def run_trial_steps(
     runner: StepRunner, coming: Sequence[Prompt], samples: int, seconds_each: float, *, completions_per_step: int
-) -> DryRun:
+) -> TrialSteps:
     """Run the steps and measure them.
 
     `coming`: all prompts to sample, those of the first step first. `samples`: most completions of each. `seconds_each`:
@@ -150,11 +150,11 @@ def run_dry_run(
             progress.begin("second update")
             later = runner.train_step(*second, Path(folder))[0]
     start = time.monotonic()
-    runner.generator.update_weights(runner.trainer.policy_state(), version=1)
+    runner.generator.update_weights(runner.trainer.policy, version=1)
     sync = time.monotonic() - start
     merged = _merge_by_problem([*first, *others])
     probe_seconds, logprob_diff = runner.parity_probe(prompts[:NUM_PROMPTS], NUM_SAMPLES, NUM_TOKENS)
-    return DryRun(merged, now, later, bulk, sync, probe_seconds, logprob_diff, metrics, size)
+    return TrialSteps(merged, now, later, bulk, sync, probe_seconds, logprob_diff, metrics, size)
 
 
 def _sample_more(

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from reasoner.evals.response_cache import ResponseCache
-from reasoner.rollouts.generate import _keys, generate_responses, num_missing
+from reasoner.evals.sampling import _keys, engine_sampler, generate_responses, num_missing
 from reasoner.rollouts.seeds import digest, sample_seed
 from reasoner.types import Response, SamplingParams
 from tests.fixtures.scripted import Scripted, prompt
@@ -16,7 +16,9 @@ SCRIPT = {name: [f"{name}{j} \ud800" for j in range(8)] for name in "abc"}  # a 
 
 def cached(path, engine, num, prompts=PROMPTS):
     with ResponseCache(path, {"model": "x"}) as cache:
-        return generate_responses(lambda: engine, prompts, SamplingParams(num), seed=0, cache=cache)
+        return generate_responses(
+            engine_sampler(lambda: engine), prompts, SamplingParams(num_samples=num), seed=0, cache=cache
+        )
 
 
 @pytest.fixture
@@ -38,7 +40,8 @@ def test_more_samples_extend_the_earlier_ones(path):
     more = cached(path, engine, 5)
     assert [row[:2] for row in more] == first
     assert [len(row) for row in engine.seeds] == [3, 3, 3]
-    assert more == generate_responses(lambda: Scripted(SCRIPT), PROMPTS, SamplingParams(5), seed=0)
+    fresh = engine_sampler(lambda: Scripted(SCRIPT))
+    assert more == generate_responses(fresh, PROMPTS, SamplingParams(num_samples=5), seed=0)
     assert cached(path, None, 3) == [row[:3] for row in more]
 
 
@@ -50,13 +53,13 @@ def test_responses_do_not_depend_on_other_problems_or_order(path):
 def test_another_seed_gives_other_samples(path):
     cached(path, Scripted(SCRIPT), 2)
     with ResponseCache(path, {}) as cache:
-        assert num_missing(PROMPTS, SamplingParams(3), seed=0, cache=cache) == 3
-        assert num_missing(PROMPTS, SamplingParams(2), seed=1, cache=cache) == 6
+        assert num_missing(PROMPTS, SamplingParams(num_samples=3), seed=0, cache=cache) == 3
+        assert num_missing(PROMPTS, SamplingParams(num_samples=2), seed=1, cache=cache) == 6
 
 
 @pytest.mark.parametrize("num_kept", [0, 1, 40, -1])
 def test_a_torn_cache_line_is_cut_and_its_batch_sampled_again(path, monkeypatch, num_kept):
-    monkeypatch.setattr("reasoner.rollouts.generate._AT_ONCE", 4)  # two problems a batch
+    monkeypatch.setattr("reasoner.evals.sampling._AT_ONCE", 4)  # two problems a batch
     whole = cached(path, Scripted(SCRIPT), 2)
     content = path.read_bytes()
     first, second = content.splitlines(keepends=True)

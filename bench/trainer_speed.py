@@ -1,4 +1,4 @@
-"""Learning beside the matrix ceiling: `python bench/learner.py`. One update of each model, precision and size of
+"""Learning beside the matrix ceiling: `python bench/trainer_speed.py`. One update of each model, precision and size of
 micro-batch in turns, the machine's matrix products in that precision measured before and after each; 6 N operations a
 trained token, medians. Prints a table in Markdown.
 """
@@ -30,7 +30,7 @@ PROMPTS, GROUP, PROMPT, RESPONSE = 16, 8, 60, 128  # the last two in tokens
 MODELS = {"embedded base": None, "hidden 256, 6 layers": (256, 6), "hidden 384, 6 layers": (384, 6)}
 
 
-def make_learner(size: tuple[int, int] | None, folder: Path) -> PolicyTrainer:
+def make_trainer(size: tuple[int, int] | None, folder: Path) -> PolicyTrainer:
     if size is None:
         folder = resolve_model("base", runs=Path("runs"))
     else:
@@ -78,13 +78,13 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     measurements: dict[tuple[str, str, int], list[tuple[float, float]]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        learners = {name: make_learner(size, Path(folder, name)) for name, size in MODELS.items()}
+        trainers = {name: make_trainer(size, Path(folder, name)) for name, size in MODELS.items()}
         batch = make_batch()
         ready = {
-            name: trainer.compute_advantages(trainer.compute_logprobs(batch)) for name, trainer in learners.items()
+            name: trainer.compute_advantages(trainer.compute_logprobs(batch)) for name, trainer in trainers.items()
         }
         for turn in range(args.updates + 1):
-            for name, trainer in learners.items():
+            for name, trainer in trainers.items():
                 for dtype, tokens in product(args.dtypes, args.tokens):
                     said = measured(trainer, ready[name], dtype, tokens)
                     print(f"{turn} {name} {dtype} {tokens}: {said[0]:,.0f} tokens/s, {said[1]:.0%}", file=sys.stderr)
@@ -94,7 +94,7 @@ def main() -> None:
     print("|---|---:|---|---:|---:|---:|")
     for (name, dtype, tokens), all_said in measurements.items():
         rate, share = (statistics.median(column) for column in zip(*all_said, strict=True))
-        size = sum(p.numel() for p in learners[name].policy.parameters()) / 1e6
+        size = sum(p.numel() for p in trainers[name].policy.parameters()) / 1e6
         print(f"| {name} | {size:.1f}M | {dtype} | {tokens:,} | {rate:,.0f} | {share:.0%} |")
 
 
