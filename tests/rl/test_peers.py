@@ -1,11 +1,7 @@
 """Our losses beside TRL's, on the same random tensors: `pip install -e ".[peers]"`, `python -m pytest -m peers`.
 
-TRL's own method is called with a stub trainer that has only the settings it reads. Conventions that differ:
-- TRL's `epsilon_high` of CISPO is the cap itself, our `clip_high` what it is above 1.
-- TRL's `delta` (two-sided clipping) is our `dual_clip`.
-- TRL's `bnpo` and `dapo` are our weights "token" on one batch, its `use_bias_correction_kl` our `k3_reverse` where the
-  policy has not moved.
-- TRL divides a group's advantages by the sample deviation + 1e-4, we by the population's + 1e-6.
+TRL's own method is called with a stub trainer that has only the settings it reads. docs/FROM_TRL_AND_VERL.md has the
+conventions that differ.
 """
 
 from collections import defaultdict
