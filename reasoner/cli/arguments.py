@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
-from reasoner.config.former_names import SETTINGS, renamed_setting
+from reasoner.config.former_names import REMOVED, SETTINGS, renamed_setting
 from reasoner.config.other_names import find_other_name, other_name_message
 
 Handler = Callable[[argparse.Namespace], int | None]  # returns an exit status, None for 0
@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
             }
             message = f"unknown argument {flag!r}{_nearest(flag, known - {flag})}"
             old = flag.removeprefix("--")
-            if f"--{SETTINGS.get(old)}" in known:
+            if f"--{SETTINGS.get(old)}" in known or (old in REMOVED and "--optim.lr" in known):
                 message = renamed_setting(old)
             elif (row := find_other_name(old)) and f"--{row.ours or 'algo.name'}" in known:
                 message = other_name_message(old, prefix="--")

@@ -39,7 +39,7 @@ _MOST: dict[str, float] = {
 }  # fmt: skip
 _ABOVE_ZERO = (
     "algo.delta", "algo.damping", "reward.clip",
-    "critic.lr", "sampling.temperature", "sampling.top_p", "optim.lr", "optim.max_grad_norm", "lora.alpha",
+    "critic.lr", "sampling.temperature", "optim.lr", "optim.max_grad_norm", "lora.alpha",
     "engine.gpu_memory", "engine.timeout_seconds",
 )  # fmt: skip
 _CHOICES = {
@@ -93,11 +93,6 @@ def check(config: Config) -> None:
             raise ValueError(f"{key} is {value!r}; known are {known}")
     check_weights(config.reward)
     _check_urls(config.engine)
-    if config.sampling.top_p != 1:
-        raise ValueError(
-            f"sampling.top_p is {config.sampling.top_p}; training needs 1: what truncated sampling "
-            "leaves out biases the importance ratio"
-        )
     if config.run.importance_ratio and not config.run.token_stats:
         raise ValueError("run.importance_ratio is true and run.token_stats false; the ratio is one of the statistics")
     _check_off_policy(config)

@@ -80,10 +80,9 @@ class PromptConfig:
 
 @dataclass(frozen=True, slots=True)
 class SamplingConfig:
-    # Sampling temperature. The trainer's log-probabilities are computed at the same temperature.
+    # Sampling temperature. The trainer's log-probabilities are computed at the same temperature. Training samples from
+    # the whole distribution: nucleus and top-k sampling would bias the importance ratio.
     temperature: float = 1.0
-    # Nucleus sampling. Training accepts only 1: truncated sampling biases the importance ratio.
-    top_p: float = 1.0
     # Most tokens of a completion.
     max_tokens: int = 256
 

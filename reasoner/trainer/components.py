@@ -89,9 +89,7 @@ def _completed(trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase) -> Po
 def sampling_params(cfg: Config, template: Template) -> SamplingParams:
     """The sampling parameters of training: algo.group_size completions for each prompt."""
     sampling = cfg.sampling
-    return SamplingParams(
-        cfg.algo.group_size, sampling.temperature, sampling.top_p, 0, sampling.max_tokens, template.stop
-    )
+    return SamplingParams(cfg.algo.group_size, sampling.temperature, max_tokens=sampling.max_tokens, stop=template.stop)
 
 
 def render_prompts(
