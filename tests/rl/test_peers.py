@@ -12,7 +12,8 @@ import torch
 
 from reasoner.rl.advantages import EPS, advantages
 from reasoner.rl.kl import KL
-from reasoner.rl.losses import RATIOS, SURROGATES, token_weights
+from reasoner.rl.losses import RATIOS, token_weights
+from reasoner.rl.surrogates import SURROGATES
 
 pytestmark = pytest.mark.peers
 N, T, LONGEST = 8, 12, 16
@@ -79,7 +80,7 @@ def ours(t, *, old=True, surrogate="clip", ratio="token", weights="sequence", be
     before = t.old if old else t.logp.detach()
     ratios = RATIOS[ratio](t.logp, before, t.mask)
     clip = {"low": 0.2, "high": 0.2, "dual": 0.0} | clip
-    per_token = SURROGATES[surrogate](ratios, t.logp, t.advantages.expand(N, T), **clip)
+    per_token = SURROGATES[surrogate].loss(ratios, t.logp, t.advantages.expand(N, T), **clip)
     per_token = per_token + beta * KL[kl](t.logp, t.ref)
     return (token_weights(t.mask, weights, max_tokens=LONGEST).double() * per_token).sum()
 
