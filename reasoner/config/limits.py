@@ -1,4 +1,8 @@
-"""What the values of settings may be: ranges, choices, and values that contradict each other."""
+"""What the values of settings may be: ranges, choices, and values that contradict each other.
+
+Names that a table of another package has are checked against it in trainer.preflight: engines, control rewards, the
+parts of an algorithm, prompt templates, trackers.
+"""
 
 from __future__ import annotations
 
@@ -52,13 +56,11 @@ _CHOICES = {
     "lora.target": ("all-linear", "attention"),  # models.lora.TARGETS
     "lora.sync": ("adapter", "merged"),
     "lora.base_dtype": ("float32", "bfloat16"),
-    "engine.name": ("auto", "vllm", "transformers", "remote"),
     "engine.transfer": ("file", "nccl"),  # inference.weight_senders.SENDERS
     "algo.importance_sampling": ("none", "token", "sequence"),
     "algo.kl_controller": ("double", "proportional"),  # rl.kl.CONTROLLERS
     "run.on_alarm": ("warn", "stop", "rollback"),
     "sft.loss_on": ("completion", "all"),
-    "control": ("", "random-reward", "format-only", "wrong-gold"),  # rollouts.control_rewards.CONTROLS
 }
 
 

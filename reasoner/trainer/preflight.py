@@ -18,6 +18,7 @@ from reasoner.inference.factory import check_engine
 from reasoner.models.folder import check_model, check_reward_model
 from reasoner.models.resolve import resolve_cached_model, resolve_model
 from reasoner.rl.algorithms import Algorithm, resolve_algorithm
+from reasoner.rollouts.control_rewards import check_control
 from reasoner.rollouts.dataset import prompt_token_limit
 from reasoner.rollouts.prompts import Template, load_template
 from reasoner.rollouts.reward_models import parse_reward_models
@@ -49,6 +50,7 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
     trackers = tuple(name for name in cfg.run.track.split(",") if name)
     check_trackers(trackers)
     check_engine(cfg.engine.name)
+    check_control(cfg.control)
     check_lora(cfg)
     check_learned_rewards(cfg, algorithm)
     check_reward_functions(cfg)

@@ -94,7 +94,7 @@ REFUSED = [
     (["--control", "coin"], "control is 'coin'"),
     (["--max_off_policy_steps", "1"], "max_off_policy_steps is 1"),
     (["--track", "tensorbord"], "unknown tracker 'tensorbord'"),
-    (["--engine", "sglang"], "engine.name is 'sglang'"),
+    (["--engine", "sglang"], "unknown engine 'sglang'; known are auto, vllm"),
     (["--data", "gsm9k"], "unknown problems 'gsm9k'"),
     (["--data", "gsm8k:tset"], "'gsm8k' has no split 'tset'"),
     (["--data", "{tmp}/none.jsonl"], "there is no such file"),

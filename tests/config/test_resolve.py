@@ -11,6 +11,7 @@ from reasoner.config.schema import Config
 from reasoner.inference.factory import ENGINES
 from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.rl.algorithms import PART_CHOICES as PARTS
+from reasoner.rollouts.control_rewards import CONTROLS
 from reasoner.rollouts.prompts import load_template
 from reasoner.trainer.components import sampling_params
 
@@ -75,8 +76,6 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
         ({"sampling.temperature": 0.0}, "sampling.temperature is 0"),
         ({"algo.trunk": "own"}, "unknown setting 'algo.trunk'; it is now 'algo.critic_backbone'"),
         ({"reward.custom": "a:b"}, "unknown setting 'reward.custom'; it is now 'reward.functions'"),
-        ({"engine.name": "sglang"}, "sglang.*vllm"),
-        ({"control": "coin"}, "control is 'coin'; known are random-reward, format-only, wrong-gold"),
         (
             {"data.selection": "learnability", "max_off_policy_steps": 1, "algo.importance_sampling": "token"},
             "max_off_policy_steps is 1; with data.selection learnability it must be 0",
@@ -144,6 +143,7 @@ def test_every_setting_has_a_help_text_of_whole_sentences():
         *((f"algo.{part}", names) for part, names in PARTS.items()),
         ("algo.name", tuple(ALGORITHMS)),
         ("engine.name", tuple(ENGINES)),
+        ("control", tuple(CONTROLS)),
     ],
 )
 def test_the_help_names_every_choice(key, names):
