@@ -25,6 +25,7 @@ SETTINGS = {
     "eval.selection": "validation.data",
     "eval.selection_problems": "validation.problems",
     "eval.selection_samples": "validation.samples",
+    "optim.weights": "optim.sharding",
     "run.keep": "run.keep_last",
     "run.probe_every": "run.parity_interval",
     "run.save_every": "run.save_interval",

@@ -201,10 +201,11 @@ class OptimConfig:
     recompute: bool = False
     # Compute precision of the trainer: float32 | bfloat16. The weights that are trained are always float32.
     dtype: str = "float32"
-    # With several processes: what each holds of the weights, gradients and AdamW's moments: replicated (all of them) |
-    # gathered (a shard; whole weights and gradients during the passes of a step) | sharded (a shard, and whole weights
-    # of the layer at work) | auto (the first of these that fits the GPU; on a CPU replicated). docs/SCALE.md.
-    weights: str = "replicated"
+    # Sharding strategy of several processes: what each holds of the weights, gradients and AdamW's moments: replicated
+    # (all of them) | gathered (a shard; whole weights and gradients during the passes of a step) | sharded (a shard,
+    # and whole weights of the layer at work) | auto (the first of these that fits the GPU; on a CPU replicated).
+    # docs/SCALE.md names the counterparts of FSDP and ZeRO.
+    sharding: str = "replicated"
     # Precision of AdamW's two moments: float32 (8 bytes a parameter) | 8bit (2 bytes; needs the extra torchao).
     state_dtype: str = "float32"
     # On a GPU: compute the backward pass with deterministic kernels only, so that a resumed run is exact. false allows

@@ -50,7 +50,7 @@ _CHOICES = {
     "data.selection": ("uniform", "learnability"),
     "optim.dtype": DTYPES,
     "optim.state_dtype": ("float32", "8bit"),
-    "optim.weights": ("replicated", "gathered", "sharded", "auto"),  # models.sharding
+    "optim.sharding": ("replicated", "gathered", "sharded", "auto"),  # models.sharding
     "algo.reference_dtype": DTYPES,
     "engine.dtype": DTYPES,
     "lora.target": ("all-linear", "attention"),  # models.lora.TARGETS

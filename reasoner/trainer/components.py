@@ -37,7 +37,7 @@ from reasoner.runtime import cuda_context
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.pretraining_mix import load_pretraining_mix
 from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
-from reasoner.trainer.weights import resolve_weights
+from reasoner.trainer.weights import resolve_sharding
 from reasoner.types import Prompt, SamplingParams
 from verifiers import VerifierPool
 
@@ -62,12 +62,12 @@ def build_trainer(
         add_adapter(policy, cfg.lora, seed=cfg.seed)
         if start_from != base:
             load_weights(policy, start_from)
-        cfg = resolve_weights(cfg, algorithm, policy)
+        cfg = resolve_sharding(cfg, algorithm, policy)
         trainer = PolicyTrainer(policy, policy if cfg.algo.beta > 0 else None, algorithm, cfg, tokenizer, world)
         trainer.base_model = BaseModel(cfg.model, str(base.resolve()), model_fingerprint(base))
         return _completed(trainer, tokenizer)
     policy = load_policy(start_from, device=device)
-    cfg = resolve_weights(cfg, algorithm, policy)
+    cfg = resolve_sharding(cfg, algorithm, policy)
     reference = None
     if cfg.algo.beta > 0:
         reference = load_policy(base, device=device).requires_grad_(False)

@@ -25,7 +25,7 @@ from reasoner.runtime import gpu_memory
 Values = Mapping[str, object]  # settings by dotted key
 
 # Settings, and sections of settings, that may change when a run is resumed.
-MAY_CHANGE = ("steps", "max_train_tokens", "processes", "optim.weights")
+MAY_CHANGE = ("steps", "max_train_tokens", "processes", "optim.sharding")
 MAY_CHANGE_SECTIONS = ("run.", "validation.", "eval.", "verify.", "engine.")
 
 

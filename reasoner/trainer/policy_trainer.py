@@ -85,8 +85,8 @@ class PolicyTrainer:
             recompute_layers(policy.base_model)
         is_shared = algorithm.critic_backbone == "shared"
         self.critic = Critic(policy, cfg, shared=is_shared, world=world) if algorithm.critic else None
-        self._policy = distribute(policy, optim.weights, world)
-        self._reference = None if reference is None else distribute(reference, optim.weights, world)
+        self._policy = distribute(policy, optim.sharding, world)
+        self._reference = None if reference is None else distribute(reference, optim.sharding, world)
         self.optimizer = make_adamw(
             [parameter for _, parameter in trained_parameters(policy)],
             optim.state_dtype,
@@ -116,7 +116,7 @@ class PolicyTrainer:
     @property
     def is_sharded(self) -> bool:
         """Whether the ranks hold shards of the models."""
-        return self._policy.weights != "replicated"
+        return self._policy.sharding != "replicated"
 
     def passes(self, model: DistributedModel | None = None) -> ModelPasses:
         """The passes of a model, by default the policy, over batches of this run."""

@@ -160,8 +160,8 @@ def needs_whole_weights(cfg: Config, algorithm: Algorithm) -> str:
 
 def check_sharding(cfg: Config, algorithm: Algorithm) -> None:
     """Raise ValueError for shards of weights that must be whole."""
-    if cfg.optim.weights in ("gathered", "sharded") and (reason := needs_whole_weights(cfg, algorithm)):
-        raise ValueError(f"optim.weights is {cfg.optim.weights!r}, but {reason}; use replicated")
+    if cfg.optim.sharding in ("gathered", "sharded") and (reason := needs_whole_weights(cfg, algorithm)):
+        raise ValueError(f"optim.sharding is {cfg.optim.sharding!r}, but {reason}; use replicated")
 
 
 def _check_state_dtype(state_dtype: str) -> None:

@@ -235,6 +235,9 @@ def test_responses_of_an_evaluation_of_format_1_are_read(tmp_path):
     assert read["well_formed"] is True and "in_form" not in read
 
 
+FORMER_OF_FORMAT_2 = {"optim.sharding": "optim.weights"}  # renamed while the format was 2
+
+
 def folder_of_format_2(tmp_path, **changes):
     """A run folder of today's format from before settings were renamed or removed."""
     config = {FORMER_OF_FORMAT_2.get(key, key): value for key, value in CONFIG.items()}
@@ -243,19 +246,17 @@ def folder_of_format_2(tmp_path, **changes):
     return tmp_path / "old"
 
 
-FORMER_OF_FORMAT_2 = {}
-
-
-def test_default_of_a_removed_setting_is_left_out_and_the_run_resumes(tmp_path):
-    run = folder_of_format_2(tmp_path)
+def test_folder_with_renamed_and_removed_settings_is_read_and_resumed(tmp_path):
+    run = folder_of_format_2(tmp_path, **{"optim.weights": "gathered"})
     stored = read_settings(run)
-    assert stored["config"] == CONFIG | {"run.dir": str(tmp_path)} and stored["origin"].keys() == CONFIG.keys()
+    assert stored["config"] == CONFIG | {"run.dir": str(tmp_path), "optim.sharding": "gathered"}
+    assert stored["origin"].keys() == CONFIG.keys()
     assert run_files.read_settings(run) == stored and find_run("old", tmp_path) == run
     resolved, folder = resolve_resumed_run("old", {}, origin="command line", runs=tmp_path)
     assert folder == run and to_dict(resolved.config) == stored["config"]
     open_run(run, to_dict(resolved.config), resolved.origin, resuming=True)  # as a resumed run does
     raw = json.loads((run / "config.json").read_text())
-    assert raw["config"] == stored["config"] and not raw["origin"].keys() & REMOVED.keys()
+    assert raw["config"] == stored["config"] and not raw["origin"].keys() & (REMOVED.keys() | SETTINGS.keys())
 
 
 def test_other_value_of_a_removed_setting_is_shown_and_resuming_is_refused(tmp_path):
@@ -264,7 +265,7 @@ def test_other_value_of_a_removed_setting_is_shown_and_resuming_is_refused(tmp_p
     library = RunLibrary(tmp_path, tmp_path / "evals")
     assert overview(library, "old")["settings"]["config"]["reward.custom"] == "mine:short=2"
     library.close()
-    with pytest.raises(ValueError, match="old cannot be resumed: .*'reward.custom'; it is now 'reward.functions'"):
+    with pytest.raises(ValueError, match=r"old cannot be resumed: .*'reward\.custom'; it is now 'reward\.functions'"):
         resolve_resumed_run("old", {}, origin="command line", runs=tmp_path)
 
 
