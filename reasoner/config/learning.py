@@ -29,8 +29,8 @@ class RewardConfig(RewardWeights):
 
 @dataclass(frozen=True, slots=True)
 class AlgoConfig:
-    # Algorithm: reinforce | rloo | reinforce_pp | ppo | trpo | grpo | grpo_process | dr_grpo | dapo | gspo | cispo.
-    # It sets the parts below whose default is empty; a part that is set here replaces the algorithm's own.
+    # Algorithm, a row of the table in docs/ALGORITHMS.md. It sets the parts below whose default is empty; a part that
+    # is set here replaces the algorithm's own.
     name: str = "grpo"
     # Group size G: completions sampled for each problem of a step.
     group_size: int = 8

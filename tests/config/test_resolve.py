@@ -9,7 +9,6 @@ from reasoner.config.limits import _CHOICES
 from reasoner.config.resolve import allowed_values, markdown, parse, read_file, resolve, settings, to_dict
 from reasoner.config.schema import Config
 from reasoner.inference.factory import ENGINES
-from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.rl.algorithms import PART_CHOICES as PARTS
 from reasoner.rollouts.control_rewards import CONTROLS
 from reasoner.rollouts.prompts import load_template
@@ -141,7 +140,6 @@ def test_every_setting_has_a_help_text_of_whole_sentences():
     [
         *_CHOICES.items(),
         *((f"algo.{part}", names) for part, names in PARTS.items()),
-        ("algo.name", tuple(ALGORITHMS)),
         ("engine.name", tuple(ENGINES)),
         ("control", tuple(CONTROLS)),
     ],
