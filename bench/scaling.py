@@ -216,7 +216,7 @@ def gpu_table(shared: float) -> list[str]:
     from reasoner.doctor.gpu_plan import GpuPlan
     from reasoner.doctor.gpus import find_gpu
     from reasoner.doctor.preset_fit import meta_model
-    from reasoner.doctor.rank_memory import WEIGHTS, first_that_fits
+    from reasoner.doctor.rank_memory import STRATEGIES, first_that_fits
     from reasoner.doctor.step_model import step_time
     from reasoner.rl.algorithms import resolve_algorithm
 
@@ -229,17 +229,19 @@ def gpu_table(shared: float) -> list[str]:
             values |= {"lora.rank": 0, "lora.base_dtype": "float32", "algo.beta": 0.0, "engine.name": "vllm"}
             cfg = resolve([("bench", values)]).config
             plan = GpuPlan(KIND, find_gpu(KIND), cfg, model, resolve_algorithm(cfg.algo))
-            peaks = {weights: plan.memory().peak(weights) for weights in (WEIGHTS if count > 1 else WEIGHTS[:1])}
-            weights = first_that_fits(peaks, plan.available)
+            peaks = {
+                sharding: plan.memory().peak(sharding) for sharding in (STRATEGIES if count > 1 else STRATEGIES[:1])
+            }
+            sharding = first_that_fits(peaks, plan.available)
             work = plan.work()
-            time = step_time(plan.shape(), plan.gpu, work, count, weights or WEIGHTS[0])
+            time = step_time(plan.shape(), plan.gpu, work, count, sharding or STRATEGIES[0])
             replicated = shared * work.prompts * work.group_size
             seconds = time.total + replicated
             speed = work.prompts * work.group_size * work.mean_tokens / seconds / count
             parts = [f"{value:.1f}" for value in (*asdict(time).values(), replicated, seconds)]
-            yield [str(count), weights or "none fits", *parts, f"{speed:,.0f}"]
+            yield [str(count), sharding or "none fits", *parts, f"{speed:,.0f}"]
 
-    header = ("GPUs", "weights", "sampling", "tail", "exchange", "passes", "gradients", "sync", "shared", "seconds")
+    header = ("GPUs", "sharding", "sampling", "tail", "exchange", "passes", "gradients", "sync", "shared", "seconds")
     title = (
         f"**A model, not a measurement**: {PRESET} with all weights trained, {PROMPTS_PER_GPU} prompts of 8 "
         f"completions a GPU, {KIND}, seconds of a step by `reasoner doctor --gpu`; shared: batch, "

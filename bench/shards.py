@@ -55,7 +55,7 @@ def main(weights: str) -> None:
         empty = resident("VmRSS")
         config = LlamaConfig(**SHAPE, tie_word_embeddings=True)
         policy = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
-        cfg = Config(algo=AlgoConfig(group_size=4, beta=0.0), optim=OptimConfig(weights=weights))
+        cfg = Config(algo=AlgoConfig(group_size=4, beta=0.0), optim=OptimConfig(sharding=weights))
         trainer = PolicyTrainer(policy, None, resolve_algorithm(cfg.algo), cfg, None, world)
         trainer.train_step(trainer.prepare_batch(groups()))
         trainer.free_gradients()

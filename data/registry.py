@@ -10,6 +10,7 @@ The specs that `load` accepts (the split in brackets is the default):
     FILE.jsonl  FILE.json  FILE.csv  FILE.parquet  FOLDER            with ?question=problem&answer=solution and others
     ORG/NAME[:SPLIT]                                                 from the hub, with ?config=NAME and others
     gym:TASK[:train]    gym:TASK+TASK?size=100  env:NAME[:train]     environments (data/environments/spec.py)
+    SPEC?sample=N  SPEC?without_sample=N                             N problems of a set, and the others (data.subset)
     SPEC=WEIGHT,SPEC=WEIGHT,...                                      a mixture (data.mixture)
 """
 
@@ -29,6 +30,7 @@ from data.hub import HUB, load_hub
 from data.mixture import join_parts
 from data.problem import Problem
 from data.spec import is_table, parse_table, split_mixture, with_columns
+from data.subset import split_subset
 from data.tables import load_table
 
 Loader = Callable[[str, int | None], list[Problem]]  # (split, limit)
@@ -95,6 +97,9 @@ def load(spec: str, *, limit: int | None = None, on_fault: OnFault | None = None
         return join_parts(problems, [weight for _, weight in parts], limit)
     if environments.is_environment(spec):
         return environments.load_environment(spec, limit)
+    whole, subset = split_subset(spec)
+    if subset is not None:
+        return subset.of(load(whole, on_fault=on_fault), spec)[:limit]
     if _is_table(spec):
         return load_table(parse_table(spec), limit, on_fault)
     source, split = _source(spec)
@@ -108,10 +113,12 @@ def check(spec: str) -> None:
     for part, _ in split_mixture(spec):
         if environments.is_environment(part):
             load(part, limit=1)
-        elif not _is_table(part):
-            _source(part)
+            continue
+        whole, subset = split_subset(part)
+        if not _is_table(part):
+            _source(whole)
         elif not (table := parse_table(part)).is_hub:
-            load_table(table, 1)
+            load(part) if subset else load_table(table, 1)
 
 
 def table_parts(spec: str) -> list[str]:
@@ -164,9 +171,11 @@ def evaluation_spec(spec: str) -> str:
     """Add the split that an evaluation uses by default to a spec: test or heldout if there is one."""
     if environments.is_environment(spec):
         return environments.evaluation_spec(spec)
-    if spec not in SOURCES:
+    name, mark, query = spec.partition("?")
+    if name not in SOURCES:
         return spec
-    return next((f"{spec}:{split}" for split in ("test", "heldout") if split in SOURCES[spec].splits), spec)
+    splits = (split for split in ("test", "heldout") if split in SOURCES[name].splits)
+    return next((f"{name}:{split}{mark}{query}" for split in splits), spec)
 
 
 def names() -> list[str]:
@@ -189,6 +198,7 @@ def describe() -> list[tuple[str, str]]:
         ),
         ("FOLDER", "the files of a folder"),
         ("ORG/NAME[:SPLIT]", "a data set of the hub; ?config=NAME"),
+        ("SET?sample=N", "N problems of a set; SET?without_sample=N: the others"),
         ("SET=0.7,SET=0.3", "a mixture with weights"),
     ]
 

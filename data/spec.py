@@ -7,6 +7,7 @@
 
 OPTIONS are key=value pairs joined by &: question=COLUMN, answer=COLUMN and the other fields of a problem, system=drop
 or keep (data.conversation), faulty=skip (leave out rows that cannot be used), and config=NAME (of the hub's data set).
+Named sets, files and data sets of the hub take sample=N and without_sample=N as well (data.subset).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from urllib.parse import parse_qsl, quote
 
 from data.conversation import SYSTEM_RULES
 from data.files import READERS
+from data.subset import split_subset
 
 _WEIGHT = re.compile(r"(.+)=([-+]?[\d.]+(?:[eE][-+]?\d+)?)")
 _CHOICES = {"system": SYSTEM_RULES, "faulty": ("refuse", "skip")}  # the first is the default
@@ -62,7 +64,8 @@ def _is_hub(path: str) -> bool:
 
 
 def parse_table(spec: str) -> TableSpec:
-    """Take a spec apart for which is_table holds. ValueError for options that cannot be read."""
+    """Take a spec apart for which is_table holds, all but its subset. ValueError for options that cannot be read."""
+    spec, _ = split_subset(spec)
     name, _, query = spec.partition("?")
     pairs = parse_qsl(query, keep_blank_values=True)
     if query and (not pairs or not all(value for _, value in pairs)):

@@ -26,7 +26,13 @@ REFERENCE = {
     "python": ("Python API", ("reasoner.api.training", "reasoner.api.evaluation", "data.problem", "verifiers.api")),
     "algorithms": (
         "Algorithms",
-        ("reasoner.rl.algorithms", "reasoner.rl.advantages", "reasoner.rl.losses", "reasoner.rl.kl"),
+        (
+            "reasoner.rl.algorithms",
+            "reasoner.rl.advantages",
+            "reasoner.rl.surrogates",
+            "reasoner.rl.losses",
+            "reasoner.rl.kl",
+        ),
     ),
     "grading": (
         "Grading",

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from math import isfinite
 from time import perf_counter
 
-from data.problem import Problem
 from verifiers import reward_functions
 from verifiers.equivalence import judge
 from verifiers.extract import Extraction, extract
@@ -60,9 +57,6 @@ class RewardWeights:
     # Weight of the process reward, from -1 to 1: correct minus wrong equations in the think block, divided by their
     # number. 0: off.
     steps: float = 0.0
-    # Your reward functions, (response: str, problem: Problem) -> float, as module:function=weight, separated by commas
-    # (weight 1 if none is stated). Empty: none.
-    custom: str = ""
 
 
 DEFAULT_WEIGHTS = RewardWeights()
@@ -71,8 +65,7 @@ DEFAULT_WEIGHTS = RewardWeights()
 def add_reward(reward_input: RewardInput, weights: RewardWeights) -> Score:
     """Add the parts and the reward, their weighted sum, to a score.
 
-    The parts "correct" and "format" are always computed. ValueError for a custom reward function that fails or returns
-    no finite number.
+    The parts "correct" and "format" are always computed.
     """
     weight_of = {name: getattr(weights, name) for name in REWARDS}
     parts = {
@@ -80,51 +73,15 @@ def add_reward(reward_input: RewardInput, weights: RewardWeights) -> Score:
         for name, row in REWARDS.items()
         if weight_of[name] or name in ("correct", "format")
     }
-    for name, (function, weight) in custom_rewards(weights.custom).items():
-        parts[name], weight_of[name] = _call_custom(name, function, reward_input), weight
     reward = float(sum(weight_of[name] * part for name, part in parts.items()))
     return replace(reward_input.score, parts={**reward_input.score.parts, **parts}, reward=reward)
 
 
-UserReward = Callable[[str, Problem], float]
-
-
-@lru_cache(maxsize=16)
-def custom_rewards(spec: str) -> Mapping[str, tuple[UserReward, float]]:
-    """Parse "module:function=0.5, module:other" into functions and weights by name. ValueError for a faulty part."""
-    rewards: dict[str, tuple[UserReward, float]] = {}
-    for part in filter(None, map(str.strip, spec.split(","))):
-        path, _, weight = part.partition("=")
-        module, colon, name = path.strip().partition(":")
-        if not colon or not module or not name:
-            raise ValueError(f"reward.custom has {part!r}; it takes module:function or module:function=weight")
-        try:
-            function, factor = getattr(importlib.import_module(module), name), float(weight or 1)
-        except (ImportError, AttributeError, ValueError) as error:
-            raise ValueError(f"reward.custom has {part!r}: {error}") from error
-        if not callable(function):
-            raise ValueError(f"reward.custom has {part!r}: {path} is not a function")
-        rewards[path.strip()] = function, factor
-    return rewards
-
-
-def _call_custom(name: str, function: UserReward, reward_input: RewardInput) -> float:
-    try:
-        value = float(function(reward_input.response, reward_input.problem))
-    except Exception as error:
-        raise ValueError(f"reward {name} failed on problem {reward_input.problem.id}: {error!r}") from error
-    if not isfinite(value):
-        raise ValueError(f"reward {name} gave {value} on problem {reward_input.problem.id}; a finite number is needed")
-    return value
-
-
 def check_weights(weights: RewardWeights) -> None:
-    """Raise ValueError for a weight that is not finite, and for custom functions that cannot be imported."""
-    for field in fields(weights):
-        value = getattr(weights, field.name)
-        if not isinstance(value, str) and not isfinite(value):
-            raise ValueError(f"reward.{field.name} is {value}; a finite number is needed")
-    custom_rewards(weights.custom)
+    """Raise ValueError for a weight that is not finite."""
+    for name in REWARDS:
+        if not isfinite(value := getattr(weights, name)):
+            raise ValueError(f"reward.{name} is {value}; a finite number is needed")
 
 
 @dataclass(frozen=True, slots=True)

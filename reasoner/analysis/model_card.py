@@ -142,7 +142,7 @@ def _rewards(stored: Mapping[str, Any]) -> str:
     names = {key.removeprefix("reward."): value for key, value in stored["config"].items() if key.startswith("reward.")}
     parts = [f"{value:g} × {name}" for name, value in names.items() if name in REWARDS and value]
     functions = stored.get("reward_functions") or {}
-    parts += [f"`{file_name(names[name])}`" for name in ("custom", "functions", "model") if names.get(name)]
+    parts += [f"`{file_name(names[name])}`" for name in ("functions", "model") if names.get(name)]
     return " + ".join([*parts, *(f"{weight:g} × `{name}`" for name, weight in functions.items())])
 
 

@@ -173,7 +173,7 @@ def generation_config(
         "pad_token_id": tokenizer.pad_token_id,
         "do_sample": temperature > 0,
         "temperature": temperature if temperature > 0 else None,
-        "top_p": cfg["sampling.top_p"] if temperature > 0 else None,
+        "top_p": 1.0 if temperature > 0 else None,  # training samples from the whole distribution
         "top_k": 0 if temperature > 0 else None,  # transformers has 50 where nothing is said
         "max_new_tokens": cfg["sampling.max_tokens"],
         "stop_strings": texts or None,

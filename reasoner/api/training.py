@@ -125,7 +125,7 @@ def train(
             `reward.*`). A function is called with keyword arguments as TRL does it: `completions`, `prompts`,
             `completion_ids`, and every column of the problems, each a list with one entry per completion. It returns a
             list of as many numbers; None means that it does not apply to a completion.
-        algo: The algorithm: reinforce, rloo, reinforce_pp, ppo, trpo, grpo, grpo_process, dr_grpo, dapo, gspo, cispo.
+        algo: The algorithm, a row of the table in docs/ALGORITHMS.md. Default: that of the preset, else grpo.
         steps: Number of training steps in all.
         seed: Seed of the run.
         preset: Defaults for a size of model: base, smollm-135m, qwen2.5-0.5b, qwen2.5-1.5b, qwen2.5-math-1.5b or

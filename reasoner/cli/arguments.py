@@ -8,7 +8,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
-from reasoner.config.former_names import SETTINGS, renamed_setting
+from reasoner.config.former_names import REMOVED, SETTINGS, renamed_setting
+from reasoner.config.other_names import find_other_name, other_name_message
 
 Handler = Callable[[argparse.Namespace], int | None]  # returns an exit status, None for 0
 
@@ -21,7 +22,9 @@ class LineHelp(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose usage errors are one line, with the nearest known flag, command or choice."""
+    """An argument parser whose usage errors are one line, with the nearest known flag, command or choice, or the flag
+    here of a name of TRL or verl.
+    """
 
     arguments: Sequence[str] = ()  # the command line: `train --help` shows the defaults that it would get
 
@@ -34,8 +37,10 @@ class Parser(argparse.ArgumentParser):
             }
             message = f"unknown argument {flag!r}{_nearest(flag, known - {flag})}"
             old = flag.removeprefix("--")
-            if f"--{SETTINGS.get(old)}" in known:
+            if f"--{SETTINGS.get(old)}" in known or (old in REMOVED and "--optim.lr" in known):
                 message = renamed_setting(old)
+            elif (row := find_other_name(old)) and f"--{row.ours or 'algo.name'}" in known:
+                message = other_name_message(old, prefix="--")
         self.exit(2, f"reasoner: error: {message}\n")
 
     def _check_value(self, action: argparse.Action, value: str) -> None:

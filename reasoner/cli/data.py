@@ -103,12 +103,17 @@ def _print_preview(spec: str) -> list[Problem]:
     """Print what was understood of a file or a hub data set and what a run leaves out or refuses; return the rest."""
     from data.preview import preview_table
     from data.spec import parse_table
+    from data.subset import split_subset
     from reasoner.rollouts.dataset import gold_fault
 
     preview = preview_table(table := parse_table(spec), gold_fault)
     print_result("\n".join([f"{spec}:", *(f"  {line}" for line in preview.lines())]))
     if table.faulty == "refuse" and preview.faults:
         print_result("  a run refuses it for rows that have no question or no answer; ?faulty=skip leaves them out")
+    if (subset := split_subset(spec)[1]) is not None:
+        problems = subset.of(preview.problems, spec)
+        print_result(f"  {spec} names {len(problems):,} of these problems")
+        preview.problems = problems
     print_result("")
     return preview.problems
 

@@ -118,6 +118,10 @@ def add_settings(command: Parser, stage: str = "rl", *, has_data: bool = True) -
 
 def _help(setting: Setting, default: str) -> str:
     limits = allowed_values(setting)
+    if setting.key == "algo.name":
+        from reasoner.rl.algorithms import ALGORITHMS
+
+        limits = ", ".join(ALGORITHMS)
     return f"{setting.help} ({limits + '; ' if limits else ''}default: {default})".replace("%", "%%")
 
 

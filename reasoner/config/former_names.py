@@ -1,5 +1,6 @@
-"""Names and values that settings had in run folders of format 1, and those of today (reasoner.runs.migrate); former
-names of presets."""
+"""Names and values that settings had in earlier run folders, and those of today (reasoner.runs.migrate); settings that
+are gone; former names of presets.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +25,17 @@ SETTINGS = {
     "eval.selection": "validation.data",
     "eval.selection_problems": "validation.problems",
     "eval.selection_samples": "validation.samples",
+    "optim.weights": "optim.sharding",
     "run.keep": "run.keep_last",
     "run.probe_every": "run.parity_interval",
     "run.save_every": "run.save_interval",
     "run.token_figures": "run.token_stats",
     "tokens": "max_train_tokens",
+}
+# Settings that are gone, with the default that run folders have of them, and what to use instead.
+REMOVED: dict[str, tuple[object, str]] = {
+    "reward.custom": ("", "it is now 'reward.functions', whose functions take lists of completions (docs/DATA.md)"),
+    "sampling.top_p": (1.0, "training samples from the whole distribution, as the importance ratio needs it"),
 }
 _PROBLEMS = {"generated:selection": "generated:validation"}
 # Values, by the setting of format 2.
@@ -47,5 +54,7 @@ PRESETS = {
 
 
 def renamed_setting(key: str) -> str:
-    """The sentence that refuses a setting of format 1 and names the new one; empty for any other key."""
+    """The sentence that refuses a setting that was renamed or removed and says what to use; empty for any other key."""
+    if key in REMOVED:
+        return f"unknown setting {key!r}; {REMOVED[key][1]}"
     return f"unknown setting {key!r}; it is now {SETTINGS[key]!r}" if key in SETTINGS else ""

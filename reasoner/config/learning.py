@@ -29,8 +29,8 @@ class RewardConfig(RewardWeights):
 
 @dataclass(frozen=True, slots=True)
 class AlgoConfig:
-    # Algorithm: reinforce | rloo | reinforce_pp | ppo | trpo | grpo | grpo_process | dr_grpo | dapo | gspo | cispo.
-    # It sets the parts below whose default is empty; a part that is set here replaces the algorithm's own.
+    # Algorithm, a row of the table in docs/ALGORITHMS.md. It sets the parts below whose default is empty; a part that
+    # is set here replaces the algorithm's own.
     name: str = "grpo"
     # Group size G: completions sampled for each problem of a step.
     group_size: int = 8
@@ -201,10 +201,11 @@ class OptimConfig:
     recompute: bool = False
     # Compute precision of the trainer: float32 | bfloat16. The weights that are trained are always float32.
     dtype: str = "float32"
-    # With several processes: what each holds of the weights, gradients and AdamW's moments: replicated (all of them) |
-    # gathered (a shard; whole weights and gradients during the passes of a step) | sharded (a shard, and whole weights
-    # of the layer at work) | auto (the first of these that fits the GPU; on a CPU replicated). docs/SCALE.md.
-    weights: str = "replicated"
+    # Sharding strategy of several processes: what each holds of the weights, gradients and AdamW's moments: replicated
+    # (all of them) | gathered (a shard; whole weights and gradients during the passes of a step) | sharded (a shard,
+    # and whole weights of the layer at work) | auto (the first of these that fits the GPU; on a CPU replicated).
+    # docs/SCALE.md names the counterparts of FSDP and ZeRO.
+    sharding: str = "replicated"
     # Precision of AdamW's two moments: float32 (8 bytes a parameter) | 8bit (2 bytes; needs the extra torchao).
     state_dtype: str = "float32"
     # On a GPU: compute the backward pass with deterministic kernels only, so that a resumed run is exact. false allows

@@ -1,4 +1,8 @@
-"""What the values of settings may be: ranges, choices, and values that contradict each other."""
+"""What the values of settings may be: ranges, choices, and values that contradict each other.
+
+Names that a table of another package has are checked against it in trainer.preflight: engines, control rewards, the
+parts of an algorithm, prompt templates, trackers.
+"""
 
 from __future__ import annotations
 
@@ -39,26 +43,24 @@ _MOST: dict[str, float] = {
 }  # fmt: skip
 _ABOVE_ZERO = (
     "algo.delta", "algo.damping", "reward.clip",
-    "critic.lr", "sampling.temperature", "sampling.top_p", "optim.lr", "optim.max_grad_norm", "lora.alpha",
+    "critic.lr", "sampling.temperature", "optim.lr", "optim.max_grad_norm", "lora.alpha",
     "engine.gpu_memory", "engine.timeout_seconds",
 )  # fmt: skip
 _CHOICES = {
     "data.selection": ("uniform", "learnability"),
     "optim.dtype": DTYPES,
     "optim.state_dtype": ("float32", "8bit"),
-    "optim.weights": ("replicated", "gathered", "sharded", "auto"),  # models.sharding
+    "optim.sharding": ("replicated", "gathered", "sharded", "auto"),  # models.sharding
     "algo.reference_dtype": DTYPES,
     "engine.dtype": DTYPES,
     "lora.target": ("all-linear", "attention"),  # models.lora.TARGETS
     "lora.sync": ("adapter", "merged"),
     "lora.base_dtype": ("float32", "bfloat16"),
-    "engine.name": ("auto", "vllm", "transformers", "remote"),
     "engine.transfer": ("file", "nccl"),  # inference.weight_senders.SENDERS
     "algo.importance_sampling": ("none", "token", "sequence"),
     "algo.kl_controller": ("double", "proportional"),  # rl.kl.CONTROLLERS
     "run.on_alarm": ("warn", "stop", "rollback"),
     "sft.loss_on": ("completion", "all"),
-    "control": ("", "random-reward", "format-only", "wrong-gold"),  # rollouts.control_rewards.CONTROLS
 }
 
 
@@ -93,11 +95,6 @@ def check(config: Config) -> None:
             raise ValueError(f"{key} is {value!r}; known are {known}")
     check_weights(config.reward)
     _check_urls(config.engine)
-    if config.sampling.top_p != 1:
-        raise ValueError(
-            f"sampling.top_p is {config.sampling.top_p}; training needs 1: what truncated sampling "
-            "leaves out biases the importance ratio"
-        )
     if config.run.importance_ratio and not config.run.token_stats:
         raise ValueError("run.importance_ratio is true and run.token_stats false; the ratio is one of the statistics")
     _check_off_policy(config)

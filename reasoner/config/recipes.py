@@ -72,12 +72,13 @@ _LARGE_ON_CPU = {
     "eval.samples": 4,
     "run.save_interval": 10,
 }
+_VALIDATION = 200  # problems of a published training split that are kept for validation
 _GSM8K = {
     "steps": 200,
-    "data.train": "gsm8k",
+    "data.train": f"gsm8k?without_sample={_VALIDATION}",
     "data.prompts_per_step": 64,
     "sampling.max_tokens": 1024,
-    "validation.data": "gsm8k",
+    "validation.data": f"gsm8k?sample={_VALIDATION}",
     "eval.heldout": "gsm8k:test",
     "eval.heldout_problems": 400,
     "eval.samples": 4,
@@ -85,10 +86,10 @@ _GSM8K = {
 }
 _MATH = {
     "steps": 300,
-    "data.train": "math",
+    "data.train": f"math?without_sample={_VALIDATION}",
     "data.prompts_per_step": 128,
     "sampling.max_tokens": 2048,
-    "validation.data": "math",
+    "validation.data": f"math?sample={_VALIDATION}",
     "eval.heldout": "math500",
     "eval.heldout_problems": 500,
     "eval.samples": 4,

@@ -49,8 +49,8 @@ class RunConfig:
 @dataclass(frozen=True, slots=True)
 class DataConfig:
     # Training problems: a name from `reasoner data list`, a file (.jsonl, .json, .csv, .parquet) or a folder of files,
-    # a data set of the hub (ORG/NAME:SPLIT?config=NAME), or a mixture of them with weights (SET=0.7,SET=0.3); see
-    # docs/DATA.md.
+    # a data set of the hub (ORG/NAME:SPLIT?config=NAME), or a mixture of them with weights (SET=0.7,SET=0.3).
+    # SET?sample=N and SET?without_sample=N divide a set into N problems and the others. See docs/DATA.md.
     train: str = "generated"
     # Column of the question, in files and data sets of the hub whose name has no ?question=COLUMN of its own; also of
     # validation.data and eval.heldout. Empty: question, problem, prompt or messages.
@@ -80,10 +80,9 @@ class PromptConfig:
 
 @dataclass(frozen=True, slots=True)
 class SamplingConfig:
-    # Sampling temperature. The trainer's log-probabilities are computed at the same temperature.
+    # Sampling temperature. The trainer's log-probabilities are computed at the same temperature. Training samples from
+    # the whole distribution: nucleus and top-k sampling would bias the importance ratio.
     temperature: float = 1.0
-    # Nucleus sampling. Training accepts only 1: truncated sampling biases the importance ratio.
-    top_p: float = 1.0
     # Most tokens of a completion.
     max_tokens: int = 256
 
@@ -133,7 +132,8 @@ class VerifyConfig:
 @dataclass(frozen=True, slots=True)
 class ValidationConfig:
     # Validation problems, by which the best checkpoint is chosen, named as data.train is.
-    # They are not the held-out problems, whose results are reported.
+    # They are not the held-out problems, whose results are reported, and should not be trained on: of a set without a
+    # validation split train on SET?without_sample=N and name SET?sample=N here.
     data: str = "generated:validation"
     # Steps between validations. 0: no validation.
     interval: int = 10

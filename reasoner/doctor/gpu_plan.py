@@ -19,7 +19,7 @@ from reasoner.doctor.findings import Finding, Severity
 from reasoner.doctor.gpus import Gpu
 from reasoner.doctor.memory import MemoryEstimate, model_sizes, num_parameters
 from reasoner.doctor.preset_fit import LONGEST_PROMPT, MOST_PROMPT, meta_model
-from reasoner.doctor.rank_memory import WEIGHTS, RankMemory, first_that_fits
+from reasoner.doctor.rank_memory import STRATEGIES, RankMemory, first_that_fits
 from reasoner.doctor.step_model import (
     LATENCY_LIMIT,
     ModelShape,
@@ -113,29 +113,29 @@ def plan_findings(plan: GpuPlan, measurements: dict[str, Any]) -> Iterator[Findi
         f"{work.prompt_tokens:,}",
     )
     memory = plan.memory()
-    peaks = {weights: memory.peak(weights) for weights in (WEIGHTS if count > 1 else WEIGHTS[:1])}
-    for weights, peak in peaks.items():
-        sizes = {name.replace("_", " "): size / _GIB for name, size in memory.parts(weights).items()}
+    peaks = {sharding: memory.peak(sharding) for sharding in (STRATEGIES if count > 1 else STRATEGIES[:1])}
+    for sharding, peak in peaks.items():
+        sizes = {name.replace("_", " "): size / _GIB for name, size in memory.parts(sharding).items()}
         parts = ", ".join(f"{name} {size:.1f}" for name, size in sizes.items() if size >= 0.05)
         fit = "fits" if peak <= plan.available else "does not fit"
-        text = f"{weights}: {peak / _GIB:,.1f} of {plan.available / _GIB:.1f} GiB on each GPU, {fit} ({parts})"
+        text = f"{sharding}: {peak / _GIB:,.1f} of {plan.available / _GIB:.1f} GiB on each GPU, {fit} ({parts})"
         yield Finding(Severity.OK, "memory", text)
     fitting = first_that_fits(peaks, plan.available)
-    yield _weights_finding(fitting)
-    weights = fitting or WEIGHTS[-1]
-    time = step_time(plan.shape(), plan.gpu, work, count, weights)
-    measurements |= {"predicted_peak": peaks, "predicted_weights": fitting, "predicted_seconds": asdict(time)}
+    yield _sharding_finding(fitting)
+    sharding = fitting or STRATEGIES[-1]
+    time = step_time(plan.shape(), plan.gpu, work, count, sharding)
+    measurements |= {"predicted_peak": peaks, "predicted_sharding": fitting, "predicted_seconds": asdict(time)}
     yield _time_finding(time, work)
-    yield _servers_finding(plan, weights)
+    yield _servers_finding(plan, sharding)
 
 
-def _weights_finding(weights: str | None) -> Finding:
-    if weights is not None:
-        why = "the fastest that fits" if weights != WEIGHTS[0] else "every GPU holds the whole model"
-        suggestion = "" if weights == WEIGHTS[0] else f"--optim.weights {weights}"
-        return Finding(Severity.OK, "weights", f"{weights}: {why}", suggestion)
+def _sharding_finding(sharding: str | None) -> Finding:
+    if sharding is not None:
+        why = "the fastest that fits" if sharding != STRATEGIES[0] else "every GPU holds the whole model"
+        suggestion = "" if sharding == STRATEGIES[0] else f"--optim.sharding {sharding}"
+        return Finding(Severity.OK, "sharding", f"{sharding}: {why}", suggestion)
     text = "no way to hold the weights fits: take more GPUs, lower optim.micro_batch_tokens or engine.gpu_memory, use "
-    return Finding(Severity.ERROR, "weights", f"{text}optim.recompute or lora.rank")
+    return Finding(Severity.ERROR, "sharding", f"{text}optim.recompute or lora.rank")
 
 
 def _time_finding(time: StepTime, work: StepWork) -> Finding:
@@ -146,16 +146,16 @@ def _time_finding(time: StepTime, work: StepWork) -> Finding:
     )
 
 
-def _servers_finding(plan: GpuPlan, weights: str) -> Finding:
+def _servers_finding(plan: GpuPlan, sharding: str) -> Finding:
     """Whether vLLM servers apart (engine.urls) pay, or from how many GPUs on."""
     shape, work = plan.shape(), plan.work()
-    share = latency_share(shape, plan.gpu, work, plan.cfg.processes, weights)
+    share = latency_share(shape, plan.gpu, work, plan.cfg.processes, sharding)
     text = f"the longest completion alone takes {share:.0%} of a step"
     if plan.cfg.engine.urls:
         return Finding(Severity.OK, "servers", "engine.urls is set: the sampling above is that of as many GPUs apart")
     if share > LATENCY_LIMIT:
         advice = "more GPUs hardly help: sample on servers apart (engine.urls, max_off_policy_steps), or take fewer"
         return Finding(Severity.WARNING, "servers", f"{text}, {advice}")
-    start = servers_from(shape, plan.gpu, work, weights)
+    start = servers_from(shape, plan.gpu, work, sharding)
     later = f"over {LATENCY_LIMIT:.0%} from {start} GPUs on" if start else f"{LATENCY_LIMIT:.0%} at most up to 1,024"
     return Finding(Severity.OK, "servers", f"engines in the ranks: {text}, {later}")

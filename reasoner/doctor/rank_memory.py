@@ -1,4 +1,4 @@
-"""Memory of each of several ranks, by how they hold the models (optim.weights): a model, not a measurement.
+"""Memory of each of several ranks, by how they hold the models (optim.sharding): a model, not a measurement.
 
 The parts of a single process are those of doctor.memory. What sharding changes follows torch's FSDP2: weights,
 gradients and moments are divided by the number of ranks; `gathered` holds all weights and gradients in float32 for the
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from reasoner.doctor.memory import MemoryEstimate, model_sizes, num_parameters
 
-WEIGHTS = ("replicated", "gathered", "sharded")  # values of optim.weights, from the fastest to the smallest
+STRATEGIES = ("replicated", "gathered", "sharded")  # values of optim.sharding, from the fastest to the smallest
 _BUCKET = 4 * 2**24  # bytes of gradients that are copied for a sum, or one tensor: distributed.gradients
 _LAYERS = 2  # whole at once under `sharded`
 
@@ -25,14 +25,14 @@ class RankMemory:
     estimate: MemoryEstimate  # of a single process with the micro-batches of one rank
     ranks: int
 
-    def parts(self, weights: str) -> dict[str, int]:
+    def parts(self, sharding: str) -> dict[str, int]:
         """Bytes of each part. "whole_weights" and "whole_gradients" are held during the passes of a step alone."""
         part = self.estimate.parts()
-        if weights == "replicated" or self.ranks == 1:
+        if sharding == "replicated" or self.ranks == 1:
             copied = min(part["gradients"], max(_BUCKET, self._largest_tensor()))
             return part | {"gradient_sum": copied if self.ranks > 1 else 0}
         divided = {name: -(-part[name] // self.ranks) for name in _DIVIDED}
-        share = 1.0 if weights == "gathered" else self._whole_share()
+        share = 1.0 if sharding == "gathered" else self._whole_share()
         whole = {
             "whole_weights": int(share * part["weights"]),
             "whole_reference": int(share * part["reference"]),
@@ -42,9 +42,9 @@ class RankMemory:
         }
         return part | divided | whole
 
-    def peak(self, weights: str) -> int:
+    def peak(self, sharding: str) -> int:
         """Most bytes at once: in the passes of the update, in those of the reference, or while sampling or syncing."""
-        part = self.parts(weights)
+        part = self.parts(sharding)
         resident = sum(part[name] for name in ("weights", "optimiser", "reference", "critic"))
         passes = part.get("whole_weights", 0) + part.get("whole_gradients", 0) + self.estimate.passes_peak()
         passes += part.get("head_gradient", 0)
@@ -76,4 +76,4 @@ _DIVIDED = ("weights", "gradients", "optimiser", "reference", "critic")
 
 def first_that_fits(peaks: Mapping[str, int], available: float) -> str | None:
     """The fastest way to hold the weights whose peak fits into the available bytes; None where none does."""
-    return next((weights for weights in WEIGHTS if peaks.get(weights, available + 1) <= available), None)
+    return next((sharding for sharding in STRATEGIES if peaks.get(sharding, available + 1) <= available), None)

@@ -97,10 +97,10 @@ def _single_row_seconds(model: ModelShape, gpu: Gpu, work: StepWork) -> float:
     return decode_seconds(model, gpu, rows=1, context=work.prompt_tokens + work.longest)
 
 
-def latency_share(model: ModelShape, gpu: Gpu, work: StepWork, ranks: int, weights: str) -> float:
+def latency_share(model: ModelShape, gpu: Gpu, work: StepWork, ranks: int, sharding: str) -> float:
     """The share of a step that its longest completion takes alone, on any number of GPUs."""
     latency = work.longest * _single_row_seconds(model, gpu, work)
-    return latency / step_time(model, gpu, work, ranks, weights).total
+    return latency / step_time(model, gpu, work, ranks, sharding).total
 
 
 def pass_seconds(model: ModelShape, gpu: Gpu, work: StepWork, ranks: int) -> float:
@@ -120,27 +120,27 @@ def ring_seconds(size: float, ranks: int, gpu: Gpu) -> float:
     return (ranks - 1) / ranks * size / (LINK_EFFICIENCY * bandwidth)
 
 
-def gradient_seconds(model: ModelShape, gpu: Gpu, work: StepWork, ranks: int, weights: str) -> float:
+def gradient_seconds(model: ModelShape, gpu: Gpu, work: StepWork, ranks: int, sharding: str) -> float:
     """Collectives of an update in float32. Replicated: one sum of the gradients. Gathered: the weights once, the
     gradients once. Sharded: the weights for the forward and again for the backward pass, and the gradients, for every
     micro-batch. Nothing is taken to overlap with computation.
     """
     whole, trained = 4.0 * model.parameters, 4.0 * model.trained
-    if weights == "replicated":
+    if sharding == "replicated":
         return 2 * ring_seconds(trained, ranks, gpu)
-    times = 1 if weights == "gathered" else ceil(work.tokens / ranks / work.micro_batch_tokens)
-    gathers = 1 if weights == "gathered" else 2
+    times = 1 if sharding == "gathered" else ceil(work.tokens / ranks / work.micro_batch_tokens)
+    gathers = 1 if sharding == "gathered" else 2
     return times * (gathers * ring_seconds(whole, ranks, gpu) + ring_seconds(trained, ranks, gpu))
 
 
-def sync_seconds(model: ModelShape, gpu: Gpu, ranks: int, weights: str) -> float:
+def sync_seconds(model: ModelShape, gpu: Gpu, ranks: int, sharding: str) -> float:
     """Read the weights in float32 and write them in bfloat16; from shards they are gathered first."""
-    gather = 0.0 if weights == "replicated" else ring_seconds(4.0 * model.parameters, ranks, gpu)
+    gather = 0.0 if sharding == "replicated" else ring_seconds(4.0 * model.parameters, ranks, gpu)
     return gather + 6 * model.parameters / (DECODE_EFFICIENCY * gpu.memory_bandwidth)
 
 
-def step_time(model: ModelShape, gpu: Gpu, work: StepWork, ranks: int, weights: str) -> StepTime:
-    """The parts of a step on `ranks` GPUs that hold the models as `weights` says (optim.weights)."""
+def step_time(model: ModelShape, gpu: Gpu, work: StepWork, ranks: int, sharding: str) -> StepTime:
+    """The parts of a step on `ranks` GPUs that hold the models as `sharding` says (optim.sharding)."""
     sampling, tail = sampling_seconds(model, gpu, work, ranks)
     num_bytes = BYTES_PER_TOKEN * work.prompts * work.group_size * work.mean_tokens
     return StepTime(
@@ -148,15 +148,15 @@ def step_time(model: ModelShape, gpu: Gpu, work: StepWork, ranks: int, weights: 
         tail=tail,
         exchange=(ranks - 1) / ranks * num_bytes / EXCHANGE_BANDWIDTH,
         passes=pass_seconds(model, gpu, work, ranks),
-        gradients=gradient_seconds(model, gpu, work, ranks, weights),
-        sync=sync_seconds(model, gpu, ranks, weights),
+        gradients=gradient_seconds(model, gpu, work, ranks, sharding),
+        sync=sync_seconds(model, gpu, ranks, sharding),
     )
 
 
-def servers_from(model: ModelShape, gpu: Gpu, work: StepWork, weights: str) -> int | None:
+def servers_from(model: ModelShape, gpu: Gpu, work: StepWork, sharding: str) -> int | None:
     """The smallest number of GPUs, of 1, 2, 4 to 1,024, at which the longest completion alone takes more than
     LATENCY_LIMIT of the step, so that more GPUs hardly help: from there on servers apart, which sample while the
     trainer works, pay. None where there is none.
     """
     sizes = (2**power for power in range(11))
-    return next((n for n in sizes if latency_share(model, gpu, work, n, weights) > LATENCY_LIMIT), None)
+    return next((n for n in sizes if latency_share(model, gpu, work, n, sharding) > LATENCY_LIMIT), None)

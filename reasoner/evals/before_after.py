@@ -127,7 +127,7 @@ def write_eval(folder: Path, evals: HeldOutEvals, cfg: Config, engine: str) -> N
         engine=engine,
         prompt={"style": cfg.prompt.style, **asdict(load_template(cfg.prompt.style))},
         sampling={
-            "sampled": {"temperature": cfg.sampling.temperature, "top_p": cfg.sampling.top_p},
+            "sampled": {"temperature": cfg.sampling.temperature, "top_p": 1.0},
             "greedy": {"temperature": 0.0},
         },
         num_samples=cfg.eval.samples,

@@ -1,6 +1,6 @@
 """How the ranks of a run hold a model: each the whole, or in shards by torch's FSDP2 (`fully_shard`).
 
-| weights | a rank holds | collective operations |
+| optim.sharding | a rank holds | collective operations |
 |---|---|---|
 | replicated | the whole model | the sum of the gradients, once an optimiser step |
 | gathered | its shard; during a block of passes the whole weights and gradients | one gather and one sum a block |
@@ -37,7 +37,7 @@ class DistributedModel:
 
     model: nn.Module
     world: World = ALONE
-    weights: str = "replicated"  # or gathered, sharded
+    sharding: str = "replicated"  # or gathered, sharded
 
     @contextmanager
     def passes(self) -> Iterator[None]:
@@ -45,30 +45,30 @@ class DistributedModel:
 
         After the block the parameters are shards again, which have the gradients.
         """
-        if self.weights == "gathered":
+        if self.sharding == "gathered":
             self._set_gradient_sync(False)
             for module in _shards(self.model):
                 module.unshard()
         try:
             yield
         finally:
-            if self.weights == "gathered":
+            if self.sharding == "gathered":
                 self._set_gradient_sync(True)
             reshard(self.model)
 
     def sync_gradients(self) -> None:
         """Let the next backward pass of the block, which is its last, sum all gradients of the block over the ranks."""
-        if self.weights == "gathered":
+        if self.sharding == "gathered":
             self._set_gradient_sync(True)
 
     def num_passes(self, own: Sequence[int]) -> list[int]:
         """The number of micro-batches of each of this rank's blocks of prompts -> the number that it has to run, with
         rows or without. A collective operation.
         """
-        if self.weights == "sharded":
+        if self.sharding == "sharded":
             ranks = self.world.gather(list(own), "the number of micro-batches")
             return [max(counts) for counts in zip_longest(*ranks, fillvalue=0)]
-        return list(own) or ([1] if self.weights == "gathered" else [])  # one, in which gradients are summed
+        return list(own) or ([1] if self.sharding == "gathered" else [])  # one, in which gradients are summed
 
     def _set_gradient_sync(self, is_on: bool) -> None:
         assert isinstance(self.model, FSDPModule)
@@ -76,27 +76,29 @@ class DistributedModel:
         self.model.set_reshard_after_backward(is_on)
 
 
-def distribute(model: nn.Module, weights: str, world: World) -> DistributedModel:
-    """Hold the model as optim.weights says, in place: optimisers and copies of its parameters are made afterwards, deep
-    copies of it before. No effect on a model that is held so already. A single process has the whole model.
+def distribute(model: nn.Module, sharding: str, world: World) -> DistributedModel:
+    """Hold the model as optim.sharding says, in place: optimisers and copies of its parameters are made afterwards,
+    deep copies of it before. No effect on a model that is held so already. A single process has the whole model.
 
     ValueError for a model whose layers transformers does not mark.
     """
-    if weights == "replicated" or world.size == 1:
+    if sharding == "replicated" or world.size == 1:
         return DistributedModel(model, world)
-    assert weights in ("gathered", "sharded"), weights
+    assert sharding in ("gathered", "sharded"), sharding
     if not isinstance(model, FSDPModule):
-        _shard(model, weights, world)
-    return DistributedModel(model, world, weights)
+        _shard(model, sharding, world)
+    return DistributedModel(model, world, sharding)
 
 
-def _shard(model: nn.Module, weights: str, world: World) -> None:
+def _shard(model: nn.Module, sharding: str, world: World) -> None:
     layers = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
     if not layers:
-        raise ValueError(f"optim.weights is {weights!r}, but {type(model).__name__} has no layers that can be sharded")
+        raise ValueError(
+            f"optim.sharding is {sharding!r}, but {type(model).__name__} has no layers that can be sharded"
+        )
     mesh = init_device_mesh(next(model.parameters()).device.type, (world.size,))
     for layer in layers:
-        fully_shard(layer, mesh=mesh, reshard_after_forward=weights == "sharded")
+        fully_shard(layer, mesh=mesh, reshard_after_forward=sharding == "sharded")
     fully_shard(model, mesh=mesh, reshard_after_forward=False)  # the output layer is read after the backbone's pass
     for module in _shards(model):
         module.set_gradient_divide_factor(1.0)

@@ -1,18 +1,21 @@
 """The table of algorithms: a row names the parts of one. To add an algorithm, add a row; `--algo.PART value` replaces
 one part of any row.
 
-The parts are tables of pure functions: returns, baselines and scales (advantages.py), ratios, surrogates and weights
-(losses.py), KL estimators (kl.py). docs/ALGORITHMS.md has the formulas. PART_CHOICES repeats the names in those tables,
-so that settings are checked without importing torch; tests/rl/test_maths.py compares the two.
+The parts are tables of pure functions: returns, baselines and scales (advantages.py), surrogates (surrogates.py),
+ratios and weights (losses.py), KL estimators (kl.py). docs/ALGORITHMS.md has the formulas. PART_CHOICES repeats the
+names in the tables of files that import torch, so that settings are checked without it; tests/rl/test_maths.py compares
+the two.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from reasoner.config.learning import AlgoConfig
+from reasoner.rl.surrogates import SURROGATES
 
 if TYPE_CHECKING:
     from reasoner.rl.losses import LossAggregation
@@ -87,12 +90,12 @@ ALGORITHMS: dict[str, Algorithm] = {
     "cispo": Algorithm(scale="group", surrogate="clip_weight", loss_aggregation="token", clip_high=4.0),
 }
 
-PART_CHOICES: dict[str, tuple[str, ...]] = {
+PART_CHOICES: dict[str, Collection[str]] = {
     "returns": ("total", "to_go", "process", "gae"),
     "baseline": ("none", "batch", "moving", "group", "leave_one_out", "value"),
     "scale": ("none", "group", "batch"),
     "ratio": ("token", "sequence"),
-    "surrogate": ("plain", "ratio", "clip", "clip_weight"),
+    "surrogate": SURROGATES,
     "loss_aggregation": ("token", "sequence", "constant"),
     "step_credit": ("sum", "gated"),
     "kl": ("k1", "k2", "k3", "k3_reverse"),
@@ -122,8 +125,14 @@ def resolve_algorithm(cfg: AlgoConfig) -> Algorithm:
     return row
 
 
+def _surrogates_with(field: str) -> str:
+    """The surrogates whose row has a field set, for messages."""
+    return " or ".join(name for name, surrogate in SURROGATES.items() if getattr(surrogate, field))
+
+
 def _settings_without_effect(row: Algorithm, cfg: AlgoConfig) -> list[str]:
     """One sentence for each setting that differs from its default and has no effect in this run."""
+    surrogate = SURROGATES[row.surrogate]
     conditions = {  # setting -> (does it have an effect, why it needs that)
         "kl_target": (cfg.beta > 0, "adapts the KL term's coefficient: it needs algo.beta above 0"),
         "kl_controller": (cfg.kl_target > 0, "adapts algo.beta to algo.kl_target, which must be above 0"),
@@ -139,10 +148,10 @@ def _settings_without_effect(row: Algorithm, cfg: AlgoConfig) -> list[str]:
             "caps the weights of algo.importance_sampling token or sequence",
         ),
         "moving_decay": (row.baseline == "moving", "belongs to algo.baseline moving"),
-        "clip_low": (row.surrogate == "clip", "bounds the ratio of algo.surrogate clip"),
+        "clip_low": (surrogate.has_low_clip, f"bounds the ratio of algo.surrogate {_surrogates_with('has_low_clip')}"),
         "clip_high": (
-            row.surrogate in ("clip", "clip_weight"),
-            "bounds the ratio of algo.surrogate clip or clip_weight",
+            surrogate.has_high_clip,
+            f"bounds the ratio of algo.surrogate {_surrogates_with('has_high_clip')}",
         ),
         "step_credit": (row.returns == "process", "belongs to algo.returns process"),
         "stop_kl": (row.updates > 1, "skips updates after a step's first: algo.epochs or algo.minibatches above 1"),
@@ -161,6 +170,7 @@ def _settings_without_effect(row: Algorithm, cfg: AlgoConfig) -> list[str]:
 
 def _incompatible_parts(row: Algorithm) -> list[str]:
     """One sentence for each combination of parts in the row that does not work."""
+    surrogate = SURROGATES[row.surrogate]
     faults = {
         "process returns are normalised over the steps of a group: algo.scale must be group and algo.baseline group": (
             row.returns == "process" and (row.scale, row.baseline) != ("group", "group")
@@ -191,20 +201,19 @@ def _incompatible_parts(row: Algorithm) -> list[str]:
         "algo.trust constrained takes one step on all completions: algo.epochs and algo.minibatches must be 1": (
             row.trust == "constrained" and row.updates > 1
         ),
-        "algo.trust constrained line-searches on the surrogate's value: algo.surrogate must be ratio or clip": (
-            row.trust == "constrained" and row.surrogate not in ("ratio", "clip")
-        ),
+        "algo.trust constrained line-searches on the surrogate's value: algo.surrogate must be "
+        f"{_surrogates_with('has_objective')}": row.trust == "constrained" and not surrogate.has_objective,
         "an unclipped ratio must be kept near 1: it needs algo.trust penalty or constrained, or a single update": (
-            row.surrogate == "ratio" and row.trust == "none" and row.updates > 1
+            surrogate.has_ratio and not surrogate.has_high_clip and row.trust == "none" and row.updates > 1
         ),
         "algo.dynamic_sampling replaces dropped groups: it needs algo.filter_zero_advantages": row.dynamic_sampling
         and not row.filter_zero_advantages,
         "algo.clip_low and algo.clip_high must be at least 0": min(row.clip_low, row.clip_high) < 0,
         "algo.dual_clip must be above 1, or 0 for none": row.dual_clip != 0 and row.dual_clip <= 1,
-        "algo.dual_clip applies to the clipped surrogate only: it needs algo.surrogate clip": (
-            row.dual_clip != 0 and row.surrogate != "clip"
-        ),
-        "algo.surrogate plain has no ratio: several updates on the same completions (algo.epochs, algo.minibatches) "
-        "need algo.surrogate clip or clip_weight": row.surrogate == "plain" and row.updates > 1,
+        "algo.dual_clip applies to the clipped surrogate only: it needs algo.surrogate "
+        f"{_surrogates_with('has_dual_clip')}": row.dual_clip != 0 and not surrogate.has_dual_clip,
+        f"algo.surrogate {row.surrogate} has no ratio: several updates on the same completions (algo.epochs, "
+        f"algo.minibatches) need algo.surrogate {_surrogates_with('has_high_clip')}": not surrogate.has_ratio
+        and row.updates > 1,
     }
     return [sentence for sentence, is_so in faults.items() if is_so]

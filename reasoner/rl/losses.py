@@ -1,4 +1,4 @@
-"""Losses per token, and the weights with which they are summed. Nothing here reduces.
+"""Ratios, and the weights with which the losses of the tokens (surrogates.py) are summed. Nothing here reduces.
 
 Shapes: N rows (completions), T completion positions. loss = (weights * per_token).sum().
 """
@@ -29,68 +29,7 @@ def sequence_ratio(logp: Tensor, old_logp: Tensor, mask: Tensor) -> Tensor:
     return mean.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp().expand(logp.shape)
 
 
-def plain(ratio: Tensor, logp: Tensor, advantages: Tensor, *, low: float, high: float, dual: float) -> Tensor:
-    """-A in value, -A grad log pi in gradient (REINFORCE); the ratio is ignored."""
-    return -(logp - logp.detach()).exp() * advantages
-
-
-def unclipped(ratio: Tensor, logp: Tensor, advantages: Tensor, *, low: float, high: float, dual: float) -> Tensor:
-    """-r A: the importance-weighted surrogate that TRPO's trust region bounds (Schulman et al. 2015, eq. 14)."""
-    return -ratio * advantages
-
-
-def clipped(ratio: Tensor, logp: Tensor, advantages: Tensor, *, low: float, high: float, dual: float) -> Tensor:
-    """-min(r A, clip(r, 1 - low, 1 + high) A), bounded by -dual A where A < 0.
-
-    PPO (Schulman et al. 2017, eq. 7); DAPO (Yu et al. 2025) lets `high` differ from `low`; `dual` > 1 bounds the loss
-    of a token with negative advantage and a large ratio (Ye et al. 2020, eq. 5), 0 turns the bound off.
-    """
-    loss = -torch.minimum(ratio * advantages, ratio.clamp(1 - low, 1 + high) * advantages)
-    if dual:
-        loss = torch.where(advantages < 0, torch.minimum(loss, -dual * advantages), loss)
-    return loss
-
-
-def clipped_weight(ratio: Tensor, logp: Tensor, advantages: Tensor, *, low: float, high: float, dual: float) -> Tensor:
-    """-sg(min(r, 1 + high)) A log pi: the weight is clipped and every token keeps a gradient (CISPO: MiniMax-M1 2025,
-    eq. 4, which has no lower bound either; `low` is ignored).
-    """
-    return -ratio.detach().clamp_max(1 + high) * advantages * logp
-
-
-# (ratio, log-probabilities, advantages, all [N, T]) -> [N, T] loss of each token
-SURROGATES: dict[str, Callable[..., Tensor]] = {
-    "plain": plain,
-    "ratio": unclipped,
-    "clip": clipped,
-    "clip_weight": clipped_weight,
-}
 RATIOS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {"token": token_ratio, "sequence": sequence_ratio}
-
-
-def never_clipped(ratio: Tensor, advantages: Tensor, *, low: float, high: float, dual: float) -> Tensor:
-    """False for every token: a surrogate without a clip."""
-    return torch.zeros_like(ratio, dtype=torch.bool)
-
-
-def is_clipped(ratio: Tensor, advantages: Tensor, *, low: float, high: float, dual: float) -> Tensor:
-    """Tokens whose gradient the clip removes, or the bound by `dual` (0: there is none)."""
-    outside = (ratio > 1 + high) & (advantages > 0) | (ratio < 1 - low) & (advantages < 0)
-    return outside | (ratio > dual) & (advantages < 0) if dual else outside
-
-
-def is_weight_clipped(ratio: Tensor, advantages: Tensor, *, low: float, high: float, dual: float) -> Tensor:
-    """Tokens whose weight is clipped; they keep a gradient."""
-    return (ratio > 1 + high) & (advantages != 0)
-
-
-# By surrogate: (ratio, advantages, both [N, T]) -> [N, T] bool, the tokens on which its clip acts.
-CLIPPED: dict[str, Callable[..., Tensor]] = {
-    "plain": never_clipped,
-    "ratio": never_clipped,
-    "clip": is_clipped,
-    "clip_weight": is_weight_clipped,
-}
 
 
 def sampler_weights(old_logp: Tensor, sampler_logp: Tensor, mask: Tensor, *, how: str, cap: float) -> Tensor:

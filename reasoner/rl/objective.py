@@ -15,7 +15,8 @@ from reasoner.config.learning import AlgoConfig
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch
 from reasoner.rl.kl import KL, kl_k3
-from reasoner.rl.losses import RATIOS, SURROGATES, sampler_weights
+from reasoner.rl.losses import RATIOS, sampler_weights
+from reasoner.rl.surrogates import SURROGATES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +53,7 @@ def token_terms(
         old, rows.sampler_logprobs, mask, how=cfg.importance_sampling, cap=cfg.importance_clip_max
     )
     clip = {"low": algorithm.clip_low, "high": algorithm.clip_high, "dual": algorithm.dual_clip}
-    surrogate = SURROGATES[algorithm.surrogate](ratio, logprobs, rows.advantages, **clip)
+    surrogate = SURROGATES[algorithm.surrogate].loss(ratio, logprobs, rows.advantages, **clip)
     if algorithm.trust == "penalty":
         surrogate = surrogate + penalty * kl_k3(old, logprobs)
     kl = None if rows.ref_logprobs is None else KL[algorithm.kl](logprobs, rows.ref_logprobs)

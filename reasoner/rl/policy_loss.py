@@ -16,9 +16,10 @@ from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch
 from reasoner.rl.critic import Critic
 from reasoner.rl.kl import kl_k3
-from reasoner.rl.losses import CLIPPED, token_ratio, token_weights
+from reasoner.rl.losses import token_ratio, token_weights
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rl.objective import TokenTerms, token_terms
+from reasoner.rl.surrogates import SURROGATES
 from reasoner.rl.token_stats import TokenStats
 
 
@@ -47,7 +48,7 @@ class PolicyLoss:
         terms = self._terms(logp, entropy, rows)
         gap = ((terms.old_logprobs - rows.sampler_logprobs).abs() * mask).detach()
         clip = {"low": algorithm.clip_low, "high": algorithm.clip_high, "dual": algorithm.dual_clip}
-        is_at_clip = CLIPPED[algorithm.surrogate](terms.ratio.detach(), rows.advantages, **clip)
+        is_at_clip = SURROGATES[algorithm.surrogate].is_clipped(terms.ratio.detach(), rows.advantages, **clip)
         sums = {
             "tokens": mask.sum(),
             "entropy": entropy.detach().sum(),

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from reasoner.config.learning import RewardConfig
 from reasoner.rollouts.reward_functions import with_parts
+from reasoner.rollouts.weighted_names import parse_weighted
 from reasoner.types import RolloutGroup
 
 PART = "model:"  # begins the name of a reward model's part of the reward
@@ -27,20 +28,8 @@ class Scorer(Protocol):
 
 
 def parse_reward_models(setting: str) -> dict[str, float]:
-    """Parse "MODEL=0.5, OTHER" into weights by the model's name, 1 if none is stated. ValueError for a faulty entry."""
-    weights: dict[str, float] = {}
-    for entry in filter(None, map(str.strip, setting.split(","))):
-        name, text = entry.rsplit("=", 1) if "=" in entry else (entry, "1")
-        try:
-            weight = float(text)
-        except ValueError:
-            weight = float("nan")
-        if not name.strip() or not isfinite(weight):
-            raise ValueError(f"reward.model has {entry!r}; it takes MODEL or MODEL=WEIGHT, a finite number")
-        if name.strip() in weights:
-            raise ValueError(f"reward.model has {name.strip()!r} twice")
-        weights[name.strip()] = weight
-    return weights
+    """The weights of `reward.model` by the model's name. ValueError for a faulty entry."""
+    return parse_weighted("reward.model", setting, "MODEL")
 
 
 def _weights_of_parts(setting: str) -> dict[str, float]:

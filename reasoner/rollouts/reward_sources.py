@@ -11,22 +11,22 @@ from types import ModuleType
 from typing import Any
 
 from reasoner.rollouts.reward_functions import RewardFunction, reward_functions_of
+from reasoner.rollouts.weighted_names import parse_weighted
 
 
 def load_reward_functions(spec: str) -> list[RewardFunction]:
     """Parse "rewards.py:brevity=0.5,package.module:style" and import the functions. ValueError for a faulty part."""
     entries: list[tuple[Callable[..., Any], float]] = []
-    for part in filter(None, map(str.strip, spec.split(","))):
-        path, _, weight = part.partition("=")
-        place, colon, name = path.strip().rpartition(":")
-        if not colon or not place or not name:
+    for path, weight in parse_weighted("reward.functions", spec, "FILE.py:function").items():
+        place, _, name = path.rpartition(":")
+        if not place or not name:
             raise ValueError(
-                f"reward.functions has {part!r}; it takes FILE.py:function=weight or module:function=weight"
+                f"reward.functions has {path!r}; it takes FILE.py:function=weight or module:function=weight"
             )
         try:
-            entries.append((getattr(_module(place), name), float(weight or 1)))
+            entries.append((getattr(_module(place), name), weight))
         except Exception as error:  # any statement of the user's module may fail
-            raise ValueError(f"reward.functions has {part!r}: {type(error).__name__}: {error}") from error
+            raise ValueError(f"reward.functions has {path!r}: {type(error).__name__}: {error}") from error
     return reward_functions_of(entries)
 
 

@@ -1,7 +1,8 @@
-"""Formats of the run folder: names that changed from format 1 to format 2, and the conversion of a folder.
+"""Formats of the run folder: names that changed since format 1, and the conversion of a folder.
 
 config.json holds the format; a folder without it is of format 1. Readers of a run folder apply these tables to what
-they read, so a folder of format 1 needs no conversion until its run is resumed. No name of format 1 is one of format 2.
+they read, so a folder of format 1 needs no conversion until its run is resumed. No former name is one of today, so the
+tables apply to folders of any format: a setting that was renamed or removed within a format is read as well.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from reasoner.config.former_names import SETTINGS, VALUES
+from reasoner.config.former_names import REMOVED, SETTINGS, VALUES
 from reasoner.runs.io import write_bytes
 from reasoner.runs.json_files import COUNT, OBJECT, parse, read_object, show, write_json
 
@@ -64,7 +65,10 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def migrate_settings(stored: Mapping[str, Any], where: object) -> dict[str, Any]:
-    """The content of config.json in format 2. `where` names the file in messages.
+    """The content of config.json under the names of today. `where` names the file in messages.
+
+    A removed setting with its default is left out; with any other value it stays, so that it is shown, and resuming
+    the run is refused. Samples (`reasoner sample`) have settings of their own.
 
     ValueError where the format is newer than FORMAT.
     """
@@ -74,12 +78,15 @@ def migrate_settings(stored: Mapping[str, Any], where: object) -> dict[str, Any]
         raise ValueError(
             f"{where} has format {show(version)}; this version of reasoner reads formats 1 to {FORMAT}{advice}"
         )
-    if version == FORMAT:
-        return dict(stored)
     by_setting = ("config", "origin", "fingerprints")
     parts = {name: rename_keys(part, SETTINGS) if name in by_setting else part for name, part in stored.items()}
     config = {key: _migrate_value(key, value) for key, value in parts["config"].items()}
-    return {"format": FORMAT, **parts, "config": config}
+    if stored.get("stage") != "sample":
+        removed = {key for key, (default, _) in REMOVED.items() if config.get(key) == default}
+        config = {key: value for key, value in config.items() if key not in removed}
+        if "origin" in parts:
+            parts["origin"] = {key: value for key, value in parts["origin"].items() if key not in removed}
+    return {**parts, "format": FORMAT, "config": config}
 
 
 def _migrate_value(key: str, value: object) -> object:

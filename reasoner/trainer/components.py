@@ -37,7 +37,7 @@ from reasoner.runtime import cuda_context
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.pretraining_mix import load_pretraining_mix
 from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
-from reasoner.trainer.weights import resolve_weights
+from reasoner.trainer.weights import resolve_sharding
 from reasoner.types import Prompt, SamplingParams
 from verifiers import VerifierPool
 
@@ -69,7 +69,7 @@ def build_trainer(
         if cfg.algo.beta > 0:
             reference = load_policy(base, device=device).requires_grad_(False)
             cast_parameters(reference, getattr(torch, cfg.algo.reference_dtype))
-    cfg = resolve_weights(cfg, algorithm, policy)
+    cfg = resolve_sharding(cfg, algorithm, policy)
     mix = load_pretraining_mix(cfg, tokenizer, context_length(policy))
     trainer = PolicyTrainer(
         policy, reference, algorithm, cfg, tokenizer, world, base_model=base_model, pretraining_mix=mix

@@ -86,7 +86,7 @@ def _request(plan: ExpertIteration, cfg: Config, problems: Sequence[Problem], nu
         runs=Path(cfg.run.dir),
         prompt=cfg.prompt.style,
         temperature=cfg.sampling.temperature,
-        top_p=cfg.sampling.top_p,
+        top_p=1.0,
         max_tokens=cfg.sampling.max_tokens,
     )
     order = problem_order(plan.data, [problem.source for problem in problems])

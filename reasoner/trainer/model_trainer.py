@@ -41,7 +41,7 @@ class ModelTrainer:
         optim = cfg.optim
         if optim.recompute:
             recompute_layers(model.base_model)
-        self.distributed = distribute(model, optim.weights, world)
+        self.distributed = distribute(model, optim.sharding, world)
         self.optimizer = make_adamw(
             [parameter for _, parameter in trained_parameters(model)],
             optim.state_dtype,

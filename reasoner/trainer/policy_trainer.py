@@ -82,7 +82,7 @@ class PolicyTrainer(ModelTrainer):
         self.tokenizer = tokenizer
         self.base_model = base_model
         self.pretraining_mix = pretraining_mix
-        self._reference = None if reference is None else distribute(reference, cfg.optim.weights, world)
+        self._reference = None if reference is None else distribute(reference, cfg.optim.sharding, world)
         self.beta = cfg.algo.beta  # current coefficient of the KL penalty towards the reference
         self.penalty = cfg.algo.penalty  # current coefficient of KL(old || new)
         self.attempt = 0  # number of rollbacks of the run

@@ -19,6 +19,7 @@ from reasoner.inference.factory import check_engine
 from reasoner.models.folder import check_model, check_reward_model
 from reasoner.models.resolve import resolve_cached_model, resolve_model
 from reasoner.rl.algorithms import Algorithm, resolve_algorithm
+from reasoner.rollouts.control_rewards import check_control
 from reasoner.rollouts.dataset import prompt_token_limit
 from reasoner.rollouts.prompts import Template, load_template
 from reasoner.rollouts.reward_models import parse_reward_models
@@ -50,6 +51,7 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
     trackers = tuple(name for name in cfg.run.track.split(",") if name)
     check_trackers(trackers)
     check_engine(cfg.engine.name)
+    check_control(cfg.control)
     check_lora(cfg)
     check_learned_rewards(cfg, algorithm)
     check_reward_functions(cfg)
@@ -159,8 +161,8 @@ def needs_whole_weights(cfg: Config, algorithm: Algorithm) -> str:
 
 def check_sharding(cfg: Config, algorithm: Algorithm) -> None:
     """Raise ValueError for shards of weights that must be whole."""
-    if cfg.optim.weights in ("gathered", "sharded") and (reason := needs_whole_weights(cfg, algorithm)):
-        raise ValueError(f"optim.weights is {cfg.optim.weights!r}, but {reason}; use replicated")
+    if cfg.optim.sharding in ("gathered", "sharded") and (reason := needs_whole_weights(cfg, algorithm)):
+        raise ValueError(f"optim.sharding is {cfg.optim.sharding!r}, but {reason}; use replicated")
 
 
 def _check_state_dtype(state_dtype: str) -> None:

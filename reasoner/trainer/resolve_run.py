@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from reasoner.config.former_names import REMOVED, renamed_setting
 from reasoner.config.presets import Preset, find_preset, former_name_note, machine_of, preset_for
 from reasoner.config.recipes import RECIPES
 from reasoner.config.resolve import RunSettings, check_types, resolve, settings, to_dict
@@ -24,7 +25,7 @@ from reasoner.runtime import gpu_memory
 Values = Mapping[str, object]  # settings by dotted key
 
 # Settings, and sections of settings, that may change when a run is resumed.
-MAY_CHANGE = ("steps", "max_train_tokens", "processes", "optim.weights")
+MAY_CHANGE = ("steps", "max_train_tokens", "processes", "optim.sharding")
 MAY_CHANGE_SECTIONS = ("run.", "validation.", "eval.", "verify.", "engine.")
 
 
@@ -88,6 +89,8 @@ def resolve_resumed_run(
     check_used(values, stage)
     stored = before["config"]
     unknown = stored.keys() - settings().keys()
+    if removed := sorted(unknown & REMOVED.keys()):
+        raise ValueError(f"{run_dir} cannot be resumed: {renamed_setting(removed[0])}")
     if unknown:
         raise ValueError(
             f"{run_dir}/config.json has settings that this version does not know: {', '.join(sorted(unknown))}"

@@ -1,4 +1,4 @@
-"""Which way of holding the weights fits the machine: optim.weights auto."""
+"""Which way of holding the weights fits the machine: optim.sharding auto."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from reasoner.trainer.preflight import needs_whole_weights
 _SHARE = 0.5  # of a GPU's memory for weights, gradients and moments; the rest is for activations and the engine
 
 
-def resolve_weights(cfg: Config, algorithm: Algorithm, policy: PreTrainedModel) -> Config:
-    """The settings with optim.weights `auto` replaced by the first way that fits the GPU; by `replicated` on a CPU, in
+def resolve_sharding(cfg: Config, algorithm: Algorithm, policy: PreTrainedModel) -> Config:
+    """The settings with optim.sharding `auto` replaced by the first way that fits the GPU; by `replicated` on a CPU, in
     a single process, and where nothing else can be. The policy is whole, its adapter added.
     """
-    if cfg.optim.weights in ("gathered", "sharded") and cfg.processes == 1:
-        log(f"optim.weights is {cfg.optim.weights!r} without effect: a single process holds the whole model")
-    if cfg.optim.weights != "auto":
+    if cfg.optim.sharding in ("gathered", "sharded") and cfg.processes == 1:
+        log(f"optim.sharding is {cfg.optim.sharding!r} without effect: a single process holds the whole model")
+    if cfg.optim.sharding != "auto":
         return cfg
-    weights = "replicated"
+    sharding = "replicated"
     if policy.device.type == "cuda" and cfg.processes > 1 and not needs_whole_weights(cfg, algorithm):
         memory = torch.cuda.get_device_properties(policy.device).total_memory
-        weights = first_that_fits(*_bytes(cfg, algorithm, policy), processes=cfg.processes, memory=memory)
-    log(f"optim.weights auto: {weights}")
-    return replace(cfg, optim=replace(cfg.optim, weights=weights))
+        sharding = first_that_fits(*_bytes(cfg, algorithm, policy), processes=cfg.processes, memory=memory)
+    log(f"optim.sharding auto: {sharding}")
+    return replace(cfg, optim=replace(cfg.optim, sharding=sharding))
 
 
 def first_that_fits(held: int, during_passes: int, *, processes: int, memory: int) -> str:

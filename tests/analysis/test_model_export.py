@@ -93,7 +93,7 @@ def test_special_stop_text_becomes_an_end_token(tmp_path):
     tiny_model(vocabulary=len(tokenizer), layers=1).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     template = Template("{question}", stop=(OTHER_END, "</answer>", "done"))
-    cfg = {"sampling.temperature": 1.0, "sampling.top_p": 1.0, "sampling.max_tokens": 8}
+    cfg = {"sampling.temperature": 1.0, "sampling.max_tokens": 8}
     config = generation_config(tmp_path, cfg, template, tokenizer)
     assert config["eos_token_id"] == [tokenizer.eos_token_id, tokenizer.convert_tokens_to_ids(OTHER_END)]
     assert config["stop_strings"] == ["</answer>", "done"]

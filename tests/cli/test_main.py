@@ -12,6 +12,7 @@ from reasoner.cli.main import COMMANDS, Command, main
 from reasoner.config.resolve import settings
 from reasoner.config.stages import is_used
 from reasoner.models.resolve import BASE
+from reasoner.rl.algorithms import ALGORITHMS
 
 FROM_HERE = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
 needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
@@ -94,7 +95,7 @@ REFUSED = [
     (["--control", "coin"], "control is 'coin'"),
     (["--max_off_policy_steps", "1"], "max_off_policy_steps is 1"),
     (["--track", "tensorbord"], "unknown tracker 'tensorbord'"),
-    (["--engine", "sglang"], "engine.name is 'sglang'"),
+    (["--engine", "sglang"], "unknown engine 'sglang'; known are auto, vllm"),
     (["--data", "gsm9k"], "unknown problems 'gsm9k'"),
     (["--data", "gsm8k:tset"], "'gsm8k' has no split 'tset'"),
     (["--data", "{tmp}/none.jsonl"], "there is no such file"),
@@ -326,6 +327,7 @@ def test_help_of_train_is_quick_and_grouped_by_section():
         (["--preset", "bse"], "with preset base (no preset suits bse)"),
         ([], "qwen2.5-7b Qwen2.5-7B on MATH with LoRA: cpu -, 24gb -, 80gb"),
         (["--algo", "dapo"], "default: 0.28, algorithm dapo"),
+        ([], f"({', '.join(ALGORITHMS)}; default: grpo)"),
         (["--model", "/nowhere"], "defaults below are those of model /nowhere with preset"),
         ([], "--seed INT Seed of the run. It decides which problems each step gets, and every sample. (default: 0)"),
     ],

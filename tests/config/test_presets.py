@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from data.registry import check
+from data.registry import check, load
 from reasoner.config.former_names import PRESETS as FORMER
 from reasoner.config.preset_docs import listing, markdown
 from reasoner.config.presets import (
@@ -166,6 +166,28 @@ def test_problems_and_prompt_of_every_preset_exist(label):
     for spec in (cfg.data.train, cfg.validation.data, cfg.eval.heldout):
         check(spec)
     assert load_template(cfg.prompt.style).text
+
+
+@pytest.mark.parametrize("label", VARIANTS)
+def test_validation_problems_of_a_preset_are_not_trained_on(label, monkeypatch):
+    """Every hub split is replaced by 300 problems, sorted by level as MATH is by subject."""
+
+    def rows(path, config, split, **_):
+        for number in range(300):
+            question = f"What is {number} + 1 ({path}, {split})?"
+            yield (
+                f"row {number}",
+                dict.fromkeys(("question", "problem"), question)
+                | dict.fromkeys(("answer", "solution"), rf"\boxed{{{number + 1}}}"),
+            )
+
+    monkeypatch.setattr("data.hub.hub_rows", rows)
+    cfg = resolve(find_preset(label, "cpu").layers()).config
+    train = {problem.question for problem in load(cfg.data.train)}
+    validation = {problem.question for problem in load(cfg.validation.data, limit=cfg.validation.problems)}
+    heldout = {problem.question for problem in load(cfg.eval.heldout)}
+    assert train and len(validation) == cfg.validation.problems
+    assert not validation & train and not heldout & (train | validation)
 
 
 def test_preset_of_the_smallest_pretrained_model_resolves_without_torch():

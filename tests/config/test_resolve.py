@@ -9,8 +9,10 @@ from reasoner.config.limits import _CHOICES
 from reasoner.config.resolve import allowed_values, markdown, parse, read_file, resolve, settings, to_dict
 from reasoner.config.schema import Config
 from reasoner.inference.factory import ENGINES
-from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.rl.algorithms import PART_CHOICES as PARTS
+from reasoner.rollouts.control_rewards import CONTROLS
+from reasoner.rollouts.prompts import load_template
+from reasoner.trainer.components import sampling_params
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,8 +74,7 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
         ({"optim.decay_share": -0.1}, "optim.decay_share is -0.1; it must be at least 0"),
         ({"sampling.temperature": 0.0}, "sampling.temperature is 0"),
         ({"algo.trunk": "own"}, "unknown setting 'algo.trunk'; it is now 'algo.critic_backbone'"),
-        ({"engine.name": "sglang"}, "sglang.*vllm"),
-        ({"control": "coin"}, "control is 'coin'; known are random-reward, format-only, wrong-gold"),
+        ({"reward.custom": "a:b"}, "unknown setting 'reward.custom'; it is now 'reward.functions'"),
         (
             {"data.selection": "learnability", "max_off_policy_steps": 1, "algo.importance_sampling": "token"},
             "max_off_policy_steps is 1; with data.selection learnability it must be 0",
@@ -139,8 +140,8 @@ def test_every_setting_has_a_help_text_of_whole_sentences():
     [
         *_CHOICES.items(),
         *((f"algo.{part}", names) for part, names in PARTS.items()),
-        ("algo.name", tuple(ALGORITHMS)),
         ("engine.name", tuple(ENGINES)),
+        ("control", tuple(CONTROLS)),
     ],
 )
 def test_the_help_names_every_choice(key, names):
@@ -175,6 +176,8 @@ def test_a_file_may_hold_true_and_false_and_no_other_word_for_them(tmp_path):
 
 
 def test_the_defaults_stay_clear_of_known_traps():  # traps 8, 44
-    with pytest.raises(ValueError, match=r"sampling\.top_p is 0\.9; training needs 1"):
+    with pytest.raises(ValueError, match=r"unknown setting 'sampling\.top_p'; training samples from the whole"):
         resolve([("command line", {"sampling.top_p": 0.9})])
+    whole = sampling_params(Config(), load_template("r1-zero"))
+    assert (whole.top_p, whole.top_k) == (1.0, 0)
     assert Config().data.prompts_per_step >= 16

@@ -140,7 +140,7 @@ def gradients(
     world: World, cases: Sequence[tuple[str, str]], weights: str = "replicated"
 ) -> list[tuple[list[np.ndarray], dict[str, float]]]:
     """([gradients of every optimiser step ..., weights at the end], metrics) of two training steps in float64, for each
-    (case, groups), with optim.weights.
+    (case, groups), with optim.sharding.
     """
     return [_two_steps(world, CASES[case], _GROUPS[groups], weights) for case, groups in cases]
 
@@ -152,7 +152,7 @@ def _two_steps(
     lora, recompute = LoraConfig(rank=changes.pop("lora", 0)), changes.pop("recompute", False)
     mix, critic = changes.pop("mix", 0.0), CriticConfig(**changes.pop("critic", {}))
     cfg = replace(config(**changes), lora=lora, critic=critic)
-    cfg = replace(cfg, optim=replace(cfg.optim, weights=weights, recompute=recompute))
+    cfg = replace(cfg, optim=replace(cfg.optim, sharding=weights, recompute=recompute))
     model = tiny_model(vocabulary=60, width=32, layers=2)
     if lora.rank:
         add_adapter(model, lora, seed=0)

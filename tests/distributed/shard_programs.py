@@ -41,7 +41,7 @@ def shards(
 def toy_trainer(world: World, weights: str) -> PolicyTrainer:
     """A trainer with a critic, a reference that follows the policy, and gradients that are clipped."""
     cfg = config(name="ppo", beta=0.1, ref_sync_steps=1)
-    cfg = replace(cfg, optim=replace(cfg.optim, weights=weights, max_grad_norm=1e-3))
+    cfg = replace(cfg, optim=replace(cfg.optim, sharding=weights, max_grad_norm=1e-3))
     policy, reference = (tiny_model(vocabulary=61, width=32, layers=2, seed=seed) for seed in (0, 5))
     return PolicyTrainer(policy, reference, resolve_algorithm(cfg.algo), cfg, None, world)
 
@@ -51,7 +51,7 @@ def toy_adapter_trainer(world: World, weights: str) -> PolicyTrainer:
     cfg = replace(config(beta=0.1), lora=LoraConfig(rank=4))
     policy = tiny_model(vocabulary=61, width=32, layers=2)
     add_adapter(policy, cfg.lora, seed=0)
-    cfg = replace(cfg, optim=replace(cfg.optim, weights=weights, recompute=True))
+    cfg = replace(cfg, optim=replace(cfg.optim, sharding=weights, recompute=True))
     base = BaseModel("tiny", "tiny", "0")
     return PolicyTrainer(policy, policy, resolve_algorithm(cfg.algo), cfg, None, world, base_model=base)
 

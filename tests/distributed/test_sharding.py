@@ -16,7 +16,7 @@ from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.trainer import checkpoint
 from reasoner.trainer.preflight import check_sharding
-from reasoner.trainer.weights import first_that_fits, resolve_weights
+from reasoner.trainer.weights import first_that_fits, resolve_sharding
 from tests.distributed.programs import CASES, GROUPS, gradients
 from tests.distributed.shard_programs import shards, toy_adapter_trainer, toy_step, toy_trainer
 from tests.distributed.test_gradients import assert_same, gradients_alone
@@ -135,7 +135,7 @@ def test_empty_row_adds_nothing_to_a_batch():
 def test_single_process_holds_the_whole_model():
     model = tiny_model(vocabulary=60)
     whole = distribute(model, "sharded", ALONE)
-    assert whole.weights == "replicated" and whole.model is model
+    assert whole.sharding == "replicated" and whole.model is model
     assert DistributedModel(model).num_passes([3, 1]) == [3, 1]
 
 
@@ -147,9 +147,9 @@ def test_auto_takes_the_first_way_that_fits_half_of_the_gpu(held, during, weight
 
 
 def test_auto_is_replicated_on_a_cpu():
-    cfg = Config(processes=2, optim=OptimConfig(weights="auto"))
-    resolved = resolve_weights(cfg, resolve_algorithm(cfg.algo), tiny_model(vocabulary=60))
-    assert resolved.optim.weights == "replicated"
+    cfg = Config(processes=2, optim=OptimConfig(sharding="auto"))
+    resolved = resolve_sharding(cfg, resolve_algorithm(cfg.algo), tiny_model(vocabulary=60))
+    assert resolved.optim.sharding == "replicated"
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_auto_is_replicated_on_a_cpu():
     [("trpo", "float32", r"'sharded', but algo\.trust is 'constrained'"), ("grpo", "8bit", "is '8bit'")],
 )
 def test_what_needs_whole_weights_refuses_shards(algo, state_dtype, message):
-    cfg = Config(algo=AlgoConfig(name=algo), optim=OptimConfig(weights="sharded", state_dtype=state_dtype))
+    cfg = Config(algo=AlgoConfig(name=algo), optim=OptimConfig(sharding="sharded", state_dtype=state_dtype))
     with pytest.raises(ValueError, match=message):
         check_sharding(cfg, resolve_algorithm(cfg.algo))
     check_sharding(Config(algo=cfg.algo), resolve_algorithm(cfg.algo))

@@ -69,14 +69,14 @@ def test_two_processes_that_are_signalled_and_killed_end_with_equal_bytes(tmp_pa
 @pytest.mark.parametrize("weights", ["gathered", "sharded"])
 def test_shards_have_the_numbers_of_one_and_the_same_bytes_after_signal_and_kill(tmp_path, unbroken, weights):
     straight, broken = tmp_path / "straight", tmp_path / "broken"
-    finish(start(straight, 2, optim__weights=weights))
+    finish(start(straight, 2, optim__sharding=weights))
     one, two = (read(run / "a", 0) for run in (unbroken[1], straight))
     for name in ("problem_id", "token_ids", "verdict", "rewards", "advantage", "finish"):
         assert [row[name] for row in one] == [row[name] for row in two]
     for alone, shared in zip(read_metrics(unbroken[1] / "a"), read_metrics(straight / "a"), strict=True):
         assert shared["grad_norm"] == pytest.approx(alone["grad_norm"], rel=1e-2, abs=1e-4)
         assert shared["parity/logprob_diff_max"] < 1e-3
-    commands = start(broken, 2, optim__weights=weights)
+    commands = start(broken, 2, optim__sharding=weights)
     wait_for(broken / "a" / "rollouts" / "step-000000.parquet", commands)
     commands[1].send_signal(signal.SIGTERM)
     assert [command.wait(timeout=200) for command in commands] == [143, 143], commands[0].errors()[-3000:]
@@ -131,7 +131,7 @@ def test_fault_of_one_rank_ends_all_with_its_rank_and_step(tmp_path):
 @pytest.mark.slow
 def test_fault_of_one_rank_ends_all_that_hold_shards_without_a_checkpoint(tmp_path):
     values = {"model": "base", "run.dir": str(tmp_path), **SMALL, "validation.interval": 0, "eval.heldout_problems": 0}
-    values |= {"processes": 2, "steps": 3, "optim.weights": "sharded"}
+    values |= {"processes": 2, "steps": 3, "optim.sharding": "sharded"}
     waiting, faulty = run_ranks(2, programs.train_with_fault, values, 1, 1)
     assert faulty.startswith("RankError: rank 1 of 2, step 1: RuntimeError: sampling of step 1 failed: ")
     assert waiting.startswith("RankError: rank 0 of 2, step 1: ") and "another rank has ended" in waiting

@@ -192,7 +192,7 @@ def test_a_disk_without_room_is_an_error(doctor, monkeypatch):
     [
         ({"model": "nothing-here"}, "no model 'nothing-here'"),
         ({"data": "{bad}"}, "0 of 1 gold answers"),
-        ({"sampling.top_p": 0.9}, "sampling.top_p is 0.9"),
+        ({"sampling.temperature": 0.0}, "sampling.temperature is 0"),
         ({"problems": 0}, "--problems is 0; it must be at least 1"),
         ({"samples": 1}, "--samples is 1; it must be at least 2"),
     ],

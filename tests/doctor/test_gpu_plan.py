@@ -11,7 +11,7 @@ from reasoner.config.resolve import resolve
 from reasoner.doctor.gpu_plan import GpuPlan
 from reasoner.doctor.gpus import GPUS, Gpu, find_gpu
 from reasoner.doctor.preset_fit import meta_model
-from reasoner.doctor.rank_memory import WEIGHTS, first_that_fits
+from reasoner.doctor.rank_memory import STRATEGIES, first_that_fits
 from reasoner.doctor.step_model import (
     ModelShape,
     StepWork,
@@ -71,7 +71,7 @@ def test_collectives_follow_the_way_to_hold_the_weights():
     assert ring_seconds(8e9, 16, CARD) == pytest.approx(7.5e9 / 8e9)  # over the network
     ring = ring_seconds(4e9, 4, CARD)
     work = replace(WORK, micro_batch_tokens=5000)  # 40,000 tokens on four ranks: two micro-batches each
-    times = [gradient_seconds(SHAPE, CARD, work, 4, weights) for weights in WEIGHTS]
+    times = [gradient_seconds(SHAPE, CARD, work, 4, weights) for weights in STRATEGIES]
     assert times == pytest.approx([2 * ring, 2 * ring, 2 * 3 * ring])
 
 
@@ -105,7 +105,7 @@ def plan(name: str, gpu: str, processes: int, **settings: object) -> GpuPlan:
 )
 def test_first_way_that_fits(name, gpu, processes, weights):
     own = plan(name, gpu, processes)
-    peaks = {way: own.memory().peak(way) for way in (WEIGHTS if processes > 1 else WEIGHTS[:1])}
+    peaks = {way: own.memory().peak(way) for way in (STRATEGIES if processes > 1 else STRATEGIES[:1])}
     assert first_that_fits(peaks, own.available) == weights, peaks
 
 
@@ -118,7 +118,7 @@ def test_shards_divide_what_stays_and_add_what_is_whole():
     # The embeddings (2 x 3584 x 152,064) and two of 28 layers, of 7.6e9 parameters.
     assert sharded["whole_weights"] / whole["weights"] == pytest.approx(0.143 + 2 / 28 * 0.857, abs=0.002)
     assert alone.peak("replicated") == alone.estimate.peak()
-    peaks = [memory.peak(weights) for weights in WEIGHTS]
+    peaks = [memory.peak(weights) for weights in STRATEGIES]
     assert peaks == sorted(peaks, reverse=True) and len(set(peaks)) == 3
 
 
@@ -134,7 +134,7 @@ def test_command_predicts_without_running_anything(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "4 x a100 of 75 GiB, by formulas and data sheets, not measured" in out
     report = json.loads((tmp_path / "plan.json").read_text())
-    assert report["predicted_weights"] == "replicated"
-    assert set(report["predicted_peak"]) == set(WEIGHTS)
+    assert report["predicted_sharding"] == "replicated"
+    assert set(report["predicted_peak"]) == set(STRATEGIES)
     assert sum(report["predicted_seconds"].values()) > 0
     assert not (tmp_path / "runs").exists()

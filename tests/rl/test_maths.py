@@ -25,15 +25,14 @@ from reasoner.rl.advantages import (
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
 from reasoner.rl.kl import KL, kl_k1, kl_k2, kl_k3
 from reasoner.rl.losses import (
-    CLIPPED,
     RATIOS,
-    SURROGATES,
     LossAggregation,
     sampler_weights,
     sequence_ratio,
     token_ratio,
     token_weights,
 )
+from reasoner.rl.surrogates import SURROGATES, Surrogate, unclipped
 
 
 def outcome(rewards, **parts):
@@ -186,10 +185,12 @@ def test_clip_takes_larger_loss_of_clipped_and_unclipped(ratio, advantage, loss,
     logp = torch.tensor([[math.log(ratio)]], requires_grad=True)
     old, adv = torch.zeros(1, 1), torch.tensor([[advantage]])
     ones = torch.ones(1, 1).bool()
-    losses = SURROGATES["clip"](token_ratio(logp, old, ones), logp, adv, low=0.2, high=0.2, dual=0.0)
+    losses = SURROGATES["clip"].loss(token_ratio(logp, old, ones), logp, adv, low=0.2, high=0.2, dual=0.0)
     assert losses.item() == pytest.approx(loss)
     losses.sum().backward()
-    stopped = bool(CLIPPED["clip"](token_ratio(logp.detach(), old, ones), adv, low=0.2, high=0.2, dual=0.0))
+    stopped = bool(
+        SURROGATES["clip"].is_clipped(token_ratio(logp.detach(), old, ones), adv, low=0.2, high=0.2, dual=0.0)
+    )
     assert (logp.grad.item() == 0) == clipped == stopped
 
 
@@ -202,9 +203,9 @@ def test_clipped_tokens_are_those_whose_gradient_differs_from_that_of_the_unclip
 ):
     clip = {"low": 0.2, "high": 0.2, "dual": dual if name == "clip" else 0.0}
     _, gradient = surrogate(name, ratio, advantage, **clip)
-    _, unclipped = surrogate(name, ratio, advantage, low=1.0, high=100.0, dual=0.0)
+    _, without_clip = surrogate(name, ratio, advantage, low=1.0, high=100.0, dual=0.0)
     ratios, credit = torch.tensor([[ratio]]), torch.tensor([[advantage]])
-    assert bool(CLIPPED[name](ratios, credit, **clip)) == (gradient != unclipped)
+    assert bool(SURROGATES[name].is_clipped(ratios, credit, **clip)) == (gradient != without_clip)
 
 
 def surrogate(name, ratio, advantage, **overrides):
@@ -212,7 +213,9 @@ def surrogate(name, ratio, advantage, **overrides):
     logp = torch.tensor([[math.log(ratio)]], requires_grad=True)
     ones = torch.ones(1, 1).bool()
     clip = {"low": 0.2, "high": 0.2, "dual": 0.0} | overrides
-    losses = SURROGATES[name](token_ratio(logp, torch.zeros(1, 1), ones), logp, torch.tensor([[advantage]]), **clip)
+    losses = SURROGATES[name].loss(
+        token_ratio(logp, torch.zeros(1, 1), ones), logp, torch.tensor([[advantage]]), **clip
+    )
     return losses.item(), torch.autograd.grad(losses.sum(), logp)[0].item()
 
 
@@ -368,6 +371,19 @@ def test_allowed_names_of_a_part_equal_its_table(part, names):
     with pytest.raises(ValueError, match=rf"algo\.{part} is 'nothing'; known are ") as refusal:
         resolve_algorithm(AlgoConfig(**{part: "nothing"}))
     assert set(str(refusal.value).partition("known are ")[2].split(", ")) == names
+
+
+def test_new_surrogate_takes_one_row(monkeypatch):
+    monkeypatch.setitem(SURROGATES, "lower", Surrogate(unclipped, has_low_clip=True))
+    assert resolve_algorithm(AlgoConfig(surrogate="lower", clip_low=0.1)).surrogate == "lower"
+    with pytest.raises(
+        ValueError, match=r"algo\.clip_high .* bounds the ratio of algo\.surrogate clip or clip_weight$"
+    ):
+        resolve_algorithm(AlgoConfig(surrogate="lower", clip_high=0.1))
+    with pytest.raises(ValueError, match="an unclipped ratio must be kept near 1"):
+        resolve_algorithm(AlgoConfig(surrogate="lower", epochs=2))
+    with pytest.raises(ValueError, match=r"algo\.clip_low .* bounds the ratio of algo\.surrogate clip or lower$"):
+        resolve_algorithm(AlgoConfig(surrogate="ratio", clip_low=0.1))
 
 
 def test_resolve_does_not_import_torch():

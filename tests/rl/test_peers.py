@@ -1,11 +1,7 @@
 """Our losses beside TRL's, on the same random tensors: `pip install -e ".[peers]"`, `python -m pytest -m peers`.
 
-TRL's own method is called with a stub trainer that has only the settings it reads. Conventions that differ:
-- TRL's `epsilon_high` of CISPO is the cap itself, our `clip_high` what it is above 1.
-- TRL's `delta` (two-sided clipping) is our `dual_clip`.
-- TRL's `bnpo` and `dapo` are our weights "token" on one batch, its `use_bias_correction_kl` our `k3_reverse` where the
-  policy has not moved.
-- TRL divides a group's advantages by the sample deviation + 1e-4, we by the population's + 1e-6.
+TRL's own method is called with a stub trainer that has only the settings it reads. docs/FROM_TRL_AND_VERL.md has the
+conventions that differ.
 """
 
 from collections import defaultdict
@@ -16,7 +12,8 @@ import torch
 
 from reasoner.rl.advantages import EPS, outcome_advantages
 from reasoner.rl.kl import KL
-from reasoner.rl.losses import RATIOS, SURROGATES, token_weights
+from reasoner.rl.losses import RATIOS, token_weights
+from reasoner.rl.surrogates import SURROGATES
 
 pytestmark = pytest.mark.peers
 N, T, LONGEST = 8, 12, 16
@@ -83,7 +80,7 @@ def ours(t, *, old=True, surrogate="clip", ratio="token", weights="sequence", be
     before = t.old if old else t.logp.detach()
     ratios = RATIOS[ratio](t.logp, before, t.mask)
     clip = {"low": 0.2, "high": 0.2, "dual": 0.0} | clip
-    per_token = SURROGATES[surrogate](ratios, t.logp, t.advantages.expand(N, T), **clip)
+    per_token = SURROGATES[surrogate].loss(ratios, t.logp, t.advantages.expand(N, T), **clip)
     per_token = per_token + beta * KL[kl](t.logp, t.ref)
     return (token_weights(t.mask, weights, max_tokens=LONGEST).double() * per_token).sum()
 

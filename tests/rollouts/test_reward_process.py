@@ -131,9 +131,11 @@ def test_weights_are_read_and_modules_are_imported(file: Path):
         ("math:sinus", "AttributeError"),
         ("nowhere.py:f", "FileNotFoundError"),
         ("no_such_module:f", "ModuleNotFoundError"),
-        ("math:cos=much", "could not convert string to float"),
+        ("math:cos=much", "'math:cos=much'; it takes FILE.py:function or FILE.py:function=WEIGHT, a finite number"),
+        ("math:cos=inf", "a finite number"),
         ("math:pi", "it takes functions"),
-        ("math:cos,math:cos", "has the name of another reward"),
+        ("math:cos,math:cos=2", "reward.functions has 'math:cos' twice"),
+        ("math:cos,cmath:cos", "has the name of another reward"),
     ],
 )
 def test_functions_that_cannot_be_used_are_refused_with_the_part(text, message):

@@ -14,8 +14,8 @@ from app import run_files
 from app.overview import overview, runs
 from app.run_library import RunLibrary
 from reasoner.analysis.plots import detailed_metrics
-from reasoner.config.former_names import SETTINGS, VALUES
-from reasoner.config.resolve import check_types, settings, to_dict
+from reasoner.config.former_names import REMOVED, SETTINGS, VALUES
+from reasoner.config.resolve import check_types, settings, to_dict, unknown_setting_error
 from reasoner.config.schema import Config
 from reasoner.evals import eval_log, eval_rows
 from reasoner.runs import metric_names
@@ -24,6 +24,7 @@ from reasoner.runs.metrics import metrics_prefix, read_metrics
 from reasoner.runs.migrate import EVAL_NAMES, FORMAT, METRICS, convert, migrate_settings
 from reasoner.runs.rollouts import open_run
 from reasoner.runs.run_dir import find_run, read_settings
+from reasoner.trainer.launch import resolve_resumed_run
 from reasoner.trainer.resume import resume_point
 
 ROOT = Path(__file__).parents[2]
@@ -232,3 +233,48 @@ def test_responses_of_an_evaluation_of_format_1_are_read(tmp_path):
     pq.write_table(table.rename_columns(columns), tmp_path / "samples.parquet")
     (read,) = eval_log.read_flat(tmp_path)
     assert read["well_formed"] is True and "in_form" not in read
+
+
+FORMER_OF_FORMAT_2 = {"optim.sharding": "optim.weights"}  # renamed while the format was 2
+
+
+def folder_of_format_2(tmp_path, **changes):
+    """A run folder of today's format from before settings were renamed or removed."""
+    config = {FORMER_OF_FORMAT_2.get(key, key): value for key, value in CONFIG.items()}
+    config |= {"run.dir": str(tmp_path)} | {key: default for key, (default, _) in REMOVED.items()} | changes
+    open_run(tmp_path / "old", config, dict.fromkeys(config, "default"), resuming=False)
+    return tmp_path / "old"
+
+
+def test_folder_with_renamed_and_removed_settings_is_read_and_resumed(tmp_path):
+    run = folder_of_format_2(tmp_path, **{"optim.weights": "gathered"})
+    stored = read_settings(run)
+    assert stored["config"] == CONFIG | {"run.dir": str(tmp_path), "optim.sharding": "gathered"}
+    assert stored["origin"].keys() == CONFIG.keys()
+    assert run_files.read_settings(run) == stored and find_run("old", tmp_path) == run
+    resolved, folder = resolve_resumed_run("old", {}, origin="command line", runs=tmp_path)
+    assert folder == run and to_dict(resolved.config) == stored["config"]
+    open_run(run, to_dict(resolved.config), resolved.origin, resuming=True)  # as a resumed run does
+    raw = json.loads((run / "config.json").read_text())
+    assert raw["config"] == stored["config"] and not raw["origin"].keys() & (REMOVED.keys() | SETTINGS.keys())
+
+
+def test_other_value_of_a_removed_setting_is_shown_and_resuming_is_refused(tmp_path):
+    run = folder_of_format_2(tmp_path, **{"reward.custom": "mine:short=2"})
+    assert read_settings(run)["config"]["reward.custom"] == "mine:short=2" and find_run("old", tmp_path) == run
+    library = RunLibrary(tmp_path, tmp_path / "evals")
+    assert overview(library, "old")["settings"]["config"]["reward.custom"] == "mine:short=2"
+    library.close()
+    with pytest.raises(ValueError, match=r"old cannot be resumed: .*'reward\.custom'; it is now 'reward\.functions'"):
+        resolve_resumed_run("old", {}, origin="command line", runs=tmp_path)
+
+
+def test_samples_keep_their_top_p(tmp_path):
+    open_run(tmp_path / "s", {"sampling.top_p": 1.0, "run.dir": "runs"}, {}, resuming=False, stage="sample")
+    assert read_settings(tmp_path / "s")["config"]["sampling.top_p"] == 1.0
+
+
+def test_removed_settings_are_gone_and_name_what_replaces_them():
+    for key in REMOVED:
+        assert key not in settings() and key not in SETTINGS
+        assert str(unknown_setting_error(key)) == f"unknown setting {key!r}; {REMOVED[key][1]}"

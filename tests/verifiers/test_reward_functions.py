@@ -1,14 +1,12 @@
-"""The optional rewards: ranges, limits, and custom functions."""
-
-import re
+"""The optional rewards: ranges and limits."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from data import Problem
-from verifiers import RewardWeights, Score, Verdict, VerifierPool, score_response
-from verifiers.rewards import REWARDS, check_weights, custom_rewards
+from verifiers import RewardWeights, Score, Verdict, score_response
+from verifiers.rewards import REWARDS, check_weights
 from verifiers.score import RewardInput
 
 PROBLEM = Problem("p/1", "How many?", "42", "mine", "train")
@@ -80,58 +78,6 @@ def test_a_reward_of_weight_zero_is_not_computed() -> None:
     score = score_response("<think>2+3=5</think><answer>42</answer>", "42", weights=weights)
     assert score.parts == {"correct": 1.0, "format": 1.0, "repetition": 0.0, "steps": 1.0}
     assert score.reward == pytest.approx(1.7)
-
-
-MINE = """
-def short(response, problem):
-    return 1.0 / len(response)
-def bad(response, problem):
-    return response[10**6]
-def endless(response, problem):
-    return float("inf")
-limit = 3
-"""
-
-
-@pytest.fixture
-def mine(tmp_path, monkeypatch):
-    (tmp_path / "my_rewards.py").write_text(MINE)
-    monkeypatch.syspath_prepend(tmp_path)
-    custom_rewards.cache_clear()
-
-
-def test_a_custom_reward_is_a_part_named_by_its_path(mine) -> None:
-    weights = RewardWeights(format=0.0, custom="my_rewards:short=10, math:nan=0")
-    with pytest.raises(ValueError, match="math:nan is not a function"):
-        check_weights(weights)
-    weights = RewardWeights(format=0.0, custom="my_rewards:short=10")
-    check_weights(weights)
-    response = "<think>a</think><answer>42</answer>"
-    with VerifierPool() as pool:
-        (score,) = pool.score([(response, PROBLEM)], weights)
-    assert score.parts["my_rewards:short"] == pytest.approx(1 / len(response))
-    assert score.reward == pytest.approx(1 + 10 / len(response))
-
-
-@pytest.mark.parametrize(
-    ("custom", "message"),
-    [
-        ("my_rewards", "it takes module:function"),
-        ("no_such_module:f", "No module named 'no_such_module'"),
-        ("my_rewards:gone", "has no attribute 'gone'"),
-        ("my_rewards:limit", "is not a function"),
-        ("my_rewards:short=lots", "could not convert string to float: 'lots'"),
-    ],
-)
-def test_a_custom_reward_that_cannot_be_imported_is_refused(mine, custom: str, message: str) -> None:
-    with pytest.raises(ValueError, match=rf"reward\.custom has '{custom}'.*{re.escape(message)}"):
-        check_weights(RewardWeights(custom=custom))
-
-
-@pytest.mark.parametrize(("name", "message"), [("bad", "failed on problem p/1: IndexError"), ("endless", "gave inf")])
-def test_a_failing_custom_reward_is_named_with_its_problem(mine, name: str, message: str) -> None:
-    with VerifierPool() as pool, pytest.raises(ValueError, match=f"reward my_rewards:{name} {message}"):
-        pool.score([("x", PROBLEM)], RewardWeights(custom=f"my_rewards:{name}"))
 
 
 def test_a_weight_must_be_a_number() -> None:

@@ -42,7 +42,7 @@ def test_the_reward_is_the_weighted_sum_of_the_parts() -> None:
 
 
 def test_every_reward_has_a_weight() -> None:
-    assert [field.name for field in fields(RewardWeights)] == [*REWARDS, "custom"]
+    assert [field.name for field in fields(RewardWeights)] == [*REWARDS]
 
 
 def test_a_malformed_response_has_no_answer_to_vote_with() -> None:

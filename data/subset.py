@@ -1,0 +1,59 @@
+"""Disjoint subsets of a problem set: `?sample=N` and the rest, `?without_sample=N`.
+
+A set without a split for validation is divided by these two options. The problems of the sample are those whose
+questions have the smallest hashes, so they are spread over a file that is sorted by subject or level, and do not depend
+on its order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from data.problem import Problem
+
+_OPTIONS = ("sample", "without_sample")
+
+
+@dataclass(frozen=True, slots=True)
+class Subset:
+    """One side of the division of a problem set."""
+
+    size: int  # of the sample
+    is_rest: bool = False  # the problems outside the sample
+
+    def of(self, problems: Sequence[Problem], spec: str) -> list[Problem]:
+        """The sample in the order of the hashes, or the rest in the order of the set. A problem whose question stands
+        in the sample is not in the rest. ValueError, naming `spec`, where the rest would be empty.
+        """
+        if self.size >= len(problems):
+            raise ValueError(f"{spec!r}: the sample must be smaller than the set, which has {len(problems):,} problems")
+        sample = sorted(problems, key=_hash)[: self.size]
+        if not self.is_rest:
+            return sample
+        questions = {problem.question for problem in sample}
+        return [problem for problem in problems if problem.question not in questions]
+
+
+def split_subset(spec: str) -> tuple[str, Subset | None]:
+    """The spec without its option of a subset, and the subset; None without such an option.
+
+    ValueError for both options at once and for a number that is not a whole one above 0.
+    """
+    name, mark, query = spec.partition("?")
+    options = query.split("&") if mark else []
+    subsets = [option.partition("=") for option in options if option.partition("=")[0] in _OPTIONS]
+    if not subsets:
+        return spec, None
+    if len(subsets) > 1:
+        raise ValueError(f"{spec!r} has several of {', '.join(_OPTIONS)}; a set is divided once")
+    option, _, number = subsets[0]
+    if not (number.isdecimal() and int(number)):
+        raise ValueError(f"{spec!r} has {option}={number}; write a whole number above 0")
+    rest = [text for text in options if text.partition("=")[0] not in _OPTIONS]
+    return "?".join([name, *(["&".join(rest)] if rest else [])]), Subset(int(number), option == "without_sample")
+
+
+def _hash(problem: Problem) -> bytes:
+    return hashlib.sha256(problem.question.encode()).digest()

@@ -1,0 +1,89 @@
+"""Subsets of a problem set: the two sides of a division have no question in common and make up the whole."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from data.registry import check, evaluation_spec, hub_sources, load, name_columns
+from data.spec import parse_table
+from data.subset import Subset, split_subset
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file of 40 problems, sorted by level; the last one asks the question of the first again."""
+    rows = [{"question": f"What is {n} + 1?", "answer": str(n + 1), "level": 1 + n // 10} for n in range(39)]
+    file = tmp_path / "sums.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in [*rows, rows[0]]))
+    return file
+
+
+@pytest.mark.parametrize("size", [1, 7, 39])
+def test_sample_and_rest_share_no_question_and_make_up_the_set(path: Path, size: int) -> None:
+    sample, rest = (load(f"{path}?{option}={size}") for option in ("sample", "without_sample"))
+    questions = [{problem.question for problem in side} for side in (sample, rest)]
+    assert len(sample) == size and not questions[0] & questions[1]
+    assert questions[0] | questions[1] == {problem.question for problem in load(str(path))}
+    assert [problem.id for problem in rest] == [p.id for p in load(str(path)) if p.question not in questions[0]]
+
+
+def test_a_question_that_stands_twice_is_on_one_side(path: Path) -> None:
+    for size in range(1, 40):
+        sample, rest = (load(f"{path}?{option}={size}") for option in ("sample", "without_sample"))
+        assert not {p.question for p in sample} & {p.question for p in rest}
+
+
+def test_sample_does_not_depend_on_the_order_of_the_rows_and_is_spread_over_them(path: Path) -> None:
+    sample = load(f"{path}?sample=12")
+    reverse = path.with_name("reverse.jsonl")
+    reverse.write_text("\n".join(reversed(path.read_text().splitlines())))
+    assert [p.question for p in load(f"{reverse}?sample=12")] == [p.question for p in sample]
+    assert {problem.level for problem in sample} == {1, 2, 3, 4}
+    assert load(f"{path}?sample=12", limit=5) == sample[:5] and load(f"{path}?sample=5") == sample[:5]
+
+
+def test_options_of_a_table_and_weights_of_a_mixture_go_with_a_subset(path: Path) -> None:
+    spec = f"{path}?question=question&sample=9&answer=answer"
+    assert load(spec) == load(f"{path}?sample=9")
+    assert parse_table(spec).columns == {"question": "question", "answer": "answer"}
+    assert name_columns(f"{path}?sample=9", {"question": "q"}) == f"{path}?sample=9&question=q"
+    assert len(load(f"{path}?without_sample=30=0.5,generated?sample=10=0.5", limit=8)) == 8
+
+
+def test_named_sets_are_divided_as_well() -> None:
+    sample, rest = (load(f"one-step:heldout?{option}=50") for option in ("sample", "without_sample"))
+    assert len(sample) == 50 and {p.id for p in sample} | {p.id for p in rest} == {
+        p.id for p in load("one-step:heldout")
+    }
+    assert hub_sources("math?without_sample=200") == ["DigitalLearningGmbH/MATH-lighteval"]
+    assert evaluation_spec("gsm8k?sample=9") == "gsm8k:test?sample=9"
+    check("gsm8k?sample=9")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("sample=0", "has sample=0; write a whole number above 0"),
+        ("sample=many", "has sample=many; write a whole number"),
+        ("without_sample=", "has without_sample=; write a whole number"),
+        ("sample=3&without_sample=3", "several of sample, without_sample"),
+        ("sample=40", "must be smaller than the set, which has 40 problems"),
+    ],
+)
+def test_subset_that_cannot_be_taken_is_refused(path: Path, options: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check(f"{path}?{options}")
+
+
+@pytest.mark.parametrize(
+    ("spec", "parts"),
+    [
+        ("gsm8k", ("gsm8k", None)),
+        ("gsm8k:train?sample=5", ("gsm8k:train", Subset(5))),
+        ("a.csv?question=q&without_sample=5", ("a.csv?question=q", Subset(5, is_rest=True))),
+        ("a.csv?question=sample", ("a.csv?question=sample", None)),
+    ],
+)
+def test_subset_is_split_from_a_spec(spec: str, parts: tuple[str, Subset | None]) -> None:
+    assert split_subset(spec) == parts

@@ -1,0 +1,45 @@
+"""What a run is refused for before torch is imported: names that the tables do not have. A new row is enough."""
+
+import subprocess
+import sys
+
+import pytest
+
+from reasoner.config.resolve import resolve
+from reasoner.inference.factory import ENGINES
+from reasoner.rollouts.control_rewards import CONTROLS
+from reasoner.trainer.preflight import preflight
+from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+
+
+@pytest.fixture
+def model(tmp_path):
+    tiny_model(vocabulary=60).save_pretrained(tmp_path / "model")
+    tiny_tokenizer().save_pretrained(tmp_path / "model")
+    return str(tmp_path / "model")
+
+
+def test_new_row_of_a_table_is_accepted(model, tmp_path, monkeypatch):
+    monkeypatch.setitem(ENGINES, "mine", ENGINES["transformers"])
+    monkeypatch.setitem(CONTROLS, "always-one", lambda group, context: [1.0] * len(group.scores))
+    cfg = resolve([("file", {"model": model, "engine.name": "mine", "control": "always-one"})]).config
+    assert preflight(cfg, tmp_path / "run", with_problems=False).model_folder is not None
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"engine.name": "sglang"}, "unknown engine 'sglang'; known are auto, vllm, transformers, remote"),
+        ({"control": "coin"}, "control is 'coin'; known are random-reward, format-only, wrong-gold"),
+        ({"prompt.style": "nothing"}, "nothing"),
+    ],
+)
+def test_name_that_no_table_has_is_refused_with_the_known_ones(values, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        preflight(resolve([("file", values)]).config, tmp_path / "run")
+
+
+def test_preflight_does_not_import_torch():
+    script = "import sys; import reasoner.trainer.preflight; print('torch' in sys.modules)"
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "False"
