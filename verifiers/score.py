@@ -15,7 +15,7 @@ class Verdict(StrEnum):
     CORRECT = "correct"
     WRONG = "wrong"
     NO_ANSWER = "no_answer"  # nothing to extract
-    MALFORMED = "malformed"  # an answer may be there, but not in the strict form
+    MALFORMED = "malformed"  # an answer in another form than the required one
     UNPARSABLE = "unparsable"  # extracted, but not an expression that can be parsed
     REFUSED = "refused"  # over a size limit, before any parser saw it
     TIMED_OUT = "timed_out"
