@@ -48,8 +48,8 @@ class Score:
     verdict: Verdict
     extracted: str | None = None
     layer: str = ""
-    well_formed: bool = False  # in the required form: the strict one, or for other policies any answer that is found
-    lenient: bool = False  # correct under the lenient extraction policy, whatever the form
+    well_formed: bool = False  # in the required form: the tags if strict, for any other extraction an answer
+    lenient: bool = False  # correct by lenient extraction, whatever the form
     seconds: float = 0.0
     environment_score: float | None = None  # of an environment's own scorer: the reward "correct", and CORRECT from 1
 

@@ -143,7 +143,7 @@ def evaluate_way(
             results[spec] = score_responses(
                 [(p.problem, p.text, answers) for p, answers in zip(own, responses, strict=True)],
                 pool,
-                policy=own[0].extract,
+                extract=own[0].extract,
                 label=spec,
                 temperature=sampling.temperature,
                 ks=request.ks if way == "sampled" else MetricKs(),

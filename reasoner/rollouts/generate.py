@@ -91,7 +91,7 @@ def generate_groups(
                 pool.score,
                 rows,
                 weights,
-                policy=prompt.extract,
+                extract=prompt.extract,
                 tokens=[len(completion.token_ids) for completion in completions],
                 max_tokens=sampling.max_tokens,
             )

@@ -237,7 +237,7 @@ CHECKS = (
     ),
     Check(
         "format reward hacking",
-        "10 points more completions of eight steps well-formed than at first or ten steps before, a third fewer correct",
+        "10 points more of eight steps well-formed than at first or ten steps before, and a third fewer correct",
         "The policy is trained towards the format reward alone, and accuracy falls.",
         "A lower --reward.format; read the rollouts that are well-formed and wrong.",
         8,
@@ -264,7 +264,7 @@ CHECKS = (
     Check(
         "zero-variance groups",
         "over 90 % of the groups of five steps have equal rewards",
-        "Such groups have no advantage: the problems are too easy or too hard, or the completions of a group are alike.",
+        "Such groups have no advantage: the problems are too easy or too hard, or a group's completions are alike.",
         "Other problems (--data.train), a larger --algo.group_size, a higher --sampling.temperature, --algo.name dapo.",
         5,
         _mean_over("frac_reward_zero_std", 0.9),

@@ -132,7 +132,7 @@ def test_two_evaluations_of_one_model_compare(first, capsys):
         (["--responses", "{tmp}/x.jsonl", "--greedy"], "it takes no --model, --data, --greedy or --regrade"),
         (["--processes", "0"], "--processes is 0; it must be at least 1"),
         (["--responses", "{tmp}/x.jsonl", "--processes", "2"], "--responses is evaluated by one process, not 2"),
-        (["--extract", "guess"], "unknown extraction policy 'guess'"),
+        (["--extract", "guess"], "unknown extraction 'guess'"),
         (["--temperature", "0"], "it must be above 0 (the likeliest answer is --greedy)"),
         (["--prompt", "{tmp}/none.txt"], "No such file"),
     ],

@@ -53,7 +53,8 @@ def refused(capsys, *arguments: object) -> str:
         (["eval", "--model", "nothing-here"], "no model 'nothing-here'"),
         (["eval", "--prompt", "r2"], "r2"),
         (["grade"], "grade needs --gold and --answer, or a file, or --compare"),
-        (["grade", "--gold", "1", "--answer", "1", "--rule", "physics"], "physics"),
+        (["grade", "--gold", "1", "--answer", "1", "--verifier", "physics"], "physics"),
+        (["grade", "--gold", "1", "--answer", "1", "--rule", "physics"], "physics"),  # its former name
         (["data", "show", "gsm9k"], "gsm9k"),
     ],
 )
@@ -118,7 +119,7 @@ REFUSED_ELSEWHERE = [
     (["eval", "--model", "{tmp}/nothing"], "no model"),
     (["eval", "--model", "base", "--step", "3"], "'base' is no run"),
     (["eval", "--prompt", "r2"], "unknown prompt style 'r2'"),
-    (["eval", "--extract", "guess"], "unknown extraction policy 'guess'"),
+    (["eval", "--extract", "guess"], "unknown extraction 'guess'"),
     (["eval", "--engine", "sglang"], "unknown engine 'sglang'"),
     (["eval", "--dtype", "float8"], "--dtype is 'float8'; known are float32, bfloat16"),
     (["eval", "--pass@8", "--n", "4"], "--n is 4"),

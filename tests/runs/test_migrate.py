@@ -61,7 +61,8 @@ def run(tmp_path):
     """A run folder as format 1 had it: the names of today through the tables, backwards."""
     folder = tmp_path / "runs" / "a"
     alarms = [
-        {"name": FORMER_ALARMS.get(alarm.name, alarm.name), "step": alarm.step, "since": alarm.since, "value": 1.0, "limit": 0.5, "when": "w",
+        {"name": FORMER_ALARMS.get(alarm.name, alarm.name), "step": alarm.step, "since": alarm.since,
+         "value": 1.0, "limit": 0.5, "when": "w",
          "meaning": "m", "help": "A higher --algo.entropy 0.001, a larger --algo.group, --algo.name dapo."}
         for alarm in all_alarms([line(step) for step in range(STEPS)])
     ]  # fmt: skip
