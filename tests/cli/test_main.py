@@ -69,7 +69,7 @@ def test_usage_errors_are_one_line_with_exit_status_two(capsys, arguments, messa
         (["--model", "no/such/model"], None, "no model 'no/such/model'"),
         (["--data", "{file}"], [], "the file holds no problems"),
         (["--data", "{file}"], [{"question": "1+1?"}], "line 1: no column 'answer'"),
-        (["--data", "{file}"], [{"question": "what " * 900, "answer": "1"}], "every one of 1 questions is longer"),
+        (["--data", "{file}"], [{"question": "what " * 900, "answer": "1"}], "every one of 1 prompts is longer"),
         (["--data", "{file}.csv"], None, "there is no such file"),
         (["--data", "mine.xlsx"], None, "unknown kind of file '.xlsx'"),
         (["--sampling.max_tokens", "512"], None, "leaves no room for a question"),

@@ -37,8 +37,8 @@ def test_askable_drops_long_questions_with_count(capsys):
     long = problem(9, question="and " * 200)
     prompts = filter_prompts([*GOOD, long], load_template("none"), tiny_tokenizer(), context=100, max_tokens=50)
     assert [prompt.problem for prompt in prompts] == GOOD
-    assert capsys.readouterr().err == "dropped 1 of 4 questions: longer than 50 tokens\n"
-    with pytest.raises(ValueError, match="every one of 1 questions is longer than 50 tokens"):
+    assert capsys.readouterr().err == "dropped 1 of 4 prompts: longer than 50 tokens\n"
+    with pytest.raises(ValueError, match="every one of 1 prompts is longer than 50 tokens"):
         filter_prompts([long], load_template("none"), tiny_tokenizer(), context=100, max_tokens=50)
 
 
