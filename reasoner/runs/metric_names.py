@@ -69,7 +69,7 @@ METRICS = _by_name(
     ),
     Metric(
         "completions/clipped_ratio",
-        "share of completions truncated at sampling.max_tokens",
+        "share of completions truncated at sampling.max_tokens (finish length; aborted ones do not count)",
         "share",
         "truncated completions",
         ("health",),
