@@ -181,7 +181,7 @@ def sampling_ways(request: EvalRequest, model: ModelSpec | EndpointSpec) -> dict
     ks = request.ks
     n = request.num_samples or ks.largest
     if n < ks.largest:
-        raise ValueError(f"--n is {n}; the largest K asked for needs {ks.largest} samples of each problem")
+        raise ValueError(f"--num-samples is {n}; the largest K asked for needs {ks.largest} samples of each problem")
     if ks.pass_at or ks.pass_hat or ks.cons_at or not request.greedy:
         if not model.temperature > 0:
             raise ValueError(

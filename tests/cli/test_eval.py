@@ -122,7 +122,7 @@ def test_two_evaluations_of_one_model_compare(first, capsys):
     [
         (["--data", "gsm9k"], "unknown problems 'gsm9k' (did you mean 'gsm8k'?)"),
         (["--data", "math500", "--pass@1"], "Without a network give a local copy instead"),
-        (["--pass@8", "--n", "4"], "--n is 4; the largest K asked for needs 8 samples"),
+        (["--pass@8", "--n", "4"], "--num-samples is 4; the largest K asked for needs 8 samples"),
         (["--pass^8", "--n", "4"], "the largest K asked for needs 8"),
         (["--data", "{tmp}/x.jsonl?question=q"], "no column 'q' for the question"),
         (["--data", "{tmp}/x.jsonl,{tmp}/x.jsonl"], "would have the same files"),
