@@ -184,6 +184,19 @@ def test_lines_of_prose_are_not_too_long(name: str) -> None:
     assert [line for line in lines if len(line) > LONGEST and not line.startswith("|")] == []
 
 
+def test_lines_that_a_diff_in_the_docs_changes_or_keeps_are_in_the_file() -> None:
+    (diff,) = re.findall(
+        r"^```diff\n(.*?)^```", (ROOT / "docs/ALGORITHMS.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    missing, lines = [], set[str]()
+    for line in diff.splitlines():
+        if line.startswith("+++ "):
+            lines = set((ROOT / line[4:]).read_text("utf-8").splitlines())
+        elif not line.startswith("+") and line[1:] not in lines:
+            missing.append(line)
+    assert missing == [] and lines
+
+
 @pytest.mark.parametrize(
     ("token", "missing"),
     [
