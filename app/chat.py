@@ -18,8 +18,8 @@ from app.run_files import read_settings
 from app.run_library import RunLibrary
 from reasoner.config.schema import SamplingConfig
 from reasoner.rollouts.prompts import check_text
-from verifiers import extract, grade, score_response
-from verifiers.equivalence import RULES
+from verifiers import extract_answer, grade, score_response
+from verifiers.equivalence import VERIFIERS
 
 MAX_MODELS = 2  # loaded at once
 _MAX_SAMPLES = 16
@@ -48,7 +48,7 @@ def models(library: RunLibrary) -> dict[str, Any]:
             )
     return {
         "models": entries,
-        "rules": list(RULES),
+        "verifiers": list(VERIFIERS),
         "max_samples": _MAX_SAMPLES,
         "max_tokens": SamplingConfig().max_tokens,
     }
@@ -126,16 +126,16 @@ def _read_request(library: RunLibrary, values: dict[str, Any]) -> dict[str, Any]
     question = str(values.get("question", "")).strip()
     if not question:
         raise ValueError("there is no question")
-    gold, rule = str(values.get("gold", "")).strip(), str(values.get("rule", "maths"))
+    gold, verifier = str(values.get("gold", "")).strip(), str(values.get("verifier", "maths"))
     if gold:
-        grade("0", gold, rule)  # ValueError for an invalid gold answer, before sampling
+        grade("0", gold, verifier)  # ValueError for an invalid gold answer, before sampling
     return {
         "model": model,
         "step": step,
         "question": question,
         "begin": str(values.get("begin", "")),
         "gold": gold,
-        "rule": rule,
+        "verifier": verifier,
         "temperature": _number_between(values, "temperature", 1.0, 0.0, 5.0),
         "samples": int(_number_between(values, "samples", 1, 1, _MAX_SAMPLES)),
         "max_tokens": int(_number_between(values, "max_tokens", 256, 1, 32_768)),
@@ -152,13 +152,13 @@ def _number_between(values: dict[str, Any], name: str, default: float, low: floa
 
 
 def grade_response(response: str, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Grade a response as the reward does, by the gold, rule and question of a request; and the last answer anywhere in
-    it, found by lenient extraction.
+    """Grade a response as the reward does, by the gold, verifier and question of a request; and the last answer
+    anywhere in it, found by lenient extraction.
     """
-    gold, rule, question = request["gold"], request["rule"], request["question"]
-    score = score_response(response, gold, rule, question=question)
-    answer = extract(response, "lenient").answer
-    is_correct = None if answer is None else bool(grade(answer, gold, rule, question=question))
+    gold, verifier, question = request["gold"], request["verifier"], request["question"]
+    score = score_response(response, gold, verifier, question=question)
+    answer = extract_answer(response, "lenient").answer
+    is_correct = None if answer is None else bool(grade(answer, gold, verifier, question=question))
     fields = {name: value for name, value in asdict(score).items() if name != "seconds"}
     return fields | {"lenient_answer": answer, "is_leniently_correct": is_correct}
 

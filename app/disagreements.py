@@ -13,7 +13,7 @@ from reasoner.analysis.disagreements import disagreements as find
 from reasoner.runs.filters import Filter, read_filter
 from reasoner.runs.index_queries import step_rows
 from reasoner.runs.json_files import FLAG, TEXT, append_line, read_lines
-from verifiers.equivalence import check_rule
+from verifiers.equivalence import check_verifier
 
 CASES = "grading_cases.jsonl"
 _FIELDS = {"id": TEXT, "gold": TEXT, "answer": TEXT, "correct": FLAG, "why": TEXT, "question": TEXT, "verifier": TEXT}
@@ -60,7 +60,7 @@ def judge_answer(
     gold: str,
     answer: str,
     correct: bool,
-    rule: str = "maths",
+    verifier: str = "maths",
     why: str = "",
 ) -> dict[str, Any]:
     """Write a verdict by hand on an answer as a grading case of the run; a later one on the same answer replaces it."""
@@ -70,7 +70,7 @@ def judge_answer(
     number = len(_lines(run_dir)) + 1
     texts = {"gold": gold, "answer": answer, "why": why, "question": question}
     readable = {name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}
-    case = {"id": f"{run}-{number:03}", "correct": correct, "verifier": check_rule(rule), **readable}
+    case = {"id": f"{run}-{number:03}", "correct": correct, "verifier": check_verifier(verifier), **readable}
     append_line(run_dir / CASES, case)
     return case
 

@@ -47,7 +47,7 @@ def _chat(workers: ChatWorkers) -> Callable[..., Iterator[dict[str, Any]]]:
         model: str = "base",
         step: str = "",
         gold: str = "",
-        rule: str = "maths",
+        verifier: str = "maths",
         begin: str = "",
         samples: int = 1,
         max_tokens: int = 256,
@@ -58,7 +58,7 @@ def _chat(workers: ChatWorkers) -> Callable[..., Iterator[dict[str, Any]]]:
         text of each sample so far, and its grade against `gold` when it has ended.
         """
         request = {
-            "question": question, "model": model, "step": step, "gold": gold, "rule": rule, "begin": begin,
+            "question": question, "model": model, "step": step, "gold": gold, "verifier": verifier, "begin": begin,
             "samples": samples, "max_tokens": max_tokens, "temperature": temperature, "seed": seed,
         }  # fmt: skip
         texts, scores = [""] * max(1, int(samples)), [None] * max(1, int(samples))

@@ -136,7 +136,7 @@ def _vote(
     return {
         "problem": key,
         "question": doc.get("question", ""),
-        "rule": str(doc.get("verifier", "maths")),
+        "verifier": str(doc.get("verifier", "maths")),
         "gold": rows[0]["gold"],
         "n": len(rows),
         "correct": num_correct,

@@ -220,7 +220,7 @@ def _batch(sizes: Sizes) -> Batch:
         prompt_of=torch.arange(num_prompts).repeat_interleave(group),
         completion_ids=torch.randint(2, 500, (rows, response)),
         lengths=torch.full((rows,), response),
-        truncated=torch.zeros(rows, dtype=torch.bool),
+        missing_eos=torch.zeros(rows, dtype=torch.bool),
         row_index=torch.arange(rows),
         rewards=(torch.arange(rows) % 2).float(),
         sampler_logprobs=torch.full((rows, response), -6.0),

@@ -104,7 +104,7 @@ def _batch(vocabulary: int) -> Batch:
         prompt_of=torch.arange(PROMPTS).repeat_interleave(GROUP),
         completion_ids=torch.randint(2, vocabulary, (rows, RESPONSE)),
         lengths=torch.full((rows,), RESPONSE),
-        truncated=torch.zeros(rows, dtype=torch.bool),
+        missing_eos=torch.zeros(rows, dtype=torch.bool),
         row_index=torch.arange(rows),
         rewards=torch.zeros(rows),
         sampler_logprobs=torch.full((rows, RESPONSE), -5.0),

@@ -176,7 +176,7 @@ def _of_training(runs: Sequence[Path]) -> list[str]:
     explained = [
         lines[0]["critic/explained_variance"] for lines in histories if "critic/explained_variance" in lines[0]
     ]
-    alarms = [alarm for run in runs for alarm in read_alarms(run) if alarm.name == "proxy up, rule down"]
+    alarms = [alarm for run in runs for alarm in read_alarms(run) if alarm.name == "reward model over-optimisation"]
     return [
         f"{statistics.fmean(kls):.2f} of {TARGET:g}" if kls else "",
         f"{statistics.fmean(explained):.2f}" if explained else "",

@@ -69,7 +69,7 @@ def worker(workload: Workload, folder: Path, micro_batch_tokens: int) -> Callabl
             drawn = engine.generate(prompts, sampling, seeds)
         with meter.part("grading"):
             rows = [(c.text, p.problem) for p, own in zip(prompts, drawn, strict=True) for c in own]
-            graded = pool.score(rows, cfg.reward, policy=prompts[0].extract)
+            graded = pool.score(rows, cfg.reward, extract=prompts[0].extract)
             scores = iter(
                 [replace(score, reward=reward) for score, reward in zip(graded, workload.rewards(number), strict=True)]
             )

@@ -48,7 +48,7 @@ def make_batch() -> Batch:
         prompt_of=torch.arange(PROMPTS).repeat_interleave(GROUP),
         completion_ids=torch.randint(2, 500, (rows, RESPONSE)),
         lengths=torch.full((rows,), RESPONSE),
-        truncated=torch.zeros(rows, dtype=torch.bool),
+        missing_eos=torch.zeros(rows, dtype=torch.bool),
         row_index=torch.arange(rows),
         rewards=(torch.arange(rows) % 2).float(),
         sampler_logprobs=torch.full((rows, RESPONSE), -6.0),

@@ -66,7 +66,7 @@ def _batch(update: Update) -> Batch:
         prompt_of=torch.zeros(update.rows, dtype=torch.long),
         completion_ids=completions,
         lengths=torch.full((update.rows,), update.tokens),
-        truncated=torch.zeros(update.rows, dtype=torch.bool),
+        missing_eos=torch.zeros(update.rows, dtype=torch.bool),
         row_index=torch.arange(update.rows),
         rewards=torch.tensor(update.rewards),
         sampler_logprobs=torch.full(shape, -5.0),

@@ -71,7 +71,7 @@ class Mixture:
         for (name, share), size in zip(
             shares(zip(self.names, self.weights, strict=True)).items(), self.sizes, strict=True
         ):
-            parts.append(f"{share:.1%} {name} ({size:,} questions, {num_problems * share / size:.1f} epochs)")
+            parts.append(f"{share:.1%} {name} ({size:,} problems, {num_problems * share / size:.1f} epochs)")
         return ", ".join(parts)
 
 

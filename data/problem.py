@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A question with its gold answer. `verifier` names the equivalence rule (a key of verifiers.equivalence.RULES)."""
+    """A question with its gold answer. `verifier`: a key of verifiers.equivalence.VERIFIERS, how answers compare."""
 
     id: str  # stable across runs: "<source>/<split>/<n>"
     question: str

@@ -3,7 +3,7 @@
 try:
     from verifiers.api import grade, score_response
     from verifiers.equivalence import same_answer
-    from verifiers.extract import Extraction, extract
+    from verifiers.extract import Extraction, extract_answer
     from verifiers.pool import VerifierPool
     from verifiers.rewards import RewardWeights
     from verifiers.score import Judgement, Score, Verdict
@@ -29,7 +29,7 @@ __all__ = [
     "Score",
     "Verdict",
     "VerifierPool",
-    "extract",
+    "extract_answer",
     "grade",
     "grader_version",
     "same_answer",

@@ -22,25 +22,25 @@ from verifiers.score import Judgement, RewardInput, Score
 SECONDS = 1.5  # by the wall clock in this process, then of processor time in a worker
 
 
-def grade(prediction: str, gold: str, rule: str = "maths", *, question: str | Question | None = None) -> Judgement:
+def grade(prediction: str, gold: str, verifier: str = "maths", *, question: str | Question | None = None) -> Judgement:
     """Judge one answer text against the gold. Not symmetric: the gold decides which form an answer must have.
 
     `question`, the question's text or a Question, says which choices there are, which unit is asked for, whether a
     list is in order, and how far a number may be from the gold. Without it the verdict is that of the two texts alone.
-    ValueError for an unknown rule, and for a gold answer that the rule cannot use.
+    ValueError for an unknown verifier, and for a gold answer that it cannot use.
     """
     facts = _facts(question)
     try:
         with without_algebra(SECONDS):
-            return judge(prediction, gold, rule, facts)
+            return judge(prediction, gold, verifier, facts)
     except UndecidedError:
-        return _pool(os.getpid()).judge([(prediction, gold)], rule, questions=[facts])[0]
+        return _pool(os.getpid()).judge([(prediction, gold)], verifier, questions=[facts])[0]
 
 
 def score_response(
     response: str,
     gold: str,
-    rule: str = "maths",
+    verifier: str = "maths",
     weights: RewardWeights = DEFAULT_WEIGHTS,
     *,
     question: str | Question | None = None,
@@ -49,10 +49,10 @@ def score_response(
     `grade`; reward functions see a question that is a text.
     """
     facts = _facts(question)
-    problem = Problem("", question if isinstance(question, str) else "", gold, "", "", verifier=rule)
+    problem = Problem("", question if isinstance(question, str) else "", gold, "", "", verifier=verifier)
     try:
         with without_algebra(SECONDS):
-            score = judge_response(response, gold, rule, question=facts)
+            score = judge_response(response, gold, verifier, question=facts)
     except UndecidedError:
         return _pool(os.getpid()).score([(response, problem)], weights, questions=[facts])[0]
     return add_reward(RewardInput(response, problem, score), weights)

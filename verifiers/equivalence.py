@@ -1,4 +1,4 @@
-"""The equivalence rules by name. `Problem.verifier` is one of these names."""
+"""The verifiers by name: how an answer is compared with the gold answer. `Problem.verifier` is one of these names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from verifiers.score import Judgement, Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Verifier:
     """How answers are compared: with a gold answer, and with each other."""
 
     equivalent: Callable[[str, str], Judgement]  # (gold, answer)
@@ -27,35 +27,35 @@ def _judge_text(gold: str, answer: str) -> Judgement:
     return Judgement(Verdict.CORRECT if _same_text(gold, answer) else Verdict.WRONG, "text", gold, answer)
 
 
-RULES: dict[str, Rule] = {
-    "maths": Rule(maths.equivalent, maths.same),
-    "countdown": Rule(countdown.equivalent, countdown.same),
+VERIFIERS: dict[str, Verifier] = {
+    "maths": Verifier(maths.equivalent, maths.same),
+    "countdown": Verifier(countdown.equivalent, countdown.same),
     # Where only two texts are known. VerifierPool.score asks the environment itself.
-    "environment": Rule(_judge_text, _same_text),
+    "environment": Verifier(_judge_text, _same_text),
 }
 
 
-def judge(prediction: str, gold: str, rule: str = "maths", question: Question | None = None) -> Judgement:
+def judge(prediction: str, gold: str, verifier: str = "maths", question: Question | None = None) -> Judgement:
     """Judge one answer text in this process and without a time limit: use verifiers.grade elsewhere.
 
-    Rule "maths" uses what the question says about the answer; the other rules do not.
-    ValueError for an unknown rule, and for a gold that the rule cannot use.
+    Verifier "maths" uses what the question says about the answer; the others do not.
+    ValueError for an unknown verifier, and for a gold that it cannot use.
     """
     start = perf_counter()
-    if question and rule == "maths":
+    if question and verifier == "maths":
         judgement = questions.equivalent(gold, prediction, question)
     else:
-        judgement = RULES[check_rule(rule)].equivalent(gold, prediction)
+        judgement = VERIFIERS[check_verifier(verifier)].equivalent(gold, prediction)
     return replace(judgement, seconds=perf_counter() - start)
 
 
-def same_answer(left: str, right: str, rule: str = "maths") -> bool:
+def same_answer(left: str, right: str, verifier: str = "maths") -> bool:
     """Whether two predictions count as one answer in a vote. Symmetric, unlike grading."""
-    return RULES[check_rule(rule)].same(left, right)
+    return VERIFIERS[check_verifier(verifier)].same(left, right)
 
 
-def check_rule(rule: str) -> str:
-    """Return the name of a known rule unchanged. ValueError for an unknown rule."""
-    if rule not in RULES:
-        raise ValueError(f"unknown rule {rule!r}; known are {', '.join(RULES)}")
-    return rule
+def check_verifier(verifier: str) -> str:
+    """Return the name of a known verifier unchanged. ValueError for an unknown one."""
+    if verifier not in VERIFIERS:
+        raise ValueError(f"unknown verifier {verifier!r}; known are {', '.join(VERIFIERS)}")
+    return verifier

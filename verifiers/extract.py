@@ -1,4 +1,4 @@
-"""Answer extraction from a response, under a named policy. Linear scans only: a response is hostile input."""
+"""Answer extraction from a response, by a function of EXTRACTORS. Linear scans only: a response is hostile input."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from verifiers.limits import too_long
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """The extracted answer. `answer` is None if the policy finds none, and `reason` says why."""
+    """The extracted answer. `answer` is None if none is found, and `reason` says why."""
 
     answer: str | None
-    well_formed: bool  # in the strict <think>/<answer> form, whatever the policy
+    well_formed: bool  # in the strict <think>/<answer> form, however the answer is extracted
     reason: str = ""
 
 
-def extract(response: str, policy: str = "strict") -> Extraction:
-    """Extract the answer of a response under a policy of EXTRACTORS. A response over the size limit has no answer.
+def extract_answer(response: str, extract: str = "strict") -> Extraction:
+    """Extract the answer of a response by the entry `extract` of EXTRACTORS. One over the size limit has no answer.
 
-    Linear in time and memory. ValueError for an unknown policy.
+    Linear in time and memory. ValueError for an unknown one.
     """
-    if policy not in EXTRACTORS:
-        raise ValueError(f"unknown extraction policy {policy!r}; known are {', '.join(EXTRACTORS)}")
+    if extract not in EXTRACTORS:
+        raise ValueError(f"unknown extraction {extract!r}; known are {', '.join(EXTRACTORS)}")
     if reason := too_long(response):
         return Extraction(None, False, reason)
     fault = blocks(response).fault
-    if policy == "strict" and fault:
+    if extract == "strict" and fault:
         return Extraction(None, False, fault)
-    answer = EXTRACTORS[policy](response)
+    answer = EXTRACTORS[extract](response)
     if answer is not None:
         answer = answer.strip() or None
-    return Extraction(answer, not fault, "" if answer else f"no answer ({policy})")
+    return Extraction(answer, not fault, "" if answer else f"no answer ({extract})")
 
 
 def answer_block(response: str) -> str | None:
@@ -78,14 +78,14 @@ def num_answers(response: str) -> int:
     return len({"".join(answer.split()) for answer in answers})
 
 
-def first_answer(*policies: Callable[[str], str | None]) -> Callable[[str], str | None]:
-    """A policy that tries several in order and takes the first answer that is not blank."""
+def first_answer(*extractors: Callable[[str], str | None]) -> Callable[[str], str | None]:
+    """A function that tries several in order and takes the first answer that is not blank."""
 
-    def policy_chain(response: str) -> str | None:
-        answers = (policy(response) for policy in policies)
+    def first_of_all(response: str) -> str | None:
+        answers = (extractor(response) for extractor in extractors)
         return next((answer for answer in answers if answer is not None and answer.strip()), None)
 
-    return policy_chain
+    return first_of_all
 
 
 EXTRACTORS: dict[str, Callable[[str], str | None]] = {

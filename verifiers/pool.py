@@ -17,7 +17,7 @@ from typing import Any
 from data.environments.spec import VERIFIER, worker_command
 from data.problem import Problem
 from verifiers.answers.explanation import Explanation
-from verifiers.equivalence import check_rule
+from verifiers.equivalence import check_verifier
 from verifiers.extract import EXTRACTORS
 from verifiers.questions import Question, encode, question_of
 from verifiers.rewards import DEFAULT_WEIGHTS, RewardWeights, add_reward
@@ -53,22 +53,22 @@ class VerifierPool(WorkerPool):
         items: Sequence[tuple[str, Problem]],
         weights: RewardWeights = DEFAULT_WEIGHTS,
         *,
-        policy: str = "strict",
+        extract: str = "strict",
         questions: Sequence[Question] | None = None,
         tokens: Sequence[int] | None = None,
         max_tokens: int = 0,
     ) -> list[Score]:
         """Score each (response, problem), in order. `tokens` is the length of each response, for rewards that use it.
 
-        `policy` names the form that an answer must have to count (verifiers.extract.EXTRACTORS). `questions`: what the
-        questions say about the answers, by default as read from the problems. ValueError for an unknown policy, and for
-        a problem whose rule is unknown.
+        `extract` names the form that an answer must have to count (verifiers.extract.EXTRACTORS). `questions`: what the
+        questions say about the answers, by default as read from the problems. ValueError for an unknown extraction, and
+        for a problem whose verifier is unknown.
         """
-        if policy not in EXTRACTORS:
-            raise ValueError(f"unknown extraction policy {policy!r}; known are {', '.join(EXTRACTORS)}")
+        if extract not in EXTRACTORS:
+            raise ValueError(f"unknown extraction {extract!r}; known are {', '.join(EXTRACTORS)}")
         facts = [question_of(problem) for _, problem in items] if questions is None else questions
         jobs = [
-            (response, problem.answer, check_rule(problem.verifier), policy, encode(question))
+            (response, problem.answer, check_verifier(problem.verifier), extract, encode(question))
             for (response, problem), question in zip(items, facts, strict=True)
         ]
         judged = self._environment_scores(items, [_score(result) for result in self.run("score", jobs)])
@@ -80,11 +80,11 @@ class VerifierPool(WorkerPool):
         return scores
 
     def judge(
-        self, pairs: Sequence[tuple[str, str]], rule: str = "maths", *, questions: Sequence[Question] | None = None
+        self, pairs: Sequence[tuple[str, str]], verifier: str = "maths", *, questions: Sequence[Question] | None = None
     ) -> list[Judgement]:
         """Judge each (prediction, gold), in order, by what its question says about the answer where one is given."""
         texts = map(encode, questions or [Question()] * len(pairs))
-        jobs = [(*pair, check_rule(rule), text) for pair, text in zip(pairs, texts, strict=True)]
+        jobs = [(*pair, check_verifier(verifier), text) for pair, text in zip(pairs, texts, strict=True)]
         return list(map(_judgement, self.run("judge", jobs)))
 
     def judge_by_peer(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
@@ -96,9 +96,9 @@ class VerifierPool(WorkerPool):
         results = self.run("explain", list(pairs))
         return [Explanation(**result.get("explanation", {"gold": "", "answer": ""})) for result in results]
 
-    def same(self, pairs: Sequence[tuple[str, str]], rule: str = "maths") -> list[bool]:
+    def same(self, pairs: Sequence[tuple[str, str]], verifier: str = "maths") -> list[bool]:
         """Whether the two predictions of each pair count as one answer in a vote. A pair that times out does not."""
-        return [result is True for result in self.run("same", [(*pair, check_rule(rule)) for pair in pairs])]
+        return [result is True for result in self.run("same", [(*pair, check_verifier(verifier)) for pair in pairs])]
 
     @property
     def environment_pids(self) -> list[int]:

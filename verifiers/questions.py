@@ -1,6 +1,6 @@
 """What a question says about its answer: choices, the unit, the order of a list, a tolerance of its data set.
 
-`grade(prediction, gold, question)` uses it before the ladder of rule "maths"; without a question nothing changes.
+`grade(prediction, gold, question)` uses it before the ladder of verifier "maths"; without a question nothing changes.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _known_unit(phrase: str) -> tuple[tuple[tuple[str, int], ...], Fraction] | N
 
 
 def equivalent(gold: str, answer: str, question: Question) -> Judgement:
-    """Judge an answer by what the question says, and by rule "maths" where that decides nothing."""
+    """Judge an answer by what the question says, and by verifier "maths" where that decides nothing."""
     judgement = maths.equivalent(gold, answer)
     if judgement.verdict is Verdict.REFUSED:
         return judgement

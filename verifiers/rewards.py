@@ -9,7 +9,7 @@ from time import perf_counter
 
 from verifiers import reward_functions
 from verifiers.equivalence import judge
-from verifiers.extract import Extraction, extract
+from verifiers.extract import Extraction, extract_answer
 from verifiers.limits import too_long
 from verifiers.questions import Question
 from verifiers.score import Judgement, RewardInput, Score, Verdict
@@ -88,46 +88,46 @@ def check_weights(weights: RewardWeights) -> None:
 class Reading:
     """What was extracted from a response, before anything is judged."""
 
-    extraction: Extraction  # under the requested policy
-    lenient: str | None  # the answer under the lenient policy
-    well_formed: bool  # in the required form: the strict one, or for other policies any answer that the policy finds
+    extraction: Extraction  # by the required extraction
+    lenient: str | None  # the answer by lenient extraction
+    well_formed: bool  # in the required form: the tags for extraction strict, for any other an answer that is found
 
 
-def extract_answers(response: str, policy: str = "strict") -> Reading:
-    """Extract a response's answer under a policy of EXTRACTORS and under the lenient one."""
-    extraction, lenient = extract(response, policy), extract(response, "lenient")
-    has_form = extraction.well_formed if policy == "strict" else extraction.answer is not None
+def read_response(response: str, extract: str = "strict") -> Reading:
+    """Extract a response's answer by the entry `extract` of EXTRACTORS and by the lenient one."""
+    extraction, lenient = extract_answer(response, extract), extract_answer(response, "lenient")
+    has_form = extraction.well_formed if extract == "strict" else extraction.answer is not None
     return Reading(extraction, lenient.answer, has_form)
 
 
 def judge_response(
     response: str,
     gold: str,
-    rule: str,
-    policy: str = "strict",
+    verifier: str,
+    extract: str = "strict",
     *,
     question: Question | None = None,
     on_read: Callable[[Reading], None] | None = None,
 ) -> Score:
-    """Judge a response. The score has no parts and no reward yet. `policy` (of EXTRACTORS) is the required form.
+    """Judge a response. The score has no parts and no reward yet. `extract` (of EXTRACTORS) is the required form.
 
-    Only a response in that form can be CORRECT. For any other the answer of the lenient policy is judged, as `lenient`.
+    Only a response in that form can be CORRECT. For any other the answer of lenient extraction is judged, as `lenient`.
     `on_read` is called with what was extracted before judging begins, which can take long or end the process.
     """
     start = perf_counter()
     if reason := too_long(response):
         return Score(0.0, {}, Verdict.REFUSED, layer=reason)
-    reading = extract_answers(response, policy)
+    reading = read_response(response, extract)
     if on_read is not None:
         on_read(reading)
     answer = reading.extraction.answer
     if answer is not None:
-        judgement = judge(answer, gold, rule, question)
+        judgement = judge(answer, gold, verifier, question)
         is_correct = bool(judgement)
     else:
         verdict = Verdict.NO_ANSWER if reading.well_formed or reading.lenient is None else Verdict.MALFORMED
         judgement = Judgement(verdict, reading.extraction.reason)
-        is_correct = reading.lenient is not None and bool(judge(reading.lenient, gold, rule, question))
+        is_correct = reading.lenient is not None and bool(judge(reading.lenient, gold, verifier, question))
     return Score(
         reward=0.0,
         parts={},

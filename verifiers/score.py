@@ -15,7 +15,7 @@ class Verdict(StrEnum):
     CORRECT = "correct"
     WRONG = "wrong"
     NO_ANSWER = "no_answer"  # nothing to extract
-    MALFORMED = "malformed"  # an answer may be there, but not in the strict form
+    MALFORMED = "malformed"  # an answer in another form than the required one
     UNPARSABLE = "unparsable"  # extracted, but not an expression that can be parsed
     REFUSED = "refused"  # over a size limit, before any parser saw it
     TIMED_OUT = "timed_out"
@@ -48,8 +48,8 @@ class Score:
     verdict: Verdict
     extracted: str | None = None
     layer: str = ""
-    well_formed: bool = False  # in the required form: the strict one, or for other policies any answer that is found
-    lenient: bool = False  # correct under the lenient extraction policy, whatever the form
+    well_formed: bool = False  # in the required form: the tags if strict, for any other extraction an answer
+    lenient: bool = False  # correct by lenient extraction, whatever the form
     seconds: float = 0.0
     environment_score: float | None = None  # of an environment's own scorer: the reward "correct", and CORRECT from 1
 

@@ -28,20 +28,20 @@ from verifiers.score import Verdict
 
 
 def _score(
-    send: Callable[..., None], response: str, gold: str, rule: str, policy: str, facts: str = ""
+    send: Callable[..., None], response: str, gold: str, verifier: str, extract: str, facts: str = ""
 ) -> dict[str, Any]:
     def on_read(reading: Reading) -> None:
         send(reading={"extracted": reading.extraction.answer, "well_formed": reading.well_formed})
 
-    return asdict(judge_response(response, gold, rule, policy, question=decode(facts), on_read=on_read))
+    return asdict(judge_response(response, gold, verifier, extract, question=decode(facts), on_read=on_read))
 
 
-def _judge(_send: Callable[..., None], prediction: str, gold: str, rule: str, facts: str = "") -> dict[str, Any]:
-    return asdict(judge(prediction, gold, rule, decode(facts)))
+def _judge(_send: Callable[..., None], prediction: str, gold: str, verifier: str, facts: str = "") -> dict[str, Any]:
+    return asdict(judge(prediction, gold, verifier, decode(facts)))
 
 
-def _same(_send: Callable[..., None], left: str, right: str, rule: str) -> bool:
-    return same_answer(left, right, rule)
+def _same(_send: Callable[..., None], left: str, right: str, verifier: str) -> bool:
+    return same_answer(left, right, verifier)
 
 
 def _peer(_send: Callable[..., None], prediction: str, gold: str) -> dict[str, Any]:

@@ -118,7 +118,7 @@ function toolbar({ run, name, rollout, statistic, withFormulas, redraw }, star) 
     el("button", { onclick: () => copy(rollout.completion) }, "copy text"),
     link("group", { run, step: rollout.step, group: rollout.group }, "its group"),
     link("problem", { run, id: rollout.problem_id }, "the problem across steps"),
-    isOffered("chat") ? link("chat", { run, question: rollout.question, gold: rollout.gold, rule: rollout.verifier }, "sample again") : null);
+    isOffered("chat") ? link("chat", { run, question: rollout.question, gold: rollout.gold, verifier: rollout.verifier }, "sample again") : null);
 }
 
 // The problem's id, family and level, and its question.

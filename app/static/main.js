@@ -11,7 +11,7 @@ const PAGES = {
   failures: ["Failures", true], disagreements: ["Disagreements", true], reflection: ["Reflection", true], evals: ["Evals", false], compare: ["Compare", false], chat: ["Chat", false], notes: ["Notes", true],
 };
 // Pages that need no run and yet follow the selected one, with the parameters that stay when another run is selected.
-const FOLLOWING = { evals: [], chat: ["question", "gold", "rule", "begin", "other", "other_checkpoint"] };
+const FOLLOWING = { evals: [], chat: ["question", "gold", "verifier", "begin", "other", "other_checkpoint"] };
 // Pages that are not in the navigation: [title, the page whose entry is highlighted].
 const SUBPAGES = { group: ["Group", "rollouts"], problem: ["Problem", "problems"] };
 const POLL_MILLISECONDS = 2000;

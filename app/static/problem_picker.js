@@ -4,7 +4,7 @@ import { count, el, fault, latestOnly, number, percent, put, select, tableRow, v
 const PAGE_SIZE = 20;
 const ORDERS = [["-rate", "lowest pass rate"], ["rate", "highest pass rate"], ["flips", "most flips"], ["problem", "name"], ["first sampled", "first sampled"]];
 
-// The picker as an element. `onpick` is called with {question, gold, rule} of a problem.
+// The picker as an element. `onpick` is called with {question, gold, verifier} of a problem.
 export function problemPicker(run, onpick) {
   const view = { sort: "-rate", subject: "", offset: 0 }, body = el("div");
   const askProblem = latestOnly(), askProblems = latestOnly();
@@ -16,7 +16,7 @@ export function problemPicker(run, onpick) {
     const problem = await askProblem("problem", { run, id });
     if (!problem) return;
     for (const row of body.querySelectorAll("tr")) row.classList.toggle("current", row.dataset.pick === id);
-    onpick({ question: problem.question, gold: problem.gold, rule: problem.verifier });
+    onpick({ question: problem.question, gold: problem.gold, verifier: problem.verifier });
   }
   const line = (row) => tableRow([
     el("button", { onclick: () => pick(row.problem) }, "pick"), percent(row.rate, 0), `${number(row.correct)} of ${number(row.size)}`,

@@ -18,7 +18,7 @@ _SINGLE_TURN = ("env_response", "rollout", "get_prompt_messages")  # methods tha
 
 
 class RubricEnvironment:
-    """What `verifiers.load_environment(name, **parameters)` returns: the rows of a split, and their rubric."""
+    """What `load_environment(name, **parameters)` of that library returns: the rows of a split, and their rubric."""
 
     def __init__(self, name: str, split: str, parameters: Mapping[str, Any]) -> None:
         library = _library()

@@ -27,7 +27,7 @@ class Disagreement:
     question: str
     gold: str
     answer: str
-    rule: str
+    verifier: str
     is_correct: bool  # by our grader
     math_verify: bool | None  # None: it cannot decide, or was not asked
     majority: float | None  # share of a group's completions with this answer, which most of them have
@@ -39,7 +39,7 @@ def disagreements(
 ) -> list[Disagreement]:
     """Find them among the rollouts (rows of shards with `name`), those with the most rollouts first.
 
-    `math_verify` judges pairs of the rule "maths"; each pair is asked once. Pairs of the same text are not asked.
+    `math_verify` judges pairs of the verifier "maths"; each pair is asked once. Pairs of the same text are not asked.
     """
     graded = [row for row in rows if row["verdict"] in _GRADED and row["extracted"] and row["gold"]]
     majorities = _majorities(graded)
@@ -59,9 +59,9 @@ def disagreements(
         is_doubted = share is not None and not is_correct
         if is_doubted or (other is not None and other != is_correct):
             names = tuple(row["name"] for row in own)
-            rule = own[0]["verifier"]
+            verifier = own[0]["verifier"]
             items.append(
-                Disagreement(question, gold, answer, rule, is_correct, other, share if is_doubted else None, names)
+                Disagreement(question, gold, answer, verifier, is_correct, other, share if is_doubted else None, names)
             )
     return sorted(items, key=lambda one: -len(one.rollouts))
 

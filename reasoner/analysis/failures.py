@@ -16,7 +16,7 @@ from typing import Any
 from reasoner.runs.filters import CAUSES
 from reasoner.runs.index import RolloutIndex
 from reasoner.runs.repetition import repeats
-from verifiers import extract
+from verifiers import extract_answer
 from verifiers.answer_text import answer_part
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.statements import read
@@ -34,7 +34,7 @@ class Response:
 
     text: str
     gold: str
-    rule: str  # of verifiers.equivalence.RULES
+    verifier: str  # of verifiers.equivalence.VERIFIERS
     verdict: str
     answer: str | None  # as the grader extracted it
     finish: str  # "length": cut off at the limit of tokens
@@ -78,8 +78,8 @@ def _other_form(response: Response) -> Failure | None:
     """The right answer by lenient extraction, where the strict one or the grader finds none."""
     if response.verdict == "wrong":
         return None
-    answer = extract(response.text, "lenient").answer
-    if answer is None or not judge(answer, response.gold, response.rule):
+    answer = extract_answer(response.text, "lenient").answer
+    if answer is None or not judge(answer, response.gold, response.verifier):
         return None
     start = response.text.rfind(answer)
     return Failure("right in another form", f"{response.verdict}: {answer}", start, start + len(answer))
@@ -177,8 +177,8 @@ _COLUMNS = ("completion", "gold", "verifier", "verdict", "extracted", "finish")
 
 
 def _response(row: dict[str, Any]) -> Response:
-    rule, finish = row["verifier"] or "maths", row["finish"] or ""
-    return Response(row["completion"], row["gold"] or "", rule, row["verdict"], row["extracted"], finish)
+    verifier, finish = row["verifier"] or "maths", row["finish"] or ""
+    return Response(row["completion"], row["gold"] or "", verifier, row["verdict"], row["extracted"], finish)
 
 
 def timeline(index: RolloutIndex) -> list[dict[str, Any]]:

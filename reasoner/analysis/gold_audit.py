@@ -205,13 +205,13 @@ def _repeated(problems: Sequence[Problem]) -> Iterator[_Claim]:
 
 
 def _accepted(pool: VerifierPool, claims: Sequence[_Claim]) -> list[bool]:
-    """Whether each claim's prediction is accepted: by the rule of its problem, in isolated processes."""
+    """Whether each claim's prediction is accepted: by the verifier of its problem, in isolated processes."""
     result = [False] * len(claims)
-    for rule in {claim.problem.verifier for claim in claims}:
-        places = [place for place, claim in enumerate(claims) if claim.problem.verifier == rule]
+    for verifier in {claim.problem.verifier for claim in claims}:
+        places = [place for place, claim in enumerate(claims) if claim.problem.verifier == verifier]
         pairs = [(claims[place].prediction, claims[place].problem.answer) for place in places]
         questions = [question_of(claims[place].problem) for place in places]
-        for place, judgement in zip(places, pool.judge(pairs, rule, questions=questions), strict=True):
+        for place, judgement in zip(places, pool.judge(pairs, verifier, questions=questions), strict=True):
             result[place] = bool(judgement)
     return result
 

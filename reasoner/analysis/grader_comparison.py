@@ -87,7 +87,7 @@ def _pair(where: str, place: str, line: str) -> Pair:
 
 
 def pairs_of_run(run_dir: Path) -> list[Pair]:
-    """The different pairs of extracted answer and gold among the rollouts of a run that rule "maths" graded."""
+    """The different pairs of extracted answer and gold among the rollouts of a run that verifier "maths" graded."""
     import pyarrow.parquet as pq
 
     from reasoner.runs.index_shards import shard_steps

@@ -76,7 +76,7 @@ class Run:
 
     @property
     def metrics(self) -> list[dict[str, float]]:
-        """The metrics of each step, in order: `reasoner.runs.metrics.METRICS` has their meanings."""
+        """The metrics of each step, in order: `reasoner.runs.metric_names.METRICS` has their meanings."""
         return read_metrics(self.folder)
 
     @property

@@ -91,7 +91,9 @@ def _add_sampling(command: Parser) -> None:
         "sampling",
         "A checkpoint of a run is sampled with the settings of the run, the embedded base with those of its preset.",
     )
-    sampling.add_argument("--n", type=int, metavar="N", help="samples of each problem, at least 1 [the largest K]")
+    sampling.add_argument(
+        "--num-samples", "--n", type=int, metavar="N", help="samples of each problem, at least 1 [the largest K]"
+    )
     sampling.add_argument(
         "--greedy",
         action="store_true",
@@ -198,7 +200,7 @@ def _request(args: argparse.Namespace) -> EvalRequest:
     return EvalRequest(
         ks=MetricKs(tuple(args.pass_at), tuple(args.pass_hat), tuple(args.cons_at)),
         greedy=args.greedy,
-        num_samples=args.n,
+        num_samples=args.num_samples,
         model=args.model,
         step=args.step,
         model_url=args.model_url,

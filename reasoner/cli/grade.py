@@ -36,7 +36,9 @@ def add_arguments(command: Parser) -> None:
     command.add_argument("--gold", help="the gold answer to grade --answer against")
     command.add_argument("--answer", help="the answer to grade, without a file")
     command.add_argument("--question", help="the question, which may name choices, a unit or an order of the answer")
-    command.add_argument("--rule", default="maths", help="how answers are compared: maths or countdown [maths]")
+    command.add_argument(
+        "--verifier", "--rule", default="maths", help="how answers are compared: maths or countdown [maths]"
+    )
     command.add_argument(
         "--explain",
         action="store_true",
@@ -60,16 +62,16 @@ def run_grade(args: argparse.Namespace) -> None:
     elif args.out is not None:
         raise ValueError("--out belongs to --compare; --json writes the verdicts")
     elif args.file is not None:
-        write_result(args, grade_file(args.file, args.rule))
+        write_result(args, grade_file(args.file, args.verifier))
     elif args.gold is not None and args.answer is not None:
-        row = grade_one(args.gold, args.answer, args.rule, question=args.question, is_explained=args.explain)
+        row = grade_one(args.gold, args.answer, args.verifier, question=args.question, is_explained=args.explain)
         write_result(args, [row])
     else:
         raise ValueError("grade needs --gold and --answer, or a file, or --compare")
 
 
 def grade_one(
-    gold: str, answer: str, rule: str, *, question: str | None = None, is_explained: bool = False
+    gold: str, answer: str, verifier: str, *, question: str | None = None, is_explained: bool = False
 ) -> dict[str, object]:
     """Print and return the verdict, the layer that decided, what was compared and how long it took.
 
@@ -78,7 +80,7 @@ def grade_one(
     from reasoner.console import escape_controls, print_result
     from verifiers import grade
 
-    result = grade(answer, gold, rule, question=question)
+    result = grade(answer, gold, verifier, question=question)
     row = {
         "verdict": str(result.verdict),
         "layer": result.layer,
@@ -103,7 +105,7 @@ def _explanation(gold: str, answer: str, *, is_correct: bool) -> dict[str, str]:
     return rows if is_correct or not explanation.counterexample else rows | {"differs": explanation.counterexample}
 
 
-def grade_file(path: Path, rule: str) -> list[dict[str, object]]:
+def grade_file(path: Path, verifier: str) -> list[dict[str, object]]:
     """Grade a file of JSON lines, and print a table and a summary. Returns the verdicts, one per line. A row has `gold`
     with `response` (a whole response in the strict form) or `answer` (the answer alone), and may have `question` and
     `tolerance`.
@@ -113,7 +115,7 @@ def grade_file(path: Path, rule: str) -> list[dict[str, object]]:
     from reasoner.console import log, print_result, shorten
     from verifiers import VerifierPool
 
-    items = _read_items(path, rule)
+    items = _read_items(path, verifier)
     if not items:
         raise ValueError(f"{path} has no rows")
     print_result(f"{'line':>6}  {'verdict':<10}  {'decided by':<13}  {'gold':<{_WIDTH}}  answer")
@@ -142,8 +144,8 @@ def compare_graders(args: argparse.Namespace) -> None:
     from reasoner.runs.io import write_text
     from reasoner.runs.run_dir import find_run
 
-    if args.file is not None or args.gold is not None or args.answer is not None or args.rule != "maths":
-        raise ValueError("--compare takes its pairs from one file or run, and compares rule maths")
+    if args.file is not None or args.gold is not None or args.answer is not None or args.verifier != "maths":
+        raise ValueError("--compare takes its pairs from one file or run, and compares by verifier maths")
     is_pairs = Path(args.compare).is_file()
     pairs = pairs_of_file(Path(args.compare)) if is_pairs else pairs_of_run(find_run(args.compare, args.runs))
     if not pairs:
@@ -170,20 +172,20 @@ def summary(scores: Sequence[Score]) -> str:
     return "\n".join(lines)
 
 
-def _read_items(path: Path, rule: str) -> list[tuple[str, Problem]]:
+def _read_items(path: Path, verifier: str) -> list[tuple[str, Problem]]:
     """(response, problem) of each line of the file that is not blank; a problem's id is its line number."""
     try:
         lines = path.read_text("utf-8").split("\n")  # not splitlines(): a JSON text may hold other line ends
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
-    return [_item(path, number, line, rule) for number, line in enumerate(lines, 1) if line.strip()]
+    return [_item(path, number, line, verifier) for number, line in enumerate(lines, 1) if line.strip()]
 
 
-def _item(path: Path, number: int, line: str, rule: str) -> tuple[str, Problem]:
+def _item(path: Path, number: int, line: str, verifier: str) -> tuple[str, Problem]:
     """(response, problem) of a line. ValueError naming file and line where it cannot be used."""
     from data import Problem
     from reasoner.runs.json_files import check, parse
-    from verifiers.equivalence import check_rule
+    from verifiers.equivalence import check_verifier
 
     where = f"{path}, line {number}"
     row = check(parse(line, where, allow_nan=True, numbers_as_text=True), where, {})
@@ -192,7 +194,7 @@ def _item(path: Path, number: int, line: str, rule: str) -> tuple[str, Problem]:
         raise ValueError(f"{where}: it must have gold, and answer or response; it has {', '.join(row) or 'nothing'}")
     text = response if response is not None else f"<think>-</think><answer>{answer}</answer>"
     try:
-        verifier = check_rule(str(row.get("verifier", rule)))
+        verifier = check_verifier(str(row.get("verifier", verifier)))
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
     question = str(row.get("question") or "")

@@ -60,7 +60,7 @@ COMMANDS = (
         "eval",
         "evaluate a model, or the responses in a file: --pass@K, --pass^K, --cons@K for any K, --greedy",
         epilog="examples: reasoner eval --model base --pass@1 --cons@16;  "
-        "reasoner eval --model ORG/NAME --data math500,aime25 --pass@1 --cons@16 --n 64;  "
+        "reasoner eval --model ORG/NAME --data math500,aime25 --pass@1 --cons@16 --num-samples 64;  "
         "reasoner eval --responses samples.jsonl --pass@1 --cons@16",
     ),
     Command(
@@ -91,7 +91,7 @@ COMMANDS = (
     Command(
         "sample",
         "sample graded completions of a model without training: a run with rollouts, and a file of examples",
-        epilog="example: reasoner sample --model base --data generated --problems 400 --samples 8 --name mine "
+        epilog="example: reasoner sample --model base --data generated --problems 400 --num-samples 8 --name mine "
         "--out mine.jsonl, then: reasoner sft --model base --data mine.jsonl",
     ),
     Command(
@@ -137,7 +137,12 @@ COMMANDS = (
         epilog="example: reasoner serve --model base --port 8001, "
         "then: reasoner train --model base --engine.urls http://127.0.0.1:8001",
     ),
-    Command("aha", "analyse reflection over a run: how often, with which outcome, the best examples"),
+    Command(
+        "reflection",
+        "analyse reflection over a run: how often, with which outcome, the best examples",
+        epilog="example: reasoner reflection first   (also: reasoner aha)",
+        aliases=("aha",),
+    ),
     Command(
         "import",
         "import rollouts that TRL, verl or prime-rl wrote, as a run for the dashboard",

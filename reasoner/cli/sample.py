@@ -23,7 +23,9 @@ def add_arguments(command: Parser) -> None:
     )
     command.add_argument("--problems", type=int, metavar="N", help="the first N problems, at least 1 [all]")
     command.add_argument("--skip", type=int, default=0, metavar="N", help="leave out the first N problems before [0]")
-    command.add_argument("--samples", type=int, default=16, metavar="N", help="completions of each, at least 1 [16]")
+    command.add_argument(
+        "--num-samples", "--samples", type=int, default=16, metavar="N", help="completions of each, at least 1 [16]"
+    )
     command.add_argument("--temperature", type=float, help="above 0 [a run: as trained; base: 1; any other model: 0.6]")
     command.add_argument(
         "--top-p", type=float, help="nucleus sampling [a run: as trained; base: 1; any other model: 0.95]"
@@ -55,10 +57,10 @@ def run_sample(args: argparse.Namespace) -> None:
         from reasoner.sft.sources import check_output, sft_row, write_rows
         from reasoner.trainer.sample import SampleRequest, sample
 
-    for name, least in (("samples", 1), ("problems", 1), ("workers", 1), ("skip", 0)):
+    for name, least in (("num_samples", 1), ("problems", 1), ("workers", 1), ("skip", 0)):
         value = getattr(args, name)
         if value is not None and value < least:
-            raise ValueError(f"--{name} is {value}; it must be at least {least}")
+            raise ValueError(f"--{name.replace('_', '-')} is {value}; it must be at least {least}")
     selection = selection_of(args)
     if args.out is not None:
         check_output(args.out)
@@ -80,7 +82,7 @@ def run_sample(args: argparse.Namespace) -> None:
         problems=problems[args.skip :],
         data=args.data,
         num_skipped=args.skip,
-        num_samples=args.samples,
+        num_samples=args.num_samples,
         seed=args.seed,
         engine=model.engine_config(args.engine, args.dtype),
         workers=args.workers,

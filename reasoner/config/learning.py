@@ -23,7 +23,7 @@ class RewardConfig(RewardWeights):
     model: str = ""
     # With reward.model: scores are clipped to between -clip and clip.
     clip: float = 5.0
-    # With reward.model: score of a completion without its end, which was truncated at sampling.max_tokens.
+    # With reward.model: score of a completion that ended without an end token or stop text.
     missing_end: float = -1.0
 
 
@@ -126,9 +126,11 @@ class AlgoConfig:
     # With several updates a step: skip its remaining ones once KL(old || new) exceeds this, in nats per token. 0:
     # never.
     stop_kl: float = 0.0
-    # Penalty subtracted from the reward of a completion that was truncated at sampling.max_tokens.
+    # Penalty subtracted from the reward of a completion that ended without an end token or stop text: truncated at
+    # sampling.max_tokens, or aborted by the engine.
     missing_eos_penalty: float = 0.0
-    # Exclude truncated completions from the loss. They still count in their group's baseline.
+    # Exclude completions that ended without an end token or stop text from the loss. They still count in their group's
+    # baseline.
     mask_truncated_completions: bool = False
 
 
@@ -151,8 +153,8 @@ class CriticConfig:
     vf_coef: float = 0.5
     # Divide rewards by their standard deviation over the step's tokens. Rewards are not centred: 0 stays 0.
     whiten_rewards: bool = False
-    # Continue the return of a truncated completion with the critic's value. The completion was graded as it stands, so
-    # this rewards running into the limit.
+    # Continue the return of a completion that ended without an end token or stop text with the critic's value. The
+    # completion was graded as it stands, so this rewards running into the limit.
     bootstrap_truncated: bool = False
     # With algo.critic_backbone separate: the critic's passes over each step's completions.
     epochs: int = 1

@@ -106,7 +106,7 @@ def check(config: Config) -> None:
     if (config.algo.minibatches or 1) > config.data.prompts_per_step:
         raise ValueError(
             f"algo.minibatches is {config.algo.minibatches}; a step has only "
-            f"{config.data.prompts_per_step} questions to split"
+            f"{config.data.prompts_per_step} prompts to split"
         )
 
 

@@ -90,7 +90,7 @@ def _rl_plan(cfg: Config) -> list[str]:
     parts = shares(split_mixture(cfg.data.train))
     return [
         *(["mixture: " + ", ".join(f"{share:.1%} {name}" for name, share in parts.items())] if parts else []),
-        f"completions: {run.completions_per_step:,} a step ({cfg.data.prompts_per_step} questions x "
+        f"completions: {run.completions_per_step:,} a step ({cfg.data.prompts_per_step} prompts x "
         f"{cfg.algo.group_size}) of at most {cfg.sampling.max_tokens:,} tokens; {run.completions:,} in "
         f"{run.steps:,} steps{limit}",
         f"evaluation: {validations}, {_final_table(run)}",

@@ -50,7 +50,7 @@ def check_prompt_lengths(
     )
     if not measurements["left_out"]:
         return Finding(Severity.OK, "length", text), measurements
-    text += f"; {measurements['left_out']:,} of {num_gradable:,} questions are longer and left out"
+    text += f"; {measurements['left_out']:,} of {num_gradable:,} problems are longer and left out"
     severity = Severity.WARNING if measurements["left_out"] > _MANY * num_gradable else Severity.OK
     return Finding(severity, "length", text), measurements
 

@@ -15,7 +15,7 @@ from reasoner.types import Prompt, SamplingParams
 from verifiers.questions import question_of
 from verifiers.rewards import judge_response
 
-# A correct response by extraction policy (verifiers.extract.EXTRACTORS).
+# A correct response by extraction (verifiers.extract.EXTRACTORS).
 _CORRECT_RESPONSES = {
     "strict": "<think> So. </think> <answer> {gold} </answer>",
     "boxed": "So \\boxed{{{gold}}}.",

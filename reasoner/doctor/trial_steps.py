@@ -215,7 +215,7 @@ def _second_step(
     sampling = replace(runner.generator.sampling, num_samples=group)
     completions = runner.generator.engine.generate(prompts, sampling, seeds, on_decode_step=count.on_decode_step)
     texts = [(p.prefill + c.text, p.problem) for p, own in zip(prompts, completions, strict=True) for c in own]
-    runner.generator.pool.score(texts, policy=prompts[0].extract)
+    runner.generator.pool.score(texts, extract=prompts[0].extract)
     seconds = time.monotonic() - start
     groups = [RolloutGroup(p, own, one.scores) for p, own, one in zip(prompts, completions, first, strict=True)]
     return groups, StepTiming(now.completions, sum(group.num_tokens for group in groups), seconds)

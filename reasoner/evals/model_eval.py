@@ -135,7 +135,7 @@ def evaluate_way(
             results[spec] = score_responses(
                 [(p.problem, p.text, answers) for p, answers in zip(own, responses, strict=True)],
                 pool,
-                policy=own[0].extract,
+                extract=own[0].extract,
                 label=spec,
                 temperature=sampling.temperature,
                 ks=request.ks if way == "sampled" else MetricKs(),
@@ -174,7 +174,7 @@ def sampling_ways(request: EvalRequest, model: ModelSpec | EndpointSpec) -> dict
     limits: dict[str, Any] = {"max_tokens": model.max_tokens, "stop": model.template.stop}
     n = request.num_samples or ks.largest
     if n < ks.largest:
-        raise ValueError(f"--n is {n}; the largest K asked for needs {ks.largest} samples of each problem")
+        raise ValueError(f"--num-samples is {n}; the largest K asked for needs {ks.largest} samples of each problem")
     if ks.pass_at or ks.pass_hat or ks.cons_at or not request.greedy:
         if not model.temperature > 0:
             raise ValueError(

@@ -51,7 +51,7 @@ class EvalRequest:
     def check(self) -> None:
         """Raise ValueError for a value outside its range."""
         for flag, value, least in (
-            ("--n", self.num_samples, 1),
+            ("--num-samples", self.num_samples, 1),
             ("--problems", self.problems, 0),
             ("--max-tokens", self.max_tokens, 1),
         ):

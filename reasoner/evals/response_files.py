@@ -20,13 +20,13 @@ def grade_response_files(request: EvalRequest, pool: VerifierPool) -> tuple[dict
     """Grade the responses of `request.responses`: (the manifest, the metrics by file)."""
     if request.data or request.model or request.greedy or request.regrade:
         raise ValueError("--responses grades what is in the files; it takes no --model, --data, --greedy or --regrade")
-    policy = request.extract or _extraction_policy(request.responses[0])
+    extract = request.extract or _stored_extraction(request.responses[0])
     rows_of = {str(path): read_responses(path, cut=request.cut) for path in request.responses}
     all_rows = [row for rows in rows_of.values() for row in rows]
     manifest = make_manifest(
         model=Path(request.responses[0]).stem,
         engine="responses",
-        prompt={"style": "responses", "extract": policy, "sha256": digest([prompt for _, prompt, _ in all_rows])},
+        prompt={"style": "responses", "extract": extract, "sha256": digest([prompt for _, prompt, _ in all_rows])},
         sampling={},
         num_samples=min(len(responses) for _, _, responses in all_rows),
         seed=0,
@@ -36,14 +36,14 @@ def grade_response_files(request: EvalRequest, pool: VerifierPool) -> tuple[dict
     )
     check_set_names(list(rows_of))
     sets = {
-        spec: {"sampled": score_responses(rows, pool, policy=policy, label=spec, temperature=None, ks=request.ks)}
+        spec: {"sampled": score_responses(rows, pool, extract=extract, label=spec, temperature=None, ks=request.ks)}
         for spec, rows in rows_of.items()
     }
     return manifest, sets
 
 
-def _extraction_policy(path: Path) -> str:
-    """The policy that a file's responses are read by: in our own eval log the one of its manifest, else "lenient"."""
+def _stored_extraction(path: Path) -> str:
+    """The extraction for a file's responses: in our own eval log the one of its manifest, else "lenient"."""
     if not (path.parent / "evaluation.json").is_file():
         return "lenient"
     return str(eval_log.read_manifest(path.parent)["prompt"]["extract"])

@@ -212,15 +212,15 @@ def sample_and_score(
         engine_sampler(engine), prompts, sampling, seed=seed, stream=stream, progress=progress
     )
     rows = [(prompt.problem, prompt.text, own) for prompt, own in zip(prompts, responses, strict=True)]
-    policy, temperature = prompts[0].extract, sampling.temperature
-    return score_responses(rows, pool, policy=policy, label=label, temperature=temperature, ks=ks, progress=progress)
+    extract, temperature = prompts[0].extract, sampling.temperature
+    return score_responses(rows, pool, extract=extract, label=label, temperature=temperature, ks=ks, progress=progress)
 
 
 def score_responses(
     rows: Sequence[tuple[Problem, str, tuple[Response, ...]]],
     pool: VerifierPool,
     *,
-    policy: str,
+    extract: str,
     label: str,
     temperature: float | None,
     ks: MetricKs,
@@ -232,7 +232,7 @@ def score_responses(
     """
     ks.check(min(len(responses) for _, _, responses in rows))
     items = [(response.text, problem) for problem, _, responses in rows for response in responses]
-    scores = iter(_scores(items, pool, policy, progress or Progress()))
+    scores = iter(_scores(items, pool, extract, progress or Progress()))
     samples = tuple(
         EvalSample(problem, prompt, responses, tuple(next(scores) for _ in responses))
         for problem, prompt, responses in rows
@@ -241,17 +241,17 @@ def score_responses(
     return EvalResult(label, temperature, ks, samples, classes)
 
 
-def _scores(items: Sequence[tuple[str, Problem]], pool: VerifierPool, policy: str, progress: Progress) -> list[Score]:
+def _scores(items: Sequence[tuple[str, Problem]], pool: VerifierPool, extract: str, progress: Progress) -> list[Score]:
     scores: list[Score] = []
     for start in range(0, len(items), _AT_ONCE):
-        scores += pool.score(items[start : start + _AT_ONCE], policy=policy)
+        scores += pool.score(items[start : start + _AT_ONCE], extract=extract)
         progress.count("graded", len(scores), len(items))
     return scores
 
 
 def _classes(one: EvalSample, pool: VerifierPool) -> tuple[int | None, ...]:
     """The class that each response to a problem votes for. Equal answers are one class, however they are written."""
-    same = partial(pool.same, rule=one.problem.verifier)
+    same = partial(pool.same, verifier=one.problem.verifier)
     return tuple(vote_labels([_ballot(s) for s in one.scores], [s.correct for s in one.scores], same))
 
 

@@ -26,7 +26,7 @@ class Batch:
     prompt_of: Tensor  # [N] int64, the row of prompt_ids
     completion_ids: Tensor  # [N, T] int64, padded on the right; the sampled tokens, including a sampled end token
     lengths: Tensor  # [N] int64
-    truncated: Tensor  # [N] bool, cut off at the limit without an end token
+    missing_eos: Tensor  # [N] bool, ended without an end token or stop text: at sampling.max_tokens, or aborted
     row_index: Tensor  # [N] int64, the row's index in the batch as collated
     rewards: Tensor  # [N] float32
     sampler_logprobs: Tensor  # [N, T] float32, 0 in the padding
@@ -129,7 +129,7 @@ def collate_tokens(
         prompt_of=torch.tensor(prompt_of),
         completion_ids=completion_ids,
         lengths=lengths,
-        truncated=torch.zeros(len(completions), dtype=torch.bool),
+        missing_eos=torch.zeros(len(completions), dtype=torch.bool),
         row_index=torch.arange(len(completions)),
         rewards=torch.zeros(len(completions)),
         sampler_logprobs=torch.zeros(completion_ids.shape),
@@ -151,7 +151,7 @@ def collate(groups: Sequence[RolloutGroup], steps: Sequence[Sequence[Step]] | No
     batch = collate_tokens([g.prompt.token_ids for g in groups], [c.token_ids for c in completions], prompt_of)
     batch = replace(
         batch,
-        truncated=torch.tensor([c.finish != "stop" for c in completions]),
+        missing_eos=torch.tensor([c.finish != "stop" for c in completions]),
         rewards=torch.tensor([score.reward for g in groups for score in g.scores], dtype=torch.float32),
         sampler_logprobs=pad([c.logprobs for c in completions]).float(),
         weights=batch.mask.float(),

@@ -75,7 +75,7 @@ def _value_baseline_advantages(batch: Batch, rewards: Tensor, algorithm: Algorit
     assert batch.values is not None, "a critic without values"
     critic, mask = cfg.critic, batch.mask
     if algorithm.returns == "gae":
-        bootstrapped = batch.truncated if critic.bootstrap_truncated else None
+        bootstrapped = batch.missing_eos if critic.bootstrap_truncated else None
         estimate = partial(gae, rewards, batch.values, mask, gamma=critic.gamma, bootstrapped=bootstrapped)
         credit, returns = estimate(lam=critic.lam)
         if critic.lam_actor is not None:

@@ -36,7 +36,8 @@ class PolicyLoss:
 
     def weights(self, batch: Batch) -> Tensor:
         """[N, T] weights of the token losses; 0 for completions that algo.mask_truncated_completions excludes."""
-        included = ~batch.truncated if self.cfg.algo.mask_truncated_completions else torch.ones_like(batch.truncated)
+        missing_eos = batch.missing_eos
+        included = ~missing_eos if self.cfg.algo.mask_truncated_completions else torch.ones_like(missing_eos)
         shape = {"max_tokens": self.cfg.sampling.max_tokens, "rows": int(included.sum())}
         return token_weights(batch.mask & included[:, None], self.algorithm.loss_aggregation, **shape)
 

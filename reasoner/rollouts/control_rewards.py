@@ -74,7 +74,7 @@ def _wrong_gold(group: RolloutGroup, context: ControlContext) -> list[float]:
     """1 for a completion that is correct by another problem's gold answer."""
     prompt = group.prompt
     problem = context.shuffled_answers[prompt.problem.id]
-    scores = context.pool.score([(prompt.prefill + c.text, problem) for c in group.completions], policy=prompt.extract)
+    scores = context.pool.score([(prompt.prefill + c.text, problem) for c in group.completions], extract=prompt.extract)
     return [float(score.correct) for score in scores]
 
 

@@ -33,11 +33,11 @@ def filter_prompts(
     if not fitting:
         shortest = min(len(prompt.token_ids) for prompt in prompts)
         raise ValueError(
-            f"every one of {len(prompts)} questions is longer than {limit} tokens, the limit with a context of "
+            f"every one of {len(prompts)} prompts is longer than {limit} tokens, the limit with a context of "
             f"{context} and sampling.max_tokens = {max_tokens}; the shortest has {shortest}"
         )
     if len(fitting) < len(prompts):
-        log(f"dropped {len(prompts) - len(fitting)} of {len(prompts)} questions: longer than {limit} tokens")
+        log(f"dropped {len(prompts) - len(fitting)} of {len(prompts)} prompts: longer than {limit} tokens")
     return fitting
 
 

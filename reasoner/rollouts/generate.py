@@ -53,7 +53,7 @@ def generate_groups(
                 pool.score,
                 rows,
                 weights,
-                policy=prompt.extract,
+                extract=prompt.extract,
                 tokens=[len(completion.token_ids) for completion in completions],
                 max_tokens=sampling.max_tokens,
             )
@@ -83,8 +83,9 @@ def num_repeats(prompts: Sequence[Prompt]) -> list[int]:
     return numbers
 
 
-def penalise_truncated(groups: Sequence[RolloutGroup], penalty: float) -> list[RolloutGroup]:
-    """Subtract `penalty` (algo.missing_eos_penalty) from the reward of each completion without an end token.
+def penalise_missing_eos(groups: Sequence[RolloutGroup], penalty: float) -> list[RolloutGroup]:
+    """Subtract `penalty` (algo.missing_eos_penalty) from the reward of each completion that ended without an
+    end token or stop text: at sampling.max_tokens, or aborted.
 
     This comes before anything that uses rewards: baselines, zero-variance groups, process rewards, metrics.
     """
@@ -92,7 +93,7 @@ def penalise_truncated(groups: Sequence[RolloutGroup], penalty: float) -> list[R
 
 
 def _penalised(group: RolloutGroup, penalty: float) -> RolloutGroup:
-    """penalise_truncated for one group; the score's parts record the penalty as missing_eos_penalty."""
+    """penalise_missing_eos for one group; the score's parts record the penalty as missing_eos_penalty."""
     scores = []
     for completion, score in zip(group.completions, group.scores, strict=True):
         missing = -float(completion.finish != "stop")

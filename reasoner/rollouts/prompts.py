@@ -58,7 +58,7 @@ class Template:
         if "{question}" not in self.text:
             raise ValueError(f"a prompt must contain {{question}}; this one is {self.text[:60]!r}")
         if self.extract not in EXTRACTORS:
-            raise ValueError(f"unknown extraction policy {self.extract!r}; known are {', '.join(EXTRACTORS)}")
+            raise ValueError(f"unknown extraction {self.extract!r}; known are {', '.join(EXTRACTORS)}")
 
 
 TEMPLATES: dict[str, Template] = {

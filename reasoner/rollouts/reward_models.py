@@ -41,7 +41,7 @@ def apply_reward_models(
     groups: Sequence[RolloutGroup], scorers: Mapping[str, Scorer], reward: RewardConfig
 ) -> list[RolloutGroup]:
     """Add the weighted score of each reward model to the rewards; score.parts has the scores, clipped and without their
-    weights, as model:NAME. A completion without its end has reward.missing_end in place of its score.
+    weights, as model:NAME. A completion that ended without an end token or stop text has reward.missing_end instead.
     """
     if not scorers or not groups:
         return list(groups)

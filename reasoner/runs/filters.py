@@ -80,7 +80,7 @@ FIELDS = {
     "reward": "a reward, or LOW:HIGH",
     "tokens": "a number of tokens, or LOW:HIGH",
     "failure": f"{', '.join(CAUSES)} (found when the dashboard shows the page Failures)",
-    "label": "with a reflection span of this label: cue, self-correction, aha (needs `reasoner aha RUN` first)",
+    "label": "with a reflection span of this label: cue, self-correction, aha (needs `reasoner reflection RUN` first)",
     "text": 'words of the completion, "a phrase", begin*, -without',
     "regex": "a regular expression in RE2's syntax that a part of the completion matches; (?i) ignores case",
 }

@@ -118,77 +118,78 @@ def _kl(recent: Lines, before: Lines) -> Violation:
     return _over(_median(recent, "kl"), min(2.0, max(0.3, 5 * _median(before[-_PAST:], "kl"))))
 
 
-class _Answers(NamedTuple):
+class _Completions(NamedTuple):
     """Averages over the completions of some steps."""
 
     tokens: float
-    right: float
+    correct: float
     well_formed: float
-    learned: float  # reward of the reward models; nan without any
+    model_reward: float  # score of the reward models; nan without any
 
     @classmethod
-    def of(cls, lines: Lines) -> _Answers:
+    def of(cls, lines: Lines) -> _Completions:
         names = ("completions/mean_length", "correct", "well_formed", "reward/model")
         return cls(*(_mean(lines, name) for name in names))
 
 
-def _change(judge: Callable[[_Answers, _Answers], Violation]) -> Callable[[Lines, Lines], Violation]:
+def _change(judge: Callable[[_Completions, _Completions], Violation]) -> Callable[[Lines, Lines], Violation]:
     """Compare the recent steps with the run's first three, then with as many steps that ended ten steps earlier."""
 
     def find(recent: Lines, before: Lines) -> Violation:
         pasts = (before[:3], before[:-_PAST][-len(recent) :])
-        violations = (judge(_Answers.of(recent), _Answers.of(past)) for past in pasts if len(past) >= 3)
+        violations = (judge(_Completions.of(recent), _Completions.of(past)) for past in pasts if len(past) >= 3)
         return next(filter(None, violations), None)
 
     return find
 
 
-def _longer(now: _Answers, then: _Answers) -> Violation:
-    return _over(now.tokens, 2 * then.tokens) if now.right <= then.right else None
+def _longer(now: _Completions, then: _Completions) -> Violation:
+    return _over(now.tokens, 2 * then.tokens) if now.correct <= then.correct else None
 
 
-def _shorter(now: _Answers, then: _Answers) -> Violation:
-    return _under(now.tokens, 2 / 3 * then.tokens) if now.right < 0.75 * then.right else None
+def _shorter(now: _Completions, then: _Completions) -> Violation:
+    return _under(now.tokens, 2 / 3 * then.tokens) if now.correct < 0.75 * then.correct else None
 
 
-def _form_alone(now: _Answers, then: _Answers) -> Violation:
-    return _under(now.right, 2 / 3 * then.right) if now.well_formed > then.well_formed + 0.1 else None
+def _form_alone(now: _Completions, then: _Completions) -> Violation:
+    return _under(now.correct, 2 / 3 * then.correct) if now.well_formed > then.well_formed + 0.1 else None
 
 
-def _proxy_alone(now: _Answers, then: _Answers) -> Violation:
-    fifth_less = min(0.8 * then.right, then.right - 0.03)
-    return _under(now.right, fifth_less) if now.learned > then.learned else None
+def _proxy_alone(now: _Completions, then: _Completions) -> Violation:
+    fifth_less = min(0.8 * then.correct, then.correct - 0.03)
+    return _under(now.correct, fifth_less) if now.model_reward > then.model_reward else None
 
 
 CHECKS = (
     Check(
-        "not finite",
+        "non-finite loss or gradient",
         "an update was left out, or the loss or the gradient's norm was not finite",
-        "Numbers overflowed in the trainer; the weights may be damaged by the updates before.",
+        "Numbers overflowed in the trainer; the updates before may have damaged the weights.",
         "A lower --optim.lr, --optim.dtype float32; a checkpoint from before.",
         1,
         _not_finite,
     ),
     Check(
-        "grading fails",
+        "grading failures",
         "more than 1 % of the completions could not be graded",
-        "The grader ran out of time or memory, or refused; such answers count as wrong, and that is learnt from.",
+        "The grader ran out of time or memory, or refused the response. Such completions are trained on as wrong ones.",
         "The rollouts with the verdicts timed_out, crashed and refused; --verify.seconds, --verify.memory_mib.",
         1,
         _mean_over("grading/failed", 0.01),
     ),
     Check(
-        "sampler mismatch",
+        "training-inference mismatch",
         "log p of engine and trainer differ by 0.05 on average, or by 0.001 and ten times the first step's",
-        "The engine does not sample from the policy that learns: other weights, another temperature or precision.",
-        "The same dtype on both sides, --algo.importance_sampling token; another --engine.name to compare.",
+        "The engine does not sample from the policy that is trained: other weights, another temperature or precision.",
+        "The same dtype on both sides, --algo.importance_sampling token; another --engine.name to "
+        "compare.",
         1,
         _unless_behind(_gap("sampling/logprob_diff_mean", of="sampling/logprob_diff_mean", least=1e-3, most=0.05)),
     ),
     Check(
         "stale weights",
-        "after handing over, one token's log p differs by over 0.01 and ten times the first step's largest gap",
-        "The engine did not take the new weights, or not all of them, and goes on with old ones.",
+        "after the weight sync, one token's log p differs by over 0.01 and ten times the first step's largest gap",
+        "The engine did not take the new weights, or not all of them, and samples with old ones.",
         "Another --engine.name; where only vLLM is affected, its version and how it names the model's weights.",
         1,
         _gap("parity/logprob_diff_max", of="sampling/logprob_diff_max", least=1e-2, most=math.inf),
@@ -196,55 +197,55 @@ CHECKS = (
     Check(
         "entropy collapse",
         "mean entropy of three steps under 5 % of the first step's, or under 0.005 nats a token",
-        "The policy writes nearly the same every time: nothing is left to choose among, and groups have zero variance.",
+        "The policy is nearly deterministic: the completions of a group are alike, and groups have zero variance.",
         "A lower --optim.lr, --algo.entropy_coef 0.001, a higher --algo.beta; with several updates a step a higher "
         "--algo.clip_high.",
         3,
         _entropy,
     ),
     Check(
-        "longer for nothing",
-        "completions of five steps twice as long as at first or ten steps before, and no more of them right",
-        "Length grows without paying: padding, rambling, or a reward that can be had by writing more.",
+        "length growth",
+        "completions of five steps twice as long as at first or ten steps before, and no more of them correct",
+        "Length grows without a gain in accuracy: padding, or a reward that longer completions get for their length.",
         "Read the longest rollouts; --reward.overlong 1; --algo.name dr_grpo, which does not favour long wrong ones.",
         5,
         _change(_longer),
     ),
     Check(
-        "shrinking answers",
-        "completions of five steps a third shorter than at first or ten steps before, and a quarter fewer right",
-        "The policy stops thinking and guesses: short guesses are safer for it than long attempts.",
+        "length collapse",
+        "completions of five steps a third shorter than at first or ten steps before, and a quarter fewer correct",
+        "The policy stops reasoning and guesses: short guesses have a higher expected reward than long attempts.",
         "With a critic --critic.lam 1; a lower --optim.lr, a lower --reward.format, a higher --algo.beta.",
         5,
         _change(_shorter),
     ),
     Check(
-        "cut off",
+        "truncation",
         "over 30 % of the completions of three steps end at sampling.max_tokens",
-        "What is cut off is graded as it stands, mostly as wrong: the policy learns to be short, not to be right.",
-        "A higher --sampling.max_tokens; or --reward.overlong 1, which makes room a soft limit.",
+        "Truncated completions are graded as they stand, mostly as wrong: the policy is trained to be short.",
+        "A higher --sampling.max_tokens; or --reward.overlong 1, a penalty that begins before the limit.",
         3,
         _mean_over("completions/clipped_ratio", 0.3),
     ),
     Check(
         "repetition",
-        "over 15 % of the completions of five steps say most of what they say three times or more",
-        "Completions run in loops; text is there, thought is not.",
+        "in over 15 % of the completions of five steps most 8-token windows occur three times or more",
+        "Completions repeat themselves.",
         "--reward.repetition 1, a lower --optim.lr, a higher --algo.beta or --sampling.temperature.",
         5,
         _mean_over("repetition", 0.15),
     ),
     Check(
-        "form without substance",
-        "form of eight steps 10 points better than at first or ten steps before, and a third fewer right",
-        "The policy takes the reward of the form and gives up on answers.",
+        "format reward hacking",
+        "10 points more of eight steps well-formed than at first or ten steps before, and a third fewer correct",
+        "The policy is trained towards the format reward alone, and accuracy falls.",
         "A lower --reward.format; read the rollouts that are well-formed and wrong.",
         8,
         _change(_form_alone),
     ),
     Check(
-        "proxy up, rule down",
-        "reward models score five steps higher than at first or ten before, and a fifth (3 points) fewer are right",
+        "reward model over-optimisation",
+        "reward models score five steps higher than at first or ten before, and a fifth (3 points) fewer are correct",
         "The policy exploits the reward model: its score is no longer a measure of what it was trained to predict.",
         "A lower weight in --reward.model, a --reward.correct above 0, a higher --algo.beta, fewer steps; a checkpoint "
         "from before.",
@@ -254,32 +255,32 @@ CHECKS = (
     Check(
         "KL spike",
         "median KL of three steps over 0.3 and five times that of the ten before, or over 2 nats a token",
-        "The policy has left its reference in a few steps: an update was too large.",
+        "The policy moved far from its reference within a few steps: an update was too large.",
         "A lower --optim.lr, a higher --algo.beta, with several updates a step a smaller --algo.clip_high; a "
         "checkpoint from before.",
         3,
         _kl,
     ),
     Check(
-        "no signal",
+        "zero-variance groups",
         "over 90 % of the groups of five steps have equal rewards",
-        "Such groups teach nothing: the questions are too easy or too hard for the model, or it always says the same.",
+        "Such groups have no advantage: the problems are too easy or too hard, or a group's completions are alike.",
         "Other problems (--data.train), a larger --algo.group_size, a higher --sampling.temperature, --algo.name dapo.",
         5,
         _mean_over("frac_reward_zero_std", 0.9),
     ),
     Check(
-        "no reward",
+        "all rewards zero",
         "every reward of five steps is zero",
-        "Nothing is paid for, so nothing can be learnt: often the prompt and the form that is graded do not fit.",
+        "Without a reward there is no advantage: often the prompt does not ask for the form that is graded.",
         "Read some rollouts and their verdicts; another --prompt.style, a --reward.format above 0, easier problems.",
         5,
         _always_zero("reward/mean"),
     ),
     Check(
-        "never right",
-        "not one completion of twenty steps is right",
-        "Right answers are not found or not recognised; what is learnt is the form alone.",
+        "no correct completion",
+        "not one completion of twenty steps is correct",
+        "The model does not solve these problems, or the grader does not recognise its answers; only form is trained.",
         "Read some answers beside the gold ones; another --prompt.style or --model, easier problems (--data.train).",
         20,
         _always_zero("correct"),

@@ -47,14 +47,15 @@ METRICS = _by_name(
     ),
     Metric(
         "correct",
-        "share of completions with the right answer in the strict form",
+        "share of completions with the right answer in the form that the prompt requires",
         "share",
         "correct",
         ("console", "plots", "overview", "compare"),
     ),
     Metric(
         "well_formed",
-        "share of completions in the strict <think>/<answer> form",
+        "share of completions in the form that the prompt requires: with extraction strict one <think> block, then one "
+        "<answer> block; with any other (boxed, lenient, ...) an answer that it finds",
         "share",
         "well-formed",
         ("console", "plots", "overview"),
@@ -68,7 +69,7 @@ METRICS = _by_name(
     ),
     Metric(
         "completions/clipped_ratio",
-        "share of completions truncated at sampling.max_tokens",
+        "share of completions truncated at sampling.max_tokens (finish length; aborted ones do not count)",
         "share",
         "truncated completions",
         ("health",),
@@ -217,7 +218,7 @@ METRICS = _by_name(
         "pretraining text",
         ("sft", "health"),
     ),
-    Metric("validation/well_formed", "completions in the strict form on the validation problems", "share"),
+    Metric("validation/well_formed", "well-formed completions on the validation problems", "share"),
     Metric(
         "reward_model/accuracy",
         "of a reward model in training: share of the step's pairs whose preferred completion has the higher score, "

@@ -23,7 +23,7 @@ def read_metrics(run_dir: Path) -> list[dict[str, float]]:
 
 
 def read_evals(run_dir: Path) -> list[dict[str, Any]]:
-    """The validations of a run: `step` (steps done), `sampled`, `greedy` (EvalResult.figures)."""
+    """The validations of a run: `step` (steps done), `sampled`, `greedy` (reasoner.evals.result.EvalResult.to_dict)."""
     return _lines(run_dir / "evals.jsonl")
 
 

@@ -41,6 +41,20 @@ METRICS = {
     "time/sync": "time/weight_sync",
     "trust/share": "trust_region/step_fraction",
 }
+# Names of alarms, in folders of both formats.
+ALARMS = {
+    "cut off": "truncation",
+    "form without substance": "format reward hacking",
+    "grading fails": "grading failures",
+    "longer for nothing": "length growth",
+    "never right": "no correct completion",
+    "no reward": "all rewards zero",
+    "no signal": "zero-variance groups",
+    "not finite": "non-finite loss or gradient",
+    "proxy up, rule down": "reward model over-optimisation",
+    "sampler mismatch": "training-inference mismatch",
+    "shrinking answers": "length collapse",
+}
 # Keys and columns of the files in the folder of an evaluation.
 EVAL_NAMES = {
     "right": "correct",
@@ -99,10 +113,11 @@ def migrate_metrics(line: Line) -> Line:
 
 
 def migrate_alarm(line: Line) -> Line:
-    """A line of alarms.jsonl in format 2: its advice names settings as flags."""
-    if "help" not in line:
+    """A line of alarms.jsonl in format 2, under the alarm's name of today. Its advice names settings as flags."""
+    if "help" not in line or "name" not in line:
         return line
-    return line | {"help": re.sub(r"--([a-z_]+(?:\.[a-z_]+)?)", _renamed_flag, str(line["help"]))}
+    text = re.sub(r"--([a-z_]+(?:\.[a-z_]+)?)", _renamed_flag, str(line["help"]))
+    return line | {"name": ALARMS.get(str(line["name"]), line["name"]), "help": text}
 
 
 def _renamed_flag(flag: re.Match[str]) -> str:

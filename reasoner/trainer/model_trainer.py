@@ -57,7 +57,7 @@ class ModelTrainer:
     @property
     def is_sharded(self) -> bool:
         """Whether the ranks hold shards of the models."""
-        return self.distributed.weights != "replicated"
+        return self.distributed.sharding != "replicated"
 
     def step_on(self, backward: Callable[[], T], cfg: Config) -> tuple[T, dict[str, float]]:
         """Take a training step of one update on the gradient that `backward` accumulates, each rank that of its own

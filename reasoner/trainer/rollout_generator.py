@@ -16,7 +16,7 @@ from reasoner.distributed.world import ALONE, World
 from reasoner.models.lora import policy_state
 from reasoner.progress import Progress
 from reasoner.rollouts.control_rewards import ControlContext, apply_control, shuffled_answers
-from reasoner.rollouts.generate import generate_groups, num_repeats, penalise_truncated, sample_until_full
+from reasoner.rollouts.generate import generate_groups, num_repeats, penalise_missing_eos, sample_until_full
 from reasoner.rollouts.prefetch import RolloutPrefetcher
 from reasoner.rollouts.reward_functions import RewardFunction, apply_reward_functions
 from reasoner.rollouts.reward_models import Scorer, apply_reward_models
@@ -168,7 +168,7 @@ class RolloutGenerator:
             progress=self.progress,
             repeats=repeats,
         )
-        groups = penalise_truncated(groups, cfg.algo.missing_eos_penalty)
+        groups = penalise_missing_eos(groups, cfg.algo.missing_eos_penalty)
         groups = apply_reward_functions(groups, self._reward_functions)
         if self._reward_models:
             with self.asleep():

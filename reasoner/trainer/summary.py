@@ -40,7 +40,7 @@ def run_summary(
 def _problems_line(cfg: Config, prompts: Sequence[Prompt]) -> str:
     count = cfg.data.prompts_per_step
     mixture = mixture_of(cfg.data.train, [prompt.problem.source for prompt in prompts])
-    about = f"{cfg.data.train}: {len(prompts):,} questions" if mixture is None else mixture.describe(cfg.steps * count)
+    about = f"{cfg.data.train}: {len(prompts):,} problems" if mixture is None else mixture.describe(cfg.steps * count)
     return f"{about}, {count} a step"
 
 

@@ -192,7 +192,7 @@ def test_spans_of_equals_the_study_and_needs_none(run, index):
 
 def test_aha_command_prints_the_results_of_the_study(run, tmp_path, capsys):
     path = tmp_path / "aha.json"
-    assert main(["aha", str(run), "--json", str(path), "--limit", "4"]) == 0
+    assert main(["reflection", str(run), "--json", str(path), "--limit", "4"]) == 0
     said = capsys.readouterr().out
     index = RolloutIndex(run)
     lines, totals, uplift, cards, _ = alarm_lines(index)
@@ -210,7 +210,7 @@ def test_aha_command_prints_the_results_of_the_study(run, tmp_path, capsys):
 
 def test_a_run_without_rollouts_is_refused(tmp_path, capsys):
     store.open_run(tmp_path / "runs" / "empty", {}, {}, resuming=False)
-    assert main(["aha", str(tmp_path / "runs" / "empty")]) == 2
+    assert main(["reflection", str(tmp_path / "runs" / "empty")]) == 2
     assert "has no rollouts yet" in capsys.readouterr().err
 
 

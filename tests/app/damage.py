@@ -41,7 +41,16 @@ QUESTIONS = [
     ("evals", {}),
     ("models", {}),
 ]
-ALARM = {"name": "cut off", "step": 1, "since": 0, "value": 0.5, "limit": 0.3, "when": "w", "meaning": "m", "help": "h"}
+ALARM = {
+    "name": "truncation",
+    "step": 1,
+    "since": 0,
+    "value": 0.5,
+    "limit": 0.3,
+    "when": "w",
+    "meaning": "m",
+    "help": "h",
+}
 LOOK = {"step": 0, "sampled": {"problems": 3, "metrics": {"pass@1": {"value": 0.5}}}, "greedy": {"metrics": {}}}
 NOTE = {"rollout": "0.0.1", "star": True, "note": "look", "time": 1.0}
 

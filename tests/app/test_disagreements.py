@@ -89,7 +89,7 @@ def test_a_later_verdict_replaces_the_earlier_one(library):
         ask("judge_answer", **values | {"correct": False, "why": "seven"})
         cases = [item["case"] for item in ask("disagreements", run="a", steps="1")["items"]]
         assert [(case["correct"], case["why"]) for case in cases] == [(False, "seven")]
-        with pytest.raises(ValueError, match="unknown rule 'fate'"):
-            ask("judge_answer", **values, rule="fate")
+        with pytest.raises(ValueError, match="unknown verifier 'fate'"):
+            ask("judge_answer", **values, verifier="fate")
         with pytest.raises(ValueError, match="step is 'much'"):
             ask("disagreements", run="a", steps="much")

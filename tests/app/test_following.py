@@ -92,9 +92,9 @@ def expect_model(page, model, note):
     expect(page.locator("[data-note]")).to_have_text(note)
 
 
-def expect_fields(page, question, gold, rule):
+def expect_fields(page, question, gold, verifier):
     """Wait until the form has these values."""
-    for name, value in (("question", question), ("gold", gold), ("rule", rule)):
+    for name, value in (("question", question), ("gold", gold), ("verifier", verifier)):
         expect(page.get_by_label(name)).to_have_value(value)
 
 

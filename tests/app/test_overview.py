@@ -121,20 +121,20 @@ def test_alarms_are_listed_newest_first_with_their_state(fresh):
     record(run, [recorded])
     assert call("runs")["runs"][0]["alarms"] == 1
     assert call("overview", run="a", since=5)["alarms"] == [asdict(recorded) | {"is_active": True}]
-    assert (recorded.name, recorded.step, recorded.since) == ("cut off", 2, 0)
+    assert (recorded.name, recorded.step, recorded.since) == ("truncation", 2, 0)
     record(run, [replace(recorded, name="later", step=6)])
     with (run / "metrics.jsonl").open("a") as file:
         file.writelines(json.dumps({"step": step, "completions/clipped_ratio": 0.0}) + "\n" for step in (6, 7, 8))
     assert [(a["name"], a["is_active"]) for a in call("overview", run="a")["alarms"]] == [
         ("later", False),
-        ("cut off", False),
+        ("truncation", False),
     ]
 
 
 def test_damaged_alarms_are_the_fault_of_their_run(fresh):
     runs, call = fresh
     run = write_run(runs / "a", steps=2, written=1, indexed=False)
-    (run / "alarms.jsonl").write_text('{"name": "cut off"}\n')
+    (run / "alarms.jsonl").write_text('{"name": "truncation"}\n')
     (row,) = call("runs")["runs"]
     assert row["status"] == "damaged" and "alarms.jsonl, line 1 is damaged" in row["fault"]
 

@@ -184,7 +184,7 @@ def test_the_map_of_problems_has_the_colours_of_the_data(site):
 
 def test_reflection_page_equals_aha_command(site, tmp_path):
     out = tmp_path / "aha.json"
-    assert main(["aha", "real", "--runs", str(site.runs), "--json", str(out)]) == 0
+    assert main(["reflection", "real", "--runs", str(site.runs), "--json", str(out)]) == 0
     wanted = json.loads(out.read_text())
     page = site.open("/reflection?run=real")
     page.wait_for_selector('[data-analyzed="3"]')

@@ -22,7 +22,6 @@ DOCUMENTS = [
 ]
 PROSE = [name for name in DOCUMENTS if name != GENERATED]
 LONGEST = 140  # characters of a line of prose; tables and code blocks are not wrapped
-NOT_WRAPPED = ("docs/GRADING.md",)  # yet
 ACTIONS = {"rollouts", "runs", "data", "base", "reward-model", "pipeline"}  # commands with a second word
 
 _PATH = re.compile(r"[\w-]+(?:[./][\w-]+)*/?")
@@ -179,10 +178,23 @@ def test_modules_of_python_commands_exist(name: str) -> None:
     assert [module for module, path in paths.items() if not {f"{path}.py", f"{path}/__main__.py"} & files] == []
 
 
-@pytest.mark.parametrize("name", sorted({*PROSE} - {*NOT_WRAPPED}))
+@pytest.mark.parametrize("name", PROSE)
 def test_lines_of_prose_are_not_too_long(name: str) -> None:
     lines = fenced((ROOT / name).read_text("utf-8"))[1].splitlines()
     assert [line for line in lines if len(line) > LONGEST and not line.startswith("|")] == []
+
+
+def test_lines_that_a_diff_in_the_docs_changes_or_keeps_are_in_the_file() -> None:
+    (diff,) = re.findall(
+        r"^```diff\n(.*?)^```", (ROOT / "docs/ALGORITHMS.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    missing, lines = [], set[str]()
+    for line in diff.splitlines():
+        if line.startswith("+++ "):
+            lines = set((ROOT / line[4:]).read_text("utf-8").splitlines())
+        elif not line.startswith("+") and line[1:] not in lines:
+            missing.append(line)
+    assert missing == [] and lines
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_two_evaluations_of_one_model_compare(first, capsys):
     [
         (["--data", "gsm9k"], "unknown problems 'gsm9k' (did you mean 'gsm8k'?)"),
         (["--data", "math500", "--pass@1"], "Without a network give a local copy instead"),
-        (["--pass@8", "--n", "4"], "--n is 4; the largest K asked for needs 8 samples"),
+        (["--pass@8", "--n", "4"], "--num-samples is 4; the largest K asked for needs 8 samples"),
         (["--pass^8", "--n", "4"], "the largest K asked for needs 8"),
         (["--data", "{tmp}/x.jsonl?question=q"], "no column 'q' for the question"),
         (["--data", "{tmp}/x.jsonl,{tmp}/x.jsonl"], "would have the same files"),
@@ -132,7 +132,7 @@ def test_two_evaluations_of_one_model_compare(first, capsys):
         (["--responses", "{tmp}/x.jsonl", "--greedy"], "it takes no --model, --data, --greedy or --regrade"),
         (["--processes", "0"], "--processes is 0; it must be at least 1"),
         (["--responses", "{tmp}/x.jsonl", "--processes", "2"], "--responses is evaluated by one process, not 2"),
-        (["--extract", "guess"], "unknown extraction policy 'guess'"),
+        (["--extract", "guess"], "unknown extraction 'guess'"),
         (["--temperature", "0"], "it must be above 0 (the likeliest answer is --greedy)"),
         (["--prompt", "{tmp}/none.txt"], "No such file"),
     ],

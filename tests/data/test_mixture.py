@@ -84,4 +84,4 @@ def test_part_without_problems_is_refused() -> None:
 def test_description_has_share_and_epochs_of_each_part() -> None:
     mixture = mixture_of("a.csv=3,b.csv=1", ["a.csv"] * 10 + ["b.csv"] * 5)
     assert mixture is not None
-    assert mixture.describe(40) == "75.0% a.csv (10 questions, 3.0 epochs), 25.0% b.csv (5 questions, 2.0 epochs)"
+    assert mixture.describe(40) == "75.0% a.csv (10 problems, 3.0 epochs), 25.0% b.csv (5 problems, 2.0 epochs)"

@@ -29,7 +29,7 @@ def test_a_dry_run_prints_the_size_of_the_run_without_torch():
         "assert main(['train', '--dry-run', '--steps', '10']) == 0 and 'torch' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "completions: 256 a step (32 questions x 8) of at most 288 tokens; 2,560 in 10 steps" in done.stdout
+    assert "completions: 256 a step (32 prompts x 8) of at most 288 tokens; 2,560 in 10 steps" in done.stdout
 
 
 def test_the_upcoming_questions_are_those_of_the_first_steps():

@@ -122,7 +122,7 @@ def test_problems_may_have_different_numbers_of_responses(pool):  # EVAL trap 13
 
     uneven = [graded_row("a", 4, 4, 4, 5), graded_row("b", 4, 5)]
     evaluation = score_responses(
-        uneven, pool, policy="strict", label="x", temperature=None, ks=MetricKs(pass_at=(2,), cons_at=(2,))
+        uneven, pool, extract="strict", label="x", temperature=None, ks=MetricKs(pass_at=(2,), cons_at=(2,))
     )
     assert evaluation.metrics["pass@1"].value == pytest.approx((3 / 4 + 1 / 2) / 2)
     assert evaluation.metrics["pass@2"].value == 1
@@ -130,15 +130,15 @@ def test_problems_may_have_different_numbers_of_responses(pool):  # EVAL trap 13
         evaluation.num_samples == 2 and evaluation.health["truncated"] is None and evaluation.health["tokens"] is None
     )
     with pytest.raises(ValueError, match="pass@3 needs at least 3 samples of each problem, and there are 2"):
-        score_responses(uneven, pool, policy="strict", label="x", temperature=None, ks=MetricKs(pass_at=(3,)))
+        score_responses(uneven, pool, extract="strict", label="x", temperature=None, ks=MetricKs(pass_at=(3,)))
 
 
-def test_policy_decides_correctness_and_lenient_is_reported(pool):
+def test_extraction_decides_correctness_and_lenient_is_reported(pool):
     texts = [r"so \boxed{4}", "so 4", r"\boxed{5}? No: \boxed{4}", answering(4)]
     graded_row = [(prompt("a", "4").problem, "?", tuple(Response(text) for text in texts))]
 
-    def right(policy):
-        evaluation = score_responses(graded_row, pool, policy=policy, label="x", temperature=None, ks=MetricKs())
+    def right(extract):
+        evaluation = score_responses(graded_row, pool, extract=extract, label="x", temperature=None, ks=MetricKs())
         assert evaluation.lenient.value == 1
         assert evaluation.health["several_answers"] == 1 / 4
         return [score.correct for score in evaluation.samples[0].scores]

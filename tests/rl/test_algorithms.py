@@ -163,7 +163,7 @@ def test_trpo_line_search_measures_the_objective_of_the_gradient(algo, monkeypat
     cfg = config(name="trpo", micro=20, **algo)
     trainer = make_trainer(cfg, reference=reference() if "beta" in algo else None)
     ready = trainer.compute_advantages(trainer.compute_logprobs(collate([four(), *random_groups(2)])))
-    ready = replace(ready, truncated=torch.arange(len(ready)) % 3 == 0)
+    ready = replace(ready, missing_eos=torch.arange(len(ready)) % 3 == 0)
     batches = []
 
     def keep_gradient(optimizer, passes, batch, *rest):

@@ -61,7 +61,7 @@ def test_mask_truncated_excludes_rows_from_loss_and_denominator(how):  # trap 15
     batch = collate(random_groups())
     cut = torch.arange(len(batch)) % 3 == 1
     trainer = make_trainer(config(loss_aggregation=how, mask_truncated_completions=True))
-    masked = trainer.compute_advantages(trainer.compute_logprobs(replace(batch, truncated=cut)))
+    masked = trainer.compute_advantages(trainer.compute_logprobs(replace(batch, missing_eos=cut)))
     assert torch.equal(
         masked.advantages, trainer.compute_advantages(trainer.compute_logprobs(batch)).advantages
     )  # they stay in the baseline

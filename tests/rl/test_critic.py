@@ -58,7 +58,7 @@ def test_ppo_bootstraps_truncated_completions_only_if_configured(bootstrap, adva
     trainer = make_trainer(ppo(bootstrap_truncated=bootstrap))
     trainer.algorithm = replace(trainer.algorithm, scale="none")
     batch = collate([group([5, 6], [[7, 8], [9, 10], [7, 8], [9, 10]], [0.0] * 4)])
-    batch = replace(batch, truncated=torch.tensor([True, False, True, False]), values=torch.full((4, 3), 0.5))
+    batch = replace(batch, missing_eos=torch.tensor([True, False, True, False]), values=torch.full((4, 3), 0.5))
     ready = trainer.compute_advantages(batch)
     assert ready.advantages.tolist() == [[advantage] * 2, [-0.5] * 2] * 2
     assert ready.returns[0].tolist() == [target] * 2 and ready.returns[1].tolist() == [0.0] * 2

@@ -8,19 +8,19 @@ from reasoner.rollouts.prompts import load_template
 from tests.fixtures.tiny import tiny_tokenizer
 
 
-def problem(number: int, *, question: str = "1+1?", answer: str = "2", rule: str = "maths") -> Problem:
-    return Problem(f"mine/{number}", question, answer, "mine", "train", verifier=rule)
+def problem(number: int, *, question: str = "1+1?", answer: str = "2", verifier: str = "maths") -> Problem:
+    return Problem(f"mine/{number}", question, answer, "mine", "train", verifier=verifier)
 
 
-GOOD = [problem(0), problem(1, answer=r"\frac12"), problem(2, answer="3+4", rule="countdown")]
-BAD = [problem(3, answer="9" * 600), problem(4, answer="x+", rule="countdown"), problem(5, rule="chess")]
+GOOD = [problem(0), problem(1, answer=r"\frac12"), problem(2, answer="3+4", verifier="countdown")]
+BAD = [problem(3, answer="9" * 600), problem(4, answer="x+", verifier="countdown"), problem(5, verifier="chess")]
 
 
 def test_gradable_drops_and_names_ungradable_gold_answers(capsys):
     assert filter_gradable(GOOD + BAD) == GOOD
     message = capsys.readouterr().err
     assert message.startswith("dropped: 3 of 6 problems have a gold answer that cannot be graded: mine/3 (refused:")
-    assert "mine/4" in message and "mine/5 (unknown rule 'chess'" in message and message.count("\n") == 1
+    assert "mine/4" in message and "mine/5 (unknown verifier 'chess'" in message and message.count("\n") == 1
 
 
 def test_gradable_logs_nothing_if_all_pass(capsys):
@@ -37,8 +37,8 @@ def test_askable_drops_long_questions_with_count(capsys):
     long = problem(9, question="and " * 200)
     prompts = filter_prompts([*GOOD, long], load_template("none"), tiny_tokenizer(), context=100, max_tokens=50)
     assert [prompt.problem for prompt in prompts] == GOOD
-    assert capsys.readouterr().err == "dropped 1 of 4 questions: longer than 50 tokens\n"
-    with pytest.raises(ValueError, match="every one of 1 questions is longer than 50 tokens"):
+    assert capsys.readouterr().err == "dropped 1 of 4 prompts: longer than 50 tokens\n"
+    with pytest.raises(ValueError, match="every one of 1 prompts is longer than 50 tokens"):
         filter_prompts([long], load_template("none"), tiny_tokenizer(), context=100, max_tokens=50)
 
 

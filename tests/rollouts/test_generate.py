@@ -8,7 +8,7 @@ import pytest
 from reasoner.progress import Progress
 from reasoner.rl.batch import collate
 from reasoner.rl.process_rewards import step_rewards
-from reasoner.rollouts.generate import generate_groups, num_repeats, penalise_truncated, sample_until_full
+from reasoner.rollouts.generate import generate_groups, num_repeats, penalise_missing_eos, sample_until_full
 from reasoner.rollouts.seeds import sample_seed
 from reasoner.types import Completion, Prompt, RolloutGroup, SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
@@ -196,11 +196,11 @@ def test_gathered_ends_with_rounds_and_falls_back_to_zero_variance_groups():
     assert ([g.prompt.problem.id for g in groups], len(flat)) == (["d"], 2)
 
 
-def test_penalise_truncated_changes_reward_variance_batch_and_steps():
+def test_penalise_missing_eos_changes_reward_variance_batch_and_steps():
     group = graded_group("a", (0.5, 0.5))
     cut = replace(group.completions[0], finish="length")
     group = replace(group, completions=(cut, group.completions[1]))
-    (penalised,) = penalise_truncated([group], 0.5)
+    (penalised,) = penalise_missing_eos([group], 0.5)
     assert [score.reward for score in penalised.scores] == [0.0, 0.5]
     assert [score.parts for score in penalised.scores] == [{"missing_eos_penalty": -1.0}, {"missing_eos_penalty": 0.0}]
     assert group.has_zero_variance and not penalised.has_zero_variance
@@ -208,5 +208,5 @@ def test_penalise_truncated_changes_reward_variance_batch_and_steps():
     assert step_rewards([penalised], tiny_tokenizer().backend_tokenizer) == [[(0, 0.0)], [(0, 0.5)]]
     even = graded_group("b", (1.0, 0.5))
     even = replace(even, completions=(cut, even.completions[1]))
-    assert not even.has_zero_variance and penalise_truncated([even], 0.5)[0].has_zero_variance
-    assert penalise_truncated([group], 0.0) == [group]
+    assert not even.has_zero_variance and penalise_missing_eos([even], 0.5)[0].has_zero_variance
+    assert penalise_missing_eos([group], 0.0) == [group]

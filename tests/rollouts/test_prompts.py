@@ -98,7 +98,7 @@ def test_template_is_read_from_txt_or_toml(tmp_path):
         ("b.toml", 'text = "{question}"\nstops = ["x"]', "unknown field 'stops'"),
         ("c.toml", 'prefill = "x"', "no text"),
         ("d.toml", 'text = "{question}"\nstop = "x"', "stop is 'x'; it must be a tuple"),
-        ("e.toml", 'text = "{question}"\nextract = "guess"', "unknown extraction policy 'guess'"),
+        ("e.toml", 'text = "{question}"\nextract = "guess"', "unknown extraction 'guess'"),
         ("f.toml", "text =", "prompt .*f.toml"),
         ("missing.txt", None, "No such file"),
     ],

@@ -158,21 +158,21 @@ def deaf(folder):
 
 # alarm -> (its cause, the fixtures that the cause needs)
 CAUSES = {
-    "not finite": lambda folder: lived(folder, 2, second_is_five, lr=1e19, beta=0.001),
-    "grading fails": lambda: written(1, answering("9" * 501), *[answering(9)] * 3),
-    "sampler mismatch": lambda folder: lived(folder, 1, second_is_five, temperature=0.5),
+    "non-finite loss or gradient": lambda folder: lived(folder, 2, second_is_five, lr=1e19, beta=0.001),
+    "grading failures": lambda: written(1, answering("9" * 501), *[answering(9)] * 3),
+    "training-inference mismatch": lambda folder: lived(folder, 1, second_is_five, temperature=0.5),
     "stale weights": lambda deaf: deaf(),
     "entropy collapse": lambda hot: hot(),
-    "longer for nothing": lambda folder: lived(folder, 12, longer_is_better, lr=2e-3, max_tokens=40),
-    "shrinking answers": lambda folder: lived(folder, 12, shorter_is_better, lr=5e-3),
-    "cut off": lambda folder: lived(folder, 3, second_is_five, max_tokens=4),
+    "length growth": lambda folder: lived(folder, 12, longer_is_better, lr=2e-3, max_tokens=40),
+    "length collapse": lambda folder: lived(folder, 12, shorter_is_better, lr=5e-3),
+    "truncation": lambda folder: lived(folder, 3, second_is_five, max_tokens=4),
     "repetition": lambda hot: hot(),
-    "form without substance": lambda folder: lived(folder, 16, form_is_all, lr=3e-3),
-    "proxy up, rule down": lambda folder: lived(folder, 16, model_is_fooled, lr=3e-3),
+    "format reward hacking": lambda folder: lived(folder, 16, form_is_all, lr=3e-3),
+    "reward model over-optimisation": lambda folder: lived(folder, 16, model_is_fooled, lr=3e-3),
     "KL spike": lambda hot: hot(),
-    "no signal": lambda: written(5, answering(3)),
-    "no reward": lambda: written(5, "I do not know"),
-    "never right": lambda: written(20, answering(3)),
+    "zero-variance groups": lambda: written(5, answering(3)),
+    "all rewards zero": lambda: written(5, "I do not know"),
+    "no correct completion": lambda: written(20, answering(3)),
 }
 
 
@@ -190,7 +190,7 @@ def test_each_alarm_is_raised_once_by_its_cause(name, request):
 
 
 def test_stale_weights_alarm_is_raised_at_the_first_step(deaf):
-    assert alarms_of(deaf()) == [("stale weights", 0), ("sampler mismatch", 1)]
+    assert alarms_of(deaf()) == [("stale weights", 0), ("training-inference mismatch", 1)]
 
 
 def test_a_toy_that_learns_raises_no_alarm_in_sixty_steps(folder):
@@ -235,14 +235,14 @@ def test_proxy_alarm_needs_a_fall_of_the_rule_and_a_rise_of_the_score(factor, le
         history, more = (
             [{k: v for k, v in line.items() if k != "reward/model"} for line in part] for part in (history, more)
         )
-    assert ("proxy up, rule down" in {alarm for alarm, _ in alarms_of([*history, *more])}) is is_raised
+    assert ("reward model over-optimisation" in {alarm for alarm, _ in alarms_of([*history, *more])}) is is_raised
 
 
 def test_proxy_alarm_ignores_falls_of_less_than_three_points():
     start, later = {"correct": 0.05, "reward/model": 0.0}, {"correct": 0.025, "reward/model": 0.5}
     assert alarms_of(line_up(*[start] * 3, *[later] * 5)) == []
     start, later = ({name: 4 * value for name, value in line.items()} for line in (start, later))
-    assert alarms_of(line_up(*[start] * 3, *[later] * 5)) == [("proxy up, rule down", 7)]
+    assert alarms_of(line_up(*[start] * 3, *[later] * 5)) == [("reward model over-optimisation", 7)]
 
 
 # ------------------------------------------------------------------------------------- when an alarm is told
@@ -257,9 +257,9 @@ def line_up(*lines):
 @pytest.mark.parametrize(
     ("quiet", "raised"),
     [
-        (2, [("cut off", 2)]),
-        (11, [("cut off", 2)]),
-        (12, [("cut off", 2), ("cut off", 15)]),
+        (2, [("truncation", 2)]),
+        (11, [("truncation", 2)]),
+        (12, [("truncation", 2), ("truncation", 15)]),
     ],  # it rings for two of them
 )
 def test_an_alarm_is_raised_again_after_ten_passed_steps(quiet, raised):
@@ -278,14 +278,14 @@ def test_replay_returns_the_alarms_of_every_step_in_order():
 def test_an_active_alarm_has_its_step_and_the_first_step_of_its_window():
     history = line_up(WELL, *[CUT] * 6)
     (alarm,) = active_alarms(history)
-    assert (alarm.name, alarm.step, alarm.since, alarm.value, alarm.limit) == ("cut off", 6, 4, 1.0, 0.3)
-    assert alarms_of(history) == [("cut off", 2)]  # two of three steps are enough of an average
+    assert (alarm.name, alarm.step, alarm.since, alarm.value, alarm.limit) == ("truncation", 6, 4, 1.0, 0.3)
+    assert alarms_of(history) == [("truncation", 2)]  # two of three steps are enough of an average
     assert active_alarms(history[:1]) == active_alarms([]) == new_alarms([]) == []
 
 
 def test_alarm_text_has_name_step_condition_meaning_and_help():
     (alarm,) = active_alarms(line_up(*[CUT] * 3))
-    assert alarm.text.startswith("ALARM  cut off at step 2: over 30 %") and "(1, limit 0.3)" in alarm.text
+    assert alarm.text.startswith("ALARM  truncation at step 2: over 30 %") and "(1, limit 0.3)" in alarm.text
     assert alarm.meaning in alarm.text and alarm.help in alarm.text and "\n" not in alarm.text
 
 
@@ -333,7 +333,7 @@ def test_repetition_is_the_share_of_completions_that_repeat():
 
 
 def alarm(step):
-    return Alarm("cut off", step, max(0, step - 2), 0.5, 0.3, "when", "meaning", "help")
+    return Alarm("truncation", step, max(0, step - 2), 0.5, 0.3, "when", "meaning", "help")
 
 
 def test_record_adds_alarms_and_forget_drops_those_of_later_steps(tmp_path):
@@ -350,7 +350,15 @@ def test_record_adds_alarms_and_forget_drops_those_of_later_steps(tmp_path):
     assert read_alarms(tmp_path) == []
 
 
-@pytest.mark.parametrize("text", ['{"name": "cut off"}\n', '{"name"', "[]\n"])
+def test_read_alarms_shows_former_names_under_those_of_today(tmp_path):
+    record(tmp_path, [replace(alarm(2), name="cut off"), replace(alarm(3), name="KL spike")])
+    assert "cut off" in (tmp_path / "alarms.jsonl").read_text()
+    assert [alarm.name for alarm in read_alarms(tmp_path)] == ["truncation", "KL spike"]
+    record(tmp_path, [alarm(5)])  # writes the file again
+    assert "cut off" not in (tmp_path / "alarms.jsonl").read_text()
+
+
+@pytest.mark.parametrize("text", ['{"name": "truncation"}\n', '{"name"', "[]\n"])
 def test_read_alarms_refuses_a_damaged_file(tmp_path, text):
     (tmp_path / "alarms.jsonl").write_text(text)
     with pytest.raises(ValueError, match=r"alarms\.jsonl, line 1 is damaged"):

@@ -19,9 +19,9 @@ from reasoner.config.resolve import check_types, settings, to_dict, unknown_sett
 from reasoner.config.schema import Config
 from reasoner.evals import eval_log, eval_rows
 from reasoner.runs import metric_names
-from reasoner.runs.health import all_alarms, read_alarms
+from reasoner.runs.health import CHECKS, all_alarms, read_alarms
 from reasoner.runs.metrics import metrics_prefix, read_metrics
-from reasoner.runs.migrate import EVAL_NAMES, FORMAT, METRICS, convert, migrate_settings
+from reasoner.runs.migrate import ALARMS, EVAL_NAMES, FORMAT, METRICS, convert, migrate_settings
 from reasoner.runs.rollouts import open_run
 from reasoner.runs.run_dir import find_run, read_settings
 from reasoner.trainer.launch import resolve_resumed_run
@@ -30,6 +30,7 @@ from reasoner.trainer.resume import resume_point
 ROOT = Path(__file__).parents[2]
 STEPS = 4
 FORMER = {new: old for old, new in (SETTINGS | METRICS).items()}
+FORMER_ALARMS = {new: old for old, new in ALARMS.items()}
 FORMER_VALUES = {key: {new: old for old, new in values.items()} for key, values in VALUES.items()}
 CONFIG = to_dict(Config()) | {"steps": STEPS, "run.save_interval": 2, "algo.critic_backbone": "separate"}
 
@@ -61,7 +62,8 @@ def run(tmp_path):
     """A run folder as format 1 had it: the names of today through the tables, backwards."""
     folder = tmp_path / "runs" / "a"
     alarms = [
-        {"name": alarm.name, "step": alarm.step, "since": alarm.since, "value": 1.0, "limit": 0.5, "when": "w",
+        {"name": FORMER_ALARMS.get(alarm.name, alarm.name), "step": alarm.step, "since": alarm.since,
+         "value": 1.0, "limit": 0.5, "when": "w",
          "meaning": "m", "help": "A higher --algo.entropy 0.001, a larger --algo.group, --algo.name dapo."}
         for alarm in all_alarms([line(step) for step in range(STEPS)])
     ]  # fmt: skip
@@ -91,7 +93,9 @@ def test_tables_lead_from_names_that_are_gone_to_names_of_today():
     assert set(SETTINGS.values()) <= settings().keys() and not SETTINGS.keys() & settings().keys()
     assert set(METRICS.values()) <= names.keys() and not METRICS.keys() & names.keys()
     assert not EVAL_NAMES.keys() & set(eval_rows.RESPONSE_SCHEMA.names)
-    for table in (SETTINGS, METRICS, EVAL_NAMES):
+    checks = {check.name for check in CHECKS}
+    assert set(ALARMS.values()) <= checks and not ALARMS.keys() & checks
+    for table in (SETTINGS, METRICS, EVAL_NAMES, ALARMS):
         assert len(set(table.values())) == len(table)
 
 
@@ -107,7 +111,7 @@ def seen(folder):
         "dashboard metrics": run_files.read_metrics(folder),
         "rolled back": read_metrics(folder / "rolled-back" / "1"),
         "resume": [values for _, values in metrics_prefix(folder)],
-        "alarms": [alarm.help for alarm in read_alarms(folder)],
+        "alarms": [(alarm.name, alarm.help) for alarm in read_alarms(folder)],
         "overview": {key: page[key] for key in ("settings", "metrics", "alarms")},
         "list": [row["fault"] for row in runs(library)["runs"]],
     }
@@ -134,7 +138,11 @@ def test_every_reader_sees_the_names_of_format_2(run):
     }
     check_types(values["settings"]["config"], run)
     advice = "A higher --algo.entropy_coef 0.001, a larger --algo.group_size, --algo.name dapo."
-    assert set(values["alarms"]) == {advice} and values["list"] == [None]
+    assert {help_ for _, help_ in values["alarms"]} == {advice} and values["list"] == [None]
+    names = [alarm.name for alarm in all_alarms([line(step) for step in range(STEPS)])]
+    assert set(names) & ALARMS.keys() == set() and set(names) & set(ALARMS.values())
+    assert [name for name, _ in values["alarms"]] == names
+    assert sorted(alarm["name"] for alarm in values["overview"]["alarms"]) == sorted(names)
     assert [point["validation/pass@1"] for point in detailed_metrics(run)] == [
         line(step)["validation/pass@1"] for step in range(STEPS)
     ]

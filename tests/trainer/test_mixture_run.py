@@ -53,7 +53,7 @@ def test_mixture_is_trained_on_by_weight_with_a_function_of_a_column_and_resumed
     common += [part for key, value in SMALL.items() for part in (f"--{key}", value)]
 
     messages = train(*common, "--steps", 3, "--run.name", "whole")
-    assert "75.0% " in messages and "sums.jsonl?question=task&answer=gold (20 questions" in messages
+    assert "75.0% " in messages and "sums.jsonl?question=task&answer=gold (20 problems" in messages
     assert "contamination: heldout: 1 of 1 stand in the training set (1 exact)" in messages
     for step in range(3):
         rows = pq.read_table(tmp_path / f"runs/whole/rollouts/step-{step:06d}.parquet").to_pylist()

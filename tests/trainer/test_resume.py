@@ -39,7 +39,7 @@ def whole(tmp_path_factory):
         (run / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in found))
     health.record(run, health.all_alarms(lines))
     (run / "lock").touch()
-    assert [(alarm.name, alarm.step) for alarm in health.read_alarms(run)] == [("grading fails", 3)]
+    assert [(alarm.name, alarm.step) for alarm in health.read_alarms(run)] == [("grading failures", 3)]
     return run
 
 

@@ -62,9 +62,9 @@ def test_a_judgement_names_its_layer_and_forms():
 
 
 def test_faulty_arguments_raise_in_both_functions():
-    with pytest.raises(ValueError, match="unknown rule 'chess'"):
+    with pytest.raises(ValueError, match="unknown verifier 'chess'"):
         grade("x+1", "1+x", "chess")
-    with pytest.raises(ValueError, match="unknown rule 'chess'"):
+    with pytest.raises(ValueError, match="unknown verifier 'chess'"):
         score_response("<think>a</think><answer>x+1</answer>", "1+x", "chess")
 
 

@@ -1,12 +1,12 @@
 import pytest
 
-from verifiers.extract import EXTRACTORS, extract
+from verifiers.extract import EXTRACTORS, extract_answer
 
 FORM = "<think>1 then 2</think> <answer>{}</answer>"
 
 
 @pytest.mark.parametrize(
-    ("response", "policy", "answer"),
+    ("response", "extract", "answer"),
     [
         (FORM.format(" 42 "), "strict", "42"),
         (FORM.format(r"It is \boxed{42}."), "strict", "42"),
@@ -34,32 +34,32 @@ FORM = "<think>1 then 2</think> <answer>{}</answer>"
         ("42", "gsm8k", None),
     ],
 )
-def test_each_policy_extracts_its_answer(response: str, policy: str, answer: str | None) -> None:
-    assert extract(response, policy).answer == answer
+def test_each_extraction_finds_its_answer(response: str, extract: str, answer: str | None) -> None:
+    assert extract_answer(response, extract).answer == answer
 
 
-def test_the_form_is_reported_under_every_policy() -> None:
-    assert all(extract(FORM.format("#### 42"), policy).well_formed for policy in EXTRACTORS)
-    assert not any(extract("#### 42", policy).well_formed for policy in EXTRACTORS)
+def test_the_form_is_reported_under_every_extraction() -> None:
+    assert all(extract_answer(FORM.format("#### 42"), extract).well_formed for extract in EXTRACTORS)
+    assert not any(extract_answer("#### 42", extract).well_formed for extract in EXTRACTORS)
 
 
 def test_the_think_block_is_never_the_answer() -> None:  # trap 38
-    assert extract(r"<think>\boxed{42} <b>42</b></think> <answer>7</answer>").answer == "7"
+    assert extract_answer(r"<think>\boxed{42} <b>42</b></think> <answer>7</answer>").answer == "7"
 
 
 def test_a_missing_answer_has_a_reason() -> None:
-    assert extract("42").reason == "no <think>"
-    assert extract("no digits", "last-number").reason == "no answer (last-number)"
-    assert extract("42", "last-number").reason == ""
+    assert extract_answer("42").reason == "no <think>"
+    assert extract_answer("no digits", "last-number").reason == "no answer (last-number)"
+    assert extract_answer("42", "last-number").reason == ""
 
 
-def test_an_unknown_policy_is_refused_with_the_known_ones() -> None:
+def test_an_unknown_extraction_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="'best'; known are strict, lenient, boxed, last-number, gsm8k"):
-        extract("42", "best")
+        extract_answer("42", "best")
 
 
 @pytest.mark.parametrize("unit", ["<answer>", "</answer>", r"\boxed{", "{", "}", "9", "9,", "1/", "#", r"\\", "<"])
 def test_a_long_run_of_anything_is_scanned_once(unit: str) -> None:
     response = unit * (200_000 // len(unit))
-    for policy in EXTRACTORS:
-        extract(response, policy)
+    for extract in EXTRACTORS:
+        extract_answer(response, extract)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from data import Problem
 from tests.verifiers.test_conventions import CONVENTIONS
-from verifiers import Verdict, VerifierPool, extract, grade
+from verifiers import Verdict, VerifierPool, extract_answer, grade
 from verifiers.answers.statements import read
 from verifiers.equivalence import judge
 from verifiers.extract import EXTRACTORS
@@ -106,7 +106,7 @@ def test_any_text_is_judged_by_every_rule_and_read_by_every_policy(text: str, go
     assert judge(text, "(1+2)*8", "countdown").verdict in set(Verdict)
     assert len(canonical(text)) <= 40 * len(text)
     for policy in EXTRACTORS:
-        extract(f"<think>{text}</think><answer>{text}</answer>", policy)
+        extract_answer(f"<think>{text}</think><answer>{text}</answer>", policy)
 
 
 def test_fuzzed_answers_end_in_a_verdict_without_workers():

@@ -19,8 +19,8 @@ CHECKOUT = Path(__file__).parents[2]
 ENDLESS = r"\sum_{k=1}^{9999}\frac{\sin(k^{2})}{\cos(k)+\sqrt{k}+\sqrt{k+\sqrt{k+\sqrt{k}}}}"
 
 
-def problem(answer: str, rule: str = "maths") -> Problem:
-    return Problem("p", "?", answer, "test", "test", verifier=rule)
+def problem(answer: str, verifier: str = "maths") -> Problem:
+    return Problem("p", "?", answer, "test", "test", verifier=verifier)
 
 
 def response(answer: str) -> str:
@@ -182,17 +182,17 @@ def test_threads_get_the_same_verdicts(pool: VerifierPool) -> None:
 
 def test_vote_comparisons_run_in_the_workers(pool: VerifierPool) -> None:
     assert pool.same([("1/2", "0.5"), ("3", "4"), (ENDLESS, "x")]) == [True, False, False]
-    assert pool.same([("25-3", "11*2")], rule="countdown") == [True]
+    assert pool.same([("25-3", "11*2")], verifier="countdown") == [True]
 
 
 def test_a_gold_that_its_rule_cannot_use_is_a_crash_and_not_a_wrong_answer(pool: VerifierPool) -> None:
-    (score,) = pool.score([(response("4*6"), problem("twenty-four", rule="countdown"))])
+    (score,) = pool.score([(response("4*6"), problem("twenty-four", verifier="countdown"))])
     assert (score.verdict, score.layer) == (Verdict.CRASHED, "ValueError")
 
 
 def test_an_unknown_rule_is_refused_before_any_worker_sees_it(pool: VerifierPool) -> None:
-    with pytest.raises(ValueError, match="unknown rule 'chess'"):
-        pool.score([(response("1"), problem("1", rule="chess"))])
+    with pytest.raises(ValueError, match="unknown verifier 'chess'"):
+        pool.score([(response("1"), problem("1", verifier="chess"))])
 
 
 def test_closing_leaves_no_worker_behind() -> None:

@@ -7,7 +7,7 @@ import pytest
 from verifiers.maths import equivalent
 
 HERE = Path(__file__).parent
-GUIDE = (HERE.parents[1] / "docs" / "GRADING.md").read_text("utf-8")
+GUIDE = (HERE.parents[1] / "docs" / "GRADING_ACCURACY.md").read_text("utf-8")
 
 
 def cases() -> list[tuple[str, str, bool, str]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from data.answer_key import final_answer
-from verifiers import Verdict, extract
+from verifiers import Verdict, extract_answer
 from verifiers.maths import equivalent
 
 SHARED = Path(__file__).parents[3] / "shared"
@@ -39,7 +39,8 @@ def test_agrees_with_the_labels_of_800_math_responses() -> None:
         (row["gold"], answer)
         for row in rows("graded_outputs/qwen25math_math100x8.jsonl")
         for response, label in zip(row["responses"], row["labels"], strict=True)
-        if (equivalent(row["gold"], answer := extract(response, "lenient").answer or "").verdict == "correct") != label
+        if (equivalent(row["gold"], answer := extract_answer(response, "lenient").answer or "").verdict == "correct")
+        != label
     ]
     assert differs == [("10{,}000", "10000")]  # the label is wrong
 

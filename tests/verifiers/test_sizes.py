@@ -10,7 +10,7 @@ import pytest
 from data.answer_key import box_contents, box_spans
 from tests.verifiers.test_pool import ENDLESS, problem
 from verifiers import Verdict, VerifierPool, score_response
-from verifiers.extract import extract, num_answers
+from verifiers.extract import extract_answer, num_answers
 from verifiers.limits import MAX_RESPONSE_CHARACTERS
 from verifiers.normalise import canonical
 
@@ -30,7 +30,7 @@ resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 from data import Problem
 from tests.verifiers.test_sizes import PAIRS, hostile
 from verifiers import VerifierPool
-from verifiers.extract import EXTRACTORS, num_answers, extract
+from verifiers.extract import EXTRACTORS, num_answers, extract_answer
 
 problem = Problem("p", "?", "5", "test", "test")
 with VerifierPool(seconds=60) as pool:
@@ -39,7 +39,7 @@ with VerifierPool(seconds=60) as pool:
             for response in hostile(opening, closing, length):
                 num_answers(response)
                 for policy in EXTRACTORS:
-                    extract(response, policy)
+                    extract_answer(response, policy)
                 pool.score([(response, problem)])
     print(dict(pool.counts), pool.restarts)
 """
@@ -96,7 +96,7 @@ def test_grade_file_keeps_the_verdicts_around_hostile_lines(tmp_path: Path) -> N
 def test_a_response_over_the_limit_is_refused_by_every_entry_point() -> None:
     response = "<think>a</think><answer>5</answer>".ljust(MAX_RESPONSE_CHARACTERS + 1)
     reason = "over 1000000 characters"
-    assert extract(response).reason == reason and num_answers(response) == 0
+    assert extract_answer(response).reason == reason and num_answers(response) == 0
     alone = score_response(response, "5")
     with VerifierPool() as pool:
         (pooled,) = pool.score([(response, problem("5"))])
@@ -117,7 +117,7 @@ def test_a_batch_of_long_responses_costs_no_worker() -> None:
 
 def test_a_timed_out_item_keeps_what_its_worker_extracted_under_every_policy() -> None:
     with VerifierPool(seconds=0.5) as pool:
-        (box_result,) = pool.score([(rf"so \boxed{{{ENDLESS}}}", problem("x"))], policy="boxed")
+        (box_result,) = pool.score([(rf"so \boxed{{{ENDLESS}}}", problem("x"))], extract="boxed")
         assert (box_result.verdict, box_result.extracted, box_result.well_formed) == (Verdict.TIMED_OUT, ENDLESS, True)
 
 

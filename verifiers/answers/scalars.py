@@ -26,7 +26,7 @@ def is_closed(node: Node) -> bool:
 
 
 def equal_scalars(gold: Expression, answer: Expression) -> bool | None:
-    """Whether two single values are equal under the conventions of docs/GRADING.md; None if that is not decided."""
+    """Whether two single values are equal by the conventions of docs/GRADING_GRAMMAR.md; None if undecided."""
     if answer.approximation is not None:
         result = equal_scalars(gold, Expression(answer.node, answer.is_rounded))
         rounded = Expression(answer.approximation, is_rounded=True)

@@ -84,7 +84,7 @@ class Span:
     after: str = ""
 
 
-def spans(completion: str, question: str, gold: str, rule: str = "maths") -> list[Span]:
+def spans(completion: str, question: str, gold: str, verifier: str = "maths") -> list[Span]:
     """Find the reflection spans of a response, in order, labels "cue" or "self-correction" ("aha" needs a group)."""
     thought = completion.split("</think>", 1)[0]
     if not cues(thought, question):
@@ -101,25 +101,27 @@ def spans(completion: str, question: str, gold: str, rule: str = "maths") -> lis
 
     def first_verdict(candidates: Iterable[Candidate]) -> StatedValue | None:
         """The first candidate that the verifier can judge, with its verdict."""
-        values = (StatedValue(start, end, "answer", text, judge(text, gold, rule)) for start, end, text in candidates)
+        values = (
+            StatedValue(start, end, "answer", text, judge(text, gold, verifier)) for start, end, text in candidates
+        )
         return next((value for value in values if value.is_correct is not None), None)
 
     def span_of(cue: Cue, end: int) -> Span:
         before = [item for item in answers if item[1] <= cue.start]
         after = [item for item in answers if item[0] >= cue.start]
         pair = (first_verdict(reversed(before)), first_verdict(after)) if before and after else (None, None)
-        return _outcome_of(cue, [pair, *_claim_pairs(cue, end, thought, claims)], rule)
+        return _outcome_of(cue, [pair, *_claim_pairs(cue, end, thought, claims)], verifier)
 
     return [span_of(cue, end) for cue, end in zip(all_cues, ends, strict=True)]
 
 
-def _outcome_of(cue: Cue, pairs: Iterable[tuple[StatedValue | None, StatedValue | None]], rule: str) -> Span:
+def _outcome_of(cue: Cue, pairs: Iterable[tuple[StatedValue | None, StatedValue | None]], verifier: str) -> Span:
     """The first change among the (before, after) pairs; else "confirm" or "missed"; "open" without pairs."""
     span = Span(cue.start, cue.end, cue.kind, "open", "cue")
     for before, after in pairs:
         if before is None or after is None:
             continue
-        outcome = _outcome(before, after, rule)
+        outcome = _outcome(before, after, verifier)
         if outcome != "confirm" or span.outcome == "open":
             label = "self-correction" if outcome == "correct" else "cue"
             span = replace(span, outcome=outcome, label=label, before=before.value, after=after.value)
@@ -128,12 +130,12 @@ def _outcome_of(cue: Cue, pairs: Iterable[tuple[StatedValue | None, StatedValue 
     return span
 
 
-def _outcome(before: StatedValue, after: StatedValue, rule: str) -> str:
+def _outcome(before: StatedValue, after: StatedValue, verifier: str) -> str:
     if before.is_correct:
         return "confirm" if after.is_correct else "harm"
     if after.is_correct:
         return "correct"
-    is_same = before.value == after.value or judge(after.value, before.value, rule)
+    is_same = before.value == after.value or judge(after.value, before.value, verifier)
     return "missed" if is_same else "switch"
 
 
@@ -162,12 +164,12 @@ def _candidates(completion: str) -> list[Candidate]:
 
 
 @lru_cache(maxsize=20_000)
-def judge(answer: str, gold: str, rule: str) -> bool | None:
+def judge(answer: str, gold: str, verifier: str) -> bool | None:
     """Whether the reward's verifier calls an answer correct; None if it cannot judge it, or has no usable gold."""
     if not gold.strip():
         return None
     try:
-        judgement = grade(answer, gold, rule)
+        judgement = grade(answer, gold, verifier)
     except ValueError:
         return None
     return bool(judgement) if judgement.verdict in ("correct", "wrong") else None

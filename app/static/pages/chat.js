@@ -9,11 +9,11 @@ const ADDRESS_NAMES = { step: "checkpoint", otherStep: "other_checkpoint" };
 
 // The request of the address: the model is the one named there, else that of the selected run, else the base model. The
 // other model, which is asked the same, is "" for none.
-function requestOf({ model, run, checkpoint = "", other = "", other_checkpoint: otherStep = "", question, gold, rule = "maths", begin = "" }, models) {
+function requestOf({ model, run, checkpoint = "", other = "", other_checkpoint: otherStep = "", question, gold, verifier = "maths", begin = "" }, models) {
   const isKnown = (name) => models.some((entry) => entry.model === name);
   return {
     model: [model, run].find(isKnown) ?? models[0].model, step: checkpoint, other: isKnown(other) ? other : "", otherStep,
-    question: question ?? FIRST_QUESTION.question, gold: gold ?? (question ? "" : FIRST_QUESTION.gold), rule, begin,
+    question: question ?? FIRST_QUESTION.question, gold: gold ?? (question ? "" : FIRST_QUESTION.gold), verifier, begin,
   };
 }
 
@@ -109,7 +109,7 @@ function modelNote(request, page, models) {
 }
 
 export async function open(root, page) {
-  const { models, rules, max_samples: maxSamples, max_tokens: maxTokens } = await ask("models");
+  const { models, verifiers, max_samples: maxSamples, max_tokens: maxTokens } = await ask("models");
   const request = requestOf(page.params, models), entry = (name = request.model) => models.find((one) => one.model === name);
   let controller = null;  // of the request that is being answered
   let typed = {};  // numbers by name of the field, in place of the model's defaults
@@ -156,7 +156,7 @@ export async function open(root, page) {
       numberField("temperature", defaults.temperature ?? 1, 0, 5, 0.1), numberField("samples", 2, 1, maxSamples, 1),
       numberField("max_tokens", defaults.max_tokens ?? maxTokens, 1, 32768, 1), numberField("seed", 0, 0, 2147483647, 1)),
     textField("question", "3", { search: "" }),
-    el("div", { class: "bar-row" }, el("label", { class: "wide" }, "gold", gold), select("rule", rules, request.rule, (rule) => change({ rule })), start, stop),
+    el("div", { class: "bar-row" }, el("label", { class: "wide" }, "gold", gold), select("verifier", verifiers, request.verifier, (verifier) => change({ verifier })), start, stop),
     el("details", { open: Boolean(request.begin) }, el("summary", {}, "write the beginning of the response (“… Wait,”); the model continues it"),
       textField("begin", "2")));
   }

@@ -29,7 +29,7 @@ export async function open(root, page) {
     const send = async (correct, reason) => {
       try {
         item.case = await ask("judge_answer", {
-          run, question: item.question, gold: item.gold, answer: item.answer, rule: item.rule, correct, why: reason,
+          run, question: item.question, gold: item.gold, answer: item.answer, verifier: item.verifier, correct, why: reason,
         });
         draw();
       } catch (error) { fault.textContent = error.message; }

@@ -41,7 +41,7 @@ function voteCard(problem, run) {
     el("div", { class: "bar-row" }, el("b", {}, visible(problem.problem)), el("span", { class: `badge ${className}` }, text),
       el("span", { class: "muted" }, `${problem.correct} of ${problem.n} correct`),
       greedy ? el("span", { class: sign(greedy.is_correct) }, `greedy ${visible(greedy.answer ?? "none")}`) : null,
-      isOffered("chat") ? link("chat", { run, question: problem.question, gold: problem.gold, rule: problem.rule }, "ask a model") : null),
+      isOffered("chat") ? link("chat", { run, question: problem.question, gold: problem.gold, verifier: problem.verifier }, "ask a model") : null),
     el("div", { class: "text", dir: "ltr" }, problem.question), el("small", {}, `gold: ${visible(problem.gold)}`),
     bars([...classes, ...(abstentions ? [{ name: "no answer", value: abstentions, class: "none" }] : [])]),
     el("details", {}, el("summary", {}, "responses"), problem.texts.map((response) =>

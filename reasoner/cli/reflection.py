@@ -1,4 +1,4 @@
-"""`reasoner aha`: reflection over a run (self-checks, self-corrections, "aha" moments), as the dashboard shows it."""
+"""`reasoner reflection`, also `reasoner aha`: self-checks, self-corrections and "aha" moments over a run."""
 
 from __future__ import annotations
 
