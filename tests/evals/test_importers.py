@@ -38,6 +38,24 @@ def test_lm_eval_samples_are_read_once_whatever_the_filters(tmp_path):
     assert (problem.id, problem.question, problem.answer, prompt) == ("1", "1+1?", "2", "Q: 1+1?\nA:")
 
 
+def test_docs_that_share_an_id_are_refused_and_not_taken_for_another_filter(tmp_path):
+    rows = [lm_eval_row(0, ["2"], id=1), lm_eval_row(1, ["3"], id=1)]
+    with pytest.raises(ValueError, match=r"x\.jsonl, line 2: the docs with doc_id 0 and 1 both have the id '1'"):
+        read_responses(lines(tmp_path / "samples_x.jsonl", *rows))
+    with pytest.raises(ValueError, match=r"line 2: the doc '0' stands twice under the filter 'none'"):
+        read_responses(lines(tmp_path / "samples_y.jsonl", lm_eval_row(0, ["2"]), lm_eval_row(0, ["3"])))
+
+
+def test_the_id_zero_is_an_id(tmp_path):
+    rows = [lm_eval_row(0, ["a"], id=1), lm_eval_row(1, ["b"], id=0)]
+    read = read_responses(lines(tmp_path / "samples_x.jsonl", *rows))
+    assert [problem.id for problem, _, _ in read] == ["1", "0"]
+    assert texts(read) == [["a"], ["b"]]
+    plain = [{"id": 1, "gold": "4", "response": "a"}, {"id": 0, "gold": "4", "response": "b"}]
+    plain.append({"id": 0, "gold": "4", "response": "c"})  # a running number would be 2 here
+    assert texts(read_responses(lines(tmp_path / "x.jsonl", *plain))) == [["a"], ["b", "c"]]
+
+
 def test_lighteval_details_are_read(tmp_path):
     row = {
         "doc": {"query": "Q: 1+1?", "choices": ["3", "2"], "gold_index": 1, "id": "7", "task_name": "x"},
