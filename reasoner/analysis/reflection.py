@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
-from reasoner.evals.paired import Difference, difference
+from reasoner.evals.paired import Difference, paired_difference
 from reasoner.runs.index import RolloutIndex
 from reasoner.runs.index_queries import group_ids
 from verifiers.reflection.cues import LEXICON
@@ -130,7 +130,7 @@ def uplift(index: RolloutIndex, *, first_step: int = 0, last_step: int = 2**31) 
         [first_step, last_step],
     )
     pairs = [row["a"] for row in groups], [row["b"] for row in groups]
-    return Uplift(difference(*pairs) if len(groups) > 1 else None, len(groups))
+    return Uplift(paired_difference(*pairs) if len(groups) > 1 else None, len(groups))
 
 
 def gallery(index: RolloutIndex, *, limit: int = 20, offset: int = 0, label: str | None = None) -> list[dict[str, Any]]:

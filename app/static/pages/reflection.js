@@ -1,6 +1,6 @@
 // Reflection: how often completions reflect, with which outcome, the association with correctness, and the best spans.
 import { bars, chart, shareZoom } from "../chart.js";
-import { ask, card, el, isOffered, latestOnly, link, number, percent, put, select, tile, visible } from "../core.js";
+import { ask, card, differenceText, el, isOffered, latestOnly, link, number, percent, put, select, tile, visible } from "../core.js";
 import { gallery } from "../gallery.js";
 
 const MEANINGS = {
@@ -36,10 +36,10 @@ function correctionLines({ timeline }) {
 // Title, totals and definitions.
 function heading(run, data) {
   const { num_analyzed: done, num_steps: all, uplift: { difference, groups }, totals: { labels } } = data;
-  const points = (value) => (100 * value).toFixed(1), first = data.first_correction;
+  const first = data.first_correction, [mean, interval] = difference ? differenceText(difference).split(/ (.*)/) : [];
   const tiles = [tile("cues", number(sum(labels))), tile("self-corrections", number(corrections(labels))), tile("aha", number(labels.aha ?? 0)),
-    tile("accuracy with − without reflection", difference ? `${points(difference.mean)} points` : "–",
-      difference ? `[${points(difference.low)}, ${points(difference.high)}] over ${groups} groups with both` : `${groups} groups with both`),
+    tile("accuracy with − without reflection", difference ? `${mean} points` : "–",
+      difference ? `${interval} over ${groups} groups with both` : `${groups} groups with both`),
     tile("first successful self-correction", first ? link("rollouts", { run, rollout: first }, first) : "–", "step.group.sample")];
   return [
     el("div", { class: "bar-row" }, el("h1", {}, "Reflection"),
