@@ -188,7 +188,7 @@ def _item(path: Path, number: int, line: str, rule: str) -> tuple[str, Problem]:
     where = f"{path}, line {number}"
     row = check(parse(line, where, allow_nan=True, numbers_as_text=True), where, {})
     response, answer = row.get("response"), row.get("answer")
-    if "gold" not in row or (response is None and answer is None):
+    if row.get("gold") is None or (response is None and answer is None):
         raise ValueError(f"{where}: it must have gold, and answer or response; it has {', '.join(row) or 'nothing'}")
     text = response if response is not None else f"<think>-</think><answer>{answer}</answer>"
     try:
