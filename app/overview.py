@@ -14,7 +14,7 @@ from typing import Any
 from app.pipelines import pipelines
 from app.rollouts import verdict_counts
 from app.run_files import check_run, read_alarms, read_metrics, read_settings, read_validations
-from app.run_library import RunLibrary, is_live
+from app.run_library import RunLibrary, changed_at, is_live
 from reasoner.runs.health import active_alarms
 from reasoner.runs.index_queries import step_rows
 from reasoner.runs.metric_names import METRICS, TIMES
@@ -142,7 +142,7 @@ def _status(run_dir: Path, num_steps: int, cfg: dict[str, Any]) -> str:
         return "live"
     if num_steps >= cfg.get("steps", 1) > 0 or (run_dir / "report.json").is_file():
         return "finished"
-    newest = max(path.lstat().st_mtime for path in run_dir.iterdir())
+    newest = max(map(changed_at, run_dir.iterdir())) / 1e9
     return "starting" if num_steps == 0 and time.time() - newest < _START_SECONDS else "stopped"
 
 

@@ -33,15 +33,16 @@ class Uplift:
     groups: int
 
 
-def study(index: RolloutIndex, progress: Callable[[int, int], None] | None = None) -> int:
+def study(index: RolloutIndex, progress: Callable[[int, int], None] | None = None, *, limit: int | None = None) -> int:
     """Detect the reflection spans of the indexed steps that lack them; returns the number of steps added.
 
-    `progress` is called with (done, all) steps.
+    `progress` is called with (done, all) steps. `limit`: of the first so many steps; None: of all.
     """
     new_steps = [
         row["step"]
         for row in index.rows(
-            "SELECT step FROM steps WHERE step NOT IN (SELECT step FROM reflection_steps) ORDER BY step"
+            "SELECT step FROM steps WHERE step NOT IN (SELECT step FROM reflection_steps) ORDER BY step LIMIT ?",
+            [-1 if limit is None else limit],
         )
     ]
     for done, step in enumerate(new_steps, 1):
