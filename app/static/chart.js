@@ -89,6 +89,9 @@ export function shareZoom(root) {
   });
 }
 
+// One listener for all charts: one of each chart's own would keep every chart that was ever shown.
+addEventListener("themechange", () => { for (const figure of document.querySelectorAll("figure.chart")) figure.draw(); });
+
 class ChartView {
   // `options` do not change; `data` are replaced by update().
   constructor(options, data) {
@@ -100,6 +103,7 @@ class ChartView {
     this.build();
     this.listen();
     this.box.update = (next) => this.update(next);
+    this.box.draw = () => this.draw();
     this.box.zoomTo = (ends) => this.zoomTo(ends, { isShared: false });
     this.drawLegend();
     requestAnimationFrame(() => this.draw());
@@ -219,7 +223,7 @@ class ChartView {
     this.draw();
   }
 
-  // Connect mouse, keyboard, size and theme.
+  // Connect mouse, keyboard and size.
   listen() {
     const { canvas } = this;
     canvas.addEventListener("pointermove", (event) => this.onMove(event));
@@ -233,7 +237,6 @@ class ChartView {
     canvas.addEventListener("dblclick", () => this.zoomTo(null));
     canvas.addEventListener("keydown", (event) => this.onKey(event));
     new ResizeObserver(() => this.draw()).observe(this.box);
-    addEventListener("themechange", () => this.draw());
   }
 
   onMove(event) {

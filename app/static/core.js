@@ -127,6 +127,9 @@ export function differenceText({ mean, low, high }) {
   return `${points(mean)} ${isMissing(low) ? "(no interval)" : `[${points(low)}, ${points(high)}]`}`;
 }
 
+// The name and the estimate of cons@k of a validation.
+export const consensus = (validation) => Object.entries(validation.metrics).find(([name]) => name.startsWith("cons@"));
+
 // A number with its sign.
 export const withSign = (value, digits = 2) => (isMissing(value) ? "–" : `${value >= 0 ? "+" : "−"}${Math.abs(value).toFixed(digits)}`);
 

@@ -1,9 +1,6 @@
 // Runs side by side: their curves, the settings that differ, and the held-out problems one by one.
 import { chart, COLOURS, shareZoom } from "../chart.js";
-import { ask, card, checkbox, count, differenceText, el, percent, put, table, tableRow, visible } from "../core.js";
-
-// The name and the estimate of cons@k of a validation.
-const consensus = (validation) => Object.entries(validation.metrics).find(([name]) => name.startsWith("cons@"));
+import { ask, card, checkbox, consensus, count, differenceText, el, percent, put, table, tableRow, visible } from "../core.js";
 
 // The charts of the runs' curves.
 function curveCharts({ runs, curves }) {

@@ -1,11 +1,8 @@
 // The curves of one run, as in the figures of DeepSeek-R1-Zero, and its alarms.
 import { chart, shareZoom, smooth } from "../chart.js";
-import { ask, card, checkbox, duration, el, empty, link, number, percent, put, select, tableRow, tile } from "../core.js";
+import { ask, card, checkbox, consensus, duration, el, empty, link, number, percent, put, select, tableRow, tile } from "../core.js";
 
 const CHECKS = "reflection/self_check_rate", CAUGHT = "reflection/errors_caught";
-
-// The name and the estimate of cons@k of a validation.
-const consensus = (validation) => Object.entries(validation.metrics).find(([name]) => name.startsWith("cons@"));
 
 // A function from a number of finished steps to x on the axis: steps, tokens or minutes. Of a long run not every step has a
 // line here: a step has the x of the last line up to it.

@@ -71,7 +71,7 @@ function galleryCard(run, item) {
 // The card that counts the completions with any words; `count()` counts them again.
 function wordSearch(run, page) {
   const askWords = latestOnly();
-  let text = page.params.q ?? "wait";
+  let text = page.params.q ?? "wait", shown = null;  // {text, figure}: the chart of the last reply
   const total = el("span", { class: "muted", data: { words: "" } }), box = el("div");
   const input = el("input", {
     value: text, "aria-label": "words", placeholder: 'wait, "aha moment", recheck*', data: { search: "" },
@@ -83,8 +83,11 @@ function wordSearch(run, page) {
       if (!reply) return;
       total.textContent = `${number(reply.total)} completions`;
       const lines = [{ name: "share", points: reply.points.map((point) => ({ x: point.step, y: point.share })) }];
+      if (shown?.text === reply.text) return shown.figure.update({ lines });
       const openRollouts = (point) => page.go("rollouts", { run, step: String(point.x), text: reply.text });
-      put(box, chart({ title: `completions with ${reply.text}`, lines, isShare: true, height: 120, onpick: openRollouts }));
+      const figure = chart({ title: `completions with ${reply.text}`, lines, isShare: true, height: 120, onpick: openRollouts });
+      shown = { text: reply.text, figure };
+      put(box, figure);
     } catch (error) { total.textContent = error.message; }
   }
   return { card: card("Search for words", el("div", { class: "bar-row" }, input, total), box), count };
