@@ -60,12 +60,19 @@ def run_grade(args: argparse.Namespace) -> None:
     elif args.out is not None:
         raise ValueError("--out belongs to --compare; --json writes the verdicts")
     elif args.file is not None:
+        _refuse(args, ("gold", "answer", "question", "explain"), "a file, whose lines have their own")
         write_result(args, grade_file(args.file, args.rule))
     elif args.gold is not None and args.answer is not None:
         row = grade_one(args.gold, args.answer, args.rule, question=args.question, is_explained=args.explain)
         write_result(args, [row])
     else:
         raise ValueError("grade needs --gold and --answer, or a file, or --compare")
+
+
+def _refuse(args: argparse.Namespace, names: Sequence[str], subject: str) -> None:
+    """Raise ValueError for arguments of these names: they have no effect on what is graded."""
+    if given := [f"--{name}" for name in names if getattr(args, name) not in (None, False)]:
+        raise ValueError(f"{', '.join(given)} cannot be used with {subject}")
 
 
 def grade_one(
@@ -142,6 +149,7 @@ def compare_graders(args: argparse.Namespace) -> None:
     from reasoner.runs.io import write_text
     from reasoner.runs.run_dir import find_run
 
+    _refuse(args, ("question", "explain"), "--compare")
     if args.file is not None or args.gold is not None or args.answer is not None or args.rule != "maths":
         raise ValueError("--compare takes its pairs from one file or run, and compares rule maths")
     is_pairs = Path(args.compare).is_file()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,7 @@ from verifiers import VerifierPool
 
 def grade_response_files(request: EvalRequest, pool: VerifierPool) -> tuple[dict[str, Any], Sets]:
     """Grade the responses of `request.responses`: (the manifest, the metrics by file)."""
-    if request.data or request.model or request.greedy or request.regrade:
-        raise ValueError("--responses grades what is in the files; it takes no --model, --data, --greedy or --regrade")
-    policy = request.extract or _extraction_policy(request.responses[0])
+    policy = request.extract or _extraction_policy(request.responses)
     rows_of = {str(path): read_responses(path, cut=request.cut) for path in request.responses}
     all_rows = [row for rows in rows_of.values() for row in rows]
     manifest = make_manifest(
@@ -42,8 +41,19 @@ def grade_response_files(request: EvalRequest, pool: VerifierPool) -> tuple[dict
     return manifest, sets
 
 
-def _extraction_policy(path: Path) -> str:
-    """The policy that a file's responses are read by: in our own eval log the one of its manifest, else "lenient"."""
+def _extraction_policy(paths: Sequence[Path]) -> str:
+    """The policy that responses are read by: in our own eval log the one of its manifest, else "lenient".
+
+    ValueError where it differs between the files: an evaluation has one.
+    """
+    policies = {path: _policy_of(path) for path in paths}
+    if len(set(policies.values())) > 1:
+        differing = ", ".join(f"{path} {policy}" for path, policy in policies.items())
+        raise ValueError(f"answers are extracted in different ways ({differing}); choose one of them by --extract")
+    return policies[paths[0]]
+
+
+def _policy_of(path: Path) -> str:
     if not (path.parent / "evaluation.json").is_file():
         return "lenient"
     return str(eval_log.read_manifest(path.parent)["prompt"]["extract"])
