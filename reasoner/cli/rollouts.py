@@ -224,12 +224,14 @@ def open_index(args: argparse.Namespace) -> Iterator[RolloutIndex]:
 
     ValueError for a --limit below 1, and for a filter value that the run does not have.
     """
-    from reasoner.runs.filters import FIELDS, read_filter
+    from reasoner.runs.filters import FIELDS, MOST_NUMBER, read_filter
     from reasoner.runs.index import RolloutIndex
     from reasoner.runs.run_dir import find_run
 
     if getattr(args, "limit", 1) < 1:
         raise ValueError(f"--limit is {args.limit}; it must be at least 1")
+    if getattr(args, "limit", 1) > MOST_NUMBER:
+        raise ValueError(f"--limit is {args.limit}; it must be at most {MOST_NUMBER:,}")
     where = read_filter({name: getattr(args, name, None) for name in FIELDS})
     index = RolloutIndex(find_run(args.name, args.runs))
     try:
