@@ -71,8 +71,8 @@ def run_grade(args: argparse.Namespace) -> None:
 
 def _refuse(args: argparse.Namespace, names: Sequence[str], subject: str) -> None:
     """Raise ValueError for arguments of these names: they have no effect on what is graded."""
-    if given := [f"--{name}" for name in names if getattr(args, name) not in (None, False)]:
-        raise ValueError(f"{', '.join(given)} cannot be used with {subject}")
+    if flags := [f"--{name}" for name in names if getattr(args, name) not in (None, False)]:
+        raise ValueError(f"{', '.join(flags)} cannot be used with {subject}")
 
 
 def grade_one(
