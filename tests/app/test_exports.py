@@ -98,7 +98,7 @@ def test_export_without_matches_is_empty_and_without_filter_complete(client, kin
         ({"run": ""}, "no run ''"),
         ({"colour": "red"}, "unknown filter 'colour'"),
         ({"step": "x"}, "step is 'x'"),
-        ({"step": "9" * 30}, "int too large"),
+        ({"step": "9" * 30}, "(at most 999,999,999)"),
         ({"text": "-wait"}, "nothing to search for"),
     ],
 )
