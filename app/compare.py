@@ -58,13 +58,11 @@ def _heldout(library: RunLibrary, a: str, b: str) -> dict[str, Any]:
             spec: (paired_evals.samples_by_problem(b_folder, spec), paired_evals.samples_by_problem(a_folder, other))
             for spec, other in paired_evals.match_sets(manifests[1]["data"], manifests[0]["data"]).items()
         }
-    except (ValueError, OSError) as error:
+        flips = [asdict(flip) for spec, both in pairs.items() for flip in paired_evals.find_flips(spec, *both)]
+        differences = [
+            {"set": one.spec, "metric": one.metric, "a": one.a, "b": one.b, "difference": asdict(one.difference)}
+            for one in paired_evals.compare_metrics(pairs)
+        ]
+    except (ValueError, OSError) as error:  # also for a set of a single problem
         return empty | {"fault": str(error)}
-    flips = [
-        asdict(flip) for spec, (mine, theirs) in pairs.items() for flip in paired_evals.find_flips(spec, mine, theirs)
-    ]
-    differences = [
-        {"set": one.spec, "metric": one.metric, "a": one.a, "b": one.b, "difference": asdict(one.difference)}
-        for one in paired_evals.compare_metrics(pairs)
-    ]
     return empty | {"differences": differences, "flips": flips[:_MOST_FLIPS]}

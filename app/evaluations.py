@@ -15,6 +15,7 @@ from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, is_tied,
 from reasoner.runs.json_files import NUMBER, OBJECT, check, check_each, is_file, read_object
 
 _CHECKPOINT = re.compile(r"([^/]+)/(?:best|step-\d{6})")  # how reasoner.inference.model_spec names a run's model
+_GRADED = ("correct", "wrong")  # verdicts of the responses that vote; the grader could not read the others
 _INTERVAL = ("value", "low", "high")  # of a metric, and its 95 % interval
 _SHOWS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "all": lambda p: True,
@@ -162,7 +163,8 @@ def _labels(rows: list[dict[str, Any]]) -> list[int | None]:
     classes = [row["class"] for row in rows]
     if any(label is not None for label in classes):
         return classes
-    answers, is_correct = [row["answer"] for row in rows], [row["correct"] for row in rows]
+    answers = [row["answer"] if row["verdict"] in _GRADED else None for row in rows]  # as reasoner.evals.result votes
+    is_correct = [row["correct"] for row in rows]
     return vote_labels(answers, is_correct, same=lambda pairs: [False] * len(pairs))
 
 

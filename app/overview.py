@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from app.pipelines import pipelines
 from app.rollouts import verdict_counts
 from app.run_files import check_run, read_alarms, read_metrics, read_settings, read_validations
-from app.run_library import RunLibrary, is_live
+from app.run_library import RunLibrary, changed_at, is_live
 from reasoner.runs.health import active_alarms
 from reasoner.runs.index_queries import step_rows
 from reasoner.runs.metric_names import METRICS, TIMES
@@ -44,7 +46,7 @@ def _state(run_dir: Path) -> dict[str, Any]:
     """A run's columns in the list. ValueError or OSError for a run that cannot be read."""
     check_run(run_dir)
     cfg = read_settings(run_dir)["config"]
-    figures = _figures(run_dir, tuple(map(_changed, (run_dir / name for name in _LOGS))))
+    figures = _figures(run_dir, _states(run_dir, _LOGS))
     num_steps = figures.num_steps
     status = _status(run_dir, num_steps, cfg)
     num_left = cfg.get("steps", num_steps) - num_steps
@@ -64,6 +66,7 @@ def _state(run_dir: Path) -> dict[str, Any]:
 
 
 _LOGS = ("metrics.jsonl", "times.jsonl", "evals.jsonl", "alarms.jsonl")
+_States = tuple[tuple[int, int], ...]  # of files: bytes and modification time
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +80,20 @@ class _Figures:
     num_alarms: int
 
 
-def _changed(path: Path) -> tuple[int, int]:
-    """Bytes and modification time of a file; zeros where there is none."""
+@dataclass(frozen=True, slots=True)
+class _Curves:
+    """The lines of metrics.jsonl and times.jsonl, each with `total_tokens` and `total_seconds` up to its step."""
+
+    lines: list[dict[str, float]]
+    active_alarms: frozenset[str]  # names of the checks that fail after the last line
+
+
+def _states(run_dir: Path, names: Sequence[str]) -> _States:
+    """Bytes and modification time of each file of a run; zeros where there is none."""
+    return tuple(_state_of(run_dir / name) for name in names)
+
+
+def _state_of(path: Path) -> tuple[int, int]:
     try:
         stat = path.stat()
     except OSError:
@@ -86,10 +101,27 @@ def _changed(path: Path) -> tuple[int, int]:
     return stat.st_size, stat.st_mtime_ns
 
 
+def _curves(run_dir: Path) -> _Curves:
+    """Read a run's metrics, once for each state of their files: those of a long run take a second."""
+    return _curves_in(run_dir, _states(run_dir, _LOGS[:2]))
+
+
+@lru_cache(maxsize=8)
+def _curves_in(run_dir: Path, _states: _States) -> _Curves:
+    metrics = read_metrics(run_dir)
+    seconds = list(accumulate(line.get("time/step", 0.0) for line in metrics))
+    tokens = accumulate(line.get("tokens_per_second", 0.0) * line.get("time/step", 0.0) for line in metrics)
+    lines = [
+        line | {"total_tokens": own_tokens, "total_seconds": own_seconds}
+        for line, own_tokens, own_seconds in zip(metrics, tokens, seconds, strict=True)
+    ]
+    return _Curves(lines, frozenset(alarm.name for alarm in active_alarms(metrics)))
+
+
 @lru_cache(maxsize=4096)
-def _figures(run_dir: Path, _states: tuple[tuple[int, int], ...]) -> _Figures:
-    """Read a run's logs, once for each of their states: those of a long run take a second."""
-    metrics, validations, alarms = read_metrics(run_dir), read_validations(run_dir), read_alarms(run_dir)
+def _figures(run_dir: Path, _states: _States) -> _Figures:
+    """Read what the list of runs shows, once for each state of a run's logs."""
+    metrics, validations, alarms = _curves(run_dir).lines, read_validations(run_dir), read_alarms(run_dir)
     correct = [line["correct"] for line in metrics if "correct" in line]
     latest = validations[-1]["sampled"]["metrics"] if validations else {}
     seconds = [line["time/step"] for line in metrics[-20:] if "time/step" in line]
@@ -110,7 +142,7 @@ def _status(run_dir: Path, num_steps: int, cfg: dict[str, Any]) -> str:
         return "live"
     if num_steps >= cfg.get("steps", 1) > 0 or (run_dir / "report.json").is_file():
         return "finished"
-    newest = max(path.lstat().st_mtime for path in run_dir.iterdir())
+    newest = max(map(changed_at, run_dir.iterdir())) / 1e9
     return "starting" if num_steps == 0 and time.time() - newest < _START_SECONDS else "stopped"
 
 
@@ -119,7 +151,7 @@ def overview(library: RunLibrary, run: str, since: int = 0) -> dict[str, Any]:
     new steps.
     """
     run_dir = library.run(run)
-    metrics, validations = read_metrics(run_dir), read_validations(run_dir)
+    curves, validations = _curves(run_dir), read_validations(run_dir)
     steps: list[dict[str, Any]] = []
     if (run_dir / "rollouts").is_dir():
         with library.index(run) as index:
@@ -128,17 +160,18 @@ def overview(library: RunLibrary, run: str, since: int = 0) -> dict[str, Any]:
         "row": _row(library, run_dir),
         "settings": read_settings(run_dir),
         "metric_names": [asdict(row) for row in (METRICS | TIMES).values()],
-        "metrics": _thin_out([line for line in metrics if line["step"] >= since]),
+        "metrics": _thin_out([line for line in curves.lines if line["step"] >= since]),
         "validations": [_validation(validation) for validation in validations if validation["step"] >= since],
         "steps": _thin_out(steps),
         "verdicts": verdict_counts(steps),
-        "alarms": _alarms(run_dir, metrics),
+        "alarms": _alarms(run_dir, curves),
     }
 
 
 def _thin_out(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """At most _MOST_STEPS lines at equal distances, always with the last one."""
-    return lines[:: -max(1, -(-len(lines) // _MOST_STEPS))][::-1]
+    """At most _MOST_STEPS lines at equal distances that end with the last one, and the first one before them."""
+    thinned = lines[:: -max(1, -(-len(lines) // _MOST_STEPS))][::-1]
+    return thinned if thinned[:1] == lines[:1] else [lines[0], *thinned]
 
 
 def _validation(validation: dict[str, Any]) -> dict[str, Any]:
@@ -153,7 +186,8 @@ def _validation(validation: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _alarms(run_dir: Path, metrics: list[dict[str, float]]) -> list[dict[str, Any]]:
+def _alarms(run_dir: Path, curves: _Curves) -> list[dict[str, Any]]:
     """The recorded alarms, the newest first, each with `is_active`: whether its check still fails."""
-    active_names = {alarm.name for alarm in active_alarms(metrics)}
-    return [asdict(alarm) | {"is_active": alarm.name in active_names} for alarm in reversed(read_alarms(run_dir))]
+    return [
+        asdict(alarm) | {"is_active": alarm.name in curves.active_alarms} for alarm in reversed(read_alarms(run_dir))
+    ]

@@ -20,6 +20,7 @@ from app.notes import notes_of
 from app.run_library import RunLibrary
 from reasoner.analysis.failures import classify
 from reasoner.analysis.reflection import gallery, study
+from reasoner.analysis.run_command import publishable, without_folders
 from reasoner.runs.filters import CAUSES
 from reasoner.runs.index import RolloutIndex
 from verifiers.reflection.outcomes import LABELS
@@ -125,8 +126,8 @@ def _content(library: RunLibrary, index: RolloutIndex, run: str, groups: Sequenc
     cards = [card for label in LABELS for card in ask("reflection", run=run, label=label, limit=_GALLERY)["gallery"]]
     members = {f"{step}.{number}": ask("group", run=run, step=step, group=number) for step, number in groups}
     overview = ask("overview", run=run)
-    overview["settings"]["config"] = without_folders(overview["settings"]["config"])
-    overview["row"] = without_folders(overview["row"])
+    overview["settings"] = publishable(overview["settings"])
+    overview["row"] = {name: without_folders(value) for name, value in overview["row"].items()}
     return {
         "replies": {
             "runs": {"folder": "", "runs": [overview["row"]]},
@@ -147,14 +148,6 @@ def _content(library: RunLibrary, index: RolloutIndex, run: str, groups: Sequenc
             for name in (row["name"] for row in rows)
         },
         "rows": rows,
-    }
-
-
-def without_folders(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings with the last part alone of paths on the author's machine."""
-    return {
-        name: Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
-        for name, value in config.items()
     }
 
 

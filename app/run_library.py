@@ -30,8 +30,8 @@ class RunLibrary:
     def __init__(self, runs: Path, evals: Path) -> None:
         self.runs_dir = runs
         self.evals_dir = evals
-        # Runs whose links were checked, with the names and modification times of their folders at that time.
-        self._inside: dict[Path, frozenset[tuple[str, int]]] = {}
+        # Runs whose links were checked, with their folders and the modification times of these at that time.
+        self._inside: dict[Path, dict[Path, int]] = {}
         self._updater = _Updater()
 
     def runs(self) -> list[Path]:
@@ -47,12 +47,13 @@ class RunLibrary:
         return run_dir
 
     def check_links(self, run_dir: Path) -> None:
-        """Raise ValueError for a run with links that lead outside its folder. Checked again when a folder in it
+        """Raise ValueError for a run with links that lead outside its folder. A folder in it is checked again when it
         changes.
         """
-        folders = frozenset((path.name, changed_at(path)) for path in (run_dir, *run_dir.iterdir()) if path.is_dir())
-        if self._inside.get(run_dir) != folders:
-            check_inside(run_dir)
+        folders = {path: changed_at(path) for path in (run_dir, *run_dir.iterdir()) if path.is_dir()}
+        known = self._inside.get(run_dir, {})
+        if known != folders:
+            check_inside(run_dir, parts=[path for path, changed in folders.items() if known.get(path) != changed])
             self._inside[run_dir] = folders
 
     def evals(self) -> dict[str, Path]:
@@ -116,8 +117,9 @@ class _Update:
     """The last update of a run's index."""
 
     started_at: float  # by time.monotonic
-    with_analysis: bool
+    is_analysed: bool  # all steps, for a query that needs the analysis
     inode: int | None  # of the index file after the update; None when the update failed
+    has_more: bool = False  # steps to analyse
 
 
 class _Updater:
@@ -127,6 +129,7 @@ class _Updater:
         self._requests: dict[Path, tuple[float, bool]] = {}  # time of the last query, and whether it needs the analysis
         self._updates: dict[Path, _Update] = {}
         self._open: dict[Path, tuple[int, RolloutIndex]] = {}  # with the inode of its file
+        self._faults: dict[Path, str] = {}  # of the runs whose last update failed
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_hurried = self._is_closed = False
@@ -156,7 +159,7 @@ class _Updater:
 
     def _is_updated(self, run_dir: Path, since: float, with_analysis: bool) -> bool:
         update = self._updates.get(run_dir)
-        return update is not None and update.started_at >= since and update.with_analysis >= with_analysis
+        return update is not None and update.started_at >= since and update.is_analysed >= with_analysis
 
     def close(self) -> None:
         with self._changed:
@@ -171,32 +174,45 @@ class _Updater:
                 now = time.monotonic()
                 self._is_hurried = False
                 runs = {path: analysis for path, (at, analysis) in self._requests.items() if now - at < _ACTIVE}
+            has_more = False
             for path, with_analysis in runs.items():
-                inode = self._refresh(path, with_analysis)
+                update = self._update(path, with_analysis=with_analysis, now=now)
+                has_more |= update.has_more
                 with self._changed:
-                    self._updates[path] = _Update(now, with_analysis, inode)
+                    self._updates[path] = update
                     self._changed.notify_all()
             with self._changed:
-                timeout = _PAUSE if runs else None
+                timeout = 0 if has_more else _PAUSE if runs else None
                 self._changed.wait_for(lambda: self._is_hurried or self._is_closed, timeout)
         for _, index in self._open.values():
             index.close()
 
-    def _refresh(self, run_dir: Path, with_analysis: bool) -> int | None:
-        """Update a run's index; returns the inode of its file, or None when the update failed."""
+    def _update(self, run_dir: Path, *, with_analysis: bool, now: float) -> _Update:
+        """Update a run's index, and analyse the first step that is not. One step alone: the indexes of other runs, and
+        of this one, are updated before the next.
+        """
+        inode = None
         try:
             index = self._index(run_dir)
             index.refresh()
-            if with_analysis:
-                study(index)
-                classify(index)
             inode = index.path.stat().st_ino
+            self._open[run_dir] = inode, index
+            has_more = with_analysis and study(index, limit=1) + classify(index, limit=1) > 0
         except (ValueError, OSError, sqlite3.Error) as error:  # a run that is being deleted, a full disk
-            self._forget(run_dir)
-            print(f"reasoner: the index of {run_dir} could not be updated: {error}", file=sys.stderr)
-            return None
-        self._open[run_dir] = inode, index
-        return inode
+            self._give_up(run_dir, str(error))
+        except Exception as error:  # one run's content must not end the thread that serves all runs
+            self._give_up(run_dir, f"{type(error).__name__}: {error}")
+        else:
+            self._faults.pop(run_dir, None)
+            return _Update(now, with_analysis and not has_more, inode, has_more)
+        return _Update(now, False, inode)
+
+    def _give_up(self, run_dir: Path, fault: str) -> None:
+        """Close the index until the next update, and print the fault unless it is that of the last one."""
+        self._forget(run_dir)
+        if self._faults.get(run_dir) != fault:
+            self._faults[run_dir] = fault
+            print(f"reasoner: the index of {run_dir} could not be updated: {fault}", file=sys.stderr)
 
     def _index(self, run_dir: Path) -> RolloutIndex:
         """The open index of the run; it is opened again if its file was deleted or replaced by another process."""

@@ -11,7 +11,7 @@ import shutil
 from importlib.metadata import version
 from pathlib import Path
 
-from app.publish import without_folders
+from reasoner.analysis.run_command import publishable
 from reasoner.runs.run_dir import read_settings
 
 _SOURCE = Path(__file__).parents[1]
@@ -77,7 +77,7 @@ def write_space(run_dir: Path, folder: Path) -> None:
     _copy_run(run_dir, folder / "runs" / run_dir.name)
     for package in _PACKAGES:
         shutil.copytree(_SOURCE / package, folder / package, ignore=shutil.ignore_patterns("__pycache__", "model"))
-    config = read_settings(run_dir)["config"]
+    config = publishable(read_settings(run_dir))["config"]
     summary = f"Model: {config.get('model', 'unknown')}. Algorithm: {config.get('algo.name', 'unknown')}."
     readme = _README.format(title=run_dir.name, gradio=version("gradio"), summary=summary)
     (folder / "README.md").write_text(readme, "utf-8")
@@ -99,7 +99,6 @@ def _copy_run(run_dir: Path, target: Path) -> None:
             shutil.copy2(run_dir / name, target / name)
     for name in _FOLDERS:
         if (run_dir / name).is_dir():
-            shutil.copytree(run_dir / name, target / name, ignore=shutil.ignore_patterns("*.tmp"))
+            shutil.copytree(run_dir / name, target / name, ignore=shutil.ignore_patterns("*.partial"))
     path = target / "config.json"
-    settings = json.loads(path.read_text("utf-8"))
-    path.write_text(json.dumps(settings | {"config": without_folders(settings["config"])}), "utf-8")
+    path.write_text(json.dumps(publishable(json.loads(path.read_text("utf-8")))), "utf-8")

@@ -29,6 +29,7 @@ from reasoner.inference.factory import make_engine
 from reasoner.inference.reward_model import RewardModel
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.resolve import resolve_model
+from reasoner.models.sharding import DistributedModel
 from reasoner.pretrain.corpus import document
 from reasoner.rl.batch import collate
 from reasoner.rl.kl import response_kl
@@ -74,7 +75,7 @@ class Measurement:
 
     def __init__(self, sft: Path, scorer: Path, *, problems: int, samples: int) -> None:
         self.tokenizer, self.template = load_tokenizer(sft), load_template("r1-zero")
-        self.reference = ModelPasses(load_policy(sft, device=CPU), "float32", 1.0, 16384)
+        self.reference = ModelPasses(DistributedModel(load_policy(sft, device=CPU)), "float32", 1.0, 16384)
         self.scorer = RewardModel(scorer, device=CPU, dtype="float32", micro_batch_tokens=16384)
         heldout = load("generated:heldout", limit=problems)
         self.prompts = [render(problem, self.template, self.tokenizer) for problem in heldout]
@@ -90,7 +91,7 @@ class Measurement:
                 engine, pool, self.prompts, self.sampling, RewardWeights(), run_seed=0, step="rlhf"
             )
         engine.close()
-        policy = ModelPasses(load_policy(folder, device=CPU), "float32", 1.0, 16384)
+        policy = ModelPasses(DistributedModel(load_policy(folder, device=CPU)), "float32", 1.0, 16384)
         scores = iter(self.scorer.scores(groups))
         nll = -(policy.all_logprobs(self.documents) * self.documents.weights).sum()
         return {

@@ -24,7 +24,7 @@ ROWS: dict[str, Callable[[Metrics], float | None]] = {
     "greedy": _metric("pass@1", "greedy"),
     "cons@16": _metric("cons@16"),
     "well-formed": lambda m: 100 * m["sampled"]["well_formed"],
-    "correct given well-formed": lambda m: 100 * m["sampled"]["correct_given_well_formed"],
+    "correct given well-formed": lambda m: _percent(m["sampled"]["correct_given_well_formed"]),
     "countdown, pass@1": lambda m: _percent(m["sampled"]["cells"].get("countdown", {}).get("value")),
     "check their own working": lambda m: 100 * m["sampled"]["reflection"]["self_check_rate"],
     "wrong claims caught": lambda m: _percent(m["sampled"]["reflection"]["errors_caught_share"]),

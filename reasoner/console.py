@@ -51,6 +51,11 @@ def sparkline(values: list[float], width: int = 60) -> str:
     return "".join("▁▂▃▄▅▆▇█"[min(7, int(8 * value))] for value in values[-width:])
 
 
+def first_line(error: object) -> str:
+    """The first line of an error's message, for a message of one line; the error's type where it has none."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 def clock(seconds: float) -> str:
     """Format seconds as minutes:seconds: 90 -> 1:30."""
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"

@@ -24,8 +24,12 @@ const nearest = (points, x) => points.reduce((best, point) => (Math.abs(point.x 
 
 // The lowest and the highest x of the lines.
 function spanOf(lines) {
-  const xs = lines.flatMap((line) => line.points.map((point) => point.x));
-  return xs.length ? [Math.min(...xs), Math.max(...xs)] : [0, 1];
+  let first = Infinity, last = -Infinity;  // a loop: Math.min(...xs) takes no hundred thousand arguments
+  for (const { points } of lines) for (const { x } of points) {
+    first = Math.min(first, x);
+    last = Math.max(last, x);
+  }
+  return first <= last ? [first, last] : [0, 1];
 }
 
 // The ranges of the axes for the lines within [x0, x1]; null if there is nothing to draw. `least`: a y that is always in.
@@ -85,6 +89,9 @@ export function shareZoom(root) {
   });
 }
 
+// One listener for all charts: one of each chart's own would keep every chart that was ever shown.
+addEventListener("themechange", () => { for (const figure of document.querySelectorAll("figure.chart")) figure.draw(); });
+
 class ChartView {
   // `options` do not change; `data` are replaced by update().
   constructor(options, data) {
@@ -96,6 +103,7 @@ class ChartView {
     this.build();
     this.listen();
     this.box.update = (next) => this.update(next);
+    this.box.draw = () => this.draw();
     this.box.zoomTo = (ends) => this.zoomTo(ends, { isShared: false });
     this.drawLegend();
     requestAnimationFrame(() => this.draw());
@@ -215,7 +223,7 @@ class ChartView {
     this.draw();
   }
 
-  // Connect mouse, keyboard, size and theme.
+  // Connect mouse, keyboard and size.
   listen() {
     const { canvas } = this;
     canvas.addEventListener("pointermove", (event) => this.onMove(event));
@@ -229,7 +237,6 @@ class ChartView {
     canvas.addEventListener("dblclick", () => this.zoomTo(null));
     canvas.addEventListener("keydown", (event) => this.onKey(event));
     new ResizeObserver(() => this.draw()).observe(this.box);
-    addEventListener("themechange", () => this.draw());
   }
 
   onMove(event) {

@@ -121,6 +121,15 @@ export const count = (value, noun) => `${number(value)} ${noun}${value === 1 ? "
 // The 95 % interval of an estimate.
 export const interval = (estimate) => `[${percent(estimate.low)}, ${percent(estimate.high)}]`;
 
+// A difference in percentage points with its 95 % interval, if it has one.
+export function differenceText({ mean, low, high }) {
+  const points = (value) => (100 * value).toFixed(1);
+  return `${points(mean)} ${isMissing(low) ? "(no interval)" : `[${points(low)}, ${points(high)}]`}`;
+}
+
+// The name and the estimate of cons@k of a validation.
+export const consensus = (validation) => Object.entries(validation.metrics).find(([name]) => name.startsWith("cons@"));
+
 // A number with its sign.
 export const withSign = (value, digits = 2) => (isMissing(value) ? "–" : `${value >= 0 ? "+" : "−"}${Math.abs(value).toFixed(digits)}`);
 

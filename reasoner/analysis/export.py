@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reasoner.runs.index import Filter, RolloutIndex
 from reasoner.runs.json_files import json_line
+
+if TYPE_CHECKING:
+    from reasoner.analysis.report_format import Section
 
 _PAGE = 500  # rollouts per read
 
@@ -52,15 +55,19 @@ def _parquet(path: Path, rows: Iterator[dict[str, Any]]) -> int:
 
 
 def _markdown(path: Path, rows: Iterator[dict[str, Any]]) -> int:
-    from reasoner.analysis.report_format import Quote, as_markdown
+    from reasoner.analysis.report_format import markdown_parts
 
-    sections: list[Any] = []
-    for row in rows:
-        title = f"{row['step']}.{row['group']}.{row['sample']}: {row['verdict']}, reward {row['reward']:g}"
-        question = Quote(f"{row['problem_id']} (gold: {row['gold']})", row["question"])
-        sections.append((title, [question, Quote("completion", row["completion"].strip())]))
-    path.write_text(as_markdown("Rollouts", sections), "utf-8")
-    return len(sections)
+    with path.open("w", encoding="utf-8") as file:
+        return sum(1 for _ in map(file.write, markdown_parts("Rollouts", map(_section, rows)))) - 1  # the title
+
+
+def _section(row: dict[str, Any]) -> Section:
+    """A rollout as a section of a report."""
+    from reasoner.analysis.report_format import Quote
+
+    title = f"{row['step']}.{row['group']}.{row['sample']}: {row['verdict']}, reward {row['reward']:g}"
+    question = Quote(f"{row['problem_id']} (gold: {row['gold']})", row["question"])
+    return title, [question, Quote("completion", row["completion"].strip())]
 
 
 # By suffix: the function that writes rows to a file and returns their number.

@@ -156,10 +156,13 @@ _RULES = (_repeated, _truncated, _ungraded, _other_form, _ungradable, _arithmeti
 # ------------------------------------------------------------------------------------------------ over a run
 
 
-def classify(index: RolloutIndex) -> int:
-    """Find the causes of the indexed steps that lack them; returns the number of steps added."""
-    query = "SELECT step FROM steps WHERE step NOT IN (SELECT step FROM failure_steps) ORDER BY step"
-    new_steps = [row["step"] for row in index.rows(query)]
+def classify(index: RolloutIndex, *, limit: int | None = None) -> int:
+    """Find the causes of the indexed steps that lack them; returns the number of steps added.
+
+    `limit`: of the first so many steps; None: of all.
+    """
+    query = "SELECT step FROM steps WHERE step NOT IN (SELECT step FROM failure_steps) ORDER BY step LIMIT ?"
+    new_steps = [row["step"] for row in index.rows(query, [-1 if limit is None else limit])]
     for step in new_steps:
         causes = [(number, failure_of(_response(row))) for number, row in index.shard_rows(step, _COLUMNS)]
         failures = [(number, failure) for number, failure in causes if failure is not None]

@@ -9,6 +9,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reasoner.console import first_line
 from reasoner.models.hub_download import http_library
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def _hub_errors(name: str) -> Iterator[None]:
     try:
         yield
     except HFValidationError as error:
-        raise ValueError(f"{name!r} is no name for a repository: {_first_line(error)}") from error
+        raise ValueError(f"{name!r} is no name for a repository: {first_line(error)}") from error
     except ValueError as error:  # the hub's check of the model card
         raise ValueError(f"the hub refused {name}: {' '.join(str(error).split())}") from error
     except OfflineModeIsEnabled as error:
@@ -60,7 +61,7 @@ def _hub_errors(name: str) -> Iterator[None]:
     except HfHubHTTPError as error:
         raise _refusal(name, error) from error
     except http_library().TransportError as error:
-        raise OSError(f"the hub cannot be reached, nothing was uploaded: {_first_line(error)}") from error
+        raise OSError(f"the hub cannot be reached, nothing was uploaded: {first_line(error)}") from error
 
 
 def _refusal(name: str, error: HfHubHTTPError) -> ValueError | OSError:
@@ -72,9 +73,5 @@ def _refusal(name: str, error: HfHubHTTPError) -> ValueError | OSError:
         return ValueError(
             f"the token may not write {name} ({status}): it needs the right to write, and {name} to be yours"
         )
-    text = error.server_message or _first_line(error)
-    return OSError(f"the hub refused {name} ({status}): {_first_line(text)}")
-
-
-def _first_line(text: object) -> str:
-    return str(text).strip().partition("\n")[0]
+    text = error.server_message or first_line(error)
+    return OSError(f"the hub refused {name} ({status}): {first_line(text)}")

@@ -148,7 +148,7 @@ def _rewards(stored: Mapping[str, Any]) -> str:
 
 def _changed(stored: Mapping[str, Any]) -> list[list[str]]:
     return [
-        [f"`{key}`", f"`{shown_value(key, value)}`", origin]
+        [f"`{key}`", f"`{shown_value(value)}`", file_name(origin)]
         for key, value in stored["config"].items()
         for origin in [stored["origin"].get(key, "unknown")]  # a run of a version without the setting
         if origin != "default" and key not in PLACES

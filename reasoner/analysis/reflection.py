@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
-from reasoner.evals.paired import Difference, difference
+from reasoner.evals.paired import Difference, paired_difference
 from reasoner.runs.index import RolloutIndex
 from reasoner.runs.index_queries import group_ids
 from verifiers.reflection.cues import LEXICON
@@ -33,15 +33,16 @@ class Uplift:
     groups: int
 
 
-def study(index: RolloutIndex, progress: Callable[[int, int], None] | None = None) -> int:
+def study(index: RolloutIndex, progress: Callable[[int, int], None] | None = None, *, limit: int | None = None) -> int:
     """Detect the reflection spans of the indexed steps that lack them; returns the number of steps added.
 
-    `progress` is called with (done, all) steps.
+    `progress` is called with (done, all) steps. `limit`: of the first so many steps; None: of all.
     """
     new_steps = [
         row["step"]
         for row in index.rows(
-            "SELECT step FROM steps WHERE step NOT IN (SELECT step FROM reflection_steps) ORDER BY step"
+            "SELECT step FROM steps WHERE step NOT IN (SELECT step FROM reflection_steps) ORDER BY step LIMIT ?",
+            [-1 if limit is None else limit],
         )
     ]
     for done, step in enumerate(new_steps, 1):
@@ -130,7 +131,7 @@ def uplift(index: RolloutIndex, *, first_step: int = 0, last_step: int = 2**31) 
         [first_step, last_step],
     )
     pairs = [row["a"] for row in groups], [row["b"] for row in groups]
-    return Uplift(difference(*pairs) if len(groups) > 1 else None, len(groups))
+    return Uplift(paired_difference(*pairs) if len(groups) > 1 else None, len(groups))
 
 
 def gallery(index: RolloutIndex, *, limit: int = 20, offset: int = 0, label: str | None = None) -> list[dict[str, Any]]:

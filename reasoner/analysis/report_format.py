@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,10 +100,14 @@ def _html(block: Block) -> str:
 
 def as_markdown(title: str, sections: Sequence[Section]) -> str:
     """Render as Markdown; pictures are links to files in the same folder."""
-    parts = [f"# {_line(title)}"]
+    return "".join(markdown_parts(title, sections))
+
+
+def markdown_parts(title: str, sections: Iterable[Section]) -> Iterator[str]:
+    """The text of as_markdown in parts, of each section when it comes."""
+    yield f"# {_line(title)}\n"
     for name, blocks in sections:
-        parts += [f"## {_line(name)}", *map(_markdown, blocks)]
-    return "\n\n".join(parts) + "\n"
+        yield "".join(f"\n{part}\n" for part in (f"## {_line(name)}", *map(_markdown, blocks)))
 
 
 def _markdown(block: Block) -> str:

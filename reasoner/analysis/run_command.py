@@ -17,15 +17,6 @@ from reasoner.runs.run_dir import PROBLEM_FILES, stage_of
 
 PLACES = ("run.dir", "run.name", "run.track", "threads")  # settings of a machine, not of the recipe
 _PYTHON = "reasoner.train"  # the origin of settings from Python
-_FILES = (
-    "model",
-    "data.train",
-    "reward.functions",
-    "sft.data",
-    "prompt.style",
-    "validation.data",
-    "eval.heldout",
-)  # settings that may name files
 
 
 def is_from_python(stored: Mapping[str, Any]) -> bool:
@@ -44,7 +35,7 @@ def command(stored: Mapping[str, Any]) -> str:
         *(word for preset in presets for word in ("--preset", preset)),
     ]
     for key, value in values.items():
-        words += [f"--{key}", shown_value(key, value)]
+        words += [f"--{key}", shown_value(value)]
     return shlex.join(words)
 
 
@@ -52,13 +43,13 @@ def python_call(stored: Mapping[str, Any]) -> str:
     """The call of reasoner.train that trains this model, with its reward functions by name and weight."""
     presets, values = _choices(stored)
     functions = ", ".join(f"({name}, {weight:g})" for name, weight in (stored.get("reward_functions") or {}).items())
-    model, data = (shown_value(key, values.pop(key, stored["config"][key])) for key in ("model", "data.train"))
+    model, data = (shown_value(values.pop(key, stored["config"][key])) for key in ("model", "data.train"))
     lines = [
         f"model={model!r},",
         f"data={'problems' if data in PROBLEM_FILES else repr(data)},",
         *([f"reward_functions=[{functions}],"] if functions else []),
         *(f"preset={preset!r}," for preset in presets),
-        f"settings={ {key: file_name(value) if key in _FILES else value for key, value in values.items()} },",
+        f"settings={ {key: without_folders(value) for key, value in values.items()} },",
     ]
     return "\n".join(["reasoner.train(", *(f"    {line}" for line in lines), ")"])
 
@@ -94,11 +85,22 @@ def _known_preset(name: str) -> Preset | None:
         return None
 
 
-def shown_value(key: str, value: object) -> str:
+def publishable(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings file of a run (run_dir.read_settings) whose values and origins name no folder of its author."""
+    names = [name for name in ("config", "origin") if name in stored]
+    return {**stored, **{name: {key: without_folders(value) for key, value in stored[name].items()} for name in names}}
+
+
+def without_folders(value: object) -> object:
+    """The value of a setting with the names alone of local files (see file_name)."""
+    return file_name(value) if isinstance(value, str) else value
+
+
+def shown_value(value: object) -> str:
     """The value of a setting as a flag takes it."""
     if isinstance(value, bool):
         return str(value).lower()
-    return file_name(str(value)) if key in _FILES else str(value)
+    return str(without_folders(value))
 
 
 def file_name(spec: str) -> str:

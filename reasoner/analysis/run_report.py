@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from reasoner.analysis.plots import draw
 from reasoner.analysis.report_format import Block, Paragraph, Picture, Quote, Section, Table, as_html, as_markdown
 from reasoner.evals import eval_log
-from reasoner.evals.paired import difference, format_p
+from reasoner.evals.paired import PairedTest, difference, format_p
 from reasoner.runs.json_files import OBJECT, read_object
 from reasoner.runs.metrics import read_metrics
 from reasoner.runs.rollouts import readable
@@ -145,15 +145,21 @@ def _differences(before: Lines, after: Lines) -> list[list[str]]:
 
 
 def _difference_row(name: str, before: Sequence[float], after: Sequence[float]) -> list[str]:
-    change = difference(after, before)
-    return [
-        name,
-        _mean(before),
-        _mean(after),
-        str(change),
-        format_p(change.p),
-        f"{change.wins} / {change.ties} / {change.losses}",
-    ]
+    change = _change(before, after)
+    counts = ["-", "-"]
+    if change is not None:
+        counts = [format_p(change.p), f"{change.wins} / {change.ties} / {change.losses}"]
+    return [name, _mean(before), _mean(after), _gain(before, after), *counts]
+
+
+def _change(before: Sequence[float], after: Sequence[float]) -> PairedTest | None:
+    """After minus before; None for a single problem, which gives no estimate."""
+    return difference(after, before) if len(after) > 1 else None
+
+
+def _gain(before: Sequence[float], after: Sequence[float]) -> str:
+    change = _change(before, after)
+    return "-" if change is None else str(change)
 
 
 _REAL_REWARD = "correct answers"
@@ -177,7 +183,7 @@ def _control_runs(run_dir: Path) -> list[list[str]]:
         if held_out is not None:
             was, now = (_column(side["none"], "pass@1") for side in held_out)
             reward = cfg.get("control") or _REAL_REWARD
-            rows.append([reward, folder.name, str(cfg["seed"]), _mean(was), _mean(now), str(difference(now, was))])
+            rows.append([reward, folder.name, str(cfg["seed"]), _mean(was), _mean(now), _gain(was, now)])
     return [
         ["reward for", "run", "seed", "pass@1 before", "after", "gain (95 % CI)"],
         *sorted(rows, key=_real_reward_first),
@@ -200,7 +206,7 @@ def _split(before: Lines, after: Lines) -> list[Block]:
         "reasoning: correct in any form": lenient,
         "format: correct but not well-formed": form,
     }.items():
-        rows.append([name, _mean(was), _mean(now), str(difference(now, was))])
+        rows.append([name, _mean(was), _mean(now), _gain(was, now)])
     caption = (
         "The gain of pass@1 is the sum of the two rows below it: more answers correct, and fewer of them lost to the "
         "format."

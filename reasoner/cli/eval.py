@@ -47,7 +47,7 @@ def _add_model(command: Parser) -> None:
         "--step", help="with a run as --model: its checkpoint after this number of steps, or best [the last one]"
     )
     add_runs_folder(command)
-    model.add_argument("--engine", default="auto", help="vllm, transformers, or auto: vllm where it imports [auto]")
+    model.add_argument("--engine", help="vllm, transformers, or auto: vllm where it imports [auto]")
     model.add_argument(
         "--dtype",
         help="weights in float32 or bfloat16 [bfloat16 on a GPU where --max-tokens is above 1,024, else float32]",
@@ -60,14 +60,13 @@ def _add_endpoint(command: Parser) -> None:
     )
     endpoint.add_argument("--model-url", metavar="URL", help="address of the server, such as http://127.0.0.1:8001/v1")
     endpoint.add_argument("--model-name", metavar="NAME", help="the server's name for the model")
-    endpoint.add_argument("--api", default="chat", choices=("chat", "completions"), help="interface to use [chat]")
+    endpoint.add_argument("--api", choices=("chat", "completions"), help="interface to use [chat]")
     endpoint.add_argument(
         "--api-key-variable",
-        default="OPENAI_API_KEY",
         metavar="NAME",
         help="environment variable with the API key, which is sent to the server and stored nowhere [OPENAI_API_KEY]",
     )
-    endpoint.add_argument("--concurrency", type=int, default=16, metavar="N", help="requests at once [16]")
+    endpoint.add_argument("--concurrency", type=int, metavar="N", help="requests at once [16]")
 
 
 def _add_problems(command: Parser) -> None:
@@ -120,7 +119,7 @@ def _add_sampling(command: Parser) -> None:
     sampling.add_argument(
         "--stop", action="append", help="text that ends a response; repeatable [those of the prompt template]"
     )
-    sampling.add_argument("--seed", type=int, default=0, help="seed of the samples [0]")
+    sampling.add_argument("--seed", type=int, help="seed of the samples [0]")
 
 
 def _add_grading(command: Parser) -> None:
@@ -139,7 +138,7 @@ def _add_grading(command: Parser) -> None:
         "repeatable",
     )
     grading.add_argument(
-        "--cut", action="append", default=[], help="with --responses: cut a response at this text; repeatable [no cut]"
+        "--cut", action="append", help="with --responses: cut a response at this text; repeatable [no cut]"
     )
     grading.add_argument(
         "--regrade",
@@ -220,7 +219,7 @@ def _request(args: argparse.Namespace) -> EvalRequest:
         seed=args.seed,
         regrade=args.regrade,
         responses=args.responses or (),
-        cut=args.cut,
+        cut=args.cut or (),
         extract=args.extract,
         runs=args.runs,
         out=args.out,

@@ -62,12 +62,19 @@ def run_grade(args: argparse.Namespace) -> None:
     elif args.out is not None:
         raise ValueError("--out belongs to --compare; --json writes the verdicts")
     elif args.file is not None:
+        _refuse(args, ("gold", "answer", "question", "explain"), "a file, whose lines have their own")
         write_result(args, grade_file(args.file, args.verifier))
     elif args.gold is not None and args.answer is not None:
         row = grade_one(args.gold, args.answer, args.verifier, question=args.question, is_explained=args.explain)
         write_result(args, [row])
     else:
         raise ValueError("grade needs --gold and --answer, or a file, or --compare")
+
+
+def _refuse(args: argparse.Namespace, names: Sequence[str], subject: str) -> None:
+    """Raise ValueError for arguments of these names: they have no effect on what is graded."""
+    if flags := [f"--{name}" for name in names if getattr(args, name) not in (None, False)]:
+        raise ValueError(f"{', '.join(flags)} cannot be used with {subject}")
 
 
 def grade_one(
@@ -144,6 +151,7 @@ def compare_graders(args: argparse.Namespace) -> None:
     from reasoner.runs.io import write_text
     from reasoner.runs.run_dir import find_run
 
+    _refuse(args, ("question", "explain"), "--compare")
     if args.file is not None or args.gold is not None or args.answer is not None or args.verifier != "maths":
         raise ValueError("--compare takes its pairs from one file or run, and compares by verifier maths")
     is_pairs = Path(args.compare).is_file()
@@ -190,7 +198,7 @@ def _item(path: Path, number: int, line: str, verifier: str) -> tuple[str, Probl
     where = f"{path}, line {number}"
     row = check(parse(line, where, allow_nan=True, numbers_as_text=True), where, {})
     response, answer = row.get("response"), row.get("answer")
-    if "gold" not in row or (response is None and answer is None):
+    if row.get("gold") is None or (response is None and answer is None):
         raise ValueError(f"{where}: it must have gold, and answer or response; it has {', '.join(row) or 'nothing'}")
     text = response if response is not None else f"<think>-</think><answer>{answer}</answer>"
     try:

@@ -149,7 +149,7 @@ def show_rollout(args: argparse.Namespace) -> None:
     """Print one rollout in full."""
     with open_index(args) as index:
         row = index.rollout(index.find(args.rollout).id)
-    parts = ", ".join(f"{name} {value:g}" for name, value in row["rewards"])
+    parts = ", ".join(f"{name} {value:g}" for name, value in row["rewards"] or ())
     place = " ".join(str(part) for part in (row["subject"], row["level"]) if part is not None)
     lines = {
         "problem": f"{row['problem_id']}  {place}",
@@ -158,12 +158,17 @@ def show_rollout(args: argparse.Namespace) -> None:
         "verdict": f"{row['verdict']} ({row['layer']}); answer {row['extracted']!r}",
         "reward": f"{row['reward']:g} ({parts})",
         "advantage": f"{row['advantage']:+.3f}",
-        "tokens": f"{len(row['token_ids'])}, ended by {row['finish']}",
+        "tokens": f"{_or_unknown(row['tokens'])}, ended by {_or_unknown(row['finish'])}",
     }
     for name, value in lines.items():
         print_result(f"{name:<10} {escape_controls(str(value))}")
     print_result(f"\n{escape_controls(row['completion']).strip()}")
     write_result(args, row)
+
+
+def _or_unknown(value: object) -> str:
+    """The value, or "unknown": imported rollouts may have no tokens."""
+    return "unknown" if value is None else str(value)
 
 
 def export_rollouts(args: argparse.Namespace) -> None:
@@ -219,12 +224,14 @@ def open_index(args: argparse.Namespace) -> Iterator[RolloutIndex]:
 
     ValueError for a --limit below 1, and for a filter value that the run does not have.
     """
-    from reasoner.runs.filters import FIELDS, read_filter
+    from reasoner.runs.filters import FIELDS, MOST_NUMBER, read_filter
     from reasoner.runs.index import RolloutIndex
     from reasoner.runs.run_dir import find_run
 
     if getattr(args, "limit", 1) < 1:
         raise ValueError(f"--limit is {args.limit}; it must be at least 1")
+    if getattr(args, "limit", 1) > MOST_NUMBER:
+        raise ValueError(f"--limit is {args.limit}; it must be at most {MOST_NUMBER:,}")
     where = read_filter({name: getattr(args, name, None) for name in FIELDS})
     index = RolloutIndex(find_run(args.name, args.runs))
     try:

@@ -49,10 +49,11 @@ def _side(open_index: OpenIndex, args: argparse.Namespace, place: str) -> dict[s
     """By problem: pass rate, mean reward and tokens, and the first rollout of a side. ValueError for a place without
     rollouts.
     """
+    from reasoner.runs.filters import MOST_STEP
     from reasoner.runs.index_queries import problem_means
 
     name, _, step = place.rpartition(":")
-    run, only = (name, int(step)) if name and step.isdecimal() else (place, None)
+    run, only = (name, int(step)) if name and step.isdecimal() and int(step) <= MOST_STEP else (place, None)
     with open_index(argparse.Namespace(name=run, runs=args.runs, limit=args.limit)) as index:
         rows = problem_means(index, step=only)
         if args.problem is not None:

@@ -11,6 +11,8 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import Store, TCPStore
 from torch.distributed.distributed_c10d import _set_pg_timeout  # has no public name
 
+from reasoner.console import first_line
+
 _NUM_NAMED = 8  # ranks in a message
 
 
@@ -70,4 +72,4 @@ def _named(what: str) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        raise RuntimeError(f"{what} ({str(error).strip().splitlines()[0]})") from error
+        raise RuntimeError(f"{what} ({first_line(error)})") from error

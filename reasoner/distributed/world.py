@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from reasoner.console import first_line
 from reasoner.runtime import end_with_parent
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ class World:
             minutes = self.time_limit.total_seconds() / 60
             raise RuntimeError(
                 f"waited for {waiting_for}, and another rank has ended, whose own message says why, or did not come "
-                f"within {minutes:g} minutes ({str(error).strip().splitlines()[0]})"
+                f"within {minutes:g} minutes ({first_line(error)})"
             ) from error
 
 

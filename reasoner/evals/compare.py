@@ -9,7 +9,7 @@ from typing import Any
 
 from reasoner.console import escape_controls, print_result
 from reasoner.evals import eval_log
-from reasoner.evals.paired import Difference, difference, format_p, holm
+from reasoner.evals.paired import PairedTest, difference, format_p, holm
 from reasoner.evals.tables import align_rows
 from reasoner.runs.rollouts import write_json
 from reasoner.runs.run_dir import check_inside
@@ -29,7 +29,7 @@ class MetricComparison:
     metric: str
     a: float
     b: float
-    difference: Difference  # A minus B
+    difference: PairedTest  # A minus B
     p_holm: float
 
 
@@ -171,14 +171,20 @@ def report(comparisons: Sequence[MetricComparison]) -> str:
         ]
         for one in comparisons
     ]
-    lines = align_rows([header, *rows])
-    for one in comparisons:
-        if not one.difference.is_shown:
-            lines.append(
-                f"{escape_controls(one.spec)}, {one.metric}: {one.difference.problems} problems would show "
-                f"a difference of {100 * one.difference.detectable:.1f} points with a power of 80 %"
-            )
-    return "\n".join(lines)
+    return "\n".join([*align_rows([header, *rows]), *filter(None, map(_remark, comparisons))])
+
+
+def _remark(one: MetricComparison) -> str:
+    """Why a comparison has no interval, or the power of one that shows no difference; empty for the others."""
+    name, problems = f"{escape_controls(one.spec)}, {one.metric}", one.difference.problems
+    if one.difference.detectable is None:
+        return f"{name}: the difference is the same on all {problems} problems, which gives no interval and no power"
+    if one.difference.is_shown:
+        return ""
+    return (
+        f"{name}: {problems} problems would show a difference of {100 * one.difference.detectable:.1f} points with a "
+        "power of 80 %"
+    )
 
 
 def find_flips(spec: str, samples_a: Mapping[str, Samples], samples_b: Mapping[str, Samples]) -> Iterator[Flip]:

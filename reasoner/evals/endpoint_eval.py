@@ -53,7 +53,7 @@ def evaluate_endpoint(request: EvalRequest, pool: VerifierPool) -> tuple[dict[st
         prompt={"style": spec.prompt, **asdict(spec.template)},
         sampling={way: sampling_identity(sampling) for way, sampling in ways.items()},
         num_samples=max(sampling.num_samples for sampling in ways.values()),
-        seed=request.seed,
+        seed=request.sampling_seed,
         ks=request.ks,
         data={
             name: eval_log.data_entry([one.problem for one in own], left_out=len(problems[name]) - len(own))
@@ -82,9 +82,9 @@ def _endpoint_spec(request: EvalRequest) -> EndpointSpec:
     endpoint = Endpoint(
         request.model_url.rstrip("/"),
         request.model_name,
-        request.api,
-        request.api_key_variable,
-        request.concurrency,
+        request.api or "chat",
+        request.api_key_variable or "OPENAI_API_KEY",
+        request.concurrency if request.concurrency is not None else 16,
     )
     endpoint.check()
     style = request.prompt or _STYLES[endpoint.api]

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from data import Problem
 from data.registry import fingerprint
+from reasoner.console import first_line
 from reasoner.evals.eval_rows import RESPONSE_SCHEMA, detail_rows, response_rows, sample_rows
 from reasoner.evals.result import EvalResult
 from reasoner.evals.tables import Sets
@@ -138,11 +139,7 @@ def read_flat(folder: Path) -> list[dict[str, Any]]:
             raise ValueError(f"column {holes[0]!r} has empty cells")
         return table.to_pylist()  # type: ignore[no-any-return]
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise ValueError(f"{path} is damaged: {_first_line(error)}") from error
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"{path} is damaged: {first_line(error)}") from error
 
 
 def results(manifest: EvalManifest, sets: Sets) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Read responses from files of other programs: lm-eval's samples, lighteval's details, or plain JSON lines.
 
-    samples_*.jsonl     of lm-eval (and of this project): doc, target, resps; the first filter of each doc is read
+    samples_*.jsonl     of lm-eval (and of this project): doc_id, doc, target, resps; the first filter of each doc is
+                        read, and each doc needs an id of its own
     details_*.parquet   of lighteval (and of this project): doc with query, choices, gold_index; model_response with
                         text
     *.jsonl             lines with gold (or answer, target) and responses, or response; lines with the same id are
@@ -37,15 +38,16 @@ def read_responses(path: Path, *, cut: Sequence[str] = ()) -> list[ProblemRespon
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file")
     by_id: dict[str, ProblemResponses] = {}
+    docs: dict[str, tuple[object, object]] = {}  # of lm-eval: doc_id and filter by problem id
     for where, row in READERS[path.suffix](path):
         try:
-            problem, prompt, responses, may_repeat = _read(row, len(by_id), path.stem)
+            problem, prompt, responses = _read(row, len(by_id), path.stem)
+            if "resps" in row and _is_other_filter(row, problem.id, docs):
+                continue
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise ValueError(f"{where}: {_explain_missing_field(row, error)}") from error
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from error
-        if problem.id in by_id and may_repeat:
-            continue  # the same responses under another filter
         responses = tuple(_cut(response, (*ENDS, *cut)) for response in responses)
         if problem.id in by_id:
             first, first_prompt, earlier = by_id[problem.id]
@@ -59,25 +61,46 @@ def read_responses(path: Path, *, cut: Sequence[str] = ()) -> list[ProblemRespon
     return list(by_id.values())
 
 
-def _read(row: Mapping[str, Any], number: int, source: str) -> tuple[Problem, str, tuple[Response, ...], bool]:
-    """(problem, prompt, responses, whether another row may repeat the doc under another filter)."""
+def _is_other_filter(row: Mapping[str, Any], name: str, docs: dict[str, tuple[object, object]]) -> bool:
+    """Whether lm-eval's row repeats an earlier doc under another filter. `name`: its problem id; `docs` notes it.
+
+    ValueError where another doc has the id, and where the doc is repeated under the same filter.
+    """
+    doc_id, used_filter = row.get("doc_id"), row.get("filter")
+    if name not in docs:
+        docs[name] = doc_id, used_filter
+        return False
+    first_doc_id, first_filter = docs[name]
+    if doc_id != first_doc_id:
+        raise ValueError(f"the docs with doc_id {first_doc_id!r} and {doc_id!r} both have the id {name!r}")
+    if used_filter == first_filter:
+        raise ValueError(f"the doc {name!r} stands twice under the filter {used_filter!r}")
+    return True
+
+
+def _read(row: Mapping[str, Any], number: int, source: str) -> ProblemResponses:
+    """The problem, the prompt and the responses of a row. `number`: the id of a problem without one."""
     if "resps" in row:
         doc, texts = row["doc"], [text for request in row["resps"] for text in request]
         prompt = row["arguments"]["gen_args_0"]["arg_0"] if "arguments" in row else ""
-        name = str(doc.get("id") or row["doc_id"])
-        problem = _problem(name, doc, str(row["target"]), source)
-        return problem, prompt, _responses(texts, row), True
+        problem = _problem(_name(doc, ("id",), row["doc_id"]), doc, str(row["target"]), source)
+        return problem, prompt, _responses(texts, row)
     if "model_response" in row:
         doc, response = row["doc"], row["model_response"]
         gold = doc["gold_index"][0] if isinstance(doc["gold_index"], list) else doc["gold_index"]
-        problem = _problem(str(doc.get("id") or number), doc, str(doc["choices"][gold]), source)
-        return problem, str(doc["query"]), _responses(list(response["text"]), {}), False
+        problem = _problem(_name(doc, ("id",), number), doc, str(doc["choices"][gold]), source)
+        return problem, str(doc["query"]), _responses(list(response["text"]), {})
     golds = [row[name] for name in ("gold", "answer", "target") if row.get(name) is not None]
     if not golds:
         raise KeyError("gold")
     texts = row["responses"] if "responses" in row else [row["response"]]
-    problem = _problem(str(row.get("id") or row.get("question") or number), row, str(golds[0]), source)
-    return problem, str(row.get("prompt") or ""), _responses(texts, row), False
+    problem = _problem(_name(row, ("id", "question"), number), row, str(golds[0]), source)
+    return problem, str(row.get("prompt") or ""), _responses(texts, row)
+
+
+def _name(row: Mapping[str, Any], fields: Sequence[str], otherwise: object) -> str:
+    """The first of the fields that has a value, such as the id 0; else `otherwise`."""
+    return str(next((row[field] for field in fields if row.get(field) not in (None, "")), otherwise))
 
 
 def _problem(name: str, row: Mapping[str, Any], gold: str, source: str) -> Problem:

@@ -45,11 +45,12 @@ def evaluate_model(request: EvalRequest, pool: VerifierPool, world: World = ALON
     check_set_names(specs)
     for spec in specs:
         check_problems(spec)
-    check_engine(request.engine)
+    engine_name = request.engine or "auto"
+    check_engine(engine_name)
     model = _model_spec(request)
     ways = sampling_ways(request, model)
     problems = {spec: load(spec, limit=request.max_problems(spec)) for spec in specs}
-    engine_config = model.engine_config(request.engine, request.dtype)
+    engine_config = model.engine_config(engine_name, request.dtype)
     manifest = _manifest(request, model, engine_config, ways)
     eval_folder(request, manifest, [name for name in IDENTITY if name != "data"])  # refuse a used name before loading
     prompts = _render_prompts(model, problems)
@@ -63,7 +64,7 @@ def evaluate_model(request: EvalRequest, pool: VerifierPool, world: World = ALON
         log(line)
     longest = max(len(prompt.token_ids) for own in prompts.values() for prompt in own)
     sets: dict[str, dict[str, EvalResult]] = {spec: {} for spec in specs}
-    factory = EngineFactory(model, engine_config, seed=request.seed, longest_prompt=longest)
+    factory = EngineFactory(model, engine_config, seed=request.sampling_seed, longest_prompt=longest)
     with closing(factory) as engine, end_others(world):
         sampler = engine_sampler(engine) if world.size == 1 else RankSampler(engine, world)
         for way, sampling in ways.items():
@@ -98,7 +99,7 @@ def _manifest(
         prompt={"style": model.prompt, **asdict(model.template)},
         sampling={way: sampling_identity(sampling) for way, sampling in ways.items()},
         num_samples=max(sampling.num_samples for sampling in ways.values()),
-        seed=request.seed,
+        seed=request.sampling_seed,
         ks=request.ks,
     )
 
@@ -127,7 +128,7 @@ def evaluate_way(
                 sampler,
                 own,
                 sampling,
-                seed=request.seed,
+                seed=request.sampling_seed,
                 cache=cache,
                 progress=progress,
                 num_engines=num_engines,
@@ -160,7 +161,7 @@ def _report_missing(
     request: EvalRequest, title: str, prompts: Sequence[Prompt], sampling: SamplingParams, cache: ResponseCache
 ) -> None:
     """Log how many responses are cached. ValueError where some are missing and `regrade` forbids sampling."""
-    missing = num_missing(prompts, sampling, seed=request.seed, cache=cache)
+    missing = num_missing(prompts, sampling, seed=request.sampling_seed, cache=cache)
     total = sampling.num_samples * len(prompts)
     log(f"{title}: {total - missing:,} of {total:,} responses are cached")
     if request.regrade and missing:

@@ -6,7 +6,7 @@ d_i = a_i - b_i, the difference on problem i of scores in [0, 1] (Miller 2024, "
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from math import comb, sqrt
 
@@ -15,6 +15,8 @@ import numpy as np
 _EXACT = 20  # number of problems up to which all patterns of signs are enumerated
 _DRAWS = 100_000
 _POWER = 2.801585218112969  # detectable difference in standard errors: the sum of the normal 97.5 % and 80 % quantiles
+_DECIMALS = 12  # to which differences are rounded to tell their sizes
+_LEVEL = 0.05  # of significance
 _TOLERANCE = 1e-9  # within which two sums are equal except for rounding
 
 
@@ -23,10 +25,9 @@ class Difference:
     """A minus B over N problems."""
 
     mean: float
-    low: float  # 95 % t-interval
-    high: float
-    se: float
-    p: float  # two-sided: exact McNemar for one sample of each problem on both sides, else sign flips
+    low: float | None  # 95 % t-interval; None where all differences are equal: they say nothing of the spread
+    high: float | None
+    se: float  # 0 where all differences are equal
     problems: int
     wins: int
     ties: int
@@ -34,35 +35,55 @@ class Difference:
 
     def __str__(self) -> str:
         """In percentage points."""
+        if self.low is None or self.high is None:
+            return f"{100 * self.mean:+.1f} (no interval)"
         return f"{100 * self.mean:+.1f} [{100 * self.low:+.1f}, {100 * self.high:+.1f}]"
 
+
+@dataclass(frozen=True, slots=True)
+class PairedTest(Difference):
+    """A minus B over N problems, with a p-value."""
+
+    p: float  # two-sided: exact McNemar for one sample of each problem on both sides, else sign flips
+
     @property
-    def detectable(self) -> float:
-        """The true difference that N such problems would detect with a power of 80 %."""
-        return _POWER * self.se
+    def detectable(self) -> float | None:
+        """The true difference that N such problems would detect with a power of 80 %; None where se is 0."""
+        return _POWER * self.se if self.se else None
 
     @property
     def is_shown(self) -> bool:
-        """Whether the interval excludes 0."""
+        """Whether the interval excludes 0; without an interval, whether p is below 0.05."""
+        if self.low is None or self.high is None:
+            return self.p < _LEVEL
         return self.low > 0 or self.high < 0
 
 
-def difference(a: Sequence[float], b: Sequence[float]) -> Difference:
-    """Estimate the difference of scores `a` minus `b`, one of each per problem.
+def difference(a: Sequence[float], b: Sequence[float]) -> PairedTest:
+    """Estimate and test the difference of scores `a` minus `b`, one of each per problem.
 
     ValueError for fewer than two problems, and for sequences of different lengths.
     """
+    one = paired_difference(a, b)
+    is_binary = {*a, *b} <= {0.0, 1.0}
+    p = mcnemar(one.wins, one.losses) if is_binary else sign_flip([x - y for x, y in zip(a, b, strict=True)])
+    return PairedTest(**asdict(one), p=p)
+
+
+def paired_difference(a: Sequence[float], b: Sequence[float]) -> Difference:
+    """Estimate the difference as `difference` does, without a test."""
     d = [x - y for x, y in zip(a, b, strict=True)]
     size = len(d)
     if size < 2:
         raise ValueError(f"a comparison needs at least two problems, and there are {size}")
     mean = sum(d) / size
+    wins, losses = sum(x > _TOLERANCE for x in d), sum(x < -_TOLERANCE for x in d)
+    counts = (size, wins, size - wins - losses, losses)
+    if max(d) - min(d) <= _TOLERANCE:
+        return Difference(mean, None, None, 0.0, *counts)
     se = sqrt(sum((x - mean) ** 2 for x in d) / (size - 1) / size)
     half = t_quantile(size - 1) * se
-    wins, losses = sum(x > _TOLERANCE for x in d), sum(x < -_TOLERANCE for x in d)
-    is_binary = {*a, *b} <= {0.0, 1.0}
-    p = mcnemar(wins, losses) if is_binary else sign_flip(d)
-    return Difference(mean, mean - half, mean + half, se, p, size, wins, size - wins - losses, losses)
+    return Difference(mean, mean - half, mean + half, se, *counts)
 
 
 def format_p(p: float) -> str:
@@ -82,20 +103,22 @@ def mcnemar(wins: int, losses: int) -> float:
 def sign_flip(d: Sequence[float]) -> float:
     """Two-sided p-value of a sign-flip test: how often the sum is as far from 0 under random signs of the differences.
 
-    All patterns of signs up to 20 problems; else 100,000 with a fixed seed, (1 + hits) / (1 + draws).
+    All patterns of signs up to 20 problems; else 100,000 with a fixed seed, (1 + hits) / (1 + draws). Of m differences
+    of one size the number of positive signs is drawn, which is binomial: as many draws as there are sizes.
     """
     values = np.asarray([x for x in d if x != 0.0])  # a zero has no sign to flip: it doubles hits and patterns alike
-    total = abs(values.sum()) - _TOLERANCE
     if len(values) <= _EXACT:
         sums = np.zeros(1)  # of every pattern of signs
         for value in values:
             sums = np.concatenate([sums + value, sums - value])
-        return float(np.mean(np.abs(sums) >= total))
+        return float(np.mean(np.abs(sums) >= abs(values.sum()) - _TOLERANCE))
+    values = values.round(_DECIMALS)  # 3/8 - 1/8 and 1/4 are one size
+    sizes, counts = np.unique(np.abs(values), return_counts=True)
     random = np.random.default_rng(0)
-    hits = sum(
-        int(np.sum(np.abs(random.choice((1.0, -1.0), (1000, len(values))) @ values) >= total))
-        for _ in range(_DRAWS // 1000)
-    )
+    sums = np.zeros(_DRAWS)
+    for size, count in zip(sizes, counts, strict=True):
+        sums += size * (2 * random.binomial(count, 0.5, _DRAWS) - count)
+    hits = int(np.sum(np.abs(sums) >= abs(values.sum()) - _TOLERANCE))
     return (1 + hits) / (1 + _DRAWS)
 
 

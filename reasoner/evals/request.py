@@ -11,10 +11,44 @@ from reasoner.config.limits import DTYPES
 from reasoner.evals import PROBLEMS
 from reasoner.evals.result import MetricKs
 
+_MODEL, _ENDPOINT, _RESPONSES = "a model here", "--model-url", "--responses"  # what is evaluated
+_SUBJECTS = {
+    _MODEL: "a model that is sampled here",
+    _ENDPOINT: "the model of a server (--model-url)",
+    _RESPONSES: "the responses in files (--responses)",
+}
+_SAMPLED = (_MODEL, _ENDPOINT)
+# By field: its flag, and what it has an effect on. Others are refused for it. --extract, --out and --name go with all.
+_FLAGS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "model": ("--model", (_MODEL,)),
+    "step": ("--step", (_MODEL,)),
+    "engine": ("--engine", (_MODEL,)),
+    "dtype": ("--dtype", (_MODEL,)),
+    "model_url": ("--model-url", (_ENDPOINT,)),
+    "model_name": ("--model-name", (_ENDPOINT,)),
+    "api": ("--api", (_ENDPOINT,)),
+    "api_key_variable": ("--api-key-variable", (_ENDPOINT,)),
+    "concurrency": ("--concurrency", (_ENDPOINT,)),
+    "greedy": ("--greedy", _SAMPLED),
+    "num_samples": ("--n", _SAMPLED),
+    "data": ("--data", _SAMPLED),
+    "problems": ("--problems", _SAMPLED),
+    "temperature": ("--temperature", _SAMPLED),
+    "top_p": ("--top-p", _SAMPLED),
+    "max_tokens": ("--max-tokens", _SAMPLED),
+    "prompt": ("--prompt", _SAMPLED),
+    "stop": ("--stop", _SAMPLED),
+    "seed": ("--seed", _SAMPLED),
+    "regrade": ("--regrade", _SAMPLED),
+    "cut": ("--cut", (_RESPONSES,)),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalRequest:
-    """The arguments of an evaluation. None means "the model's own value", as ModelSpec.of resolves it."""
+    """The arguments of an evaluation. None means the default: the model's own value, as ModelSpec.of resolves it, or
+    the one that the field names.
+    """
 
     ks: MetricKs  # the K of pass@K, pass^K and cons@K
     greedy: bool = False  # evaluate greedy decoding too; alone where `ks` is empty
@@ -29,16 +63,16 @@ class EvalRequest:
     max_tokens: int | None = None
     prompt: str | None = None
     stop: Sequence[str] = ()
-    engine: str = "auto"
+    engine: str | None = None  # None: auto
     dtype: str | None = None
-    seed: int = 0
+    seed: int | None = None  # None: 0
     regrade: bool = False  # refuse to sample: only grade the cached responses again
     # A model on a server with OpenAI's interface, instead of `model`:
     model_url: str | None = None
     model_name: str | None = None  # the server's name for it
-    api: str = "chat"  # inference.endpoint.PATHS
-    api_key_variable: str = "OPENAI_API_KEY"  # the environment variable with the key
-    concurrency: int = 16  # requests at once
+    api: str | None = None  # inference.endpoint.PATHS; None: chat
+    api_key_variable: str | None = None  # the environment variable with the key; None: OPENAI_API_KEY
+    concurrency: int | None = None  # requests at once; None: 16
     # Responses of files:
     responses: Sequence[Path] = ()
     cut: Sequence[str] = ()  # texts that end a response
@@ -49,7 +83,8 @@ class EvalRequest:
     name: str | None = None
 
     def check(self) -> None:
-        """Raise ValueError for a value outside its range."""
+        """Raise ValueError for a value outside its range, and for one without effect on what is evaluated."""
+        self._check_flags()
         for flag, value, least in (
             ("--num-samples", self.num_samples, 1),
             ("--problems", self.problems, 0),
@@ -57,7 +92,10 @@ class EvalRequest:
         ):
             if value is not None and value < least:
                 raise ValueError(f"{flag} is {value}; it must be at least {least}")
-        self._check_endpoint()
+        if (self.model_url is None) != (self.model_name is None):
+            raise ValueError(
+                "--model-url and --model-name go together: the address, and the server's name for the model"
+            )
         if self.top_p is not None and not 0 < self.top_p <= 1:
             raise ValueError(f"--top-p is {self.top_p:g}; it must be above 0 and at most 1")
         if self.temperature is not None and not 0 <= self.temperature < math.inf:
@@ -65,25 +103,32 @@ class EvalRequest:
         if self.dtype not in (None, *DTYPES):
             raise ValueError(f"--dtype is {self.dtype!r}; known are {', '.join(DTYPES)}")
 
-    def _check_endpoint(self) -> None:
-        """Raise ValueError for an address without a name or the reverse, and for what an endpoint does not take."""
-        if (self.model_url is None) != (self.model_name is None):
-            raise ValueError(
-                "--model-url and --model-name go together: the address, and the server's name for the model"
-            )
-        if self.model_url is None:
-            return
-        for flag, value in (
-            ("--model", self.model),
-            ("--step", self.step),
-            ("--dtype", self.dtype),
-            ("--responses", self.responses),
-        ):
-            if value:
-                raise ValueError(f"{flag} does not go with --model-url: the model is the server's")
+    def _check_flags(self) -> None:
+        """Raise ValueError for arguments without effect on what is evaluated."""
+        subject = _RESPONSES if self.responses else _ENDPOINT if self.model_url is not None else _MODEL
+        refused = [
+            flag
+            for field, (flag, subjects) in _FLAGS.items()
+            if subject not in subjects and _is_given(getattr(self, field))
+        ]
+        if subject == _MODEL and self.model_name is not None:
+            refused.remove("--model-name")  # it lacks its address
+        if refused:
+            verb = "have" if len(refused) > 1 else "has"
+            raise ValueError(f"{', '.join(refused)} {verb} no effect on {_SUBJECTS[subject]}; leave out one of the two")
+
+    @property
+    def sampling_seed(self) -> int:
+        """The seed of the samples."""
+        return self.seed or 0
 
     def max_problems(self, spec: str) -> int | None:
         """Return how many problems of a set to load at most; None for all."""
         if self.problems is None:
             return PROBLEMS if spec.startswith(("generated", "gym:")) else None
         return self.problems or None
+
+
+def _is_given(value: object) -> bool:
+    """Whether an argument has a value, such as 0: not None, not an absent switch, and no empty list."""
+    return value is not None and value is not False and value not in ((), [])

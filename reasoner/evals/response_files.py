@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,7 @@ from verifiers import VerifierPool
 
 def grade_response_files(request: EvalRequest, pool: VerifierPool) -> tuple[dict[str, Any], Sets]:
     """Grade the responses of `request.responses`: (the manifest, the metrics by file)."""
-    if request.data or request.model or request.greedy or request.regrade:
-        raise ValueError("--responses grades what is in the files; it takes no --model, --data, --greedy or --regrade")
-    extract = request.extract or _stored_extraction(request.responses[0])
+    extract = request.extract or _stored_extraction(request.responses)
     rows_of = {str(path): read_responses(path, cut=request.cut) for path in request.responses}
     all_rows = [row for rows in rows_of.values() for row in rows]
     manifest = make_manifest(
@@ -42,8 +41,19 @@ def grade_response_files(request: EvalRequest, pool: VerifierPool) -> tuple[dict
     return manifest, sets
 
 
-def _stored_extraction(path: Path) -> str:
-    """The extraction for a file's responses: in our own eval log the one of its manifest, else "lenient"."""
+def _stored_extraction(paths: Sequence[Path]) -> str:
+    """The extraction for the responses: in our own eval log the one of its manifest, else "lenient".
+
+    ValueError where it differs between the files: an evaluation has one.
+    """
+    extractions = {path: _extraction_of(path) for path in paths}
+    if len(set(extractions.values())) > 1:
+        differing = ", ".join(f"{path} {extraction}" for path, extraction in extractions.items())
+        raise ValueError(f"answers are extracted in different ways ({differing}); choose one of them by --extract")
+    return extractions[paths[0]]
+
+
+def _extraction_of(path: Path) -> str:
     if not (path.parent / "evaluation.json").is_file():
         return "lenient"
     return str(eval_log.read_manifest(path.parent)["prompt"]["extract"])

@@ -129,8 +129,10 @@ class EvalResult:
         return _mean([float(score.well_formed) for score in self._scores])
 
     @cached_property
-    def correct_given_well_formed(self) -> float:
-        return _mean([float(score.correct) for score in self._scores if score.well_formed])
+    def correct_given_well_formed(self) -> float | None:
+        """The share of the well-formed responses that are correct; None where there is none."""
+        correct = [float(score.correct) for score in self._scores if score.well_formed]
+        return _mean(correct) if correct else None
 
     @cached_property
     def health(self) -> dict[str, float | None]:

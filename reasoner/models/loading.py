@@ -24,6 +24,7 @@ from transformers import (
 )
 from transformers.utils import logging
 
+from reasoner.console import first_line
 from reasoner.models.adapter_files import merge_adapter
 from reasoner.models.embedding_gradients import accumulates_gradient
 from reasoner.models.folder import is_adapter
@@ -130,7 +131,7 @@ def _load_errors(what: str, folder: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, KeyError) as error:
-        raise ValueError(f"no {what} can be loaded from {folder}: {_first_line(error)}") from error
+        raise ValueError(f"no {what} can be loaded from {folder}: {first_line(error)}") from error
 
 
 @torch.no_grad()
@@ -147,7 +148,7 @@ def _check_supported(model: PreTrainedModel, *, tolerance: float) -> None:
     try:
         logprobs, _ = token_logprobs(model, ids[:, :2], lengths, prompt_of, ids[:, 2:], lengths, temperature=1.0)
     except (AttributeError, TypeError, IndexError) as error:
-        raise ValueError(f"{type(model).__name__} is not supported: {_first_line(error)}") from error
+        raise ValueError(f"{type(model).__name__} is not supported: {first_line(error)}") from error
     if not torch.allclose(logprobs, expected, atol=tolerance):
         raise ValueError(f"{type(model).__name__} is not supported: its logits are not its head's output, unchanged")
 
@@ -298,7 +299,3 @@ def _dense_log_softmax(
     with torch.set_grad_enabled(learns_entropy and torch.is_grad_enabled()):
         entropy = -(log_softmax.exp() * log_softmax).sum(dim=-1)
     return logprobs, entropy
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, get_args
 
 from reasoner.types import Finish
@@ -13,6 +14,8 @@ from verifiers import Verdict
 from verifiers.reflection.outcomes import LABELS
 
 ROWS = 2**24  # rollouts of a step, at most
+MOST_STEP = 999_999_999  # the name of a shard has nine digits at most
+MOST_NUMBER = 2**63 - 1  # of SQLite
 
 
 def ids_of_step(step: int) -> tuple[int, int]:
@@ -94,9 +97,9 @@ def read_filter(texts: Mapping[str, str | None]) -> Filter:
     if unknown := texts.keys() - FIELDS.keys():
         raise ValueError(f"unknown filter {sorted(unknown)[0]!r}; known are {', '.join(FIELDS)}")
     wanted = {name: value for name, value in texts.items() if value}
-    first_step, last_step = _bounds("step", wanted, int)
+    first_step, last_step = _bounds("step", wanted, partial(_int_up_to, MOST_STEP))
     least_reward, most_reward = _bounds("reward", wanted, float)
-    least_tokens, most_tokens = _bounds("tokens", wanted, int)
+    least_tokens, most_tokens = _bounds("tokens", wanted, partial(_int_up_to, MOST_NUMBER))
     return Filter(
         first_step=first_step,
         last_step=last_step,
@@ -125,7 +128,10 @@ def _bounds(name: str, texts: Mapping[str, str], kind: Callable[[str], Any]) -> 
     try:
         least, most = (kind(low) if low else None), (kind(high) if high else None)
     except ValueError as error:
-        raise ValueError(f"{name} is {texts[name]!r}; it must be a number, or LOW:HIGH with either left out") from error
+        limit = f" ({error})" if isinstance(error, _TooLargeError) else ""
+        raise ValueError(
+            f"{name} is {texts[name]!r}; it must be a number, or LOW:HIGH with either left out{limit}"
+        ) from error
     if least is not None and most is not None and least > most:
         raise ValueError(f"{name} is {texts[name]!r}; the lower bound comes first")
     return (least, most) if colon else (least, least)
@@ -133,9 +139,21 @@ def _bounds(name: str, texts: Mapping[str, str], kind: Callable[[str], Any]) -> 
 
 def _whole(name: str, texts: Mapping[str, str]) -> int | None:
     try:
-        return int(texts[name]) if name in texts else None
+        return _int_up_to(MOST_NUMBER, texts[name]) if name in texts else None
     except ValueError as error:
-        raise ValueError(f"{name} is {texts[name]!r}; it must be a whole number") from error
+        limit = f" ({error})" if isinstance(error, _TooLargeError) else ""
+        raise ValueError(f"{name} is {texts[name]!r}; it must be a whole number{limit}") from error
+
+
+class _TooLargeError(ValueError):
+    """A number that the index cannot hold."""
+
+
+def _int_up_to(most: int, text: str) -> int:
+    value = int(text)
+    if abs(value) > most:
+        raise _TooLargeError(f"at most {most:,}")
+    return value
 
 
 def _one_of(name: str, texts: Mapping[str, str], known: Sequence[str]) -> str | None:

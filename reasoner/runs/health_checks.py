@@ -181,8 +181,7 @@ CHECKS = (
         "training-inference mismatch",
         "log p of engine and trainer differ by 0.05 on average, or by 0.001 and ten times the first step's",
         "The engine does not sample from the policy that is trained: other weights, another temperature or precision.",
-        "The same dtype on both sides, --algo.importance_sampling token; another --engine.name to "
-        "compare.",
+        "The same dtype on both sides, --algo.importance_sampling token; another --engine.name to compare.",
         1,
         _unless_behind(_gap("sampling/logprob_diff_mean", of="sampling/logprob_diff_mean", least=1e-3, most=0.05)),
     ),

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from reasoner.console import first_line
 from reasoner.runs import rollouts as store
 from reasoner.runs.json_files import foreign_objects
 from verifiers import Verdict
@@ -165,4 +166,4 @@ def blaming(place: object) -> Iterator[None]:
     except KeyError as error:
         raise ValueError(f"{place}: no {error}") from error
     except (AttributeError, IndexError, OSError, OverflowError, RecursionError, TypeError, ValueError) as error:
-        raise ValueError(f"{place}: {(str(error).splitlines() or [type(error).__name__])[0]}") from error
+        raise ValueError(f"{place}: {first_line(error)}") from error

@@ -27,11 +27,13 @@ from reasoner.runs.index_schema import SUMMARISE, Rows
 from reasoner.runs.index_shards import read_shard, shard_completions, shard_digest, shard_steps, shard_table, shards
 from reasoner.runs.json_files import is_file
 from reasoner.runs.regex_search import MAX_ROLLOUTS, matching_ids
-from reasoner.runs.rollouts import rows_of, shard_path
+from reasoner.runs.rollouts import SCHEMA, rows_of, shard_path
 
 __all__ = ["FIELDS", "ORDERS", "Filter", "RolloutIndex", "RolloutRow", "index_path", "match", "read_filter"]
 
 _TOGETHER = 32  # shards per transaction: merging the words of many at once is faster
+_EMPTY: dict[str, object] = {"gold": "", "rewards": [], "token_ids": []}  # in place of null or a missing column
+_DIGITS = 10  # of a number in the name of a rollout: those of shards have at most as many
 _TICK = 10**9  # nanoseconds within which two changes of a folder may have the same time stamp
 
 
@@ -179,7 +181,7 @@ class RolloutIndex:
         with pq.ParquetFile(shard_path(self.run_dir, step)) as file:
             table = file.read([name for name in columns if name in file.schema_arrow.names])
         for number, row in enumerate(rows_of(table)):
-            yield step * ROWS + number, dict.fromkeys(columns) | row
+            yield step * ROWS + number, _filled(dict.fromkeys(columns) | row)
 
     def store(self, rows: Mapping[str, Sequence[Sequence[object]]]) -> None:
         """Insert complete rows into tables, all or none; rows with the same key are replaced."""
@@ -204,7 +206,7 @@ class RolloutIndex:
     def find(self, name: str) -> RolloutRow:
         """Look up a rollout by its name STEP.GROUP.SAMPLE. ValueError for a malformed and for an unknown name."""
         parts = name.split(".")
-        if len(parts) != 3 or not all(part.isdecimal() for part in parts):
+        if len(parts) != 3 or not all(part.isdecimal() and len(part) <= _DIGITS for part in parts):
             raise ValueError(f"{name!r} is not the name of a rollout; write STEP.GROUP.SAMPLE, as in 12.3.7")
         step, group, sample = map(int, parts)
         row = self._db.execute(
@@ -216,10 +218,11 @@ class RolloutIndex:
         return RolloutRow(*row)
 
     def rollout(self, number: int) -> dict[str, Any]:
-        """All columns that the shard has of the rollout with this id."""
+        """The columns of SCHEMA, and others that the shard has, of the rollout with this id."""
         step, row = divmod(number, ROWS)
         path = shard_path(self.run_dir, step)
-        return rows_of(shard_table(path, path.stat().st_mtime_ns).slice(row, 1))[0]
+        (stored,) = rows_of(shard_table(path, path.stat().st_mtime_ns).slice(row, 1))
+        return _filled(dict.fromkeys(SCHEMA.names) | stored)
 
     def completions(self, numbers: Sequence[int]) -> list[str | None]:
         """The completions of the rollouts with these ids; None where the shard can no longer be read."""
@@ -276,3 +279,8 @@ class RolloutIndex:
             if rows:
                 into = "words (rowid, completion)" if name == "words" else name
                 self._db.executemany(f"INSERT OR REPLACE INTO {into} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+
+
+def _filled(row: dict[str, Any]) -> dict[str, Any]:
+    """A shard's row whose columns of _EMPTY have a value: shards of other programs may lack one."""
+    return row | {name: value for name, value in _EMPTY.items() if name in row and row[name] is None}

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from reasoner.console import first_line
 from reasoner.runs.index_schema import COLUMNS, Rows, read
 from reasoner.runs.json_files import is_file
 from reasoner.runs.rollouts import OPTIONAL, SCHEMA, shard_path
@@ -58,7 +59,7 @@ def read_shard(path: Path, step: int) -> tuple[Rows | str, str]:
         _check_values(table)
         return read(table, step), digest
     except (OSError, ValueError, OverflowError, pa.ArrowException) as error:
-        return (str(error).splitlines() or ["unreadable"])[0], digest
+        return first_line(error), digest
 
 
 def _check_kinds(schema: pa.Schema) -> None:
@@ -67,11 +68,23 @@ def _check_kinds(schema: pa.Schema) -> None:
         if name not in schema.names:
             raise ValueError(f"it has no column {name!r}")
     for column in (*SCHEMA, *OPTIONAL):
-        if column.name not in schema.names or column.name == "rewards":
+        if column.name not in schema.names:
+            continue
+        if column.name == "rewards":
+            _check_rewards(schema.field(column.name).type)
             continue
         actual, expected = _kind(schema.field(column.name).type), _kind(column.type)
         if actual not in (expected, "nothing", *(("int",) if expected == "float" else ())):
             raise ValueError(f"column {column.name!r} holds {actual} values, not {expected}")
+
+
+def _check_rewards(kind: pa.DataType) -> None:
+    """Raise ValueError where the parts of the reward are neither (name, value) pairs nor the map of older shards."""
+    is_list = pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)
+    if is_list and [field.name for field in kind.value_type] == ["name", "value"]:
+        return
+    if not (pa.types.is_map(kind) or pa.types.is_null(kind)):
+        raise ValueError(f"column 'rewards' holds {kind} values, not list of {{name, value}}")
 
 
 def _kind(kind: pa.DataType) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,20 +35,38 @@ def check_format(run_dir: Path) -> None:
     migrate_settings(stored, path)
 
 
-def check_inside(folder: Path, kind: str = "run") -> None:
+def check_inside(folder: Path, kind: str = "run", *, parts: Sequence[Path] | None = None) -> None:
     """Raise ValueError where a link in the folder of a run, or of an evaluation, leads outside it or in a circle.
 
     A folder may come from another machine, and reading, rewriting or pruning it must not touch files elsewhere.
+    `parts`: check these alone: some of its subfolders, or the folder itself, then without its subfolders.
     """
     root = folder.resolve()
-    for path in root.rglob("*"):
-        if path.is_symlink():
+    for part in (folder,) if parts is None else parts:
+        own = root if part == folder else root / part.name
+        for path in _links(own, with_subfolders=parts is None or part != folder):
             try:
                 is_inside = path.resolve().is_relative_to(root)
             except RuntimeError as error:  # Python 3.11 and 3.12 raise it for a circle of links
                 raise ValueError(f"{path.relative_to(root)} in {kind} {folder} is a circle of links") from error
             if not is_inside:
                 raise ValueError(f"{path.relative_to(root)} in {kind} {folder} is a link that leads outside it")
+
+
+def _links(folder: Path, *, with_subfolders: bool) -> Iterator[Path]:
+    """The links in a folder, without what is renamed or deleted meanwhile. Files are listed and not looked at: a run
+    may have many thousands.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            listed = list(entries)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return
+    for entry in listed:
+        if entry.is_symlink():
+            yield Path(entry.path)
+        elif with_subfolders and entry.is_dir(follow_symlinks=False):
+            yield from _links(Path(entry.path), with_subfolders=True)
 
 
 def read_settings(run_dir: Path) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl
 
 from data.files import READERS
 from data.hub import DownloadError
+from reasoner.console import first_line
 from reasoner.runs.io import atomic_path
 from reasoner.runs.json_files import json_line
 from reasoner.runs.run_dir import find_run
@@ -137,6 +138,7 @@ def _hub_rows(spec: str) -> Iterator[tuple[str, Row]]:
     try:
         table = load_dataset(name, split=split or "train")
     except (OSError, ValueError, RuntimeError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise DownloadError(f"cannot get {spec!r} of the hub: {reason}. Without a network give a local file") from error
+        raise DownloadError(
+            f"cannot get {spec!r} of the hub: {first_line(error)}. Without a network give a local file"
+        ) from error
     yield from ((f"{spec}, row {number}", row) for number, row in enumerate(table))

@@ -102,6 +102,17 @@ def test_card_names_no_place_on_this_machine(tmp_path):
     assert not any(place in text for place in ("/home/ada", str(tmp_path), "a machine"))
 
 
+def test_card_names_no_folder_of_a_settings_file_or_of_a_part_of_a_list(tmp_path):
+    run_dir = write_records(tmp_path / "run", values={"eval.heldout": "math,/home/ada/private/extra.jsonl"})
+    stored = read_settings(run_dir)
+    stored["origin"] |= {"seed": "/home/ada/private/settings.toml", "ptx.data": "/home/ada/private/settings.toml"}
+    stored["config"] |= {"ptx.data": "/home/ada/private/text.jsonl"}
+    (run_dir / "config.json").write_text(json.dumps(stored))
+    text = card(run_dir)
+    assert "private" not in text and "| settings.toml |" in text
+    assert "text.jsonl" in text and "math,extra.jsonl" in text
+
+
 @pytest.mark.parametrize(
     ("facts", "present", "absent"),
     [
@@ -158,5 +169,5 @@ def test_card_tells_how_the_run_prompted(tmp_path):
 
 def test_folders_of_the_parts_of_a_mixture_and_of_reward_functions_are_not_told():
     spec = "/home/ada/a.jsonl?question=q=0.7,gsm8k=0.2,~/b.csv=0.1"
-    assert shown_value("data.train", spec) == "a.jsonl?question=q=0.7,gsm8k=0.2,b.csv=0.1"
-    assert shown_value("reward.functions", "/home/ada/rewards.py:f=0.5,mine:g") == "rewards.py:f=0.5,mine:g"
+    assert shown_value(spec) == "a.jsonl?question=q=0.7,gsm8k=0.2,b.csv=0.1"
+    assert shown_value("/home/ada/rewards.py:f=0.5,mine:g") == "rewards.py:f=0.5,mine:g"

@@ -8,7 +8,7 @@ import pytest
 
 from reasoner.analysis import reflection as study
 from reasoner.cli.main import main
-from reasoner.evals.paired import difference
+from reasoner.evals.paired import paired_difference
 from reasoner.runs import rollouts as store
 from reasoner.runs.index import Filter, RolloutIndex
 from tests.fixtures.rollouts import group, write
@@ -116,7 +116,7 @@ def test_uplift_and_timeline_equal_a_direct_count(tmp_path):
         result = study.uplift(index, first_step=first, last_step=last)
         assert result.groups == len(pairs) > 2
         assert result.difference.mean == pytest.approx(fmean(a - b for a, b in pairs))
-        assert result.difference == difference(*zip(*pairs, strict=True))
+        assert result.difference == paired_difference(*zip(*pairs, strict=True))
     for line, groups in zip(study.timeline(index), steps, strict=True):
         texts = [completion.text for one in groups for completion in one.completions]
         result = [span for text in texts for span in spans(text, "", "42")]

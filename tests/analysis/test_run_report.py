@@ -4,6 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from reasoner.analysis import run_report
 from reasoner.analysis.report_format import Paragraph, Picture, Quote, Table, as_html, as_markdown
 from reasoner.analysis.run_report import write_report
 
@@ -53,6 +54,12 @@ def test_picture_is_inline_in_html_and_a_link_in_markdown(tmp_path):
     tags = Tags(as_html("x", sections))
     assert "img" in tags.tags and tags.fetched == []
     assert "![curves of the run](report.png)" in as_markdown("x", sections)
+
+
+def test_a_single_held_out_problem_has_values_and_no_difference():
+    line = {"metrics": ["greedy"], "greedy": 1.0}
+    rows = run_report._differences({"greedy": [line | {"greedy": 0.0}]}, {"greedy": [line]})
+    assert rows[1] == ["greedy", "0.0", "100.0", "-", "-", "-"]
 
 
 def test_report_refuses_a_run_without_a_step(tmp_path):

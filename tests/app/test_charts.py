@@ -110,6 +110,38 @@ def check_ticks(ticks, low, high, count, options):
         assert all(at == int(at) for at in places) and all("." not in text for text in texts if text[-1].isdigit())
 
 
+def test_many_charts_share_one_listener_and_follow_the_theme(site):
+    site.page.add_init_script(
+        """(() => { window.listeners = 0; const add = window.addEventListener;
+        window.addEventListener = function (type, ...rest) {
+            if (type === 'themechange') window.listeners += 1;
+            return add.call(this, type, ...rest);
+        }; })()"""
+    )
+    page = site.open(f"/overview?run={RUN}")
+    assert page.locator("figure.chart").count() > 10 and page.evaluate("window.listeners") == 1
+    canvas = chart(page, "Reward").locator("canvas")
+    before = canvas.evaluate("canvas => canvas.toDataURL()")
+    page.evaluate("document.getElementById('reasoner').style.setProperty('--c1', 'rgb(1, 2, 3)')")
+    page.evaluate("dispatchEvent(new Event('themechange'))")
+    wait_for_value(lambda: canvas.evaluate("canvas => canvas.toDataURL()") != before, True)
+
+
+def test_axis_of_many_points_has_their_range(site):
+    page = site.open("/")
+    text = page.evaluate(
+        """async () => {
+            const { chart } = await import('/pages/chart.js');
+            const points = Array.from({length: 300000}, (_, i) => ({x: i, y: i % 7}));
+            const figure = chart({title: 'many', lines: [{name: 'a', points}]});
+            document.body.append(figure);
+            figure.draw();
+            return figure.querySelector('[data-range]').textContent;
+        }"""
+    )
+    assert text == "step 0 to 299,999"
+
+
 def test_axes_have_labels_of_their_own_in_the_units_of_the_values(site):
     page = site.open(f"/overview?run={RUN}")
     wait_for_value(lambda: ticks(page, "zero-variance groups"), ["0.0 %", "0.2 %", "0.4 %"])

@@ -31,6 +31,7 @@ from tests.app.damage import (
     truncated,
     with_line,
 )  # fmt: skip
+from tests.app.library_of import until
 
 pytestmark = pytest.mark.timeout(120)  # nothing here may wait for a named pipe
 
@@ -168,6 +169,7 @@ SHARDS = {
     changed("tokens", ["x"]): "column 'tokens' holds text values, not int",
     changed("token_ids", [["x"]]): "column 'token_ids' holds list of text values, not list of int",
     changed("verdict", [b"\xff"]): "column 'verdict' holds binary values, not text",
+    changed("rewards", [[1.0]]): "column 'rewards' holds list<element: double> values, not list of {name, value}",
     changed("subject", [[1]]): "column 'subject' holds list of int values, not text",
 }
 HARMLESS = [
@@ -180,6 +182,8 @@ HARMLESS = [
     changed("gold", [""]),
     changed("token_ids", [[-1, 2**31 - 1]], pa.list_(pa.int32())),
     changed("logprobs", None),
+    changed("gold", [None], pa.string()),
+    *(changed(name, None) for name in ("gold", "rewards", "extracted", "verifier", "finish", "token_ids", "tokens")),
 ]
 
 
@@ -199,6 +203,9 @@ def test_a_strange_value_in_a_shard_ends_no_page_of_its_run(library, ask, damage
     for query, arguments in QUESTIONS:
         ask(query, **{name: "bad" if value == "good" and name == "run" else value for name, value in arguments.items()})
     assert ask("rollouts", run="bad")["faults"] == {}
+    assert until(lambda: ask("reflection", run="bad")["num_analyzed"] == 3)
+    assert until(lambda: len(ask("failures", run="bad")["timeline"]) == 3)
+    assert ask("disagreements", run="bad", steps="1")["rollouts"] == 12
     for row in ask("rollouts", run="bad", where={"step": "1"})["rows"]:
         assert ask("rollout", run="bad", name=row["name"])["completion"]
 

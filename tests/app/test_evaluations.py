@@ -6,6 +6,7 @@ from dataclasses import asdict
 from fractions import Fraction
 from itertools import combinations, pairwise
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -172,6 +173,36 @@ def test_the_vote_of_each_problem(call, folder, name, votes):
             r["text"] for r in responses(folder, name)[one["problem"]][:4]
         ]
     assert ("cons@k" in page["curves"]) == (name == "voted")
+
+
+def test_responses_that_could_not_be_graded_do_not_vote(folder, tmp_path):
+    """As in reasoner.evals.result, also where no classes are stored."""
+    (tmp_path / "runs").mkdir()
+    copied = tmp_path / "evals" / "unvoted"
+    shutil.copytree(folder / "evals" / "unvoted", copied)
+    table = pq.read_table(copied / "samples.parquet")
+    rows = [
+        row | ({"verdict": "timed_out", "correct": False} if row["problem_id"] == "unanimous" else {})
+        for row in table.to_pylist()
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, table.schema), copied / "samples.parquet")
+    for call in asking(tmp_path):
+        page = {p["problem"]: p for p in call("evaluation", name="unvoted", set=SPEC)["problems"]}
+    assert (page["unanimous"]["winner"], page["unanimous"]["abstentions"]) == ("nobody", N)
+    assert page["unanimous"]["classes"] == []
+
+
+def test_a_single_held_out_problem_has_no_difference_and_the_page_says_so(folder, tmp_path):
+    shutil.copytree(folder / "runs", tmp_path / "runs")
+    for name in ("whole", "other"):
+        path = tmp_path / "runs" / name / "heldout" / "after" / f"samples_{files.task_name(SPEC)}.jsonl"
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        own = [line for line in lines if line["doc"]["id"] == "unanimous"]
+        path.write_text("".join(json.dumps(line) + "\n" for line in own))
+    for call in asking(tmp_path):
+        page = call("compare", runs=["whole", "other"])
+    assert page["heldout"][0]["fault"] == "a comparison needs at least two problems, and there are 1"
+    assert page["curves"].keys() == {"whole", "other"}
 
 
 def test_votes_page_has_greedy_answers(call):

@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 
 from app.run_library import RunLibrary
 from app.web import build
+from reasoner.analysis.export import EXPORTS
 from reasoner.runs import rollouts as store
 from tests.app.library_of import rows_of, write_run
 
@@ -55,6 +56,18 @@ def test_an_export_as_parquet_is_the_rows_of_the_filter(client, chosen, tmp_path
     assert store.rows_of(pq.read_table(path)) == chosen
 
 
+def test_markdown_is_written_row_by_row(tmp_path, chosen):
+    path, written = tmp_path / "a.md", []
+
+    def rows():
+        for row in chosen:
+            written.append(path.stat().st_size)
+            yield row | {"completion": "x" * 20_000}  # above the size of a file's buffer
+
+    assert EXPORTS[".md"](path, rows()) == len(chosen)
+    assert sorted(set(written)) == written and written[-1] >= 20_000 * (len(chosen) - 2)
+
+
 def test_an_export_as_markdown_has_a_section_a_row(client, chosen):
     text = export(client, "md", **WHERE).text.replace("\\_", "_")
     assert re.findall(r"^## (\d+\.\d+\.\d+): (\w+)", text, re.MULTILINE) == [
@@ -85,7 +98,7 @@ def test_export_without_matches_is_empty_and_without_filter_complete(client, kin
         ({"run": ""}, "no run ''"),
         ({"colour": "red"}, "unknown filter 'colour'"),
         ({"step": "x"}, "step is 'x'"),
-        ({"step": "9" * 30}, "int too large"),
+        ({"step": "9" * 30}, "(at most 999,999,999)"),
         ({"text": "-wait"}, "nothing to search for"),
     ],
 )

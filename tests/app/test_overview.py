@@ -10,6 +10,7 @@ import pytest
 from reasoner.runs import rollouts as store
 from reasoner.runs.health import new_alarms, record
 from reasoner.runs.metrics import read_metrics
+from tests.app.browsing import expect, new_page, ready, served
 from tests.app.library_of import STEPS, grouped, num_correct, rows_of, until, write_run
 
 
@@ -112,6 +113,54 @@ def test_an_overview_since_a_step_is_the_end_of_the_whole_one(call):
     assert whole["validations"][1]["metrics"]["pass@1"]["value"] == 0.4 and whole["validations"][1]["greedy"] == {
         "value": 0.2
     }
+
+
+def long_run(runs, *, steps):
+    """A run of many steps with metrics alone: each takes 2 seconds and samples 20 tokens; validated at 0 and 4,001."""
+    run = write_run(runs / "long", steps=steps, written=0, indexed=False)
+    lines = [{"step": step, "correct": 0.5, "time/step": 2.0, "tokens_per_second": 10.0} for step in range(steps)]
+    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    estimate = {"problems": 3, "metrics": {"pass@1": {"value": 0.5, "low": 0.4, "high": 0.6}}}
+    validations = [{"step": step, "sampled": estimate, "greedy": estimate} for step in (0, 4001)]
+    (run / "evals.jsonl").write_text("".join(json.dumps(line) + "\n" for line in validations))
+    return run
+
+
+def test_lines_of_a_long_run_have_the_totals_of_all_its_steps(fresh):
+    runs, call = fresh
+    long_run(runs, steps=8000)
+    lines = call("overview", run="long")["metrics"]
+    assert len(lines) == 4001 and (lines[0]["step"], lines[-1]["step"]) == (0, 7999)
+    assert all(line["total_tokens"] == 20 * (line["step"] + 1) for line in lines)
+    assert all(line["total_seconds"] == 2 * (line["step"] + 1) for line in lines)
+    (end,) = call("overview", run="long", since=7999)["metrics"]
+    assert end["total_seconds"] == 16_000
+
+
+def test_the_axes_of_a_long_run_end_at_its_end_and_show_every_validation(tmp_path, chromium):
+    long_run(tmp_path / "runs", steps=8000)
+    with served(tmp_path / "runs", tmp_path / "evals") as url:
+        page = new_page(chromium)
+        page.goto(f"{url}/overview?run=long&x=tokens")
+        ready(page)
+        accuracy = page.locator('[data-chart="Accuracy"]')
+        expect(accuracy.locator("[data-range]")).to_have_text("tokens 0 to 160,000")
+        # step 4,001 is not sent: the validation stands at the last line before it
+        expect(accuracy.locator('[data-line="pass@1"]')).to_have_attribute("data-x", str(20 * 4000))
+        page.context.close()
+
+
+def test_the_metrics_are_read_again_only_where_they_changed(fresh, monkeypatch):
+    runs, call = fresh
+    run = write_run(runs / "a", steps=20, written=3, indexed=False)
+    reads = []
+    monkeypatch.setattr("app.overview.read_metrics", lambda folder: reads.append(folder) or read_metrics(folder))
+    pages = [call("overview", run="a", since=2) for _ in range(5)]
+    assert len(reads) == 1 and all(page["metrics"] == pages[0]["metrics"] for page in pages)
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps({"step": 3, "correct": 0.5}) + "\n")
+    assert [line["step"] for line in call("overview", run="a", since=2)["metrics"]] == [2, 3]
+    assert len(reads) == 2
 
 
 def test_alarms_are_listed_newest_first_with_their_state(fresh):

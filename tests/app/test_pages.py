@@ -127,6 +127,50 @@ def test_pages_grow_while_a_writer_appends_without_a_reload(site, path):
     assert page.evaluate("window.same") is True
 
 
+def test_the_chart_of_words_grows_and_is_not_made_again(site):
+    run = site.runs / "growing"
+    page = site.open("/reflection?run=growing")
+    words = page.locator('[data-chart="completions with wait"]')
+    steps = len(read_metrics(run))
+    expect(words).to_have_attribute("data-points", str(steps))
+    words.evaluate("figure => { figure.dataset.first = 'yes'; }")
+    grow(run, steps, texts=["<think>2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "5", "6"])
+    expect(words).to_have_attribute("data-points", str(steps + 1))
+    expect(words).to_have_attribute("data-first", "yes")
+
+
+def test_the_map_of_a_very_long_run_is_painted(site):
+    steps = 30_000  # with four pixels each more than a canvas may be wide
+
+    def lengthen(route):
+        reply = route.fetch()
+        route.fulfill(response=reply, json=reply.json() | {"steps": list(range(steps))})
+
+    site.page.route("**/ask/problems", lengthen)
+    page = site.open("/problems?run=growing")
+    page.wait_for_selector("canvas[data-cells]")
+    (width, first, last) = page.locator("canvas[data-cells]").evaluate(
+        """canvas => {
+            const alpha = (x) => canvas.getContext('2d').getImageData(x, 2, 1, 1).data[3];
+            return [canvas.clientWidth, alpha(0), alpha(canvas.width - 1)];
+        }"""
+    )
+    site.page.unroute("**/ask/problems")
+    assert (width, first, last) == (4 * steps, 255, 255)
+
+
+def test_a_failed_change_of_the_problems_is_shown_and_can_be_tried_again(site):
+    page = site.open("/problems?run=growing")
+    page.route("**/ask/problems", lambda route: route.fulfill(status=400, json={"error": "the disk is gone"}))
+    site.refused()
+    page.get_by_label("rows").select_option("problem")
+    expect(page.locator("[role=alert]")).to_have_text("the disk is gone")
+    page.unroute("**/ask/problems")
+    page.click("text=try again")
+    expect(page.locator("[role=alert]")).to_have_count(0)
+    expect(page.locator("[data-problem]").first).to_have_attribute("data-problem", "made/up/0")
+
+
 def test_group_page_shows_rewards_and_advantages(site):
     run = site.runs / "real"
     rows = stored_rows(run)

@@ -1,14 +1,18 @@
 """Runs that change while they are shown, and indexes that several processes use at once."""
 
+import os
 import signal
 import subprocess
 import sys
 import threading
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from app.run_library import is_live
+from reasoner.analysis.failures import classify
+from reasoner.analysis.reflection import study
 from reasoner.runs import rollouts as store
 from reasoner.runs.index import RolloutIndex
 from tests.app.library_of import until, write_run, write_step
@@ -65,6 +69,24 @@ def test_an_index_deleted_while_open_is_rebuilt(fresh):
     assert until(lambda: call("rollouts", run="a")["total"] == 48)
 
 
+def test_only_the_folders_that_changed_are_checked_again_for_links(fresh, monkeypatch):
+    runs, call = fresh
+    run = write_run(runs / "a", steps=10, written=2)
+    for step in range(50):
+        (run / "checkpoints" / f"step-{step:06d}").mkdir(parents=True)
+    call("overview", run="a")
+    listed = []
+    scan = os.scandir
+    monkeypatch.setattr("reasoner.runs.run_dir.os.scandir", lambda path: listed.append(Path(path).name) or scan(path))
+    write_step(run, 2)
+    call("overview", run="a")
+    assert "rollouts" in listed
+    assert not {"checkpoints", "step-000000"} & set(listed)
+    (run / "rollouts" / "step-000003.parquet").symlink_to(runs)
+    with pytest.raises(ValueError, match="is a link that leads outside it"):
+        call("overview", run="a")
+
+
 def test_an_unreadable_shard_is_named_and_others_are_listed(fresh):
     runs, call = fresh
     run = write_run(runs / "a", steps=10, written=3, indexed=False)
@@ -72,6 +94,53 @@ def test_an_unreadable_shard_is_named_and_others_are_listed(fresh):
     page = call("rollouts", run="a")
     assert page["total"] == 24 and list(page["faults"]) == ["1"]
     assert [step["step"] for step in call("overview", run="a")["steps"]] == [0, 2]
+
+
+def test_an_unexpected_error_in_a_run_is_named_once_and_other_runs_go_on(fresh, monkeypatch, capsys):
+    runs, call = fresh
+    for name in ("a", "b"):
+        write_run(runs / name, steps=10, written=2, indexed=False)
+    calls = []
+
+    def failing(index, **_):
+        calls.append(index.run_dir.name)
+        raise AttributeError("no strip")
+
+    monkeypatch.setattr("app.run_library.study", failing)
+    monkeypatch.setattr("app.run_library._ANALYSIS_PATIENCE", 0.1)
+    assert call("reflection", run="a")["num_analyzed"] == 0
+    assert until(lambda: len(calls) > 2)
+    assert call("rollouts", run="b")["total"] == 24
+    write_step(runs / "a", 2)
+    assert until(lambda: call("rollouts", run="a")["total"] == 36)
+    assert capsys.readouterr().err.count("could not be updated: AttributeError: no strip") == 1
+
+
+def test_indexes_are_refreshed_between_two_steps_that_are_analysed(fresh, monkeypatch):
+    runs, call = fresh
+    for name in ("a", "b"):
+        write_run(runs / name, steps=10, written=4, indexed=False)
+    events = []
+
+    def spied_on(name, function):
+        def spy(index, **limit):
+            number = function(index, **limit)
+            events.append((name, index.run_dir.name, number))
+            return number
+
+        return spy
+
+    for name, function in (("study", study), ("classify", classify)):
+        monkeypatch.setattr(f"app.run_library.{name}", spied_on(name, function))
+    monkeypatch.setattr(RolloutIndex, "refresh", spied_on("refresh", RolloutIndex.refresh))
+    call("rollouts", run="b")
+    assert until(lambda: call("reflection", run="a")["num_analyzed"] == 4)
+    names = [(name, run) for name, run, number in events if name == "refresh" or number]
+    assert all(number <= 1 for name, _, number in events if name != "refresh")
+    places = [place for place, event in enumerate(names) if event == ("study", "a")]
+    assert len(places) == 4
+    for start, end in pairwise(places):
+        assert {("refresh", "a"), ("refresh", "b")} <= set(names[start:end])
 
 
 def test_readers_and_a_writer_at_once_do_not_disturb_each_other(tmp_path):

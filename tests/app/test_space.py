@@ -16,7 +16,7 @@ from app.space import write_space
 from reasoner.cli.main import main
 from tests.app.browsing import PATIENCE, expect
 from tests.app.conftest import Site
-from tests.app.library_of import rows_of, write_run
+from tests.app.library_of import name_folders, rows_of, write_run
 
 # A program that lets nothing be imported that the requirements of the Space do not bring.
 BLOCK = """
@@ -35,6 +35,8 @@ def space(tmp_path_factory):
     write_run(folder / "runs" / "whole", steps=4, written=4)
     (folder / "runs" / "whole" / "notes.jsonl").write_text("")
     (folder / "runs" / "whole" / "checkpoints").mkdir()
+    (folder / "runs" / "whole" / "rollouts" / "step-000004.parquet.partial").write_text("half")
+    name_folders(folder / "runs" / "whole", "/home/ada/private")
     assert main(["publish", "whole", "--runs", str(folder / "runs"), "--space", str(folder / "space")]) == 0
     return folder / "space"
 
@@ -77,6 +79,7 @@ def test_a_space_has_its_header_requirements_program_and_run(space):
         "index.sqlite",
     } & kept
     assert rows_of(space / "runs" / "whole") == rows_of(space.parent / "runs" / "whole")
+    assert not list(space.rglob("*.partial"))
     assert not list(space.rglob("*.safetensors")) and not list(space.rglob("__pycache__"))
 
 
@@ -94,6 +97,12 @@ def test_a_space_shows_its_run_in_a_browser_and_to_clients(space, tmp_path, tab)
         client.close()
         site.close()
         assert site.faults == []
+
+
+def test_a_space_names_no_folder_of_its_author(space):
+    settings = (space / "runs" / "whole" / "config.json").read_text()
+    assert '"math,extra.jsonl"' in settings and '"settings.toml"' in settings
+    assert "/home/ada" not in settings + (space / "README.md").read_text()
 
 
 def test_a_folder_with_files_is_not_overwritten(space):

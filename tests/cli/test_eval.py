@@ -128,8 +128,12 @@ def test_two_evaluations_of_one_model_compare(first, capsys):
         (["--data", "{tmp}/x.jsonl,{tmp}/x.jsonl"], "would have the same files"),
         (["--model", "{tmp}/bare"], "no tokenizer can be loaded from"),
         (["--model", "org/name"], "the hub cannot be reached to download it"),
-        (["--responses", "{tmp}/x.jsonl"], "no 'response'"),
-        (["--responses", "{tmp}/x.jsonl", "--greedy"], "it takes no --model, --data, --greedy or --regrade"),
+        (["--cut", "Q:", "--api", "chat"], "--api, --cut have no effect on a model that is sampled here"),
+        (
+            ["--model-url", "http://localhost:1/v1", "--model-name", "x"],
+            "--engine has no effect on the model of a server",
+        ),
+        (["--model-name", "x"], "--model-url and --model-name go together"),
         (["--processes", "0"], "--processes is 0; it must be at least 1"),
         (["--responses", "{tmp}/x.jsonl", "--processes", "2"], "--responses is evaluated by one process, not 2"),
         (["--extract", "guess"], "unknown extraction 'guess'"),
@@ -148,6 +152,42 @@ def test_bad_input_is_one_line_and_status_two(tmp_path, capsys, monkeypatch, arg
     filled = [argument.replace("{tmp}", str(tmp_path)) for argument in arguments]
     assert message in refused(capsys, *filled, "--out", str(tmp_path / "evals"))
     assert not (tmp_path / "evals").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no 'response'"),
+        (["--n", "2"], "--n has no effect on the responses in files (--responses); leave out one of the two"),
+        (
+            ["--greedy", "--seed", "9", "--model", "base", "--stop", "x", "--concurrency", "2"],
+            "--model, --concurrency, --greedy, --stop, --seed have no effect on the responses in files",
+        ),
+        (["--seed", "0"], "--seed has no effect"),
+        (["--model-url", "http://localhost:1/v1", "--model-name", "x"], "--model-url, --model-name have no effect"),
+        (["--data", "gsm8k", "--problems", "1", "--prompt", "boxed"], "--data, --problems, --prompt have no effect"),
+    ],
+)
+def test_flags_without_effect_on_responses_in_files_are_refused(tmp_path, capsys, arguments, message):
+    (tmp_path / "x.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n')
+    out = tmp_path / "evals"
+    assert main(["eval", "--responses", str(tmp_path / "x.jsonl"), *arguments, "--out", str(out)]) == 2
+    assert message in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_files_whose_answers_are_extracted_in_different_ways_need_a_choice(tmp_path, capsys):
+    row = {"question": "1+1?", "answer": "2", "response": "2"}
+    for name in ("own", "theirs"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
+    manifest = {"model": "m", "grader": "g", "prompt": {"extract": "boxed"}, "data": {"x": {"rows": 1, "sha256": "0"}}}
+    (tmp_path / "own" / "evaluation.json").write_text(json.dumps(manifest))
+    files = [str(tmp_path / name / f"{name}.jsonl") for name in ("own", "theirs")]
+    arguments = ["eval", "--responses", files[0], "--responses", files[1], "--out", str(tmp_path / "evals")]
+    assert main(arguments) == 2
+    assert f"({files[0]} boxed, {files[1]} lenient); choose one of them by --extract" in capsys.readouterr().err
+    assert main([*arguments, "--extract", "boxed", "--name", "x"]) == 0
 
 
 def large(tmp_path, out):

@@ -251,6 +251,28 @@ def test_grade_says_what_was_compared_and_by_which_layer(capsys, tmp_path):
     assert row["verdict"] == "correct" and row["layer"]
 
 
+def test_grade_refuses_a_line_whose_gold_is_null(capsys, tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"gold": null, "answer": "None"}\n')
+    assert main(["grade", str(tmp_path / "a.jsonl")]) == 2
+    assert "line 1: it must have gold" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["{file}", "--gold", "9", "--explain", "--question", "hi"],
+            "--gold, --question, --explain cannot be used with a",
+        ),
+        (["--compare", "{file}", "--explain"], "--explain cannot be used with --compare"),
+    ],
+)
+def test_grade_refuses_arguments_without_effect(capsys, tmp_path, arguments, message):
+    (tmp_path / "a.jsonl").write_text('{"gold": "9", "answer": "9"}\n')
+    assert main(["grade", *(one.format(file=tmp_path / "a.jsonl") for one in arguments)]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_grade_reads_a_file_and_counts(capsys, tmp_path):
     rows = [
         {"gold": "12", "answer": "12.0"},

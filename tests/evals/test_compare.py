@@ -67,6 +67,18 @@ def test_compare_pairs_problems_and_lists_flips(pair, tmp_path, capsys):
     assert len(result["flips"]) == 7
 
 
+def test_equal_differences_have_neither_interval_nor_power(tmp_path, capsys):
+    write(tmp_path / "a", {"same": [2, 4, 0], "all": [4, 4, 4]})
+    write(tmp_path / "b", {"same": [2, 4, 0], "all": [0, 0, 0]})
+    compare("a", "b", out=tmp_path, force=False, json_file=tmp_path / "out.json")
+    text = capsys.readouterr().out
+    assert "+0.0 (no interval)" in text and "+100.0 (no interval)" in text and "power of 80 %" not in text
+    assert "all, pass@1: the difference is the same on all 3 problems, which gives no interval and no power" in text
+    assert text.count("no difference shown") == 4  # 3 of 3 against 0 of 3 has p = 0.25
+    result = json.loads((tmp_path / "out.json").read_text())["differences"]
+    assert {(one["difference"]["low"], one["detectable"]) for one in result} == {(None, None)}
+
+
 @pytest.mark.parametrize(
     ("changes", "sets", "message"),
     [

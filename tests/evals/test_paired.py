@@ -1,7 +1,9 @@
 """Comparisons of two models against exact values, brute force and laws."""
 
+import math
 from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,6 +57,39 @@ def test_holm_is_bonferroni_for_the_smallest_and_monotone():
 @pytest.mark.parametrize(("df", "expected"), [(1, 12.7062047), (2, 4.3026527), (9, 2.2621572), (149, 1.9760132)])
 def test_t_quantile_equals_published_tables(df, expected):
     assert t_quantile(df) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(("a", "b"), [([1.0] * 3, [0.0] * 3), ([0.3, 0.4, 0.6], [0.1, 0.2, 0.4])])
+def test_equal_differences_give_no_interval_and_p_alone_decides(a, b):
+    result = difference(a, b)
+    assert (result.low, result.high, result.se, result.detectable) == (None, None, 0, None)
+    assert result.p == 0.25 and not result.is_shown
+    assert str(result) == f"{100 * (a[0] - b[0]):+.1f} (no interval)"
+    assert difference([1.0] * 10, [0.0] * 10).is_shown  # p is 2 / 2**10
+
+
+def test_sign_flips_of_equal_sizes_are_drawn_together(monkeypatch):
+    num_drawn = []
+
+    class Counting:
+        """A generator that counts the numbers that are drawn from it; as many whatever the number of problems."""
+
+        def __init__(self, seed):
+            self.random = np.random.Generator(np.random.PCG64(seed))
+
+        def __getattr__(self, name):
+            def draw(*arguments):
+                drawn = getattr(self.random, name)(*arguments)
+                num_drawn.append(drawn.size)
+                return drawn
+
+            return draw
+
+    monkeypatch.setattr(np.random, "default_rng", Counting)
+    d = [1.0] * 5_100 + [-1.0] * 4_900 + [0.3 - 0.1] * 30 + [0.2] * 30 + [-0.2] * 60  # 0.3 - 0.1 is not quite 0.2
+    normal = math.erfc(200 / math.sqrt(2 * (10_000 + 120 * 0.2**2)))
+    assert sign_flip(d) == pytest.approx(normal, abs=0.004)
+    assert sum(num_drawn) == 2 * 100_000
 
 
 def test_equal_models_have_no_difference_and_one_problem_is_refused():

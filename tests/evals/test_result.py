@@ -5,6 +5,7 @@ import json
 import pytest
 
 from reasoner.evals.result import MetricKs, sample_and_score, score_responses
+from reasoner.evals.tables import details
 from reasoner.progress import Progress
 from reasoner.types import Response, SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
@@ -59,6 +60,15 @@ def test_well_formed_and_lenient_shares_are_counted(evaluation):
     assert evaluation.well_formed == pytest.approx(well_formed / 12)
     assert evaluation.correct_given_well_formed == pytest.approx(3 / well_formed)
     assert evaluation.lenient.value == pytest.approx(4 / 12)  # the untagged "4" too
+
+
+def test_a_share_of_no_well_formed_responses_is_unknown(pool):
+    one = sample_and_score(
+        lambda: Scripted({"a": ["4"]}), pool, PROMPTS[:1], SamplingParams(num_samples=1), seed=0, label="x"
+    )
+    assert one.well_formed == 0 and one.correct_given_well_formed is None
+    (line,) = [line for line in details("x", {"sampled": one}).splitlines() if line.startswith("correct given")]
+    assert line.split()[-1] == "-"
 
 
 def test_reflection_follows_the_published_rule(evaluation):

@@ -179,8 +179,8 @@ def test_second_evaluation_asks_only_for_what_is_missing(server, problems):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--model", "base"], "--model does not go with --model-url"),
-        (["--dtype", "bfloat16"], "--dtype does not go with --model-url"),
+        (["--model", "base"], "--model has no effect on the model of a server (--model-url)"),
+        (["--dtype", "bfloat16"], "--dtype has no effect on the model of a server (--model-url)"),
         (["--prompt", "boxed", "--api", "completions"], "is a chat, which the server must render"),
         (["--concurrency", "0"], "--concurrency is 0"),
         (["--temperature", "0"], "it must be above 0"),

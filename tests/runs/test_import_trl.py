@@ -5,6 +5,7 @@ import hashlib
 import pandas as pd
 import pytest
 
+from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
 from reasoner.runs.importers import import_run
 from reasoner.runs.metrics import read_metrics
@@ -54,6 +55,15 @@ def test_trl_conversations_become_texts_and_the_question_is_the_users_last(tmp_p
         ("system:\nThink.\n\nuser:\n2 + 2?", "2 + 2?", WELL_FORMED)
     ]
     assert columns(run, 2, "question") == [("[image]\nWhat is it?",)]
+
+
+def test_rollouts_without_tokens_are_shown_with_an_unknown_number(tmp_path, imported, capsys):
+    trl_step(tmp_path / "dump", 1, [("2 + 2?", WELL_FORMED, (1.0, 1.0), 0.0)])
+    run = imported("trl")
+    assert main(["rollouts", "show", str(run), "1.0.0"]) == 0
+    assert ["tokens", "unknown,", "ended", "by", "unknown"] in [
+        line.split() for line in capsys.readouterr().out.splitlines()
+    ]
 
 
 def test_trl_files_may_lie_in_the_folder_itself(tmp_path, imported):

@@ -24,7 +24,7 @@ from reasoner.runs.metrics import metrics_prefix, read_metrics
 from reasoner.runs.migrate import ALARMS, EVAL_NAMES, FORMAT, METRICS, convert, migrate_settings
 from reasoner.runs.rollouts import open_run
 from reasoner.runs.run_dir import find_run, read_settings
-from reasoner.trainer.launch import resolve_resumed_run
+from reasoner.trainer.resolve_run import resolve_resumed_run
 from reasoner.trainer.resume import resume_point
 
 ROOT = Path(__file__).parents[2]

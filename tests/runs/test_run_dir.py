@@ -1,10 +1,13 @@
 """Run folders: which folders are runs, and which may be used for a new run."""
 
 import json
+import os
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
-from reasoner.runs.run_dir import check_free, find_run, read_settings
+from reasoner.runs.run_dir import check_free, check_inside, find_run, read_settings
 
 WHOLE = json.dumps({"config": {"steps": 1}, "origin": {}})
 
@@ -48,6 +51,36 @@ def test_a_folder_with_settings_or_records_is_in_use(tmp_path, files):
     folder(tmp_path / "a", files)
     with pytest.raises(ValueError, match="is in use"):
         check_free(tmp_path / "a")
+
+
+def test_a_folder_that_is_renamed_while_it_is_checked_is_left_out(tmp_path, monkeypatch):
+    folder(tmp_path / "a", {"config.json": WHOLE, "checkpoints/step-000002.partial/model": "x", "metrics.jsonl": ""})
+    scan = os.scandir
+
+    def renaming(path):
+        entries = scan(path)
+        partial = tmp_path / "a" / "checkpoints" / "step-000002.partial"
+        if Path(path).name == "checkpoints":
+            listed = list(entries)
+            partial.rename(partial.with_suffix(""))
+            return nullcontext(listed)
+        return entries
+
+    monkeypatch.setattr("reasoner.runs.run_dir.os.scandir", renaming)
+    check_inside(tmp_path / "a")
+    assert (tmp_path / "a" / "checkpoints" / "step-000002").is_dir()
+
+
+@pytest.mark.parametrize("place", ["metrics.jsonl", "rollouts/step-000000.parquet", "checkpoints/best/model"])
+def test_a_part_of_a_folder_is_checked_for_links_that_lead_outside(tmp_path, place):
+    folder(tmp_path / "a", {"config.json": WHOLE, "rollouts/": "", "checkpoints/best/config.json": "{}"})
+    (tmp_path / "a" / place).symlink_to(tmp_path / "elsewhere")
+    parts = [tmp_path / "a", tmp_path / "a" / "rollouts", tmp_path / "a" / "checkpoints"]
+    own = tmp_path / "a" / place.partition("/")[0] if "/" in place else tmp_path / "a"
+    check_inside(tmp_path / "a", parts=[part for part in parts if part != own])
+    for checked in (None, [own]):
+        with pytest.raises(ValueError, match="is a link that leads outside it"):
+            check_inside(tmp_path / "a", parts=checked)
 
 
 def test_find_run_advises_to_restart_a_run_without_settings(tmp_path):

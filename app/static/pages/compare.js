@@ -1,9 +1,6 @@
 // Runs side by side: their curves, the settings that differ, and the held-out problems one by one.
 import { chart, COLOURS, shareZoom } from "../chart.js";
-import { ask, card, checkbox, count, el, percent, put, table, tableRow, visible } from "../core.js";
-
-// The name and the estimate of cons@k of a validation.
-const consensus = (validation) => Object.entries(validation.metrics).find(([name]) => name.startsWith("cons@"));
+import { ask, card, checkbox, consensus, count, differenceText, el, percent, put, table, tableRow, visible } from "../core.js";
 
 // The charts of the runs' curves.
 function curveCharts({ runs, curves }) {
@@ -37,10 +34,10 @@ function differenceTable(rows, what, runs) {
 
 // The held-out problems of a run and the first run: differences by metric, and the problems that flipped.
 function heldoutCard({ a, b, fault, differences, flips }) {
-  const title = `Held-out problems: ${b} − ${a}`, points = (value) => (100 * value).toFixed(1);
+  const title = `Held-out problems: ${b} − ${a}`;
   if (fault) return card(title, el("p", { class: "muted" }, fault));
   const row = ({ metric, a: valueA, b: valueB, difference }) => tableRow([
-    metric, percent(valueB), percent(valueA), `${points(difference.mean)} [${points(difference.low)}, ${points(difference.high)}]`,
+    metric, percent(valueB), percent(valueA), differenceText(difference),
     difference.p < 0.001 ? "< 0.001" : difference.p.toFixed(3), `${difference.wins} / ${difference.ties} / ${difference.losses}`,
   ], { data: { difference: metric, mean: String(difference.mean) } });
   const flipRow = (flip) => [visible(flip.problem), percent(flip.a, 0), percent(flip.b, 0), el("div", { class: "text" }, flip.question)];

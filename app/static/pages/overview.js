@@ -1,23 +1,22 @@
 // The curves of one run, as in the figures of DeepSeek-R1-Zero, and its alarms.
 import { chart, shareZoom, smooth } from "../chart.js";
-import { ask, card, checkbox, duration, el, empty, link, number, percent, put, select, tableRow, tile } from "../core.js";
+import { ask, card, checkbox, consensus, duration, el, empty, link, number, percent, put, select, tableRow, tile } from "../core.js";
 
 const CHECKS = "reflection/self_check_rate", CAUGHT = "reflection/errors_caught";
 
-// The name and the estimate of cons@k of a validation.
-const consensus = (validation) => Object.entries(validation.metrics).find(([name]) => name.startsWith("cons@"));
-
-// A function from a number of finished steps to x on the axis: steps, tokens or minutes.
+// A function from a number of finished steps to x on the axis: steps, tokens or minutes. Of a long run not every step has a
+// line here: a step has the x of the last line up to it.
 function axisOf(metrics, axis) {
-  const tokensAt = [], secondsAt = [];
-  let tokens = 0, seconds = 0;
-  for (const line of metrics) {
-    tokens += (line.tokens_per_second ?? 0) * (line["time/step"] ?? 0);
-    seconds += line["time/step"] ?? 0;
-    tokensAt[line.step + 1] = tokens; secondsAt[line.step + 1] = seconds;
-  }
-  const axes = { step: (n) => n, tokens: (n) => (n ? tokensAt[n] : 0), minutes: (n) => (n ? secondsAt[n] / 60 : 0) };
-  return axes[axis] ?? axes.step;
+  const total = { tokens: (line) => line.total_tokens, minutes: (line) => line.total_seconds / 60 }[axis];
+  if (!total) return (n) => n;
+  return (n) => {
+    let low = 0, high = metrics.length;  // the number of lines of the first n steps lies between them
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (metrics[middle].step < n) low = middle + 1; else high = middle;
+    }
+    return low ? total(metrics[low - 1]) : 0;
+  };
 }
 
 // The lines of the charts. `view`: {axis, smoothing}.
@@ -25,7 +24,7 @@ function seriesOf(data, view) {
   const x = axisOf(data.metrics, view.axis);
   const fromSteps = (name, rows, key, options) => {
     const points = rows.filter((row) => row[key] !== undefined && row[key] !== null)
-      .map((row) => ({ x: x(row.step + 1) ?? row.step + 1, y: row[key], step: row.step }));
+      .map((row) => ({ x: x(row.step + 1), y: row[key], step: row.step }));
     return { name, points: smooth(points, view.smoothing), ...options };
   };
   return {

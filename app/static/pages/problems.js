@@ -1,7 +1,8 @@
 // All problems: a map of pass rates by step, pass rates of new and of known problems, and the share of groups that gave a gradient.
 import { chart } from "../chart.js";
-import { address, ask, card, count, el, empty, latestOnly, number, percent, put, select, visible } from "../core.js";
+import { address, ask, card, count, el, empty, fault, latestOnly, number, percent, put, select, visible } from "../core.js";
 
+const MOST_PIXELS = 16384;  // of a side of the map: browsers leave a larger canvas blank
 const CELL = 18, NAMES_WIDTH = 230, PAGE_SIZE = 200;  // pixels, pixels, rows
 const ORDERS = {
   "first solved": "first solved", rate: "highest pass rate", "-rate": "lowest pass rate", groups: "most groups", "-groups": "fewest groups",
@@ -21,9 +22,10 @@ const colour = (name) => getComputedStyle(document.getElementById("reasoner")).g
 function paintMap(canvas, { rows, steps, cells }, width, cursor) {
   const ratio = devicePixelRatio || 1, context = canvas.getContext("2d");
   const size = [width * steps.length, CELL * rows.length];
+  const scales = size.map((side) => Math.min(ratio, MOST_PIXELS / Math.max(1, side)));  // of a long run: coarser
   canvas.style.width = `${size[0]}px`; canvas.style.height = `${size[1]}px`;
-  canvas.width = size[0] * ratio; canvas.height = size[1] * ratio;
-  context.scale(ratio, ratio);
+  canvas.width = size[0] * scales[0]; canvas.height = size[1] * scales[1];
+  context.scale(...scales);
   context.fillStyle = colour("--hole"); context.fillRect(0, 0, ...size);
   const columns = new Map(steps.map((step, i) => [step, i])), good = colour("--good"), bad = colour("--bad-soft");
   for (const [row, step, correct, number] of cells) {
@@ -104,7 +106,7 @@ export async function open(root, page) {
   const canvas = el("canvas", { tabindex: "0", role: "grid", "aria-label": "pass rates, problems by steps; the arrow keys move, Enter opens" });
   const readout = el("p", { role: "status", class: "readout", data: { readout: "" } }, "Point at a cell.");
   const names = el("div", { class: "names" }), bar = el("div", { class: "bar-row" }), rates = el("div");
-  const heads = el("div"), seen = el("div");
+  const heads = el("div"), seen = el("div"), notice = el("div", { class: "bar-row" });
   const cellWidth = () => Math.max(4, Math.min(CELL, Math.floor((root.clientWidth - NAMES_WIDTH - 40) / Math.max(1, data.steps.length))));
   const draw = () => { if (root.isConnected) paintMap(canvas, data, cellWidth(), cursor); };
 
@@ -144,10 +146,14 @@ export async function open(root, page) {
   canvas.addEventListener("keydown", onKey);
 
   // Change the view and the address, and load the rows again.
-  function change(values) {
+  async function change(values) {
     Object.assign(view, values);
     page.set({ ...values, offset: view.offset || "" });
-    return load();
+    try {
+      await load();
+    } catch (error) {
+      put(notice, fault(error), el("button", { onclick: () => change({}) }, "try again"));
+    }
   }
   function drawBar() {
     const previous = Math.max(0, view.offset - PAGE_SIZE), next = view.offset + PAGE_SIZE;
@@ -163,6 +169,7 @@ export async function open(root, page) {
     const reply = await askProblems("problems", { run, ...view, limit: PAGE_SIZE });
     if (!reply) return;
     data = reply;
+    put(notice);
     cells = new Map(data.cells.map(([row, step, correct, size]) => [`${row} ${step}`, [correct, size]]));
     drawBar();
     put(heads, nameHeads(view.sort, (sort) => change({ sort, offset: 0 })));
@@ -173,7 +180,7 @@ export async function open(root, page) {
     put(rates, solveRates(data.solve_rates));
     draw();
   }
-  put(root, bar,
+  put(root, bar, notice,
     card("Pass rate by step (grey: not sampled)", readout, heads, el("div", { class: "heat" }, names, el("div", { class: "scroll" }, canvas))),
     el("div", { class: "grid two" }, card("New problems and known ones, by tenths of the run", seen),
       card("Groups by number of correct completions, by tenths of the run",

@@ -1,6 +1,6 @@
 // Reflection: how often completions reflect, with which outcome, the association with correctness, and the best spans.
 import { bars, chart, shareZoom } from "../chart.js";
-import { ask, card, el, isOffered, latestOnly, link, number, percent, put, select, tile, visible } from "../core.js";
+import { ask, card, differenceText, el, isOffered, latestOnly, link, number, percent, put, select, tile, visible } from "../core.js";
 import { gallery } from "../gallery.js";
 
 const MEANINGS = {
@@ -36,10 +36,10 @@ function correctionLines({ timeline }) {
 // Title, totals and definitions.
 function heading(run, data) {
   const { num_analyzed: done, num_steps: all, uplift: { difference, groups }, totals: { labels } } = data;
-  const points = (value) => (100 * value).toFixed(1), first = data.first_correction;
+  const first = data.first_correction, [mean, interval] = difference ? differenceText(difference).split(/ (.*)/) : [];
   const tiles = [tile("cues", number(sum(labels))), tile("self-corrections", number(corrections(labels))), tile("aha", number(labels.aha ?? 0)),
-    tile("accuracy with − without reflection", difference ? `${points(difference.mean)} points` : "–",
-      difference ? `[${points(difference.low)}, ${points(difference.high)}] over ${groups} groups with both` : `${groups} groups with both`),
+    tile("accuracy with − without reflection", difference ? `${mean} points` : "–",
+      difference ? `${interval} over ${groups} groups with both` : `${groups} groups with both`),
     tile("first successful self-correction", first ? link("rollouts", { run, rollout: first }, first) : "–", "step.group.sample")];
   return [
     el("div", { class: "bar-row" }, el("h1", {}, "Reflection"),
@@ -71,7 +71,7 @@ function galleryCard(run, item) {
 // The card that counts the completions with any words; `count()` counts them again.
 function wordSearch(run, page) {
   const askWords = latestOnly();
-  let text = page.params.q ?? "wait";
+  let text = page.params.q ?? "wait", shown = null;  // {text, figure}: the chart of the last reply
   const total = el("span", { class: "muted", data: { words: "" } }), box = el("div");
   const input = el("input", {
     value: text, "aria-label": "words", placeholder: 'wait, "aha moment", recheck*', data: { search: "" },
@@ -83,8 +83,11 @@ function wordSearch(run, page) {
       if (!reply) return;
       total.textContent = `${number(reply.total)} completions`;
       const lines = [{ name: "share", points: reply.points.map((point) => ({ x: point.step, y: point.share })) }];
+      if (shown?.text === reply.text) return shown.figure.update({ lines });
       const openRollouts = (point) => page.go("rollouts", { run, step: String(point.x), text: reply.text });
-      put(box, chart({ title: `completions with ${reply.text}`, lines, isShare: true, height: 120, onpick: openRollouts }));
+      const figure = chart({ title: `completions with ${reply.text}`, lines, isShare: true, height: 120, onpick: openRollouts });
+      shown = { text: reply.text, figure };
+      put(box, figure);
     } catch (error) { total.textContent = error.message; }
   }
   return { card: card("Search for words", el("div", { class: "bar-row" }, input, total), box), count };
