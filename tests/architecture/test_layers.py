@@ -35,8 +35,8 @@ LIGHT = (
     "reasoner.models.folder", "reasoner.models.hub_download", "reasoner.models.resolve", "reasoner.models.size",
     "reasoner.pipelines",
     "reasoner.progress", "reasoner.rl.algorithms", "reasoner.rl.surrogates", "reasoner.rollouts", "reasoner.runs",
-    "reasoner.runtime", "reasoner.sft.dataset", "reasoner.sft.examples", "reasoner.sft.sources", "reasoner.trainer.resolve_run",
-    "reasoner.trainer.preflight", "reasoner.trainer.trackers", "reasoner.types",
+    "reasoner.runtime", "reasoner.sft.dataset", "reasoner.sft.examples", "reasoner.sft.sources",
+    "reasoner.trainer.resolve_run", "reasoner.trainer.preflight", "reasoner.trainer.trackers", "reasoner.types",
 )  # fmt: skip
 NO_GRADIO = ("data", "verifiers", "reasoner")
 
