@@ -77,7 +77,7 @@ def test_only_the_folders_that_changed_are_checked_again_for_links(fresh, monkey
     call("overview", run="a")
     listed = []
     scan = os.scandir
-    monkeypatch.setattr("reasoner.runs.run_dir.os.scandir", lambda path: listed.append(Path(path).name) or scan(path))
+    monkeypatch.setattr(os, "scandir", lambda path: listed.append(Path(path).name) or scan(path))
     write_step(run, 2)
     call("overview", run="a")
     assert "rollouts" in listed

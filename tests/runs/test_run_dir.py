@@ -66,7 +66,7 @@ def test_a_folder_that_is_renamed_while_it_is_checked_is_left_out(tmp_path, monk
             return nullcontext(listed)
         return entries
 
-    monkeypatch.setattr("reasoner.runs.run_dir.os.scandir", renaming)
+    monkeypatch.setattr(os, "scandir", renaming)
     check_inside(tmp_path / "a")
     assert (tmp_path / "a" / "checkpoints" / "step-000002").is_dir()
 
