@@ -56,13 +56,17 @@ def _remote(request: EngineRequest) -> Engine:
 
 def _auto(request: EngineRequest) -> Engine:
     name = resolve_engine_name(request.cfg)
-    try:
+    if name != "vllm":
         return ENGINES[name](request)
+    from reasoner.inference.vllm_engine import UnsupportedModelError
+
+    try:
+        return _vllm(request)
     except ImportError as error:  # built for another torch, or for a GPU whose libraries are missing
-        if name != "vllm":
-            raise
         log(f"vLLM is installed but cannot be imported ({error}); sampling with transformers instead")
-        return _transformers(request)
+    except UnsupportedModelError as error:
+        log(f"{error}, as is done now")
+    return _transformers(request)
 
 
 ENGINES: dict[str, Callable[[EngineRequest], Engine]] = {

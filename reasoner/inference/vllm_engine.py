@@ -16,6 +16,7 @@ from zlib import crc32
 
 import torch
 from torch import Tensor
+from transformers import AutoConfig
 
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.rng import sample_tokens
@@ -37,6 +38,10 @@ _FINISH: dict[str, Finish] = {"stop": "stop", "length": "length"}  # every other
 _MAX_ROWS = 512  # completions in flight; the rest wait
 
 
+class UnsupportedModelError(ValueError):
+    """vLLM cannot run a model on this machine, where another engine can."""
+
+
 class VllmEngine:
     """One vLLM engine for the whole run; updated weights are passed in memory."""
 
@@ -50,6 +55,8 @@ class VllmEngine:
         with gc_paused():
             from vllm import LLM
 
+        full = full_folder(folder)
+        check_head_size(full)
         self._tokenizer = load_tokenizer(folder)
         self._end_ids = end_token_ids(folder, self._tokenizer)
         self._sleeps = torch.cuda.is_available()
@@ -58,7 +65,6 @@ class VllmEngine:
         # One of several ranks: an engine of its own, on the device of its local rank; the default is device 0 for all.
         has_ranks = torch.distributed.is_available() and torch.distributed.is_initialized()
         on_rank: dict[str, Any] = {"distributed_executor_backend": "external_launcher"} if has_ranks else {}
-        full = full_folder(folder)
         if adapter_rank is None:
             adapter_rank = folder_rank(folder)
         self.accepts_adapter = adapter_rank > 0
@@ -259,6 +265,22 @@ def _seed(request: str, params: VllmSamplingParams) -> int:
     if "seed" in extra:
         return int(extra["seed"])
     return crc32(request.encode()) if params.seed is None else params.seed % 2**64
+
+
+def check_head_size(folder: Path) -> None:
+    """Raise UnsupportedModelError where vLLM's attention on a CPU has no kernel for the size of the model's heads."""
+    if torch.cuda.is_available():
+        return
+    from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
+
+    config = AutoConfig.from_pretrained(folder).get_text_config()
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    sizes = CPUAttentionBackend.get_supported_head_sizes()
+    if size not in sizes:
+        raise UnsupportedModelError(
+            f"vLLM on a CPU cannot run {folder}: its attention heads have {size} values, and vLLM knows "
+            f"{', '.join(map(str, sizes))}; use --engine.name transformers"
+        )
 
 
 def _set_environment(cfg: EngineConfig) -> None:
