@@ -44,7 +44,9 @@ class SamplingServer(InferenceServer):
 
     def _sample(self, body, version):
         sampling = SamplingParams(
-            1, body["temperature"], body["top_p"], body["top_k"], body["max_tokens"], tuple(body.get("stop", ()))
+            num_samples=1,
+            **{name: body[name] for name in ("temperature", "top_p", "top_k", "max_tokens")},
+            stop=tuple(body.get("stop", ())),
         )
         self.engine._end_ids = frozenset(body["stop_token_ids"])
         prompt = Prompt(problems("train", 1)[0], "", "", tuple(body["prompt"]))
