@@ -16,13 +16,12 @@ from zlib import crc32
 
 import torch
 from torch import Tensor
-from transformers import AutoConfig
 
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.rng import sample_tokens
 from reasoner.inference.stop_tokens import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
 from reasoner.inference.vllm_adapter import AdapterSlot, folder_rank, is_adapter_state, lora_settings, stored_weights
-from reasoner.models.loading import load_tokenizer
+from reasoner.models.loading import load_config, load_tokenizer
 from reasoner.models.resolve import full_folder
 from reasoner.progress import OnDecodeStep
 from reasoner.runtime import gc_paused
@@ -273,7 +272,7 @@ def check_head_size(folder: Path) -> None:
         return
     from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
 
-    config = AutoConfig.from_pretrained(folder).get_text_config()
+    config = load_config(folder)
     size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     sizes = CPUAttentionBackend.get_supported_head_sizes()
     if size not in sizes:

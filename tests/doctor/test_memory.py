@@ -258,7 +258,7 @@ def test_gradients_are_not_counted_beside_the_engine_that_samples():
         (3, "cuda", 0, EngineConfig(name="transformers"), 0),  # in the machine's memory, not the GPU's
         (2, "cpu", 16, EngineConfig(name="transformers"), 2),  # merged weights
         (2, "cpu", 16, EngineConfig(name="vllm"), 0),  # the adapter
-        (2, "cpu", 16, EngineConfig(name="vllm", urls="http://127.0.0.1:8000"), 2),
+        (2, "cpu", 16, EngineConfig(urls="http://127.0.0.1:8000"), 2),
     ],
 )
 def test_copies_of_the_weights_that_wait_for_steps_ahead_are_counted(steps, device, rank, engine, copies):
