@@ -81,8 +81,12 @@ def _completed(trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase) -> Po
     trainer.pretraining_mix = load_pretraining_mix(cfg, tokenizer, context_length(trainer.policy))
     if trainer.critic is not None and cfg.critic.init:
         folder = resolve_model(cfg.critic.init, runs=Path(cfg.run.dir))
-        weight = parse_reward_models(cfg.reward.model).get(cfg.critic.init, 1.0)
-        trainer.critic.start_from(load_reward_model(folder, device=trainer.policy.device), weight=weight)
+        weights = {  # by folder: a run has several names
+            resolve_model(name, runs=Path(cfg.run.dir)).resolve(): weight
+            for name, weight in parse_reward_models(cfg.reward.model).items()
+        }
+        model = load_reward_model(folder, device=trainer.policy.device)
+        trainer.critic.start_from(model, weight=weights.get(folder.resolve(), 1.0))
     return trainer
 
 
