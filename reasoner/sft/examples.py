@@ -179,7 +179,7 @@ class ExampleReader:
         return self._tuple(ids if is_ended or ids[-1:] == [self.tokenizer.eos_token_id] else [*ids, self._end()])
 
     def _tuple(self, ids: Sequence[int]) -> tuple[int, ...]:
-        """The ids as a tuple of shared integers: 8 bytes a token, where integers of their own take 40."""
+        """The ids as a tuple of shared integers: 8 bytes a token, where integers of their own take 36."""
         return tuple(map(self._integers.setdefault, ids, ids))
 
     def _end(self) -> int:
