@@ -31,11 +31,21 @@ def files_of(path: Path) -> Sequence[Path]:
         if not files:
             raise ValueError(f"{path}: the folder has no file that can be read; known are {', '.join(READERS)}")
         return files
+    check_file(path)
+    return [path]
+
+
+def can_read(path: Path) -> bool:
+    """Whether the path is a file of a kind that can be read."""
+    return path.suffix in READERS and path.is_file()
+
+
+def check_file(path: Path) -> None:
+    """Raise ValueError unless the path is a file of a kind that can be read."""
     if path.suffix not in READERS:
         raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; known are {', '.join(READERS)}")
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file")
-    return [path]
 
 
 def _jsonl(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:

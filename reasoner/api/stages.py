@@ -45,7 +45,7 @@ def finetune(
         RuntimeError: Training failed after it had started; `resume=True` continues it.
         KeyboardInterrupt: Training was interrupted; a checkpoint was saved first.
     """
-    values = call_settings(settings or {}, {"model": model, "sft.data": data, "seed": seed})
+    values = call_settings(settings or {}, _arguments(model) | {"sft.data": data, "seed": seed})
     return _train("sft", values, preset=preset, name=name, runs=Path(runs), resume=resume)
 
 
@@ -80,7 +80,7 @@ def train_reward_model(
         RuntimeError: Training failed after it had started; `resume=True` continues it.
         KeyboardInterrupt: Training was interrupted; a checkpoint was saved first.
     """
-    values = call_settings(settings or {}, {"model": model, "rm.data": data, "seed": seed})
+    values = call_settings(settings or {}, _arguments(model) | {"rm.data": data, "seed": seed})
     return _train("reward-model", values, preset=preset, name=name, runs=Path(runs), resume=resume)
 
 
@@ -115,6 +115,11 @@ def score_completions(
 
     passes, encode = open_scorer(folder, prompt=prompt, threads=threads, micro_batch_tokens=micro_batch_tokens)
     return list(score_rows(passes, ((f"row {number}", row) for number, row in enumerate(rows)), encode))
+
+
+def _arguments(model: str) -> dict[str, object]:
+    """The argument `model`, unless it is the default: then a run that is resumed keeps its own."""
+    return {"model": None if model == "base" else model}
 
 
 _FUNCTIONS = {"sft": "finetune", "reward-model": "train_reward_model"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import shlex
 from dataclasses import asdict, fields
+from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_runs_folder, write_result
@@ -12,15 +14,15 @@ from reasoner.config.stages import check_used
 from reasoner.console import log, print_result
 from reasoner.pipelines.r1 import R1, R1Settings
 from reasoner.pipelines.stages import SAMPLED_TOKENS, build_stages, parse_change
-from reasoner.pipelines.state import PipelineState, new_record, read_state
+from reasoner.pipelines.state import WAITING, PipelineState, new_record, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from reasoner.pipelines.stages import Stage
 
 _NAMES = (*(one.name for one in fields(R1Settings)), "set")
+_DATA = "data_sha256"  # in the record beside the settings
 _TYPES = {"str": str, "int": int, "float": float}
 
 
@@ -70,11 +72,12 @@ def run_r1(args: argparse.Namespace) -> int:
     settings, changes = R1Settings(**values), [parse_change(text) for text in texts]
     record = asdict(settings) | {"set": texts}
     stages = build_stages(R1, settings.values(), name=name, runs=args.runs, changes=changes)
-    check_commands(stages)
+    check_inputs(check_commands(stages), args.runs, download=not args.dry_run)
     if args.dry_run:
         print_result("\n".join(f"reasoner {shlex.join(stage.command)}" for stage in stages))
         write_result(args, asdict(PipelineState("r1", record, tuple(map(new_record, stages)))))
         return 0
+    record |= {_DATA: _data_fingerprint(folder, settings.data)}
     if not settings.student:
         log("no --student is named: the recipe ends without distillation")
     status = run_pipeline(folder, stages, recipe="r1", settings=record)
@@ -95,20 +98,90 @@ def _stored_settings(folder: Path) -> dict[str, Any]:
     state = read_state(folder)
     if state is None:
         raise ValueError(f"there is no pipeline {folder.name!r} in {folder.parent}")
-    if unknown := sorted(state.settings.keys() - {*_NAMES}):
+    if unknown := sorted(state.settings.keys() - {*_NAMES, _DATA}):
         raise ValueError(f"the pipeline in {folder} has settings that this version does not know: {unknown[0]!r}")
-    return dict(state.settings)
+    return {name: value for name, value in state.settings.items() if name != _DATA}
 
 
-def check_commands(stages: Sequence[Stage]) -> None:
-    """Parse the command of each stage as the command itself will. ValueError or SystemExit for a flag or a setting that
-    it refuses.
+def _data_fingerprint(folder: Path, data: str) -> str:
+    """The fingerprint of the training problems, for the record. ValueError where those of a pipeline that has begun
+    were others: its stages would be of different problems.
+    """
+    from data.registry import fingerprint, load
+
+    now, state = fingerprint(load(data)), read_state(folder)
+    has_begun = state is not None and any(one.state != WAITING for one in state.stages)
+    before = state.settings if state is not None and has_begun else {}
+    if before.get("data") == data and before.get(_DATA, now) != now:
+        raise ValueError(
+            f"the problems of {data} have changed since the pipeline in {folder} began: restore them, or choose "
+            "another --name"
+        )
+    return now
+
+
+def check_commands(stages: Sequence[Stage]) -> list[tuple[Stage, argparse.Namespace]]:
+    """Parse the command of each stage as the command itself will: (stage, its arguments). ValueError or SystemExit for
+    a flag or a setting that it refuses.
     """
     from reasoner.cli.main import build_parser
     from reasoner.cli.train import command_line
 
+    parsed = []
     for stage in stages:
         words = ["1" if word == SAMPLED_TOKENS else word for word in stage.command]
         args = build_parser(words).parse_args(words)
         if "stage" in args:  # of training
             check_used(command_line(args), args.stage)
+        parsed.append((stage, args))
+    return parsed
+
+
+def check_inputs(parsed: Sequence[tuple[Stage, argparse.Namespace]], runs: Path, *, download: bool) -> None:
+    """ValueError, which names the stage, for a model, problems, examples or a judge that its command would refuse hours
+    later. What the stages themselves write is left unchecked, and without `download` so are problems of the hub.
+    """
+    from data.registry import check as check_problems
+    from reasoner.cli.train import command_line
+    from reasoner.models.resolve import resolve_cached_model
+    from reasoner.preferences.judges import load_judge
+
+    own_runs = {stage.run.name for stage, _ in parsed if stage.run is not None}
+    num_problems = cache(partial(_num_problems, download=download))
+    for stage, args in parsed:
+        values = command_line(args) if "stage" in args else {}
+        try:
+            if stage.model and Path(stage.model).name not in own_runs:
+                resolve_cached_model(stage.model, runs=runs)
+            if stage.command[0] == "sample":
+                total = num_problems(args.data)
+                if total is not None and total <= args.skip:
+                    raise ValueError(f"--skip is {args.skip}, and {args.data} has {total:,} problems")
+            for key in ("data.train", "validation.data", "eval.heldout"):
+                if key in values:
+                    check_problems(str(values[key]))
+            if getattr(args, "form", "") == "preferences":
+                load_judge(args.judge or "rule", noise=args.noise)
+            if "sft.data" in values:
+                _check_examples(str(values["sft.data"]), parsed, runs)
+        except ValueError as error:
+            raise ValueError(f"stage {stage.name}: {error}") from None
+
+
+def _num_problems(data: str, *, download: bool) -> int | None:
+    """The number of problems that a spec names. None without `download`, where they are on the hub."""
+    from data.registry import check, hub_sources, load
+
+    check(data)
+    return len(load(data)) if download or not hub_sources(data) else None
+
+
+def _check_examples(spec: str, parsed: Sequence[tuple[Stage, argparse.Namespace]], runs: Path) -> None:
+    """ValueError for sources of examples that cannot be read, except for those that the stages write."""
+    from reasoner.sft.sources import SEPARATOR, check_source
+
+    written = {str(args.file) for _, args in parsed if "form" in args}
+    names = [stage.run.name for stage, _ in parsed if stage.run is not None]
+    for one in spec.split(SEPARATOR):
+        if one not in written and not any(name in one for name in names):
+            check_source(one, runs)

@@ -17,7 +17,6 @@ def add_preference_arguments(export: Parser) -> None:
     group = export.add_argument_group("preferences", "With --as preferences: pairs in the columns of TRL.")
     group.add_argument(
         "--judge",
-        default="rule",
         help="who prefers: rule (a right answer, of two the shorter) or utility:FILE.py:NAME, a function of the "
         "columns that reward functions get, which returns a number for each completion [rule]",
     )
@@ -27,7 +26,7 @@ def add_preference_arguments(export: Parser) -> None:
         metavar="NUMBER",
         help="of a utility: completion i is preferred to j with probability sigmoid((u_i - u_j) / NUMBER) [1]",
     )
-    group.add_argument("--seed", type=int, default=0, help="seed of the labels [0]")
+    group.add_argument("--seed", type=int, help="seed of the labels [0]")
 
 
 def export_preferences(args: argparse.Namespace, run_dir: Path, rollouts: Iterator[Mapping[str, Any]]) -> None:
@@ -40,10 +39,10 @@ def export_preferences(args: argparse.Namespace, run_dir: Path, rollouts: Iterat
 
     if args.file.suffix not in WRITERS:
         raise ValueError(f"{args.file}: unknown kind of file {args.file.suffix!r}; known are {', '.join(WRITERS)}")
-    judge, counts = load_judge(args.judge, noise=args.noise), ExportCounts()
+    judge, counts = load_judge(args.judge or "rule", noise=args.noise), ExportCounts()
     style = read_settings(run_dir)["config"].get("prompt.style")
     prefill = load_template(style).prefill if style else ""
-    rows = preference_rows(rollouts, judge, seed=args.seed, counts=counts, prefill=prefill)
+    rows = preference_rows(rollouts, judge, seed=args.seed or 0, counts=counts, prefill=prefill)
     with atomic_path(args.file) as partial:
         WRITERS[args.file.suffix](partial, rows)
     print_result(f"{counts.summary()}: {args.file}")

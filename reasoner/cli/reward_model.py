@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_runs_folder, write_result
 from reasoner.cli.train import add_run, add_settings, run_train
-from reasoner.console import print_result
+from reasoner.console import log, print_result
 
 if TYPE_CHECKING:
     from reasoner.preferences.dataset import Comparison
@@ -37,9 +37,7 @@ def _add_model(action: Parser) -> None:
     action.add_argument("model", metavar="MODEL", help="a reward model: a run, a checkpoint, a folder, or a hub name")
     add_runs_folder(action)
     action.add_argument("--threads", type=int, default=0, metavar="N", help="torch threads; 0: all cores [0]")
-    action.add_argument(
-        "--prompt", default="r1-zero", help="for rows of text: the prompt style, whose stop texts end them [r1-zero]"
-    )
+    action.add_argument("--prompt", help="for rows of text: the prompt style, whose stop texts end them [r1-zero]")
     action.add_argument(
         "--micro-batch-tokens", type=int, default=8192, metavar="N", help="most tokens computed at once [8192]"
     )
@@ -79,27 +77,33 @@ def evaluate(args: argparse.Namespace) -> None:
     """Print the report on a reward model."""
     if args.utility and not args.samples:
         raise ValueError("--utility is the true utility of --samples, and there are none")
+    if args.prompt is not None and not args.data:
+        raise ValueError("--prompt is for the texts of --data; those of the run's own file have its prompt.style")
     passes, encode, folder = _open_model(args)
     from reasoner.models.loading import context_length
     from reasoner.preferences.best_of_n import curves
-    from reasoner.preferences.dataset import comparisons_of, read_rows
+    from reasoner.preferences.dataset import comparisons_of, read_rows, without_long
     from reasoner.preferences.evaluation import evaluate_scores
     from reasoner.preferences.judges import load_judge
     from reasoner.preferences.report import report_text, report_values
     from reasoner.preferences.reward_model import reward_std
-    from reasoner.preferences.scoring import sampled_problems, score_comparisons
+    from reasoner.preferences.scoring import checked_rollouts, sampled_problems, score_comparisons
     from reasoner.trainer.reward_model import heldout_comparisons
 
+    context = context_length(passes.model)
     judge = load_judge(f"utility:{args.utility}", noise=None) if args.utility else None
     comparisons: Sequence[Comparison]
     if args.data:
-        comparisons = comparisons_of(read_rows(args.data), encode)
+        comparisons, too_long = without_long(comparisons_of(read_rows(args.data), encode), context)
+        if too_long:
+            log(f"left out: {too_long:,} pairs of more than {context:,} tokens, which the reward model cannot read")
     else:
-        comparisons = heldout_comparisons(folder, encode.tokenizer, context_length(passes.model))
+        comparisons = heldout_comparisons(folder, encode.tokenizer, context)
     report = evaluate_scores(comparisons, score_comparisons(passes, comparisons), std=reward_std(passes.model))
     points = None
     if args.samples:
-        points = curves(sampled_problems(passes, (row for _, row in read_rows(args.samples)), judge))
+        rollouts = checked_rollouts(read_rows(args.samples), encode, judge, context=context)
+        points = curves(sampled_problems(passes, rollouts, judge))
     print_result(report_text(report, points))
     write_result(args, report_values(report, points))
 
@@ -133,4 +137,4 @@ def _open_model(args: argparse.Namespace) -> tuple[RewardModelPasses, TextEncode
         from reasoner.preferences.scoring import open_scorer
 
     values = {"threads": args.threads, "micro_batch_tokens": args.micro_batch_tokens}
-    return *open_scorer(folder, prompt=args.prompt, **values), folder
+    return *open_scorer(folder, prompt=args.prompt or "r1-zero", **values), folder

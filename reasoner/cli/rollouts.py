@@ -6,13 +6,13 @@ Handlers import the index, which imports pyarrow: that takes a second.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_run, write_result
 from reasoner.cli.preferences_export import add_preference_arguments, export_preferences
@@ -175,6 +175,8 @@ def export_rollouts(args: argparse.Namespace) -> None:
     """Write all matching rollouts, or what --as makes of them, to a file."""
     if args.form != "sft" and (args.where is not None or args.per_problem is not None or args.without_ids):
         raise ValueError("--where, --per-problem and --without-ids belong to --as sft")
+    if args.form != "preferences" and not (args.judge is args.noise is args.seed is None):
+        raise ValueError("--judge, --noise and --seed belong to --as preferences")
     _EXPORTS[args.form](args)
 
 
@@ -194,16 +196,29 @@ def _export_rows(args: argparse.Namespace) -> None:
 def _export_examples(args: argparse.Namespace) -> None:
     """Write matching rollouts as examples for supervised finetuning, and say what was left out."""
     from reasoner.analysis.export import matching
-    from reasoner.runs.selection import select
-    from reasoner.sft.sources import check_output, sft_row, write_rows
+    from reasoner.sft.sources import check_output
 
     check_output(args.file)
+    selection = selection_of(args)
     with open_index(args) as index:
-        selected = select(matching(index, _filter(args)), selection_of(args))
-    write_rows(args.file, [sft_row(row, with_ids=not args.without_ids) for row in selected.rows])
+        result = write_examples(args.file, matching(index, _filter(args)), selection, with_ids=not args.without_ids)
+    write_result(args, result)
+
+
+def write_examples(
+    path: Path, rollouts: Iterable[Mapping[str, Any]], selection: Selection, *, with_ids: bool = True
+) -> dict[str, object]:
+    """Write those of the rollouts that a selection takes as examples, and say what was left out. Returns the figures
+    for --json.
+    """
+    from reasoner.runs.selection import select
+    from reasoner.sft.sources import sft_row, write_rows
+
+    selected = select(rollouts, selection)
+    write_rows(path, [sft_row(row, with_ids=with_ids) for row in selected.rows])
     left_out = ", ".join(f"{number:,} {reason}" for reason, number in selected.left_out.items())
-    print_result(f"{len(selected.rows):,} examples: {args.file}; left out: {left_out or 'none'}")
-    write_result(args, {"file": str(args.file), "examples": len(selected.rows), "left_out": dict(selected.left_out)})
+    print_result(f"{len(selected.rows):,} examples: {path}; left out: {left_out or 'none'}")
+    return {"file": str(path), "examples": len(selected.rows), "left_out": dict(selected.left_out)}
 
 
 def _export_preferences(args: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from reasoner.cli.arguments import Parser, add_json, add_runs_folder, write_result
-from reasoner.cli.rollouts import add_selection, selection_of
+from reasoner.cli.rollouts import add_selection, selection_of, write_examples
 from reasoner.console import print_result
 from reasoner.runtime import gc_paused
 
@@ -53,8 +53,8 @@ def run_sample(args: argparse.Namespace) -> None:
     with gc_paused():
         from data import load
         from reasoner.inference.model_spec import ModelSpec
-        from reasoner.runs.selection import read_rollouts, select
-        from reasoner.sft.sources import check_output, sft_row, write_rows
+        from reasoner.runs.selection import read_rollouts
+        from reasoner.sft.sources import check_output
         from reasoner.trainer.sample import SampleRequest, sample
 
     for name, least in (("num_samples", 1), ("problems", 1), ("workers", 1), ("skip", 0)):
@@ -64,6 +64,8 @@ def run_sample(args: argparse.Namespace) -> None:
     selection = selection_of(args)
     if args.out is not None:
         check_output(args.out)
+    elif args.where is not None or args.per_problem is not None:
+        raise ValueError("--where and --per-problem select the examples of --out, and there is none")
     model = ModelSpec.of(
         args.model,
         runs=args.runs,
@@ -92,9 +94,5 @@ def run_sample(args: argparse.Namespace) -> None:
     print_result(f"rollouts: {run_dir}")
     result: dict[str, object] = {"run": str(run_dir)}
     if args.out is not None:
-        selected = select(read_rollouts([run_dir]), selection)
-        write_rows(args.out, [sft_row(row) for row in selected.rows])
-        left_out = ", ".join(f"{number:,} {reason}" for reason, number in selected.left_out.items())
-        print_result(f"{len(selected.rows):,} examples: {args.out}; left out: {left_out or 'none'}")
-        result |= {"file": str(args.out), "examples": len(selected.rows), "left_out": dict(selected.left_out)}
+        result |= write_examples(args.out, read_rollouts([run_dir]), selection)
     write_result(args, result)

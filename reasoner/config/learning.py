@@ -239,7 +239,7 @@ class LoraConfig:
 class RewardModelConfig:
     # Preferences to train a reward model on: a .jsonl or .parquet file (columns: docs/REWARD_MODELS.md).
     data: str = ""
-    # Passes over the preferences. Prompts that do not fill another step at the end of the last pass are left out.
+    # Passes over the preferences. The last step has what is left of the last pass.
     epochs: int = 1
     # Prompts per optimiser step. All pairs of a prompt are one element of the batch.
     prompts: int = 8
@@ -272,5 +272,5 @@ class SftConfig:
     # leave out only those that do not fit into the model's context.
     max_tokens: int = 0
     # Share of the problems whose examples are not trained on: validation measures the loss on them. All examples of a
-    # problem, or of a conversation, are on one side. 0: none.
+    # problem, or of a conversation, are on one side. At most some 500 examples. 0: none, as with validation.interval 0.
     validation_share: float = 0.05

@@ -12,11 +12,10 @@ import torch
 from reasoner.config.schema import Config
 from reasoner.models.loading import context_length
 from reasoner.models.resolve import resolve_model
-from reasoner.models.reward_model import load_reward_model, reward_mean
+from reasoner.models.reward_model import load_reward_model
+from reasoner.rl.batch import collate_rows
 from reasoner.rl.reward_model_passes import RewardModelPasses
 from reasoner.rollouts.reward_models import parse_reward_models
-from reasoner.sft.batches import collate_examples
-from reasoner.sft.examples import Example
 from reasoner.types import Prompt, RolloutGroup
 
 
@@ -27,14 +26,11 @@ class RewardModel:
         self.model = load_reward_model(folder, device=device, dtype=getattr(torch, dtype))
         self.context = context_length(self.model)
         self._passes = RewardModelPasses(self.model, dtype, micro_batch_tokens)
-        self._mean = reward_mean(self.model)
 
     def scores(self, groups: Sequence[RolloutGroup]) -> list[float]:
         """The score of each completion at its last token, in order, less the mean in the model's config."""
-        rows = [Example(group.prompt.token_ids, own.token_ids) for group in groups for own in group.completions]
-        scores: list[float] = (
-            self._passes.all_scores(collate_examples(rows).to(self.model.device)) - self._mean
-        ).tolist()
+        rows = [(group.prompt.token_ids, own.token_ids) for group in groups for own in group.completions]
+        scores: list[float] = self._passes.rewards(collate_rows(rows)).tolist()
         return scores
 
 

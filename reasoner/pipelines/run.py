@@ -20,9 +20,19 @@ from typing import Any
 from reasoner.console import log, print_result
 from reasoner.pipelines.figures import read_figures, table
 from reasoner.pipelines.stages import SAMPLED_TOKENS, Stage
-from reasoner.pipelines.state import DONE, RUNNING, STOPPED, PipelineState, continue_records, read_state, write_state
+from reasoner.pipelines.state import (
+    DONE,
+    RUNNING,
+    STOPPED,
+    WAITING,
+    PipelineState,
+    continue_records,
+    read_state,
+    write_state,
+)
 from reasoner.runs.io import write_text
 from reasoner.runs.rollouts import lock_run_dir
+from reasoner.runs.run_dir import is_unused
 from reasoner.runtime import end_with_parent
 
 REASONER = (sys.executable, "-m", "reasoner")
@@ -42,11 +52,14 @@ def run_pipeline(
 
     `recipe` and `settings` are for the record. `program`: what runs a command, whose words follow. Returns the exit
     status of the stage that failed or was stopped, else 0. ValueError where a stage that has begun had another command,
-    and while another process runs the pipeline.
+    where the run folder of one that has not begun is in use, and while another process runs the pipeline.
     """
-    before = read_state(folder)
-    state = PipelineState(recipe, settings, continue_records(before.stages if before else (), stages))
     with lock_run_dir(folder):
+        before = read_state(folder)
+        state = PipelineState(recipe, settings, continue_records(before.stages if before else (), stages))
+        for stage, record in zip(stages, state.stages, strict=True):
+            if record.state == WAITING:
+                _check_run_is_free(stage)
         write_state(folder, state)
         for number, stage in enumerate(stages, 1):
             record = state.stages[number - 1]
@@ -69,10 +82,15 @@ def _run_stage(folder: Path, state: PipelineState, stage: Stage, program: Sequen
     """Run the command of a stage: (the state after it, its exit status)."""
     if stage.run is not None:
         wait_until_unlocked(stage.run)
+    before = next(one for one in state.stages if one.name == stage.name)
+    has_begun = before.state != WAITING
+    if not has_begun:
+        _check_run_is_free(stage)
     tokens = str(state.sampled_tokens(stage.name))
-    words = [tokens if word == SAMPLED_TOKENS else word for word in stage.next_command()]
+    command = stage.next_command() if has_begun else stage.command
+    words = [tokens if word == SAMPLED_TOKENS else word for word in command]
     log(f"$ reasoner {shlex.join(words)}\n")
-    minutes, start = next(one.minutes for one in state.stages if one.name == stage.name), time.monotonic()
+    minutes, start = before.minutes, time.monotonic()
 
     def record(stage_state: str, **changes: object) -> PipelineState:
         spent = minutes + (time.monotonic() - start) / 60
@@ -80,10 +98,20 @@ def _run_stage(folder: Path, state: PipelineState, stage: Stage, program: Sequen
         write_state(folder, state_now)
         return state_now
 
+    record(RUNNING)  # before the command: a run that it has begun is this stage's own
     status = _run_command([*program, *words], lambda: record(RUNNING))
     if status:
         return record(STOPPED), status
     return record(DONE, figures=read_figures(stage.run) if stage.run is not None else {}), 0
+
+
+def _check_run_is_free(stage: Stage) -> None:
+    """ValueError where the folder of a stage's run holds another run, which would be taken for the stage's own."""
+    if stage.run is not None and stage.run.exists() and not is_unused(stage.run):
+        raise ValueError(
+            f"stage {stage.name} has not begun, and the folder of its run, {stage.run}, is in use: delete it (reasoner "
+            "runs rm), or choose another --name"
+        )
 
 
 def _run_command(words: Sequence[str], on_wait: Callable[[], object]) -> int:

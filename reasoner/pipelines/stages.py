@@ -44,8 +44,8 @@ class Stage:
         return self.command[self.command.index("--model") + 1] if "--model" in self.command else ""
 
     def next_command(self) -> tuple[str, ...]:
-        """The command that starts the stage, or goes on with a run that was begun. One without --resume is repeated: it
-        completes what it finds, or writes its file again.
+        """The command that goes on with a stage that has begun: that of its run, if there is one yet. A command without
+        --resume is repeated: it completes what it finds, or writes its file again.
         """
         kind = command_of(self.command)
         if self.run is None or kind not in _TRAINING or not (self.run / "config.json").is_file():

@@ -15,20 +15,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from data import sample_indices
 from reasoner.preferences.dataset import Comparison
 from reasoner.preferences.loss import Pairs, loss_and_score_gradients
-from reasoner.rl.batch import Batch, collate_tokens
+from reasoner.rl.batch import Batch, collate_rows
 from reasoner.rl.microbatches import OnMicrobatch
 from reasoner.rl.reward_model_passes import RewardModelPasses
+from reasoner.sft.epochs import indices_of_step
 
 Tokens = Sequence[int]
 
 
 def collate_completions(prompts: Sequence[Tokens], completions: Sequence[Sequence[Tokens]]) -> Batch:
     """Collate prompts and the completions of each into a batch, in order. It holds token ids alone."""
-    rows = [completion for own in completions for completion in own]
-    return collate_tokens(prompts, rows, [place for place, own in enumerate(completions) for _ in own])
+    return collate_rows([(p, completion) for p, own in zip(prompts, completions, strict=True) for completion in own])
 
 
 def collate_comparisons(comparisons: Sequence[Comparison]) -> tuple[Batch, Pairs]:
@@ -48,15 +47,11 @@ def collate_comparisons(comparisons: Sequence[Comparison]) -> tuple[Batch, Pairs
     return batch, Pairs(*indices, *(torch.tensor(values, dtype=torch.float64) for values in (margins, weights)))
 
 
-def comparisons_of_step(comparisons: Sequence[Comparison], step: int, prompts: int, seed: int) -> list[Comparison]:
-    """The comparisons of a training step, at most `prompts`: a pure function of (seed, step), each once in an epoch."""
-    count = min(prompts, len(comparisons))
-    return [comparisons[i] for i in sample_indices(len(comparisons), step, count, seed)]
-
-
-def num_steps(num_comparisons: int, *, prompts: int, epochs: int) -> int:
-    """Number of whole steps in which each comparison comes `epochs` times, but for those left over at the end."""
-    return epochs * num_comparisons // min(prompts, num_comparisons)
+def comparisons_of_step(
+    comparisons: Sequence[Comparison], step: int, *, prompts: int, epochs: int, seed: int
+) -> list[Comparison]:
+    """The comparisons of a training step: reasoner.sft.epochs."""
+    return [comparisons[i] for i in indices_of_step(len(comparisons), step, rows=prompts, epochs=epochs, seed=seed)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,17 +9,18 @@ also hold a whole group: `completions`, with `utilities` or `ranks`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
-from data.files import READERS
+from data.files import READERS, check_file
+from reasoner.preferences.text_rows import TextEncoder
 from reasoner.rollouts.seeds import digest
 
 Row = dict[str, Any]
-Encode = Callable[[Row, str], tuple[tuple[int, ...], tuple[int, ...]]]  # (row, side) -> (prompt ids, completion ids)
 
 SIDES = ("chosen", "rejected")
 # Columns of a side beside its text, as in u_chosen; None where it is not known.
@@ -94,15 +95,13 @@ class _Growing:
 
 def read_rows(path: Path) -> Iterator[tuple[str, Row]]:
     """Yield (position, row) of a .jsonl or .parquet file. ValueError for another kind of file or none."""
-    if path.suffix not in READERS:
-        raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; known are {', '.join(READERS)}")
-    if not path.is_file():
-        raise ValueError(f"{path}: there is no such file")
+    check_file(path)
     yield from READERS[path.suffix](path)
 
 
-def comparisons_of(rows: Iterable[tuple[str, Row]], encode: Encode) -> list[Comparison]:
-    """The comparisons of the rows, in the order of their first pairs. `encode` tokenises rows without token ids.
+def comparisons_of(rows: Iterable[tuple[str, Row]], encode: TextEncoder) -> list[Comparison]:
+    """The comparisons of the rows, in the order of their first pairs. `encode` checks token ids, and tokenises rows
+    without them.
 
     ValueError that names the position of a row that cannot be used.
     """
@@ -123,8 +122,14 @@ def pair_rows(row: Row) -> Iterator[Row]:
     if row.get("completions") is None:
         yield row
         return
-    completions, utilities, ranks = row["completions"], row.get("utilities"), row.get("ranks")
-    order = utilities if utilities is not None else [-rank for rank in ranks or ()]
+    completions, utilities = row["completions"], row.get("utilities")
+    name = "ranks" if utilities is None else "utilities"
+    values = row.get(name) or []
+    if not isinstance(completions, list) or not isinstance(values, list):
+        raise ValueError(f"completions and {name} must be lists")
+    for value in values:
+        _number(name, value)
+    order = values if utilities is not None else [-rank for rank in values]
     if len(order) != len(completions):
         raise ValueError(f"{len(completions)} completions need as many utilities or ranks; there are {len(order)}")
     for i, j in permutations(range(len(order)), 2):
@@ -133,7 +138,7 @@ def pair_rows(row: Row) -> Iterator[Row]:
             yield row | {"chosen": completions[i], "rejected": completions[j]} | known
 
 
-def _add_row(growing: dict[object, _Growing], row: Row, encode: Encode) -> None:
+def _add_row(growing: dict[object, _Growing], row: Row, encode: TextEncoder) -> None:
     prompt_ids: tuple[int, ...] = ()
     texts: list[ScoredText] = []
     for side in SIDES:
@@ -141,8 +146,7 @@ def _add_row(growing: dict[object, _Growing], row: Row, encode: Encode) -> None:
         if texts and own_prompt != prompt_ids:
             raise ValueError("chosen and rejected have different prompts")
         prompt_ids = own_prompt
-        known = {name: row.get(f"{name}_{side}") for name in SIDE_COLUMNS}
-        texts.append(ScoredText(token_ids, known["u"], known["correct"], known["finish"]))
+        texts.append(_scored_text(row, side, token_ids))
     chosen, rejected = texts
     if chosen.token_ids == rejected.token_ids:
         raise ValueError("chosen and rejected are the same tokens")
@@ -151,12 +155,34 @@ def _add_row(growing: dict[object, _Growing], row: Row, encode: Encode) -> None:
     own = growing.setdefault(key, _Growing(problem_id, prompt_ids))
     for text in texts:
         own.completions.setdefault(text.token_ids, text)
-    own.pairs.append((chosen.token_ids, rejected.token_ids, float(row.get("margin") or 0.0), row.get("p")))
+    margin, probability = _number("margin", row.get("margin")), _number("p", row.get("p"), low=0.0, high=1.0)
+    own.pairs.append((chosen.token_ids, rejected.token_ids, margin or 0.0, probability))
 
 
-def _ids(row: Row, side: str, encode: Encode) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _scored_text(row: Row, side: str, token_ids: tuple[int, ...]) -> ScoredText:
+    """A side of the row. ValueError for a column of another kind."""
+    correct, finish = row.get(f"correct_{side}"), row.get(f"finish_{side}")
+    if correct is not None and not isinstance(correct, bool):
+        raise ValueError(f"correct_{side} is {correct!r}; it must be true or false")
+    if finish is not None and not isinstance(finish, str):
+        raise ValueError(f"finish_{side} is {finish!r}; it must be a text")
+    return ScoredText(token_ids, _number(f"u_{side}", row.get(f"u_{side}")), correct, finish)
+
+
+def _number(name: str, value: object, *, low: float = -inf, high: float = inf) -> float | None:
+    """The number in a column; None where there is none. ValueError for anything else, and out of the range."""
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or isinstance(value, bool) or not isfinite(value):
+        raise ValueError(f"{name} is {value!r}; it must be a finite number")
+    if not low <= value <= high:
+        raise ValueError(f"{name} is {value!r}; it must be from {low:g} to {high:g}")
+    return float(value)
+
+
+def _ids(row: Row, side: str, encode: TextEncoder) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if row.get("prompt_ids") is not None and row.get(f"{side}_ids") is not None:
-        prompt_ids, whole = tuple(row["prompt_ids"]), tuple(row[f"{side}_ids"])
+        prompt_ids, whole = encode.ids(row, "prompt_ids"), encode.ids(row, f"{side}_ids")
         token_ids = whole[len(prompt_ids) :]
         if whole[: len(prompt_ids)] != prompt_ids:
             raise ValueError(f"{side}_ids do not begin with prompt_ids")
@@ -186,8 +212,9 @@ def split_by_problem(comparisons: Sequence[Comparison], *, share: float, seed: i
     Pairs with more than `max_tokens` tokens of prompt and completion are left out. ValueError if nothing is left to
     train on.
     """
-    short = [one for own in comparisons if (one := _shortened(own, max_tokens)).pairs]
-    too_long = sum(len(one.pairs) for one in comparisons) - sum(len(one.pairs) for one in short)
+    if not comparisons:
+        raise ValueError("there is no pair in it")
+    short, too_long = without_long(comparisons, max_tokens)
     problems = sorted({one.problem_id for one in short}, key=lambda problem: digest([seed, problem]))
     held = set(problems[: round(share * len(problems))])
     if len(held) == len(problems):
@@ -195,6 +222,12 @@ def split_by_problem(comparisons: Sequence[Comparison], *, share: float, seed: i
     parts = ([one for one in short if (one.problem_id in held) == is_held] for is_held in (False, True))
     training, heldout = parts
     return Split(tuple(training), tuple(heldout), too_long)
+
+
+def without_long(comparisons: Sequence[Comparison], max_tokens: int) -> tuple[list[Comparison], int]:
+    """(the comparisons without pairs of more than `max_tokens` tokens in all, the number of those pairs)."""
+    short = [one for own in comparisons if (one := _shortened(own, max_tokens)).pairs]
+    return short, num_pairs(comparisons) - num_pairs(short)
 
 
 def _shortened(one: Comparison, max_tokens: int) -> Comparison:

@@ -7,15 +7,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from transformers import PreTrainedModel
-
-from reasoner.models.loading import load_tokenizer
-from reasoner.models.reward_model import load_reward_model, reward_mean
+from reasoner.models.loading import context_length, load_tokenizer
+from reasoner.models.reward_model import load_reward_model
 from reasoner.preferences.batches import Tokens, collate_completions
 from reasoner.preferences.best_of_n import Samples
-from reasoner.preferences.dataset import Comparison, Encode
-from reasoner.preferences.judges import Judge, is_correct
+from reasoner.preferences.dataset import Comparison
+from reasoner.preferences.judges import UTILITY_COLUMNS, Judge, is_correct
 from reasoner.preferences.text_rows import TextEncoder
+from reasoner.rl.batch import collate_rows
 from reasoner.rl.reward_model_passes import RewardModelPasses
 from reasoner.rollouts.prompts import load_template
 from reasoner.runtime import setup_torch
@@ -24,6 +23,7 @@ Row = Mapping[str, Any]
 _AT_ONCE = 32  # prompts of a batch: its completions are sorted by length, so that there is little padding
 # Columns with token ids, the first that a row has.
 _PROMPT_IDS, _COMPLETION_IDS = ("prompt_ids", "prompt_token_ids"), ("completion_ids", "token_ids")
+_ROLLOUT_COLUMNS = ("step", "group", "verdict", "well_formed", "prompt_token_ids", "token_ids")
 
 
 def open_scorer(
@@ -41,12 +41,10 @@ def score_completions(
     passes: RewardModelPasses, prompts: Sequence[Tokens], completions: Sequence[Sequence[Tokens]]
 ) -> list[list[float]]:
     """Scores of the completions of each prompt, less the model's reward_mean."""
-    model: PreTrainedModel = passes.model
-    mean, scores = reward_mean(model), []
+    scores = []
     for start in range(0, len(prompts), _AT_ONCE):
         own = completions[start : start + _AT_ONCE]
-        batch = collate_completions(prompts[start : start + _AT_ONCE], own).to(model.device)
-        flat = iter((passes.all_scores(batch) - mean).tolist())
+        flat = iter(passes.rewards(collate_completions(prompts[start : start + _AT_ONCE], own)).tolist())
         scores += [[next(flat) for _ in group] for group in own]
     return scores
 
@@ -57,20 +55,18 @@ def score_comparisons(passes: RewardModelPasses, comparisons: Sequence[Compariso
     return score_completions(passes, prompts, [[text.token_ids for text in one.completions] for one in comparisons])
 
 
-def score_rows(passes: RewardModelPasses, rows: Iterable[tuple[str, Row]], encode: Encode) -> Iterator[dict[str, Any]]:
+def score_rows(
+    passes: RewardModelPasses, rows: Iterable[tuple[str, Row]], encode: TextEncoder
+) -> Iterator[dict[str, Any]]:
     """Yield the rows with a column `score`. A row has token ids, or `prompt` and `completion` as texts or messages.
 
-    ValueError that names the position of a row without either.
+    ValueError that names the position of a row without either, and of one that is longer than the model's context.
     """
-    mean = reward_mean(passes.model)
+    context = context_length(passes.model)
     for together in _chunks(rows, 8 * _AT_ONCE):
-        ids = [_ids_of(where, row, encode) for where, row in together]
-        prompts = list(dict.fromkeys(prompt for prompt, _ in ids))
-        places = {prompt: [i for i, (own, _) in enumerate(ids) if own == prompt] for prompt in prompts}
-        batch = collate_completions(prompts, [[ids[i][1] for i in places[prompt]] for prompt in prompts])
-        scores = passes.all_scores(batch.to(passes.model.device)) - mean
-        by_row = dict(zip((i for prompt in prompts for i in places[prompt]), scores.tolist(), strict=True))
-        yield from (dict(row) | {"score": by_row[i]} for i, (_, row) in enumerate(together))
+        ids = [_ids_of(where, row, encode, context) for where, row in together]
+        scores = passes.rewards(collate_rows(ids)).tolist()
+        yield from (dict(row) | {"score": score} for (_, row), score in zip(together, scores, strict=True))
 
 
 def _chunks(rows: Iterable[tuple[str, Row]], size: int) -> Iterator[list[tuple[str, Row]]]:
@@ -84,17 +80,41 @@ def _chunks(rows: Iterable[tuple[str, Row]], size: int) -> Iterator[list[tuple[s
         yield chunk
 
 
-def _ids_of(where: str, row: Row, encode: Encode) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    prompt_ids, completion_ids = (
-        next((row[name] for name in names if row.get(name) is not None), None)
-        for names in (_PROMPT_IDS, _COMPLETION_IDS)
+def _ids_of(where: str, row: Row, encode: TextEncoder, context: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(prompt ids, completion ids) of a row: checked token ids, or where it has none those of its texts."""
+    prompt, completion = (
+        next((name for name in names if row.get(name) is not None), None) for names in (_PROMPT_IDS, _COMPLETION_IDS)
     )
-    if prompt_ids is not None and completion_ids is not None:
-        return tuple(prompt_ids), tuple(completion_ids)
     try:
-        return encode(dict(row), "completion")
-    except ValueError as error:
+        if prompt is None or completion is None or list(row[prompt]) == []:  # imported rollouts may have texts alone
+            ids = encode(dict(row), "completion")
+        else:
+            ids = encode.ids(dict(row), prompt), encode.ids(dict(row), completion)
+        if not ids[0]:
+            raise ValueError("the prompt has no tokens")
+        if (total := len(ids[0]) + len(ids[1])) > context:
+            raise ValueError(f"prompt and completion have {total:,} tokens, and the reward model reads {context:,}")
+    except (ValueError, TypeError) as error:
         raise ValueError(f"{where}: {error}") from None
+    return ids
+
+
+def checked_rollouts(
+    rows: Iterable[tuple[str, Row]], encode: TextEncoder, judge: Judge | None, *, context: int
+) -> Iterator[Row]:
+    """Yield the rows of a file of rollouts. ValueError that names the position of a row that is none, that has no token
+    ids or another model's, or that is longer than `context`.
+    """
+    needed = {*_ROLLOUT_COLUMNS, *(UTILITY_COLUMNS.values() if judge is not None else ())}
+    for where, row in rows:
+        if missing := sorted(needed - row.keys()):
+            raise ValueError(
+                f"{where}: it is no rollout: it has no {missing[0]}; reasoner rollouts export writes files of rollouts"
+            )
+        if not row["prompt_token_ids"] or not row["token_ids"]:
+            raise ValueError(f"{where}: the rollout has no token ids")
+        _ids_of(where, row, encode, context)
+        yield row
 
 
 def sampled_problems(passes: RewardModelPasses, rollouts: Iterable[Row], judge: Judge | None) -> list[Samples]:

@@ -1,67 +1,55 @@
-"""Token ids of preference rows that hold texts or conversations."""
+"""Token ids of rows of preferences and completions: checked as they are, or made of texts and conversations."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from reasoner.preferences.dataset import Row
+from reasoner.rollouts.prompts import Template
+from reasoner.sft.examples import ExampleReader
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+Row = Mapping[str, Any]
+
 
 @dataclass(frozen=True, slots=True)
 class TextEncoder:
-    """Tokenises prompt and completion apart, as a model samples a completion after the tokens of its prompt.
-
-    A completion is ended by the end token, unless it ends in one of the stop texts.
+    """Tokenises prompt and completion as supervised finetuning does: apart, as a model samples a completion after the
+    tokens of its prompt. A completion is ended by the end token, unless it ends in one of the stop texts.
     """
 
     tokenizer: PreTrainedTokenizerBase
     stop: tuple[str, ...] = ()
+    reader: ExampleReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reader", ExampleReader(self.tokenizer, Template("{question}", stop=self.stop)))
 
     def __call__(self, row: Row, side: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """(prompt ids, completion ids) of a side of the row: `side` is the column of the completion.
+        """(prompt ids, completion ids) of a side of the row: `side` is the column of the completion. Of a conversation
+        the last turn, which must be the assistant's, is the completion; those before are the prompt.
 
         ValueError for a row whose columns are neither texts nor messages.
         """
         prompt, completion = row.get("prompt"), row.get(side)
-        if isinstance(prompt, str) and isinstance(completion, str):
-            ids = list(self.tokenizer(prompt)["input_ids"])
-            if ids and ids[-1] == self.tokenizer.eos_token_id:  # some tokenizers end every text
-                ids = ids[:-1]
-            return tuple(ids), self._ended(self._ids(completion), completion)
         if isinstance(completion, list):
-            return self._conversation([*(prompt if isinstance(prompt, list) else []), *completion])
-        raise ValueError(f"prompt and {side} must be texts or lists of messages; the columns are {', '.join(row)}")
+            turns = [*(prompt if isinstance(prompt, list) else []), *completion]
+            if len(turns) < 2:
+                raise ValueError(f"{side}: a conversation must have a prompt and end with a turn of the assistant")
+            prompt, completion = turns[:-1], turns[-1:]
+        elif not (isinstance(prompt, str) and isinstance(completion, str)):
+            raise ValueError(f"prompt and {side} must be texts or lists of messages; the columns are {', '.join(row)}")
+        try:
+            [example] = self.reader.from_prompt({"prompt": prompt, "completion": completion})
+        except ValueError as error:
+            raise ValueError(f"{side}: {error}") from None
+        return example.prompt_ids, example.completion_ids
 
-    def _conversation(self, turns: Sequence[Mapping[str, Any]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The last turn, which must be the assistant's, is the completion; those before are the prompt."""
-        if not self.tokenizer.chat_template:
-            raise ValueError("the row is a conversation, and the model's tokenizer has no chat template")
-        if len(turns) < 2 or turns[-1].get("role") != "assistant":
-            raise ValueError("a conversation must have a prompt and end with a turn of the assistant")
-        before, whole = (
-            str(
-                self.tokenizer.apply_chat_template(
-                    [dict(turn) for turn in own], tokenize=False, add_generation_prompt=is_open
-                )
-            )
-            for own, is_open in ((turns[:-1], True), (turns, False))
-        )
-        text = whole.removeprefix(before)
-        if not whole.startswith(before) or str(turns[-1]["content"]).strip() not in text:
-            raise ValueError(f"the chat template of {self.tokenizer.name_or_path} changes the assistant's turn")
-        end = str(self.tokenizer.eos_token)
-        text = text.rstrip() if text.rstrip().endswith(end) else text  # a line break that nobody samples
-        return self._ids(before), self._ended(self._ids(text), text)
-
-    def _ids(self, text: str) -> tuple[int, ...]:
-        return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
-
-    def _ended(self, ids: tuple[int, ...], text: str) -> tuple[int, ...]:
-        end = self.tokenizer.eos_token_id
-        is_ended = bool(self.stop) and text.endswith(self.stop)
-        return ids if is_ended or ids[-1:] == (end,) else (*ids, int(end))
+    def ids(self, row: Row, name: str) -> tuple[int, ...]:
+        """The token ids in a column of the row. ValueError where they are not the tokenizer's; those of a prompt are
+        compared with its text.
+        """
+        return self.reader.checked_ids(name, row[name], text=row.get("prompt") if name.startswith("prompt") else None)

@@ -138,6 +138,13 @@ def collate_tokens(
     )
 
 
+def collate_rows(rows: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Batch:
+    """Collate rows of (prompt ids, completion ids), in order. Rows with the same prompt share it. All else is 0."""
+    keys = [tuple(prompt) for prompt, _ in rows]
+    place = {prompt: number for number, prompt in enumerate(dict.fromkeys(keys))}
+    return collate_tokens(list(place), [completion for _, completion in rows], [place[key] for key in keys])
+
+
 def collate(groups: Sequence[RolloutGroup], steps: Sequence[Sequence[Step]] | None = None) -> Batch:
     """Collate graded groups into one batch, in order. ValueError unless all groups have the same G >= 2 completions.
 

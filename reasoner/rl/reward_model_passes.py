@@ -15,6 +15,7 @@ from transformers import PreTrainedModel
 
 from reasoner.distributed.world import ALONE, World
 from reasoner.models.loading import PromptCache, completion_states, encode_prompts
+from reasoner.models.reward_model import reward_mean
 from reasoner.models.sharding import DistributedModel
 from reasoner.rl.batch import Batch
 from reasoner.rl.microbatches import OnMicrobatch, backward_microbatches, compute_precision, iterate_microbatches
@@ -64,6 +65,10 @@ class RewardModelPasses:
                 on_microbatch(done, len(batch))
         self.world.sum_(scores, "scores of the reward model")  # a row of another rank is 0 here
         return scores
+
+    def rewards(self, batch: Batch) -> Tensor:
+        """[N] scores less the mean in the model's config, as they are used as rewards. Moves the batch to the model."""
+        return self.all_scores(batch.to(self.model.device)) - reward_mean(self.model)
 
     def backward(self, batch: Batch, gradients: Tensor, on_microbatch: OnMicrobatch | None = None) -> None:
         """Accumulate the gradient of a loss in the parameters, from its gradients [N] with respect to the scores."""

@@ -12,37 +12,25 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from data import sample_indices
 from reasoner.distributed.world import World
 from reasoner.models.fused_lm_head import split
 from reasoner.models.loading import MAX_LOGITS, PromptCache
-from reasoner.rl.batch import Batch, collate_tokens
+from reasoner.rl.batch import Batch, collate_rows
 from reasoner.rl.microbatches import OnMicrobatch, backward_microbatches, compute_precision
 from reasoner.rl.model_passes import ModelPasses
+from reasoner.sft.epochs import indices_of_step
 from reasoner.sft.examples import Example
 
 
 def collate_examples(examples: Sequence[Example]) -> Batch:
     """Collate examples into a batch, in order. Its weights average over all completion tokens of the batch."""
-    prompts = list(dict.fromkeys(example.prompt_ids for example in examples))
-    place = {prompt: i for i, prompt in enumerate(prompts)}
-    completions = [example.completion_ids for example in examples]
-    batch = collate_tokens(prompts, completions, [place[example.prompt_ids] for example in examples])
+    batch = collate_rows([(example.prompt_ids, example.completion_ids) for example in examples])
     return replace(batch, weights=batch.mask / batch.lengths.sum())
 
 
 def examples_of_step(examples: Sequence[Example], step: int, *, rows: int, epochs: int, seed: int) -> list[Example]:
-    """The examples of a training step: a pure function of (seed, step), each example once in an epoch. The last step
-    has what is left of the last epoch.
-    """
-    rows = min(rows, len(examples))
-    places = sample_indices(len(examples), step, rows, seed)
-    return [examples[i] for i in places[: epochs * len(examples) - step * rows]]
-
-
-def num_steps(num_examples: int, *, rows: int, epochs: int) -> int:
-    """Number of steps in which each example comes `epochs` times."""
-    return -(-epochs * num_examples // min(rows, num_examples))
+    """The examples of a training step: reasoner.sft.epochs."""
+    return [examples[i] for i in indices_of_step(len(examples), step, rows=rows, epochs=epochs, seed=seed)]
 
 
 @dataclass(slots=True)

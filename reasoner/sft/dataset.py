@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from reasoner.sft.sources import read_source
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+MAX_VALIDATION = 500  # examples: their loss has a standard error of a few percent, and is computed many times
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +65,14 @@ def _listed(left_out: Mapping[str, int]) -> str:
 
 def split_by_problem(examples: Sequence[Example], share: float) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
     """(training, validation): `share` of the problems to validate on, rounded, chosen by a hash of the problem, so that
-    other problems do not change the side of one; at least one problem is trained on.
+    other problems do not change the side of one; at least one problem is trained on. Of many problems fewer are
+    validated on: as many as have at most MAX_VALIDATION examples, and at least one.
     """
-    problems = sorted({example.problem for example in examples}, key=_hash)
+    sizes = Counter(example.problem for example in examples)
+    problems = sorted(sizes, key=_hash)
     number = min(round(share * len(problems)), len(problems) - 1)
-    apart = set(problems[:number])
+    totals = list(accumulate(sizes[problem] for problem in problems[:number]))
+    apart = set(problems[: max(min(number, 1), sum(total <= MAX_VALIDATION for total in totals))])
     training = tuple(example for example in examples if example.problem not in apart)
     return training, tuple(example for example in examples if example.problem in apart)
 

@@ -48,7 +48,7 @@ def examples_of(
     """Yield the examples of the rows, which come as (position in their source, row). `template` renders questions, and
     its stop texts end completions. ValueError that names the position for a row that cannot be used.
     """
-    reader = _Reader(tokenizer, template)
+    reader = ExampleReader(tokenizer, template)
     for where, row in rows:
         try:
             yield from reader.examples(row)
@@ -57,9 +57,12 @@ def examples_of(
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class ExampleReader:
+    """Makes examples of rows."""
+
     tokenizer: PreTrainedTokenizerBase
     template: Template
+    _integers: dict[int, int] = field(default_factory=dict, compare=False)  # one object for each token id
 
     def examples(self, row: Row) -> Iterator[Example]:
         """The examples of a row, by the first form whose columns it has."""
@@ -75,22 +78,15 @@ class _Reader:
 
     def from_ids(self, row: Row) -> Iterator[Example]:
         """Token ids as they are. ValueError where the row's prompt as text shows that they are another tokenizer's."""
-        ids = self._checked_ids("prompt_ids", row["prompt_ids"])
-        example = Example(ids, self._checked_ids("completion_ids", row["completion_ids"]))
-        prompt = row.get("prompt")
-        if isinstance(prompt, str) and _letters(prompt) not in _letters(str(self.tokenizer.decode(list(ids)))):
-            raise ValueError(
-                "prompt_ids is not the text of prompt in the model's tokenizer: the ids are another model's. Without "
-                "the columns prompt_ids and completion_ids the texts are used"
-            )
-        yield example
+        prompt_ids = self.checked_ids("prompt_ids", row["prompt_ids"], text=row.get("prompt"))
+        yield Example(prompt_ids, self.checked_ids("completion_ids", row["completion_ids"]))
 
     def from_question(self, row: Row) -> Iterator[Example]:
         """A question, rendered in the prompt style."""
         problem = Problem(id="", question=_text("question", row["question"]), answer="")
         prompt = render(problem, self.template, self.tokenizer)
         completion = _text("completion", row["completion"]).removeprefix(self.template.prefill)
-        yield Example(prompt.token_ids, self._completion_ids(completion))
+        yield Example(self._tuple(prompt.token_ids), self._completion_ids(completion))
 
     def from_prompt(self, row: Row) -> Iterator[Example]:
         """A prompt and its completion: two texts, or two lists of messages."""
@@ -98,10 +94,10 @@ class _Reader:
         if isinstance(prompt, list) and isinstance(completion, list):
             yield from self._turns([*prompt, *completion], first=len(prompt))
             return
-        ids = list(self.tokenizer(_text("prompt", prompt))["input_ids"])
+        ids = self._text_ids("prompt", prompt)
         if ids and ids[-1] == self.tokenizer.eos_token_id:  # some tokenizers end every text
             ids = ids[:-1]
-        yield Example(tuple(ids), self._completion_ids(_text("completion", completion)))
+        yield Example(self._tuple(ids), self._completion_ids(_text("completion", completion)))
 
     def from_messages(self, row: Row) -> Iterator[Example]:
         """A conversation: an example for every turn of the assistant."""
@@ -111,10 +107,10 @@ class _Reader:
 
     def from_text(self, row: Row) -> Iterator[Example]:
         """A text: its first token is the prompt."""
-        ids = list(self.tokenizer(_text("text", row["text"]))["input_ids"])
+        ids = self._text_ids("text", row["text"])
         if ids and ids[-1] != self.tokenizer.eos_token_id:
             ids.append(self._end())
-        yield Example(tuple(ids[:1]), tuple(ids[1:]))
+        yield Example(self._tuple(ids[:1]), self._tuple(ids[1:]))
 
     def _turns(self, messages: Sequence[Turn], *, first: int) -> Iterator[Example]:
         """An example for every assistant's turn from number `first` on."""
@@ -131,21 +127,35 @@ class _Reader:
             if not after.startswith(before) or turns[place]["content"].strip() not in turn_text:
                 raise ValueError(self._template_fault(turns[place]["content"], before, after))
             # Some templates write a line break after the end of a turn, which nobody samples.
-            end = str(self.tokenizer.eos_token or "")
-            turn_text = turn_text.rstrip() if end and turn_text.rstrip().endswith(end) else turn_text
-            prompt, completion = (self.tokenizer(text, add_special_tokens=False) for text in (before, turn_text))
-            yield Example(tuple(prompt["input_ids"]), self._ended(tuple(completion["input_ids"]), turn_text))
+            if (stripped := turn_text.rstrip()) != turn_text and stripped.endswith(self._special_tokens()):
+                turn_text = stripped
+            prompt = self.tokenizer(before, add_special_tokens=False)["input_ids"]
+            yield Example(self._tuple(prompt), self._completion_ids(turn_text))
 
     def _rendered(self, turns: Sequence[Turn], *, add_generation_prompt: bool) -> str:
-        return str(
-            self.tokenizer.apply_chat_template(
-                [dict(turn) for turn in turns], tokenize=False, add_generation_prompt=add_generation_prompt
+        from jinja2 import TemplateError
+
+        try:
+            return str(
+                self.tokenizer.apply_chat_template(
+                    [dict(turn) for turn in turns], tokenize=False, add_generation_prompt=add_generation_prompt
+                )
             )
-        )
+        except TemplateError as error:  # many templates refuse a turn of the system, or two of the same role
+            raise ValueError(f"the chat template of {self._name} refuses the conversation: {error}") from None
+
+    def _special_tokens(self) -> tuple[str, ...]:
+        """The texts of the special tokens: one of them ends a turn, and that need not be the end token."""
+        added = self.tokenizer.added_tokens_decoder.values()
+        return tuple({*(str(token) for token in added if token.special), *self.tokenizer.all_special_tokens})
+
+    @property
+    def _name(self) -> str:
+        return self.tokenizer.name_or_path or type(self.tokenizer).__name__
 
     def _template_fault(self, content: str, before: str, after: str) -> str:
         """Why the chat template of the tokenizer cannot be trained on."""
-        name = self.tokenizer.name_or_path or type(self.tokenizer).__name__
+        name = self._name
         missing = [tag for tag in ("<think>", "</think>") if tag in content and tag not in after.removeprefix(before)]
         if missing:
             return f"the chat template of {name} drops or prefills {', '.join(missing)} of the assistant's turn"
@@ -154,32 +164,51 @@ class _Reader:
             f"{after[-60:]!r} does not continue {before[-40:]!r} with the answer"
         )
 
-    def _completion_ids(self, text: str) -> tuple[int, ...]:
-        return self._ended(tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"]), text)
+    def _text_ids(self, name: str, text: object) -> list[int]:
+        """The token ids of a whole text. One that a chat template wrote may begin with the begin token, which many
+        tokenizers add: it stands there once.
+        """
+        ids = list(self.tokenizer(_text(name, text))["input_ids"])
+        begin = self.tokenizer.bos_token_id
+        return ids[1:] if begin is not None and ids[:2] == [begin, begin] else ids
 
-    def _ended(self, ids: tuple[int, ...], text: str) -> tuple[int, ...]:
+    def _completion_ids(self, text: str) -> tuple[int, ...]:
         """The completion with its end: the end token, unless it is there or a stop text of the prompt style ends it."""
+        ids = list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
         is_ended = text.endswith(self.template.stop) if self.template.stop else False
-        return ids if is_ended or ids[-1:] == (self.tokenizer.eos_token_id,) else (*ids, self._end())
+        return self._tuple(ids if is_ended or ids[-1:] == [self.tokenizer.eos_token_id] else [*ids, self._end()])
+
+    def _tuple(self, ids: Sequence[int]) -> tuple[int, ...]:
+        """The ids as a tuple of shared integers: 8 bytes a token, where integers of their own take 36."""
+        return tuple(map(self._integers.setdefault, ids, ids))
 
     def _end(self) -> int:
         if self.tokenizer.eos_token_id is None:
             raise ValueError("the model's tokenizer has no end token, and the completion no stop text at its end")
         return int(self.tokenizer.eos_token_id)
 
-    def _checked_ids(self, name: str, ids: object) -> tuple[int, ...]:
+    def checked_ids(self, name: str, ids: object, *, text: object = None) -> tuple[int, ...]:
+        """Token ids of a row as they are. ValueError where they are none of the tokenizer, and where the `text` that
+        they are of shows that they are another tokenizer's.
+        """
         size = len(self.tokenizer)
-        if not isinstance(ids, list) or any(type(one) is not int or not 0 <= one < size for one in ids):
+        values = ids.tolist() if hasattr(ids, "tolist") else ids  # of numpy or torch
+        if not isinstance(values, list | tuple) or any(type(one) is not int or not 0 <= one < size for one in values):
             raise ValueError(f"{name} must be a list of token ids from 0 to {size - 1}")
-        return tuple(ids)
+        if isinstance(text, str) and _letters(text) not in _letters(str(self.tokenizer.decode(list(values)))):
+            raise ValueError(
+                f"{name} is not the text of prompt in the model's tokenizer: the ids are another model's. Without the "
+                "columns of token ids the texts are used"
+            )
+        return self._tuple(values)
 
 
-_FORMS: dict[tuple[str, ...], Callable[[_Reader, Row], Iterator[Example]]] = {
-    ("prompt_ids", "completion_ids"): _Reader.from_ids,
-    ("question", "completion"): _Reader.from_question,
-    ("prompt", "completion"): _Reader.from_prompt,
-    ("messages",): _Reader.from_messages,
-    ("text",): _Reader.from_text,
+_FORMS: dict[tuple[str, ...], Callable[[ExampleReader, Row], Iterator[Example]]] = {
+    ("prompt_ids", "completion_ids"): ExampleReader.from_ids,
+    ("question", "completion"): ExampleReader.from_question,
+    ("prompt", "completion"): ExampleReader.from_prompt,
+    ("messages",): ExampleReader.from_messages,
+    ("text",): ExampleReader.from_text,
 }
 
 
@@ -246,6 +275,8 @@ def select(examples: Iterable[Example], *, max_tokens: int) -> Selection:
         if example.num_tokens <= max_tokens:
             repeated += example in chosen
             chosen[example] = None
+    if not chosen and not too_long:
+        raise ValueError("there is no example in it")
     if not chosen:
         raise ValueError(f"no example is left: {too_long} have more than {max_tokens} tokens")
     return Selection(tuple(chosen), too_long, repeated)

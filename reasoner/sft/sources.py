@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from data.files import READERS
+from data.files import READERS, can_read
 from data.hub import DownloadError
 from reasoner.console import first_line
 from reasoner.runs.io import atomic_path
@@ -26,7 +26,7 @@ from reasoner.runs.selection import Selection, parse_selection, read_rollouts, s
 
 Row = Mapping[str, Any]
 _RUNS = "runs:"
-_AND = ";"  # between sources
+SEPARATOR = ";"  # between sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Rows:
 
 def check_source(spec: str, runs: Path) -> None:
     """ValueError for sources that cannot be read, as far as that is known without a download."""
-    for one in spec.split(_AND):
+    for one in spec.split(SEPARATOR):
         if one.startswith(_RUNS):
             _parse_runs(one, runs)
         elif not _is_hub(one):
@@ -48,7 +48,7 @@ def check_source(spec: str, runs: Path) -> None:
 
 def read_source(spec: str, runs: Path) -> Rows:
     """The rows of a source, or of several. ValueError for one that cannot be read."""
-    sources = [_read_one(one, runs) for one in spec.split(_AND)]
+    sources = [_read_one(one, runs) for one in spec.split(SEPARATOR)]
     left_out = sum((Counter(one.left_out) for one in sources), Counter[str]())
     return Rows(chain.from_iterable(one.rows for one in sources), left_out)
 
@@ -123,8 +123,7 @@ def _is_hub(spec: str) -> bool:
 
 
 def _check_file(spec: str) -> None:
-    path = Path(spec)
-    if path.suffix not in READERS or not path.is_file():
+    if not can_read(Path(spec)):
         raise ValueError(
             f"no examples {spec!r}: it must be a file {' or '.join(READERS)}, runs:RUN, or a data set of the hub "
             "ORG/NAME[:SPLIT]"

@@ -76,8 +76,12 @@ def build_trainer(
     )
     if trainer.critic is not None and cfg.critic.init:
         folder = resolve_model(cfg.critic.init, runs=Path(cfg.run.dir))
-        weight = parse_reward_models(cfg.reward.model).get(cfg.critic.init, 1.0)
-        trainer.critic.start_from(load_reward_model(folder, device=policy.device), weight=weight)
+        weights = {  # by folder: a run has several names
+            resolve_model(name, runs=Path(cfg.run.dir)).resolve(): weight
+            for name, weight in parse_reward_models(cfg.reward.model).items()
+        }
+        model = load_reward_model(folder, device=trainer.policy.device)
+        trainer.critic.start_from(model, weight=weights.get(folder.resolve(), 1.0))
     return trainer
 
 

@@ -26,7 +26,7 @@ from reasoner.runs.rollouts import write_json
 from reasoner.runs.run_dir import read_settings
 from reasoner.runs.selection import Selection
 from reasoner.trainer.sample import SampleRequest, sample
-from reasoner.trainer.supervised import finetune
+from reasoner.trainer.supervised import finetune, without_unused_validation
 
 _LAST_FILE = Path("heldout") / "after" / "table.txt"  # that a run writes
 _OF_LENGTH = ("steps", "optim.warmup_steps")  # follow from the examples
@@ -62,6 +62,7 @@ def run_expert_iteration(plan: ExpertIteration, resolved: RunSettings) -> list[d
 
     ValueError for runs of that name with other settings; errors are otherwise those of finetune().
     """
+    resolved = without_unused_validation(resolved)
     cfg, runs = resolved.config, Path(resolved.config.run.dir)
     if (processes := max(num_launched(), cfg.processes)) > 1:
         raise ValueError(f"expert iteration is one process, not {processes}: leave --processes and torchrun out")

@@ -75,7 +75,7 @@ def check_unchanged(
                 f"{name} is {settings[name]!r} as before, but its content has changed: its fingerprint is "
                 f"{now[name][:16]}, and that of the run {then[name][:16]}. Restore the old content, or start a new run"
             )
-    is_same_set = all(stored["config"].get(key) == settings[key] for key in _VALIDATION)
+    is_same_set = all(stored["config"].get(key) == settings.get(key) for key in _VALIDATION)
     before, after = (prints.get("validation.data") for prints in (then, now))
     if is_same_set and before and after and before != after:
         log(

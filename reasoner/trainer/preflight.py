@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from data.files import READERS
+from data.files import READERS, can_read
 from data.registry import check as check_problems
 from reasoner.config.resolve import settings, to_dict
 from reasoner.config.schema import Config
@@ -138,15 +138,13 @@ _OWN_CRITIC = "a critic with a backbone of its own (algo.baseline value, algo.cr
 
 def check_pretraining_mix(data: str) -> None:
     """Raise ValueError unless ptx.data is empty, the corpus of the embedded base, or a file that can be read."""
-    path = Path(data)
-    if data and data != "corpus:base" and not (path.suffix in READERS and path.is_file()):
+    if data and data != "corpus:base" and not can_read(Path(data)):
         raise ValueError(f"ptx.data is {data!r}; known are corpus:base and files that exist, {' or '.join(READERS)}")
 
 
 def check_preferences(data: str) -> None:
     """Raise ValueError unless rm.data is a file that can be read."""
-    path = Path(data)
-    if not (path.suffix in READERS and path.is_file()):
+    if not can_read(Path(data)):
         raise ValueError(f"rm.data is {data!r}; it must be a file that exists, {' or '.join(READERS)}")
 
 

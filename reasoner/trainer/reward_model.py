@@ -23,7 +23,7 @@ from reasoner.console import log, print_result
 from reasoner.distributed.world import ALONE, World
 from reasoner.models.loading import context_length
 from reasoner.models.reward_model import load_reward_model
-from reasoner.preferences.batches import backward_preferences, collate_comparisons, comparisons_of_step, num_steps
+from reasoner.preferences.batches import backward_preferences, collate_comparisons, comparisons_of_step
 from reasoner.preferences.dataset import Comparison, Split, comparisons_of, num_pairs, read_rows, split_by_problem
 from reasoner.preferences.evaluation import evaluate_scores
 from reasoner.preferences.loss import Pairs, share_in_order
@@ -37,6 +37,7 @@ from reasoner.rollouts.prompts import load_template
 from reasoner.runs.io import write_text
 from reasoner.runs.rollouts import write_json
 from reasoner.runs.run_dir import read_settings
+from reasoner.sft.epochs import num_steps
 from reasoner.trainer.fingerprints import file_fingerprint
 from reasoner.trainer.model_trainer import ModelTrainer
 from reasoner.trainer.resolve_run import resolve_resumed_run
@@ -64,7 +65,8 @@ def reward_model_loop(run: TrainingRun, split: Split) -> None:
     while not run.is_finished:
         step, timer = run.step, StepTimer(previous=timer)
         with run.save_if_interrupted():
-            rows = comparisons_of_step(split.training, step, cfg.rm.prompts, cfg.seed)
+            size = {"prompts": cfg.rm.prompts, "epochs": cfg.rm.epochs}
+            rows = comparisons_of_step(split.training, step, **size, seed=cfg.seed)
             batch, pairs = collate_comparisons(rows)
             batch = batch.to(trainer.model.device)
         metrics = {"step": step, **train_on_pairs(trainer, batch, pairs, cfg)}
@@ -131,7 +133,7 @@ def open_reward_model_run(
     start = start_run(resolved, run_dir, resuming=resuming, build=build_reward_trainer)
     cfg, model = start.cfg, start.trainer.model
     split = load_preferences(cfg, start.tokenizer, context_length(model))
-    steps = num_steps(len(split.training), prompts=cfg.rm.prompts, epochs=cfg.rm.epochs)
+    steps = num_steps(len(split.training), rows=cfg.rm.prompts, epochs=cfg.rm.epochs)
     origin = f"reasoner {STAGES[cfg.stage].command}"
     start = replace(start, resolved=with_values(resolved, {"steps": steps}, origin=origin))
     fingerprints = {"rm.data": file_fingerprint(Path(cfg.rm.data))}
@@ -176,7 +178,10 @@ def load_preferences(cfg: Config, tokenizer: PreTrainedTokenizerBase, context: i
     encode = TextEncoder(tokenizer, load_template(cfg.prompt.style).stop)
     comparisons = comparisons_of(read_rows(Path(cfg.rm.data)), encode)
     limit = min(cfg.rm.max_tokens or context, context)
-    return split_by_problem(comparisons, share=cfg.rm.heldout_share, seed=cfg.seed, max_tokens=limit)
+    try:
+        return split_by_problem(comparisons, share=cfg.rm.heldout_share, seed=cfg.seed, max_tokens=limit)
+    except ValueError as error:
+        raise ValueError(f"{cfg.rm.data}: {error}") from None
 
 
 def heldout_comparisons(folder: Path, tokenizer: PreTrainedTokenizerBase, context: int) -> Sequence[Comparison]:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from data import Problem
+from data.registry import fingerprint
 from reasoner.config.schema import EngineConfig
+from reasoner.console import log
 from reasoner.inference.model_spec import EngineFactory, ModelSpec
 from reasoner.models.folder import model_fingerprint
 from reasoner.models.loading import load_tokenizer
@@ -17,6 +19,7 @@ from reasoner.rollouts.generate import generate_groups
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import metrics_prefix
 from reasoner.runs.run_dir import check_free, read_settings, stage_of
+from reasoner.trainer.fingerprints import check_unchanged
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.step_metrics import StepTimer, grading_times, rollout_metrics
 from reasoner.types import Prompt, SamplingParams
@@ -61,10 +64,10 @@ def sample(request: SampleRequest, run_dir: Path) -> None:
     """Sample and grade completions of each problem into a run folder. A folder that was begun by the same request is
     completed. The seed of a completion is a function of (seed, problem, sample), so more samples extend earlier ones.
 
-    ValueError for a folder that is in use by anything else.
+    ValueError for a folder that is in use by anything else, and where the model or the problems have changed since.
     """
     settings = request.settings()
-    fingerprints = {"model": model_fingerprint(request.model.folder)}
+    fingerprints = {"model": model_fingerprint(request.model.folder), "data.train": fingerprint(request.problems)}
     resuming = (run_dir / "config.json").is_file()
     start = _num_done(run_dir, settings, fingerprints) if resuming else 0
     if not resuming:
@@ -129,8 +132,8 @@ def _sample_step(
 def _num_done(run_dir: Path, settings: Mapping[str, object], fingerprints: Mapping[str, str]) -> int:
     """The number of shards that the folder holds. ValueError for a folder of anything else."""
     stored = read_settings(run_dir)
-    then = stored["config"] | stored.get("fingerprints", {})
-    if stage_of(stored) != "sample" or then != {**settings, **fingerprints}:
+    if stage_of(stored) != "sample" or stored["config"] != settings:
         raise ValueError(f"{run_dir} is in use by another run, or by samples with other settings; choose another name")
+    check_unchanged(stored, fingerprints, settings, log)
     num = len(metrics_prefix(run_dir))
     return next((step for step in range(num) if not store.readable(store.shard_path(run_dir, step))), num)

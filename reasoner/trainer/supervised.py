@@ -23,8 +23,9 @@ from reasoner.rl.model_passes import ModelPasses
 from reasoner.rollouts.prompts import Template
 from reasoner.rollouts.seeds import attempt_seed
 from reasoner.runs.rollouts import write_json
-from reasoner.sft.batches import backward_likelihood, batch_likelihood, collate_examples, examples_of_step, num_steps
+from reasoner.sft.batches import backward_likelihood, batch_likelihood, collate_examples, examples_of_step
 from reasoner.sft.dataset import ExampleSplit, load_examples
+from reasoner.sft.epochs import num_steps
 from reasoner.sft.examples import Example, examples_of
 from reasoner.trainer.components import build_trainer
 from reasoner.trainer.policy_run import PolicyRun
@@ -112,6 +113,8 @@ def open_sft_run(
 
     ValueError, before anything is written, for settings or examples that cannot be used.
     """
+    if not resuming:  # a run that is resumed keeps its examples, whatever becomes of its validation
+        resolved = without_unused_validation(resolved)
     start = start_run(resolved, run_dir, resuming=resuming, build=build_trainer, world=world)
     cfg, trainer, tokenizer = start.cfg, start.trainer, start.tokenizer
     split = load_examples(
@@ -122,13 +125,14 @@ def open_sft_run(
         runs=Path(cfg.run.dir),
     )
     start = replace(start, resolved=with_length(resolved, len(split.training)))
+    fingerprint = split.fingerprint
 
     def summary(steps_done: int) -> dict[str, str]:
         return sft_summary(start.cfg, trainer.policy, tokenizer, split, run_dir, steps_done)
 
-    with open_policy_run(start, [], {"sft.data": split.fingerprint}, summary) as run:
+    with open_policy_run(start, [], {"sft.data": fingerprint}, summary) as run:
         if world.is_first:
-            write_json(run_dir / "data.json", _contents(cfg.sft.data, split))
+            write_json(run_dir / "data.json", _contents(cfg.sft.data, fingerprint, split))
         measure = likelihood_validation(trainer, split.validation, tokenizer)
         run.validator = replace(run.validator, measure=measure)
         yield run, split.training
@@ -146,11 +150,19 @@ def with_length(resolved: RunSettings, num_examples: int) -> RunSettings:
     return with_values(resolved, values, origin=_ORIGIN)
 
 
-def _contents(source: str, split: ExampleSplit) -> dict[str, object]:
+def without_unused_validation(resolved: RunSettings) -> RunSettings:
+    """The settings of a new run. Without validation in the run no examples are left out for it."""
+    cfg = resolved.config
+    if cfg.validation.interval or not cfg.sft.validation_share:
+        return resolved
+    return with_values(resolved, {"sft.validation_share": 0.0}, origin=_ORIGIN)
+
+
+def _contents(source: str, sha256: str, split: ExampleSplit) -> dict[str, object]:
     """What a run was trained on, for data.json in its folder."""
     return {
         "source": source,
-        "sha256": split.fingerprint,
+        "sha256": sha256,
         "training_examples": len(split.training),
         "validation_examples": len(split.validation),
         "left_out": dict(split.left_out),

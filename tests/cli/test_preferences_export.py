@@ -40,6 +40,15 @@ def test_filters_select_the_rollouts_that_are_compared(run_dir: Path, capsys: py
     assert all(row["group"].startswith("1.") for _, row in read_rows(file))
 
 
+@pytest.mark.parametrize("flags", [["--judge", "rule"], ["--noise", "0"], ["--seed", "0"]])
+@pytest.mark.parametrize("form", ["sft", "rollouts"])
+def test_flags_of_preferences_are_refused_without_an_effect(
+    run_dir: Path, form: str, flags: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["rollouts", "export", str(run_dir), str(run_dir / "a.jsonl"), "--as", form, *flags]) == 2
+    assert "--judge, --noise and --seed belong to --as preferences" in capsys.readouterr().err
+
+
 def test_other_kinds_of_file_are_refused(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rollouts", "export", str(run_dir), str(run_dir / "pairs.md"), "--as", "preferences"]) == 2
     assert "known are .jsonl, .parquet" in capsys.readouterr().err

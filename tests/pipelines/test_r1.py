@@ -17,6 +17,7 @@ from reasoner.models.resolve import BASE
 from reasoner.pipelines.state import FILE
 
 ROOT = Path(__file__).parents[2]
+ON_BASE = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 SIZES = {
     "cold-problems": 12, "cold-samples": 4, "rl-steps": 2, "rejection-problems": 8, "rejection-samples": 4,
     "preference-problems": 8, "preference-samples": 4, "final-steps": 2, "student-problems": 6, "student-samples": 2,
@@ -66,6 +67,7 @@ def table(runs: Path) -> list[str]:
     return [" ".join(re.sub(r" \d+\.\d( |$)", " ", line, count=1).split()) for line in lines]
 
 
+@ON_BASE
 def test_dry_run_prints_the_commands_and_writes_nothing(tmp_path, capsys):
     assert main(["pipeline", "r1", "--runs", str(tmp_path), "--dry-run", *FLAGS]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -73,6 +75,7 @@ def test_dry_run_prints_the_commands_and_writes_nothing(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
+@ON_BASE
 def test_json_of_a_dry_run_has_the_commands_of_the_stages(tmp_path, capsys):
     assert main(["pipeline", "r1", "--runs", str(tmp_path), "--dry-run", "--json", *FLAGS]) == 0
     output = capsys.readouterr()
@@ -81,8 +84,9 @@ def test_json_of_a_dry_run_has_the_commands_of_the_stages(tmp_path, capsys):
     assert result["settings"]["student"] == "base" and {stage["state"] for stage in result["stages"]} == {"waiting"}
 
 
+@ON_BASE
 def test_json_of_a_pipeline_that_failed_has_the_state_of_its_stages(tmp_path):
-    first = start(tmp_path, "--model", str(tmp_path / "none"), "--json")
+    first = start(tmp_path, "--set", "cold-samples:prompt=nothing", "--json")
     out, _ = first.communicate()
     stages = json.loads(out)["stages"]
     assert first.returncode == 2 and stages == json.loads((tmp_path / "r1" / FILE).read_text())["stages"]
@@ -108,9 +112,49 @@ def test_settings_that_a_later_stage_would_refuse_are_refused_at_once(tmp_path, 
     assert list(tmp_path.iterdir()) == []
 
 
+@ON_BASE
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--judge", "utility:typo.py:f"], "stage preference-pairs: typo.py:f: there is no Python file 'typo.py'"),
+        (["--noise", "1"], "stage preference-pairs: --noise is for --judge utility:FILE.py:NAME"),
+        (["--mix", "missing.jsonl"], "stage sft: no examples 'missing.jsonl'"),
+        (["--student", "nowhere"], "stage student: no model 'nowhere'"),
+        (["--model", "nowhere"], "stage cold-samples: no model 'nowhere'"),
+        (["--data", "nonsense"], "stage cold-samples: "),
+        (["--data", "few.jsonl"], "stage rejection-samples: --skip is 300, and few.jsonl has 9 problems"),
+        (["--set", "rl:data=nonsense"], "stage rl: "),
+    ],
+)
+def test_what_a_later_stage_would_not_find_is_refused_at_once(tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    problems = [{"question": f"What is {i} + 1?", "answer": str(i + 1)} for i in range(9)]
+    Path("few.jsonl").write_text("".join(json.dumps(row) + "\n" for row in problems))
+    for mode in (["--dry-run"], []):
+        assert main(["pipeline", "r1", *mode, *arguments]) == 2
+        assert f"error: {message}" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["few.jsonl"]
+
+
+@ON_BASE
+def test_problems_that_changed_after_the_pipeline_began_are_refused(tmp_path, capfd):
+    data = tmp_path / "few.jsonl"
+
+    def run(offset: int) -> int:
+        problems = [{"question": f"What is {i} + 1?", "answer": str(i + offset)} for i in range(9)]
+        data.write_text("".join(json.dumps(row) + "\n" for row in problems))
+        sizes = ["--cold-problems", "1", "--rejection-problems", "1", "--set", "cold-samples:prompt=nothing"]
+        return main(["pipeline", "r1", "--runs", str(tmp_path / "runs"), "--data", str(data), *sizes])
+
+    failed = "stage cold-samples ended with status 2"
+    assert run(1) == 2 and failed in capfd.readouterr().err
+    assert run(2) == 2 and f"error: the problems of {data} have changed since the pipeline" in capfd.readouterr().err
+    assert run(1) == 2 and failed in capfd.readouterr().err
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
+@ON_BASE
 def test_a_pipeline_that_was_killed_twice_ends_with_the_results_of_an_unbroken_one(tmp_path):
     whole, broken = tmp_path / "a", tmp_path / "b"
     first = start(whole, *FLAGS)

@@ -7,11 +7,15 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from reasoner.pipelines.run import forward_signals
+from reasoner.pipelines import run as module
+from reasoner.pipelines.run import forward_signals, run_pipeline
+from reasoner.pipelines.stages import StageTemplate, build_stages
 from reasoner.pipelines.state import FILE
 from reasoner.runs.rollouts import lock_run_dir
 
@@ -136,6 +140,47 @@ def test_a_stage_that_fails_ends_the_pipeline_with_its_status(here):
     err = first.communicate()[1]
     assert first.returncode == 3 and "the same command goes on with it" in err
     assert states(here) == ["done", "stopped", "waiting"]
+
+
+def run_in_process(here: Path, script: str = "true") -> int:
+    """Run the stages a, b and c here; the command of each is the shell script."""
+    templates = [StageTemplate(name, "part", "sft --data x") for name in ("a", "b", "c")]
+    stages = build_stages(templates, {}, name="p", runs=here)
+    program = ("sh", "-c", f"echo $* >> {here}/calls; {script}", "sh")
+    return run_pipeline(here / "p", stages, recipe="test", settings={}, program=program)
+
+
+def test_an_old_run_is_not_taken_for_that_of_a_stage_that_has_not_begun(tmp_path):
+    old = tmp_path / "p-b" / "config.json"
+    old.parent.mkdir()
+    old.write_text(text := '{"config": {}, "format": 2}')
+    for _ in range(2):  # nor when the command is repeated
+        with pytest.raises(ValueError, match=r"stage b has not begun, and the folder of its run, \S+p-b, is in use"):
+            run_in_process(tmp_path)
+        assert not (tmp_path / "calls").exists()
+    old.unlink()
+    with pytest.raises(ValueError, match="stage b has not begun"):  # it appears while stage a runs
+        run_in_process(tmp_path, f"echo '{text}' > {old}")
+    assert len(calls(tmp_path)) == 1 and states(tmp_path) == ["done", "waiting", "waiting"]
+
+
+def test_a_stage_is_recorded_as_running_before_its_command_starts(tmp_path):
+    assert run_in_process(tmp_path, f"grep -q running {tmp_path}/p/{FILE}") == 0
+
+
+def test_records_are_read_by_the_process_that_holds_the_lock(tmp_path, monkeypatch):
+    """A process that waited for another one goes on from the records of that one."""
+
+    @contextmanager
+    def lock_after_another_pipeline(folder: Path) -> Iterator[None]:
+        monkeypatch.setattr(module, "lock_run_dir", lock_run_dir)
+        assert run_in_process(tmp_path) == 0
+        with lock_run_dir(folder):
+            yield
+
+    monkeypatch.setattr(module, "lock_run_dir", lock_after_another_pipeline)
+    assert run_in_process(tmp_path) == 0
+    assert len(calls(tmp_path)) == 3 and states(tmp_path) == ["done"] * 3
 
 
 def test_a_run_that_another_process_holds_is_waited_for(here):

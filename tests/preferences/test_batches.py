@@ -10,9 +10,11 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 from transformers import PreTrainedModel
 
-from reasoner.preferences.batches import backward_preferences, collate_comparisons, comparisons_of_step, num_steps
+from reasoner.preferences.batches import backward_preferences, collate_comparisons, comparisons_of_step
+from reasoner.preferences.dataset import Comparison
 from reasoner.preferences.reward_model import new_reward_model
 from reasoner.rl.reward_model_passes import RewardModelPasses
+from reasoner.sft.epochs import num_steps
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.preferences.comparisons import COMPARISONS, spread_head
 
@@ -87,21 +89,22 @@ def test_the_first_gradient_is_that_of_the_head_alone(folder: Path) -> None:
     assert norms.pop("score.weight") > 0 and not any(norms.values())
 
 
+def of_step(comparisons: list[Comparison], step: int, prompts: int, seed: int, epochs: int = 1) -> list[Comparison]:
+    return comparisons_of_step(comparisons, step, prompts=prompts, epochs=epochs, seed=seed)
+
+
 def test_an_epoch_has_every_comparison_once_in_an_order_of_the_seed() -> None:
-    order = [one.problem_id for step in range(3) for one in comparisons_of_step(COMPARISONS, step, 1, seed=0)]
+    order = [one.problem_id for step in range(3) for one in of_step(COMPARISONS, step, 1, 0)]
     assert sorted(order) == ["a", "b", "c"]
-    others = {tuple(one.problem_id for one in comparisons_of_step(COMPARISONS, 0, 3, seed)) for seed in range(8)}
+    others = {tuple(one.problem_id for one in of_step(COMPARISONS, 0, 3, seed)) for seed in range(8)}
     assert len(others) > 1
 
 
 @pytest.mark.parametrize(
-    ("number", "prompts", "epochs", "steps"), [(5, 8, 3, 3), (15, 8, 1, 1), (16, 8, 2, 4), (1, 8, 1, 1)]
+    ("number", "prompts", "epochs", "steps"), [(5, 8, 3, 3), (15, 8, 1, 2), (15, 8, 2, 4), (16, 8, 2, 4), (1, 8, 1, 1)]
 )
-def test_number_of_steps_covers_the_epochs_also_with_fewer_comparisons_than_a_step(
-    number: int, prompts: int, epochs: int, steps: int
-) -> None:
-    assert num_steps(number, prompts=prompts, epochs=epochs) == steps
+def test_steps_cover_every_comparison_once_an_epoch(number: int, prompts: int, epochs: int, steps: int) -> None:
+    assert num_steps(number, rows=prompts, epochs=epochs) == steps
     own = [replace(COMPARISONS[0], problem_id=str(place)) for place in range(number)]
-    rows = [one for step in range(steps) for one in comparisons_of_step(own, step, prompts, seed=0)]
-    assert 0 <= epochs * number - len(rows) < prompts
-    assert max(rows.count(one) for one in own) == epochs
+    rows = [one for step in range(steps) for one in of_step(own, step, prompts, 0, epochs)]
+    assert [rows.count(one) for one in own] == [epochs] * number

@@ -88,7 +88,7 @@ def test_a_template_that_drops_the_thought_is_refused_by_name():
     tokenizer.name_or_path = "their-model"
     tokenizer.chat_template = CHAT.replace("m['content'] }}", "m['content'].split('</think>')[-1] }}")
     row = {side: [turn("user", "7"), turn("assistant", f"<think>{side}</think>7")] for side in ("chosen", "rejected")}
-    with pytest.raises(ValueError, match="row 1: the chat template of their-model"):
+    with pytest.raises(ValueError, match="row 1: chosen: the chat template of their-model"):
         comparisons_of([("row 1", row)], TextEncoder(tokenizer))
 
 
@@ -104,12 +104,63 @@ def test_a_template_that_drops_the_thought_is_refused_by_name():
             {"prompt_ids": [5], "chosen_ids": [5, 1], "rejected_ids": [6, 2]},
             "rejected_ids do not begin with prompt_ids",
         ),
-        ({"chosen": [turn("user", "a")], "rejected": [turn("user", "b")]}, "no chat template"),
+        ({"prompt": [turn("user", "a")], "chosen": [turn("assistant", "b")]}, "no chat template"),
     ],
 )
 def test_rows_that_cannot_be_used_are_named(row, message):
     with pytest.raises(ValueError, match=message):
         read(row)
+
+
+WHOLE = ids_row([1], [2])
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (ids_row([1], [99999]), "row 1: rejected_ids must be a list of token ids from 0 to"),
+        (WHOLE | {"prompt_ids": "5"}, "row 1: prompt_ids must be a list of token ids"),
+        (WHOLE | {"prompt": "another text"}, "row 1: prompt_ids is not the text of prompt in the model's tokenizer"),
+        (WHOLE | {"u_chosen": "high"}, "row 1: u_chosen is 'high'; it must be a finite number"),
+        (WHOLE | {"correct_chosen": "False"}, "row 1: correct_chosen is 'False'; it must be true or false"),
+        (WHOLE | {"finish_rejected": 3}, "row 1: finish_rejected is 3; it must be a text"),
+        (WHOLE | {"p": 1.7}, "row 1: p is 1.7; it must be from 0 to 1"),
+        (WHOLE | {"margin": float("nan")}, "row 1: margin is nan; it must be a finite number"),
+        (WHOLE | {"margin": "2"}, "row 1: margin is '2'; it must be a finite number"),
+        ({"prompt": "?", "completions": "78", "ranks": [1, 2]}, "row 1: completions and ranks must be lists"),
+        ({"prompt": "?", "completions": ["7", "8"], "utilities": [1, "2"]}, "row 1: utilities is '2'; it must be a"),
+    ],
+)
+def test_a_row_whose_columns_are_of_another_kind_is_named(row, message):
+    with pytest.raises(ValueError) as error:
+        read(row)
+    assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("side", "message"),
+    [
+        (["a", "b"], "row 1: chosen: message 0 is 'a'; it must have role and content"),
+        ([turn("user", "7"), {"role": "assistant"}], "row 1: chosen: message 1 is {'role': 'assistant'}"),
+        ([turn("user", "7"), turn("assistant", None)], "row 1: chosen: message 1 is None; it must be a text"),
+        ([turn("user", "7"), turn("user", "8")], "row 1: chosen: the conversation has no turn of the assistant"),
+        ([turn("assistant", "8")], "row 1: chosen: a conversation must have a prompt"),
+        ([turn("system", "8"), turn("assistant", "8")], "row 1: chosen: the chat template of"),
+    ],
+)
+def test_a_conversation_that_cannot_be_used_is_named(side, message):
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = (
+        "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}" + CHAT
+    )
+    with pytest.raises(ValueError) as error:
+        comparisons_of([("row 1", {"chosen": side, "rejected": side})], TextEncoder(tokenizer))
+    assert str(error.value).startswith(message)
+
+
+def test_an_empty_file_has_no_pair_to_train_on():
+    with pytest.raises(ValueError, match="there is no pair in it"):
+        split_by_problem([], share=0.1, seed=0, max_tokens=9)
 
 
 def test_files_are_read_by_their_ending(tmp_path: Path):

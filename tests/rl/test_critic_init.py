@@ -1,11 +1,14 @@
 """A critic that starts as a reward model (critic.init)."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from reasoner.models.reward_model import load_reward_model
 from reasoner.rl.batch import collate
 from reasoner.rl.reward_model_passes import RewardModelPasses
+from reasoner.trainer.components import build_trainer
 from tests.fixtures.critics import ppo, token_states
 from tests.fixtures.reward_models import save_reward_model
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
@@ -50,6 +53,19 @@ def test_reward_model_of_another_architecture_is_refused_by_the_names_of_both(tm
     trainer = make_trainer(ppo(init="runs/other"))
     with pytest.raises(ValueError, match=r"critic.init is 'runs/other', whose .* has the shape .*policy 'base'"):
         trainer.critic.start_from(load_reward_model(folder, device=torch.device("cpu")), weight=1.0)
+
+
+@pytest.mark.parametrize(("init", "weight"), [("rm", 0.25), ("other", 1.0)])
+def test_critic_from_a_reward_model_of_the_run_has_its_weight_by_whatever_name(tmp_path, init, weight):
+    model, tokenizer = tiny_model(vocabulary=len(tiny_tokenizer()), width=32, layers=2), tiny_tokenizer()
+    model.save_pretrained(tmp_path / "policy")
+    for name in ("rm", "other"):
+        save_reward_model(tmp_path / name, model, tokenizer, head=torch.ones(32))
+    cfg = ppo(init=init)
+    cfg = replace(cfg, run=replace(cfg.run, dir=str(tmp_path)), reward=replace(cfg.reward, model=f"{tmp_path}/rm=0.25"))
+    folders = {"start_from": tmp_path / "policy", "base": tmp_path / "policy"}
+    trainer = build_trainer(cfg, tokenizer, **folders, device=torch.device("cpu"))
+    assert torch.equal(trainer.critic.head.weight, torch.full((1, 32), weight))
 
 
 def test_reward_model_with_more_embeddings_keeps_those_of_the_critic(tmp_path):

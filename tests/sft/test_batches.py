@@ -13,8 +13,8 @@ from reasoner.sft.batches import (
     batch_likelihood,
     collate_examples,
     examples_of_step,
-    num_steps,
 )
+from reasoner.sft.epochs import num_steps
 from reasoner.sft.examples import Example
 from tests.fixtures.tiny import tiny_model
 

@@ -38,6 +38,16 @@ def test_at_least_one_problem_is_trained_on(number: int, share: float, apart: in
     assert (len(training), len(validation)) == (number - apart, apart)
 
 
+def test_at_most_500_examples_are_validated_on() -> None:
+    examples = [Example((1,), (number,), f"p{number // 10}") for number in range(20_000)]
+    training, validation = split_by_problem(examples, 0.05)  # of 2,000 problems 100 have 1,000 examples
+    assert (len(training), len(validation)) == (19_500, 500)
+    whole = split_by_problem(examples[:10_000], 0.05)[1]
+    assert len(whole) == 500 and {one.problem for one in whole} <= {one.problem for one in examples[:10_000]}
+    one_large = [Example((1,), (number,), f"p{number // 600}") for number in range(1200)]
+    assert len(split_by_problem(one_large, 0.5)[1]) == 600
+
+
 def load(tmp_path, *rows, **settings):
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     cfg = SftConfig(data=str(tmp_path / "a.jsonl"), **settings)
@@ -70,6 +80,11 @@ def test_the_fingerprint_is_that_of_the_examples(tmp_path) -> None:
     first = load(tmp_path, row).fingerprint
     assert load(tmp_path, row | {"note": "no part of the example"}).fingerprint == first
     assert load(tmp_path, row | {"completion": "3"}).fingerprint != first
+
+
+def test_an_empty_file_is_refused_by_its_name(tmp_path) -> None:
+    with pytest.raises(ValueError, match=r"a\.jsonl: there is no example in it"):
+        load(tmp_path)
 
 
 def test_nothing_left_is_refused_with_the_reason(tmp_path) -> None:

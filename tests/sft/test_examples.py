@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tokenizers.processors import TemplateProcessing
 
 from reasoner.rollouts.prompts import Template
 from reasoner.sft.examples import Example, examples_of, select, with_loss_on_prompts
-from tests.fixtures.tiny import END, tiny_tokenizer
+from tests.fixtures.tiny import END, OTHER_END, tiny_tokenizer
 
 R1 = Template("User: {question}\nAssistant:", stop=("</answer>",))
 PLAIN = Template("{question}")
@@ -93,6 +94,44 @@ def test_a_template_without_an_end_of_the_turn_gets_the_end_token() -> None:
 def test_a_conversational_prompt_and_completion_learns_the_completion_alone() -> None:
     [example] = read({"prompt": CONVERSATION[:3], "completion": CONVERSATION[3:]}, chat=CHATML)
     assert text(example.completion_ids) == f"56{END}"
+
+
+def test_a_text_that_begins_with_the_begin_token_gets_it_once() -> None:
+    tokenizer = tiny_tokenizer()
+    tokenizer.add_special_tokens({"bos_token": OTHER_END})
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single=f"{OTHER_END} $A", special_tokens=[(OTHER_END, tokenizer.bos_token_id)]
+    )
+    begin = tokenizer.bos_token_id
+    assert tokenizer(f"{OTHER_END}12")["input_ids"][:2] == [begin, begin]
+    rows = [{"prompt": f"{start}12", "completion": "3"} for start in ("", OTHER_END)]
+    rows.append({"text": f"{OTHER_END}123"})
+    plain, rendered, whole = examples_of([("row", row) for row in rows], tokenizer, PLAIN)
+    assert plain.prompt_ids[:1] == (begin,) and rendered == plain
+    assert (whole.prompt_ids, whole.completion_ids[0]) == ((begin,), plain.prompt_ids[1])
+
+
+def test_no_line_break_is_learnt_after_a_turn_whose_end_is_another_special_token() -> None:
+    """As with Qwen2.5's base: turns end with <|im_end|>, and the end token is <|endoftext|>."""
+    first, _ = read({"messages": CONVERSATION}, chat=CHATML.replace(END, OTHER_END))
+    assert text(first.completion_ids) == f"<think> 40 + 2 </think> 42{OTHER_END}{END}"
+    stop = Template("{question}", stop=(OTHER_END,))
+    first, _ = read({"messages": CONVERSATION}, chat=CHATML.replace(END, OTHER_END), template=stop)
+    assert text(first.completion_ids) == f"<think> 40 + 2 </think> 42{OTHER_END}"
+
+
+def test_a_conversation_that_the_chat_template_refuses_is_named() -> None:
+    chat = "{{ raise_exception('System role not supported') }}"
+    with pytest.raises(ValueError, match=r"row 0: the chat template of \S+ refuses the conversation: System role not"):
+        read({"messages": CONVERSATION}, chat=chat)
+
+
+def test_equal_token_ids_are_one_object() -> None:
+    first, second = read(
+        {"prompt_ids": [int("300")], "completion_ids": [int("301")]},
+        {"prompt_ids": [int("300")], "completion_ids": [int("300")]},
+    )
+    assert first.prompt_ids[0] is second.prompt_ids[0] is second.completion_ids[0]
 
 
 @pytest.mark.parametrize("template", [DROPS_THOUGHTS, PREFILLS], ids=["drops", "prefills"])

@@ -129,6 +129,20 @@ def test_eval_uses_the_held_out_problems_of_the_run(place: Path, capsys: pytest.
     assert json.loads((place / "eval.json").read_text())["accuracy"] == own["accuracy"]
 
 
+def test_eval_of_a_file_leaves_out_what_the_model_cannot_read(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = (place / "pairs.jsonl").read_text().splitlines()[:20]
+    long = {"prompt_ids": [9], "chosen_ids": [9] + [LIKED] * 600, "rejected_ids": [9, 60], "problem_id": "long"}
+    (place / "long.jsonl").write_text("\n".join([*rows, json.dumps(long)]))
+    command = ["reward-model", "eval", "whole", "--runs", str(place / "runs")]
+    assert main([*command, "--data", str(place / "long.jsonl")]) == 0
+    output = capsys.readouterr()
+    assert "left out: 1 pairs of more than 512 tokens" in output.err and "20 pairs of 2 problems" in output.out
+    assert main([*command, "--prompt", "chat"]) == 2
+    assert "--prompt is for the texts of --data" in capsys.readouterr().err
+    assert main([*command, "--samples", str(place / "pairs.jsonl")]) == 2
+    assert "it is no rollout: it has no group" in capsys.readouterr().err
+
+
 def test_report_of_a_reward_model_has_its_summary_and_its_held_out_preferences(place: Path) -> None:
     run_dir = place / "runs" / "whole"
     assert main(["report", str(run_dir)]) == 0

@@ -75,6 +75,21 @@ def test_a_folder_of_other_samples_is_refused(samples):
     assert "is in use by another run, or by samples with other settings" in done.errors()
 
 
+def test_problems_that_changed_are_not_mixed_into_a_folder(samples):
+    command = json.loads((samples / "command.json").read_text())
+    data, shard_of_a = samples / "sums.jsonl", samples / "a" / "rollouts" / "step-000001.parquet"
+    text, whole = data.read_text(), shard_of_a.read_bytes()
+    data.write_text(text.replace('"52"', '"53"'))
+    shard_of_a.unlink()
+    try:
+        done = forkserver(TRAINING).start(*command)
+        assert done.wait(timeout=200) == 2
+        assert "but its content has changed" in done.errors() and not shard_of_a.exists()
+    finally:
+        data.write_text(text)
+        shard_of_a.write_bytes(whole)
+
+
 def test_problems_that_are_left_out_change_no_sample_of_the_others(samples):
     command = json.loads((samples / "command.json").read_text())
     command[command.index("--name") + 1] = "b"

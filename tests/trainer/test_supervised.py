@@ -16,7 +16,13 @@ from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.sft.batches import batch_likelihood
 from reasoner.sft.examples import Example
 from reasoner.trainer.checkpoint import list_checkpoints
-from reasoner.trainer.supervised import batch_of_step, passes_of, train_on_examples, with_length
+from reasoner.trainer.supervised import (
+    batch_of_step,
+    passes_of,
+    train_on_examples,
+    with_length,
+    without_unused_validation,
+)
 from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
 from tests.fixtures.toys import config, make_trainer
 
@@ -66,6 +72,15 @@ def test_number_of_steps_and_warm_up_follow_from_the_examples():
     assert with_length(planned, 1000) == planned  # as when the run is resumed
     resolved.origin["optim.warmup_steps"] = "command line"
     assert with_length(resolved, 1000).config.optim.warmup_steps == 0
+
+
+def test_without_validation_no_examples_are_left_out_for_it():
+    cfg = sft_config()
+    for interval, share in ((0, 0.0), (10, cfg.sft.validation_share)):
+        own = replace(cfg, validation=replace(cfg.validation, interval=interval))
+        resolved = RunSettings(own, dict.fromkeys(settings(), "default"))
+        assert without_unused_validation(resolved).config.sft.validation_share == share
+    assert cfg.sft.validation_share > 0
 
 
 # ------------------------------------------------------------------------------------------------ a run
