@@ -14,7 +14,7 @@ from reasoner.config.stages import check_used
 from reasoner.console import log, print_result
 from reasoner.pipelines.r1 import R1, R1Settings
 from reasoner.pipelines.stages import SAMPLED_TOKENS, build_stages, parse_change
-from reasoner.pipelines.state import WAITING, PipelineState, new_record, read_state
+from reasoner.pipelines.state import WAITING, PipelineState, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +61,7 @@ def add_arguments(command: Parser) -> None:
 
 def run_r1(args: argparse.Namespace) -> int:
     """Run the stages, or go on with them, or print their commands."""
-    from reasoner.pipelines.run import run_pipeline
+    from reasoner.pipelines.run import check_records, run_pipeline
 
     name = args.resume or args.name
     if "/" in name or name.startswith("."):
@@ -73,9 +73,10 @@ def run_r1(args: argparse.Namespace) -> int:
     record = asdict(settings) | {"set": texts}
     stages = build_stages(R1, settings.values(), name=name, runs=args.runs, changes=changes)
     check_inputs(check_commands(stages), args.runs, download=not args.dry_run)
+    records = check_records(folder, stages)
     if args.dry_run:
         print_result("\n".join(f"reasoner {shlex.join(stage.command)}" for stage in stages))
-        write_result(args, asdict(PipelineState("r1", record, tuple(map(new_record, stages)))))
+        write_result(args, asdict(PipelineState("r1", record, records)))
         return 0
     record |= {_DATA: _data_fingerprint(folder, settings.data)}
     if not settings.student:

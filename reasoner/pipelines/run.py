@@ -26,6 +26,7 @@ from reasoner.pipelines.state import (
     STOPPED,
     WAITING,
     PipelineState,
+    StageRecord,
     continue_records,
     read_state,
     write_state,
@@ -55,11 +56,7 @@ def run_pipeline(
     where the run folder of one that has not begun is in use, and while another process runs the pipeline.
     """
     with lock_run_dir(folder):
-        before = read_state(folder)
-        state = PipelineState(recipe, settings, continue_records(before.stages if before else (), stages))
-        for stage, record in zip(stages, state.stages, strict=True):
-            if record.state == WAITING:
-                _check_run_is_free(stage)
+        state = PipelineState(recipe, settings, check_records(folder, stages))
         write_state(folder, state)
         for number, stage in enumerate(stages, 1):
             record = state.stages[number - 1]
@@ -76,6 +73,16 @@ def run_pipeline(
         write_text(folder / "table.txt", text + "\n")
         print_result(f"\n{text}")
     return 0
+
+
+def check_records(folder: Path, stages: Sequence[Stage]) -> tuple[StageRecord, ...]:
+    """The records of the stages, those that have begun as they are in the folder. ValueError as run_pipeline() says."""
+    before = read_state(folder)
+    records = continue_records(before.stages if before else (), stages)
+    for stage, record in zip(stages, records, strict=True):
+        if record.state == WAITING:
+            _check_run_is_free(stage)
+    return records
 
 
 def _run_stage(folder: Path, state: PipelineState, stage: Stage, program: Sequence[str]) -> tuple[PipelineState, int]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from reasoner.config.resolve import settings
 from reasoner.config.stages import STAGES, is_used
+from reasoner.runs.run_dir import is_unused
+from reasoner.trainer.resolve_run import may_change
 
 SAMPLED_TOKENS = "SAMPLED_TOKENS"  # word of a command: the tokens that the stages before it have sampled, but controls
 
@@ -44,13 +46,49 @@ class Stage:
         return self.command[self.command.index("--model") + 1] if "--model" in self.command else ""
 
     def next_command(self) -> tuple[str, ...]:
-        """The command that goes on with a stage that has begun: that of its run, if there is one yet. A command without
-        --resume is repeated: it completes what it finds, or writes its file again.
+        """The command that goes on with a stage that has begun: that of its run, if there is one yet, with the settings
+        that may change when it is resumed. A command without --resume is repeated: it completes what it finds, or
+        writes its file again.
         """
         kind = command_of(self.command)
         if self.run is None or kind not in _TRAINING or not (self.run / "config.json").is_file():
             return self.command
-        return (*kind.split(), "--resume", str(self.run))
+        return (*kind.split(), "--resume", str(self.run), *(word for pair in self._changeable() for word in pair))
+
+    def continues(self, command: Sequence[str]) -> bool:
+        """Whether a stage that began with the other command, and is not complete, can go on with this one: it is the
+        same, or nothing of its run is there yet, or the run is resumed and they differ in settings which that accepts.
+        """
+        has_run = self.run is not None and self.run.exists() and not is_unused(self.run)
+        if tuple(command) == self.command or not has_run:
+            return True
+        before, now = _split(command), _split(self.command)
+        is_resumable = command_of(self.command) in _TRAINING and before.fixed == now.fixed
+        return is_resumable and before.changeable.keys() <= now.changeable.keys()  # else the run would keep a value
+
+    def _changeable(self) -> Iterable[tuple[str, str]]:
+        return ((f"--{key}", value) for key, value in _split(self.command).changeable.items())
+
+
+@dataclass(frozen=True, slots=True)
+class _TrainingCommand:
+    """A command of training in two parts."""
+
+    fixed: tuple[str, ...]  # words
+    changeable: dict[str, str]  # settings that may change when the run is resumed
+
+
+def _split(command: Sequence[str]) -> _TrainingCommand:
+    """The parts of a command of training. Of a setting that is there twice the last value counts."""
+    num_words = len(command_of(command).split())
+    place = _RUN_FLAGS.get(command_of(command), ())
+    fixed, changeable = [*command[:num_words]], {}
+    for flag, value in zip(command[num_words::2], command[num_words + 1 :: 2], strict=False):
+        if flag not in place and may_change(flag.removeprefix("--")):
+            changeable[flag.removeprefix("--")] = value
+        else:
+            fixed += [flag, value]
+    return _TrainingCommand(tuple(fixed), changeable)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,22 +79,30 @@ def new_record(stage: Stage) -> StageRecord:
 
 
 def continue_records(old: Sequence[StageRecord], stages: Iterable[Stage]) -> tuple[StageRecord, ...]:
-    """The records of the stages, those that have begun as they are. ValueError where one had another command, and where
-    one is left out.
+    """The records of the stages, for those that have begun as they are, but for settings that may change when a run is
+    resumed. ValueError where one had another command, and where one is left out.
     """
     begun_stages = {one.name: one for one in old if one.state != WAITING}
     records = []
     for stage in stages:
         before = begun_stages.pop(stage.name, None)
         if before is not None and before.command != stage.command:
-            raise ValueError(
-                f"stage {stage.name} has begun with other settings; choose another --name, or give the same. It was: "
-                f"reasoner {shlex.join(before.command)}   It is: reasoner {shlex.join(stage.command)}"
-            )
+            if before.state == DONE or not stage.continues(before.command):
+                raise ValueError(_other_command(before, stage))
+            before = replace(before, command=stage.command)
         records.append(before or new_record(stage))
     if begun_stages:
         raise ValueError(f"stage {next(iter(begun_stages))} has begun, and these settings leave it out")
     return tuple(records)
+
+
+def _other_command(before: StageRecord, stage: Stage) -> str:
+    now = "is done, and was given" if before.state == DONE else "has begun with"
+    return (
+        f"stage {stage.name} {now} other settings; choose another --name, or give the same (STAGE:SETTING=VALUE "
+        f"changes one stage). It was: reasoner {shlex.join(before.command)}   "
+        f"It is: reasoner {shlex.join(stage.command)}"
+    )
 
 
 def write_state(folder: Path, state: PipelineState) -> None:

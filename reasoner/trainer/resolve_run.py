@@ -29,6 +29,11 @@ MAY_CHANGE = ("steps", "max_train_tokens", "processes", "optim.sharding")
 MAY_CHANGE_SECTIONS = ("run.", "validation.", "eval.", "verify.", "engine.")
 
 
+def may_change(key: str) -> bool:
+    """Whether a setting may change when a run is resumed."""
+    return key in MAY_CHANGE or key.startswith(MAY_CHANGE_SECTIONS)
+
+
 def resolve_new_run(
     values: Values,
     *,
@@ -96,7 +101,7 @@ def resolve_resumed_run(
             f"{run_dir}/config.json has settings that this version does not know: {', '.join(sorted(unknown))}"
         )
     check_types(stored, run_dir / "config.json")
-    fixed = [key for key in values if key not in MAY_CHANGE and not key.startswith(MAY_CHANGE_SECTIONS)]
+    fixed = [key for key in values if not may_change(key)]
     if fixed:
         raise ValueError(f"{', '.join(fixed)} {CANNOT_CHANGE}")
     _check_reward_functions(run_dir, before.get("reward_functions", {}), reward_functions or {})

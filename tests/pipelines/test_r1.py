@@ -91,6 +91,17 @@ def test_json_of_a_pipeline_that_failed_has_the_state_of_its_stages(tmp_path):
     stages = json.loads(out)["stages"]
     assert first.returncode == 2 and stages == json.loads((tmp_path / "r1" / FILE).read_text())["stages"]
     assert {stages[0]["state"], stages[1]["state"]} == {"stopped", "waiting"}
+    corrected = ["pipeline", "r1", "--runs", str(tmp_path), *FLAGS, "--set", "cold-samples:prompt=r1-zero"]
+    assert main([*corrected, "--dry-run"]) == 0
+
+
+@ON_BASE
+def test_a_dry_run_refuses_what_the_run_would(tmp_path, capsys):
+    old = tmp_path / "r1-rl" / "config.json"
+    old.parent.mkdir()
+    old.write_text('{"config": {}, "format": 2}')
+    assert main(["pipeline", "r1", "--runs", str(tmp_path), "--dry-run", *FLAGS]) == 2
+    assert "stage rl has not begun, and the folder of its run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

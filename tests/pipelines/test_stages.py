@@ -108,6 +108,22 @@ def test_a_run_that_was_begun_is_resumed_and_another_command_repeated(tmp_path):
     assert replace(stage, command=("sample", "--model", "base")).next_command() == ("sample", "--model", "base")
 
 
+def test_a_run_that_was_begun_takes_the_settings_that_its_resumption_accepts(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "metrics.jsonl").write_text("{}")
+    place = ("--run.dir", "runs", "--run.name", "p-rl")
+    words = ("train", "--model", "base", "--steps", "4", *place, "--engine.name", "vllm")
+    stage = Stage("rl", "", (*words, "--engine.name", "transformers"), tmp_path)
+    resumed = ("train", "--resume", str(tmp_path), "--steps", "4", "--engine.name", "transformers")
+    assert stage.next_command() == resumed
+    assert stage.continues(words) and stage.continues(words[:-2])
+    assert not stage.continues((*words, "--run.keep_last", "3"))  # which the run would keep
+    assert not stage.continues((*words, "--optim.lr", "1"))
+    assert not stage.continues(("train", "--model", "other", *words[3:]))
+    assert not replace(stage, command=("sample", "--engine.name", "x")).continues(("sample", "--engine.name", "y"))
+    assert replace(stage, run=tmp_path / "nothing").continues(("train", "--model", "other"))  # it failed at once
+
+
 def test_words_of_a_command_keep_their_spaces():
     template = StageTemplate("a", "", "train --model {model}")
     [stage] = build_stages([template], {"model": "my model"}, name="p", runs=Path("my runs"))

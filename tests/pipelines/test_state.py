@@ -62,14 +62,24 @@ def test_a_damaged_state_is_refused_with_the_reason(state, tmp_path, place, valu
         read_state(tmp_path)
 
 
-def test_stages_that_have_begun_are_kept_and_others_may_change(state):
+def test_stages_that_have_begun_are_kept_and_others_may_change(state, tmp_path):
     other_control = Stage("rl", "control", ("train", "--model", "other"), None)
     records = continue_records(state.stages, (SAMPLES, TUNING, other_control))
     assert records[:2] == state.stages[:2] and records[2].command == other_control.command
+    (tmp_path / "metrics.jsonl").write_text("{}")
     with pytest.raises(ValueError, match="stage sft has begun with other settings"):
-        continue_records(state.stages, (SAMPLES, Stage("sft", "start", ("sft", "--model", "other"), None)))
+        continue_records(state.stages, (SAMPLES, Stage("sft", "start", ("sft", "--model", "other"), tmp_path)))
     with pytest.raises(ValueError, match="stage sft has begun, and these settings leave it out"):
         continue_records(state.stages, (SAMPLES,))
+
+
+def test_a_setting_that_may_change_is_recorded_of_a_stage_that_is_not_done(state):
+    command = (*TUNING.command, "--engine.name", "transformers")
+    records = continue_records(state.stages, (SAMPLES, Stage("sft", "start", command, TUNING.run)))
+    assert records[1].command == command and records[1].minutes == 0.25
+    with pytest.raises(ValueError, match=r"stage sft is done, and was given other settings; .*STAGE:SETTING=VALUE"):
+        done = state.with_stage("sft", state=DONE)
+        continue_records(done.stages, (SAMPLES, Stage("sft", "start", command, TUNING.run)))
 
 
 def test_tokens_sampled_before_a_stage_are_those_of_all_but_controls(state):
