@@ -15,7 +15,12 @@ def add_arguments(command: Parser) -> None:
         "--problems", type=int, default=64, metavar="N", help="sample the run's first N problems, at least 1 [64]"
     )
     command.add_argument(
-        "--samples", type=int, default=16, metavar="N", help="at most N completions of each, at least 2 [16]"
+        "--num-samples",
+        "--samples",
+        type=int,
+        default=16,
+        metavar="N",
+        help="at most N completions of each, at least 2 [16]",
     )
     command.add_argument(
         "--gpu",
@@ -42,7 +47,7 @@ def run_doctor(args: argparse.Namespace) -> int:
     with gc_paused():
         from reasoner.doctor.checkup import check_run
 
-    return check_run(resolved, run_dir, problems=args.problems, samples=args.samples, json_file=args.json)
+    return check_run(resolved, run_dir, problems=args.problems, samples=args.num_samples, json_file=args.json)
 
 
 def _check_gpus(args: argparse.Namespace) -> int:
