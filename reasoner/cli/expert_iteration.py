@@ -35,7 +35,7 @@ def add_arguments(command: Parser) -> None:
 
 def run_rounds(args: argparse.Namespace) -> None:
     """Run or go on with all rounds, and print the table of their held-out results."""
-    for name in ("rounds", "problems", "samples"):
+    for name in ("rounds", "problems", "num_samples"):
         if getattr(args, name) < 1:
             raise ValueError(f"--{name} is {getattr(args, name)}; it must be at least 1")
     selection = selection_of(args)
