@@ -1,90 +1,164 @@
 """Does training reach problems that no sample of the base solves? `python bench/past_base.py --out DIR`.
 
-Trains the embedded base with GRPO on levels 1 to 3 alone, on all levels, and on levels 1 to 3 before 4 and 5, with as
-many steps each, and samples every model 1,024 times for each problem of levels 4 and 5, 256 times for those of 1 to 3.
-Writes past_base.md: pass@k for k from 1 to all samples with intervals over problems (Chen et al. 2021), and the share
-of problems that no sample of the base solves and the trained model solves (Yue et al. 2025 find none; ProRL finds
-some).
-What is there already is kept, so it can be stopped and called again.
+Trains the embedded base with GRPO on levels 1 to 3 alone, on all levels, and on levels 1 to 3 before 4 and 5 (a new run
+from the first one's model), with as many steps each. Two arms are controls without training: the base with other
+seeds, which shows what chance finds among problems that were not solved, and the base whose responses are begun for it
+as checked solutions (made_to_check.toml), which shows what it can do once it works step by step.
+
+Each model is sampled 128 times for each problem, and 1,024 more times where fewer than three of these are right.
+pass@k (Chen et al. 2021) up to k = 64 is of the first samples, above of the further ones; where there are none, a
+problem of which the share p is right counts 1 - (1 - p)^k. Writes past_base.md: pass@k by level with intervals over
+problems, and how many problems no sample of the base solves and the model solves, and the other way round (Yue et al.
+2025 find none of the first; ProRL finds some). What is there already is kept, so it can be stopped and called again.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
+from runs import is_over, train_all
 
+from data import Problem, load
 from reasoner.evals.estimators import estimate, pass_at_k
+from reasoner.runs.metrics import read_metrics
 
 EASY, HARD = "generated", "generated-hard"
 STEPS = 72
 MAX_TOKENS = 384  # a product at level 5 takes about 250
-# Training of each model: (problems, steps) of consecutive runs.
-ARMS: dict[str, tuple[tuple[str, int], ...]] = {
-    "base": (),
-    "levels 1 to 3": ((EASY, STEPS),),
-    "all levels": ((f"{EASY},{HARD}", STEPS),),
-    "1 to 3, then 4 and 5": ((EASY, STEPS // 2), (HARD, STEPS // 2)),
-}
-SAMPLES = {EASY: 256, HARD: 1024}
+FIRST, FURTHER, FEW = 128, 1024, 3  # samples of a problem; further ones where fewer than FEW are right
 KS = (1, 4, 16, 64, 256, 1024)
+CHECKED = str(Path(__file__).with_name("made_to_check.toml"))
 
-Counts = Mapping[str, tuple[int, int]]  # by problem: samples, and correct ones
+Right = Mapping[str, tuple[int, int]]  # by problem: samples, and correct ones
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
-    """The problems of each set, and the seed and the number of threads of all runs."""
+class Arm:
+    """A model: the training that makes it of the base, and how it is sampled."""
+
+    training: tuple[tuple[str, int], ...] = ()  # (problems, steps) of consecutive runs
+    prompt: str = "r1-zero"
+    seed: int = 0  # added to that of its samples
+
+
+ARMS: dict[str, Arm] = {
+    "base": Arm(),
+    "base, other samples": Arm(seed=1),
+    "base, made to check": Arm(prompt=CHECKED),
+    "levels 1 to 3": Arm(((EASY, STEPS),)),
+    "all levels": Arm(((f"{EASY},{HARD}", STEPS),)),
+    "1 to 3, then 4 and 5": Arm(((EASY, STEPS // 2), (HARD, STEPS // 2))),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where everything is written, problems of each set, the seed, and the threads of a process."""
 
     out: Path
-    problems: Mapping[str, int]
+    easy: int
+    hard: int
     seed: int
     threads: int
 
 
-def model_of(arm: str, sizes: Sizes) -> str:
-    """Train the model of an arm, unless it is there; its name or folder."""
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """What is known of a model: the first samples of all problems, and the further ones of some."""
+
+    first: Right
+    further: Right = field(default_factory=dict)
+
+    def pass_at(self, k: int, problem: str) -> float:
+        """The probability that one of k samples is right."""
+        n, right = self.first[problem]
+        if 2 * k <= n:
+            return float(pass_at_k(n, right, k))
+        if problem in self.further:
+            return float(pass_at_k(*self.further[problem], k))
+        return 1 - (1 - right / n) ** k
+
+    def solves(self, problem: str) -> bool:
+        """Whether any sample is right."""
+        return self.first[problem][1] + self.further.get(problem, (0, 0))[1] > 0
+
+
+def runs_of(arm: str, settings: Settings) -> list[Path]:
+    """The run folders of an arm, in the order in which they are trained."""
+    name = arm.replace(" ", "-").replace(",", "")
+    return [settings.out / f"{name}-{number}" for number, _ in enumerate(ARMS[arm].training, 1)]
+
+
+def train(arm: str, settings: Settings) -> str:
+    """Train the model of an arm, unless it is there; its name or folder. RuntimeError where that failed."""
     model = "base"
-    for number, (problems, steps) in enumerate(ARMS[arm], 1):
-        run = sizes.out / f"{arm.replace(' ', '-').replace(',', '')}-{number}"
-        if not (run / "report.json").is_file():
-            flags = {
-                "data.train": problems, "steps": steps, "seed": sizes.seed, "threads": sizes.threads,
-                "sampling.max_tokens": MAX_TOKENS, "validation.interval": 0, "eval.samples": 4,
-                "run.dir": sizes.out, "run.name": run.name, "run.keep_last": 1,
-            }  # fmt: skip
-            resume = ["--resume", run.name] if run.exists() else ["--model", model]
-            _call("train", *resume, *(text for key, value in flags.items() for text in (f"--{key}", str(value))))
+    for run, (problems, steps) in zip(runs_of(arm, settings), ARMS[arm].training, strict=True):
+        values = {
+            "model": model, "preset": "base", "data.train": problems, "steps": steps, "seed": settings.seed,
+            "sampling.max_tokens": MAX_TOKENS, "validation.interval": 0, "eval.heldout_problems": 15, "eval.samples": 2,
+        }  # fmt: skip
+        train_all(settings.out, {run.name: values}, jobs=1, threads=settings.threads)
+        if not is_over(run):
+            raise RuntimeError(f"{run} did not end; see {run}.log")
         model = str(run)
     return model
 
 
-def counts_of(arm: str, problems: str, sizes: Sizes) -> Counts:
-    """Evaluate the model of an arm on a set, unless it is done: samples and correct samples of each problem."""
-    name = f"{arm}-{problems}".replace(" ", "-").replace(",", "")
-    samples = sizes.out / "evals" / name / "samples.parquet"
+def sample(arm: str, model: str, settings: Settings) -> Samples:
+    """Sample the model of an arm, first and where few samples are right further."""
+    first: dict[str, tuple[int, int]] = {}
+    few: list[Problem] = []
+    for problems, number in ((EASY, settings.easy), (HARD, settings.hard)):
+        data = f"{problems}:heldout"
+        right = _evaluate(arm, model, data, problems, number, FIRST, settings, seed=0)
+        few += [one for one in load(data) if one.id in right and right[one.id][1] < FEW]
+        first |= right
+    if not few:
+        return Samples(first)
+    path = settings.out / "evals" / f"{_name(arm)}-few.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = ({**one.columns, **{key: value for key, value in asdict(one).items() if key != "columns"}} for one in few)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return Samples(first, _evaluate(arm, model, str(path), "further", len(few), FURTHER, settings, seed=1000))
+
+
+def _evaluate(
+    arm: str, model: str, data: str, part: str, problems: int, num: int, settings: Settings, *, seed: int
+) -> Right:
+    """Evaluate the model on problems, unless it is done."""
+    name = f"{_name(arm)}-{part}"
+    samples = settings.out / "evals" / name / "samples.parquet"
     if not samples.is_file():
-        _call(
-            "eval", "--model", model_of(arm, sizes), "--data", f"{problems}:heldout", "--name", name, "--pass@1",
-            "--problems", str(sizes.problems[problems]), "--n", str(SAMPLES[problems]), "--max-tokens", str(MAX_TOKENS),
-            "--temperature", "1", "--seed", str(sizes.seed), "--out", str(sizes.out / "evals"),
+        words = (
+            "eval", "--model", model, "--data", data, "--name", name, "--pass@1", "--prompt", ARMS[arm].prompt,
+            "--problems", problems, "--num-samples", num, "--max-tokens", MAX_TOKENS, "--temperature", 1,
+            "--seed", settings.seed + ARMS[arm].seed + seed, "--out", settings.out / "evals",
         )  # fmt: skip
+        print("reasoner", *words, file=sys.stderr, flush=True)
+        with (settings.out / f"{name}.log").open("a") as log:
+            subprocess.run(
+                [sys.executable, "-m", "reasoner", *map(str, words)], check=True, stdout=log, stderr=log,
+                env=os.environ | {"OMP_NUM_THREADS": str(settings.threads)},
+            )  # fmt: skip
     verdicts: dict[str, list[bool]] = defaultdict(list)
     for row in pq.read_table(samples, columns=["problem_id", "correct"]).to_pylist():
         verdicts[row["problem_id"]].append(row["correct"])
     return {problem: (len(own), sum(own)) for problem, own in verdicts.items()}
 
 
-def _call(*arguments: str) -> None:
-    print("reasoner", *arguments, file=sys.stderr, flush=True)
-    subprocess.run([sys.executable, "-m", "reasoner", *arguments], check=True, stdout=subprocess.DEVNULL)
+def _name(arm: str) -> str:
+    return arm.replace(" ", "-").replace(",", "")
 
 
 def level_of(problem: str) -> int:
@@ -92,38 +166,44 @@ def level_of(problem: str) -> int:
     return int(problem.rsplit("-", 2)[1])
 
 
-def markdown(counts: Mapping[str, Counts]) -> str:
-    """A table of pass@k by level and arm, and one of what is new to the base."""
-    levels = sorted({level_of(problem) for own in counts.values() for problem in own})
-    largest = {
-        level: min(n for own in counts.values() for problem, (n, _) in own.items() if level_of(problem) == level)
-        for level in levels
-    }
-    lines = [f"| level | model | {' | '.join(f'pass@{k}, %' for k in KS)} |", f"|---|---|{'---:|' * len(KS)}"]
-    for level in levels:
-        for arm, own in counts.items():
-            row = [pair for problem, pair in own.items() if level_of(problem) == level]
-            cells = [_share([float(pass_at_k(n, c, k)) for n, c in row]) if k <= largest[level] else "" for k in KS]
-            lines.append(f"| {level} | {arm} | {' | '.join(cells)} |")
+def markdown(samples: Mapping[str, Samples], tokens: Mapping[str, int]) -> str:
+    """A table of pass@k by level and arm, and one of the problems that only the base or only the model solves."""
+    by_level = defaultdict(list)
+    for problem in samples["base"].first:
+        by_level[level_of(problem)].append(problem)
+    lines = [f"| level | model | tokens of training | {' | '.join(f'pass@{k}, %' for k in KS)} |"]
+    lines.append(f"|---|---|---:|{'---:|' * len(KS)}")
+    for level, problems in sorted(by_level.items()):
+        for arm, own in samples.items():
+            cells = [_share([own.pass_at(k, problem) for problem in problems]) for k in KS]
+            lines.append(f"| {level} | {arm} | {tokens[arm]:,} | {' | '.join(cells)} |")
     lines += [
         "",
-        "| level | model | solved by no sample of the base | of these, solved by the model |",
-        "|---|---|---:|---:|",
+        "| level | model | problems | base solves none of | the model solves of these | model solves none, base does |",
+        "|---|---|---:|---:|---:|---:|",
     ]
-    for level in levels:
-        unsolved = [p for p, (_, c) in counts["base"].items() if level_of(p) == level and c == 0]
-        total = sum(level_of(problem) == level for problem in counts["base"])
-        for arm, own in counts.items():
-            if arm != "base":
-                solved = [own[problem][1] > 0 for problem in unsolved]
-                share = f"{sum(solved)}: {_share([float(one) for one in solved])}" if unsolved else "-"
-                lines.append(f"| {level} | {arm} | {len(unsolved)} of {total} | {share} |")
+    base = samples["base"]
+    for level, problems in sorted(by_level.items()):
+        unsolved = [problem for problem in problems if not base.solves(problem)]
+        for arm, own in samples.items():
+            if arm == "base":
+                continue
+            new = [float(own.solves(problem)) for problem in unsolved]
+            share = f"{sum(new):.0f}: {_share(new)} %" if unsolved else "-"
+            lost = sum(base.solves(problem) and not own.solves(problem) for problem in problems)
+            lines.append(f"| {level} | {arm} | {len(problems)} | {len(unsolved)} | {share} | {lost} |")
     return "\n".join(lines) + "\n"
 
 
 def _share(scores: list[float]) -> str:
     own = estimate(scores)
     return f"{100 * own.value:.1f} [{100 * own.low:.0f}, {100 * own.high:.0f}]"
+
+
+def run_arm(arm: str, settings: Settings) -> tuple[Samples, int]:
+    """(what is known of an arm's model, tokens sampled in its training)."""
+    samples = sample(arm, train(arm, settings), settings)
+    return samples, sum(int(read_metrics(run)[-1]["num_tokens"]) for run in runs_of(arm, settings))
 
 
 def main() -> None:
@@ -133,13 +213,16 @@ def main() -> None:
     parser.add_argument("--hard", type=int, default=60, help="problems of levels 4 and 5 [60]")
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--jobs", type=int, default=2, help="arms at once [2]")
+    parser.add_argument("--threads", type=int, help="of a process [the cores divided by the jobs]")
     args = parser.parse_args()
-    sizes = Sizes(args.out, {EASY: args.easy, HARD: args.hard}, args.seed, args.threads)
+    threads = args.threads or max(1, (os.cpu_count() or 1) // args.jobs)
+    settings = Settings(args.out, args.easy, args.hard, args.seed, threads)
     args.out.mkdir(parents=True, exist_ok=True)
     arms = list(dict.fromkeys(["base", *args.arms]))
-    counts = {arm: {**counts_of(arm, EASY, sizes), **counts_of(arm, HARD, sizes)} for arm in arms}
-    text = markdown(counts)
+    with ThreadPoolExecutor(args.jobs) as pool:
+        results = dict(zip(arms, pool.map(partial(run_arm, settings=settings), arms), strict=True))
+    text = markdown({arm: own for arm, (own, _) in results.items()}, {arm: num for arm, (_, num) in results.items()})
     (args.out / "past_base.md").write_text(text)
     print(text, end="")
 

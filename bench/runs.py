@@ -14,30 +14,55 @@ from functools import partial
 from pathlib import Path
 
 from reasoner.runs.metrics import read_evals
+from reasoner.runs.run_dir import read_settings
+from reasoner.trainer.resolve_run import may_change
 
 Settings = Mapping[str, object]
 
 
 def train_all(out: Path, runs: Mapping[str, Settings], *, jobs: int, threads: int | None = None) -> None:
-    """Each run that has not ended in the folder, from its beginning, with its settings; a log beside it. One that fails
-    does not stop the others. `threads`: of each process; None: the cores divided by the jobs.
+    """Each run that has not ended in the folder, with its settings; one that was stopped goes on. A log beside it. One
+    that fails does not stop the others. `threads`: of each process; None: the cores divided by the jobs.
+
+    ValueError where a run of the name has other settings.
     """
     out.mkdir(parents=True, exist_ok=True)
     threads = threads or max(1, (os.cpu_count() or 1) // jobs)
+    values = {
+        name: {"model": "base", "threads": threads, "run.dir": out, "run.name": name, "run.keep_last": 1, **settings}
+        for name, settings in runs.items()
+    }
+    for name, own in values.items():
+        _check_settings(out / name, own)
     with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(partial(_train, out, threads), runs.keys(), runs.values()))
+        list(pool.map(partial(_train, out), values.values()))
 
 
-def _train(out: Path, threads: int, name: str, settings: Settings) -> None:
-    if is_over(out / name):
+def _check_settings(run: Path, values: Settings) -> None:
+    """ValueError where a run is there and was started with others of these settings than a resumption may change."""
+    if not (run / "config.json").is_file():
         return
-    shutil.rmtree(out / name, ignore_errors=True)
-    values = {"model": "base", "threads": threads, "run.dir": out, "run.name": name, "run.keep_last": 1, **settings}
-    flags = [text for key, value in values.items() for text in (f"--{key}", str(value))]
-    command = [sys.executable, "-m", "reasoner", "train", *flags]
-    with (out / f"{name}.log").open("w") as log:
-        done = subprocess.run(command, stdout=log, stderr=log, env=os.environ | {"OMP_NUM_THREADS": str(threads)})
-    print(f"{name}: {'done' if done.returncode == 0 else f'failed, see {log.name}'}", file=sys.stderr, flush=True)
+    stored = read_settings(run)["config"]
+    for key in stored.keys() & values.keys():
+        kind = type(stored[key]) if isinstance(stored[key], int | float) else str
+        if not may_change(key) and kind(values[key]) != kind(stored[key]):
+            raise ValueError(f"{run} has {key} {stored[key]}, and {values[key]} is asked for; choose another --out")
+
+
+def _train(out: Path, values: Settings) -> None:
+    run = out / str(values["run.name"])
+    if is_over(run):
+        return
+    if (run / "config.json").is_file():
+        arguments = ["--resume", str(run)]
+    else:
+        shutil.rmtree(run, ignore_errors=True)
+        arguments = [text for key, value in values.items() for text in (f"--{key}", str(value))]
+    environment = os.environ | {"OMP_NUM_THREADS": str(values["threads"])}
+    with (out / f"{run.name}.log").open("a") as log:
+        command = [sys.executable, "-m", "reasoner", "train", *arguments]
+        done = subprocess.run(command, stdout=log, stderr=log, env=environment)
+    print(f"{run.name}: {'done' if done.returncode == 0 else f'failed, see {log.name}'}", file=sys.stderr, flush=True)
 
 
 def is_over(run: Path) -> bool:
