@@ -2,7 +2,7 @@
 
 Trains what is not there yet (a run an entry and seed, named ENTRY-SEED), `--jobs` at once with a share of the cores
 each, and writes algorithms.md (a table over the seeds) and algorithms.png (pass@1 on the validation problems against
-tokens). Stop it and call it again: finished runs are kept, unfinished ones begin anew. Batch, group, learning rate, KL
+tokens). Stop it and call it again: finished runs are kept, others go on. Batch, group, learning rate, KL
 coefficient and rewards are the base's preset for all.
 """
 
@@ -15,8 +15,8 @@ from reasoner.rl.algorithms import ALGORITHMS
 
 # Every row, and what shows a part of one.
 ENTRIES: dict[str, Settings] = {
-    "reinforce_no_baseline": {"algo": "reinforce", "algo.baseline": "none"},
-    **{name: {"algo": name} for name in ALGORITHMS},
+    **{name: {"algo": name} for name in sorted(ALGORITHMS, key=lambda name: name != "grpo")},  # GRPO first: the others
+    "reinforce_no_baseline": {"algo": "reinforce", "algo.baseline": "none"},  # are compared with it
     "ppo_shared_trunk": {"algo": "ppo", "algo.critic_backbone": "shared"},
 }
 

@@ -2,22 +2,29 @@
 
 Builds bases whose corpus differs in the share of solutions that check their steps, and one whose checks never find an
 error; trains each with GRPO over several seeds, with the same budget of sampled tokens; writes base_behaviours.md and
-base_behaviours.png: accuracy, and the steps until half of the responses check their own working. With --steps a base
-is a reduced one; build.json in its folder has its losses. Stop it and call it again: what is there is kept.
+base_behaviours.png: accuracy, and the tokens until half of the responses check their own working. A base without checks
+has no drills of checks and of comparisons either, in their place more of the others. Each base is pretrained once, so
+what another seed of its pretraining changes is not known. With --steps a base is a reduced one; build.json in its
+folder has its losses. Stop it and call it again: what is there is kept.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import statistics
 import subprocess
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
-from entries import Metrics, arguments, compare
+from entries import LAST, Metrics, arguments, compare
 
-# Share of checked solutions in the R1-Zero template; in textbook form four times as many, as in the embedded base.
-SHARES = {"checks-0": 0.0, "checks-1": 0.01, "checks-3": 0.03, "checks-14": 0.14, "checks-40": 0.4}
+# Share of checked solutions in the R1-Zero template; in textbook form four times as many, up to MOST_IN_TEXTBOOKS.
+SHARES = {"checks-14": 0.14, "checks-0": 0.0, "checks-1": 0.01, "checks-3": 0.03, "checks-40": 0.4}
 MOST_IN_TEXTBOOKS = 0.8
 
 
@@ -32,25 +39,32 @@ BASES: Mapping[str, list[str]] = {
 }
 
 
-def base(out: Path, name: str, args: argparse.Namespace) -> Path:
-    """Build a base, unless it is there; its folder."""
+def build(out: Path, args: argparse.Namespace, name: str) -> Path:
+    """Build a base, unless it is there; its folder. ValueError where another one is there."""
     folder = out / "bases" / name
+    recipe = ["--mixture", args.mixture, "--steps", args.steps, "--layers", args.layers, "--dtype", args.dtype]
+    words = [*map(str, recipe), *BASES[name]]
+    told = folder / "command.json"
+    if told.is_file() and json.loads(told.read_text()) != words:
+        raise ValueError(f"{folder} was built with {told.read_text()}; choose another --out")
     if not (folder / "build.json").is_file():
-        flags = ["--mixture", args.mixture, "--steps", str(args.steps), "--layers", str(args.layers)]
-        command = [sys.executable, "-m", "reasoner", "base", "build", "--out", str(folder), *flags, *BASES[name]]
-        subprocess.run([*command, "--dtype", args.dtype], check=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        told.write_text(json.dumps(words))
+        command = [sys.executable, "-m", "reasoner", "base", "build", "--out", str(folder), "--threads", "1", *words]
+        with (out / f"{name}-base.log").open("a") as log:
+            subprocess.run(command, check=True, stdout=log, stderr=log, env=os.environ | {"OMP_NUM_THREADS": "1"})
     return folder
 
 
-def steps_to_half(metrics: Metrics) -> float:
-    """Steps until half of a step's completions check their own working; all steps where they never do."""
-    half = (line["step"] for line in metrics if line["reflection/self_check_rate"] >= 0.5)
-    return float(next(half, len(metrics)))
+def tokens_to_half(metrics: Metrics) -> float | None:
+    """Thousands of sampled tokens until half of a step's completions check their own working; None if they never do."""
+    half = (line["num_tokens"] / 1e3 for line in metrics if line["reflection/self_check_rate"] >= 0.5)
+    return next(half, None)
 
 
 def self_checks(metrics: Metrics) -> float:
-    """Completions of the last step that check their own working, in percent."""
-    return 100 * float(metrics[-1]["reflection/self_check_rate"])
+    """Completions of the last steps that check their own working, in percent."""
+    return 100 * statistics.fmean(line["reflection/self_check_rate"] for line in metrics[-LAST:])
 
 
 def main() -> None:
@@ -58,11 +72,13 @@ def main() -> None:
     parser.add_argument("--mixture", default="places", help="as of reasoner base build [places]")
     parser.add_argument("--steps", type=int, default=2400, help="of each base's pretraining [2400]")
     parser.add_argument("--layers", type=int, default=4, help="of each base [4]")
-    parser.add_argument("--dtype", default="float32", help="as of reasoner base build [float32]")
+    parser.add_argument("--dtype", default="bfloat16", help="as of reasoner base build [bfloat16]")
     args = parser.parse_args()
     chosen = args.only.split(",") if args.only else list(BASES)
-    entries = {name: {"model": base(args.out, name, args), "preset": "base"} for name in chosen}
-    columns = (("steps to half checking", steps_to_half, 0), ("check themselves, %", self_checks, 1))
+    with ThreadPoolExecutor(args.jobs) as pool:
+        list(pool.map(partial(build, args.out, args), chosen))
+    entries = {name: {"model": args.out / "bases" / name, "preset": "base"} for name in BASES}
+    columns = (("thousands of tokens to half checking", tokens_to_half, 0), ("check themselves, %", self_checks, 1))
     compare(args, "base_behaviours", entries, columns)
 
 

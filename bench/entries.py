@@ -16,12 +16,15 @@ from runs import Settings, is_over, train_all, validations
 from reasoner.runs.metrics import read_metrics
 
 Metrics = Sequence[Mapping[str, Any]]  # the lines of a run's metrics.jsonl
-# A further column: its head, its value for the metrics of a run, and its digits.
-Column = tuple[str, Callable[[Metrics], float], int]
+# A further column: its head, its value for the metrics of a run (None: the run has none), and its digits.
+Column = tuple[str, Callable[[Metrics], float | None], int]
+LAST = 4  # steps over which the last length and KL are averaged
+# 97.5 % points of Student's t by degrees of freedom: intervals over seeds.
+STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
 
 
 def arguments(description: str, tokens: int) -> argparse.ArgumentParser:
-    """The arguments of a comparison."""
+    """The arguments of a comparison, trained with `tokens` by default."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--out", type=Path, default=Path("runs/bench"))
     parser.add_argument("--tokens", type=int, default=tokens, help=f"sampled tokens of each run [{tokens:,}]")
@@ -32,7 +35,8 @@ def arguments(description: str, tokens: int) -> argparse.ArgumentParser:
 
 
 def compare(args: argparse.Namespace, name: str, entries: Mapping[str, Settings], extra: Sequence[Column] = ()) -> None:
-    """Train the entries (a run an entry and seed, ENTRY-SEED), and write NAME.md and NAME.png. What is finished stays.
+    """Train the entries (a run an entry and seed, ENTRY-SEED), and write NAME.md and NAME.png of all that are finished.
+    What is finished stays. The first entry is the one that the others are compared with, seed by seed.
 
     ValueError for an entry of --only that is not known.
     """
@@ -44,8 +48,10 @@ def compare(args: argparse.Namespace, name: str, entries: Mapping[str, Settings]
         f"{entry}-{seed}": _settings(seed, args.tokens) | dict(entries[entry]) for seed in seeds for entry in chosen
     }
     train_all(args.out, runs, jobs=args.jobs)
-    heads = ["entry", "seeds", "pass@1", "gain", "greedy", "steps", "length", "KL", *(head for head, *_ in extra)]
-    rows = {entry: row for entry in chosen if (row := _row(args.out, entry, seeds, extra))}
+    first = next(iter(entries))
+    heads = ["entry", "seeds", "pass@1", f"against {first}", "greedy", "steps", "length", "KL"]
+    heads += [head for head, *_ in extra]
+    rows = {entry: row for entry in entries if (row := _row(args.out, entry, first, seeds, extra))}
     divider = ["---"] + ["---:"] * len(heads)
     lines = ["| " + " | ".join(cells) + " |" for cells in ([*heads, "minutes"], divider, *rows.values())]
     (args.out / f"{name}.md").write_text("\n".join(lines) + "\n")
@@ -67,35 +73,57 @@ def _settings(seed: int, tokens: int) -> dict[str, object]:
     }
 
 
-def _row(out: Path, entry: str, seeds: list[int], extra: Sequence[Column]) -> list[str] | None:
+def _row(out: Path, entry: str, first: str, seeds: list[int], extra: Sequence[Column]) -> list[str] | None:
     """Means over the seeds, with the range where there are several; None where no run is finished."""
-    finished = [out / f"{entry}-{seed}" for seed in seeds if is_over(out / f"{entry}-{seed}")]
-    if not finished:
+    runs = {seed: out / f"{entry}-{seed}" for seed in seeds if is_over(out / f"{entry}-{seed}")}
+    if not runs:
         return None
-    per_run = [_figures(run, extra) for run in finished]
-    digits = {"after": 1, "gain": 1, "greedy": 1, "steps": 0, "length": 0, "kl": 3}
-    digits |= {head: places for head, _, places in extra} | {"minutes": 1}
-
-    def cell(key: str) -> str:
-        values = [figures[key] for figures in per_run]
-        form = f"{{:.{digits[key]}f}}".format
-        spread = f" ({form(min(values))} to {form(max(values))})" if len(values) > 1 else ""
-        return form(statistics.fmean(values)) + spread
-
-    return [f"`{entry}`", str(len(per_run)), *map(cell, digits)]
+    per_run = {seed: _figures(run, extra) for seed, run in runs.items()}
+    digits = {"greedy": 1, "steps": 0, "length": 0, "kl": 3} | {head: places for head, _, places in extra}
+    cells = [_cell([own[key] for own in per_run.values()], places) for key, places in (digits | {"minutes": 1}).items()]
+    others = {seed: out / f"{first}-{seed}" for seed in runs if is_over(out / f"{first}-{seed}")}
+    gains = [_accuracy(runs[seed]) - _accuracy(run) for seed, run in others.items()]
+    against = "" if entry == first else _over_seeds(gains)
+    return [f"`{entry}`", str(len(runs)), _cell([*map(_accuracy, runs.values())], 1), against, *cells]
 
 
-def _figures(run: Path, extra: Sequence[Column]) -> dict[str, float]:
+def _cell(values: Sequence[float | None], digits: int) -> str:
+    """The mean and the range of the runs that have a value, and how many have none."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return "-"
+    form = f"{{:.{digits}f}}".format
+    spread = f" ({form(min(known))} to {form(max(known))})" if len(known) > 1 else ""
+    missing = f", {len(values) - len(known)} never" if len(known) < len(values) else ""
+    return form(statistics.fmean(known)) + spread + missing
+
+
+def _over_seeds(differences: Sequence[float]) -> str:
+    """The mean difference of the seeds with its 95 % interval by Student's t; of one seed the difference alone."""
+    if not differences:
+        return ""
+    mean = statistics.fmean(differences)
+    if len(differences) - 1 not in STUDENT:
+        return f"{mean:+.1f}"
+    half = STUDENT[len(differences) - 1] * statistics.stdev(differences) / len(differences) ** 0.5
+    return f"{mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}]"
+
+
+def _accuracy(run: Path) -> float:
+    """pass@1 on the held-out problems after training, in percent."""
+    report = json.loads((run / "report.json").read_text())
+    return 100 * float(report["after"]["sampled"]["metrics"]["pass@1"]["value"])
+
+
+def _figures(run: Path, extra: Sequence[Column]) -> dict[str, float | None]:
     report = json.loads((run / "report.json").read_text())
     metrics = read_metrics(run)
-    before, after = (report[when]["sampled"]["metrics"]["pass@1"]["value"] for when in ("before", "after"))
+    kls = [line["kl"] for line in metrics[-LAST:] if "kl" in line]  # only with a reference: algo.beta above 0
     return {
-        "after": 100 * after,
-        "gain": 100 * (after - before),
         "greedy": 100 * report["after"]["greedy"]["metrics"]["pass@1"]["value"],
         "steps": len(metrics),
-        "length": metrics[-1]["completions/mean_length"],
-        "kl": metrics[-1].get("kl", 0.0),
+        "length": statistics.fmean(line["completions/mean_length"] for line in metrics[-LAST:]),
+        "kl": statistics.fmean(kls) if kls else None,
         **{head: value(metrics) for head, value, _ in extra},
         "minutes": len(metrics) * statistics.median(line["time/step"] for line in metrics) / 60,
     }
@@ -108,7 +136,10 @@ def _draw(out: Path, name: str, entries: list[str], seeds: list[int]) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    curves = {entry: [_curve(out / f"{entry}-{seed}") for seed in seeds] for entry in entries}
+    curves = {
+        entry: [_curve(out / f"{entry}-{seed}") for seed in seeds if is_over(out / f"{entry}-{seed}")]
+        for entry in entries
+    }
     columns = 4
     figure, panels = pyplot.subplots(
         -(-len(entries) // columns),

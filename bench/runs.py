@@ -5,6 +5,7 @@ and bench/precision.py compare.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,9 +16,9 @@ from pathlib import Path
 
 from reasoner.runs.metrics import read_evals
 from reasoner.runs.run_dir import read_settings
-from reasoner.trainer.resolve_run import may_change
 
-Settings = Mapping[str, object]
+Settings = Mapping[str, object]  # and "program", the words that start the command line in place of REASONER
+REASONER = f"{sys.executable} -m reasoner"
 
 
 def train_all(out: Path, runs: Mapping[str, Settings], *, jobs: int, threads: int | None = None) -> None:
@@ -39,29 +40,30 @@ def train_all(out: Path, runs: Mapping[str, Settings], *, jobs: int, threads: in
 
 
 def _check_settings(run: Path, values: Settings) -> None:
-    """ValueError where a run is there and was started with others of these settings than a resumption may change."""
+    """ValueError where a run is there and was started with others of these settings."""
     if not (run / "config.json").is_file():
         return
     stored = read_settings(run)["config"]
     for key in stored.keys() & values.keys():
         kind = type(stored[key]) if isinstance(stored[key], int | float) else str
-        if not may_change(key) and kind(values[key]) != kind(stored[key]):
+        if not key.startswith("run.") and kind(values[key]) != kind(stored[key]):
             raise ValueError(f"{run} has {key} {stored[key]}, and {values[key]} is asked for; choose another --out")
 
 
 def _train(out: Path, values: Settings) -> None:
     run = out / str(values["run.name"])
+    program = shlex.split(str(values.get("program", REASONER)))
     if is_over(run):
         return
     if (run / "config.json").is_file():
         arguments = ["--resume", str(run)]
     else:
         shutil.rmtree(run, ignore_errors=True)
-        arguments = [text for key, value in values.items() for text in (f"--{key}", str(value))]
+        pairs = ((f"--{key}", str(value)) for key, value in values.items() if key != "program")
+        arguments = [text for pair in pairs for text in pair]
     environment = os.environ | {"OMP_NUM_THREADS": str(values["threads"])}
     with (out / f"{run.name}.log").open("a") as log:
-        command = [sys.executable, "-m", "reasoner", "train", *arguments]
-        done = subprocess.run(command, stdout=log, stderr=log, env=environment)
+        done = subprocess.run([*program, "train", *arguments], stdout=log, stderr=log, env=environment)
     print(f"{run.name}: {'done' if done.returncode == 0 else f'failed, see {log.name}'}", file=sys.stderr, flush=True)
 
 

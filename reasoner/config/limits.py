@@ -97,7 +97,7 @@ def check(config: Config) -> None:
     _check_urls(config.engine)
     if config.run.importance_ratio and not config.run.token_stats:
         raise ValueError("run.importance_ratio is true and run.token_stats false; the ratio is one of the statistics")
-    _check_off_policy(config)
+    check_off_policy(config)
     _check_selection(config)
     for key in ("epochs", "minibatches"):
         value = getattr(config.algo, key)
@@ -110,7 +110,7 @@ def check(config: Config) -> None:
         )
 
 
-def _check_off_policy(config: Config) -> None:
+def check_off_policy(config: Config) -> None:
     """ValueError for rollouts of older weights that nothing corrects, and for steps ahead that no step would have."""
     ahead, interval = config.max_off_policy_steps, config.run.save_interval
     if ahead and config.algo.importance_sampling == "none":

@@ -1,0 +1,15 @@
+"""`reasoner train` with rollouts of older weights that nothing corrects, which the command refuses: what does it cost?
+
+python bench/uncorrected.py train --model base --max_off_policy_steps 4 --algo.importance_sampling none
+"""
+
+from __future__ import annotations
+
+import sys
+
+from reasoner.cli.main import main
+from reasoner.config import limits
+
+if __name__ == "__main__":
+    limits.check_off_policy = lambda config: None
+    sys.exit(main(sys.argv[1:]))
