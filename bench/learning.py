@@ -1,9 +1,16 @@
-"""Learning itself beside TRL: `python bench/learning.py --out DIR --seeds 0 1 2` (needs the extra named peers).
+"""Learning itself beside TRL: `python bench/learning.py --out DIR` (needs the extra named peers).
 
-The same base, problems, prompts, rewards and completions a step; learning rates of both in LRS; one run at a time, the
-two in turns. Every saved model is then evaluated on the same held-out problems. Writes learning.md (minutes and sampled
-tokens to 70 % pass@1, and the last figures) and learning.png (pass@1 against minutes and against sampled tokens). What
-is there already is kept.
+Both learn from the embedded base with the same problems, prompts, rewards, 32 x 8 completions a step, 24 steps, no KL
+penalty, learning-rate schedule and AdamW settings. First each side is tuned with a seed of its own, in turns: TRL's
+size of a micro-batch by the time of three steps, then the learning rate of either by the mean pass@1 of all saved
+models on validation problems, from LRS on and further where the best is at an end. Then both train with the tuned
+settings and other seeds, in turns, one run at a time. Every saved model is evaluated on the same held-out problems.
+
+Writes learning.md (minutes and sampled tokens to 70 % pass@1, the ratios of both by seed, and the last figures) and
+learning.png (pass@1 against minutes and against sampled tokens). Minutes are those of the steps: both leave out their
+start, and ours its engine's; `whole` has everything but evaluations. What differs: ours samples with vLLM or its own
+engine and leaves groups without a difference in reward out of the update, TRL samples with transformers and computes
+them all. Run it on an idle machine. What is there already is kept; a run of TRL that was stopped begins anew.
 """
 
 from __future__ import annotations
@@ -11,103 +18,191 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
-from runs import train_all
+from runs import is_over, train_all
 
 from reasoner.runs.metrics import read_metrics
 
 SIDES = ("ours", "trl")
 LRS = (2.5e-4, 5e-4, 1e-3)
-STEPS, SAVE = 36, 6
+PARTS = (4, 8, 16)  # micro-batches of TRL's step of 256 completions
+STEPS, SAVE = 24, 4
+TUNING_SEED = 0
 TARGET = 70.0  # pass@1 in percent
 Point = Mapping[str, float]  # step, minutes, tokens, pass@1
+Curve = Sequence[Point]
 
 
-def train_ours(out: Path, name: str, lr: float, seed: int, threads: int) -> None:
-    """Train as the preset does, without evaluations in between; a checkpoint every SAVE steps."""
-    settings = {
-        "seed": seed, "optim.lr": lr, "steps": STEPS, "validation.interval": 0, "run.save_interval": SAVE,
-        "run.keep_last": STEPS, "eval.heldout_problems": 15, "eval.samples": 1,
-    }  # fmt: skip
-    train_all(out, {name: settings}, jobs=1, threads=threads)
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """The folder of all runs and evaluations, and the threads of each process."""
+
+    out: Path
+    threads: int
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """That of every process."""
+        return os.environ | {"OMP_NUM_THREADS": str(self.threads)}
+
+    # -------------------------------------------------------------------------------------------- training
+
+    def train(self, side: str, lr: float, seed: int, parts: int) -> str:
+        """Train a run of a side, unless it is there; its name. RuntimeError where it did not end."""
+        name = f"{side}-{lr:g}-{seed}"
+        start = time.monotonic()
+        was_there = self._train_ours(name, lr, seed) if side == "ours" else self._train_trl(name, lr, seed, parts)
+        if not was_there:
+            (self.out / f"{name}-seconds.json").write_text(json.dumps(time.monotonic() - start))
+        return name
+
+    def _train_ours(self, name: str, lr: float, seed: int) -> bool:
+        """As the preset does, without evaluations in between; a checkpoint every SAVE steps."""
+        was_there = is_over(self.out / name)
+        settings = {
+            "seed": seed, "optim.lr": lr, "steps": STEPS, "algo.beta": 0.0, "validation.interval": 0,
+            "run.save_interval": SAVE, "run.keep_last": STEPS, "eval.heldout_problems": 15, "eval.samples": 1,
+        }  # fmt: skip
+        train_all(self.out, {name: settings}, jobs=1, threads=self.threads)
+        if not is_over(self.out / name):
+            raise RuntimeError(f"{self.out / name} did not end; see {name}.log")
+        return was_there
+
+    def _train_trl(self, name: str, lr: float, seed: int, parts: int, steps: int = STEPS, save: int = SAVE) -> bool:
+        clock = self.out / name / "clock.json"
+        if clock.is_file() and json.loads(clock.read_text())[-1]["step"] == steps:
+            return True
+        shutil.rmtree(self.out / name, ignore_errors=True)
+        (self.out / name).mkdir(parents=True)
+        flags = {"lr": lr, "seed": seed, "steps": steps, "save": save, "parts": parts, "threads": self.threads}
+        script = Path(__file__).with_name("learning_trl.py")
+        words = [text for key, value in flags.items() for text in (f"--{key}", str(value))]
+        with (self.out / f"{name}.log").open("w") as log:
+            command = [sys.executable, str(script), str(self.out / name), *words]
+            subprocess.run(command, stdout=log, stderr=log, check=True, env=self.environment)
+        print(f"{name}: done", file=sys.stderr, flush=True)
+        return False
+
+    # -------------------------------------------------------------------------------------------- measuring
+
+    def pass_at_1(self, model: str, name: str, data: str, problems: int, num: int) -> float:
+        """pass@1 in percent on the first problems of a set."""
+        results = self.out / "evals" / name / "results.json"
+        if not results.is_file():
+            words = (
+                "eval", "--model", model, "--data", data, "--problems", problems, "--num-samples", num, "--pass@1",
+                "--max-tokens", 288, "--temperature", 1, "--top-p", 1, "--name", name, "--out", self.out / "evals",
+            )  # fmt: skip
+            command = [sys.executable, "-m", "reasoner", *map(str, words)]
+            with (self.out / "evals.log").open("a") as log:
+                subprocess.run(command, stdout=log, stderr=log, check=True, env=self.environment)
+        return 100 * float(json.loads(results.read_text())["results"][data.replace(":", "_")]["pass@1,none"])
+
+    def curve(self, name: str) -> Curve:
+        """The points of a run on 150 held-out problems x 8, from the base to the last model."""
+        points = [{"step": 0.0, "minutes": 0.0, "tokens": 0.0, "pass@1": self._heldout("base", "base")}]
+        for folder, minutes, tokens, steps in checkpoints(self.out / name):
+            value = self._heldout(str(folder), f"{name}-{steps}")
+            points.append({"step": steps, "minutes": minutes, "tokens": tokens, "pass@1": value})
+        return points
+
+    def _heldout(self, model: str, name: str) -> float:
+        return self.pass_at_1(model, name, "generated:heldout", 150, 8)
+
+    # -------------------------------------------------------------------------------------------- tuning
+
+    def tune_parts(self) -> int:
+        """The number of TRL's micro-batches with which three steps take the least time."""
+
+        def seconds(parts: int) -> float:
+            name = f"trl-parts-{parts}"
+            self._train_trl(name, LRS[1], TUNING_SEED, parts, steps=3, save=3)
+            return float(json.loads((self.out / name / "clock.json").read_text())[-1]["seconds"])
+
+        return min(PARTS, key=seconds)
+
+    def tune_lrs(self, parts: int) -> dict[str, float]:
+        """The learning rate of each side with the highest mean pass@1 of all saved models on 100 validation problems;
+        further ones are tried while the best is the lowest or the highest.
+        """
+        scores: dict[str, dict[float, float]] = {side: {} for side in SIDES}
+        wanted = {side: list(LRS) for side in SIDES}
+        while any(wanted.values()):
+            for side in SIDES:
+                if wanted[side]:
+                    lr = wanted[side].pop(0)
+                    scores[side][lr] = self._validation(self.train(side, lr, TUNING_SEED, parts))
+                if not wanted[side]:
+                    wanted[side] = [lr for lr in [_beyond(scores[side])] if lr is not None]
+        (self.out / "tuning.json").write_text(json.dumps(scores, indent=1))
+        return {side: max(own, key=own.__getitem__) for side, own in scores.items()}
+
+    def _validation(self, name: str) -> float:
+        values = [
+            self.pass_at_1(str(folder), f"{name}-{steps}-validation", "generated:validation", 100, 4)
+            for folder, _, _, steps in checkpoints(self.out / name)
+        ]
+        return statistics.fmean(values)
 
 
-def train_trl(out: Path, name: str, lr: float, seed: int, threads: int) -> None:
-    if (out / name / f"step-{STEPS:03d}").is_dir():
-        return
-    (out / name).mkdir(parents=True, exist_ok=True)
-    flags = {"--lr": lr, "--seed": seed, "--steps": STEPS, "--save": SAVE, "--threads": threads}
-    command = [sys.executable, str(Path(__file__).with_name("learning_trl.py")), str(out / name)]
-    with (out / f"{name}.log").open("w") as log:
-        subprocess.run(
-            [*command, *(text for key, value in flags.items() for text in (key, str(value)))],
-            stdout=log, stderr=log, check=True, env=os.environ | {"OMP_NUM_THREADS": str(threads)},
-        )  # fmt: skip
+def _beyond(scores: Mapping[float, float]) -> float | None:
+    """The next learning rate to try, where the best so far is at an end."""
+    best = max(scores, key=scores.__getitem__)
+    if best == min(scores):
+        return best / 2
+    return best * 2 if best == max(scores) else None
 
 
-def checkpoints(out: Path, name: str) -> list[tuple[Path, float, float, int]]:
-    """(folder, minutes, tokens, steps) of each saved model."""
-    run = out / name
+def checkpoints(run: Path) -> Iterator[tuple[Path, float, float, int]]:
+    """(folder, minutes, tokens, steps done) of each saved model after the first step."""
     if (run / "clock.json").is_file():
-        rows = json.loads((run / "clock.json").read_text())
-        return [(run / f"step-{row['step']:03d}", row["seconds"] / 60, row["tokens"], row["step"]) for row in rows]
+        for row in json.loads((run / "clock.json").read_text()):
+            yield run / f"step-{row['step']:03d}", row["seconds"] / 60, row["tokens"], row["step"]
+        return
     metrics = read_metrics(run)
-    folders = {int(folder.name.partition("-")[2]) + 1: folder for folder in (run / "checkpoints").iterdir()}
-    return [
-        (folder, metrics[steps - 1]["time/run"] / 60, metrics[steps - 1]["num_tokens"], steps)
-        for steps, folder in sorted(folders.items())
-    ]
+    for folder in sorted((run / "checkpoints").glob("step-??????")):
+        if steps := int(folder.name.removeprefix("step-")):
+            yield folder, metrics[steps - 1]["time/run"] / 60, metrics[steps - 1]["num_tokens"], steps
 
 
-def pass_at_1(out: Path, folder: Path, name: str, threads: int) -> float:
-    """pass@1 in percent on 150 held-out problems x 8."""
-    results = out / "evals" / name / "results.json"
-    if not results.is_file():
-        command = ["eval", "--model", str(folder), "--data", "generated:heldout", "--n", "8", "--pass@1"]
-        flags = ["--max-tokens", "288", "--temperature", "1", "--top-p", "1", "--name", name]
-        subprocess.run(
-            [sys.executable, "-m", "reasoner", *command, *flags, "--out", str(out / "evals")],
-            stdout=subprocess.DEVNULL, check=True, env=os.environ | {"OMP_NUM_THREADS": str(threads)},
-        )  # fmt: skip
-    return 100 * json.loads(results.read_text())["results"]["generated_heldout"]["pass@1,none"]
-
-
-def curve(out: Path, name: str, threads: int) -> list[Point]:
-    """The points of a run, from the first saved model to the last."""
-    points = []
-    for folder, minutes, tokens, steps in checkpoints(out, name):
-        value = pass_at_1(out, folder, f"{name}-{steps}", threads)
-        points.append({"step": steps, "minutes": minutes, "tokens": tokens, "pass@1": value})
-    return points
-
-
-def reached(points: Sequence[Point], what: str) -> float | None:
+def reached(points: Curve, what: str) -> float | None:
     """Where the curve reaches TARGET, between two points by interpolation; None where it does not."""
-    for before, after in zip([{"pass@1": 0.0, what: 0.0}, *points], points, strict=False):
+    for before, after in pairwise(points):
         if after["pass@1"] >= TARGET:
             share = (TARGET - before["pass@1"]) / (after["pass@1"] - before["pass@1"])
             return before[what] + share * (after[what] - before[what])
     return None
 
 
-def markdown(curves: Mapping[str, list[Point]]) -> str:
-    """One row a run."""
-    columns = ["run", f"minutes to {TARGET:.0f} %", f"tokens to {TARGET:.0f} %", "minutes", "tokens", "pass@1, %"]
+def markdown(curves: Mapping[tuple[str, int], Curve], whole: Mapping[tuple[str, int], float], about: str) -> str:
+    """A row for each run, and the ratios of ours to TRL's by seed."""
+    columns = ["run", f"minutes to {TARGET:.0f} %", f"tokens to {TARGET:.0f} %", "minutes", "whole", "tokens", "pass@1"]
     lines = [f"| {' | '.join(columns)} |", f"|---|{'---:|' * (len(columns) - 1)}"]
-    for name, points in curves.items():
+    for (side, seed), points in curves.items():
         minutes, tokens, last = reached(points, "minutes"), reached(points, "tokens"), points[-1]
         cells = ["-" if minutes is None else f"{minutes:.1f}", "-" if tokens is None else f"{tokens:,.0f}"]
-        cells += [f"{last['minutes']:.1f}", f"{last['tokens']:,.0f}", f"{last['pass@1']:.1f}"]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+        cells += [f"{last['minutes']:.1f}", f"{whole[side, seed] / 60:.1f}", f"{last['tokens']:,.0f}"]
+        lines.append(f"| {side}, seed {seed} | {' | '.join(cells)} | {last['pass@1']:.1f} |")
+    lines += ["", about]
+    for what in ("minutes", "tokens"):
+        ratios = []
+        for seed in sorted({seed for _, seed in curves}):
+            ours, theirs = (reached(curves[side, seed], what) for side in SIDES)
+            ratios.append("-" if ours is None or theirs is None else f"{ours / theirs:.2f}")
+        lines.append(f"{what} to {TARGET:.0f} %, ours / TRL, by seed: {', '.join(ratios)}  ")
     return "\n".join(lines) + "\n"
 
 
-def draw(path: Path, curves: Mapping[str, list[Point]]) -> None:
+def draw(path: Path, curves: Mapping[tuple[str, int], Curve]) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -115,8 +210,7 @@ def draw(path: Path, curves: Mapping[str, list[Point]]) -> None:
 
     figure, axes = pyplot.subplots(1, 2, figsize=(10, 4), sharey=True)
     colour = {"ours": "#1668c7", "trl": "#c2571a"}
-    for name, points in curves.items():
-        side = name.partition("-")[0]
+    for (side, _), points in curves.items():
         for axis, what, unit in zip(axes, ("minutes", "tokens"), (1, 1e3), strict=True):
             axis.plot([p[what] / unit for p in points], [p["pass@1"] for p in points], color=colour[side], alpha=0.7)
     for axis, label in zip(axes, ("minutes on this machine", "sampled tokens, thousands"), strict=True):
@@ -133,37 +227,22 @@ def draw(path: Path, curves: Mapping[str, list[Point]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="other than that of the tuning, 0")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    best = dict(zip(SIDES, (tune(args.out, side, args.seeds[0], args.threads) for side in SIDES), strict=True))
-    names = {}
-    for seed in args.seeds:
-        for side in SIDES:
-            names[f"{side}-{best[side]:g}-{seed}"] = train(args.out, side, best[side], seed, args.threads)
-    curves = {name: curve(args.out, name, args.threads) for name in names}
-    text = markdown(curves)
-    means = {side: [points[-1]["pass@1"] for name, points in curves.items() if name.startswith(side)] for side in SIDES}
-    text += "".join(
-        f"\n{side}, mean of the last figures: {statistics.fmean(own):.1f} %\n" for side, own in means.items()
-    )
+    bench = Bench(args.out, args.threads)
+    parts = bench.tune_parts()
+    lrs = bench.tune_lrs(parts)
+    names = {(side, seed): bench.train(side, lrs[side], seed, parts) for seed in args.seeds for side in SIDES}
+    curves = {key: bench.curve(name) for key, name in names.items()}
+    whole = {key: json.loads((args.out / f"{name}-seconds.json").read_text()) for key, name in names.items()}
+    rates = f"learning rates {lrs['ours']:g} and {lrs['trl']:g}"
+    about = f"{rates}; TRL's step in {parts} micro-batches; {args.threads} threads  "
+    text = markdown(curves, whole, about)
     (args.out / "learning.md").write_text(text)
     draw(args.out / "learning.png", curves)
     print(text, end="")
-
-
-def train(out: Path, side: str, lr: float, seed: int, threads: int) -> str:
-    """Train a run of a side, unless it is there; its name."""
-    name = f"{side}-{lr:g}-{seed}"
-    (train_ours if side == "ours" else train_trl)(out, name, lr, seed, threads)
-    return name
-
-
-def tune(out: Path, side: str, seed: int, threads: int) -> float:
-    """The learning rate with the highest last pass@1 of one seed."""
-    last = {lr: curve(out, train(out, side, lr, seed, threads), threads)[-1]["pass@1"] for lr in LRS}
-    return max(LRS, key=last.__getitem__)
 
 
 if __name__ == "__main__":

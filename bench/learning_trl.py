@@ -1,10 +1,11 @@
 """TRL's side of bench/learning.py, a process of its own: GRPOTrainer on the embedded base, with the same problems,
 prompts, rewards and number of completions a step as `reasoner train --model base`.
 
-    python bench/learning_trl.py OUT --lr 5e-4 --seed 0 --steps 36 --save 6 --threads 2
+    python bench/learning_trl.py OUT --lr 5e-4 --seed 0 --steps 24 --save 4 --parts 8 --threads 2
 
-Saves a model folder every `--save` steps and writes clock.json: seconds and sampled tokens at each of them. Its own
-settings are those that were fastest here: all 256 completions are sampled at once, and trained on in 4 parts.
+Saves a model folder every `--save` steps and writes clock.json: seconds and sampled tokens at each of them. All 256
+completions of a step are sampled at once, and trained on in `--parts` micro-batches. The schedule of the learning rate
+is ours: that of transformers begins a step later, with a first step of rate 0.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import torch
 from datasets import Dataset
+from torch.optim.lr_scheduler import LambdaLR
 from transformers import TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
@@ -25,7 +27,8 @@ from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import load_template, render
 from verifiers import score_response
 
-PROMPTS, GROUP, MAX_TOKENS, PARTS = 32, 8, 288, 4
+PROMPTS, GROUP, MAX_TOKENS = 32, 8, 288
+WARMUP, DECAY = 5, 0.4  # steps, and share of all steps: those of our preset
 
 
 def rewards(completions: list[str], answer: list[str], verifier: list[str], **_: object) -> list[float]:
@@ -54,8 +57,13 @@ class Clock(TrainerCallback):
             began = time.monotonic()
             self.trainer.model.save_pretrained(self.out / f"step-{step:03d}")
             self.trainer.processing_class.save_pretrained(self.out / f"step-{step:03d}")
-            self.start += time.monotonic() - began  # ours does not count its saves either
+            self.start += time.monotonic() - began  # the saves of this script are not TRL's
             (self.out / "clock.json").write_text(json.dumps(self.rows, indent=1) + "\n")
+
+
+def factor(done: int, steps: int) -> float:
+    """Factor of the learning rate of the step after `done` ones: warm-up, constant, linear decay to 0."""
+    return min(1.0, (done + 1) / WARMUP, (steps - done) / (DECAY * steps))
 
 
 def main() -> None:
@@ -63,8 +71,9 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--lr", type=float, default=5e-4)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--steps", type=int, default=36)
-    parser.add_argument("--save", type=int, default=6)
+    parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--save", type=int, default=4)
+    parser.add_argument("--parts", type=int, default=8, help="micro-batches of a step [8]")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
@@ -88,18 +97,15 @@ def main() -> None:
             bf16=False,
             model_init_kwargs={"dtype": "float32"},
             gradient_checkpointing=False,
-            per_device_train_batch_size=PROMPTS * GROUP // PARTS,
-            gradient_accumulation_steps=PARTS,
+            per_device_train_batch_size=PROMPTS * GROUP // args.parts,
+            gradient_accumulation_steps=args.parts,
             num_generations=GROUP,
             max_completion_length=MAX_TOKENS,
             temperature=1.0,
-            beta=0.001,
+            beta=0.0,
             loss_type="dapo",  # the mean over all tokens of the step
             learning_rate=args.lr,
             adam_beta2=0.95,
-            lr_scheduler_type="warmup_stable_decay",
-            lr_scheduler_kwargs={"num_decay_steps": round(0.4 * args.steps), "decay_type": "linear"},
-            warmup_steps=5,
             max_grad_norm=1.0,
             max_steps=args.steps,
             save_strategy="no",
@@ -111,6 +117,8 @@ def main() -> None:
         ),
     )
     clock.trainer = trainer
+    trainer.create_optimizer()
+    trainer.lr_scheduler = LambdaLR(trainer.optimizer, lambda done: factor(done, args.steps))
     trainer.train()
 
 
