@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from data.environments.spec import VERIFIER, EnvironmentRow
 from data.faults import OnFault, RowFault, refuse
 from data.problem import Problem
 from data.table_rows import USUAL_COLUMNS
@@ -26,7 +28,7 @@ def read_files(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
 
 def files_of(path: Path) -> Sequence[Path]:
     """The file itself, or those of a folder that can be read, by name. ValueError where there are none."""
-    if path.is_dir():
+    if exists(path) and path.is_dir():
         files = sorted(file for file in path.iterdir() if file.suffix in READERS and file.is_file())
         if not files:
             raise ValueError(f"{path}: the folder has no file that can be read; known are {', '.join(READERS)}")
@@ -35,16 +37,32 @@ def files_of(path: Path) -> Sequence[Path]:
     return [path]
 
 
+def local_path(name: str) -> Path:
+    """The path that a name stands for. `~` of a user who does not exist stays as it is."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
+
+
+def exists(path: Path) -> bool:
+    """Whether there is such a file or folder. False as well where pathlib raises: for a text too long for a name."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
 def can_read(path: Path) -> bool:
     """Whether the path is a file of a kind that can be read."""
-    return path.suffix in READERS and path.is_file()
+    return path.suffix in READERS and exists(path) and path.is_file()
 
 
 def check_file(path: Path) -> None:
     """Raise ValueError unless the path is a file of a kind that can be read."""
     if path.suffix not in READERS:
         raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; known are {', '.join(READERS)}")
-    if not path.is_file():
+    if not can_read(path):
         raise ValueError(f"{path}: there is no such file")
 
 
@@ -154,6 +172,11 @@ def write_jsonl(path: Path, problems: Iterable[Problem]) -> None:
     partial.replace(path)
 
 
+def written_spec(path: Path, problems: Iterable[Problem]) -> str:
+    """The name under which `data.load` reads the problems that write_jsonl wrote."""
+    return f"{path}?environments=allow" if any(problem.verifier == VERIFIER for problem in problems) else str(path)
+
+
 def jsonl_of(problems: Iterable[Problem]) -> str:
     """The problems as the text of a .jsonl file. ValueError for a column whose value JSON cannot hold."""
     return "".join(_line(problem) + "\n" for problem in problems)
@@ -165,7 +188,14 @@ def _line(problem: Problem) -> str:
     row = {**problem.columns, **{name: value for name, value in fields.items() if value is not None}}
     for name, value in row.items():
         try:
-            json.dumps(value)
+            json.dumps(value, default=_mapping)
         except (TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"problem {problem.id!r}: column {name!r} cannot be written as JSON ({error})") from None
-    return json.dumps(row)
+    return json.dumps(row, default=_mapping)
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    """The row of an environment as a mapping; TypeError for what else JSON cannot hold."""
+    if isinstance(value, EnvironmentRow):
+        return asdict(value)
+    raise TypeError(f"a {type(value).__name__} is no JSON value")

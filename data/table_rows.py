@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from data.answer_key import gold_answer
 from data.conversation import Conversation, is_conversation, read_conversation
+from data.environments.spec import VERIFIER, EnvironmentRow
 from data.faults import OnFault, RowFault, refuse
 from data.problem import Problem
 
@@ -50,10 +51,12 @@ def read_rows(
     split: str,
     columns: Columns | None = None,
     system: str = "refuse",
+    environments: str = "refuse",
     on_fault: OnFault = refuse,
 ) -> Iterator[RowReading]:
     """Convert (position, row) pairs to problems, with what each was read from. A row that cannot be used goes to
-    `on_fault`. `system`: the rule for system turns (data.conversation.SYSTEM_RULES). ValueError for an unknown field.
+    `on_fault`. `system`: the rule for system turns (data.conversation.SYSTEM_RULES). `environments`: "allow" accepts
+    problems of environments, whose grading starts the programs that the rows name. ValueError for an unknown field.
     """
     columns = columns or {}
     for name in columns:
@@ -63,6 +66,7 @@ def read_rows(
     for number, (where, row) in enumerate(rows):
         try:
             reading = _read_row(row, columns, system, default_id=f"{source}/{split}/{number}", origin=(source, split))
+            reading = replace(reading, problem=_checked_environment(reading.problem, environments))
             if (name := reading.problem.id) in seen:
                 raise ValueError(f"id {name!r} was used before, by {seen[name]}")
         except ValueError as error:
@@ -123,6 +127,19 @@ def _read_row(
     )
     cells.columns.setdefault("answer", f"the assistant's turn in {cells.columns['question']}")
     return RowReading(problem, cells.columns, gold_form, talk.left_out)
+
+
+def _checked_environment(problem: Problem, environments: str) -> Problem:
+    """The problem, of an environment with its row in it. ValueError for one that is not allowed."""
+    place = problem.columns.get("environment")
+    if problem.verifier != VERIFIER or isinstance(place, EnvironmentRow):
+        return problem
+    if environments != "allow":
+        raise ValueError(
+            f"the verifier is {VERIFIER!r}, which starts a program that the row names; name the environment itself, as "
+            "gym:TASK or env:NAME (a file that reasoner.train or reasoner.evaluate wrote: FILE?environments=allow)"
+        )
+    return replace(problem, columns={**problem.columns, "environment": EnvironmentRow.of(place)})
 
 
 def _lookup(row: Mapping[str, Any], column: str) -> tuple[bool, Any]:

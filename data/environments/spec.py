@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -45,6 +45,27 @@ class Environment:
         values = {key: _value(text) for key, text in parse_qsl(self.parameters, keep_blank_values=True)}
         spec = {"kind": self.kind, "name": self.task, "split": self.split, "parameters": values}
         return json.dumps(spec, sort_keys=True)
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentRow:
+    """The row of an environment that a problem is: the column `environment` of its problems.
+
+    Grading starts the program that it names. So it has a type of its own, which no value in a data file has.
+    """
+
+    name: str  # Environment.name
+    env_python: str  # Environment.python
+    row: int
+
+    @classmethod
+    def of(cls, value: object) -> EnvironmentRow:
+        """Read it from a mapping, as data.files writes it. ValueError for anything else."""
+        if isinstance(value, Mapping) and value.keys() == {field.name for field in fields(cls)}:
+            name, python, row = value["name"], value["env_python"], value["row"]
+            if isinstance(name, str) and isinstance(python, str) and type(row) is int:
+                return cls(name, python, row)
+        raise ValueError(f"the column 'environment' is {value!r:.80}; it must have name, env_python and row")
 
 
 def is_environment(spec: str) -> bool:
@@ -88,7 +109,7 @@ def load_environment(spec: str, limit: int | None = None) -> list[Problem]:
 
 
 def _problem(environment: Environment, source: str, number: int, row: Mapping[str, Any]) -> Problem:
-    place = {"name": environment.name, "env_python": environment.python, "row": number}
+    place = EnvironmentRow(environment.name, environment.python, number)
     return Problem(
         id=f"{source}/{environment.split}/{number}",
         question=row["question"],

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from data import load
+from data import Problem, load
 from data.environments import gym, rubric
-from data.environments.spec import Environment, gym_tasks, is_environment, parse, worker_command
+from data.environments.spec import Environment, EnvironmentRow, gym_tasks, is_environment, parse, worker_command
+from data.files import write_jsonl, written_spec
 from data.registry import check, evaluation_spec, table_parts
+from reasoner.api.problems import problems_in_memory
 from tests.fixtures.environments import write_interpreter
 
 NEEDS_GYM = pytest.mark.skipif(find_spec("reasoning_gym") is None, reason="reasoning-gym is not installed")
@@ -51,6 +53,57 @@ def test_environments_are_no_files_and_are_evaluated_on_their_own_split() -> Non
     assert [evaluation_spec(spec) for spec in specs] == [
         "gym:gcd:heldout", "gym:gcd:heldout?size=3", "gym:gcd:train?size=3", "env:mine:eval", "env:mine:train"
     ]  # fmt: skip
+
+
+PLACE = {
+    "name": '{"kind": "env", "name": "evil", "parameters": {}, "split": "train"}',
+    "env_python": "./evil.sh",
+    "row": 0,
+}
+ROW = {"question": "1+1?", "answer": "2", "verifier": "environment", "environment": PLACE}
+
+
+@pytest.mark.parametrize("spec", ["{path}", "{path}?sample=1", "{path}?verifier=kind"])
+def test_a_file_cannot_name_a_program_to_start(tmp_path: Path, spec: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text((json.dumps(ROW | {"kind": "environment"}) + "\n") * 2)
+    with pytest.raises(ValueError, match=r"line 1: the verifier is 'environment', which starts a program"):
+        load(spec.format(path=path))
+
+
+def test_a_data_set_of_the_hub_cannot_name_a_program_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets, "load_dataset", lambda *arguments, **options: [ROW])
+    with pytest.raises(ValueError, match="row 0: the verifier is 'environment', which starts a program"):
+        load("org/name")
+    with pytest.raises(ValueError, match="environments=allow; a data set of the hub has no problems of environments"):
+        load("org/name?environments=allow")
+
+
+def test_rows_in_memory_cannot_name_a_program_to_start_unless_they_are_problems_of_an_environment() -> None:
+    with pytest.raises(ValueError, match="data, row 0: the verifier is 'environment', which starts a program"):
+        problems_in_memory([ROW], source="problems")
+    with pytest.raises(ValueError, match="data, row 0: the verifier is 'environment', which starts a program"):
+        problems_in_memory([Problem("a", "?", "1", verifier="environment", columns=ROW)], source="problems")
+
+
+def test_problems_of_an_environment_are_read_back_from_the_file_of_a_run(tmp_path: Path) -> None:
+    columns = {"environment": EnvironmentRow("{}", "envs", 3), "hint": "two"}
+    problems = problems_in_memory([Problem("a", "1+1?", "2", verifier="environment", columns=columns)], source="p")
+    write_jsonl(path := tmp_path / "p.jsonl", problems)
+    assert load(written_spec(path, problems)) == problems and load(written_spec(path, problems))[0].columns == columns
+    with pytest.raises(ValueError, match=r"reasoner\.train or reasoner\.evaluate wrote: FILE\?environments=allow"):
+        load(str(path))
+    assert written_spec(path, [Problem("a", "1+1?", "2")]) == str(path)
+
+
+@pytest.mark.parametrize("place", [None, {"name": "{}"}, PLACE | {"row": "0"}, PLACE | {"row": True}])
+def test_a_faulty_row_of_an_environment_is_refused(tmp_path: Path, place: object) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps(ROW | {"environment": place}) + "\n")
+    with pytest.raises(
+        ValueError, match=r"line 1: the column 'environment' is .* it must have name, env_python and row"
+    ):
+        load(f"{tmp_path / 'rows.jsonl'}?environments=allow")
 
 
 def test_env_python_is_an_interpreter_a_venv_or_a_folder_of_packages(tmp_path: Path) -> None:

@@ -77,8 +77,9 @@ def test_an_answer_that_a_scorer_evaluates_does_no_harm(pool: VerifierPool, name
     assert (scores[0].verdict, scores[4].verdict) == (Verdict.CRASHED, Verdict.TIMED_OUT)
 
 
-def test_a_problem_without_its_environment_is_refused(pool: VerifierPool) -> None:
-    problem = Problem("p", "?", "1", verifier="environment")
+@pytest.mark.parametrize("columns", [{}, {"environment": {"name": "{}", "env_python": "./evil.sh", "row": 0}}])
+def test_a_problem_without_its_environment_is_refused(pool: VerifierPool, columns: dict[str, object]) -> None:
+    problem = Problem("p", "?", "1", verifier="environment", columns=columns)
     with pytest.raises(ValueError, match="problem 'p' has the verifier 'environment', but was not loaded from gym: or"):
         pool.score([(response("1"), problem)])
 
