@@ -29,7 +29,7 @@ from data.files import READERS
 from data.hub import HUB, load_hub
 from data.mixture import join_parts
 from data.problem import Problem
-from data.spec import is_table, parse_table, split_mixture, with_columns
+from data.spec import is_table, map_parts, parse_table, split_mixture, with_columns
 from data.subset import split_subset
 from data.tables import load_table
 
@@ -168,7 +168,11 @@ def _source(spec: str) -> tuple[Source, str]:
 
 
 def evaluation_spec(spec: str) -> str:
-    """Add the split that an evaluation uses by default to a spec: test or heldout if there is one."""
+    """Add the split that an evaluation uses by default to each part of a spec: test or heldout if there is one."""
+    return map_parts(spec, _evaluation_part)
+
+
+def _evaluation_part(spec: str) -> str:
     if environments.is_environment(spec):
         return environments.evaluation_spec(spec)
     name, mark, query = spec.partition("?")

@@ -14,7 +14,7 @@ Named sets, files and data sets of the hub take sample=N and without_sample=N as
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -96,9 +96,13 @@ def parse_table(spec: str) -> TableSpec:
 
 def with_columns(spec: str, columns: Mapping[str, str], names: Sequence[str] = ()) -> str:
     """The spec with these columns wherever it reads a table that does not map the fields itself."""
+    return map_parts(spec, lambda part: _with_columns(part, columns, names))
+
+
+def map_parts(spec: str, change: Callable[[str], str]) -> str:
+    """The spec with each part of a mixture changed, and the same weights."""
     return ",".join(
-        _with_columns(part, columns, names) + ("" if weight is None else f"={_decimal(weight)}")
-        for part, weight in split_mixture(spec)
+        change(part) + ("" if weight is None else f"={_decimal(weight)}") for part, weight in split_mixture(spec)
     )
 
 

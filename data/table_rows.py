@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,6 +26,8 @@ USUAL_COLUMNS: dict[str, tuple[str, ...]] = {
     "verifier": ("verifier",),
 }
 REQUIRED = ("question", "answer")
+_WORD = re.compile(r"(?<![\\a-zA-Z])[^\W\d_]{2,}")  # of two letters or more, and no command of LaTeX
+_MOST_WORDS = 5  # of a final answer in a column of solutions
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +112,7 @@ def _read_row(
         talk = read_conversation(question, system)
         question = talk.question
     has_gold = bool(talk.reply) and gold_answer(talk.reply)[0] != "plain"
-    answer = _text("answer", cells.value("answer", default=talk.reply if has_gold else ""))
-    gold_form, gold = gold_answer(answer)
-    if not gold:
-        raise ValueError(f"no final answer in {answer[:60]!r}")
+    gold_form, gold = _gold(cells, default=talk.reply if has_gold else "")
     identity, subject = cells.value("id"), cells.value("subject")
     problem = Problem(
         id=str(identity) if identity not in (None, "") else default_id,
@@ -127,6 +127,21 @@ def _read_row(
     )
     cells.columns.setdefault("answer", f"the assistant's turn in {cells.columns['question']}")
     return RowReading(problem, cells.columns, gold_form, talk.left_out)
+
+
+def _gold(cells: _Cells, *, default: str) -> tuple[str, str]:
+    """(a key of GOLD_FORMS, the gold answer). ValueError for a text that has none."""
+    answer = _text("answer", cells.value("answer", default=default))
+    form, gold = gold_answer(answer)
+    if not gold:
+        raise ValueError(f"no final answer in {answer[:60]!r}")
+    column = cells.columns.get("answer", "")
+    if form == "plain" and column.rpartition(".")[2] == "solution" and len(_WORD.findall(gold)) > _MOST_WORDS:
+        raise ValueError(
+            f"the column {column!r} has neither #### nor \\boxed{{}}, and is more than a final answer "
+            f"({gold[:60]!r}...); name the column of the answers: ?answer=COLUMN"
+        )
+    return form, gold
 
 
 def _checked_environment(problem: Problem, environments: str) -> Problem:

@@ -32,6 +32,12 @@ def test_an_evaluation_uses_the_test_split_by_default() -> None:
     ]  # fmt: skip
 
 
+def test_an_evaluation_uses_the_test_split_of_each_part_of_a_mixture() -> None:
+    assert evaluation_spec("gsm8k,math?sample=9") == "gsm8k:test,math:test?sample=9"
+    mixture = evaluation_spec("generated=0.25,math:train=1.5,gym:gcd?names=[1,2]=3,a.jsonl=0.001")
+    assert mixture == "generated:heldout=0.25,math:train=1.5,gym:gcd:heldout?names=[1,2]=3,a.jsonl=0.001"
+
+
 def test_several_answers_in_one_row_are_joined_to_one_gold(tmp_path: Path) -> None:
     path = write_lines(tmp_path, "olympiad.jsonl", {"question": "roots?", "final_answer": ["$1$", " $-2$"]})
     assert load(str(path))[0].answer == "$1$, $-2$"
@@ -65,6 +71,14 @@ def test_columns_can_be_mapped_and_the_answer_is_cut_from_a_solution(tmp_path: P
     assert (problem.question, problem.answer) == ("Half?", r"\frac12")
 
 
+def test_a_solution_may_be_an_answer_in_a_few_words(tmp_path: Path) -> None:
+    golds = ["all real numbers", r"$\left\{ \frac{\sqrt{2} + \operatorname{sgn} x}{\alpha\beta\gamma} \right\}$"]
+    rows = [{"question": "?", "solution": gold} for gold in golds]
+    assert [problem.answer for problem in load(str(write_lines(tmp_path, "s.jsonl", *rows)))] == golds
+    prose = {"question": "?", "answer": "The bird that was on the roof saw the cat and flew away."}
+    assert load(str(write_lines(tmp_path, "prose.jsonl", prose)))[0].answer == prose["answer"]
+
+
 def test_parquet_and_jsonl_give_the_same_problems(tmp_path: Path) -> None:
     import pyarrow as pa
     from pyarrow import parquet
@@ -90,6 +104,10 @@ FAULTS = [
     ((GOOD, {"question": "1+1?", "answer": None}), "line 2: the answer is None"),
     ((GOOD, {"question": "1+1?", "answer": [2]}), r"line 2: the answer is \[2\]"),
     ((GOOD, {"question": "1+1?", "answer": "####  "}), "line 2: no final answer"),
+    (
+        ({"question": "?", "solution": "Since 6 * 7 = 42, the value of the sum is 42."},),
+        "line 1: the column 'solution' has",
+    ),
     (({**GOOD, "id": "a"}, {**GOOD, "id": "a"}), "line 2: id 'a' was used before"),
 ]
 
