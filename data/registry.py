@@ -83,20 +83,27 @@ SOURCES: dict[str, Source] = {
 }
 
 
-def load(spec: str, *, limit: int | None = None, on_fault: OnFault | None = None) -> list[Problem]:
+def load(
+    spec: str,
+    *,
+    limit: int | None = None,
+    on_fault: OnFault | None = None,
+    memory_mib: int = environments.MEMORY_MIB,
+) -> list[Problem]:
     """Load the first `limit` problems of a spec (see the module docstring), always in the same order.
 
     ValueError for a name, split, file or row that cannot be used; DownloadError (a ValueError) for a failed download.
     `on_fault`: called with each row of a file or hub data set that cannot be used, which is then left out.
+    `memory_mib`: address space of the process that loads an environment, at least 4 GiB (the default).
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit is {limit}; it must be at least 1")
     parts = split_mixture(spec)
     if len(parts) > 1:
-        problems = {part: load(part, on_fault=on_fault) for part, _ in parts}
+        problems = {part: load(part, on_fault=on_fault, memory_mib=memory_mib) for part, _ in parts}
         return join_parts(problems, [weight for _, weight in parts], limit)
     if environments.is_environment(spec):
-        return environments.load_environment(spec, limit)
+        return environments.load_environment(spec, limit, memory_mib)
     whole, subset = split_subset(spec)
     if subset is not None:
         return subset.of(load(whole, on_fault=on_fault), spec)[:limit]
@@ -106,13 +113,13 @@ def load(spec: str, *, limit: int | None = None, on_fault: OnFault | None = None
     return source.load(split, limit)
 
 
-def check(spec: str) -> None:
+def check(spec: str, *, memory_mib: int = environments.MEMORY_MIB) -> None:
     """Raise ValueError for a name, split, file or first row that `load` refuses. Nothing is downloaded, except by an
-    environment, which is started.
+    environment, which is started with so much address space.
     """
     for part, _ in split_mixture(spec):
         if environments.is_environment(part):
-            load(part, limit=1)
+            load(part, limit=1, memory_mib=memory_mib)
             continue
         whole, subset = split_subset(part)
         if not _is_table(part):

@@ -235,9 +235,9 @@ def _resume(
 
 def _check_columns(functions: Sequence[RewardFunction], resolved: RunSettings, problems: list[Problem] | None) -> None:
     """ValueError for a reward function with a parameter that no problem has. Problems are loaded only if it matters."""
-    known = columns_of(problems or [])
+    cfg, known = resolved.config, columns_of(problems or [])
     if problems is None and any(function.required_columns - known.keys() for function in functions):
-        known = columns_of(load(resolved.config.data.train))
+        known = columns_of(load(cfg.data.train, memory_mib=cfg.verify.memory_mib))
     check_columns(functions, known)
 
 

@@ -8,11 +8,14 @@ from dataclasses import replace
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
 from data import Problem, load
-from data.environments import gym, rubric
+from data.environments import gym, rubric, worker
+from data.environments import spec as environment_spec
 from data.environments.spec import Environment, EnvironmentRow, gym_tasks, is_environment, parse, worker_command
 from data.files import write_jsonl, written_spec
 from data.registry import check, evaluation_spec, table_parts
@@ -265,6 +268,55 @@ def test_a_process_that_ends_without_an_answer_is_an_error_with_its_last_line(tm
     program.chmod(0o755)
     with pytest.raises(ValueError, match="ended with status 3: no such interpreter version"):
         load(f"env:sums?env_python={program}")
+
+
+@pytest.mark.parametrize("script", ["kill -ALRM $$", "exec sleep 30"])
+def test_a_start_that_takes_too_long_is_an_error_with_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    monkeypatch.setattr(environment_spec, "LOAD_SECONDS", 2.0)
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    with pytest.raises(ValueError, match=rf"cannot load an environment with {program}: it took longer than 2 s"):
+        load(f"env:sums?env_python={program}")
+
+
+class Start:
+    """An environment that records the alarms at its start and while its rows are read."""
+
+    alarms: ClassVar[list[int]] = []
+    seen: ClassVar[list[int]] = []
+
+    def __init__(self, *arguments: object) -> None:
+        self.seen.append(self.alarms[-1])
+
+    def rows(self, limit: int | None) -> list[dict[str, str]]:
+        self.seen.append(self.alarms[-1])
+        if limit == 0:
+            raise MemoryError
+        return []
+
+
+def test_loading_has_the_time_of_its_parent_and_names_a_memory_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker.signal, "alarm", Start.alarms.append)
+    monkeypatch.setattr(worker, "_module", lambda kind: SimpleNamespace(Gym=Start))
+    name = parse("gym:mine").name
+    events: list[dict[str, float]] = []
+    assert worker._load(lambda **event: events.append(event), 1800.0, name, "null") == {"rows": []}
+    assert Start.seen == [1805, 1805] and events[0] == {"loading": 1800.0}
+    assert "ran out of memory; verify.memory_mib" in worker._load(lambda **event: None, 1800.0, name, "0")["error"]
+
+
+def test_loading_has_the_memory_of_the_settings(tmp_path: Path) -> None:
+    program = tmp_path / "python"
+    program.write_text('#!/bin/sh\necho "limit $3" >&2\nexit 3\n')
+    program.chmod(0o755)
+    for memory, limit in ((9000, 9000), (512, 4096)):
+        with pytest.raises(ValueError, match=f"ended with status 3: limit {limit}"):
+            load(f"env:sums?env_python={program}=1,generated=1", memory_mib=memory)
+        with pytest.raises(ValueError, match=f"ended with status 3: limit {limit}"):
+            check(f"env:sums?env_python={program}", memory_mib=memory)
 
 
 def test_the_list_of_gym_tasks_is_a_command() -> None:
