@@ -76,7 +76,7 @@ def test_a_file_cannot_name_a_program_to_start(tmp_path: Path, spec: str) -> Non
 
 def test_a_data_set_of_the_hub_cannot_name_a_program_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
     datasets = pytest.importorskip("datasets")
-    monkeypatch.setattr(datasets, "load_dataset", lambda *arguments, **options: [ROW])
+    monkeypatch.setattr(datasets, "load_dataset", lambda *arguments, **options: datasets.Dataset.from_list([ROW]))
     with pytest.raises(ValueError, match="row 0: the verifier is 'environment', which starts a program"):
         load("org/name")
     with pytest.raises(ValueError, match="environments=allow; a data set of the hub has no problems of environments"):

@@ -109,9 +109,9 @@ def test_hub_data_set_is_loaded_with_configuration_and_split(monkeypatch: pytest
     datasets = pytest.importorskip("datasets")
     calls: list[tuple[Any, ...]] = []
 
-    def load_dataset(*arguments: Any, split: str) -> list[dict[str, str]]:
+    def load_dataset(*arguments: Any, split: str) -> Any:
         calls.append((*arguments, split))
-        return [{"q": "1+1?", "answer": "#### 2"}]
+        return datasets.Dataset.from_list([{"q": "1+1?", "answer": "#### 2"}])
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     (problem,) = load("org/name:test?config=main&question=q")
