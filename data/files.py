@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -67,7 +68,7 @@ def check_file(path: Path) -> None:
 
 
 def _jsonl(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8-sig") as file:  # some programs write a byte order mark
         lines = enumerate(file, start=1)
         while True:
             try:
@@ -92,7 +93,7 @@ def _jsonl(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
 def _json(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
     """The rows of a JSON array, alone or as "data" of an object."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: not a UTF-8 text ({error.reason})") from None
     except (ValueError, RecursionError) as error:
@@ -114,6 +115,7 @@ def _csv(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         table = csv.DictReader(file, strict=True)
         try:
+            _check_columns(path, table.fieldnames or ())
             for number, row in enumerate(table, start=1):
                 where = f"{path}, row {number} (up to line {table.line_num})"
                 if None in row or None in row.values():
@@ -133,6 +135,7 @@ def _parquet(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
 
     try:
         with parquet.ParquetFile(path) as file:
+            _check_columns(path, file.schema_arrow.names)
             number = 0
             for batch in file.iter_batches(batch_size=1024):
                 for row in batch.to_pylist():
@@ -140,6 +143,13 @@ def _parquet(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
                     yield f"{path}, row {number}", row
     except pyarrow.ArrowInvalid as error:
         raise ValueError(f"{path}: not a parquet file ({error})") from None
+
+
+def _check_columns(path: Path, names: Sequence[str]) -> None:
+    """Raise ValueError for a name that two columns have: one of them would be lost."""
+    repeated = [name for name, number in Counter(names).items() if number > 1]
+    if repeated:
+        raise ValueError(f"{path}: several columns are named {repeated[0]!r}; the names of columns must differ")
 
 
 def _object(row: object) -> dict[str, Any]:

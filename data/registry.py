@@ -219,7 +219,7 @@ def fingerprint(problems: Iterable[Problem]) -> str:
     digest = hashlib.sha256()
     for problem in problems:
         line = json.dumps([problem.id, problem.question, problem.answer, problem.verifier], ensure_ascii=False)
-        digest.update(line.encode() + b"\n")
+        digest.update(line.encode(errors="surrogatepass") + b"\n")
     return digest.hexdigest()
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from math import isfinite
+from numbers import Integral, Real
 from typing import Any
 
 from data.answer_key import gold_answer
@@ -27,6 +30,7 @@ USUAL_COLUMNS: dict[str, tuple[str, ...]] = {
 }
 REQUIRED = ("question", "answer")
 _WORD = re.compile(r"(?<![\\a-zA-Z])[^\W\d_]{2,}")  # of two letters or more, and no command of LaTeX
+_LEVEL = re.compile(r"(?:Level)?\s*(\d+)(?:\.0+)?\s*")
 _MOST_WORDS = 5  # of a final answer in a column of solutions
 
 
@@ -169,15 +173,17 @@ def _lookup(row: Mapping[str, Any], column: str) -> tuple[bool, Any]:
 def _text(name: str, value: Any) -> str:
     if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
         value = ", ".join(part.strip() for part in value)  # several answers, as in OlympiadBench
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, str | Real | Decimal):
         raise ValueError(f"the {name} is {value!r}; it must be a text or a number")
-    text = str(value).strip()
+    if not isinstance(value, str | Integral) and not isfinite(value):
+        raise ValueError(f"the {name} is {value!r}; a number must be finite")
+    text = (f"{value:f}" if isinstance(value, Decimal) else str(value)).strip()
     if not text:
         raise ValueError(f"the {name} is blank")
     return text
 
 
 def _level(value: Any) -> int | None:
-    """The level as a number: 5 from 5 or "Level 5"; None without a number."""
-    digits = str(value).removeprefix("Level").strip() if value is not None else ""
-    return int(digits) if digits.isdecimal() else None
+    """The level as a number: 5 from 5, "Level 5", or 5.0 as in a column with gaps; None without a whole number."""
+    match = _LEVEL.fullmatch(str(value))
+    return int(match[1]) if match else None
