@@ -41,7 +41,7 @@ def join_parts(
     counts = Counter(problem.source for problem in problems)
     for name, share in zip(parts, part_counts(len(problems), proportions), strict=True):
         if counts[name] < share:
-            _log.warning(f"{name} has {counts[name]:,} problems; its weight asks for {share:,} of {len(problems):,}")
+            _log.warning(f"{name} has {counts[name]:,} of the {share:,} problems that its weight asks for")
     return problems
 
 

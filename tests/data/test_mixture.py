@@ -98,7 +98,9 @@ def test_part_that_is_too_small_leaves_its_places_and_is_named(
     first, second = write(tmp_path, "a.jsonl", range(200)), write(tmp_path, "b.jsonl", range(200, 210))
     counts = Counter(problem.source for problem in load(f"{first}=1,{second}=1", limit=100))
     assert counts == {first: 90, second: 10}
-    assert [record.message for record in caplog.records] == [f"{second} has 10 problems; its weight asks for 50 of 100"]
+    assert [record.message for record in caplog.records] == [
+        f"{second} has 10 of the 50 problems that its weight asks for"
+    ]
     caplog.clear()
     load(f"{first},{second}", limit=100), load(f"{first}=1,{second}=1", limit=20), load(f"{first}=1,{second}=1")
     assert not caplog.records
