@@ -1,6 +1,7 @@
 """Specs of environments, and their problems. Tests of a library skip where it is not installed."""
 
 import json
+import signal
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -9,7 +10,7 @@ from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -63,7 +64,7 @@ PLACE = {
     "env_python": "./evil.sh",
     "row": 0,
 }
-ROW = {"question": "1+1?", "answer": "2", "verifier": "environment", "environment": PLACE}
+ROW: dict[str, Any] = {"question": "1+1?", "answer": "2", "verifier": "environment", "environment": PLACE}
 
 
 @pytest.mark.parametrize("spec", ["{path}", "{path}?sample=1", "{path}?verifier=kind"])
@@ -299,7 +300,7 @@ class Start:
 
 
 def test_loading_has_the_time_of_its_parent_and_names_a_memory_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker.signal, "alarm", Start.alarms.append)
+    monkeypatch.setattr(signal, "alarm", Start.alarms.append)
     monkeypatch.setattr(worker, "_module", lambda kind: SimpleNamespace(Gym=Start))
     name = parse("gym:mine").name
     events: list[dict[str, float]] = []
