@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 
 _BRACE_OR_ESCAPE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
+
+# `\boxed 2` and `\fbox2` of some solutions of MATH: to the next space, or the end of the formula.
+_UNBRACED = re.compile(r"(?<!\\)\\(?:boxed|fbox)(?:\s+(?!\{)|(?=\d))((?:\\[a-zA-Z]+|\\[^a-zA-Z()\[\]\\]|[^\s$\\])+)")
 
 # From the end of one box to the content of the next where a comma, "and" or "or" joins the two.
 _SPACE = r"(?:[\s$~]|\\[()\[\],;: ]|\\q?quad(?![a-z]))*"
@@ -76,8 +80,11 @@ def gold_answer(solution: str) -> tuple[str, str]:
     """(a key of GOLD_FORMS, the answer trimmed) of a solution or of an answer alone."""
     if "####" in solution:
         return "hashes", solution.rpartition("####")[2].strip()
-    content = last_box(solution)
-    return ("plain", solution.strip()) if content is None else ("boxed", content.strip())
+    spans = box_spans(solution)
+    unbraced = deque(_UNBRACED.finditer(solution), maxlen=1)
+    if unbraced and not (spans and spans[-1][0] > unbraced[0].start()):
+        return "boxed", unbraced[0][1].rstrip(".,;:")
+    return ("boxed", solution[slice(*spans[-1])].strip()) if spans else ("plain", solution.strip())
 
 
 GOLD_FORMS = {"hashes": "after ####", "boxed": "in \\boxed{}", "plain": "plain"}

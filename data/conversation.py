@@ -37,7 +37,9 @@ def read_conversation(turns: Sequence[Mapping[str, Any]], system: str = "refuse"
     texts = [(turn["role"], _content(turn)) for turn in turns]
     places = [place for place, (role, _) in enumerate(texts) if role == "user"]
     if not places:
-        raise ValueError(f"the conversation has no turn of the user; its roles are {', '.join(r for r, _ in texts)}")
+        raise ValueError(
+            f"the conversation has no turn of the user; its roles are {', '.join(str(role) for role, _ in texts)}"
+        )
     last = places[-1]
     instructions = [text for role, text in texts if role == "system"]
     if instructions and system == "refuse":

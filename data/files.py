@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from data.environments.spec import VERIFIER, EnvironmentRow
 from data.faults import OnFault, RowFault, refuse
 from data.problem import Problem
 from data.table_rows import USUAL_COLUMNS
@@ -26,7 +29,7 @@ def read_files(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
 
 def files_of(path: Path) -> Sequence[Path]:
     """The file itself, or those of a folder that can be read, by name. ValueError where there are none."""
-    if path.is_dir():
+    if exists(path) and path.is_dir():
         files = sorted(file for file in path.iterdir() if file.suffix in READERS and file.is_file())
         if not files:
             raise ValueError(f"{path}: the folder has no file that can be read; known are {', '.join(READERS)}")
@@ -35,21 +38,37 @@ def files_of(path: Path) -> Sequence[Path]:
     return [path]
 
 
+def local_path(name: str) -> Path:
+    """The path that a name stands for. `~` of a user who does not exist stays as it is."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
+
+
+def exists(path: Path) -> bool:
+    """Whether there is such a file or folder. False as well where pathlib raises: for a text too long for a name."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
 def can_read(path: Path) -> bool:
     """Whether the path is a file of a kind that can be read."""
-    return path.suffix in READERS and path.is_file()
+    return path.suffix in READERS and exists(path) and path.is_file()
 
 
 def check_file(path: Path) -> None:
     """Raise ValueError unless the path is a file of a kind that can be read."""
     if path.suffix not in READERS:
         raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; known are {', '.join(READERS)}")
-    if not path.is_file():
+    if not can_read(path):
         raise ValueError(f"{path}: there is no such file")
 
 
 def _jsonl(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8-sig") as file:  # some programs write a byte order mark
         lines = enumerate(file, start=1)
         while True:
             try:
@@ -74,7 +93,7 @@ def _jsonl(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
 def _json(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
     """The rows of a JSON array, alone or as "data" of an object."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: not a UTF-8 text ({error.reason})") from None
     except (ValueError, RecursionError) as error:
@@ -96,6 +115,7 @@ def _csv(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         table = csv.DictReader(file, strict=True)
         try:
+            _check_columns(path, table.fieldnames or ())
             for number, row in enumerate(table, start=1):
                 where = f"{path}, row {number} (up to line {table.line_num})"
                 if None in row or None in row.values():
@@ -115,6 +135,7 @@ def _parquet(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
 
     try:
         with parquet.ParquetFile(path) as file:
+            _check_columns(path, file.schema_arrow.names)
             number = 0
             for batch in file.iter_batches(batch_size=1024):
                 for row in batch.to_pylist():
@@ -122,6 +143,13 @@ def _parquet(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
                     yield f"{path}, row {number}", row
     except pyarrow.ArrowInvalid as error:
         raise ValueError(f"{path}: not a parquet file ({error})") from None
+
+
+def _check_columns(path: Path, names: Sequence[str]) -> None:
+    """Raise ValueError for a name that two columns have: one of them would be lost."""
+    repeated = [name for name, number in Counter(names).items() if number > 1]
+    if repeated:
+        raise ValueError(f"{path}: several columns are named {repeated[0]!r}; the names of columns must differ")
 
 
 def _object(row: object) -> dict[str, Any]:
@@ -154,6 +182,11 @@ def write_jsonl(path: Path, problems: Iterable[Problem]) -> None:
     partial.replace(path)
 
 
+def written_spec(path: Path, problems: Iterable[Problem]) -> str:
+    """The name under which `data.load` reads the problems that write_jsonl wrote."""
+    return f"{path}?environments=allow" if any(problem.verifier == VERIFIER for problem in problems) else str(path)
+
+
 def jsonl_of(problems: Iterable[Problem]) -> str:
     """The problems as the text of a .jsonl file. ValueError for a column whose value JSON cannot hold."""
     return "".join(_line(problem) + "\n" for problem in problems)
@@ -165,7 +198,14 @@ def _line(problem: Problem) -> str:
     row = {**problem.columns, **{name: value for name, value in fields.items() if value is not None}}
     for name, value in row.items():
         try:
-            json.dumps(value)
+            json.dumps(value, default=_mapping)
         except (TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"problem {problem.id!r}: column {name!r} cannot be written as JSON ({error})") from None
-    return json.dumps(row)
+    return json.dumps(row, default=_mapping)
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    """The row of an environment as a mapping; TypeError for what else JSON cannot hold."""
+    if isinstance(value, EnvironmentRow):
+        return asdict(value)
+    raise TypeError(f"a {type(value).__name__} is no JSON value")

@@ -64,17 +64,34 @@ def load_hub(name: str, split: str, limit: int | None = None) -> list[Problem]:
 
 
 def hub_rows(path: str, config: str | None, split: str, *, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """The (position, row) pairs of a split of a data set of the hub, which `name` is short for."""
+    """The (position, row) pairs of a split of a data set of the hub, which `name` is short for.
+
+    Columns with images, audio or video are left out: nothing here reads them, and a row would be decoded with them.
+    """
     from datasets import load_dataset
+    from datasets.exceptions import DatasetsError
+    from datasets.features.features import require_decoding
 
     try:
         table = load_dataset(path, config, split=split)
-    except (OSError, ValueError, RuntimeError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
+    except (OSError, ValueError, RuntimeError, DatasetsError) as error:
         title = f"{name!r} ({path} of the hub)" if name else f"{path!r} of the hub"
-        raise DownloadError(
-            f"cannot get {title}: {reason}. Without a network give a local copy instead: "
-            f"PATH.jsonl or PATH.parquet, with ?question=COLUMN&answer=COLUMN where its columns have other names"
-        ) from error
-    for number, row in enumerate(table):
+        is_offline = isinstance(error, ConnectionError | TimeoutError)
+        advice = _OFFLINE_ADVICE if is_offline else _NAME_ADVICE if not name else ""
+        raise DownloadError(f"cannot get {title}: {_reason(error)}.{advice}") from error
+    media = [column for column, feature in table.features.items() if require_decoding(feature)]
+    for number, row in enumerate(table.remove_columns(media)):
         yield f"{path}, {split} row {number}", row
+
+
+_OFFLINE_ADVICE = (
+    " Without a network give a local copy instead: PATH.jsonl or PATH.parquet, with ?question=COLUMN&answer=COLUMN "
+    "where its columns have other names"
+)
+_NAME_ADVICE = " Split and configuration are named as ORG/NAME:SPLIT?config=NAME"
+
+
+def _reason(error: BaseException) -> str:
+    """The message of an error, and of its cause, in one line."""
+    texts = [str(each) or type(each).__name__ for each in (error, error.__cause__) if each is not None]
+    return ": ".join(" ".join(text.split()).rstrip(".") for text in texts)

@@ -6,38 +6,64 @@ to 1 after division by their sum.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
-from itertools import pairwise
+from itertools import chain, count, islice, pairwise
 from random import Random
 
 from data.problem import Problem
 from data.sampler import sample_indices
 from data.spec import split_mixture
 
+_log = logging.getLogger(__name__)
+
 
 def join_parts(
     parts: Mapping[str, Sequence[Problem]], weights: Sequence[Fraction | None], limit: int | None = None
 ) -> list[Problem]:
-    """The problems of a mixture, part after part; with a limit, as many of each part as its weight says, and as its
-    size says without weights. `source` of a problem is its part. An id that an earlier part has gets the part's number.
+    """The problems of a mixture, part after part; with a limit, the first ones in the order of the weights (of the
+    sizes without weights), so a smaller limit gives the first problems of a larger one. `source` of a problem is its
+    part. An id that an earlier problem has gets the part's number, or the next one that is free.
     """
-    numbers = [len(part) for part in parts.values()]
-    if limit is not None:
-        numbers = part_counts(limit, [weight or Fraction(size) for weight, size in zip(weights, numbers, strict=True)])
-    problems: list[Problem] = []
-    seen: set[str] = set()
-    for number, (name, part) in enumerate(parts.items(), start=1):
-        own = [
-            replace(problem, source=name, id=f"{problem.id}#{number}" if problem.id in seen else problem.id)
-            for problem in part[: numbers[number - 1]]
-        ]
-        seen |= {problem.id for problem in part}
-        problems += own
+    ids: set[str] = set()
+    named = [
+        [replace(problem, source=name, id=_free_id(problem.id, number, ids)) for problem in part]
+        for number, (name, part) in enumerate(parts.items(), start=1)
+    ]
+    if limit is None:
+        return [problem for part in named for problem in part]
+    proportions = [weight or Fraction(len(part)) for weight, part in zip(weights, named, strict=True)]
+    problems = list(islice(_by_weight(named, proportions), limit))
+    counts = Counter(problem.source for problem in problems)
+    for name, share in zip(parts, part_counts(len(problems), proportions), strict=True):
+        if counts[name] < share:
+            _log.warning(f"{name} has {counts[name]:,} of the {share:,} problems that its weight asks for")
     return problems
+
+
+def _free_id(name: str, number: int, ids: set[str]) -> str:
+    """The id, with the first number from `number` on that makes it a new one where it is in `ids`; added to `ids`."""
+    numbered = (f"{name}#{n}" for n in count(number))
+    free = next(choice for choice in chain([name], numbered) if choice not in ids)
+    ids.add(free)
+    return free
+
+
+def _by_weight(parts: Sequence[Sequence[Problem]], weights: Sequence[Fraction]) -> Iterator[Problem]:
+    """All problems, each part in its order and with its share of every first n problems. A part without further
+    problems leaves its places to the others.
+    """
+    queues = list(zip(map(deque, parts), weights, strict=True))
+    while queues := [(queue, weight) for queue, weight in queues if queue]:
+        for part, _ in _places(0, [weight for _, weight in queues]):
+            queue = queues[part][0]
+            yield queue.popleft()
+            if not queue:
+                break
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +81,10 @@ class Mixture:
         to within K - 1, and reads its problems from a stream of epochs of its own. No step has a problem twice unless a
         part's share of it exceeds half the part.
         """
-        places = range(step * count, (step + 1) * count + 1)
-        counts = [part_counts(place, self.weights) for place in places]
         starts = [sum(self.sizes[:part]) for part in range(len(self.sizes))]
         indices = []
-        for before, after in pairwise(counts):
-            part = next(k for k, (a, b) in enumerate(zip(before, after, strict=True)) if b > a)
-            epoch, place = divmod(before[part], self.sizes[part])
+        for part, num_before in islice(_places(step * count, self.weights), count):
+            epoch, place = divmod(num_before, self.sizes[part])
             indices.append(starts[part] + _epoch(self.sizes[part], f"{seed}/{part}", epoch)[place])
         return indices
 
@@ -103,6 +126,13 @@ def problem_order(spec: str, sources: Sequence[str]) -> Callable[[int, int, int]
     """
     mixture = mixture_of(spec, sources)
     return partial(sample_indices, len(sources)) if mixture is None else mixture.indices
+
+
+def _places(start: int, weights: Sequence[Fraction]) -> Iterator[tuple[int, int]]:
+    """The part of each place from `start` on, and how many places before it the part has."""
+    for before, after in pairwise(part_counts(place, weights) for place in count(start)):
+        part = next(k for k, (a, b) in enumerate(zip(before, after, strict=True)) if b > a)
+        yield part, before[part]
 
 
 def part_counts(num_places: int, weights: Sequence[Fraction]) -> list[int]:

@@ -29,7 +29,7 @@ from data.files import READERS
 from data.hub import HUB, load_hub
 from data.mixture import join_parts
 from data.problem import Problem
-from data.spec import is_table, parse_table, split_mixture, with_columns
+from data.spec import is_table, map_parts, parse_table, split_mixture, with_columns
 from data.subset import split_subset
 from data.tables import load_table
 
@@ -83,20 +83,27 @@ SOURCES: dict[str, Source] = {
 }
 
 
-def load(spec: str, *, limit: int | None = None, on_fault: OnFault | None = None) -> list[Problem]:
+def load(
+    spec: str,
+    *,
+    limit: int | None = None,
+    on_fault: OnFault | None = None,
+    memory_mib: int = environments.MEMORY_MIB,
+) -> list[Problem]:
     """Load the first `limit` problems of a spec (see the module docstring), always in the same order.
 
     ValueError for a name, split, file or row that cannot be used; DownloadError (a ValueError) for a failed download.
     `on_fault`: called with each row of a file or hub data set that cannot be used, which is then left out.
+    `memory_mib`: address space of the process that loads an environment, at least 4 GiB (the default).
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit is {limit}; it must be at least 1")
     parts = split_mixture(spec)
     if len(parts) > 1:
-        problems = {part: load(part, on_fault=on_fault) for part, _ in parts}
+        problems = {part: load(part, on_fault=on_fault, memory_mib=memory_mib) for part, _ in parts}
         return join_parts(problems, [weight for _, weight in parts], limit)
     if environments.is_environment(spec):
-        return environments.load_environment(spec, limit)
+        return environments.load_environment(spec, limit, memory_mib)
     whole, subset = split_subset(spec)
     if subset is not None:
         return subset.of(load(whole, on_fault=on_fault), spec)[:limit]
@@ -106,13 +113,13 @@ def load(spec: str, *, limit: int | None = None, on_fault: OnFault | None = None
     return source.load(split, limit)
 
 
-def check(spec: str) -> None:
+def check(spec: str, *, memory_mib: int = environments.MEMORY_MIB) -> None:
     """Raise ValueError for a name, split, file or first row that `load` refuses. Nothing is downloaded, except by an
-    environment, which is started.
+    environment, which is started with so much address space.
     """
     for part, _ in split_mixture(spec):
         if environments.is_environment(part):
-            load(part, limit=1)
+            load(part, limit=1, memory_mib=memory_mib)
             continue
         whole, subset = split_subset(part)
         if not _is_table(part):
@@ -168,7 +175,11 @@ def _source(spec: str) -> tuple[Source, str]:
 
 
 def evaluation_spec(spec: str) -> str:
-    """Add the split that an evaluation uses by default to a spec: test or heldout if there is one."""
+    """Add the split that an evaluation uses by default to each part of a spec: test or heldout if there is one."""
+    return map_parts(spec, _evaluation_part)
+
+
+def _evaluation_part(spec: str) -> str:
     if environments.is_environment(spec):
         return environments.evaluation_spec(spec)
     name, mark, query = spec.partition("?")
@@ -208,7 +219,7 @@ def fingerprint(problems: Iterable[Problem]) -> str:
     digest = hashlib.sha256()
     for problem in problems:
         line = json.dumps([problem.id, problem.question, problem.answer, problem.verifier], ensure_ascii=False)
-        digest.update(line.encode() + b"\n")
+        digest.update(line.encode(errors="surrogatepass") + b"\n")
     return digest.hexdigest()
 
 

@@ -6,25 +6,31 @@
     SPEC=WEIGHT,SPEC=WEIGHT,...       a mixture; without weights every problem counts alike
 
 OPTIONS are key=value pairs joined by &: question=COLUMN, answer=COLUMN and the other fields of a problem, system=drop
-or keep (data.conversation), faulty=skip (leave out rows that cannot be used), and config=NAME (of the hub's data set).
+or keep (data.conversation), faulty=skip (leave out rows that cannot be used), config=NAME (of the hub's data set), and
+environments=allow (of a file: accept problems of environments, whose grading starts the programs that its rows name).
 Named sets, files and data sets of the hub take sample=N and without_sample=N as well (data.subset).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from urllib.parse import parse_qsl, quote
 
 from data.conversation import SYSTEM_RULES
-from data.files import READERS
+from data.files import READERS, exists, local_path
 from data.subset import split_subset
 
 _WEIGHT = re.compile(r"(.+)=([-+]?[\d.]+(?:[eE][-+]?\d+)?)")
-_CHOICES = {"system": SYSTEM_RULES, "faulty": ("refuse", "skip")}  # the first is the default
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_CHOICES = {  # the first is the default
+    "system": SYSTEM_RULES,
+    "faulty": ("refuse", "skip"),
+    "environments": ("refuse", "allow"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,7 @@ class TableSpec:
     columns: Mapping[str, str] = field(default_factory=dict)
     system: str = "refuse"
     faulty: str = "refuse"
+    environments: str = "refuse"
 
     @property
     def is_hub(self) -> bool:
@@ -56,7 +63,7 @@ def is_file(spec: str) -> bool:
     path = Path(spec.partition("?")[0])
     is_alone = len(path.parts) == 1 and path.suffix[1:].isalpha()  # ORG/my.data is a data set of the hub
     is_path = spec.startswith(("/", "~", ".")) or path.suffix in READERS or is_alone
-    return bool(spec) and (is_path or path.expanduser().exists())
+    return bool(spec) and (is_path or exists(local_path(str(path))))
 
 
 def _is_hub(path: str) -> bool:
@@ -82,14 +89,20 @@ def parse_table(spec: str) -> TableSpec:
     for key, value in rules.items():
         if value not in _CHOICES[key]:
             raise ValueError(f"{spec!r} has {key}={value}; known are {', '.join(_CHOICES[key])}")
+    if split and rules["environments"] != "refuse":
+        raise ValueError(f"{spec!r} has environments=allow; a data set of the hub has no problems of environments")
     return TableSpec(name, split, config, options, **rules)
 
 
 def with_columns(spec: str, columns: Mapping[str, str], names: Sequence[str] = ()) -> str:
     """The spec with these columns wherever it reads a table that does not map the fields itself."""
+    return map_parts(spec, lambda part: _with_columns(part, columns, names))
+
+
+def map_parts(spec: str, change: Callable[[str], str]) -> str:
+    """The spec with each part of a mixture changed, and the same weights."""
     return ",".join(
-        _with_columns(part, columns, names) + ("" if weight is None else f"={_decimal(weight)}")
-        for part, weight in split_mixture(spec)
+        change(part) + ("" if weight is None else f"={_decimal(weight)}") for part, weight in split_mixture(spec)
     )
 
 
@@ -124,9 +137,25 @@ def split_mixture(spec: str) -> list[tuple[str, Fraction | None]]:
 
 
 def split_list(text: str) -> list[str]:
-    """The parts between commas, unless the whole names a file or a folder."""
+    """The parts between commas, unless the whole names a file or a folder. A comma inside a JSON value of an option
+    (`?flags=[1,2]`) divides nothing.
+    """
     path = text.partition("?")[0]
-    return [text] if "," in path and Path(path).expanduser().exists() else [part.strip() for part in text.split(",")]
+    if "," in path and exists(local_path(path)):
+        return [text]
+    parts: list[str] = []
+    for piece in text.split(","):
+        if parts and _is_open(parts[-1]):
+            parts[-1] += f",{piece}"
+        else:
+            parts.append(piece)
+    return [part.strip() for part in parts]
+
+
+def _is_open(text: str) -> bool:
+    """Whether the options of a spec end inside a quoted text or inside brackets."""
+    rest = _QUOTED.sub("", text.partition("?")[2])
+    return '"' in rest or sum(map(rest.count, "[{")) > sum(map(rest.count, "]}"))
 
 
 def _weighted(text: str) -> tuple[str, Fraction | None]:

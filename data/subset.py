@@ -33,7 +33,10 @@ class Subset:
         if not self.is_rest:
             return sample
         questions = {problem.question for problem in sample}
-        return [problem for problem in problems if problem.question not in questions]
+        rest = [problem for problem in problems if problem.question not in questions]
+        if not rest:
+            raise ValueError(f"{spec!r}: all {len(problems):,} problems have a question of the sample, so none is left")
+        return rest
 
 
 def split_subset(spec: str) -> tuple[str, Subset | None]:
@@ -56,4 +59,4 @@ def split_subset(spec: str) -> tuple[str, Subset | None]:
 
 
 def _hash(problem: Problem) -> bytes:
-    return hashlib.sha256(problem.question.encode()).digest()
+    return hashlib.sha256(problem.question.encode(errors="surrogatepass")).digest()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from math import isfinite
+from numbers import Integral, Real
 from typing import Any
 
 from data.answer_key import gold_answer
 from data.conversation import Conversation, is_conversation, read_conversation
+from data.environments.spec import VERIFIER, EnvironmentRow
 from data.faults import OnFault, RowFault, refuse
 from data.problem import Problem
 
@@ -24,6 +29,9 @@ USUAL_COLUMNS: dict[str, tuple[str, ...]] = {
     "verifier": ("verifier",),
 }
 REQUIRED = ("question", "answer")
+_WORD = re.compile(r"(?<![\\a-zA-Z])[^\W\d_]{2,}")  # of two letters or more, and no command of LaTeX
+_LEVEL = re.compile(r"(?:Level)?\s*(\d+)(?:\.0+)?\s*")
+_MOST_WORDS = 5  # of a final answer in a column of solutions
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +58,12 @@ def read_rows(
     split: str,
     columns: Columns | None = None,
     system: str = "refuse",
+    environments: str = "refuse",
     on_fault: OnFault = refuse,
 ) -> Iterator[RowReading]:
     """Convert (position, row) pairs to problems, with what each was read from. A row that cannot be used goes to
-    `on_fault`. `system`: the rule for system turns (data.conversation.SYSTEM_RULES). ValueError for an unknown field.
+    `on_fault`. `system`: the rule for system turns (data.conversation.SYSTEM_RULES). `environments`: "allow" accepts
+    problems of environments, whose grading starts the programs that the rows name. ValueError for an unknown field.
     """
     columns = columns or {}
     for name in columns:
@@ -63,6 +73,7 @@ def read_rows(
     for number, (where, row) in enumerate(rows):
         try:
             reading = _read_row(row, columns, system, default_id=f"{source}/{split}/{number}", origin=(source, split))
+            reading = replace(reading, problem=_checked_environment(reading.problem, environments))
             if (name := reading.problem.id) in seen:
                 raise ValueError(f"id {name!r} was used before, by {seen[name]}")
         except ValueError as error:
@@ -105,10 +116,7 @@ def _read_row(
         talk = read_conversation(question, system)
         question = talk.question
     has_gold = bool(talk.reply) and gold_answer(talk.reply)[0] != "plain"
-    answer = _text("answer", cells.value("answer", default=talk.reply if has_gold else ""))
-    gold_form, gold = gold_answer(answer)
-    if not gold:
-        raise ValueError(f"no final answer in {answer[:60]!r}")
+    gold_form, gold = _gold(cells, default=talk.reply if has_gold else "")
     identity, subject = cells.value("id"), cells.value("subject")
     problem = Problem(
         id=str(identity) if identity not in (None, "") else default_id,
@@ -125,6 +133,34 @@ def _read_row(
     return RowReading(problem, cells.columns, gold_form, talk.left_out)
 
 
+def _gold(cells: _Cells, *, default: str) -> tuple[str, str]:
+    """(a key of GOLD_FORMS, the gold answer). ValueError for a text that has none."""
+    answer = _text("answer", cells.value("answer", default=default))
+    form, gold = gold_answer(answer)
+    if not gold:
+        raise ValueError(f"no final answer in {answer[:60]!r}")
+    column = cells.columns.get("answer", "")
+    if form == "plain" and column.rpartition(".")[2] == "solution" and len(_WORD.findall(gold)) > _MOST_WORDS:
+        raise ValueError(
+            f"the column {column!r} has neither #### nor \\boxed{{}}, and is more than a final answer "
+            f"({gold[:60]!r}...); name the column of the answers: ?answer=COLUMN"
+        )
+    return form, gold
+
+
+def _checked_environment(problem: Problem, environments: str) -> Problem:
+    """The problem, of an environment with its row in it. ValueError for one that is not allowed."""
+    place = problem.columns.get("environment")
+    if problem.verifier != VERIFIER or isinstance(place, EnvironmentRow):
+        return problem
+    if environments != "allow":
+        raise ValueError(
+            f"the verifier is {VERIFIER!r}, which starts a program that the row names; name the environment itself, as "
+            "gym:TASK or env:NAME (a file that reasoner.train or reasoner.evaluate wrote: FILE?environments=allow)"
+        )
+    return replace(problem, columns={**problem.columns, "environment": EnvironmentRow.of(place)})
+
+
 def _lookup(row: Mapping[str, Any], column: str) -> tuple[bool, Any]:
     """(whether the row has the column, its value). A dot in the name leads into a column of named values."""
     if column in row:
@@ -137,15 +173,17 @@ def _lookup(row: Mapping[str, Any], column: str) -> tuple[bool, Any]:
 def _text(name: str, value: Any) -> str:
     if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
         value = ", ".join(part.strip() for part in value)  # several answers, as in OlympiadBench
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, str | Real | Decimal):
         raise ValueError(f"the {name} is {value!r}; it must be a text or a number")
-    text = str(value).strip()
+    if not isinstance(value, str | Integral) and not isfinite(value):
+        raise ValueError(f"the {name} is {value!r}; a number must be finite")
+    text = (f"{value:f}" if isinstance(value, Decimal) else str(value)).strip()
     if not text:
         raise ValueError(f"the {name} is blank")
     return text
 
 
 def _level(value: Any) -> int | None:
-    """The level as a number: 5 from 5 or "Level 5"; None without a number."""
-    digits = str(value).removeprefix("Level").strip() if value is not None else ""
-    return int(digits) if digits.isdecimal() else None
+    """The level as a number: 5 from 5, "Level 5", or 5.0 as in a column with gaps; None without a whole number."""
+    match = _LEVEL.fullmatch(str(value))
+    return int(match[1]) if match else None

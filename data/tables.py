@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from pathlib import Path
 
 from data.faults import OnFault, refuse
-from data.files import Row, read_files
+from data.files import Row, local_path, read_files
 from data.hub import hub_rows
 from data.problem import Problem
 from data.spec import TableSpec
@@ -27,17 +26,25 @@ def load_table(table: TableSpec, limit: int | None = None, on_fault: OnFault | N
 
 def read_table(table: TableSpec, rows: Iterable[Row], on_fault: OnFault = refuse) -> Iterator[RowReading]:
     """Convert the rows of a table to problems, with what each was read from. What cannot be used goes to `on_fault`."""
-    path = Path(table.name).expanduser()
+    path = local_path(table.name)
     name, split = (table.name, table.split) if table.is_hub else (path.stem, "file")
-    return read_rows(rows, source=name, split=split, columns=table.columns, system=table.system, on_fault=on_fault)
+    return read_rows(
+        rows,
+        source=name,
+        split=split,
+        columns=table.columns,
+        system=table.system,
+        environments=table.environments,
+        on_fault=on_fault,
+    )
 
 
 def table_rows(table: TableSpec, on_fault: OnFault = refuse) -> Iterator[Row]:
     """The (position, row) pairs."""
     if table.is_hub:
         return hub_rows(table.name, table.config, table.split)
-    return read_files(Path(table.name).expanduser(), on_fault)
+    return read_files(local_path(table.name), on_fault)
 
 
 def _kind(table: TableSpec) -> str:
-    return "data set" if table.is_hub else "folder" if Path(table.name).expanduser().is_dir() else "file"
+    return "data set" if table.is_hub else "folder" if local_path(table.name).is_dir() else "file"

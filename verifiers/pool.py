@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from data.environments.spec import VERIFIER, worker_command
+from data.environments.spec import VERIFIER, EnvironmentRow, worker_command
 from data.problem import Problem
 from verifiers.answers.explanation import Explanation
 from verifiers.equivalence import check_verifier
@@ -122,9 +122,9 @@ class VerifierPool(WorkerPool):
         for number, ((response, problem), score) in enumerate(zip(items, scores, strict=True)):
             if problem.verifier == VERIFIER and score.verdict not in UNJUDGED:
                 place = _environment_of(problem)
-                if score.extracted is not None or json.loads(place["name"])["kind"] == "env":
-                    jobs[number] = (place["name"], str(place["row"]), response, json.dumps(score.extracted))
-                    waiting.setdefault(place["env_python"], []).append(number)
+                if score.extracted is not None or json.loads(place.name)["kind"] == "env":
+                    jobs[number] = (place.name, str(place.row), response, json.dumps(score.extracted))
+                    waiting.setdefault(place.env_python, []).append(number)
         for python, numbers in waiting.items():
             results = self._environment_pool(python).run("score", [jobs[number] for number in numbers])
             for number, result in zip(numbers, results, strict=True):
@@ -140,10 +140,10 @@ class VerifierPool(WorkerPool):
             return self._environments[python]
 
 
-def _environment_of(problem: Problem) -> Mapping[str, Any]:
+def _environment_of(problem: Problem) -> EnvironmentRow:
     """Which row of which environment a problem is. ValueError for a problem that was not loaded from one."""
     place = problem.columns.get("environment")
-    if not isinstance(place, Mapping):
+    if not isinstance(place, EnvironmentRow):
         raise ValueError(f"problem {problem.id!r} has the verifier {VERIFIER!r}, but was not loaded from gym: or env:")
     return place
 

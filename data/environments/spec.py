@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -47,6 +48,27 @@ class Environment:
         return json.dumps(spec, sort_keys=True)
 
 
+@dataclass(frozen=True, slots=True)
+class EnvironmentRow:
+    """The row of an environment that a problem is: the column `environment` of its problems.
+
+    Grading starts the program that it names. So it has a type of its own, which no value in a data file has.
+    """
+
+    name: str  # Environment.name
+    env_python: str  # Environment.python
+    row: int
+
+    @classmethod
+    def of(cls, value: object) -> EnvironmentRow:
+        """Read it from a mapping, as data.files writes it. ValueError for anything else."""
+        if isinstance(value, Mapping) and value.keys() == {field.name for field in fields(cls)}:
+            name, python, row = value["name"], value["env_python"], value["row"]
+            if isinstance(name, str) and isinstance(python, str) and type(row) is int:
+                return cls(name, python, row)
+        raise ValueError(f"the column 'environment' is {value!r:.80}; it must have name, env_python and row")
+
+
 def is_environment(spec: str) -> bool:
     """Whether a spec names an environment and not a set of problems or a file."""
     return spec.partition(":")[0] in SPLITS
@@ -76,10 +98,13 @@ def evaluation_spec(spec: str) -> str:
     return spec if path.count(":") > 1 else f"{path}:{EVALUATION_SPLIT[path.partition(':')[0]]}{mark}{query}"
 
 
-def load_environment(spec: str, limit: int | None = None) -> list[Problem]:
-    """Load the first `limit` problems. ValueError for an environment that does not exist, start or is not supported."""
+def load_environment(spec: str, limit: int | None = None, memory_mib: int = MEMORY_MIB) -> list[Problem]:
+    """Load the first `limit` problems in a process with so much address space, but at least MEMORY_MIB.
+
+    ValueError for an environment that does not exist, start or is not supported.
+    """
     environment = parse(spec)
-    rows = _ask(environment.python, "load", environment.name, json.dumps(limit))
+    rows = _ask(environment.python, "load", environment.name, json.dumps(limit), memory_mib=memory_mib)
     if not rows:
         raise ValueError(f"{spec!r} has no problems")
     mark = f"?{environment.parameters}" if environment.parameters else ""
@@ -88,7 +113,7 @@ def load_environment(spec: str, limit: int | None = None) -> list[Problem]:
 
 
 def _problem(environment: Environment, source: str, number: int, row: Mapping[str, Any]) -> Problem:
-    place = {"name": environment.name, "env_python": environment.python, "row": number}
+    place = EnvironmentRow(environment.name, environment.python, number)
     return Problem(
         id=f"{source}/{environment.split}/{number}",
         question=row["question"],
@@ -129,18 +154,23 @@ def worker_environment() -> dict[str, str]:
     return environment | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 
 
-def _ask(python: str, task: str, *arguments: str) -> Sequence[Any]:
+def _ask(python: str, task: str, *arguments: str, memory_mib: int = MEMORY_MIB) -> Sequence[Any]:
     """The rows that a fresh worker process answers. ValueError with its message, or where it ends without an answer."""
-    command = worker_command(python, LOAD_SECONDS, 0)
+    command = worker_command(python, LOAD_SECONDS, memory_mib)
+    too_long = f"cannot load an environment with {command[0]}: it took longer than {LOAD_SECONDS:,.0f} s"
     line = json.dumps({"task": task, "items": [arguments]}) + "\n"
     try:
         done = subprocess.run(
             command, input=line, capture_output=True, text=True, env=worker_environment(), timeout=LOAD_SECONDS
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired:
+        raise ValueError(too_long) from None
+    except OSError as error:
         raise ValueError(f"cannot load an environment with {command[0]}: {error}") from error
     events = [json.loads(event) for event in done.stdout.splitlines()]
     result = next((event["result"] for event in events if "result" in event), None)
+    if done.returncode == -signal.SIGALRM:
+        raise ValueError(too_long)
     if result is None:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise ValueError(f"the process of an environment ended with status {done.returncode}: {last}")

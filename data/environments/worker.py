@@ -93,9 +93,11 @@ def _set_module_path(folder: str) -> None:
 def _load(send: Send, seconds: float, name: str, limit: str) -> dict[str, Any]:
     """The first `limit` rows (JSON, null for all) of an environment, or {"error": ...}."""
     try:
-        environment = _environment(send, seconds, name)
-        signal.alarm(0)  # of its parent's clock alone: it may download
+        environment = _environment(send, seconds, name, start_seconds=seconds)
+        set_alarm(seconds)
         return {"rows": environment.rows(json.loads(limit))}
+    except MemoryError:
+        return {"error": "the environment ran out of memory; verify.memory_mib limits its address space from 4 GiB on"}
     except (Exception, SystemExit) as error:
         return {"error": str(error) or type(error).__name__}
 
@@ -127,11 +129,11 @@ def _score(send: Send, seconds: float, name: str, number: str, response: str, an
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {"load": _load, "tasks": _tasks, "score": _score}
 
 
-def _environment(send: Send, seconds: float, name: str) -> Any:
+def _environment(send: Send, seconds: float, name: str, *, start_seconds: float = ENVIRONMENT_SECONDS) -> Any:
     """The environment of a JSON text (kind, name, split, parameters), started at its first use."""
     if name not in _environments:
-        send(loading=ENVIRONMENT_SECONDS)
-        set_alarm(ENVIRONMENT_SECONDS)
+        send(loading=start_seconds)
+        set_alarm(start_seconds)
         spec = json.loads(name)
         start = getattr(_module(spec["kind"]), KINDS[spec["kind"]][1])
         _environments[name] = start(spec["name"], spec["split"], spec["parameters"])

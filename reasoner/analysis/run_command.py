@@ -46,7 +46,7 @@ def python_call(stored: Mapping[str, Any]) -> str:
     model, data = (shown_value(values.pop(key, stored["config"][key])) for key in ("model", "data.train"))
     lines = [
         f"model={model!r},",
-        f"data={'problems' if data in PROBLEM_FILES else repr(data)},",
+        f"data={'problems' if data.partition('?')[0] in PROBLEM_FILES else repr(data)},",
         *([f"reward_functions=[{functions}],"] if functions else []),
         *(f"preset={preset!r}," for preset in presets),
         f"settings={ {key: without_folders(value) for key, value in values.items()} },",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from data.files import jsonl_of, write_jsonl
+from data.files import jsonl_of, write_jsonl, written_spec
 from reasoner.api.problems import Data, problems_in_memory
 from reasoner.evals.estimators import Estimate
 from reasoner.evals.request import EvalRequest
@@ -200,4 +200,4 @@ def _specs(data: Data | Sequence[str | Path], out: Path) -> list[str]:
     digest = hashlib.sha256(jsonl_of(problems).encode()).hexdigest()[:8]
     file = out / "data" / f"problems-{digest}.jsonl"
     write_jsonl(file, problems)
-    return [str(file)]
+    return [written_spec(file, problems)]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from data import Problem
+from data.table_rows import USUAL_COLUMNS
 from data.table_rows import problems as problems_of_rows
 
 # A name as --data takes it (data.spec), or rows: problems, mappings, or a `datasets.Dataset`.
@@ -35,9 +35,7 @@ def problems_in_memory(data: Data, *, source: str, argument: str = "data") -> li
 
 def _row(where: str, row: object) -> Mapping[str, Any]:
     if isinstance(row, Problem):
-        fields = asdict(row)
-        columns = fields.pop("columns")
-        return {**columns, **{name: value for name, value in fields.items() if name not in ("source", "split")}}
+        return {**row.columns, **{name: getattr(row, name) for name in USUAL_COLUMNS}}
     if isinstance(row, Mapping):
         return row
     raise ValueError(f"{where} is {row!r:.80}; it must be a Problem or a mapping with the keys question and answer")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from data import Problem, load
-from data.files import jsonl_of, write_jsonl
+from data.files import jsonl_of, write_jsonl, written_spec
 from data.registry import name_columns
 from reasoner.api.problems import Data, is_spec, problems_in_memory
 from reasoner.config.presets import is_same_preset
@@ -199,7 +199,7 @@ def _start(
     values = {**values, "run.dir": str(runs)} | ({} if name is None else {"run.name": name})
     resolved, run_dir = resolve_new_run(values, origin=ORIGIN, preset=preset)
     if rows:
-        files = {key: str(run_dir / _FILES[key]) for key in rows}
+        files = {key: written_spec(run_dir / _FILES[key], problems) for key, problems in rows.items()}
         named = {**values, **files, "run.name": run_dir.name}
         resolved, run_dir = resolve_new_run(named, origin=ORIGIN, preset=preset)
     return resolved, run_dir
@@ -235,9 +235,9 @@ def _resume(
 
 def _check_columns(functions: Sequence[RewardFunction], resolved: RunSettings, problems: list[Problem] | None) -> None:
     """ValueError for a reward function with a parameter that no problem has. Problems are loaded only if it matters."""
-    known = columns_of(problems or [])
+    cfg, known = resolved.config, columns_of(problems or [])
     if problems is None and any(function.required_columns - known.keys() for function in functions):
-        known = columns_of(load(resolved.config.data.train))
+        known = columns_of(load(cfg.data.train, memory_mib=cfg.verify.memory_mib))
     check_columns(functions, known)
 
 

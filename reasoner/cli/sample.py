@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reasoner.cli.arguments import Parser, add_json, add_runs_folder, write_result
 from reasoner.cli.rollouts import add_selection, selection_of, write_examples
 from reasoner.console import print_result
 from reasoner.runtime import gc_paused
+
+if TYPE_CHECKING:
+    from data import Problem
 
 
 def add_arguments(command: Parser) -> None:
@@ -51,7 +56,6 @@ def add_arguments(command: Parser) -> None:
 def run_sample(args: argparse.Namespace) -> None:
     """Sample into the run folder, and write the examples. A folder that was begun is completed."""
     with gc_paused():
-        from data import load
         from reasoner.inference.model_spec import ModelSpec
         from reasoner.runs.selection import read_rollouts
         from reasoner.sft.sources import check_output
@@ -76,12 +80,9 @@ def run_sample(args: argparse.Namespace) -> None:
     )
     if not model.temperature > 0:
         raise ValueError(f"--temperature is {model.temperature:g}; it must be above 0")
-    problems = load(args.data, limit=None if args.problems is None else args.skip + args.problems)
-    if len(problems) <= args.skip:
-        raise ValueError(f"--skip is {args.skip}, and {args.data} has {len(problems):,} problems")
     request = SampleRequest(
         model=model,
-        problems=problems[args.skip :],
+        problems=problems_to_sample(args.data, skip=args.skip, number=args.problems),
         data=args.data,
         num_skipped=args.skip,
         num_samples=args.num_samples,
@@ -96,3 +97,17 @@ def run_sample(args: argparse.Namespace) -> None:
     if args.out is not None:
         result |= write_examples(args.out, read_rollouts([run_dir]), selection)
     write_result(args, result)
+
+
+def problems_to_sample(data: str, *, skip: int, number: int | None) -> list[Problem]:
+    """The first `number` problems (None: all) behind the first `skip`. ValueError where there are none.
+
+    Behind others a mixture has the order of a limit, as in the command that samples those others.
+    """
+    from data import load
+
+    rest = sys.maxsize if skip else None
+    problems = load(data, limit=rest if number is None else skip + number)
+    if len(problems) <= skip:
+        raise ValueError(f"--skip is {skip}, and {data} has {len(problems):,} problems")
+    return problems[skip:]

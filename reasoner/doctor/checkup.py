@@ -123,7 +123,8 @@ def _check(cfg: Config, run_dir: Path, problems: int, samples: int, measurements
     device = setup_torch(threads=cfg.threads, seed=cfg.seed)
     algorithm, template, folder = ready.algorithm, ready.template, ready.model_folder
     assert folder is not None  # it has been downloaded
-    finding, gradable = check_gold_answers(load(cfg.data.train), cfg)
+    memory = cfg.verify.memory_mib
+    finding, gradable = check_gold_answers(load(cfg.data.train, memory_mib=memory), cfg)
     yield finding
     tokenizer, shape = load_tokenizer(folder), load_meta_model(folder)
     context = context_length(shape)
@@ -132,9 +133,11 @@ def _check(cfg: Config, run_dir: Path, problems: int, samples: int, measurements
         return render_prompts(problems, cfg, template, tokenizer, context)
 
     run = _Run(cfg, run_dir, folder, template, algorithm, tokenizer, device, context, render(gradable), start)
-    evaluation = render(load(cfg.validation.data, limit=cfg.validation.problems)) if cfg.validation.interval else []
+    evaluation = []
+    if cfg.validation.interval:
+        evaluation += render(load(cfg.validation.data, limit=cfg.validation.problems, memory_mib=memory))
     if cfg.eval.heldout_problems:
-        evaluation += render(load(cfg.eval.heldout, limit=cfg.eval.heldout_problems))
+        evaluation += render(load(cfg.eval.heldout, limit=cfg.eval.heldout_problems, memory_mib=memory))
     yield from check_tokenizer(tokenizer, shape, template, run.prompts, end_token_ids(folder, tokenizer))
     finding, measurements["prompts"] = check_prompt_lengths(run.prompts, len(gradable), cfg, context)
     yield finding

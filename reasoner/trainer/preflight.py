@@ -58,7 +58,7 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
     _check_state_dtype(cfg.optim.state_dtype)
     check_sharding(cfg, algorithm)
     for spec in problem_sets(cfg) if with_problems else []:
-        check_problems(spec)
+        check_problems(spec, memory_mib=cfg.verify.memory_mib)
     check_pretraining_mix(cfg.ptx.data)
     if cfg.stage == "sft":
         check_source(cfg.sft.data, Path(cfg.run.dir))

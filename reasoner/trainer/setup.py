@@ -127,7 +127,7 @@ def open_training_run(
     ValueError, before anything is written, for settings that cannot be run or a run that cannot be resumed.
     """
     start = start_run(resolved, run_dir, resuming=resuming, build=build_trainer, world=world)
-    training = load(start.cfg.data.train)
+    training = load(start.cfg.data.train, memory_mib=start.cfg.verify.memory_mib)
     prompts = with_wrong_golds(start.render(training), start.cfg.data.wrong_golds, start.cfg.seed)
     fingerprints = {"data.train": fingerprint(training)} | learning_fingerprints(start.cfg)
 
@@ -152,8 +152,12 @@ def open_policy_run(
     `prompts` are those to sample in training, `training` the fingerprints of the training data by setting.
     """
     cfg, trainer = start.cfg, start.trainer
-    validation = load(cfg.validation.data, limit=cfg.validation.problems) if cfg.validation.interval else []
-    heldout = load(cfg.eval.heldout, limit=cfg.eval.heldout_problems) if cfg.eval.heldout_problems else []
+    memory = cfg.verify.memory_mib
+    validation, heldout = [], []
+    if cfg.validation.interval:
+        validation = load(cfg.validation.data, limit=cfg.validation.problems, memory_mib=memory)
+    if cfg.eval.heldout_problems:
+        heldout = load(cfg.eval.heldout, limit=cfg.eval.heldout_problems, memory_mib=memory)
     validation_prompts, heldout_prompts = start.render(validation), start.render(heldout)
     evaluation = {"validation": validation_prompts, "heldout": heldout_prompts}
 

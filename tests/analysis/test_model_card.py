@@ -73,8 +73,9 @@ def test_command_gives_the_settings_of_a_run_whose_preset_has_changed_since(tmp_
     assert to_dict(again.config) == stored["config"]
 
 
-def test_run_from_python_shows_its_call(tmp_path):
-    run_dir = write_records(tmp_path / "run", values={"data.train": "problems.jsonl", "algo.group_size": 4})
+@pytest.mark.parametrize("problems", ["problems.jsonl", "problems.jsonl?environments=allow"])
+def test_run_from_python_shows_its_call(tmp_path, problems):
+    run_dir = write_records(tmp_path / "run", values={"data.train": problems, "algo.group_size": 4})
     stored = read_settings(run_dir)
     origin = {key: "reasoner.train" if value == "command line" else value for key, value in stored["origin"].items()}
     stored |= {"origin": origin, "reward_functions": {"brevity": 0.5}}

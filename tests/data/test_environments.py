@@ -1,6 +1,7 @@
 """Specs of environments, and their problems. Tests of a library skip where it is not installed."""
 
 import json
+import signal
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -8,13 +9,18 @@ from dataclasses import replace
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 
-from data import load
-from data.environments import gym, rubric
-from data.environments.spec import Environment, gym_tasks, is_environment, parse, worker_command
+from data import Problem, load
+from data.environments import gym, rubric, worker
+from data.environments import spec as environment_spec
+from data.environments.spec import Environment, EnvironmentRow, gym_tasks, is_environment, parse, worker_command
+from data.files import write_jsonl, written_spec
 from data.registry import check, evaluation_spec, table_parts
+from reasoner.api.problems import problems_in_memory
 from tests.fixtures.environments import write_interpreter
 
 NEEDS_GYM = pytest.mark.skipif(find_spec("reasoning_gym") is None, reason="reasoning-gym is not installed")
@@ -51,6 +57,57 @@ def test_environments_are_no_files_and_are_evaluated_on_their_own_split() -> Non
     assert [evaluation_spec(spec) for spec in specs] == [
         "gym:gcd:heldout", "gym:gcd:heldout?size=3", "gym:gcd:train?size=3", "env:mine:eval", "env:mine:train"
     ]  # fmt: skip
+
+
+PLACE = {
+    "name": '{"kind": "env", "name": "evil", "parameters": {}, "split": "train"}',
+    "env_python": "./evil.sh",
+    "row": 0,
+}
+ROW: dict[str, Any] = {"question": "1+1?", "answer": "2", "verifier": "environment", "environment": PLACE}
+
+
+@pytest.mark.parametrize("spec", ["{path}", "{path}?sample=1", "{path}?verifier=kind"])
+def test_a_file_cannot_name_a_program_to_start(tmp_path: Path, spec: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text((json.dumps(ROW | {"kind": "environment"}) + "\n") * 2)
+    with pytest.raises(ValueError, match=r"line 1: the verifier is 'environment', which starts a program"):
+        load(spec.format(path=path))
+
+
+def test_a_data_set_of_the_hub_cannot_name_a_program_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets, "load_dataset", lambda *arguments, **options: datasets.Dataset.from_list([ROW]))
+    with pytest.raises(ValueError, match="row 0: the verifier is 'environment', which starts a program"):
+        load("org/name")
+    with pytest.raises(ValueError, match="environments=allow; a data set of the hub has no problems of environments"):
+        load("org/name?environments=allow")
+
+
+def test_rows_in_memory_cannot_name_a_program_to_start_unless_they_are_problems_of_an_environment() -> None:
+    with pytest.raises(ValueError, match="data, row 0: the verifier is 'environment', which starts a program"):
+        problems_in_memory([ROW], source="problems")
+    with pytest.raises(ValueError, match="data, row 0: the verifier is 'environment', which starts a program"):
+        problems_in_memory([Problem("a", "?", "1", verifier="environment", columns=ROW)], source="problems")
+
+
+def test_problems_of_an_environment_are_read_back_from_the_file_of_a_run(tmp_path: Path) -> None:
+    columns = {"environment": EnvironmentRow("{}", "envs", 3), "hint": "two"}
+    problems = problems_in_memory([Problem("a", "1+1?", "2", verifier="environment", columns=columns)], source="p")
+    write_jsonl(path := tmp_path / "p.jsonl", problems)
+    assert load(written_spec(path, problems)) == problems and load(written_spec(path, problems))[0].columns == columns
+    with pytest.raises(ValueError, match=r"reasoner\.train or reasoner\.evaluate wrote: FILE\?environments=allow"):
+        load(str(path))
+    assert written_spec(path, [Problem("a", "1+1?", "2")]) == str(path)
+
+
+@pytest.mark.parametrize("place", [None, {"name": "{}"}, PLACE | {"row": "0"}, PLACE | {"row": True}])
+def test_a_faulty_row_of_an_environment_is_refused(tmp_path: Path, place: object) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps(ROW | {"environment": place}) + "\n")
+    with pytest.raises(
+        ValueError, match=r"line 1: the column 'environment' is .* it must have name, env_python and row"
+    ):
+        load(f"{tmp_path / 'rows.jsonl'}?environments=allow")
 
 
 def test_env_python_is_an_interpreter_a_venv_or_a_folder_of_packages(tmp_path: Path) -> None:
@@ -212,6 +269,55 @@ def test_a_process_that_ends_without_an_answer_is_an_error_with_its_last_line(tm
     program.chmod(0o755)
     with pytest.raises(ValueError, match="ended with status 3: no such interpreter version"):
         load(f"env:sums?env_python={program}")
+
+
+@pytest.mark.parametrize("script", ["kill -ALRM $$", "exec sleep 30"])
+def test_a_start_that_takes_too_long_is_an_error_with_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    monkeypatch.setattr(environment_spec, "LOAD_SECONDS", 2.0)
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    with pytest.raises(ValueError, match=rf"cannot load an environment with {program}: it took longer than 2 s"):
+        load(f"env:sums?env_python={program}")
+
+
+class Start:
+    """An environment that records the alarms at its start and while its rows are read."""
+
+    alarms: ClassVar[list[int]] = []
+    seen: ClassVar[list[int]] = []
+
+    def __init__(self, *arguments: object) -> None:
+        self.seen.append(self.alarms[-1])
+
+    def rows(self, limit: int | None) -> list[dict[str, str]]:
+        self.seen.append(self.alarms[-1])
+        if limit == 0:
+            raise MemoryError
+        return []
+
+
+def test_loading_has_the_time_of_its_parent_and_names_a_memory_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signal, "alarm", Start.alarms.append)
+    monkeypatch.setattr(worker, "_module", lambda kind: SimpleNamespace(Gym=Start))
+    name = parse("gym:mine").name
+    events: list[dict[str, float]] = []
+    assert worker._load(lambda **event: events.append(event), 1800.0, name, "null") == {"rows": []}
+    assert Start.seen == [1805, 1805] and events[0] == {"loading": 1800.0}
+    assert "ran out of memory; verify.memory_mib" in worker._load(lambda **event: None, 1800.0, name, "0")["error"]
+
+
+def test_loading_has_the_memory_of_the_settings(tmp_path: Path) -> None:
+    program = tmp_path / "python"
+    program.write_text('#!/bin/sh\necho "limit $3" >&2\nexit 3\n')
+    program.chmod(0o755)
+    for memory, limit in ((9000, 9000), (512, 4096)):
+        with pytest.raises(ValueError, match=f"ended with status 3: limit {limit}"):
+            load(f"env:sums?env_python={program}=1,generated=1", memory_mib=memory)
+        with pytest.raises(ValueError, match=f"ended with status 3: limit {limit}"):
+            check(f"env:sums?env_python={program}", memory_mib=memory)
 
 
 def test_the_list_of_gym_tasks_is_a_command() -> None:

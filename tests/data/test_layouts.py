@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date, time
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,7 @@ def test_a_system_turn_is_dropped_or_kept_as_the_spec_says(tmp_path: Path, optio
         ({"messages": [SYSTEM], "answer": "2"}, "no turn of the user; its roles are system"),
         ({"messages": [{"role": "user", "content": [{"type": "image"}]}], "answer": "2"}, "it must be a text"),
         ({"messages": [USER, {"role": "assistant", "content": "I think it is two."}]}, "no column 'answer'"),
+        ({"messages": [{"role": None, "content": "1+1?"}], "answer": "2"}, "no turn of the user; its roles are None"),
         ({"messages": [], "answer": "2"}, r"the question is \[\]"),
         ({"question": "?", "reward_model": {"style": "rule"}}, "no column 'answer'"),
     ],
@@ -197,6 +199,38 @@ def test_data_show_says_how_a_conversation_was_read(tmp_path: Path, capsys: pyte
     output = capsys.readouterr().out
     assert "question is read from prompt" in output and "answer is read from reward_model.ground_truth" in output
     assert "rows: 3, problems: 3, left out: 0" in output and "-> 42" in output and "half" not in output
+
+
+def test_data_show_writes_dates_and_bytes_of_a_parquet_file_as_texts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    row = {"question": "1+1?", "answer": "2", "day": date(2026, 1, 2), "raw": b"x", "n": {"at": [time(3, 4)]}}
+    parquet.write_table(pa.Table.from_pylist([row]), tmp_path / "day.parquet")
+    assert main(["data", "show", str(tmp_path / "day.parquet"), "--json", "-"]) == 0
+    (problem,) = json.loads(capsys.readouterr().out)
+    assert problem["columns"] == {"day": "2026-01-02", "raw": "b'x'", "n": {"at": ["03:04:00"]}}
+
+
+HOSTILE = "clear\x1b[2J the\x07 screen of five words"
+
+
+@pytest.mark.parametrize(
+    ("command", "times"),
+    [(["show"], 3), (["contamination", "{path}"], 2), (["audit"], 1)],
+    ids=lambda value: str(value),
+)
+def test_control_characters_of_a_data_set_do_not_reach_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str], times: int
+) -> None:
+    row = {"id": f"a {HOSTILE}", "question": HOSTILE, "answer": HOSTILE, f"hint {HOSTILE}": "2"}
+    path = write_lines(tmp_path, row, row | {"id": "b", "answer": "3"})
+    assert main(["data", *(word.format(path=path) for word in command), path]) == 0
+    output = capsys.readouterr().out
+    assert "\x1b" not in output and "\x07" not in output
+    assert output.count("clear\\x1b[2J the\\x07 screen") >= times
 
 
 def test_data_show_names_reasons_and_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from data import load, problem_order, sample_indices
-from data.mixture import Mixture, mixture_of, part_counts
+from data import Problem, load, problem_order, sample_indices
+from data.mixture import Mixture, join_parts, mixture_of, part_counts
 
 WEIGHTS = [[Fraction(7, 10), Fraction(3, 10)], [Fraction(1), Fraction(1), Fraction(1)], [Fraction(1, 100), Fraction(5)]]
 MIXTURE = Mixture(("a", "b", "c"), (100, 30, 7), (Fraction("0.7"), Fraction("0.2"), Fraction("0.1")))
@@ -74,6 +74,46 @@ def test_limit_takes_of_each_part_what_its_weight_says(tmp_path: Path) -> None:
     first, second = write(tmp_path, "a.jsonl", range(20)), write(tmp_path, "b.jsonl", range(20, 40))
     counts = Counter(problem.source for problem in load(f"{first}=0.75,{second}=0.25", limit=8))
     assert counts == {first: 6, second: 2}
+
+
+@pytest.mark.parametrize("weights", [("", ""), ("=1", "=1"), ("=0.7", "=0.3"), ("=1e-4", "=3")])
+def test_limit_gives_the_first_problems_of_a_larger_limit(tmp_path: Path, weights: tuple[str, str]) -> None:
+    first, second = write(tmp_path, "a.jsonl", range(20)), write(tmp_path, "b.jsonl", range(20, 27))
+    spec = f"{first}{weights[0]},{second}{weights[1]}"
+    whole = load(spec, limit=100)
+    assert sorted(problem.answer for problem in whole) == sorted(problem.answer for problem in load(spec))
+    assert all(load(spec, limit=limit) == whole[:limit] for limit in range(1, 28))
+
+
+def test_limit_alternates_between_parts_of_one_weight(tmp_path: Path) -> None:
+    spec = f"{write(tmp_path, 'a.jsonl', range(4))}=1,{write(tmp_path, 'b.jsonl', range(10, 14))}=1"
+    answers = [problem.answer for problem in load(spec, limit=8)]
+    assert sorted(answers[:2]) == ["0", "10"] and sorted(answers[:4]) == ["0", "1", "10", "11"]
+    assert [a for a in answers if int(a) < 10] == ["0", "1", "2", "3"]
+
+
+def test_part_that_is_too_small_leaves_its_places_and_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = write(tmp_path, "a.jsonl", range(200)), write(tmp_path, "b.jsonl", range(200, 210))
+    counts = Counter(problem.source for problem in load(f"{first}=1,{second}=1", limit=100))
+    assert counts == {first: 90, second: 10}
+    assert [record.message for record in caplog.records] == [
+        f"{second} has 10 of the 50 problems that its weight asks for"
+    ]
+    caplog.clear()
+    load(f"{first},{second}", limit=100), load(f"{first}=1,{second}=1", limit=20), load(f"{first}=1,{second}=1")
+    assert not caplog.records
+
+
+def test_ids_of_a_mixture_are_distinct_also_where_a_part_has_numbered_ones() -> None:
+    parts = {
+        name: [Problem(id, "?", "1") for id in ids]
+        for name, ids in {"x": ["a", "a#2"], "y": ["a", "b"], "z": ["a#3", "a", "b"]}.items()
+    }
+    ids = [problem.id for problem in join_parts(parts, [None] * 3)]
+    assert ids == ["a", "a#2", "a#3", "b", "a#3#3", "a#4", "b#3"]
+    assert {problem.id for problem in join_parts(parts, [None] * 3, limit=5)} <= set(ids)
 
 
 def test_part_without_problems_is_refused() -> None:

@@ -1,6 +1,7 @@
 import json
 import re
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,12 @@ def test_an_evaluation_uses_the_test_split_by_default() -> None:
     assert [evaluation_spec(spec) for spec in specs] == [
         "gsm8k:test", "gsm8k:train", "generated:heldout", "aime24", "mine.jsonl"
     ]  # fmt: skip
+
+
+def test_an_evaluation_uses_the_test_split_of_each_part_of_a_mixture() -> None:
+    assert evaluation_spec("gsm8k,math?sample=9") == "gsm8k:test,math:test?sample=9"
+    mixture = evaluation_spec("generated=0.25,math:train=1.5,gym:gcd?names=[1,2]=3,a.jsonl=0.001")
+    assert mixture == "generated:heldout=0.25,math:train=1.5,gym:gcd:heldout?names=[1,2]=3,a.jsonl=0.001"
 
 
 def test_several_answers_in_one_row_are_joined_to_one_gold(tmp_path: Path) -> None:
@@ -65,6 +72,70 @@ def test_columns_can_be_mapped_and_the_answer_is_cut_from_a_solution(tmp_path: P
     assert (problem.question, problem.answer) == ("Half?", r"\frac12")
 
 
+def test_a_solution_may_be_an_answer_in_a_few_words(tmp_path: Path) -> None:
+    golds = ["all real numbers", r"$\left\{ \frac{\sqrt{2} + \operatorname{sgn} x}{\alpha\beta\gamma} \right\}$"]
+    rows = [{"question": "?", "solution": gold} for gold in golds]
+    assert [problem.answer for problem in load(str(write_lines(tmp_path, "s.jsonl", *rows)))] == golds
+    prose = {"question": "?", "answer": "The bird that was on the roof saw the cat and flew away."}
+    assert load(str(write_lines(tmp_path, "prose.jsonl", prose)))[0].answer == prose["answer"]
+
+
+@pytest.mark.parametrize(
+    ("level", "number"),
+    [
+        (3, 3),
+        (3.0, 3),
+        ("Level 5", 5),
+        (" 4 ", 4),
+        ("3.0", 3),
+        (3.5, None),
+        ("Level ?", None),
+        (None, None),
+        (True, None),
+    ],
+)
+def test_level_is_a_whole_number_in_any_spelling(tmp_path: Path, level: object, number: int | None) -> None:
+    assert load(str(write_lines(tmp_path, "x.jsonl", {**GOOD, "level": level})))[0].level == number
+
+
+def test_decimals_of_parquet_are_numbers(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rows = [{"question": "?", "answer": Decimal(text)} for text in ("1.50", "120000000.00")]
+    parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "d.parquet")
+    assert [problem.answer for problem in load(str(tmp_path / "d.parquet"))] == ["1.50", "120000000.00"]
+    with pytest.raises(ValueError, match=r"row 0: the answer is Decimal\('NaN'\); a number must be finite"):
+        list(problems([("row 0", {"question": "?", "answer": Decimal("NaN")})], source="s", split="file"))
+
+
+def test_number_too_large_for_a_float_is_an_answer(tmp_path: Path) -> None:
+    path = write_lines(tmp_path, "x.jsonl", {"question": "10^400?", "answer": 10**400})
+    assert load(str(path))[0].answer == "1" + "0" * 400
+
+
+def test_parquet_with_two_columns_of_one_name_is_refused(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    parquet.write_table(
+        pa.table([["1+1?"], ["2"], ["3"]], names=["question", "answer", "answer"]), tmp_path / "d.parquet"
+    )
+    with pytest.raises(ValueError, match="several columns are named 'answer'"):
+        load(str(tmp_path / "d.parquet"))
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl?faulty=skip", "x.json", "x.csv"])
+def test_byte_order_mark_loses_no_row(tmp_path: Path, name: str) -> None:
+    texts = {
+        "x.jsonl": '{"question": "1+1?", "answer": "2"}\n{"question": "2+1?", "answer": "3"}\n',
+        "x.json": '[{"question": "1+1?", "answer": "2"}, {"question": "2+1?", "answer": "3"}]',
+        "x.csv": "question,answer\n1+1?,2\n2+1?,3\n",
+    }
+    (tmp_path / name.partition("?")[0]).write_text(texts[name.partition("?")[0]], encoding="utf-8-sig")
+    assert [problem.answer for problem in load(str(tmp_path / name))] == ["2", "3"]
+
+
 def test_parquet_and_jsonl_give_the_same_problems(tmp_path: Path) -> None:
     import pyarrow as pa
     from pyarrow import parquet
@@ -90,6 +161,13 @@ FAULTS = [
     ((GOOD, {"question": "1+1?", "answer": None}), "line 2: the answer is None"),
     ((GOOD, {"question": "1+1?", "answer": [2]}), r"line 2: the answer is \[2\]"),
     ((GOOD, {"question": "1+1?", "answer": "####  "}), "line 2: no final answer"),
+    (
+        ({"question": "?", "solution": "Since 6 * 7 = 42, the value of the sum is 42."},),
+        "line 1: the column 'solution' has",
+    ),
+    ((GOOD, '{"question": "1+1?", "answer": NaN}'), "line 2: the answer is nan; a number must be finite"),
+    ((GOOD, '{"question": "1+1?", "answer": -1e999}'), "line 2: the answer is -inf; a number must be finite"),
+    ((GOOD, {"question": True, "answer": 1}), "line 2: the question is True; it must be a text or a number"),
     (({**GOOD, "id": "a"}, {**GOOD, "id": "a"}), "line 2: id 'a' was used before"),
 ]
 
@@ -111,6 +189,7 @@ def test_a_faulty_file_is_one_error_that_names_file_and_line(tmp_path: Path, lin
         (b"\xff,b\n", "x.csv", "not a UTF-8 text"),
         (b'question,answer\n"1', "x.csv", "not CSV that can be read"),
         (b'{"rows": []}', "x.json", "expected a JSON array"),
+        (b"question,answer,answer\n1+1?,2,3\n", "x.csv", "several columns are named 'answer'"),
         (b"[1", "x.json", "not JSON that can be read"),
     ],
 )
@@ -150,6 +229,12 @@ def test_the_fingerprint_depends_on_the_problems_and_their_order() -> None:
     assert same == fingerprint(iter([first, second])) and len(same) == 64
     others = [[second, first], [first], [replace(first, answer="0"), second], [replace(first, verifier="x"), second]]
     assert same not in map(fingerprint, others)
+
+
+def test_half_of_a_surrogate_pair_has_a_fingerprint(tmp_path: Path) -> None:
+    path = write_lines(tmp_path, "x.jsonl", *({**GOOD, "question": f"1+{text}"} for text in ("\udc00", "\udc01", "2")))
+    assert len({fingerprint([problem]) for problem in load(str(path))}) == 3
+    assert len(load(f"{path}?sample=2")) == 2
 
 
 def test_every_source_is_described() -> None:

@@ -64,6 +64,29 @@ def test_weights_are_told_from_columns() -> None:
     assert split_mixture("a.csv?question=q&answer=a") == [("a.csv?question=q&answer=a", None)]
 
 
+def test_comma_inside_a_json_value_of_an_option_divides_nothing() -> None:
+    nested = 'env:mine?flags=[1, 2]&names={"a":["b],c","\\"d"]}'
+    assert split_mixture(nested) == [(nested, None)]
+    assert split_mixture(f"{nested}=0.5,gsm8k=1.5") == [(nested, Fraction(1, 2)), ("gsm8k", Fraction(3, 2))]
+    assert split_mixture("org/n:test[:9]=1,a.csv?question=What's [x]=2") == [
+        ("org/n:test[:9]", Fraction(1)),
+        ("a.csv?question=What's [x]", Fraction(2)),
+    ]
+
+
+def test_long_mixture_is_not_taken_for_a_file() -> None:
+    names = [f"env:mine?number={number}" for number in range(40)]
+    long = [f"org/{number}-{'x' * 250}" for number in range(40)]
+    assert [name for name, _ in split_mixture(",".join(names))] == names
+    assert [name for name, _ in split_mixture(",".join(long))] == long
+    with pytest.raises(ValueError, match="unknown problems 'xxxx"):
+        check("x" * 5000)
+    with pytest.raises(ValueError, match=r"x\.jsonl: there is no such file"):
+        check("x" * 300 + ".jsonl")
+    with pytest.raises(ValueError, match=r"x\.jsonl: there is no such file"):
+        check("~no-such-user/x.jsonl")
+
+
 def test_columns_are_added_where_a_table_names_none() -> None:
     columns = {"question": "problem text", "answer": "gold.value"}
     assert name_columns("gsm8k", columns) == "gsm8k"
@@ -86,9 +109,9 @@ def test_hub_data_set_is_loaded_with_configuration_and_split(monkeypatch: pytest
     datasets = pytest.importorskip("datasets")
     calls: list[tuple[Any, ...]] = []
 
-    def load_dataset(*arguments: Any, split: str) -> list[dict[str, str]]:
+    def load_dataset(*arguments: Any, split: str) -> Any:
         calls.append((*arguments, split))
-        return [{"q": "1+1?", "answer": "#### 2"}]
+        return datasets.Dataset.from_list([{"q": "1+1?", "answer": "#### 2"}])
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     (problem,) = load("org/name:test?config=main&question=q")

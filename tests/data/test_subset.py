@@ -87,3 +87,10 @@ def test_subset_that_cannot_be_taken_is_refused(path: Path, options: str, messag
 )
 def test_subset_is_split_from_a_spec(spec: str, parts: tuple[str, Subset | None]) -> None:
     assert split_subset(spec) == parts
+
+
+def test_rest_without_a_problem_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "same.jsonl"
+    path.write_text('{"question": "1+1?", "answer": "2"}\n' * 5)
+    with pytest.raises(ValueError, match="without_sample=2': all 5 problems have a question of the sample"):
+        load(f"{path}?without_sample=2")

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from data import Problem, load
+from data.environments.spec import EnvironmentRow, parse
+from data.files import write_jsonl, written_spec
 from tests.fixtures.environments import library_rewards, write_interpreter
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
 
@@ -77,10 +80,38 @@ def test_an_answer_that_a_scorer_evaluates_does_no_harm(pool: VerifierPool, name
     assert (scores[0].verdict, scores[4].verdict) == (Verdict.CRASHED, Verdict.TIMED_OUT)
 
 
-def test_a_problem_without_its_environment_is_refused(pool: VerifierPool) -> None:
-    problem = Problem("p", "?", "1", verifier="environment")
+@pytest.mark.parametrize("columns", [{}, {"environment": {"name": "{}", "env_python": "./evil.sh", "row": 0}}])
+def test_a_problem_without_its_environment_is_refused(pool: VerifierPool, columns: dict[str, object]) -> None:
+    problem = Problem("p", "?", "1", verifier="environment", columns=columns)
     with pytest.raises(ValueError, match="problem 'p' has the verifier 'environment', but was not loaded from gym: or"):
         pool.score([(response("1"), problem)])
+
+
+SCORER = """#!{python}
+import json, sys
+print(json.dumps({{"ready": True, "cpu": 0}}), flush=True)
+for line in sys.stdin:
+    for name, row, response, answer in json.loads(line)["items"]:
+        score = float(json.loads(name)["name"] == "mine" and row == "3" and json.loads(answer) == "4")
+        result = {{"verdict": "correct" if score else "wrong", "layer": "environment", "seconds": 0.1}}
+        print(json.dumps({{"result": {{**result, "environment_score": score}}, "cpu": 0}}), flush=True)
+"""
+
+
+def test_problems_in_the_file_of_a_run_are_graded_by_their_environment(pool: VerifierPool, tmp_path: Path) -> None:
+    program = tmp_path / "python"
+    program.write_text(SCORER.format(python=sys.executable))
+    program.chmod(0o755)
+    places = [EnvironmentRow(parse("gym:mine").name, str(program), row) for row in (3, 5)]
+    rows = [
+        Problem(f"mine/{place.row}", "2+2?", "4", verifier="environment", columns={"environment": place})
+        for place in places
+    ]
+    write_jsonl(file := tmp_path / "problems.jsonl", rows)
+    problems = load(written_spec(file, rows))
+    scores = pool.score([(response("4"), problem) for problem in problems])
+    assert outcomes(scores) == [(Verdict.CORRECT, 1.0), (Verdict.WRONG, 0.0)]
+    assert [score.layer for score in scores] == ["environment"] * 2
 
 
 def test_a_rubric_scores_the_whole_response_with_its_weights(pool: VerifierPool, python: Path) -> None:
