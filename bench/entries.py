@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runs import Settings, is_over, train_all, validations
+from runs import Settings, is_over, over_seeds, train_all, validations
 
 from reasoner.runs.metrics import read_metrics
 
@@ -19,8 +19,6 @@ Metrics = Sequence[Mapping[str, Any]]  # the lines of a run's metrics.jsonl
 # A further column: its head, its value for the metrics of a run (None: the run has none), and its digits.
 Column = tuple[str, Callable[[Metrics], float | None], int]
 LAST = 4  # steps over which the last length and KL are averaged
-# 97.5 % points of Student's t by degrees of freedom: intervals over seeds.
-STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
 
 
 def arguments(description: str, tokens: int) -> argparse.ArgumentParser:
@@ -83,7 +81,7 @@ def _row(out: Path, entry: str, first: str, seeds: list[int], extra: Sequence[Co
     cells = [_cell([own[key] for own in per_run.values()], places) for key, places in (digits | {"minutes": 1}).items()]
     others = {seed: out / f"{first}-{seed}" for seed in runs if is_over(out / f"{first}-{seed}")}
     gains = [_accuracy(runs[seed]) - _accuracy(run) for seed, run in others.items()]
-    against = "" if entry == first else _over_seeds(gains)
+    against = "" if entry == first else over_seeds(gains)
     return [f"`{entry}`", str(len(runs)), _cell([*map(_accuracy, runs.values())], 1), against, *cells]
 
 
@@ -96,17 +94,6 @@ def _cell(values: Sequence[float | None], digits: int) -> str:
     spread = f" ({form(min(known))} to {form(max(known))})" if len(known) > 1 else ""
     missing = f", {len(values) - len(known)} never" if len(known) < len(values) else ""
     return form(statistics.fmean(known)) + spread + missing
-
-
-def _over_seeds(differences: Sequence[float]) -> str:
-    """The mean difference of the seeds with its 95 % interval by Student's t; of one seed the difference alone."""
-    if not differences:
-        return ""
-    mean = statistics.fmean(differences)
-    if len(differences) - 1 not in STUDENT:
-        return f"{mean:+.1f}"
-    half = STUDENT[len(differences) - 1] * statistics.stdev(differences) / len(differences) ** 0.5
-    return f"{mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}]"
 
 
 def _accuracy(run: Path) -> float:

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from runs import train_all
+from runs import over_seeds, train_all
 
 from reasoner.evals.compare import samples_by_problem
 from reasoner.evals.paired import Difference, difference
@@ -123,7 +123,8 @@ def paired(evals: Sequence[Path], controls: Sequence[Path], column: str) -> Diff
 
 
 def comparison(seeds: Sequence[int], rounds: int, evaluation: Callable[[str], Path]) -> str:
-    """The differences between GRPO and the last round of expert iteration, for each seed and for all together.
+    """The differences between GRPO and the last round of expert iteration, for each seed and for all together with
+    intervals over problems, and for all with an interval over seeds.
 
     `evaluation`: the evaluation of a run's last model; there is none where its folder is missing.
     """
@@ -136,6 +137,10 @@ def comparison(seeds: Sequence[int], rounds: int, evaluation: Callable[[str], Pa
             controls = [evaluation(f"expert-iteration-{seed}-sft-{rounds}") for seed in chosen]
             cells = [str(paired(runs, controls, column)) for column in SCORES]
             lines.append(f"| as many {budget} | {', '.join(map(str, chosen))} | {' | '.join(cells)} |")
+            if len(chosen) > 1:
+                pairs = list(zip(runs, controls, strict=True))
+                own = [[100 * paired([one], [other], column).mean for one, other in pairs] for column in SCORES]
+                lines.append(f"| as many {budget} | over seeds | {' | '.join(map(over_seeds, own))} |")
     return "\n".join(lines) + "\n"
 
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
-from runs import train_all
+from runs import over_seeds, train_all
 from utilities import quality
 
 from data import load
@@ -153,7 +153,7 @@ def row(
     control: Sequence[Mapping[str, Sequence[float]]],
 ) -> str:
     """A line of the table: means over problems and seeds with 95 % intervals over problems, and the range of seeds;
-    differences from the control on the same problems.
+    differences from the control on the same problems, and with several seeds these again with intervals over seeds.
     """
     cells = []
     for quantity in seeds[0]:
@@ -165,9 +165,19 @@ def row(
         spread = f" ({min(means):.2f} to {max(means):.2f})" if len(means) > 1 else ""
         cells.append(f"{statistics.fmean(values):.2f} ± {error:.2f}{spread}")
     for quantity in COMPARED:
-        d = difference(by_problem(seeds, quantity), by_problem(control, quantity))
-        cells.append(f"{d.mean:+.2f} [{d.low:+.2f}, {d.high:+.2f}]" if runs and seeds is not control else "")
+        cells.append(_against(seeds, control, quantity) if runs and seeds is not control else "")
     return f"| {name} | " + " | ".join([*cells, *_of_training(runs)]) + " |"
+
+
+def _against(
+    seeds: Sequence[Mapping[str, Sequence[float]]], control: Sequence[Mapping[str, Sequence[float]]], quantity: str
+) -> str:
+    """The difference from the control with its interval over problems, and of several seeds with that over seeds."""
+    d = difference(by_problem(seeds, quantity), by_problem(control, quantity))
+    interval = "" if d.low is None or d.high is None else f" [{d.low:+.2f}, {d.high:+.2f}]"
+    pairs = zip(seeds, control, strict=True)
+    own = [statistics.fmean(one[quantity]) - statistics.fmean(other[quantity]) for one, other in pairs]
+    return f"{d.mean:+.2f}{interval}" + (f"; seeds {over_seeds(own, 2)}" if len(own) > 1 else "")
 
 
 def _of_training(runs: Sequence[Path]) -> list[str]:
@@ -220,7 +230,7 @@ def main() -> None:
         arm: [measured(resolve_model(str(run), runs=args.out), run / "measured.json", measurement) for run in own]
         for arm, own in runs.items()
     }
-    control = results.get("rule", [start])
+    control = results.get("rule", [start] * args.seeds)
     compared = [f"{quantity} - {'rule' if 'rule' in results else 'SFT model'}" for quantity in COMPARED]
     head = [*start, *compared, "KL in training", "explained at step 0", "alarm"]
     lines = ["| arm | " + " | ".join(head) + " |", "|---|" + "---:|" * len(head)]

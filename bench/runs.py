@@ -7,9 +7,10 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import statistics
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -74,3 +75,20 @@ def is_over(run: Path) -> bool:
 def validations(run: Path) -> dict[int, float]:
     """pass@1 on the validation problems in percent, by the steps done."""
     return {look["step"]: 100 * look["sampled"]["metrics"]["pass@1"]["value"] for look in read_evals(run)}
+
+
+# 97.5 % points of Student's t by degrees of freedom.
+_STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
+
+
+def over_seeds(differences: Sequence[float], digits: int = 1) -> str:
+    """The mean of the seeds' differences with its 95 % interval by Student's t, which holds what two runs of the same
+    settings differ by; of one seed the difference alone.
+    """
+    if not differences:
+        return ""
+    form, mean = f"{{:+.{digits}f}}".format, statistics.fmean(differences)
+    if len(differences) - 1 not in _STUDENT:
+        return form(mean)
+    half = _STUDENT[len(differences) - 1] * statistics.stdev(differences) / len(differences) ** 0.5
+    return f"{form(mean)} [{form(mean - half)}, {form(mean + half)}]"
