@@ -187,7 +187,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("choice", MALFORMED.values(), ids=MALFORMED)
 def test_malformed_answer_is_a_fault_of_the_server(choice):
-    request = Request(0, 0, 1, 30, {"prompt": [1], "max_tokens": 24})
+    request = Request("p0", 0, 0, 1, 30, {"prompt": [1], "max_tokens": 24})
     good = {"token_ids": [1, 2], "logprobs": {"token_logprobs": [-0.1, -1]}, "finish_reason": "length"}
     assert _parse(request, {"choices": [good]}) == ((1, 2), (-0.1, -1.0), "length")
     with pytest.raises(ServerError, match=r"malformed answer|broken off"):
