@@ -64,7 +64,14 @@ def update(pool, version):
 
 def requests_of(prompts=6, samples=4, tokens=9):
     return [
-        Request(f"p{place}", place, number, 100 * place + number, 3 + tokens, {"prompt": [place, 2, 3], "max_tokens": tokens})
+        Request(
+            f"p{place}",
+            place,
+            number,
+            100 * place + number,
+            3 + tokens,
+            {"prompt": [place, 2, 3], "max_tokens": tokens},
+        )
         for place in range(prompts)
         for number in range(samples)
     ]
@@ -174,7 +181,9 @@ def test_update_clears_the_prefixes_of_requests_that_a_server_still_holds(server
     servers[1].holds_blocks = servers[1].keeps_blocks = True
     pool = connect(pool_of(servers))
     assert not servers[0].holds_blocks and [server.is_ready for server in pool.servers] == [True, False]
-    assert f"{servers[1].url} is left out: POST /reset_prefix_cache: prefixes of older weights" in capfd.readouterr().err
+    assert (
+        f"{servers[1].url} is left out: POST /reset_prefix_cache: prefixes of older weights" in capfd.readouterr().err
+    )
 
 
 def test_server_without_an_answer_in_time_is_left_out(servers, capfd):
@@ -219,7 +228,9 @@ def test_request_that_fails_at_every_server_is_an_error_after_three_times(server
     for server in servers:
         server.complete = complete
     pool = connect(pool_of(servers, seconds=1.0))
-    with pytest.raises(EngineUnavailableError, match=rf"completion 0 of problem p2 failed 3 times .* {message}") as error:
+    with pytest.raises(
+        EngineUnavailableError, match=rf"completion 0 of problem p2 failed 3 times .* {message}"
+    ) as error:
         sample(pool, requests, token_ids)
     assert any(server.url in str(error.value) for server in servers)
     assert asked.count(200) == 3
