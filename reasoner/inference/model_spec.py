@@ -79,6 +79,14 @@ class ModelSpec:
             context=context,
         )
 
+    @property
+    def completion_room(self) -> int:
+        """Tokens that a prompt must leave in the context: those of a completion, or half the context if that is less.
+
+        DeepSeek-R1's `max_tokens` is the whole context of most models.
+        """
+        return min(self.max_tokens, max(1, self.context // 2))
+
     def engine_config(self, engine: str, dtype: str | None = None) -> EngineConfig:
         """The engine's settings. Default dtype: bfloat16 for completions above 1,024 tokens on a GPU, else float32."""
         dtype = dtype or ("bfloat16" if has_gpu() and self.max_tokens > 1024 else "float32")

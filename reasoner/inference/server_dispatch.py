@@ -163,6 +163,6 @@ class _Dispatch:
         self.failures[failure.place, failure.number] += 1
         if self.failures[failure.place, failure.number] == _MAX_FAILURES:
             raise EngineUnavailableError(
-                f"completion {failure.number} of problem {failure.problem} failed {_MAX_FAILURES} times on the servers, "
-                f"the last time on {server.url}: {error}"
+                f"completion {failure.number} of problem {failure.problem} failed {_MAX_FAILURES} times on the "
+                f"servers, the last time on {server.url}: {error}"
             )

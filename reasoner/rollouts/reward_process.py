@@ -59,10 +59,10 @@ class RewardProcess:
             result += [None] if alone is None else alone
             lost += [place] if alone is None else []
         if lost:
-            limits = f"verify.seconds x {MAX_STRETCH} = {MAX_STRETCH * self._seconds:g}, verify.memory_mib = {self._memory_mib}"
+            seconds = f"verify.seconds x {MAX_STRETCH} = {MAX_STRETCH * self._seconds:g}"
             log(
-                f"reward function {function.name} did not finish for {len(lost)} of {size} completions within its limits "
-                f"({limits}); they get no value. The first is of problem {columns['id'][lost[0]]!r}"
+                f"reward function {function.name} did not finish for {len(lost)} of {size} completions within its "
+                f"limits ({seconds}, verify.memory_mib = {self._memory_mib}); they get no value. The first is of problem {columns['id'][lost[0]]!r}"
             )
         return result
 
