@@ -17,7 +17,7 @@ from reasoner.inference.hf_engine import TransformersEngine
 from reasoner.inference.remote_engine import _parse
 from reasoner.inference.server_client import ServerError
 from reasoner.inference.server_dispatch import Request
-from reasoner.inference.server_identity import identity
+from reasoner.inference.server_identity import check_identity, identity
 from reasoner.inference.weight_file import WeightFile, WeightFolder, open_weights
 from reasoner.models.loading import load_config, load_policy, load_tokenizer
 from reasoner.models.lora import add_adapter, merged_state
@@ -163,6 +163,26 @@ def test_server_with_another_model_is_refused_with_both_named(servers, tmp_path)
     tiny_tokenizer().save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=r"hidden_size 64 there and 32 here.* num_hidden_layers 1 there and 2 here"):
         engine_of(servers, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rope_parameters": {"rope_type": "default", "rope_theta": 5e5}}, r"rope_parameters .*10000.* and .*500000"),
+        ({"rms_norm_eps": 1e-5}, r"rms_norm_eps 1e-06 there and 1e-05 here"),
+        ({"hidden_act": "gelu"}, r"hidden_act silu there and gelu here"),
+    ],
+)
+def test_server_whose_model_computes_otherwise_is_refused(folder, change, message):
+    config, tokenizer = load_config(folder), load_tokenizer(folder)
+    server = identity(config, tokenizer, "float32")
+    check_identity(json.loads(json.dumps(server)), server, "http://a:1")
+    config.sliding_window = 0  # as without one
+    check_identity(server, identity(config, tokenizer, "float32"), "http://a:1")
+    for name, value in change.items():
+        setattr(config, name, value)
+    with pytest.raises(ValueError, match=message):
+        check_identity(server, identity(config, tokenizer, "float32"), "http://a:1")
 
 
 def test_completion_that_a_server_has_no_room_for_is_refused(folder, prompts):
