@@ -49,7 +49,10 @@ class WeightFolder:
         self.file: WeightFile | None = None  # the last version
 
     def write(self, weights: Sequence[tuple[str, Tensor]], version: str, dtype: torch.dtype) -> WeightFile:
-        """Write a version under a new name; floating-point tensors in the precision `dtype`. The former is removed."""
+        """Write a version under a new name; floating-point tensors in the precision `dtype`. The former is removed.
+
+        ValueError where there is no room for it, beside the former one.
+        """
         tensors, storages = {}, set()
         for name, tensor in weights:
             tensor = tensor.detach().to("cpu", dtype if tensor.is_floating_point() else tensor.dtype).contiguous()
@@ -59,9 +62,17 @@ class WeightFolder:
             tensors[name] = tensor
         path = self.path / f"{version}.safetensors"
         partial = path.with_suffix(".partial")
-        save_file(tensors, partial, metadata={"version": version})
-        partial.chmod(0o644)
-        partial.rename(path)
+        try:
+            save_file(tensors, partial, metadata={"version": version})
+            partial.chmod(0o644)
+            partial.rename(path)
+        except (OSError, SafetensorError) as error:
+            partial.unlink(missing_ok=True)
+            num_mib = sum(tensor.nbytes for tensor in tensors.values()) / 2**20
+            raise ValueError(
+                f"the weights ({num_mib:,.0f} MiB) cannot be written to {self.path}: {error}. There must be room for "
+                "two versions; engine.transfer_dir names another folder"
+            ) from error
         former, self.file = self.file, WeightFile(str(path), version, len(tensors), path.stat().st_size)
         if former is not None:
             Path(former.path).unlink(missing_ok=True)

@@ -62,7 +62,8 @@ class RewardProcess:
             seconds = f"verify.seconds x {MAX_STRETCH} = {MAX_STRETCH * self._seconds:g}"
             log(
                 f"reward function {function.name} did not finish for {len(lost)} of {size} completions within its "
-                f"limits ({seconds}, verify.memory_mib = {self._memory_mib}); they get no value. The first is of problem {columns['id'][lost[0]]!r}"
+                f"limits ({seconds}, verify.memory_mib = {self._memory_mib}); they get no value. The first is of "
+                f"problem {columns['id'][lost[0]]!r}"
             )
         return result
 

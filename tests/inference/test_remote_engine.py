@@ -1,6 +1,7 @@
 """The remote engine against servers in this process, which sample with the transformers engine."""
 
 import json
+import resource
 import threading
 from pathlib import Path
 
@@ -241,6 +242,19 @@ def test_weight_file_that_is_not_the_trainer_s_is_refused(tmp_path):
     assert [path.name for path in folder.path.iterdir()] == [Path(newer.path).name]
     folder.close()
     assert not list(tmp_path.iterdir())
+
+
+def test_weights_without_room_are_an_error_with_folder_and_setting(tmp_path):
+    folder = WeightFolder(str(tmp_path))
+    file = folder.write([("a", torch.ones(9))], "one", torch.float32)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))  # as a full disk
+    try:
+        with pytest.raises(ValueError, match=rf"weights \(4 MiB\) cannot .* {folder.path}: .*engine\.transfer_dir"):
+            folder.write([("a", torch.ones(2**20))], "two", torch.float32)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [str(path) for path in folder.path.iterdir()] == [file.path]
 
 
 def test_folders_of_trainers_that_were_killed_are_removed(tmp_path):
