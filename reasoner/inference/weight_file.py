@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import fcntl
 import shutil
 import socket
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -17,7 +18,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 _IN_MEMORY = Path("/dev/shm")
-_PREFIX = f"reasoner-weights-{socket.gethostname()}-"  # then the trainer's process id, and a random part
+_PREFIX = f"reasoner-weights-{socket.gethostname()}-"  # then a random part
+_LOCK = "lock"  # a file in the folder, locked while its trainer lives: containers may share a host name and process ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class WeightFolder:
         home = Path(parent) if parent else _IN_MEMORY if _IN_MEMORY.is_dir() else Path(tempfile.gettempdir())
         try:
             _remove_abandoned(home)
-            self.path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=home))
+            self.path, self._lock = _new_folder(home)
         except OSError as error:
             raise ValueError(f"the folder for weights {home} cannot be written: {error.strerror}") from error
         if parent:
@@ -81,6 +83,7 @@ class WeightFolder:
     def close(self) -> None:
         """Remove the folder."""
         shutil.rmtree(self.path, ignore_errors=True)
+        self._lock.close()
 
 
 @contextmanager
@@ -107,19 +110,18 @@ def open_weights(file: WeightFile) -> Iterator[Iterator[tuple[str, Tensor]]]:
         ) from error
 
 
+def _new_folder(parent: Path) -> tuple[Path, IO[bytes]]:
+    """A new folder, and its lock. It gets its name when it is locked."""
+    unnamed = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=parent))
+    lock = (unnamed / _LOCK).open("wb")
+    with suppress(OSError):  # a file system without locks: then nobody can lock it to remove it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    return unnamed.rename(parent / unnamed.name.removeprefix(".")), lock
+
+
 def _remove_abandoned(parent: Path) -> None:
-    """Remove the folders of trainers of this machine that are no longer alive."""
+    """Remove the folders of trainers of this machine that are no longer alive: those whose lock is free."""
     for folder in parent.glob(f"{_PREFIX}*"):
-        process = folder.name.removeprefix(_PREFIX).partition("-")[0]
-        if process.isdigit() and not _is_alive(int(process)):
+        with suppress(OSError), (folder / _LOCK).open("rb+") as lock:  # locked, or of another user
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True

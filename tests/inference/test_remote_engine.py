@@ -2,6 +2,8 @@
 
 import json
 import resource
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -29,6 +31,7 @@ from tests.fixtures.inference_server import InferenceServer
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
 CPU = torch.device("cpu")
+ROOT = Path(__file__).parents[2]
 SAMPLED = SamplingParams(num_samples=4, temperature=1.0, max_tokens=24, stop=("</answer>", " and"))
 
 
@@ -239,7 +242,7 @@ def test_weight_file_that_is_not_the_trainer_s_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"cannot be read: .*\(engine\.transfer_dir\)"), open_weights(file):
         pass
     newer = folder.write([("a", tied)], "two", torch.float32)
-    assert [path.name for path in folder.path.iterdir()] == [Path(newer.path).name]
+    assert {path.name for path in folder.path.iterdir()} == {Path(newer.path).name, "lock"}
     folder.close()
     assert not list(tmp_path.iterdir())
 
@@ -254,15 +257,28 @@ def test_weights_without_room_are_an_error_with_folder_and_setting(tmp_path):
             folder.write([("a", torch.ones(2**20))], "two", torch.float32)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert [str(path) for path in folder.path.iterdir()] == [file.path]
+    assert [str(path) for path in folder.path.glob("*.*")] == [file.path]
 
 
 def test_folders_of_trainers_that_were_killed_are_removed(tmp_path):
+    """Whatever their process ids: trainers in other containers have the same ones."""
+    script = (
+        "import os, signal, sys, torch; from reasoner.inference.weight_file import WeightFolder\n"
+        "folder = WeightFolder(sys.argv[1]); folder.write([('a', torch.ones(9))], 'one', torch.float32)\n"
+        "print(folder.path, flush=True); os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", script, tmp_path], cwd=ROOT, capture_output=True, text=True)
+    abandoned = Path(killed.stdout.strip())
+    assert list(tmp_path.iterdir()) == [abandoned], killed.stderr
     first = WeightFolder(str(tmp_path))
-    abandoned = first.path.with_name(first.path.name.rpartition("-")[0].rpartition("-")[0] + "-999999999-x")
-    abandoned.mkdir()
+    other = first.path.with_name(first.path.name[:-1] + "-999999999-x")
+    first.path.rename(other)  # as of a process that is not seen from here
+    first.path = other
     second = WeightFolder(str(tmp_path))
     assert sorted(tmp_path.iterdir()) == sorted([first.path, second.path])
+    first.close()
+    second.close()
+    assert not list(tmp_path.iterdir())
     with pytest.raises(ValueError, match="the folder for weights /nowhere cannot be written"):
         WeightFolder("/nowhere")
 

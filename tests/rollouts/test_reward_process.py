@@ -174,6 +174,14 @@ def test_weights_are_read_and_modules_are_imported(file: Path):
     assert load_reward_functions("") == []
 
 
+def test_file_of_several_functions_is_executed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "own.py").write_text("open('log', 'a').write('x')\ndef a(): pass\ndef b(): pass\n")
+    monkeypatch.chdir(tmp_path)
+    first, second = load_reward_functions(f"own.py:a,{tmp_path}/own.py:b")
+    assert first.function.__globals__ is second.function.__globals__
+    assert (tmp_path / "log").read_text() == "x"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
