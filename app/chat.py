@@ -17,7 +17,7 @@ from typing import Any
 from app.run_files import read_settings
 from app.run_library import RunLibrary
 from reasoner.config.schema import SamplingConfig
-from reasoner.rollouts.prompts import check_text
+from reasoner.rollouts.prompts import check_text, load_template
 from verifiers import extract_answer, grade, score_response
 from verifiers.equivalence import VERIFIERS
 
@@ -84,18 +84,15 @@ class ChatWorkers:
     def _events(
         self, key: tuple[str, str], worker: _ChatWorker | None, request: dict[str, Any]
     ) -> Iterator[dict[str, Any]]:
-        texts: dict[int, str] = {}
         try:
             if worker is None:
                 yield {"loading": key[0]}
                 worker = _ChatWorker(self._library.runs_dir)
             for event in worker.sample(request):
-                if "text" in event:
-                    texts[event["sample"]] = texts.get(event["sample"], "") + event["text"]
-                if "ended" in event and request["gold"]:
-                    yield event | {"score": grade_response(texts[event["sample"]], request)}
-                else:
-                    yield event
+                response = event.pop("response", None)
+                if response is not None and request["gold"]:
+                    event["score"] = grade_response(response, request)
+                yield event
         finally:
             with self._lock:
                 self._busy -= 1
@@ -152,11 +149,12 @@ def _number_between(values: dict[str, Any], name: str, default: float, low: floa
 
 
 def grade_response(response: str, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Grade a response as the reward does, by the gold, verifier and question of a request; and the last answer
-    anywhere in it, found by lenient extraction.
+    """Grade a response as the reward does, by the gold, verifier, question and prompt template of a request; and the
+    last answer anywhere in it, found by lenient extraction.
     """
     gold, verifier, question = request["gold"], request["verifier"], request["question"]
-    score = score_response(response, gold, verifier, question=question)
+    extract = load_template(request["prompt"]).extract
+    score = score_response(response, gold, verifier, question=question, extract=extract)
     answer = extract_answer(response, "lenient").answer
     is_correct = None if answer is None else bool(grade(answer, gold, verifier, question=question))
     fields = {name: value for name, value in asdict(score).items() if name != "seconds"}

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from data.problem import Problem
 from verifiers.equivalence import judge
+from verifiers.extract import check_extraction
 from verifiers.maths import UndecidedError, without_algebra
 from verifiers.pool import VerifierPool
 from verifiers.questions import Question, read_question
@@ -44,17 +45,20 @@ def score_response(
     weights: RewardWeights = DEFAULT_WEIGHTS,
     *,
     question: str | Question | None = None,
+    extract: str = "strict",
 ) -> Score:
     """Grade one response, prefilled `<think>` included, and compute its reward. `question` and ValueError as for
-    `grade`; reward functions see a question that is a text.
+    `grade`; reward functions see a question that is a text. `extract` names the form that an answer must have to count
+    (verifiers.extract.EXTRACTORS).
     """
+    check_extraction(extract)
     facts = _facts(question)
     problem = Problem("", question if isinstance(question, str) else "", gold, "", "", verifier=verifier)
     try:
         with without_algebra(SECONDS):
-            score = judge_response(response, gold, verifier, question=facts)
+            score = judge_response(response, gold, verifier, extract, question=facts)
     except UndecidedError:
-        return _pool(os.getpid()).score([(response, problem)], weights, questions=[facts])[0]
+        return _pool(os.getpid()).score([(response, problem)], weights, extract=extract, questions=[facts])[0]
     return add_reward(RewardInput(response, problem, score), weights)
 
 

@@ -95,3 +95,10 @@ EXTRACTORS: dict[str, Callable[[str], str | None]] = {
     "last-number": last_number,
     "gsm8k": after_hashes,
 }
+
+
+def check_extraction(name: str) -> str:
+    """Return the name of an extraction; ValueError for an unknown one."""
+    if name not in EXTRACTORS:
+        raise ValueError(f"unknown extraction {name!r}; known are {', '.join(EXTRACTORS)}")
+    return name

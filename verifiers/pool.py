@@ -18,7 +18,7 @@ from data.environments.spec import VERIFIER, EnvironmentRow, worker_command
 from data.problem import Problem
 from verifiers.answers.explanation import Explanation
 from verifiers.equivalence import check_verifier
-from verifiers.extract import EXTRACTORS
+from verifiers.extract import check_extraction
 from verifiers.questions import Question, encode, question_of
 from verifiers.rewards import DEFAULT_WEIGHTS, RewardWeights, add_reward
 from verifiers.score import UNJUDGED, Judgement, RewardInput, Score, Verdict
@@ -64,8 +64,7 @@ class VerifierPool(WorkerPool):
         questions say about the answers, by default as read from the problems. ValueError for an unknown extraction, and
         for a problem whose verifier is unknown.
         """
-        if extract not in EXTRACTORS:
-            raise ValueError(f"unknown extraction {extract!r}; known are {', '.join(EXTRACTORS)}")
+        check_extraction(extract)
         facts = [question_of(problem) for _, problem in items] if questions is None else questions
         jobs = [
             (response, problem.answer, check_verifier(problem.verifier), extract, encode(question))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -116,21 +117,18 @@ class WorkerProcess:
         return next((line for line in reversed(lines) if line.strip()), "no message")
 
     def kill(self) -> None:
-        """Kill the child immediately."""
-        self._child.kill()
+        """Kill the child immediately, with the programs that it has started."""
         self._release()
 
     def stop(self) -> None:
         """Close the child's input, which ends it; kill it if it has not ended after one second."""
-        try:
+        with suppress(BrokenPipeError, subprocess.TimeoutExpired):
             self._input.close()
             self._child.wait(timeout=1.0)
-        except (BrokenPipeError, subprocess.TimeoutExpired):
-            self._child.kill()
         self._release()
 
     def _release(self) -> None:
-        self._child.wait()
+        kill_group(self._child)
         with suppress(BrokenPipeError):  # a batch that was not read
             self._input.close()
         self._output.close()
@@ -152,6 +150,13 @@ class WorkerProcess:
     def _start_clock(self) -> None:
         self._since = monotonic()
         self._deadline = self._since + (self._loading_seconds or self._seconds)
+
+
+def kill_group(child: subprocess.Popen[bytes]) -> None:
+    """Kill a child that leads a process group, with the programs that it has started, and wait for the child alone."""
+    with suppress(ProcessLookupError, PermissionError):  # all have ended; macOS refuses a group of ended processes
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
 
 
 def grader_command(seconds: float, memory_mib: int, *, preload: bool = False) -> list[str]:

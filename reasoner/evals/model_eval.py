@@ -146,13 +146,13 @@ def evaluate_way(
 
 
 def _render_prompts(model: ModelSpec, problems: Mapping[str, Sequence[Problem]]) -> dict[str, list[Prompt]]:
-    """Render each set's prompts. A prompt must leave room for `max_tokens` of completion, or for half the context."""
+    """Render each set's prompts."""
     from reasoner.models.loading import load_tokenizer  # imports torch: some seconds, after everything is checked
 
     tokenizer = load_tokenizer(model.folder)
-    room = min(model.max_tokens, max(1, model.context // 2))
+    context, room = model.context, model.completion_room
     return {
-        spec: filter_prompts(own, model.template, tokenizer, context=model.context, max_tokens=room)
+        spec: filter_prompts(own, model.template, tokenizer, context=context, max_tokens=room)
         for spec, own in problems.items()
     }
 

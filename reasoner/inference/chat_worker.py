@@ -30,7 +30,7 @@ class _Model:
     """A model folder's tokenizer and engine."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.files = _files(folder)
         self.tokenizer = load_tokenizer(folder)
         context = int(load_config(folder).max_position_embeddings)
         self.engine = TransformersEngine(folder, EngineConfig(), max_model_len=context)
@@ -48,7 +48,7 @@ def main() -> None:
         try:
             request = json.loads(line)
             folder = resolve_model(request["model"], runs=args.runs, step=request["step"] or None)
-            if model is None or model.folder != folder:
+            if model is None or model.files != _files(folder):
                 model = _Model(folder)
             _answer(model, request, out)
             _send(out, done=True)
@@ -56,6 +56,12 @@ def main() -> None:
             _send(out, done=True, stopped=True)
         except (ValueError, OSError, RuntimeError) as error:
             _send(out, error=str(error))
+
+
+def _files(folder: Path) -> list[tuple[Path, int, int]]:
+    """A folder's files with time and size: a run replaces its best checkpoint under the same name."""
+    files = [(path, path.stat()) for path in sorted(folder.iterdir())]
+    return [(path, stat.st_mtime_ns, stat.st_size) for path, stat in files]
 
 
 def _next_request() -> str:
@@ -69,15 +75,11 @@ def _next_request() -> str:
 
 def _answer(model: _Model, request: dict[str, Any], out: Any) -> None:
     """Render the prompt, sample the completions and send an event for every token."""
+    check_text(request["begin"], "the beginning of the response")
     prompt_template = load_template(request["prompt"])
-    prompt = render(
-        Problem("play", request["question"], request["gold"] or "0", "play", ""), prompt_template, model.tokenizer
-    )
-    if request["begin"]:
-        check_text(request["begin"], "the beginning of the response")
-        text = prompt.text + request["begin"]
-        ids = model.tokenizer(text, add_special_tokens=False)["input_ids"]
-        prompt = replace(prompt, text=text, prefill=prompt.prefill + request["begin"], token_ids=tuple(ids))
+    prompt_template = replace(prompt_template, prefill=prompt_template.prefill + request["begin"])
+    problem = Problem("play", request["question"], request["gold"] or "0", "play", "")
+    prompt = render(problem, prompt_template, model.tokenizer)
     _send(out, prompt=prompt.text)
     sampling = SamplingParams(
         num_samples=1,
@@ -98,7 +100,9 @@ def _answer(model: _Model, request: dict[str, Any], out: Any) -> None:
         model.engine.on_token = send_token
         seed = sample_seed(request["seed"], "play", prompt.problem.id, sample)
         completion = model.engine.generate([prompt], sampling, [[seed]])[0][0]
-        _send(out, sample=sample, ended=completion.finish, tokens=len(completion.token_ids))
+        # What the reward grades: with special tokens, and up to a stop text.
+        response = prompt.prefill + completion.text
+        _send(out, sample=sample, ended=completion.finish, tokens=len(completion.token_ids), response=response)
 
 
 def _send(out: Any, **event: Any) -> None:

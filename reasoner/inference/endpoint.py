@@ -13,6 +13,7 @@ import httpx
 
 from reasoner.console import log
 from reasoner.inference.server_client import RefusalError, ServerError, new_client, request_json, run_async
+from reasoner.inference.stop_texts import up_to_stop_text
 from reasoner.progress import OnDecodeStep
 from reasoner.rollouts.prompts import Template
 from reasoner.types import Finish, Prompt, Response, SamplingParams
@@ -162,9 +163,8 @@ class EndpointClient:
         except (LookupError, TypeError) as error:
             raise ServerError(f"{self._what}: malformed answer: {str(answer)[:80]}") from error
         finish = _FINISH.get(choice.get("finish_reason"), "abort")
-        ends = [text.index(stop) + len(stop) for stop in sampling.stop if stop in text]
-        if ends:
-            text, finish = text[: min(ends)], "stop"
+        if any(stop in text for stop in sampling.stop):
+            text, finish = up_to_stop_text(text, sampling.stop), "stop"
         usage = answer.get("usage")
         tokens = usage.get("completion_tokens") if isinstance(usage, dict) else None
         return Response(prompt.prefill + text, tokens if isinstance(tokens, int) else None, finish, seed)

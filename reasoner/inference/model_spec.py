@@ -12,12 +12,15 @@ from typing import Any
 from reasoner.config.presets import find_preset
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.factory import make_engine, resolve_engine_name
-from reasoner.models.folder import check_generates, check_tokenizer, context_length
+from reasoner.models.folder import check_generates, check_tokenizer, context_length, head_size
 from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template, load_template
 from reasoner.runs.run_dir import read_settings
 from reasoner.runtime import has_gpu
 from reasoner.types import Engine
+
+# Sizes of attention heads for which vLLM 0.32 has kernels on a CPU, without the seconds that the import of vLLM takes.
+VLLM_CPU_HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
 
 # For a model that is neither a checkpoint nor the embedded base: those of DeepSeek-R1's evaluation.
 DEFAULTS = {"sampling.temperature": 0.6, "sampling.top_p": 0.95, "sampling.max_tokens": 32_768}
@@ -79,9 +82,22 @@ class ModelSpec:
             context=context,
         )
 
+    @property
+    def completion_room(self) -> int:
+        """Tokens that a prompt must leave in the context: those of a completion, or half the context if that is less.
+
+        DeepSeek-R1's `max_tokens` is the whole context of most models.
+        """
+        return min(self.max_tokens, max(1, self.context // 2))
+
     def engine_config(self, engine: str, dtype: str | None = None) -> EngineConfig:
-        """The engine's settings. Default dtype: bfloat16 for completions above 1,024 tokens on a GPU, else float32."""
+        """The engine's settings. Default dtype: bfloat16 for completions above 1,024 tokens on a GPU, else float32.
+
+        "auto" is transformers for a model that vLLM cannot run on a CPU.
+        """
         dtype = dtype or ("bfloat16" if has_gpu() and self.max_tokens > 1024 else "float32")
+        if engine == "auto" and not has_gpu() and head_size(self.folder) not in (None, *VLLM_CPU_HEAD_SIZES):
+            engine = "transformers"
         return EngineConfig(name=engine, dtype=dtype, gpu_memory=0.9)
 
 
@@ -109,10 +125,15 @@ class EngineFactory:
 
     @cached_property
     def _engine(self) -> Engine:
-        engine = make_engine(self._config, self._folder, max_model_len=self._max_model_len, seed=self._seed)
-        if not engine_identity(self._config).startswith(engine.name):
-            raise ValueError(f"vLLM is installed but cannot be imported; name the engine: --engine {engine.name}")
-        return engine
+        # "auto" could be another engine than engine_identity() says, by which responses are stored.
+        config = replace(self._config, name=resolve_engine_name(self._config))
+        try:
+            return make_engine(config, self._folder, max_model_len=self._max_model_len, seed=self._seed)
+        except ImportError as error:
+            raise ValueError(
+                f"{config.name} is installed but cannot be imported ({error}); name another engine: "
+                "--engine transformers"
+            ) from error
 
     def close(self) -> None:
         """Stop the engine if it was started."""

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterator, Sequence
-from typing import Any
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import torch
 from torch import Tensor
 
 from reasoner.config.schema import EngineConfig
-from reasoner.inference.server_client import Post
+from reasoner.inference.server_client import Post, ServerError
+
+Result = TypeVar("Result")
 
 
 class NcclSender:
@@ -42,10 +47,9 @@ class NcclSender:
         self._version = version
 
     async def send(self, post: Post, url: str, *, num_workers: int) -> None:
-        async with asyncio.timeout(self._seconds):
-            if url not in self._groups:
-                self._groups[url] = await asyncio.to_thread(self._open_group, url, num_workers)
-            await asyncio.to_thread(self._groups[url].send_weights)
+        if url not in self._groups:
+            self._groups[url] = await _in_thread(partial(self._open_group, url, num_workers), self._seconds)
+        await _in_thread(self._groups[url].send_weights, self._seconds)
         await post("/update_weight_version", {"new_version": self._version})
 
     def _open_group(self, url: str, num_workers: int) -> Any:
@@ -74,12 +78,40 @@ class NcclSender:
         )
 
     def forget(self, url: str) -> None:
-        self._groups.pop(url, None)  # not shut down: that would wait for the server
+        """Abort the server's group, which ends a transfer that waits for it; not waited for."""
+        group = self._groups.pop(url, None)
+        if group is not None:
+            threading.Thread(target=group.shutdown, daemon=True).start()
 
     def close(self) -> None:
         for group in self._groups.values():
             group.shutdown()
         self._groups.clear()
+
+
+async def _in_thread(call: Callable[[], Result], seconds: float) -> Result:
+    """What `call` returns. ServerError where it fails, or is not done in `seconds`.
+
+    It runs in a thread that is then left behind: NCCL may wait for a dead server for ever, and asyncio and Python wait
+    for the threads of asyncio.to_thread before they end.
+    """
+    done: Future[Result] = Future()
+    done.set_running_or_notify_cancel()  # it cannot be cancelled, so its result may still be set when nobody waits
+
+    def run() -> None:
+        try:
+            done.set_result(call())
+        except Exception as error:  # raised below, in the thread that waits
+            done.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        async with asyncio.timeout(seconds):
+            return await asyncio.wrap_future(done)
+    except TimeoutError:
+        raise ServerError(f"the transfer by NCCL is not done in {seconds:g} s (engine.timeout_seconds)") from None
+    except (RuntimeError, OSError) as error:  # of NCCL, torch.distributed and requests
+        raise ServerError(f"the transfer by NCCL failed: {type(error).__name__}: {error}") from error
 
 
 def _own_address(url: str) -> tuple[str, int]:

@@ -142,7 +142,7 @@ class RemoteEngine:
                         f"--max-model-len), and problem {prompt.problem.id} needs {size}"
                     )
             body = {"prompt": list(prompt.token_ids), "max_tokens": limit, **settings}
-            requests += [Request(place, number, seed, size, body) for number, seed in enumerate(own)]
+            requests += [Request(prompt.problem.id, place, number, seed, size, body) for number, seed in enumerate(own)]
         return requests
 
     def _completions(self, outputs: Sequence[_Output], stop_texts: Sequence[str]) -> tuple[Completion, ...]:

@@ -41,17 +41,19 @@ async def request_json(
     *,
     seconds: float,
     what: str,
+    setting: str = "",
 ) -> dict[str, Any]:
     """Send a request and return the JSON object of its answer, {} for an empty one.
 
-    `what` names in errors what was waited for. ServerError after `seconds`, without a connection, for a status from 500
-    on and for an answer that is no JSON object; RefusalError for a status from 400 on.
+    `what` names in errors what was waited for, and `setting` what sets the limit. ServerError after `seconds`, without
+    a connection, for a status from 500 on and for an answer that is no JSON object; RefusalError for a status from 400
+    on.
     """
     try:
         async with asyncio.timeout(seconds):
             response = await client.request(method, url, json=body)
     except TimeoutError:
-        raise ServerError(f"{what}: no answer in {seconds:g} s") from None
+        raise ServerError(f"{what}: no answer in {seconds:g} s{setting and f' ({setting})'}") from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         raise ServerError(f"{what}: {error or type(error).__name__}") from error
     if response.status_code >= 400:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,9 +12,11 @@ import httpx
 
 from reasoner.inference.server_client import ServerError, new_client, request_json
 from reasoner.inference.server_pool import Server, ServerPool
+from reasoner.types import EngineUnavailableError
 
 _HEALTH_SECONDS = 120.0  # a server with requests must answer /health in this time
 _HEALTH_INTERVAL = 10.0
+_MAX_FAILURES = 3  # of one request, at any server
 _TICK = 0.25  # seconds between two calls of on_tick
 
 
@@ -22,6 +24,7 @@ _TICK = 0.25  # seconds between two calls of on_tick
 class Request:
     """A completion that a server is asked for."""
 
+    problem: str  # its id
     place: int  # of its prompt
     number: int  # of its seed
     seed: int
@@ -45,7 +48,7 @@ async def sample(
 
     A request goes to the server that has the fewest tokens in flight; those of one prompt to the same server, whose
     cache holds the prompt, while there is room. When a server fails, what it was asked is asked again of the others.
-    EngineUnavailableError when no server is left.
+    EngineUnavailableError when no server is left, and for a request that fails three times.
     """
     async with new_client() as client:
         await pool.refresh(client)
@@ -64,6 +67,7 @@ class _Dispatch:
     # In flight; None: a health check.
     running: dict[asyncio.Task[Any], tuple[Server, Request | None]] = field(default_factory=dict)
     homes: dict[int, Server] = field(default_factory=dict)  # the server of a prompt
+    failures: Counter[tuple[int, int]] = field(default_factory=Counter)  # of the request with (place, number)
 
     async def run(self, requests: deque[Request], on_tick: Callable[[], object]) -> None:
         self.waiting = requests
@@ -75,7 +79,7 @@ class _Dispatch:
                     await self.pool.wait_for_any(self.client)
                 self._start()
                 ended, _ = await asyncio.wait(self.running, timeout=_TICK, return_when=asyncio.FIRST_COMPLETED)
-                for task in ended:
+                for task in sorted(ended, key=self._place):  # so that failures of one cause count for one request
                     self._end(task)
                 on_tick()
         finally:
@@ -119,6 +123,11 @@ class _Dispatch:
                 self.client, "GET", f"{server.url}/health", seconds=_HEALTH_SECONDS, what="GET /health while sampling"
             )
 
+    def _place(self, task: asyncio.Task[Any]) -> tuple[int, int]:
+        """(place, number) of the request of a task; health checks come first."""
+        request = self.running[task][1]
+        return (-1, -1) if request is None else (request.place, request.number)
+
     def _end(self, task: asyncio.Task[Any]) -> None:
         """Hand on the answer of a task that has ended, or leave its server out."""
         if task not in self.running:  # its server was left out by a task before
@@ -136,7 +145,10 @@ class _Dispatch:
         self.on_answer(request, answer)
 
     def _fail(self, server: Server, failure: Request | None, error: Exception) -> None:
-        """Leave a server out; `failure`, the request that noticed it, and all others in flight there wait again."""
+        """Leave a server out; `failure`, the request that noticed it, and all others in flight there wait again.
+
+        EngineUnavailableError where `failure` has failed too often: the cause is then the request, not one server.
+        """
         own = {one: request for one, (where, request) in self.running.items() if where is server}
         again = [one for one in (failure, *own.values()) if one is not None]
         self.pool.leave_out(server, f"{error}; {len(again)} requests are asked again")
@@ -146,3 +158,11 @@ class _Dispatch:
             del self.running[one]
         self.waiting.extendleft(sorted(again, key=lambda one: (one.place, one.number), reverse=True))
         self.homes = {place: home for place, home in self.homes.items() if home is not server}
+        if failure is None:
+            return
+        self.failures[failure.place, failure.number] += 1
+        if self.failures[failure.place, failure.number] == _MAX_FAILURES:
+            raise EngineUnavailableError(
+                f"completion {failure.number} of problem {failure.problem} failed {_MAX_FAILURES} times on the "
+                f"servers, the last time on {server.url}: {error}"
+            )

@@ -1,4 +1,6 @@
-"""What a server and the run that uses it must agree on: the model's shape, the tokenizer and the precision."""
+"""What a server and the run that uses it must agree on: the model's
+configuration, the tokenizer and the precision.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +12,22 @@ from reasoner.rollouts.seeds import digest
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-# Of a model's configuration: what decides the names and shapes of its weights.
-_SHAPE = (
+# Of a model's configuration: what decides the names and shapes of its weights, and what is computed with them. Not all
+# of it: token ids, names and limits may differ, and releases of transformers add values.
+_MODEL = (
     "model_type", "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
     "num_key_value_heads", "head_dim", "tie_word_embeddings", "num_experts", "num_local_experts",
+    "num_experts_per_tok", "norm_topk_prob", "rope_parameters", "rms_norm_eps", "layer_norm_eps", "hidden_act",
+    "hidden_activation", "sliding_window", "layer_types", "query_pre_attn_scalar", "attn_logit_softcapping",
+    "final_logit_softcapping",
 )  # fmt: skip
 
 
 def identity(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase, dtype: str) -> dict[str, Any]:
-    """The identity of a model that is loaded somewhere, as JSON: its shape, a hash of its vocabulary, its precision."""
+    """The identity of a model that is loaded somewhere, as JSON: its model, a hash of its vocabulary, its precision."""
     vocabulary = sorted((token, number) for token, number in tokenizer.get_vocab().items())
-    shape = {name: value for name in _SHAPE if (value := getattr(config, name, None)) is not None}
-    return {**shape, "tokenizer": digest(vocabulary), "dtype": dtype}
+    model = {name: value for name in _MODEL if (value := getattr(config, name, None))}  # 0 and False say: without
+    return {**model, "tokenizer": digest(vocabulary), "dtype": dtype}
 
 
 def check_identity(server: Mapping[str, Any], own: Mapping[str, Any], url: str) -> None:

@@ -125,7 +125,9 @@ class ServerPool:
         self, client: httpx.AsyncClient, server: Server, method: str, path: str, body: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         what = f"{method} {path.partition('?')[0]}"
-        return await request_json(client, method, server.url + path, body, seconds=self.seconds, what=what)
+        return await request_json(
+            client, method, server.url + path, body, seconds=self.seconds, what=what, setting="engine.timeout_seconds"
+        )
 
     # -------------------------------------------------------------------------------------------- weights
 
@@ -166,7 +168,10 @@ class ServerPool:
             post = partial(self.call, client, server, "POST")
             await post("/pause?mode=keep")
             await self.sender.send(post, server.url, num_workers=server.num_workers)
-            await post("/reset_prefix_cache")
+            # Requests of a former run may be paused there: without their blocks the reset would do nothing.
+            answer = await post("/reset_prefix_cache?reset_running_requests=true")
+            if not answer.get("success"):
+                raise ServerError(f"POST /reset_prefix_cache: prefixes of older weights remain: {str(answer)[:80]}")
             await post("/resume")
         await self._check_version(client, server)
 
@@ -197,6 +202,7 @@ class ServerPool:
                 try:
                     await self._check_version(client, server)
                     if self.sender is not None:
+                        # Best effort, for runs that repeat: what other ranks' requests hold stays, of the same weights.
                         await self.call(client, server, "POST", "/reset_prefix_cache")
                     return
                 except (ServerError, RefusalError) as error:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
+from reasoner.inference.stop_texts import up_to_stop_text
 from reasoner.models.loading import load_config
 from reasoner.types import Prompt, SamplingParams
 
@@ -40,13 +41,7 @@ def decode_completions(
     """
     without_end = [list(row[:-1] if row and row[-1] in ends else row) for row in rows]
     texts = tokenizer.batch_decode(without_end, skip_special_tokens=False, clean_up_tokenization_spaces=False)
-    return [_up_to(text, stop_texts) for text in texts]
-
-
-def _up_to(text: str, stop_texts: Sequence[str]) -> str:
-    """Cut the text after the first stop text."""
-    ends = [text.index(stop) + len(stop) for stop in stop_texts if stop in text]
-    return text[: min(ends)] if ends else text
+    return [up_to_stop_text(text, stop_texts) for text in texts]
 
 
 def max_completion_tokens(prompt: Prompt, sampling: SamplingParams, max_model_len: int) -> int:

@@ -278,7 +278,7 @@ def check_head_size(folder: Path) -> None:
     if size not in sizes:
         raise UnsupportedModelError(
             f"vLLM on a CPU cannot run {folder}: its attention heads have {size} values, and vLLM knows "
-            f"{', '.join(map(str, sizes))}; use --engine.name transformers"
+            f"{', '.join(map(str, sizes))}; use the engine transformers"
         )
 
 

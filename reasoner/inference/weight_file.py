@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import fcntl
 import shutil
 import socket
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -17,7 +18,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 _IN_MEMORY = Path("/dev/shm")
-_PREFIX = f"reasoner-weights-{socket.gethostname()}-"  # then the trainer's process id, and a random part
+_PREFIX = f"reasoner-weights-{socket.gethostname()}-"  # then a random part
+_LOCK = "lock"  # a file in the folder, locked while its trainer lives: containers may share a host name and process ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class WeightFolder:
         home = Path(parent) if parent else _IN_MEMORY if _IN_MEMORY.is_dir() else Path(tempfile.gettempdir())
         try:
             _remove_abandoned(home)
-            self.path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=home))
+            self.path, self._lock = _new_folder(home)
         except OSError as error:
             raise ValueError(f"the folder for weights {home} cannot be written: {error.strerror}") from error
         if parent:
@@ -49,7 +51,10 @@ class WeightFolder:
         self.file: WeightFile | None = None  # the last version
 
     def write(self, weights: Sequence[tuple[str, Tensor]], version: str, dtype: torch.dtype) -> WeightFile:
-        """Write a version under a new name; floating-point tensors in the precision `dtype`. The former is removed."""
+        """Write a version under a new name; floating-point tensors in the precision `dtype`. The former is removed.
+
+        ValueError where there is no room for it, beside the former one.
+        """
         tensors, storages = {}, set()
         for name, tensor in weights:
             tensor = tensor.detach().to("cpu", dtype if tensor.is_floating_point() else tensor.dtype).contiguous()
@@ -59,9 +64,17 @@ class WeightFolder:
             tensors[name] = tensor
         path = self.path / f"{version}.safetensors"
         partial = path.with_suffix(".partial")
-        save_file(tensors, partial, metadata={"version": version})
-        partial.chmod(0o644)
-        partial.rename(path)
+        try:
+            save_file(tensors, partial, metadata={"version": version})
+            partial.chmod(0o644)
+            partial.rename(path)
+        except (OSError, SafetensorError) as error:
+            partial.unlink(missing_ok=True)
+            num_mib = sum(tensor.nbytes for tensor in tensors.values()) / 2**20
+            raise ValueError(
+                f"the weights ({num_mib:,.0f} MiB) cannot be written to {self.path}: {error}. There must be room for "
+                "two versions; engine.transfer_dir names another folder"
+            ) from error
         former, self.file = self.file, WeightFile(str(path), version, len(tensors), path.stat().st_size)
         if former is not None:
             Path(former.path).unlink(missing_ok=True)
@@ -70,6 +83,7 @@ class WeightFolder:
     def close(self) -> None:
         """Remove the folder."""
         shutil.rmtree(self.path, ignore_errors=True)
+        self._lock.close()
 
 
 @contextmanager
@@ -96,19 +110,18 @@ def open_weights(file: WeightFile) -> Iterator[Iterator[tuple[str, Tensor]]]:
         ) from error
 
 
+def _new_folder(parent: Path) -> tuple[Path, IO[bytes]]:
+    """A new folder, and its lock. It gets its name when it is locked."""
+    unnamed = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=parent))
+    lock = (unnamed / _LOCK).open("wb")
+    with suppress(OSError):  # a file system without locks: then nobody can lock it to remove it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    return unnamed.rename(parent / unnamed.name.removeprefix(".")), lock
+
+
 def _remove_abandoned(parent: Path) -> None:
-    """Remove the folders of trainers of this machine that are no longer alive."""
+    """Remove the folders of trainers of this machine that are no longer alive: those whose lock is free."""
     for folder in parent.glob(f"{_PREFIX}*"):
-        process = folder.name.removeprefix(_PREFIX).partition("-")[0]
-        if process.isdigit() and not _is_alive(int(process)):
+        with suppress(OSError), (folder / _LOCK).open("rb+") as lock:  # locked, or of another user
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True

@@ -112,10 +112,17 @@ def _vocabulary(folder: Path) -> dict[str, int]:
 
 def context_length(folder: Path) -> int | None:
     """Maximum tokens of prompt and completion together; None if config.json has no max_position_embeddings."""
-    config = _read_config(folder / "config.json")
-    text_config = config.get("text_config", config)
-    context = text_config.get("max_position_embeddings") if isinstance(text_config, dict) else None
+    context = _text_config(folder).get("max_position_embeddings")
     return context if isinstance(context, int) else None
+
+
+def head_size(folder: Path) -> int | None:
+    """Number of values of an attention head; None if config.json does not say it."""
+    config = _text_config(folder)
+    size, width, heads = (config.get(name) for name in ("head_dim", "hidden_size", "num_attention_heads"))
+    if not size and isinstance(width, int) and isinstance(heads, int) and heads > 0:
+        size = width // heads
+    return size if isinstance(size, int) else None
 
 
 def model_fingerprint(folder: Path) -> str:
@@ -127,6 +134,13 @@ def model_fingerprint(folder: Path) -> str:
         with path.open("rb") as file:
             sha.update(hashlib.file_digest(file, "sha256").digest())
     return sha.hexdigest()[:16]
+
+
+def _text_config(folder: Path) -> dict[str, Any]:
+    """The configuration of the language model in config.json, which a multimodal model has inside its own."""
+    config = _read_config(folder / "config.json")
+    text_config = config.get("text_config", config)
+    return text_config if isinstance(text_config, dict) else {}
 
 
 def _read_config(path: Path) -> dict[str, Any]:

@@ -86,12 +86,14 @@ def _checkpoint(run_dir: Path, step: str | None) -> Path:
     """Return the folder of a run's checkpoint; without `step` the last one. ValueError if it does not exist."""
     folder = run_dir / "checkpoints"
     checkpoints = {str(int(path.name.removeprefix("step-"))): path for path in sorted(folder.glob("step-??????"))}
-    if not checkpoints:
-        raise ValueError(f"run {run_dir} has no checkpoint yet")
-    if step is None:
+    if checkpoints and step is None:
         return list(checkpoints.values())[-1]
     if (folder / "best").is_dir():
         checkpoints["best"] = folder / "best"
+    if not checkpoints:
+        raise ValueError(f"run {run_dir} has no checkpoint yet")
+    if step is None:
+        raise ValueError(f"run {run_dir} has no checkpoint yet but the best one; select it by the step 'best'")
     if step not in checkpoints:
         raise ValueError(f"run {run_dir} has no checkpoint {step!r} (steps done); there are {', '.join(checkpoints)}")
     return checkpoints[step]

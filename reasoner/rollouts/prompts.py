@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from data import Problem
 from reasoner.types import Prompt
-from verifiers.extract import EXTRACTORS
+from verifiers.extract import check_extraction
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -57,8 +57,10 @@ class Template:
     def __post_init__(self) -> None:
         if "{question}" not in self.text:
             raise ValueError(f"a prompt must contain {{question}}; this one is {self.text[:60]!r}")
-        if self.extract not in EXTRACTORS:
-            raise ValueError(f"unknown extraction {self.extract!r}; known are {', '.join(EXTRACTORS)}")
+        check_extraction(self.extract)
+        for text in self.stop:
+            if not isinstance(text, str) or not text:
+                raise ValueError(f"stop has {text!r}; it takes texts that are not empty")
 
 
 TEMPLATES: dict[str, Template] = {
@@ -121,20 +123,37 @@ def check_text(text: str, what: str) -> None:
 def render(problem: Problem, template: Template, tokenizer: PreTrainedTokenizerBase) -> Prompt:
     """Render the problem as text and token ids. Special tokens are added once: by chat template or tokenizer.
 
-    ValueError for a chat template on a tokenizer without one, and for a question that is not valid Unicode.
+    ValueError for a chat template on a tokenizer without one or whose one refuses the messages, for a text that begins
+    with the begin token which the tokenizer adds, and for a question that is not valid Unicode.
     """
     check_text(problem.question, f"the question of problem {problem.id!r}")
     text = template.text.replace("{question}", problem.question)
     if template.chat:
-        if not tokenizer.chat_template:
-            raise ValueError(
-                "this prompt is a chat, and the model's tokenizer has no chat template; use r1-zero, qwen-math or none"
-            )
-        messages = [{"role": "system", "content": template.system}] if template.system else []
-        messages.append({"role": "user", "content": text})
-        text = str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+        text = _chat_text(text, template.system, tokenizer)
     text += template.prefill
     ids = tokenizer(text, add_special_tokens=not template.chat)["input_ids"]
+    if not template.chat and tokenizer.bos_token_id is not None and ids[:2] == [tokenizer.bos_token_id] * 2:
+        raise ValueError(
+            f"the prompt of problem {problem.id!r} begins with {tokenizer.bos_token!r}, which the tokenizer adds too; "
+            "remove it from the prompt template"
+        )
     if ids and ids[-1] == tokenizer.eos_token_id:  # some tokenizers end every text
         ids = ids[:-1]
     return Prompt(problem, text, template.prefill, tuple(ids), template.extract)
+
+
+def _chat_text(text: str, system: str, tokenizer: PreTrainedTokenizerBase) -> str:
+    """The text of a user's message, after a system message if there is one, in the tokenizer's chat template."""
+    from jinja2 import TemplateError
+
+    if not tokenizer.chat_template:
+        raise ValueError(
+            "this prompt is a chat, and the model's tokenizer has no chat template; use r1-zero, qwen-math or none"
+        )
+    messages = [{"role": "system", "content": system}] if system else []
+    messages.append({"role": "user", "content": text})
+    try:
+        return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+    except TemplateError as error:  # many refuse a system message
+        roles = " and ".join(message["role"] for message in messages)
+        raise ValueError(f"the tokenizer's chat template refuses messages of the {roles}: {error}") from error

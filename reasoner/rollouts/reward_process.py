@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from data.environments.worker import LOADING_SECONDS, MAX_STRETCH
 from reasoner.console import log
 from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.rollouts.reward_sources import load_reward_functions
+from verifiers.worker_process import kill_group
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -36,7 +38,7 @@ class RewardProcess:
 
     def __init__(self, spec: str, *, seconds: float, memory_mib: int) -> None:
         self._command = [sys.executable, "-m", "reasoner.rollouts.reward_process", spec, str(memory_mib)]
-        self._seconds = seconds
+        self._seconds, self._memory_mib = seconds, memory_mib
         self._child: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> RewardProcess:
@@ -57,10 +59,11 @@ class RewardProcess:
             result += [None] if alone is None else alone
             lost += [place] if alone is None else []
         if lost:
-            limit = f"{MAX_STRETCH * self._seconds:g} seconds"
+            seconds = f"verify.seconds x {MAX_STRETCH} = {MAX_STRETCH * self._seconds:g}"
             log(
-                f"reward function {function.name} did not finish for {len(lost)} of {size} completions ({limit} or its "
-                f"memory), which get no value: the first is of problem {columns['id'][lost[0]]!r}"
+                f"reward function {function.name} did not finish for {len(lost)} of {size} completions within its "
+                f"limits ({seconds}, verify.memory_mib = {self._memory_mib}); they get no value. The first is of "
+                f"problem {columns['id'][lost[0]]!r}"
             )
         return result
 
@@ -95,7 +98,8 @@ class RewardProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+            # glibc reserves 64 MiB of address space for each arena, up to 8 arenas for each processor core.
+            env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"},
             process_group=0,  # an interrupt from the keyboard reaches the parent only
         )
         if self._reply(time.monotonic() + LOADING_SECONDS) is None:
@@ -122,8 +126,11 @@ class RewardProcess:
     def _kill(self) -> None:
         if self._child is None:
             return
-        self._child.kill()
-        self._child.communicate()
+        kill_group(self._child)
+        assert self._child.stdin is not None and self._child.stdout is not None
+        with suppress(BrokenPipeError):  # a call that was not read
+            self._child.stdin.close()
+        self._child.stdout.close()  # not read to its end: a program that left the group may hold the other side
         self._errors.close()
         self._child = None
 
@@ -140,9 +147,14 @@ def serve(spec: str, memory_mib: int) -> None:
         try:
             _send(channel, {"values": functions[name].values(columns, size)})
         except ValueError as error:
-            if isinstance(error.__cause__, MemoryError):
+            if _is_out_of_memory(error.__cause__):
                 os._exit(1)  # as for a completion that takes too long
             _send(channel, {"error": str(error)})
+
+
+def _is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether an error of a function is that of the memory limit; a thread needs memory for its stack."""
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "start new thread" in str(error))
 
 
 def _json_value(value: Any) -> Any:

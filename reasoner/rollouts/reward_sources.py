@@ -17,6 +17,7 @@ from reasoner.rollouts.weighted_names import parse_weighted
 def load_reward_functions(spec: str) -> list[RewardFunction]:
     """Parse "rewards.py:brevity=0.5,package.module:style" and import the functions. ValueError for a faulty part."""
     entries: list[tuple[Callable[..., Any], float]] = []
+    files: dict[Path, ModuleType] = {}
     for path, weight in parse_weighted("reward.functions", spec, "FILE.py:function").items():
         place, _, name = path.rpartition(":")
         if not place or not name:
@@ -24,17 +25,23 @@ def load_reward_functions(spec: str) -> list[RewardFunction]:
                 f"reward.functions has {path!r}; it takes FILE.py:function=weight or module:function=weight"
             )
         try:
-            entries.append((getattr(_module(place), name), weight))
+            entries.append((getattr(_module(place, files), name), weight))
         except Exception as error:  # any statement of the user's module may fail
             raise ValueError(f"reward.functions has {path!r}: {type(error).__name__}: {error}") from error
     return reward_functions_of(entries)
 
 
-def _module(place: str) -> ModuleType:
-    """The module of a file or of a name."""
+def _module(place: str, files: dict[Path, ModuleType]) -> ModuleType:
+    """The module of a file or of a name. A file is executed once: `files` gets its module."""
     if not place.endswith(".py"):
         return importlib.import_module(place)
     path = Path(place).expanduser().resolve()
+    if path not in files:
+        files[path] = _execute(path)
+    return files[path]
+
+
+def _execute(path: Path) -> ModuleType:
     source = importlib.util.spec_from_file_location(f"reward_file_{path.stem}", path)
     assert source is not None and source.loader is not None
     module = importlib.util.module_from_spec(source)

@@ -74,7 +74,7 @@ def sample(request: SampleRequest, run_dir: Path) -> None:
         check_free(run_dir)
     tokenizer, model = load_tokenizer(request.model.folder), request.model
     prompts = filter_prompts(
-        request.problems, model.template, tokenizer, context=model.context, max_tokens=model.max_tokens
+        request.problems, model.template, tokenizer, context=model.context, max_tokens=model.completion_room
     )
     steps = [prompts[i : i + PROMPTS_PER_STEP] for i in range(0, len(prompts), PROMPTS_PER_STEP)]
     longest = max(len(prompt.token_ids) for prompt in prompts)

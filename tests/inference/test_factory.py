@@ -1,11 +1,16 @@
 """Which engine a model gets."""
 
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
 import pytest
 
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.factory import make_engine
+from reasoner.inference.model_spec import VLLM_CPU_HEAD_SIZES, EngineFactory, ModelSpec, engine_identity
 from reasoner.inference.vllm_engine import UnsupportedModelError
-from tests.fixtures.tiny import save_tiny
+from tests.fixtures.tiny import save_tiny, tiny_model, tiny_tokenizer
 
 
 @pytest.mark.vllm
@@ -15,5 +20,36 @@ def test_a_model_whose_heads_vllm_has_no_kernel_for_is_sampled_with_transformers
     assert engine.name == "transformers"
     assert "heads have 16 values" in capsys.readouterr().err
     engine.close()
-    with pytest.raises(UnsupportedModelError, match=r"16 values, and vLLM knows 32, .*use --engine.name transformers"):
+    with pytest.raises(UnsupportedModelError, match=r"16 values, and vLLM knows 32, .*use the engine transformers"):
         make_engine(EngineConfig(name="vllm"), folder, max_model_len=64, seed=0)
+
+
+@pytest.mark.vllm
+def test_evaluation_of_such_a_model_names_the_engine_that_it_gets(tmp_path):
+    model = ModelSpec.of(str(save_tiny(tmp_path)), runs=tmp_path, max_tokens=8)
+    config = model.engine_config("auto")
+    assert engine_identity(config).startswith("transformers ")
+    factory = EngineFactory(model, config, seed=0, longest_prompt=8)
+    assert factory().name == "transformers"
+    factory.close()
+    with pytest.raises(UnsupportedModelError, match="16 values"):  # vLLM where it was named, and no other in its place
+        EngineFactory(model, model.engine_config("vllm"), seed=0, longest_prompt=8)()
+
+
+@pytest.mark.vllm
+def test_head_sizes_are_those_that_vllm_knows_on_a_cpu():
+    from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
+
+    assert list(VLLM_CPU_HEAD_SIZES) == sorted(CPUAttentionBackend.get_supported_head_sizes())
+
+
+@pytest.mark.vllm
+def test_vllm_that_cannot_be_imported_is_an_error_with_its_reason(tmp_path, monkeypatch):
+    tiny_model(vocabulary=len(tiny_tokenizer()), heads=2).save_pretrained(tmp_path)
+    tiny_tokenizer().save_pretrained(tmp_path)
+    model = ModelSpec.of(str(tmp_path), runs=tmp_path, max_tokens=8)
+    broken = ModuleType("vllm")
+    broken.__spec__ = ModuleSpec("vllm", None)
+    monkeypatch.setitem(sys.modules, "vllm", broken)
+    with pytest.raises(ValueError, match=r"vllm is installed but cannot be imported \(.*--engine transformers"):
+        EngineFactory(model, model.engine_config("auto"), seed=0, longest_prompt=8)()

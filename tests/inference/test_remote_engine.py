@@ -1,6 +1,9 @@
 """The remote engine against servers in this process, which sample with the transformers engine."""
 
 import json
+import resource
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -17,7 +20,7 @@ from reasoner.inference.hf_engine import TransformersEngine
 from reasoner.inference.remote_engine import _parse
 from reasoner.inference.server_client import ServerError
 from reasoner.inference.server_dispatch import Request
-from reasoner.inference.server_identity import identity
+from reasoner.inference.server_identity import check_identity, identity
 from reasoner.inference.weight_file import WeightFile, WeightFolder, open_weights
 from reasoner.models.loading import load_config, load_policy, load_tokenizer
 from reasoner.models.lora import add_adapter, merged_state
@@ -28,6 +31,7 @@ from tests.fixtures.inference_server import InferenceServer
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
 CPU = torch.device("cpu")
+ROOT = Path(__file__).parents[2]
 SAMPLED = SamplingParams(num_samples=4, temperature=1.0, max_tokens=24, stop=("</answer>", " and"))
 
 
@@ -165,6 +169,26 @@ def test_server_with_another_model_is_refused_with_both_named(servers, tmp_path)
         engine_of(servers, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rope_parameters": {"rope_type": "default", "rope_theta": 5e5}}, r"rope_parameters .*10000.* and .*500000"),
+        ({"rms_norm_eps": 1e-5}, r"rms_norm_eps 1e-06 there and 1e-05 here"),
+        ({"hidden_act": "gelu"}, r"hidden_act silu there and gelu here"),
+    ],
+)
+def test_server_whose_model_computes_otherwise_is_refused(folder, change, message):
+    config, tokenizer = load_config(folder), load_tokenizer(folder)
+    server = identity(config, tokenizer, "float32")
+    check_identity(json.loads(json.dumps(server)), server, "http://a:1")
+    config.sliding_window = 0  # as without one
+    check_identity(server, identity(config, tokenizer, "float32"), "http://a:1")
+    for name, value in change.items():
+        setattr(config, name, value)
+    with pytest.raises(ValueError, match=message):
+        check_identity(server, identity(config, tokenizer, "float32"), "http://a:1")
+
+
 def test_completion_that_a_server_has_no_room_for_is_refused(folder, prompts):
     server = SamplingServer(folder)
     server.max_model_len = 64
@@ -187,7 +211,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("choice", MALFORMED.values(), ids=MALFORMED)
 def test_malformed_answer_is_a_fault_of_the_server(choice):
-    request = Request(0, 0, 1, 30, {"prompt": [1], "max_tokens": 24})
+    request = Request("p0", 0, 0, 1, 30, {"prompt": [1], "max_tokens": 24})
     good = {"token_ids": [1, 2], "logprobs": {"token_logprobs": [-0.1, -1]}, "finish_reason": "length"}
     assert _parse(request, {"choices": [good]}) == ((1, 2), (-0.1, -1.0), "length")
     with pytest.raises(ServerError, match=r"malformed answer|broken off"):
@@ -218,17 +242,43 @@ def test_weight_file_that_is_not_the_trainer_s_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"cannot be read: .*\(engine\.transfer_dir\)"), open_weights(file):
         pass
     newer = folder.write([("a", tied)], "two", torch.float32)
-    assert [path.name for path in folder.path.iterdir()] == [Path(newer.path).name]
+    assert {path.name for path in folder.path.iterdir()} == {Path(newer.path).name, "lock"}
     folder.close()
     assert not list(tmp_path.iterdir())
 
 
+def test_weights_without_room_are_an_error_with_folder_and_setting(tmp_path):
+    folder = WeightFolder(str(tmp_path))
+    file = folder.write([("a", torch.ones(9))], "one", torch.float32)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))  # as a full disk
+    try:
+        with pytest.raises(ValueError, match=rf"weights \(4 MiB\) cannot .* {folder.path}: .*engine\.transfer_dir"):
+            folder.write([("a", torch.ones(2**20))], "two", torch.float32)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [str(path) for path in folder.path.glob("*.*")] == [file.path]
+
+
 def test_folders_of_trainers_that_were_killed_are_removed(tmp_path):
+    """Whatever their process ids: trainers in other containers have the same ones."""
+    script = (
+        "import os, signal, sys, torch; from reasoner.inference.weight_file import WeightFolder\n"
+        "folder = WeightFolder(sys.argv[1]); folder.write([('a', torch.ones(9))], 'one', torch.float32)\n"
+        "print(folder.path, flush=True); os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", script, tmp_path], cwd=ROOT, capture_output=True, text=True)
+    abandoned = Path(killed.stdout.strip())
+    assert list(tmp_path.iterdir()) == [abandoned], killed.stderr
     first = WeightFolder(str(tmp_path))
-    abandoned = first.path.with_name(first.path.name.rpartition("-")[0].rpartition("-")[0] + "-999999999-x")
-    abandoned.mkdir()
+    other = first.path.with_name(first.path.name[:-1] + "-999999999-x")
+    first.path.rename(other)  # as of a process that is not seen from here
+    first.path = other
     second = WeightFolder(str(tmp_path))
     assert sorted(tmp_path.iterdir()) == sorted([first.path, second.path])
+    first.close()
+    second.close()
+    assert not list(tmp_path.iterdir())
     with pytest.raises(ValueError, match="the folder for weights /nowhere cannot be written"):
         WeightFolder("/nowhere")
 

@@ -64,7 +64,14 @@ def update(pool, version):
 
 def requests_of(prompts=6, samples=4, tokens=9):
     return [
-        Request(place, number, 100 * place + number, 3 + tokens, {"prompt": [place, 2, 3], "max_tokens": tokens})
+        Request(
+            f"p{place}",
+            place,
+            number,
+            100 * place + number,
+            3 + tokens,
+            {"prompt": [place, 2, 3], "max_tokens": tokens},
+        )
         for place in range(prompts)
         for number in range(samples)
     ]
@@ -113,8 +120,8 @@ def test_request_goes_to_the_server_with_the_fewest_tokens_in_flight(servers):
     """A prompt of 400 tokens on one server outweighs all the short ones, which go to the other."""
     for server in servers:
         server.seconds = 0.1
-    long = Request(0, 0, 1, 400, {"prompt": [1], "max_tokens": 4})
-    short = [Request(place, 0, place, 10, {"prompt": [2], "max_tokens": 4}) for place in range(1, 8)]
+    long = Request("p0", 0, 0, 1, 400, {"prompt": [1], "max_tokens": 4})
+    short = [Request(f"p{place}", place, 0, place, 10, {"prompt": [2], "max_tokens": 4}) for place in range(1, 8)]
     sample(connect(pool_of(servers)), [long, *short])
     assert sorted(server.num_completions for server in servers) == [1, 7]
 
@@ -169,11 +176,64 @@ def test_server_that_was_started_again_unnoticed_gets_the_weights_before_request
     assert "it holds the weights 'default', not 'one'" in capfd.readouterr().err
 
 
+def test_update_clears_the_prefixes_of_requests_that_a_server_still_holds(servers, capfd):
+    servers[0].holds_blocks = True  # of a former run, paused
+    servers[1].holds_blocks = servers[1].keeps_blocks = True
+    pool = connect(pool_of(servers))
+    assert not servers[0].holds_blocks and [server.is_ready for server in pool.servers] == [True, False]
+    assert (
+        f"{servers[1].url} is left out: POST /reset_prefix_cache: prefixes of older weights" in capfd.readouterr().err
+    )
+
+
 def test_server_without_an_answer_in_time_is_left_out(servers, capfd):
     pool, requests = connect(pool_of(servers, seconds=1.0)), requests_of()
     servers[1].faults = ["hang"]
     assert sample(pool, requests) == expected(requests)
-    assert "POST /v1/completions: no answer in 1 s" in capfd.readouterr().err
+    assert "POST /v1/completions: no answer in 1 s (engine.timeout_seconds)" in capfd.readouterr().err
+
+
+def broken_off(body, version):
+    raise ConnectionAbortedError
+
+
+def late(body, version):
+    time.sleep(30)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (broken_off, "POST /v1/completions: "),
+        (late, r"POST /v1/completions: no answer in 1 s \(engine\.timeout_seconds\)"),
+        (lambda body, version: (["?"], [float("nan")], "stop"), "malformed answer"),  # of a policy that is not finite
+    ],
+    ids=["broken off", "late", "malformed"],
+)
+def test_request_that_fails_at_every_server_is_an_error_after_three_times(servers, answer, message):
+    requests, asked = requests_of(), []
+
+    def complete(body, version):
+        if body["prompt"][0] != 2:
+            return hashed_completion(body, version)
+        asked.append(body["vllm_xargs"]["seed"])
+        return answer(body, version)
+
+    def token_ids(request, reply):
+        ids = reply["choices"][0]["token_ids"]
+        if "?" in ids:
+            raise ServerError("malformed answer")
+        return ids
+
+    for server in servers:
+        server.complete = complete
+    pool = connect(pool_of(servers, seconds=1.0))
+    with pytest.raises(
+        EngineUnavailableError, match=rf"completion 0 of problem p2 failed 3 times .* {message}"
+    ) as error:
+        sample(pool, requests, token_ids)
+    assert any(server.url in str(error.value) for server in servers)
+    assert asked.count(200) == 3
 
 
 def test_error_without_any_server_names_each_and_comes_after_the_limit(servers):

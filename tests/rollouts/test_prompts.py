@@ -100,6 +100,8 @@ def test_template_is_read_from_txt_or_toml(tmp_path):
         ("d.toml", 'text = "{question}"\nstop = "x"', "stop is 'x'; it must be a tuple"),
         ("e.toml", 'text = "{question}"\nextract = "guess"', "unknown extraction 'guess'"),
         ("f.toml", "text =", "prompt .*f.toml"),
+        ("g.toml", 'text = "{question}"\nstop = ["", "a"]', "stop has ''; it takes texts that are not empty"),
+        ("h.toml", 'text = "{question}"\nstop = ["a", 3]', "stop has 3; it takes texts that are not empty"),
         ("missing.txt", None, "No such file"),
     ],
 )
@@ -123,6 +125,28 @@ def test_rendered_prompt_has_one_bos_and_no_end_token():  # trap 18
         assert ids[0] == begin
         assert ids.count(begin) == 1
         assert end not in ids
+
+
+def test_begin_token_that_template_and_tokenizer_write_is_refused():
+    tokenizer = tiny_tokenizer()
+    tokenizer.add_special_tokens({"bos_token": "<|begin|>"})
+    begin = tokenizer.bos_token_id
+    template = Template("<|begin|>Question: {question}")
+    assert render(PROBLEM, template, tokenizer).token_ids.count(begin) == 1
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single="<|begin|> $A", special_tokens=[("<|begin|>", begin)]
+    )
+    with pytest.raises(ValueError, match=r"problem 't/1' begins with '<\|begin\|>', which the tokenizer adds too"):
+        render(PROBLEM, template, tokenizer)
+
+
+def test_chat_template_that_refuses_the_messages_is_an_error_with_its_reason():
+    tokenizer = tiny_tokenizer()
+    refusal = "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
+    tokenizer.chat_template = refusal + CHAT
+    assert render(PROBLEM, Template("{question}", chat=True), tokenizer).text.endswith("<|bot|>")
+    with pytest.raises(ValueError, match="refuses messages of the system and user: no system role"):
+        render(PROBLEM, Template("{question}", chat=True, system="Be brief."), tokenizer)
 
 
 def test_unknown_style_is_refused_with_suggestion():

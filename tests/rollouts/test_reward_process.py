@@ -11,12 +11,18 @@ from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.rollouts.reward_process import RewardProcess
 from reasoner.rollouts.reward_sources import load_reward_functions
 from reasoner.trainer.preflight import check_reward_functions
+from tests.fixtures.processes import wait_until_gone
 from tests.fixtures.toys import config
 
 FUNCTIONS = """
 import asyncio
 import os
+import subprocess
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass
@@ -58,6 +64,38 @@ def fails(completions):
     return [1 / 0 for _ in completions]
 
 
+def leaves(completions):
+    own = os.fork()
+    if own == 0:
+        time.sleep(300)
+    if len(completions) == 2:
+        Path(completions[-1]).write_text(str(own))
+        time.sleep(300)
+    return [1.0] * len(completions)
+
+
+def parallel(completions):
+    together = threading.Barrier(20)
+
+    def length(_):
+        together.wait()
+        return len(bytearray(2**16))
+
+    with ThreadPoolExecutor(20) as pool:
+        list(pool.map(length, range(20)))
+    return [1.0] * len(completions)
+
+
+def crowd(completions):
+    end = threading.Event()
+    try:
+        for _ in range(300 if "loop" in completions else 1):
+            threading.Thread(target=end.wait).start()
+    finally:
+        end.set()
+    return [1.0] * len(completions)
+
+
 def pid(completions):
     return [os.getpid()] * len(completions)
 """
@@ -73,7 +111,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def functions(file: Path) -> dict[str, RewardFunction]:
-    names = ("has_hint", "waits", "stuck", "dies", "greedy", "nothing", "fails", "pid")
+    names = ("has_hint", "waits", "stuck", "dies", "greedy", "nothing", "fails", "leaves", "parallel", "crowd", "pid")
     return {function.name: function for function in load_reward_functions(spec(file, names))}
 
 
@@ -98,12 +136,24 @@ def test_functions_are_called_in_another_process_which_stays(functions, process)
     assert first == second and first != [os.getpid()] * 2
 
 
-@pytest.mark.parametrize("name", ["stuck", "dies", "greedy"])
+@pytest.mark.parametrize("name", ["stuck", "dies", "greedy", "crowd"])
 def test_completion_that_hangs_or_ends_the_process_gets_no_value_and_the_others_theirs(
     functions, process, name, capsys
 ):
     assert process.values(functions[name], COLUMNS, 2) == [1.0, None]
-    assert f"reward function {name} did not finish for 1 of 2 completions" in capsys.readouterr().err
+    message = f"reward function {name} did not finish for 1 of 2 completions within its limits "
+    assert message + "(verify.seconds x 5 = 0.5, verify.memory_mib = 512)" in capsys.readouterr().err
+
+
+def test_process_that_a_function_forks_neither_hangs_the_run_nor_outlives_the_call(functions, process, tmp_path):
+    forked = tmp_path / "pid"
+    columns = {"id": ["a", "b"], "completions": ["", str(forked)]}
+    assert process.values(functions["leaves"], columns, 2) == [1.0, 1.0]  # of a call for each alone
+    assert wait_until_gone(int(forked.read_text()), seconds=10)
+
+
+def test_twenty_threads_of_a_function_fit_the_default_memory(functions, process):
+    assert process.values(functions["parallel"], COLUMNS, 2) == [1.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -122,6 +172,14 @@ def test_weights_are_read_and_modules_are_imported(file: Path):
     first, second = load_reward_functions(f"{file}:waits=-0.5, math:fsum")
     assert (first.name, first.weight, second.name, second.weight) == ("waits", -0.5, "fsum", 1.0)
     assert load_reward_functions("") == []
+
+
+def test_file_of_several_functions_is_executed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "own.py").write_text("open('log', 'a').write('x')\ndef a(): pass\ndef b(): pass\n")
+    monkeypatch.chdir(tmp_path)
+    first, second = load_reward_functions(f"own.py:a,{tmp_path}/own.py:b")
+    assert first.function.__globals__ is second.function.__globals__
+    assert (tmp_path / "log").read_text() == "x"
 
 
 @pytest.mark.parametrize(

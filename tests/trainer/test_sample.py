@@ -59,6 +59,14 @@ def test_exported_examples_are_those_of_the_selection(samples):
     assert [row for _, row in read_source(str(export), samples).rows] == written
 
 
+def test_completions_may_have_the_whole_context(samples):
+    """As by default for a model whose context is below 32,768 tokens."""
+    command = ["--data", samples / "sums.jsonl", "--problems", 1, "--samples", 1, "--max-tokens", 100_000]
+    reasoner("sample", *command, "--engine", "transformers", "--runs", samples, "--name", "whole")
+    (row,) = pq.read_table(samples / "whole" / "rollouts" / "step-000000.parquet").to_pylist()
+    assert 0 < len(row["token_ids"]) < 512
+
+
 def test_an_interrupted_folder_is_completed_with_the_same_samples(samples):
     before = shard(samples, 1)
     (samples / "a" / "rollouts" / "step-000001.parquet").unlink()

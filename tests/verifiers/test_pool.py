@@ -6,12 +6,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from data import Problem
+from tests.fixtures.processes import is_alive, wait_until_gone
 from verifiers import RewardWeights, Verdict, VerifierPool
 from verifiers.worker_process import WorkerProcess, grader_command
 
@@ -35,21 +36,6 @@ EASY_VERDICTS = [Verdict.CORRECT if number % 3 == 0 else Verdict.WRONG for numbe
 def pool() -> Iterator[VerifierPool]:
     with VerifierPool(workers=1, seconds=1.0) as pool:
         yield pool
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-
-
-def wait_until_gone(pid: int, seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    while is_alive(pid) and time.monotonic() < end:
-        time.sleep(0.05)
-    return not is_alive(pid)
 
 
 def test_scores_come_in_order_and_are_counted() -> None:
@@ -218,6 +204,21 @@ def test_a_worker_ends_when_its_parent_is_killed() -> None:
     parent.wait()
     parent.stdout.close()
     assert wait_until_gone(worker, seconds=20)
+
+
+@pytest.mark.parametrize("end", [WorkerProcess.kill, WorkerProcess.stop])
+def test_a_program_that_a_worker_has_started_ends_with_it(end: Callable[[WorkerProcess], None]) -> None:
+    script = (
+        "import subprocess, sys; own = subprocess.Popen(['sleep', '300'])\n"
+        'print(\'{"ready": true, "cpu": 0.0, "result":\', own.pid, \'}\', flush=True); sys.stdin.read()\n'
+    )
+    worker = WorkerProcess([sys.executable, "-c", script], 1.0)
+    worker.pending.append(0)
+    events = []
+    while not events:
+        events = worker.events()
+    end(worker)
+    assert wait_until_gone(events[0][1]["result"], seconds=10)
 
 
 def test_a_worker_at_work_when_its_parent_is_killed_ends_by_its_own_alarm() -> None:
