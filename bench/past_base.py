@@ -126,7 +126,7 @@ def sample(arm: str, model: str, settings: Settings) -> Samples:
         first |= right
     if not few:
         return Samples(first)
-    path = settings.out / "evals" / f"{_name(arm)}-few.jsonl"
+    path = settings.out / "evals" / _name(arm) / "few.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = ({**one.columns, **{key: value for key, value in asdict(one).items() if key != "columns"}} for one in few)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -137,13 +137,13 @@ def _evaluate(
     arm: str, model: str, data: str, part: str, problems: int, num: int, settings: Settings, *, seed: int
 ) -> Right:
     """Evaluate the model on problems, unless it is done."""
-    name = f"{_name(arm)}-{part}"
-    samples = settings.out / "evals" / name / "samples.parquet"
+    folder, name = settings.out / "evals" / _name(arm), f"{_name(arm)}-{part}"  # arms at once write to folders apart
+    samples = folder / name / "samples.parquet"
     if not samples.is_file():
         words = (
             "eval", "--model", model, "--data", data, "--name", name, "--pass@1", "--prompt", ARMS[arm].prompt,
             "--problems", problems, "--num-samples", num, "--max-tokens", MAX_TOKENS, "--temperature", 1,
-            "--seed", settings.seed + ARMS[arm].seed + seed, "--out", settings.out / "evals",
+            "--seed", settings.seed + ARMS[arm].seed + seed, "--out", folder,
         )  # fmt: skip
         print("reasoner", *words, file=sys.stderr, flush=True)
         with (settings.out / f"{name}.log").open("a") as log:
