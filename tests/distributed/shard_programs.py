@@ -9,12 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import nn
 from torch.distributed.tensor import DTensor
+from transformers import PreTrainedModel
 
 from reasoner.config.learning import LoraConfig
 from reasoner.distributed.world import World
 from reasoner.models.folder import BaseModel
 from reasoner.models.lora import add_adapter, load_weights, policy_state
+from reasoner.models.sharding import whole_state
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.trainer import checkpoint
 from reasoner.trainer.policy_trainer import PolicyTrainer
@@ -26,13 +29,21 @@ from tests.fixtures.toys import config, random_groups
 
 def shards(
     world: World, cases: Sequence[tuple[str, str]], ways: Sequence[str], folder: Path
-) -> dict[str, tuple[list[tuple[list[np.ndarray], dict[str, float]]], dict[str, object], dict[str, np.ndarray]]]:
-    """For each way of holding the weights: (gradients(), checkpoint_and_resume(), adapter_checkpoint())."""
+) -> dict[
+    str,
+    tuple[
+        list[tuple[list[np.ndarray], dict[str, float]]], dict[str, object], dict[str, np.ndarray], dict[str, np.ndarray]
+    ],
+]:
+    """For each way of holding the weights: (gradients(), checkpoint_and_resume(), adapter_checkpoint(),
+    critic_from_reward_model()).
+    """
     return {
         weights: (
             gradients(world, cases, weights),
             checkpoint_and_resume(world, weights, folder / weights),
             adapter_checkpoint(world, weights, folder / weights / "adapter") if find_spec("peft") else {},
+            critic_from_reward_model(world, weights),
         )
         for weights in ways
     }
@@ -44,6 +55,22 @@ def toy_trainer(world: World, weights: str) -> PolicyTrainer:
     cfg = replace(cfg, optim=replace(cfg.optim, sharding=weights, max_grad_norm=1e-3))
     policy, reference = (tiny_model(vocabulary=61, width=32, layers=2, seed=seed) for seed in (0, 5))
     return PolicyTrainer(policy, reference, resolve_algorithm(cfg.algo), cfg, None, world)
+
+
+def critic_from_reward_model(world: World, weights: str) -> dict[str, np.ndarray]:
+    """Whole weights of a critic that starts from a reward model with more embeddings than its own."""
+    trainer = toy_trainer(world, weights)
+    assert trainer.critic is not None
+    trainer.critic.start_from(toy_reward_model(), weight=0.5)
+    return {name: tensor.numpy().copy() for name, tensor in whole_state(trainer.critic.own).items()}
+
+
+def toy_reward_model() -> PreTrainedModel:
+    """A reward model of the policy's shape, with four more embeddings."""
+    model = tiny_model(vocabulary=65, width=32, layers=2, seed=7)
+    model.score = nn.Linear(32, 1)
+    nn.init.ones_(model.score.weight)
+    return model
 
 
 def toy_adapter_trainer(world: World, weights: str) -> PolicyTrainer:

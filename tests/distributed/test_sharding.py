@@ -18,7 +18,14 @@ from reasoner.trainer import checkpoint
 from reasoner.trainer.preflight import check_sharding
 from reasoner.trainer.weights import first_that_fits, resolve_sharding
 from tests.distributed.programs import CASES, GROUPS, gradients
-from tests.distributed.shard_programs import shards, toy_adapter_trainer, toy_step, toy_trainer
+from tests.distributed.shard_programs import (
+    critic_from_reward_model,
+    shards,
+    toy_adapter_trainer,
+    toy_reward_model,
+    toy_step,
+    toy_trainer,
+)
 from tests.distributed.test_gradients import assert_same, gradients_alone
 from tests.fixtures.ranks import run_ranks
 from tests.fixtures.tiny import tiny_model
@@ -107,6 +114,15 @@ def test_checkpoint_of_shards_is_one_of_whole_tensors_for_one_process(two_ranks,
     own = checkpoint.save(folder / "one", 1, straight, load_tokenizer(path), keep=1)
     assert names == {file.relative_to(own) for file in own.rglob("*")}
     assert toy_step(trainer, 1) == pytest.approx(result["continued"], rel=1e-3, abs=1e-5)
+
+
+@pytest.mark.parametrize("weights", WAYS)
+def test_critic_in_shards_starts_from_a_reward_model_as_a_whole_one_does(two_ranks, weights):
+    expected, other = critic_from_reward_model(ALONE, "replicated"), toy_reward_model().base_model.state_dict()
+    assert np.array_equal(expected["trunk.embed_tokens.weight"], other["embed_tokens.weight"][:61].numpy())
+    for own in two_ranks:
+        assert own[weights][3].keys() == expected.keys()
+        assert all(np.array_equal(own[weights][3][name], expected[name]) for name in expected)
 
 
 @pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
