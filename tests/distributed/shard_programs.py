@@ -20,8 +20,14 @@ from reasoner.models.lora import add_adapter, load_weights, policy_state
 from reasoner.models.sharding import whole_state
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.trainer import checkpoint
+from reasoner.trainer.metrics_logger import MetricsLogger
+from reasoner.trainer.parity import parity_check
 from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.run import TrainingRun
+from reasoner.trainer.shutdown import GracefulShutdown
 from reasoner.trainer.snapshot import snapshot
+from reasoner.trainer.trackers import TrackedRun, Tracking
+from reasoner.types import Completion, EngineUnavailableError, SamplingParams
 from tests.distributed.programs import gradients
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, random_groups
@@ -116,6 +122,59 @@ def checkpoint_and_resume(world: World, weights: str, folder: Path) -> dict[str,
             for (_, one), (_, other) in zip(policy_state(trainer.policy), policy_state(resumed.policy), strict=True)
         ),
     }
+
+
+class ToyEngine:
+    """Answers every prompt with one token; without servers on the last rank, if `is_lost`."""
+
+    def __init__(self, world: World, *, is_lost: bool) -> None:
+        self.is_without_servers = is_lost and world.rank == world.size - 1
+
+    def generate(self, prompts, sampling, seeds, on_group_done=None, on_decode_step=None):  # type: ignore[no-untyped-def]
+        if self.is_without_servers:
+            raise EngineUnavailableError("no inference server is left")
+        return [tuple(Completion("", (7,), (-1.0,), "stop", 0) for _ in own) for own in seeds]
+
+
+def lost_servers(world: World, weights: str, folder: Path) -> tuple[float, str, str]:
+    """(gap of a parity check, error of one whose engine is lost on the last rank, error of sampling after that). The
+    run has done a step, which no checkpoint has.
+    """
+    trainer = toy_trainer(world, weights)
+    toy_step(trainer, 0)
+    prompts = [group.prompt for group in random_groups(3)]
+    sampling = SamplingParams(num_samples=2)
+    gap = parity_check(ToyEngine(world, is_lost=False), trainer.policy, prompts, sampling, world)
+    engine, errors = ToyEngine(world, is_lost=True), []
+    with (
+        MetricsLogger(folder, steps=2, start=0, world=world) as logger,
+        Tracking((), TrackedRun("a", "toy", {}, folder), log=logger.log) as tracking,
+        GracefulShutdown(logger.log, world) as shutdown,
+    ):
+        run = TrainingRun(
+            cfg=trainer.cfg,
+            run_dir=folder,
+            tokenizer=tiny_tokenizer(),
+            trainer=trainer,
+            logger=logger,
+            tracking=tracking,
+            shutdown=shutdown,
+            start=0,
+        )
+
+        def sample() -> None:
+            with run.save_if_interrupted():
+                world.stripe(prompts, lambda own: engine.generate(own, sampling, [[0]] * len(own)), "the samples")
+
+        def check() -> None:
+            parity_check(engine, trainer.policy, prompts, sampling, world)
+
+        for call in (check, sample):
+            try:
+                call()
+            except RuntimeError as error:
+                errors.append(f"{type(error).__name__}: {error}")
+    return gap, *errors
 
 
 def adapter_checkpoint(world: World, weights: str, folder: Path) -> dict[str, np.ndarray]:

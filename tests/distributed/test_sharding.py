@@ -20,6 +20,7 @@ from reasoner.trainer.weights import first_that_fits, resolve_sharding
 from tests.distributed.programs import CASES, GROUPS, gradients
 from tests.distributed.shard_programs import (
     critic_from_reward_model,
+    lost_servers,
     shards,
     toy_adapter_trainer,
     toy_reward_model,
@@ -138,6 +139,17 @@ def test_adapter_of_shards_is_that_of_one_process(two_ranks, weights):
         assert own[weights][2].keys() == expected.keys()
         for name, tensor in expected.items():
             np.testing.assert_allclose(own[weights][2][name], tensor.numpy(), atol=2e-5)
+
+
+def test_run_in_shards_whose_engine_is_lost_on_one_rank_saves_its_last_step(tmp_path):
+    results = run_ranks(2, lost_servers, "sharded", tmp_path, seconds=60)
+    assert all(isinstance(own, tuple) for own in results), results
+    lost = "EngineUnavailableError: no inference server is left"
+    for gap, of_parity, of_sampling in results:
+        assert gap == results[0][0] > 0 and of_parity == lost
+        assert of_sampling == f"RuntimeError: sampling of step 1 failed: {lost}"
+    path = checkpoint.folder(tmp_path, 1)
+    assert checkpoint.list_checkpoints(tmp_path) == [path] and checkpoint.damage(path) == ""
 
 
 def test_empty_row_adds_nothing_to_a_batch():
