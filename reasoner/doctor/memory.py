@@ -24,7 +24,7 @@ from reasoner.models.fused_lm_head import CPU_TILE, GPU_TILE
 from reasoner.models.loading import MAX_LOGITS, context_length
 from reasoner.models.lora import num_adapter_parameters
 from reasoner.models.prefix_attention import avoids_mask
-from reasoner.models.resolve import resolve_model
+from reasoner.models.resolve import resolve_cached_model
 from reasoner.models.size import num_parameters as num_stored_parameters
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rollouts.reward_models import parse_reward_models
@@ -120,8 +120,14 @@ class MemoryEstimate:
         return self.device == "cpu" or not self._has_vllm() or part["engine_weights"] + part["engine_cache"] <= share
 
     def _num_reward_model_parameters(self) -> int:
-        runs, names = Path(self.cfg.run.dir), parse_reward_models(self.cfg.reward.model)
-        return sum(num_stored_parameters(resolve_model(name, runs=runs)) or 0 for name in names)
+        """The parameters of reward.model. ValueError for a model of the hub that has not been downloaded."""
+        total = 0
+        for name in parse_reward_models(self.cfg.reward.model):
+            folder = resolve_cached_model(name, runs=Path(self.cfg.run.dir))
+            if folder is None:
+                raise ValueError(f"reward.model names {name}, which is not in the cache: download it first")
+            total += num_stored_parameters(folder) or 0
+        return total
 
     def _waiting_weights(self) -> int:
         """Bytes of the copies of the weights that wait in the machine's memory for steps sampled ahead: one for each of
