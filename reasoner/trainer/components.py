@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import torch
@@ -15,7 +16,7 @@ from transformers import PreTrainedTokenizerBase
 
 from data import Problem
 from reasoner.config.schema import Config
-from reasoner.distributed.world import ALONE, EVAL_TIME_LIMIT, World
+from reasoner.distributed.world import ALONE, LONG_TIME_LIMIT, World
 from reasoner.inference.factory import make_engine
 from reasoner.inference.reward_model import load_reward_models
 from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint
@@ -118,8 +119,10 @@ def open_generator(
     the trainer's world has an engine and its share of the grading processes.
     """
     with ExitStack() as stack:
-        world = trainer.world.with_own_group()  # rollouts may be generated in a thread, while the trainer exchanges too
-        eval_world = trainer.world.with_own_group(EVAL_TIME_LIMIT)
+        # Rollouts may be generated in a thread, while the trainer exchanges too; a rank may wait for servers meanwhile.
+        seconds = timedelta(seconds=cfg.engine.timeout_seconds)
+        world = trainer.world.with_own_group(trainer.world.time_limit + seconds)
+        eval_world = trainer.world.with_own_group(LONG_TIME_LIMIT)
         context = context_length(trainer.policy)
         # An adapter of an adapter's base cannot be sent alone: vLLM would need both.
         is_sent = cfg.lora.sync == "adapter" and not is_adapter(model_folder)

@@ -90,7 +90,7 @@ class TrainingRun:
             except OSError as disk_error:
                 self.logger.log(str(disk_error))
             if is_shared:  # none may end, and have the others ended, before that
-                self.world.gather(None, "the checkpoint")
+                self.world.from_first(lambda: None, "the checkpoint")
             if isinstance(error, Exception):
                 raise RuntimeError(f"sampling of step {step} failed: {type(error).__name__}: {error}") from error
             raise

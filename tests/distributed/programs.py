@@ -93,6 +93,14 @@ def interrupt_of_last(world: World) -> None:
     world.stripe(range(4), sample, "samples")
 
 
+def slow_first(world: World) -> list[str]:
+    """The first rank computes for longer than the time limit, in a world and in another thread's."""
+    return [
+        own.from_first(lambda: time.sleep(3) or "a checkpoint", "the checkpoint")
+        for own in (world, world.with_own_group())
+    ]
+
+
 def absent_rank(world: World) -> None:
     """The last rank ends while the others wait for it."""
     if world.rank < world.size - 1:

@@ -56,6 +56,10 @@ def test_rank_that_does_not_come_is_reported_after_the_time_limit():
     assert "waited for the gradient's sum" in waiting and "within 0.0166667 minutes" in waiting
 
 
+def test_what_the_first_rank_alone_does_may_take_longer_than_the_time_limit():
+    assert run_ranks(2, programs.slow_first, seconds=2) == [["a checkpoint"] * 2] * 2
+
+
 def start_rank(rank, size, port, place="alive", *, seconds=1.0):
     with patch.dict(os.environ, environment(rank, size, port)):
         return forkserver(TRAINING).start(seconds, place, module="tests.distributed.killed_rank")

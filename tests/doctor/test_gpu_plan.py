@@ -153,7 +153,9 @@ def test_reward_models_are_whole_on_every_rank(tmp_path):
     model = tiny_model(vocabulary=60, width=32, layers=2)
     folder = save_reward_model(tmp_path / "rm", model, tiny_tokenizer(), head=torch.ones(32), mean=0.0)
     for way in STRATEGIES:
-        peaks = [plan("qwen2.5-0.5b", "h100", 4, **own).memory().peak(way) for own in ({}, {"reward.model": str(folder)})]
+        peaks = [
+            plan("qwen2.5-0.5b", "h100", 4, **own).memory().peak(way) for own in ({}, {"reward.model": str(folder)})
+        ]
         assert peaks[1] - peaks[0] == 2 * num_parameters(folder) > 0
 
 
