@@ -33,7 +33,7 @@ def open_group(*, limit: timedelta, time_limit: timedelta) -> dist.ProcessGroup:
     """Another gloo group of all ranks, which they must join within `limit`; its operations have a time limit of their
     own. A collective operation.
     """
-    group = dist.new_group(backend="gloo", timeout=limit)
+    group: dist.ProcessGroup = dist.new_group(backend="gloo", timeout=limit)
     _set_pg_timeout(time_limit, group)
     return group
 

@@ -181,7 +181,8 @@ def num_launched() -> int:
 def open_world(time_limit: timedelta = TIME_LIMIT, connect_limit: timedelta = CONNECT_LIMIT) -> Iterator[World]:
     """Join the processes that torchrun has started, with this rank's GPU as the default device; else ALONE.
 
-    RuntimeError that names the ranks that do not come within `connect_limit`. Before vLLM is imported: it uses the
+    RuntimeError that names the ranks that do not come within `connect_limit`; ValueError for more processes than GPUs
+    on a machine that has any. Before vLLM is imported: it uses the
     group that it finds, and would otherwise make one of a single process.
     """
     if num_launched() < 2:
@@ -191,15 +192,17 @@ def open_world(time_limit: timedelta = TIME_LIMIT, connect_limit: timedelta = CO
     import torch.distributed as dist
 
     from reasoner.distributed.connect import connect, open_group
+    from reasoner.distributed.launch import check_gpus
 
     rank, size, local_rank = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
+    local_size = int(os.environ.get("LOCAL_WORLD_SIZE", size))
+    check_gpus(local_size)
     end_with_parent()  # no rank trains on without the program that started it
     has_gpu = torch.cuda.is_available()
     if has_gpu:
         torch.cuda.set_device(local_rank)
     backend = "cpu:gloo,cuda:nccl" if has_gpu else "gloo"
     connect(rank, size, backend, limit=connect_limit, time_limit=time_limit)
-    local_size = int(os.environ.get("LOCAL_WORLD_SIZE", size))
     try:
         long_group = open_group(limit=connect_limit, time_limit=LONG_TIME_LIMIT)
         yield World(rank, size, local_rank, local_size, time_limit, long_group=long_group)

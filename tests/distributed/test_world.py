@@ -3,11 +3,13 @@
 import os
 import pickle
 import signal
+from contextlib import nullcontext
 from unittest.mock import patch
 
 import pytest
 import torch
 
+from reasoner.distributed.launch import check_gpus
 from reasoner.distributed.world import ALONE, RunInterrupt, num_launched, open_world
 from tests.distributed import programs
 from tests.fixtures.forkserver import TRAINING, forkserver
@@ -90,6 +92,28 @@ def test_all_missing_ranks_are_named():
     first = start_rank(0, 12, free_port())
     assert first.wait(timeout=60) == 1
     assert "waited 1 seconds for ranks 1, 2, 3, 4, 5, 6, 7, 8, ... (11 ranks) to start" in first.errors()
+
+
+@pytest.mark.parametrize(
+    ("gpus", "processes", "is_refused"), [(2, 3, True), (1, 2, True), (2, 2, False), (0, 3, False)]
+)
+def test_more_processes_than_gpus_are_refused(monkeypatch, gpus, processes, is_refused):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    message = f"{processes} processes on this machine, and {gpus} GPU"
+    with pytest.raises(ValueError, match=message) if is_refused else nullcontext():
+        check_gpus(processes)
+
+
+def test_rank_of_more_processes_than_gpus_is_refused_before_it_connects(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with (
+        patch.dict(os.environ, environment(1, 2, free_port())),
+        pytest.raises(ValueError, match="2 processes on this machine, and 1 GPU: each"),
+        open_world(),
+    ):
+        pass
 
 
 def test_interrupt_survives_pickling():

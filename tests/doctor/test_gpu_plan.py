@@ -152,16 +152,15 @@ def test_shards_divide_what_stays_and_add_what_is_whole():
 def test_reward_models_are_whole_on_every_rank(tmp_path):
     model = tiny_model(vocabulary=60, width=32, layers=2)
     folder = save_reward_model(tmp_path / "rm", model, tiny_tokenizer(), head=torch.ones(32), mean=0.0)
+    without, with_model = (plan("qwen2.5-0.5b", "h100", 4, **{"reward.model": own}) for own in ("", str(folder)))
     for way in STRATEGIES:
-        peaks = [
-            plan("qwen2.5-0.5b", "h100", 4, **own).memory().peak(way) for own in ({}, {"reward.model": str(folder)})
-        ]
+        peaks = [own.memory().peak(way) for own in (without, with_model)]
         assert peaks[1] - peaks[0] == 2 * num_parameters(folder) > 0
 
 
 def test_reward_model_that_is_not_here_is_not_downloaded(monkeypatch):
     monkeypatch.setattr("reasoner.doctor.memory.resolve_cached_model", lambda name, *, runs: None)
-    with pytest.raises(ValueError, match="reward.model names org/rm, which is not in the cache: download it first"):
+    with pytest.raises(ValueError, match=r"reward\.model names org/rm, which is not in the cache: download it first"):
         plan("qwen2.5-0.5b", "h100", 4, **{"reward.model": "org/rm"}).memory().peak("sharded")
 
 
