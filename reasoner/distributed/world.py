@@ -87,6 +87,17 @@ class World:
             dist.all_gather_object(values, value, group=self.group)
         return values
 
+    def gather_to_first(self, value: T, waiting_for: str) -> list[T]:
+        """The values of all ranks, in their order, on the first rank; elsewhere none."""
+        if self.size == 1:
+            return [value]
+        import torch.distributed as dist
+
+        values: list[Any] | None = [None] * self.size if self.is_first else None
+        with self._errors(waiting_for):
+            dist.gather_object(value, values, dst=0, group=self.group)
+        return values or []
+
     def total(self, value: float, waiting_for: str) -> float:
         """The sum of a number over the ranks."""
         return value if self.size == 1 else sum(self.gather(value, waiting_for))

@@ -82,6 +82,7 @@ class GpuPlan:
             minibatches=algorithm.minibatches,
             critic_epochs=cfg.critic.epochs if has_own_critic else 0,
             critic_minibatches=cfg.critic.minibatches,
+            token_values=cfg.run.token_stats * (2 + (cfg.algo.beta > 0) + cfg.run.importance_ratio),
             forward_passes=(cfg.algo.beta > 0) + old + algorithm.critic,
             recompute=cfg.optim.recompute,
             micro_batch_tokens=cfg.optim.micro_batch_tokens,

@@ -21,6 +21,7 @@ DECODE_EFFICIENCY = 0.7
 LINK_EFFICIENCY = 0.8  # share of a link's bandwidth that a collective of large tensors reaches; assumed
 EXCHANGE_BANDWIDTH = 1e9  # of rollouts, which are gathered by gloo over TCP; assumed
 BYTES_PER_TOKEN = 12  # of a rollout in an exchange: measured, 12 MB for 1,024 completions of 1,000 tokens
+_BYTES_PER_VALUE = 4  # of a token's statistics: rl.token_stats
 MAX_ROWS = 512  # completions that an engine samples at once: inference.vllm_engine
 LATENCY_LIMIT = 0.5  # share of a step that its longest completion alone takes, above which servers apart pay
 
@@ -47,6 +48,7 @@ class StepWork:
     minibatches: int = 1  # optimiser steps of each
     critic_epochs: int = 0  # passes of the update of a critic with a backbone of its own
     critic_minibatches: int = 1
+    token_values: int = 0  # statistics of every token that the first rank gets and writes
     forward_passes: int = 0  # besides those of updates: reference, old log-probabilities, values
     recompute: bool = False
     micro_batch_tokens: int = 16_384
@@ -68,7 +70,7 @@ class StepTime:
 
     sampling: float  # while most rows are active
     tail: float  # waiting for the longest completion
-    exchange: float  # of the rollouts
+    exchange: float  # of the rollouts, and of the statistics of their tokens
     passes: float  # forward and backward, reference and old log-probabilities
     gradients: float  # sums and gathers between the ranks
     sync: float  # weights into the engine
@@ -159,7 +161,8 @@ def sync_seconds(model: ModelShape, gpu: Gpu, ranks: int, sharding: str) -> floa
 def step_time(model: ModelShape, gpu: Gpu, work: StepWork, ranks: int, sharding: str) -> StepTime:
     """The parts of a step on `ranks` GPUs that hold the models as `sharding` says (optim.sharding)."""
     sampling, tail = sampling_seconds(model, gpu, work, ranks)
-    num_bytes = BYTES_PER_TOKEN * work.prompts * work.group_size * work.mean_tokens
+    bytes_of_token = BYTES_PER_TOKEN + _BYTES_PER_VALUE * work.token_values
+    num_bytes = bytes_of_token * work.prompts * work.group_size * work.mean_tokens
     return StepTime(
         sampling=sampling,
         tail=tail,

@@ -19,14 +19,15 @@ from tests.fixtures.ranks import environment, free_port, run_ranks
 def test_every_operation_of_a_single_process_is_the_identity():
     found = programs.operations(ALONE)
     assert found == {
-        "place": (0, 1, 0, True), "sum": [1.0, 2.0], "gather": [("rank", 0)], "total": 0.5, "largest": 0,
-        "first": "of rank 0", "stripe": [(item, 0) for item in range(5)], "few": ["one"],
+        "place": (0, 1, 0, True), "sum": [1.0, 2.0], "gather": [("rank", 0)], "to first": [("rank", 0)], "total": 0.5,
+        "largest": 0, "first": "of rank 0", "stripe": [(item, 0) for item in range(5)], "few": ["one"],
     }  # fmt: skip
     assert ALONE.with_own_group() is ALONE
 
 
 def test_operations_of_two_ranks_give_both_the_same():
     zero, one = run_ranks(2, programs.operations)
+    assert (zero.pop("to first"), one.pop("to first")) == ([("rank", 0), ("rank", 1)], [])
     assert zero.pop("place") == (0, 2, 0, True) and one.pop("place") == (1, 2, 1, False)
     assert zero == one == {
         "sum": [3.0, 4.0], "gather": [("rank", 0), ("rank", 1)], "total": 2.0, "largest": 0, "first": "of rank 0",
@@ -41,6 +42,18 @@ def test_threads_with_groups_of_their_own_do_not_meet():
 
 def test_error_of_the_first_rank_is_said_once_and_ends_all():
     assert run_ranks(2, programs.failure_of_first) == ["ValueError: the disk is full", "SystemExit: 1"]
+
+
+def test_values_of_tokens_go_to_the_first_rank_alone():
+    (tokens, sums, gap, _), (none, same, same_gap, sent) = run_ranks(2, programs.token_values)
+    values = torch.arange(2000).view(2, 1000) / 3
+    rows = {
+        2 * rank + row: {"entropy": (values + rank)[row, :length].tolist()}
+        for rank in (0, 1)
+        for row, length in ((0, 1000), (1, 500))
+    }
+    assert (tokens, none) == (rows, {}) and sums == same and gap == same_gap == 1.0
+    assert sent < 200
 
 
 def test_interrupt_of_one_rank_reaches_all():

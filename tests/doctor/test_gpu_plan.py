@@ -102,6 +102,14 @@ def test_work_of_a_step_counts_the_epochs_of_policy_and_critic(algo, forward, up
     assert own.work().updates == (updates or own.algorithm.updates + critic)
 
 
+def test_exchange_counts_the_statistics_of_tokens():
+    tokens = 16 * 8 * 300
+    without, with_three = (step_time(SHAPE, CARD, replace(WORK, token_values=n), 4, "replicated") for n in (0, 3))
+    assert with_three.exchange - without.exchange == pytest.approx(3 / 4 * 12 * tokens / 1e9)
+    stored, dropped = (plan("qwen2.5-0.5b", "h100", 4, **{"run.token_stats": own}).work() for own in (True, False))
+    assert stored.token_values >= 2 and dropped.token_values == 0
+
+
 def test_servers_pay_once_the_longest_completion_is_half_of_a_step():
     work = replace(WORK, longest=4000)
     shares = {n: latency_share(SHAPE, CARD, work, n, "replicated") for n in (1, 2, 4, 8)}
