@@ -34,9 +34,9 @@ def add_arguments(command: Parser) -> None:
 
 def run_doctor(args: argparse.Namespace) -> int:
     """Print the findings; exit status 2 where something will not work."""
-    for name, least in (("problems", 1), ("samples", 2)):  # a group of one has no advantage
-        if getattr(args, name) < least:
-            raise ValueError(f"--{name} is {getattr(args, name)}; it must be at least {least}")
+    for name, value, least in (("problems", args.problems, 1), ("num-samples", args.num_samples, 2)):
+        if value < least:  # a group of one has no advantage
+            raise ValueError(f"--{name} is {value}; it must be at least {least}")
     if args.gpu is not None:
         return _check_gpus(args)
     resolved, run_dir = new_run(args)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from reasoner.cli.arguments import Parser, add_evals_folder, add_json, add_runs_folder, write_result
 from reasoner.console import print_result, silent
 from reasoner.distributed.launch import launch
-from reasoner.distributed.world import EVAL_TIME_LIMIT, World, num_launched, open_world
+from reasoner.distributed.world import LONG_TIME_LIMIT, World, num_launched, open_world
 from reasoner.evals import PROBLEMS
 from reasoner.runtime import gc_paused
 
@@ -156,7 +156,7 @@ def run_eval(args: argparse.Namespace) -> None:
         launch(processes, sys.argv[1:])
     with gc_paused():
         from reasoner.evals.rank_responses import fail_others, serve_first
-    with open_world(EVAL_TIME_LIMIT) as world:
+    with open_world(LONG_TIME_LIMIT) as world:
         if world.is_first:
             with fail_others(world):
                 _evaluate(args, world)

@@ -29,6 +29,15 @@ def connect(rank: int, size: int, backend: str, *, limit: timedelta, time_limit:
     _set_pg_timeout(time_limit)
 
 
+def open_group(*, limit: timedelta, time_limit: timedelta) -> dist.ProcessGroup:
+    """Another gloo group of all ranks, which they must join within `limit`; its operations have a time limit of their
+    own. A collective operation.
+    """
+    group: dist.ProcessGroup = dist.new_group(backend="gloo", timeout=limit)
+    _set_pg_timeout(time_limit, group)
+    return group
+
+
 def _open_store(place: str, rank: int, limit: timedelta) -> Store:
     """The store in which the ranks leave their addresses: that of torchrun, or else of the first rank."""
     address, port = os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT")

@@ -9,10 +9,25 @@ from typing import NoReturn
 _SHUTDOWN_SECONDS = 300  # to finish a step and save after a signal; then torchrun kills
 
 
+def check_gpus(processes: int) -> None:
+    """Raise ValueError for more processes on this machine than GPUs that they can use; without any they use the CPU."""
+    import torch
+
+    num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if 0 < num_gpus < processes:
+        raise ValueError(
+            f"{processes} processes on this machine, and {num_gpus} GPU{'s' * (num_gpus > 1)}: each process needs a "
+            f"GPU of its own. Start at most {num_gpus}, or hide all GPUs (CUDA_VISIBLE_DEVICES=) to run on the CPU"
+        )
+
+
 def launch(processes: int, arguments: Sequence[str]) -> NoReturn:
     """Run `reasoner` with the arguments as so many processes on this machine, and end with the status of the first that
     fails, or of the signal that ended this one. The processes share the cores, unless OMP_NUM_THREADS is set.
+
+    ValueError for more processes than GPUs, on a machine that has any.
     """
+    check_gpus(processes)
     from torch.distributed import run
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError

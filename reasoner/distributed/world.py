@@ -25,9 +25,9 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 TIME_LIMIT = timedelta(minutes=10)  # of a collective operation
-# In an evaluation the ranks wait for whole calls of each other's engines, and for the first rank's grading. A rank that
-# has ended is noticed at once.
-EVAL_TIME_LIMIT = timedelta(hours=12)
+# Of waiting for a rank's work of any length: whole calls of each other's engines in an evaluation, and what the first
+# rank alone does, grading or a checkpoint on a slow disk. A rank that has ended is noticed at once.
+LONG_TIME_LIMIT = timedelta(hours=12)
 CONNECT_LIMIT = timedelta(minutes=3)  # for all ranks to have started: their imports are all that they do before
 
 
@@ -61,6 +61,7 @@ class World:
     local_size: int = 1
     time_limit: timedelta = TIME_LIMIT
     group: Any = field(default=None, compare=False)  # of torch.distributed; None: the default one
+    long_group: Any = field(default=None, compare=False)  # the same, with LONG_TIME_LIMIT
 
     @property
     def is_first(self) -> bool:
@@ -86,6 +87,17 @@ class World:
             dist.all_gather_object(values, value, group=self.group)
         return values
 
+    def gather_to_first(self, value: T, waiting_for: str) -> list[T]:
+        """The values of all ranks, in their order, on the first rank; elsewhere none."""
+        if self.size == 1:
+            return [value]
+        import torch.distributed as dist
+
+        values: list[Any] | None = [None] * self.size if self.is_first else None
+        with self._errors(waiting_for):
+            dist.gather_object(value, values, dst=0, group=self.group)
+        return values or []
+
     def total(self, value: float, waiting_for: str) -> float:
         """The sum of a number over the ranks."""
         return value if self.size == 1 else sum(self.gather(value, waiting_for))
@@ -95,8 +107,8 @@ class World:
         return max(self.gather(value, waiting_for))
 
     def from_first(self, compute: Callable[[], T], waiting_for: str) -> T:
-        """The value that the first rank alone computes. If that fails, the error is the first rank's, and the others
-        end by SystemExit, without a message of their own.
+        """The value that the first rank alone computes, for which the others wait up to LONG_TIME_LIMIT. If that fails,
+        the error is the first rank's, and the others end by SystemExit, without a message of their own.
         """
         if self.size == 1:
             return compute()
@@ -106,7 +118,8 @@ class World:
                 value = compute()
             except BaseException as raised:
                 error = raised
-        has_failed, value = self.gather((error is not None, value), waiting_for)[0]
+        patient = replace(self, time_limit=LONG_TIME_LIMIT, group=self.long_group)
+        has_failed, value = patient.gather((error is not None, value), waiting_for)[0]
         if error is not None:
             raise error
         if has_failed:
@@ -132,15 +145,16 @@ class World:
         return [parts[i % self.size][i // self.size] for i in range(len(items))]
 
     def with_own_group(self, time_limit: timedelta | None = None) -> World:
-        """The same processes with a group of their own: operations of a second thread do not meet those of the first.
+        """The same processes with groups of their own: operations of a second thread do not meet those of the first.
         `time_limit` of its collective operations, by default that of this world. A collective operation itself.
         """
         if self.size == 1:
             return self
-        import torch.distributed as dist
+        from reasoner.distributed.connect import open_group
 
-        limit = time_limit or self.time_limit
-        return replace(self, time_limit=limit, group=dist.new_group(backend="gloo", timeout=limit))
+        own = time_limit or self.time_limit
+        groups = [open_group(limit=self.time_limit, time_limit=limit) for limit in (own, LONG_TIME_LIMIT)]
+        return replace(self, time_limit=own, group=groups[0], long_group=groups[1])
 
     @contextmanager
     def name_errors(self, place: Callable[[], str]) -> Iterator[None]:
@@ -178,7 +192,8 @@ def num_launched() -> int:
 def open_world(time_limit: timedelta = TIME_LIMIT, connect_limit: timedelta = CONNECT_LIMIT) -> Iterator[World]:
     """Join the processes that torchrun has started, with this rank's GPU as the default device; else ALONE.
 
-    RuntimeError that names the ranks that do not come within `connect_limit`. Before vLLM is imported: it uses the
+    RuntimeError that names the ranks that do not come within `connect_limit`; ValueError for more processes than GPUs
+    on a machine that has any. Before vLLM is imported: it uses the
     group that it finds, and would otherwise make one of a single process.
     """
     if num_launched() < 2:
@@ -187,10 +202,12 @@ def open_world(time_limit: timedelta = TIME_LIMIT, connect_limit: timedelta = CO
     import torch
     import torch.distributed as dist
 
-    from reasoner.distributed.connect import connect
+    from reasoner.distributed.connect import connect, open_group
+    from reasoner.distributed.launch import check_gpus
 
     rank, size, local_rank = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
-    world = World(rank, size, local_rank, int(os.environ.get("LOCAL_WORLD_SIZE", size)), time_limit)
+    local_size = int(os.environ.get("LOCAL_WORLD_SIZE", size))
+    check_gpus(local_size)
     end_with_parent()  # no rank trains on without the program that started it
     has_gpu = torch.cuda.is_available()
     if has_gpu:
@@ -198,7 +215,8 @@ def open_world(time_limit: timedelta = TIME_LIMIT, connect_limit: timedelta = CO
     backend = "cpu:gloo,cuda:nccl" if has_gpu else "gloo"
     connect(rank, size, backend, limit=connect_limit, time_limit=time_limit)
     try:
-        yield world
+        long_group = open_group(limit=connect_limit, time_limit=LONG_TIME_LIMIT)
+        yield World(rank, size, local_rank, local_size, time_limit, long_group=long_group)
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()

@@ -156,8 +156,10 @@ def _check(cfg: Config, run_dir: Path, problems: int, samples: int, measurements
 def _check_trial_steps(run: _Run, problems: int, samples: int, measurements: Measurements) -> Iterator[Finding]:
     """The findings of the checks that sample with the engine and update a throwaway policy."""
     cfg = run.cfg
-    # Groups of the trial steps are no larger than the samples that the doctor may take of a problem.
-    trial_cfg = replace(cfg, algo=replace(cfg.algo, group_size=min(cfg.algo.group_size, samples)))
+    # Groups of the trial steps are no larger than the samples that the doctor may take of a problem, and the first step
+    # updates the policy.
+    algo = replace(cfg.algo, group_size=min(cfg.algo.group_size, samples))
+    trial_cfg = replace(cfg, algo=algo, critic=replace(cfg.critic, warmup_steps=0))
     trainer = build_trainer(trial_cfg, run.tokenizer, start_from=run.folder, base=run.folder, device=run.device)
     with _step_runner(run, trainer, trial_cfg) as runner:
         setup_seconds = time.monotonic() - run.start

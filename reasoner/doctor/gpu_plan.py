@@ -69,14 +69,21 @@ class GpuPlan:
     def work(self) -> StepWork:
         """A step with completions of half of sampling.max_tokens on average, and one of all of them."""
         cfg = self.cfg
-        old = self.algorithm.updates > 1 or self.algorithm.trust != "none"
+        algorithm = self.algorithm
+        old = algorithm.updates > 1 or algorithm.trust != "none"
+        has_own_critic = algorithm.critic and algorithm.critic_backbone == "separate"
         return StepWork(
             prompts=cfg.data.prompts_per_step,
             group_size=cfg.algo.group_size,
             prompt_tokens=self._longest_prompt(),
             mean_tokens=cfg.sampling.max_tokens / 2,
             longest=cfg.sampling.max_tokens,
-            forward_passes=(cfg.algo.beta > 0) + old,
+            epochs=algorithm.epochs,
+            minibatches=algorithm.minibatches,
+            critic_epochs=cfg.critic.epochs if has_own_critic else 0,
+            critic_minibatches=cfg.critic.minibatches,
+            token_values=cfg.run.token_stats * (2 + (cfg.algo.beta > 0) + cfg.run.importance_ratio),
+            forward_passes=(cfg.algo.beta > 0) + old + algorithm.critic,
             recompute=cfg.optim.recompute,
             micro_batch_tokens=cfg.optim.micro_batch_tokens,
         )

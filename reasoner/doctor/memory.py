@@ -24,7 +24,7 @@ from reasoner.models.fused_lm_head import CPU_TILE, GPU_TILE
 from reasoner.models.loading import MAX_LOGITS, context_length
 from reasoner.models.lora import num_adapter_parameters
 from reasoner.models.prefix_attention import avoids_mask
-from reasoner.models.resolve import resolve_model
+from reasoner.models.resolve import resolve_cached_model
 from reasoner.models.size import num_parameters as num_stored_parameters
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rollouts.reward_models import parse_reward_models
@@ -97,12 +97,8 @@ class MemoryEstimate:
         return self._passes_peak(self._micro_batch())
 
     def _passes_peak(self, part: Mapping[str, int]) -> int:
-        """The backward pass of a layer begins when that of the head has freed its logits. Recomputed layers hold the
-        activations of one layer at a time, when the cast weights of the forward pass are freed as well.
-        """
-        once = max(part["logits"], part["layer"])
-        low = part["low_precision_weights"]
-        return part["activations"] + (max(low, once) if self.cfg.optim.recompute else low + once)
+        """The backward pass of a layer begins when that of the head has freed its logits."""
+        return part["activations"] + part["low_precision_weights"] + max(part["logits"], part["layer"])
 
     def _gaps(self, temporaries: int, small: int) -> int:
         """Bytes of the heap's gaps on a CPU at the peak: what a layer computes and does not store. malloc does not use
@@ -120,8 +116,14 @@ class MemoryEstimate:
         return self.device == "cpu" or not self._has_vllm() or part["engine_weights"] + part["engine_cache"] <= share
 
     def _num_reward_model_parameters(self) -> int:
-        runs, names = Path(self.cfg.run.dir), parse_reward_models(self.cfg.reward.model)
-        return sum(num_stored_parameters(resolve_model(name, runs=runs)) or 0 for name in names)
+        """The parameters of reward.model. ValueError for a model of the hub that has not been downloaded."""
+        total = 0
+        for name in parse_reward_models(self.cfg.reward.model):
+            folder = resolve_cached_model(name, runs=Path(self.cfg.run.dir))
+            if folder is None:
+                raise ValueError(f"reward.model names {name}, which is not in the cache: download it first")
+            total += num_stored_parameters(folder) or 0
+        return total
 
     def _waiting_weights(self) -> int:
         """Bytes of the copies of the weights that wait in the machine's memory for steps sampled ahead: one for each of
@@ -188,7 +190,7 @@ class MemoryEstimate:
         # A small tied embedding's gradient is held from the head's backward pass to that of the input.
         tied = 0 if lora.rank or self._is_summed_in_place(sizes) else 4 * self._tied_embeddings()
         # Autocast casts float32 weights to bfloat16 for the prompts' pass and again for the completions'; both are
-        # stored, unless layers are computed again: then each pass frees its own.
+        # stored, unless layers are computed again: then each layer frees its own.
         base = num_parameters(self.model) - sizes.embeddings if lora.base_dtype == "float32" else 0
         casts = 2 * (base + (num_adapter_parameters(self.model, lora) if lora.rank else 0)) if size == 2 else 0
         # A layer in bfloat16 has gradients of four float32 states of a token, and computed again its own cast weights.
@@ -196,7 +198,7 @@ class MemoryEstimate:
         low = casts // sizes.layers
         temporaries = [max(tokens, prompts) * one for one in sizes.temporaries(size, has_adapter=lora.rank > 0)]
         return {
-            "low_precision_weights": casts if recompute else 2 * casts,
+            "low_precision_weights": 0 if recompute else 2 * casts,
             "activations": (stored + shared) * sizes.layers + last,
             "layer": back + (max(of_completions, of_prompts) + tied + low if recompute else 0),
             "temporaries": sum(temporaries),

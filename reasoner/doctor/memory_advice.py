@@ -96,9 +96,9 @@ def _lower(estimate: MemoryEstimate) -> Iterator[MemoryEstimate]:
     if cfg.engine.dtype == "float32":
         yield _changed(estimate, "engine", dtype="bfloat16")
     if not cfg.lora.rank and not cfg.algo.ref_sync_steps and find_spec("peft") is not None:
-        yield _changed(estimate, "lora", rank=_LORA_RANK)
+        yield _changed(_changed(estimate, "lora", rank=_LORA_RANK), "algo", reference_dtype="float32")  # has none
     if cfg.algo.beta:
-        yield _changed(estimate, "algo", beta=0.0)
+        yield _changed(estimate, "algo", beta=0.0, reference_dtype="float32")
     if cfg.sampling.max_tokens >= 2 * _SMALLEST:
         yield _changed(estimate, "sampling", max_tokens=cfg.sampling.max_tokens // 2)
 

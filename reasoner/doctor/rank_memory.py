@@ -45,7 +45,7 @@ class RankMemory:
     def peak(self, sharding: str) -> int:
         """Most bytes at once: in the passes of the update, in those of the reference, or while sampling or syncing."""
         part = self.parts(sharding)
-        resident = sum(part[name] for name in ("weights", "optimiser", "reference", "critic"))
+        resident = sum(part[name] for name in _RESIDENT)
         passes = part.get("whole_weights", 0) + part.get("whole_gradients", 0) + self.estimate.passes_peak()
         passes += part.get("head_gradient", 0)
         training = part["gradients"] + max(passes, part.get("gradient_sum", 0), part.get("whole_reference", 0))
@@ -71,6 +71,7 @@ class RankMemory:
         return min(1.0, (sizes.embeddings + _LAYERS * layer) / total)
 
 
+_RESIDENT = ("weights", "optimiser", "reference", "critic", "reward_models")
 _DIVIDED = ("weights", "gradients", "optimiser", "reference", "critic")
 
 

@@ -21,6 +21,7 @@ DECODE_EFFICIENCY = 0.7
 LINK_EFFICIENCY = 0.8  # share of a link's bandwidth that a collective of large tensors reaches; assumed
 EXCHANGE_BANDWIDTH = 1e9  # of rollouts, which are gathered by gloo over TCP; assumed
 BYTES_PER_TOKEN = 12  # of a rollout in an exchange: measured, 12 MB for 1,024 completions of 1,000 tokens
+_BYTES_PER_VALUE = 4  # of a token's statistics: rl.token_stats
 MAX_ROWS = 512  # completions that an engine samples at once: inference.vllm_engine
 LATENCY_LIMIT = 0.5  # share of a step that its longest completion alone takes, above which servers apart pay
 
@@ -43,7 +44,12 @@ class StepWork:
     prompt_tokens: int
     mean_tokens: float  # of a completion
     longest: int  # tokens of the longest completion
-    forward_passes: int = 0  # besides that of the update: reference, old log-probabilities, per batch
+    epochs: int = 1  # passes of the update over the batch
+    minibatches: int = 1  # optimiser steps of each
+    critic_epochs: int = 0  # passes of the update of a critic with a backbone of its own
+    critic_minibatches: int = 1
+    token_values: int = 0  # statistics of every token that the first rank gets and writes
+    forward_passes: int = 0  # besides those of updates: reference, old log-probabilities, values
     recompute: bool = False
     micro_batch_tokens: int = 16_384
 
@@ -52,6 +58,11 @@ class StepWork:
         """Tokens of prompts and completions that a pass computes; a prompt once for its group."""
         return self.prompts * (self.prompt_tokens + self.group_size * self.mean_tokens)
 
+    @property
+    def updates(self) -> int:
+        """Optimiser steps of the policy and of a critic of its size."""
+        return self.epochs * self.minibatches + self.critic_epochs * self.critic_minibatches
+
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
@@ -59,7 +70,7 @@ class StepTime:
 
     sampling: float  # while most rows are active
     tail: float  # waiting for the longest completion
-    exchange: float  # of the rollouts
+    exchange: float  # of the rollouts, and of the statistics of their tokens
     passes: float  # forward and backward, reference and old log-probabilities
     gradients: float  # sums and gathers between the ranks
     sync: float  # weights into the engine
@@ -106,9 +117,11 @@ def latency_share(model: ModelShape, gpu: Gpu, work: StepWork, ranks: int, shard
 def pass_seconds(model: ModelShape, gpu: Gpu, work: StepWork, ranks: int) -> float:
     """2P FLOP a token forward, 4P backward, 2P where layers are computed again (Kaplan et al. 2020, section 2.1; the
     products of the attention, quadratic in the length, are left out). LoRA has no gradients of the weights: 2P less.
+    A critic of its own has the policy's backbone.
     """
     of_update = 6 + 2 * work.recompute - (2 if model.trained < model.parameters else 0)
-    flops = (of_update + 2 * work.forward_passes) * model.parameters * work.tokens / ranks
+    passes = of_update * (work.epochs + work.critic_epochs) + 2 * work.forward_passes
+    flops = passes * model.parameters * work.tokens / ranks
     return flops / (PASS_EFFICIENCY * gpu.flops)
 
 
@@ -121,16 +134,22 @@ def ring_seconds(size: float, ranks: int, gpu: Gpu) -> float:
 
 
 def gradient_seconds(model: ModelShape, gpu: Gpu, work: StepWork, ranks: int, sharding: str) -> float:
-    """Collectives of an update in float32. Replicated: one sum of the gradients. Gathered: the weights once, the
-    gradients once. Sharded: the weights for the forward and again for the backward pass, and the gradients, for every
-    micro-batch. Nothing is taken to overlap with computation.
+    """Collectives of the passes in float32. Replicated: one sum of the gradients an optimiser step. Gathered: the
+    weights once and the gradients once an optimiser step, and the weights once for each forward pass over the batch.
+    Sharded, for every micro-batch: the weights for the forward and again for the backward pass, and the gradients.
+    Nothing is taken to overlap with computation.
     """
-    whole, trained = 4.0 * model.parameters, 4.0 * model.trained
+    gather, reduce = ring_seconds(4.0 * model.parameters, ranks, gpu), ring_seconds(4.0 * model.trained, ranks, gpu)
     if sharding == "replicated":
-        return 2 * ring_seconds(trained, ranks, gpu)
-    times = 1 if sharding == "gathered" else ceil(work.tokens / ranks / work.micro_batch_tokens)
-    gathers = 1 if sharding == "gathered" else 2
-    return times * (gathers * ring_seconds(whole, ranks, gpu) + ring_seconds(trained, ranks, gpu))
+        return work.updates * 2 * reduce
+    if sharding == "gathered":
+        return work.updates * (gather + reduce) + work.forward_passes * gather
+
+    def micro_batches(epochs: int, minibatches: int = 1) -> int:
+        return epochs * minibatches * ceil(work.tokens / minibatches / ranks / work.micro_batch_tokens)
+
+    number = micro_batches(work.epochs, work.minibatches) + micro_batches(work.critic_epochs, work.critic_minibatches)
+    return number * (2 * gather + reduce) + micro_batches(work.forward_passes) * gather
 
 
 def sync_seconds(model: ModelShape, gpu: Gpu, ranks: int, sharding: str) -> float:
@@ -142,7 +161,8 @@ def sync_seconds(model: ModelShape, gpu: Gpu, ranks: int, sharding: str) -> floa
 def step_time(model: ModelShape, gpu: Gpu, work: StepWork, ranks: int, sharding: str) -> StepTime:
     """The parts of a step on `ranks` GPUs that hold the models as `sharding` says (optim.sharding)."""
     sampling, tail = sampling_seconds(model, gpu, work, ranks)
-    num_bytes = BYTES_PER_TOKEN * work.prompts * work.group_size * work.mean_tokens
+    bytes_of_token = BYTES_PER_TOKEN + _BYTES_PER_VALUE * work.token_values
+    num_bytes = bytes_of_token * work.prompts * work.group_size * work.mean_tokens
     return StepTime(
         sampling=sampling,
         tail=tail,

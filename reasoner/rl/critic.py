@@ -72,8 +72,8 @@ class Critic:
                     f"critic.init is {self.cfg.critic.init!r}, whose {name} has the shape {its}; the critic, a copy of "
                     f"the policy {self.cfg.model!r}, has {mine}: it needs a reward model of the policy's architecture"
                 )
-        for name, tensor in own.items():
-            tensor.copy_(other[name][: len(tensor)] if tensor.ndim else other[name])
+        tensors = {name: other[name][: len(mine)] if mine.ndim else other[name] for name, mine in own.items()}
+        load_state(self.base_model, tensors)
         self.head.weight.copy_(weight * cast(nn.Linear, reward_model.score).weight)
         self.head.bias.fill_(-weight * reward_mean(reward_model))
 

@@ -28,9 +28,13 @@ Encode = Callable[[Batch], PromptCache]
 OnMicrobatch = Callable[[int, int], object]  # called after each micro-batch: (rows done, rows in all)
 
 
-def compute_precision(device: torch.device, dtype: str) -> AbstractContextManager[object]:
-    """Autocast context for computing in `optim.dtype`; the weights stay float32."""
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=dtype == "bfloat16")
+def compute_precision(device: torch.device, dtype: str, *, keeps_casts: bool = False) -> AbstractContextManager[object]:
+    """Autocast context for computing in `optim.dtype`; the weights stay float32. With `keeps_casts` a matrix is cast
+    once in the block, and its cast is held to the end of it: for blocks that use a matrix several times. A pass of the
+    model uses each once; held, the casts would be a whole copy of the model.
+    """
+    is_low = dtype == "bfloat16"
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=is_low, cache_enabled=keeps_casts)
 
 
 def own_rows(batch: Batch, index: Tensor, world: World) -> Tensor:

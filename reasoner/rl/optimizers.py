@@ -103,8 +103,10 @@ def _plain_tensors(value: Tensor) -> Iterator[tuple[str, Tensor]]:
 def load_optimizer_state(
     optimizer: Optimizer, parameters: Sequence[tuple[str, nn.Parameter]], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Load what optimizer_state() returned, in whole tensors. A parameter without saved state starts fresh."""
-    state = optimizer.state_dict()
+    """Replace the optimiser's state by what optimizer_state() returned, in whole tensors. A parameter without saved
+    state starts fresh.
+    """
+    state = optimizer.state_dict() | {"state": {}}
     for index, (name, parameter) in enumerate(parameters):
         own: dict[str, Any] = {}
         for key in ("step", *_SIGNED):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 
 import torch
@@ -44,15 +45,25 @@ class TokenStats:
                 self.tokens.setdefault(row, {name: values[i][:length] for name, values in columns.items()})
 
     def combine(self, world: World) -> None:
-        """Take in the sums and token values of the other ranks, in the order of the ranks. A collective operation."""
+        """Take in the sums of the other ranks, in the order of the ranks, and on the first rank, which writes them,
+        their token values; the other ranks have none afterwards. A collective operation.
+        """
         if world.size == 1:
             return
-        ranks = world.gather((self.sums, self.gap_max, self.tokens), "the statistics of the update")
-        self.sums, self.tokens = {}, {}
-        for sums, _, tokens in ranks:
+        ranks = world.gather((self.sums, self.gap_max), "the statistics of the update")
+        self.sums, self.gap_max = {}, max(gap_max for _, gap_max in ranks)
+        for sums, _ in ranks:
             self.sums |= {name: self.sums.get(name, 0.0) + value for name, value in sums.items()}
-            self.tokens |= tokens
-        self.gap_max = max(gap_max for _, gap_max, _ in ranks)
+        if self._keeps_tokens:
+            own = {
+                row: {name: array("f", column) for name, column in values.items()}
+                for row, values in self.tokens.items()
+            }
+            self.tokens = {
+                row: {name: column.tolist() for name, column in values.items()}
+                for rows in world.gather_to_first(own, "the statistics of tokens")
+                for row, values in rows.items()
+            }
 
     def averages(self) -> dict[str, float]:
         """Each sum divided by the number of tokens, without the losses."""

@@ -116,6 +116,6 @@ def _num_likeliest(passes: ModelPasses, states: Tensor, rows: Batch) -> int:
     head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
     size = max(1, MAX_LOGITS // model.config.get_text_config().vocab_size)
     own, ids = states[rows.mask], rows.completion_ids[rows.mask]
-    with compute_precision(model.device, passes.dtype):
+    with compute_precision(model.device, passes.dtype, keeps_casts=True):
         hits = [(head(own[part]).argmax(dim=1) == ids[part]).sum() for part in split(len(ids), size)]
     return int(torch.stack(hits).sum()) if hits else 0  # none in Batch.empty_row()

@@ -233,22 +233,28 @@ def attempt_of(path: Path) -> int:
 
 
 def check_room(run_dir: Path, trainer: ModelTrainer, *, keep: int) -> None:
-    """OSError if the disk has no room for the checkpoints."""
+    """OSError if the disk has no room for the checkpoints, those included that are there."""
     needed, free = room_needed(trainer, keep=keep)[1], shutil.disk_usage(nearest(run_dir)).free
-    if free < needed:
+    present = sum(file.stat().st_size for file in (run_dir / "checkpoints").rglob("*") if file.is_file())
+    if free + present < needed:
+        mib = [f"{size / 2**20:,.0f}" for size in (needed, present, free)]
         raise OSError(
-            f"no space: the checkpoints of {run_dir} need {needed / 2**20:,.0f} MiB, and {free / 2**20:,.0f} are free"
+            f"no space: the checkpoints of {run_dir} need {mib[0]} MiB; those that are there take {mib[1]}, and "
+            f"{mib[2]} are free"
         )
 
 
 def room_needed(trainer: ModelTrainer, *, keep: int) -> tuple[int, int]:
     """Bytes of (one checkpoint, all that are there at once): trained weights in 4 bytes, two moments in 4 or 1 each,
-    one more than are kept while it is written; and the best weights twice.
+    a reference that follows the policy, one more than are kept while it is written; and the best weights twice.
     """
     models = 1 if trainer.critic is None or trainer.critic.shared else 2
     parameters = sum(parameter.numel() for _, parameter in trained_parameters(trainer.model))
     size = 4 + 2 * (1 if trainer.cfg.optim.state_dtype == "8bit" else 4)
-    return size * models * parameters, (size * (keep + 1) * models + 8) * parameters
+    reference = trainer.reference if trainer.cfg.algo.ref_sync_steps else None
+    tensors = reference.state_dict().values() if reference is not None else ()  # tied ones are written twice
+    one = size * models * parameters + sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    return one, (keep + 1) * one + 8 * parameters
 
 
 def nearest(folder: Path) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import torch
@@ -15,8 +16,9 @@ from transformers import PreTrainedTokenizerBase
 
 from data import Problem
 from reasoner.config.schema import Config
-from reasoner.distributed.world import ALONE, EVAL_TIME_LIMIT, World
+from reasoner.distributed.world import ALONE, LONG_TIME_LIMIT, World
 from reasoner.inference.factory import make_engine
+from reasoner.inference.no_engine import NoEngine
 from reasoner.inference.reward_model import load_reward_models
 from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint
 from reasoner.models.frozen_weights import cast_parameters
@@ -113,20 +115,23 @@ def open_generator(
     model_folder: Path,
     reward_functions: Sequence[RewardFunction] = (),
     progress: Progress | None = None,
+    samples: bool = True,
 ) -> Iterator[RolloutGenerator]:
     """Start engine and verifier pool, with the trainer's weights; stop both at the end, whatever happens. Each rank of
-    the trainer's world has an engine and its share of the grading processes.
+    the trainer's world has an engine and its share of the grading processes. No engine is started for a run in which
+    nothing `samples`.
     """
     with ExitStack() as stack:
-        world = trainer.world.with_own_group()  # rollouts may be generated in a thread, while the trainer exchanges too
-        eval_world = trainer.world.with_own_group(EVAL_TIME_LIMIT)
+        # Rollouts may be generated in a thread, while the trainer exchanges too; a rank may wait for servers meanwhile.
+        seconds = timedelta(seconds=cfg.engine.timeout_seconds)
+        world = trainer.world.with_own_group(trainer.world.time_limit + seconds)
+        eval_world = trainer.world.with_own_group(LONG_TIME_LIMIT)
         context = context_length(trainer.policy)
         # An adapter of an adapter's base cannot be sent alone: vLLM would need both.
         is_sent = cfg.lora.sync == "adapter" and not is_adapter(model_folder)
         rank = cfg.lora.rank if is_sent else 0
-        engine = make_engine(
-            cfg.engine, model_folder, max_model_len=context, seed=cfg.seed, adapter_rank=rank, world=world
-        )
+        limits = {"max_model_len": context, "seed": cfg.seed, "adapter_rank": rank}
+        engine = make_engine(cfg.engine, model_folder, **limits, world=world) if samples else NoEngine()
         stack.enter_context(closing(engine))
         workers = -(-cfg.verify.workers // world.local_size)  # rounded up
         pool = stack.enter_context(VerifierPool(workers, cfg.verify.seconds, cfg.verify.memory_mib))

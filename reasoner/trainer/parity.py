@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from transformers import PreTrainedModel
 
+from reasoner.distributed.world import ALONE, World
 from reasoner.models.loading import token_logprobs
 from reasoner.models.sharding import reshard
 from reasoner.progress import Progress, SampleCount
@@ -20,18 +21,21 @@ _UNGRADED = Score(reward=0.0, parts={}, verdict=Verdict.NO_ANSWER)
 
 
 def parity_check(
-    engine: Engine,
-    model: PreTrainedModel,
-    prompts: Sequence[Prompt],
-    sampling: SamplingParams,
-    progress: Progress | None = None,
+    engine: Engine, model: PreTrainedModel, prompts: Sequence[Prompt], sampling: SamplingParams, world: World = ALONE
 ) -> float:
-    """max_logprob_diff() over a few short completions of the first prompts, as during training."""
+    """max_logprob_diff() over a few short completions of the first prompts, as during training: the largest of all
+    ranks' engines. A collective operation. A SharedError of an engine is raised on every rank, before the model's pass.
+    """
     short = replace(sampling, num_samples=NUM_SAMPLES, max_tokens=NUM_TOKENS)
-    return max_logprob_diff(engine, model, prompts[:NUM_PROMPTS], short, progress)
+
+    def sample_own(_: Sequence[int]) -> list[list[RolloutGroup]]:
+        return [_sample(engine, prompts[:NUM_PROMPTS], short)]
+
+    groups_of_rank = world.stripe(range(world.size), sample_own, "the completions of the parity check")
+    gap = _logprob_gap(groups_of_rank[world.rank], model, sampling.temperature)
+    return world.largest(gap, "the parity check")
 
 
-@torch.no_grad()
 def max_logprob_diff(
     engine: Engine,
     model: PreTrainedModel,
@@ -43,11 +47,23 @@ def max_logprob_diff(
 
     A difference far above rounding (1e-4 in float32, some 1e-1 in bfloat16) means stale weights or another temperature.
     """
+    return _logprob_gap(_sample(engine, prompts, sampling, progress), model, sampling.temperature)
+
+
+def _sample(
+    engine: Engine, prompts: Sequence[Prompt], sampling: SamplingParams, progress: Progress | None = None
+) -> list[RolloutGroup]:
+    """Completions of the prompts, which are not graded."""
     samples = SampleCount(progress or Progress(), len(prompts) * sampling.num_samples)
     completions = engine.generate(
         prompts, sampling, [list(range(sampling.num_samples)) for _ in prompts], on_decode_step=samples.on_decode_step
     )
-    groups = [RolloutGroup(p, c, (_UNGRADED,) * len(c)) for p, c in zip(prompts, completions, strict=True)]
+    return [RolloutGroup(p, c, (_UNGRADED,) * len(c)) for p, c in zip(prompts, completions, strict=True)]
+
+
+@torch.no_grad()
+def _logprob_gap(groups: Sequence[RolloutGroup], model: PreTrainedModel, temperature: float) -> float:
+    """The largest |log-probability of the engine - of the model| over the groups' tokens, in nats."""
     batch = collate(groups).to(model.device)
     logp, _ = token_logprobs(
         model,
@@ -56,7 +72,7 @@ def max_logprob_diff(
         batch.prompt_of,
         batch.completion_ids,
         batch.lengths,
-        temperature=sampling.temperature,
+        temperature=temperature,
     )
     reshard(model)
     return float((logp - batch.sampler_logprobs).abs().max())

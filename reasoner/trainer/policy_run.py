@@ -80,17 +80,10 @@ class PolicyRun(TrainingRun):
         if is_probed and self.needs_engine(step, rollouts):
             prompts = [group.prompt for group in rollouts.all]
             with self._engine_may_fail("parity check"):
-                metrics["parity/logprob_diff_max"] = self._largest_gap(prompts)
+                generator, policy = self.generator, self.trainer.policy
+                gap = parity_check(generator.engine, policy, prompts, generator.sampling, generator.world)
+                metrics["parity/logprob_diff_max"] = gap
         return metrics
-
-    def _largest_gap(self, prompts: Sequence[Prompt]) -> float:
-        """The largest gap between log-probabilities of engine and policy, of all ranks' engines."""
-        generator, policy = self.generator, self.trainer.policy
-
-        def own_gap(_: Sequence[int]) -> list[float]:
-            return [parity_check(generator.engine, policy, prompts, generator.sampling)]
-
-        return max(generator.world.stripe(range(self.world.size), own_gap, "the parity check"))
 
     @contextmanager
     def _engine_may_fail(self, what: str) -> Iterator[None]:

@@ -21,6 +21,7 @@ from reasoner.models.resolve import full_folder, resolve_model
 from reasoner.models.size import num_parameters
 from reasoner.runs.run_dir import check_free, find_run, read_settings, recovery_hint, stage_of
 from reasoner.runtime import gpu_memory
+from reasoner.trainer.unused_settings import check_named_settings
 
 Values = Mapping[str, object]  # settings by dotted key
 
@@ -47,7 +48,7 @@ def resolve_new_run(
 
     `origin` is recorded as the source of `values`. Without `preset` the one that fits the model and the machine is
     chosen; `gpu_bytes`: memory of the machine's GPU, None for this machine. ValueError for a setting that cannot be
-    used, or not in this stage, and for a folder in use.
+    used, not in this stage or to no effect, and for a folder in use.
     """
     sources = [*(content for _, content in files), values]
     check_used([key for content in sources for key in content], stage)
@@ -60,6 +61,7 @@ def resolve_new_run(
     command, defaults = STAGES[stage].command, stage_defaults(stage, choice.name, rank)
     layers = (*layers, *([(f"reasoner {command}", defaults)] if defaults else []))
     resolved = resolve([*layers, *files, (origin, values)])
+    check_named_settings(resolved, [origin, *(name for name, _ in files)])
     cfg = resolved.config
     if cfg.stage != stage:
         raise ValueError(f"{STAGES[stage].source} is empty; name the data: --data, {STAGES[stage].takes}")

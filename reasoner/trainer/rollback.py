@@ -28,31 +28,35 @@ def respond_to_alarms(
     save: Callable[[], Path],
 ) -> bool:
     """Apply run.on_alarm (`how`) to new alarms: warn, stop or roll back. Returns whether the run was rolled back, after
-    which the engine needs the trainer's weights. RuntimeError to stop; a checkpoint is saved first.
+    which the engine needs the trainer's weights. RuntimeError to stop, also where no rollback is left and where every
+    checkpoint is damaged; a checkpoint is saved first.
     """
-    alarm = min(alarms, key=lambda alarm: alarm.since)
+    if how == "warn":
+        return False
+    alarm, reason = min(alarms, key=lambda alarm: alarm.since), ""
     if how == "rollback" and trainer.attempt < MAX_ROLLBACKS:
-        _roll_back(run_dir, alarm, trainer, logger, save)
-        done, number = trainer.steps_done, trainer.attempt
-        logger.log(f"back to {done} steps done, half the learning rate, other samples; rollback {number}")
-        return True
-    if how != "warn":
-        save()
-        rolled = f", after {trainer.attempt} rollbacks" if how == "rollback" else ""
-        raise RuntimeError(f"stopped by the alarm {alarm.name!r} with {trainer.steps_done} steps done{rolled}")
-    return False
+        path = trainer.world.from_first(lambda: _checkpoint_before(run_dir, alarm), "the checkpoint to return to")
+        if path is not None:
+            _roll_back(run_dir, path, trainer, logger, save)
+            done, number = trainer.steps_done, trainer.attempt
+            logger.log(f"back to {done} steps done, half the learning rate, other samples; rollback {number}")
+            return True
+        reason = ", and no checkpoint to return to is undamaged"
+    elif how == "rollback":
+        reason = f", after {trainer.attempt} rollbacks"
+    save()
+    raise RuntimeError(f"stopped by the alarm {alarm.name!r} with {trainer.steps_done} steps done{reason}")
 
 
 def _roll_back(
-    run_dir: Path, alarm: Alarm, trainer: PolicyTrainer, logger: MetricsLogger, save: Callable[[], Path]
+    run_dir: Path, path: Path, trainer: PolicyTrainer, logger: MetricsLogger, save: Callable[[], Path]
 ) -> None:
-    """Return trainer and folder to the newest checkpoint from before the alarm's cause, or the oldest that is left.
+    """Return trainer and folder to the checkpoint.
 
     That checkpoint is written again first, with the rollback in its state: a run that is killed later resumes from it,
     and finish() does what is left to do. The records of an earlier attempt of the same number are replaced.
     """
     world = trainer.world
-    path = world.from_first(lambda: _checkpoint_before(run_dir, alarm), "the checkpoint to return to")
     attempt, scale = trainer.attempt + 1, trainer.lr_scale / 2
     load_weights(trainer.policy, path)
     step = checkpoint.load(path, trainer)
@@ -64,11 +68,12 @@ def _roll_back(
     logger.rewind(step)
 
 
-def _checkpoint_before(run_dir: Path, alarm: Alarm) -> Path:
-    """The newest undamaged checkpoint from before the alarm's cause, or the oldest that is left."""
+def _checkpoint_before(run_dir: Path, alarm: Alarm) -> Path | None:
+    """The newest undamaged checkpoint from before the alarm's cause; without one the oldest undamaged one, or None."""
     checkpoints = checkpoint.list_checkpoints(run_dir)
-    before = [path for path in checkpoints if checkpoint.step_of(path) <= alarm.since and not checkpoint.damage(path)]
-    return before[-1] if before else checkpoints[0]
+    before = [path for path in checkpoints if checkpoint.step_of(path) <= alarm.since]
+    candidates = [*reversed(before), *checkpoints[len(before) :]]
+    return next((path for path in candidates if not checkpoint.damage(path)), None)
 
 
 def finish(run_dir: Path, step: int, attempt: int) -> None:

@@ -102,6 +102,7 @@ class RolloutGenerator:
         self._pass_rates = pass_rates
         self._prefetcher = prefetcher
         self._next_weights: Weights | None = None  # for the engine, before the next step that is prefetched
+        self._is_asleep = False  # the engine
         self._num_rounds = cfg.algo.dynamic_sampling_max_rounds if dynamic_sampling else 0
         self._dynamic_sampling = dynamic_sampling
         self._problem_order = problem_order(cfg.data.train, [prompt.problem.source for prompt in prompts])
@@ -190,14 +191,25 @@ class RolloutGenerator:
     @contextmanager
     def asleep(self) -> Iterator[None]:
         """Release the engine's memory for the length of the block, if it can."""
-        self.engine.sleep()
+        self.sleep()
         yield
-        self.engine.wake_up()
+        self._wake_up()
+
+    def sleep(self) -> None:
+        """Release the engine's memory until the next update_weights(), if it can."""
+        if not self._is_asleep:
+            self.engine.sleep()
+        self._is_asleep = True
+
+    def _wake_up(self) -> None:
+        if self._is_asleep:
+            self.engine.wake_up()
+        self._is_asleep = False
 
     def update_weights(self, policy: PreTrainedModel, *, version: int, is_deferred: bool = False) -> None:
-        """Replace the engine's weights after the background generation has ended. `is_deferred`: return at once, and
-        replace them, by a copy in the computer's memory, before the next step that is prefetched. A collective
-        operation if the policy is sharded.
+        """Replace the engine's weights after the background generation has ended; an engine that sleeps wakes up.
+        `is_deferred`: return at once, and replace them, by a copy in the computer's memory, before the next step that
+        is prefetched. A collective operation if the policy is sharded.
         """
         named = policy_state(policy, sends_adapter=self.engine.accepts_adapter)
         if is_deferred:
@@ -207,4 +219,5 @@ class RolloutGenerator:
         if self._prefetcher is not None:
             self._prefetcher.wait()
         self._next_weights = None
+        self._wake_up()
         self.engine.update_weights(named, version=version)

@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerBase
 
 from reasoner.analysis.model_card import CardFacts, model_card
 from reasoner.config.schema import Config
-from reasoner.distributed.world import RunInterrupt, World
+from reasoner.distributed.world import RunInterrupt, SharedError, World
 from reasoner.rl.batch import Batch
 from reasoner.rollouts.prompts import Template
 from reasoner.runs.health import Alarm, new_alarms
@@ -72,7 +72,8 @@ class TrainingRun:
     def save_if_interrupted(self) -> Iterator[None]:
         """A block that leaves the trainer as it is after the last step: whatever ends it, a checkpoint is saved.
 
-        RuntimeError that names the step for an error in the block; RunInterrupt for a signal.
+        RuntimeError that names the step for an error in the block; RunInterrupt for a signal. Where the ranks hold
+        shards, the checkpoint is saved if the block ends on all of them, by a signal or a SharedError.
         """
         step = self.step
         try:
@@ -80,16 +81,16 @@ class TrainingRun:
                 self.logger.progress.begin(f"step {step}")
                 yield
         except BaseException as error:
-            is_interrupt = isinstance(error, RunInterrupt)  # on every rank
+            is_shared = isinstance(error, RunInterrupt | SharedError)  # raised on every rank
             try:
-                if step and (is_interrupt or not self.trainer.is_sharded):
+                if step and (is_shared or not self.trainer.is_sharded):
                     self._save_if_missing()
                 elif step and self.world.is_first:
                     self.logger.log(f"no checkpoint of step {step}: each rank has a shard, and one of them has failed")
             except OSError as disk_error:
                 self.logger.log(str(disk_error))
-            if is_interrupt:  # none may end, and have the others ended, before that
-                self.world.gather(None, "the checkpoint")
+            if is_shared:  # none may end, and have the others ended, before that
+                self.world.from_first(lambda: None, "the checkpoint")
             if isinstance(error, Exception):
                 raise RuntimeError(f"sampling of step {step} failed: {type(error).__name__}: {error}") from error
             raise

@@ -175,6 +175,7 @@ def open_policy_run(
             trainer,
             model_folder=start.base if cfg.lora.rank else start.resume_from or start.base,
             reward_functions=reward_functions,
+            samples=bool(prompts or validation_prompts or heldout_prompts),
         ) as generator,
         open_log(start, steps_done) as run_log,
     ):

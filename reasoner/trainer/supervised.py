@@ -63,15 +63,15 @@ def sft_loop(run: PolicyRun, examples: Sequence[Example]) -> None:
         with run.save_if_interrupted():
             batch = batch_of_step(examples, step, run.cfg, attempt=trainer.attempt).to(trainer.policy.device)
 
-        with generator.asleep():
-            update = train_on_examples(trainer, batch, run.cfg)
-            trainer.free_gradients()
+        generator.sleep()  # until the next validation, which needs the new weights
+        update = train_on_examples(trainer, batch, run.cfg)
+        trainer.free_gradients()
         timer.lap("time/train")
 
         num_tokens = int(batch.lengths.sum())
         metrics = {"step": step, "num_tokens": run.num_tokens + num_tokens, **update}
         if run.is_validation_due(step, metrics["num_tokens"]):
-            generator.update_weights(trainer.policy, version=step + 1)
+            generator.update_weights(trainer.policy, version=step + 1)  # wakes the engine up
             timer.lap("time/weight_sync")
             metrics |= run.validate_if_due(step, metrics["num_tokens"])
         run.record(step, batch, metrics, timer.times(num_tokens))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
+from unittest.mock import patch
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from torch.optim import Optimizer
 
 from data import Problem
@@ -50,6 +53,7 @@ def operations(world: World) -> dict[str, object]:
         "sum": tensor.tolist(),
         "gather": world.gather(("rank", world.rank), "values"),
         "total": world.total(world.rank + 0.5, "a total"),
+        "to first": world.gather_to_first(("rank", world.rank), "values of the first"),
         "largest": world.largest(-world.rank, "a maximum"),
         "first": world.from_first(lambda: f"of rank {world.rank}", "a value"),
         "stripe": world.stripe(range(5), lambda own: [(item, world.rank) for item in own], "items"),
@@ -77,6 +81,24 @@ def two_threads(world: World) -> list[float]:
     return results
 
 
+def token_values(world: World) -> tuple[dict[int, dict[str, list[float]]], dict[str, float], float, int]:
+    """Tokens, sums and largest gap of two rows of each rank, and the bytes that a rank sends to the others."""
+    stats, num_bytes, gather = TokenStats(keeps_tokens=True), 0, dist.all_gather_object
+
+    def counted_gather(values, value, group=None):  # type: ignore[no-untyped-def]
+        nonlocal num_bytes
+        num_bytes += len(pickle.dumps(value))
+        gather(values, value, group=group)
+
+    rows = torch.tensor([2 * world.rank, 2 * world.rank + 1])
+    values = torch.arange(2000).view(2, 1000) / 3 + world.rank
+    stats.record(rows, torch.tensor([1000, 500]), {"entropy": values})
+    stats.add({"entropy": values.sum()}, gap_max=torch.tensor(float(world.rank)))
+    with patch.object(dist, "all_gather_object", counted_gather):
+        stats.combine(world)
+    return stats.tokens, stats.sums, stats.gap_max, num_bytes
+
+
 def failure_of_first(world: World) -> None:
     def fail() -> None:
         raise ValueError("the disk is full")
@@ -91,6 +113,14 @@ def interrupt_of_last(world: World) -> None:
         return own
 
     world.stripe(range(4), sample, "samples")
+
+
+def slow_first(world: World) -> list[str]:
+    """The first rank computes for longer than the time limit, in a world and in another thread's."""
+    return [
+        own.from_first(lambda: time.sleep(3) or "a checkpoint", "the checkpoint")
+        for own in (world, world.with_own_group())
+    ]
 
 
 def absent_rank(world: World) -> None:
@@ -175,8 +205,10 @@ def _two_steps(
         stats = TokenStats(keeps_tokens=True)
         metrics = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)), stats)
         assert all(len(own["entropy"]) == lengths[row] for row, own in stats.tokens.items())
+        assert world.is_first or not stats.tokens
     at_end = torch.cat([whole(parameter.detach()).flatten() for parameter in model.parameters()])
-    return [*results, at_end.numpy()], metrics | {"rows with values": float(len(stats.tokens))}
+    rows = world.from_first(lambda: float(len(stats.tokens)), "the rows with values")
+    return [*results, at_end.numpy()], metrics | {"rows with values": rows}
 
 
 def _record(optimizer: Optimizer, results: list[np.ndarray]) -> None:

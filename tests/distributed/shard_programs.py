@@ -9,16 +9,25 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import nn
 from torch.distributed.tensor import DTensor
+from transformers import PreTrainedModel
 
 from reasoner.config.learning import LoraConfig
 from reasoner.distributed.world import World
 from reasoner.models.folder import BaseModel
 from reasoner.models.lora import add_adapter, load_weights, policy_state
+from reasoner.models.sharding import whole_state
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.trainer import checkpoint
+from reasoner.trainer.metrics_logger import MetricsLogger
+from reasoner.trainer.parity import parity_check
 from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.run import TrainingRun
+from reasoner.trainer.shutdown import GracefulShutdown
 from reasoner.trainer.snapshot import snapshot
+from reasoner.trainer.trackers import TrackedRun, Tracking
+from reasoner.types import Completion, EngineUnavailableError, SamplingParams
 from tests.distributed.programs import gradients
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, random_groups
@@ -26,13 +35,21 @@ from tests.fixtures.toys import config, random_groups
 
 def shards(
     world: World, cases: Sequence[tuple[str, str]], ways: Sequence[str], folder: Path
-) -> dict[str, tuple[list[tuple[list[np.ndarray], dict[str, float]]], dict[str, object], dict[str, np.ndarray]]]:
-    """For each way of holding the weights: (gradients(), checkpoint_and_resume(), adapter_checkpoint())."""
+) -> dict[
+    str,
+    tuple[
+        list[tuple[list[np.ndarray], dict[str, float]]], dict[str, object], dict[str, np.ndarray], dict[str, np.ndarray]
+    ],
+]:
+    """For each way of holding the weights: (gradients(), checkpoint_and_resume(), adapter_checkpoint(),
+    critic_from_reward_model()).
+    """
     return {
         weights: (
             gradients(world, cases, weights),
             checkpoint_and_resume(world, weights, folder / weights),
             adapter_checkpoint(world, weights, folder / weights / "adapter") if find_spec("peft") else {},
+            critic_from_reward_model(world, weights),
         )
         for weights in ways
     }
@@ -44,6 +61,22 @@ def toy_trainer(world: World, weights: str) -> PolicyTrainer:
     cfg = replace(cfg, optim=replace(cfg.optim, sharding=weights, max_grad_norm=1e-3))
     policy, reference = (tiny_model(vocabulary=61, width=32, layers=2, seed=seed) for seed in (0, 5))
     return PolicyTrainer(policy, reference, resolve_algorithm(cfg.algo), cfg, None, world)
+
+
+def critic_from_reward_model(world: World, weights: str) -> dict[str, np.ndarray]:
+    """Whole weights of a critic that starts from a reward model with more embeddings than its own."""
+    trainer = toy_trainer(world, weights)
+    assert trainer.critic is not None
+    trainer.critic.start_from(toy_reward_model(), weight=0.5)
+    return {name: tensor.numpy().copy() for name, tensor in whole_state(trainer.critic.own).items()}
+
+
+def toy_reward_model() -> PreTrainedModel:
+    """A reward model of the policy's shape, with four more embeddings."""
+    model = tiny_model(vocabulary=65, width=32, layers=2, seed=7)
+    model.score = nn.Linear(32, 1)
+    nn.init.ones_(model.score.weight)
+    return model
 
 
 def toy_adapter_trainer(world: World, weights: str) -> PolicyTrainer:
@@ -89,6 +122,59 @@ def checkpoint_and_resume(world: World, weights: str, folder: Path) -> dict[str,
             for (_, one), (_, other) in zip(policy_state(trainer.policy), policy_state(resumed.policy), strict=True)
         ),
     }
+
+
+class ToyEngine:
+    """Answers every prompt with one token; without servers on the last rank, if `is_lost`."""
+
+    def __init__(self, world: World, *, is_lost: bool) -> None:
+        self.is_without_servers = is_lost and world.rank == world.size - 1
+
+    def generate(self, prompts, sampling, seeds, on_group_done=None, on_decode_step=None):  # type: ignore[no-untyped-def]
+        if self.is_without_servers:
+            raise EngineUnavailableError("no inference server is left")
+        return [tuple(Completion("", (7,), (-1.0,), "stop", 0) for _ in own) for own in seeds]
+
+
+def lost_servers(world: World, weights: str, folder: Path) -> tuple[float, str, str]:
+    """(gap of a parity check, error of one whose engine is lost on the last rank, error of sampling after that). The
+    run has done a step, which no checkpoint has.
+    """
+    trainer = toy_trainer(world, weights)
+    toy_step(trainer, 0)
+    prompts = [group.prompt for group in random_groups(3)]
+    sampling = SamplingParams(num_samples=2)
+    gap = parity_check(ToyEngine(world, is_lost=False), trainer.policy, prompts, sampling, world)
+    engine, errors = ToyEngine(world, is_lost=True), []
+    with (
+        MetricsLogger(folder, steps=2, start=0, world=world) as logger,
+        Tracking((), TrackedRun("a", "toy", {}, folder), log=logger.log) as tracking,
+        GracefulShutdown(logger.log, world) as shutdown,
+    ):
+        run = TrainingRun(
+            cfg=trainer.cfg,
+            run_dir=folder,
+            tokenizer=tiny_tokenizer(),
+            trainer=trainer,
+            logger=logger,
+            tracking=tracking,
+            shutdown=shutdown,
+            start=0,
+        )
+
+        def sample() -> None:
+            with run.save_if_interrupted():
+                world.stripe(prompts, lambda own: engine.generate(own, sampling, [[0]] * len(own)), "the samples")
+
+        def check() -> None:
+            parity_check(engine, trainer.policy, prompts, sampling, world)
+
+        for call in (check, sample):
+            try:
+                call()
+            except RuntimeError as error:
+                errors.append(f"{type(error).__name__}: {error}")
+    return gap, *errors
 
 
 def adapter_checkpoint(world: World, weights: str, folder: Path) -> dict[str, np.ndarray]:

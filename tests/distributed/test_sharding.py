@@ -18,7 +18,15 @@ from reasoner.trainer import checkpoint
 from reasoner.trainer.preflight import check_sharding
 from reasoner.trainer.weights import first_that_fits, resolve_sharding
 from tests.distributed.programs import CASES, GROUPS, gradients
-from tests.distributed.shard_programs import shards, toy_adapter_trainer, toy_step, toy_trainer
+from tests.distributed.shard_programs import (
+    critic_from_reward_model,
+    lost_servers,
+    shards,
+    toy_adapter_trainer,
+    toy_reward_model,
+    toy_step,
+    toy_trainer,
+)
 from tests.distributed.test_gradients import assert_same, gradients_alone
 from tests.fixtures.ranks import run_ranks
 from tests.fixtures.tiny import tiny_model
@@ -109,6 +117,15 @@ def test_checkpoint_of_shards_is_one_of_whole_tensors_for_one_process(two_ranks,
     assert toy_step(trainer, 1) == pytest.approx(result["continued"], rel=1e-3, abs=1e-5)
 
 
+@pytest.mark.parametrize("weights", WAYS)
+def test_critic_in_shards_starts_from_a_reward_model_as_a_whole_one_does(two_ranks, weights):
+    expected, other = critic_from_reward_model(ALONE, "replicated"), toy_reward_model().base_model.state_dict()
+    assert np.array_equal(expected["trunk.embed_tokens.weight"], other["embed_tokens.weight"][:61].numpy())
+    for own in two_ranks:
+        assert own[weights][3].keys() == expected.keys()
+        assert all(np.array_equal(own[weights][3][name], expected[name]) for name in expected)
+
+
 @pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
 @pytest.mark.parametrize("weights", WAYS)
 def test_adapter_of_shards_is_that_of_one_process(two_ranks, weights):
@@ -122,6 +139,17 @@ def test_adapter_of_shards_is_that_of_one_process(two_ranks, weights):
         assert own[weights][2].keys() == expected.keys()
         for name, tensor in expected.items():
             np.testing.assert_allclose(own[weights][2][name], tensor.numpy(), atol=2e-5)
+
+
+def test_run_in_shards_whose_engine_is_lost_on_one_rank_saves_its_last_step(tmp_path):
+    results = run_ranks(2, lost_servers, "sharded", tmp_path, seconds=60)
+    assert all(isinstance(own, tuple) for own in results), results
+    lost = "EngineUnavailableError: no inference server is left"
+    for gap, of_parity, of_sampling in results:
+        assert gap == results[0][0] > 0 and of_parity == lost
+        assert of_sampling == f"RuntimeError: sampling of step 1 failed: {lost}"
+    path = checkpoint.folder(tmp_path, 1)
+    assert checkpoint.list_checkpoints(tmp_path) == [path] and checkpoint.damage(path) == ""
 
 
 def test_empty_row_adds_nothing_to_a_batch():

@@ -3,11 +3,13 @@
 import os
 import pickle
 import signal
+from contextlib import nullcontext
 from unittest.mock import patch
 
 import pytest
 import torch
 
+from reasoner.distributed.launch import check_gpus
 from reasoner.distributed.world import ALONE, RunInterrupt, num_launched, open_world
 from tests.distributed import programs
 from tests.fixtures.forkserver import TRAINING, forkserver
@@ -17,14 +19,15 @@ from tests.fixtures.ranks import environment, free_port, run_ranks
 def test_every_operation_of_a_single_process_is_the_identity():
     found = programs.operations(ALONE)
     assert found == {
-        "place": (0, 1, 0, True), "sum": [1.0, 2.0], "gather": [("rank", 0)], "total": 0.5, "largest": 0,
-        "first": "of rank 0", "stripe": [(item, 0) for item in range(5)], "few": ["one"],
+        "place": (0, 1, 0, True), "sum": [1.0, 2.0], "gather": [("rank", 0)], "to first": [("rank", 0)], "total": 0.5,
+        "largest": 0, "first": "of rank 0", "stripe": [(item, 0) for item in range(5)], "few": ["one"],
     }  # fmt: skip
     assert ALONE.with_own_group() is ALONE
 
 
 def test_operations_of_two_ranks_give_both_the_same():
     zero, one = run_ranks(2, programs.operations)
+    assert (zero.pop("to first"), one.pop("to first")) == ([("rank", 0), ("rank", 1)], [])
     assert zero.pop("place") == (0, 2, 0, True) and one.pop("place") == (1, 2, 1, False)
     assert zero == one == {
         "sum": [3.0, 4.0], "gather": [("rank", 0), ("rank", 1)], "total": 2.0, "largest": 0, "first": "of rank 0",
@@ -41,6 +44,18 @@ def test_error_of_the_first_rank_is_said_once_and_ends_all():
     assert run_ranks(2, programs.failure_of_first) == ["ValueError: the disk is full", "SystemExit: 1"]
 
 
+def test_values_of_tokens_go_to_the_first_rank_alone():
+    (tokens, sums, gap, _), (none, same, same_gap, sent) = run_ranks(2, programs.token_values)
+    values = torch.arange(2000).view(2, 1000) / 3
+    rows = {
+        2 * rank + row: {"entropy": (values + rank)[row, :length].tolist()}
+        for rank in (0, 1)
+        for row, length in ((0, 1000), (1, 500))
+    }
+    assert (tokens, none) == (rows, {}) and sums == same and gap == same_gap == 1.0
+    assert sent < 200
+
+
 def test_interrupt_of_one_rank_reaches_all():
     assert run_ranks(2, programs.interrupt_of_last) == ["RunInterrupt: stopped by SIGTERM"] * 2
 
@@ -54,6 +69,10 @@ def test_rank_that_ended_is_reported_with_what_was_waited_for():
 def test_rank_that_does_not_come_is_reported_after_the_time_limit():
     waiting, _ = run_ranks(2, programs.late_rank, seconds=1)
     assert "waited for the gradient's sum" in waiting and "within 0.0166667 minutes" in waiting
+
+
+def test_what_the_first_rank_alone_does_may_take_longer_than_the_time_limit():
+    assert run_ranks(2, programs.slow_first, seconds=2) == [["a checkpoint"] * 2] * 2
 
 
 def start_rank(rank, size, port, place="alive", *, seconds=1.0):
@@ -86,6 +105,28 @@ def test_all_missing_ranks_are_named():
     first = start_rank(0, 12, free_port())
     assert first.wait(timeout=60) == 1
     assert "waited 1 seconds for ranks 1, 2, 3, 4, 5, 6, 7, 8, ... (11 ranks) to start" in first.errors()
+
+
+@pytest.mark.parametrize(
+    ("gpus", "processes", "is_refused"), [(2, 3, True), (1, 2, True), (2, 2, False), (0, 3, False)]
+)
+def test_more_processes_than_gpus_are_refused(monkeypatch, gpus, processes, is_refused):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    message = f"{processes} processes on this machine, and {gpus} GPU"
+    with pytest.raises(ValueError, match=message) if is_refused else nullcontext():
+        check_gpus(processes)
+
+
+def test_rank_of_more_processes_than_gpus_is_refused_before_it_connects(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with (
+        patch.dict(os.environ, environment(1, 2, free_port())),
+        pytest.raises(ValueError, match="2 processes on this machine, and 1 GPU: each"),
+        open_world(),
+    ):
+        pass
 
 
 def test_interrupt_survives_pickling():

@@ -109,6 +109,11 @@ def test_every_algorithm_that_trains_can_be_checked(doctor, changed):
     assert status == 0 and lines["time"][0] == "ok", report["findings"]
 
 
+def test_trial_step_updates_the_policy_though_the_critic_warms_up_first(doctor):
+    _, lines, report, _ = doctor(**{"algo": "ppo", "critic.warmup_steps": 5})
+    assert lines["update"][0] == "ok" and report["update"]["grad_norm"] > 0, lines["update"]
+
+
 @pytest.mark.parametrize(("problems", "samples"), [(2, 2), (4, 3), (1, 8)])
 def test_no_call_exceeds_the_limits_on_problems_and_samples(doctor, monkeypatch, problems, samples):
     calls = []
@@ -194,7 +199,7 @@ def test_a_disk_without_room_is_an_error(doctor, monkeypatch):
         ({"data": "{bad}"}, "0 of 1 gold answers"),
         ({"sampling.temperature": 0.0}, "sampling.temperature is 0"),
         ({"problems": 0}, "--problems is 0; it must be at least 1"),
-        ({"samples": 1}, "--samples is 1; it must be at least 2"),
+        ({"samples": 1}, "--num-samples is 1; it must be at least 2"),
     ],
 )
 def test_a_run_that_cannot_be_checked_is_refused_in_one_line(doctor, tmp_path, changed, message):

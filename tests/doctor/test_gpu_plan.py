@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
 
 from reasoner.cli.main import main
 from reasoner.config.recipes import RECIPES
@@ -25,7 +26,10 @@ from reasoner.doctor.step_model import (
     step_time,
 )
 from reasoner.models.resolve import BASE
+from reasoner.models.size import num_parameters
 from reasoner.rl.algorithms import resolve_algorithm
+from tests.fixtures.reward_models import save_reward_model
+from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
 # 10 TFLOP/s, of which passes reach 4; 1 TB/s, of which decoding reaches 0.7; links of 100 and 10 GB/s, 0.8 of them.
 CARD = Gpu("80gb", 10e12, 1e12, 100e9, 10e9)
@@ -55,6 +59,8 @@ def test_sampling_is_a_full_batch_for_the_mean_length_and_one_row_to_the_longest
         ({}, 10**9, 6),
         ({"recompute": True}, 10**9, 8),
         ({"forward_passes": 2}, 10**9, 10),
+        ({"epochs": 4, "minibatches": 2, "forward_passes": 1}, 10**9, 26),
+        ({"critic_epochs": 2, "forward_passes": 1}, 10**9, 20),
         ({}, 10**6, 4),  # an adapter
     ],
 )
@@ -73,6 +79,35 @@ def test_collectives_follow_the_way_to_hold_the_weights():
     work = replace(WORK, micro_batch_tokens=5000)  # 40,000 tokens on four ranks: two micro-batches each
     times = [gradient_seconds(SHAPE, CARD, work, 4, weights) for weights in STRATEGIES]
     assert times == pytest.approx([2 * ring, 2 * ring, 2 * 3 * ring])
+    # Eight optimiser steps on 5,000 tokens of each rank, three of a critic on 3,333: one micro-batch each.
+    ppo = replace(work, epochs=2, minibatches=4, critic_epochs=1, critic_minibatches=3, forward_passes=2)
+    ppo = replace(ppo, prompts=32)
+    times = [gradient_seconds(SHAPE, CARD, ppo, 4, weights) for weights in STRATEGIES]
+    assert times == pytest.approx([22 * ring, (22 + 2) * ring, (8 * 3 * 1 + 3 * 3 * 2 + 2 * 4) * ring])
+
+
+@pytest.mark.parametrize(
+    ("algo", "forward", "updates"),
+    [
+        ({"algo.beta": 0.0}, 0, 1),
+        ({"algo.name": "ppo", "algo.beta": 0.0, "critic.epochs": 2, "critic.minibatches": 3}, 2, None),
+        ({"algo.name": "ppo", "algo.critic_backbone": "shared", "algo.beta": 0.1}, 3, None),
+    ],
+    ids=str,
+)
+def test_work_of_a_step_counts_the_epochs_of_policy_and_critic(algo, forward, updates):
+    own = plan("qwen2.5-0.5b", "h100", 1, **algo)
+    critic = 6 if "critic.epochs" in algo else 0
+    assert own.work().forward_passes == forward
+    assert own.work().updates == (updates or own.algorithm.updates + critic)
+
+
+def test_exchange_counts_the_statistics_of_tokens():
+    tokens = 16 * 8 * 300
+    without, with_three = (step_time(SHAPE, CARD, replace(WORK, token_values=n), 4, "replicated") for n in (0, 3))
+    assert with_three.exchange - without.exchange == pytest.approx(3 / 4 * 12 * tokens / 1e9)
+    stored, dropped = (plan("qwen2.5-0.5b", "h100", 4, **{"run.token_stats": own}).work() for own in (True, False))
+    assert stored.token_values >= 2 and dropped.token_values == 0
 
 
 def test_servers_pay_once_the_longest_completion_is_half_of_a_step():
@@ -120,6 +155,21 @@ def test_shards_divide_what_stays_and_add_what_is_whole():
     assert alone.peak("replicated") == alone.estimate.peak()
     peaks = [memory.peak(weights) for weights in STRATEGIES]
     assert peaks == sorted(peaks, reverse=True) and len(set(peaks)) == 3
+
+
+def test_reward_models_are_whole_on_every_rank(tmp_path):
+    model = tiny_model(vocabulary=60, width=32, layers=2)
+    folder = save_reward_model(tmp_path / "rm", model, tiny_tokenizer(), head=torch.ones(32), mean=0.0)
+    without, with_model = (plan("qwen2.5-0.5b", "h100", 4, **{"reward.model": own}) for own in ("", str(folder)))
+    for way in STRATEGIES:
+        peaks = [own.memory().peak(way) for own in (without, with_model)]
+        assert peaks[1] - peaks[0] == 2 * num_parameters(folder) > 0
+
+
+def test_reward_model_that_is_not_here_is_not_downloaded(monkeypatch):
+    monkeypatch.setattr("reasoner.doctor.memory.resolve_cached_model", lambda name, *, runs: None)
+    with pytest.raises(ValueError, match=r"reward\.model names org/rm, which is not in the cache: download it first"):
+        plan("qwen2.5-0.5b", "h100", 4, **{"reward.model": "org/rm"}).memory().peak("sharded")
 
 
 def test_unknown_kind_of_gpu_is_refused():

@@ -329,6 +329,7 @@ def test_micro_batches_are_as_large_as_later_settings_allow(has_all_extras):
     lean = replace(cfg, lora=LoraConfig(rank=16), optim=replace(cfg.optim, recompute=True))
     line = memory_finding(need_of(qwen(QWEN_HALF), cfg, prompt=100), need_of(qwen(QWEN_HALF), lean, prompt=100).peak())
     assert "--optim.recompute true" in line.suggestion and "--lora.rank 16" in line.suggestion
+    assert "reference_dtype" not in line.suggestion  # which a run with an adapter refuses
     assert "micro_batch_tokens" not in line.suggestion and "max_tokens" not in line.suggestion
 
 

@@ -3,17 +3,21 @@
 import platform
 import subprocess
 import sys
+import weakref
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 from reasoner.models.loading import completion_states, encode_prompts
 from reasoner.models.recompute import recompute_layers
 from reasoner.rl.batch import collate
+from reasoner.rl.microbatches import compute_precision
 from tests.fixtures.tiny import tiny_model
 from tests.fixtures.toys import config, make_trainer, random_groups
 
@@ -75,6 +79,51 @@ def test_recomputed_step_equals_stored_to_the_bit_in_any_algorithm(settings):
 
 def test_recomputed_gradient_equals_stored_to_the_bit_in_bfloat16():
     assert_equal_steps(MODELS["llama"], micro=40, dtype="bfloat16")
+
+
+class CountCasts(TorchDispatchMode):
+    """Counts the casts of matrices to bfloat16 that are still held."""
+
+    def __init__(self):
+        super().__init__()
+        self.casts = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        is_cast = function is torch.ops.aten._to_copy.default and result.dtype == torch.bfloat16
+        if is_cast and isinstance(args[0], nn.Parameter) and args[0].ndim == 2:
+            self.casts.append(weakref.ref(result))
+        return result
+
+    def num_held(self):
+        return sum(cast() is not None for cast in self.casts)
+
+
+@pytest.mark.parametrize("has_gradient", [True, False])
+def test_pass_in_bfloat16_holds_no_casts_of_layers_that_it_has_left(has_gradient):
+    model, held, batch = tiny_llama(), [], collate(random_groups())
+    trainer = make_trainer(replace(config(), optim=replace(config().optim, recompute=True, dtype="bfloat16")), model)
+    with CountCasts() as counter, torch.set_grad_enabled(has_gradient):
+        model.model.norm.register_forward_hook(lambda *_: held.append(counter.num_held()))
+        passes = trainer.passes()
+        passes.states(passes.encode(batch), batch)
+    assert len(counter.casts) == 2 * 3 * 7 and held == [0, 0]  # two passes, three layers of seven matrices
+
+
+@pytest.mark.parametrize("settings", ["plain", "kl and entropy", "separate critic", "shared critic"])
+@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize("model", list(MODELS))
+def test_gradient_in_bfloat16_is_that_of_casts_held_for_a_pass_to_the_bit(monkeypatch, model, recompute, settings):
+    steps, keep = [], partial(compute_precision, keeps_casts=True)
+    algo = {"micro": 40, "dtype": "bfloat16", "recompute": recompute, **SETTINGS[settings]}
+    for precision in (compute_precision, keep):
+        monkeypatch.setattr("reasoner.rl.model_passes.compute_precision", precision)
+        monkeypatch.setattr("reasoner.rl.critic.compute_precision", precision)
+        steps.append(parameters_after_step(MODELS[model](), **algo))
+    assert steps[0][0] == steps[1][0] and steps[0][0]["grad_norm"] > 0
+    for parameter, other in zip(steps[0][1], steps[1][1], strict=True):
+        assert torch.equal(parameter, other)
+        assert parameter.grad is None or torch.equal(parameter.grad, other.grad)
 
 
 def saved_bytes(model):

@@ -63,6 +63,21 @@ def test_8bit_run_resumed_from_a_checkpoint_has_the_same_weights_to_the_bit(tmp_
             assert torch.equal(tensor, resumed.critic.state()[name]), name
 
 
+@pytest.mark.parametrize("state_dtype", ["float32", "8bit"])
+def test_checkpoint_of_before_the_first_step_leaves_no_moments(tmp_path, state_dtype):
+    if state_dtype == "8bit":
+        pytest.importorskip("torchao", reason="the extra torchao")
+    cfg = config(name="ppo")
+    cfg = replace(cfg, optim=replace(cfg.optim, state_dtype=state_dtype))
+    trainer = make_trainer(cfg, tiny_model(vocabulary=64, width=128, layers=2))
+    path = checkpoint.save(tmp_path, 0, trainer, tiny_tokenizer(), keep=1)
+    take_steps(trainer, 1)
+    optimizers = (trainer.optimizer, trainer.critic.optimizer)
+    assert all(optimizer.state_dict()["state"] for optimizer in optimizers)
+    assert checkpoint.load(path, trainer) == 0
+    assert [optimizer.state_dict()["state"] for optimizer in optimizers] == [{}, {}]
+
+
 def test_float32_moments_are_those_of_torch_adamw():
     parameter = torch.nn.Parameter(torch.ones(3))
     optimizer = make_adamw([parameter], "float32", lr=0.1, weight_decay=0.0, fused=True)

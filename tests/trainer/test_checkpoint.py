@@ -19,6 +19,7 @@ from reasoner.trainer.checkpoint import (
     dump,
     list_checkpoints,
     restore_best,
+    room_needed,
     save,
     save_best,
     step_of,
@@ -132,7 +133,7 @@ def test_the_engine_gets_a_tied_weight_under_each_of_its_names():  # trap 32
 def test_a_disk_without_room_is_told_of_before_the_run_and_leaves_nothing_half_written(tmp_path, monkeypatch):
     trainer = trained()
     monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=1000))
-    with pytest.raises(OSError, match=r"no space: the checkpoints of .*run need \d+ MiB, and 0 are free"):
+    with pytest.raises(OSError, match=r"no space: the checkpoints of .*run need \d+ MiB; .* take 0, and 0 are free"):
         check_room(tmp_path / "not" / "yet" / "run", trainer, keep=2)
     monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=10**9))
     check_room(tmp_path / "run", trainer, keep=2)
@@ -144,6 +145,30 @@ def test_a_disk_without_room_is_told_of_before_the_run_and_leaves_nothing_half_w
     with pytest.raises(OSError, match=r"cannot write .*step-000003: No space left on device"):
         save(tmp_path, 3, trainer, tiny_tokenizer(), keep=2)
     assert list((tmp_path / "checkpoints").iterdir()) == []
+
+
+def test_resumed_run_needs_room_only_for_what_it_has_not_written(tmp_path, monkeypatch):
+    trainer = trained()
+    for step in (1, 2):
+        save(tmp_path, step, trainer, tiny_tokenizer(), keep=2)
+    save_best(tmp_path, 2, trainer, tiny_tokenizer(), score=0.5)
+    one, needed = room_needed(trainer, keep=2)
+    free = one + one // 2  # for the third checkpoint and the second copy of the best weights
+    assert free < needed
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=free))
+    check_room(tmp_path, trainer, keep=2)
+    with pytest.raises(OSError, match="no space"):
+        check_room(tmp_path / "other", trainer, keep=2)
+
+
+@pytest.mark.parametrize("algo", [{}, {"beta": 0.1, "ref_sync_steps": 2}, {"name": "ppo"}])
+def test_room_of_a_checkpoint_is_what_it_takes(tmp_path, algo):
+    reference = tiny_model(vocabulary=60, width=32, layers=2, seed=5) if "beta" in algo else None
+    trainer = make_trainer(config(**algo), tiny_model(vocabulary=60, width=32, layers=2), reference)
+    trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))
+    path = save(tmp_path, 1, trainer, tiny_tokenizer(), keep=1)
+    written = sum(file.stat().st_size for file in path.rglob("*.safetensors"))
+    assert written == pytest.approx(room_needed(trainer, keep=1)[0], rel=0.15)
 
 
 def test_a_batch_of_token_ids_alone_is_dumped_whole(tmp_path):  # safetensors refuses tensors that share their memory

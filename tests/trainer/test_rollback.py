@@ -11,10 +11,14 @@ import torch
 
 from reasoner.cli.main import main
 from reasoner.models.resolve import BASE
-from reasoner.runs.health import read_alarms
+from reasoner.rl.batch import collate
+from reasoner.runs.health import Alarm, read_alarms
 from reasoner.runs.metrics import read_metrics
-from reasoner.trainer import rollback
+from reasoner.trainer import checkpoint, rollback
 from reasoner.trainer.checkpoint import list_checkpoints
+from reasoner.trainer.metrics_logger import MetricsLogger
+from tests.fixtures.tiny import tiny_tokenizer
+from tests.fixtures.toys import config, make_trainer, random_groups
 
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
@@ -88,6 +92,51 @@ def test_rollback_keeps_discarded_records_halves_learning_rate_and_ends_after_th
     assert (run / "rolled-back" / "1" / "alarms.jsonl").is_file()
     states = [json.loads((path / "trainer" / "state.json").read_text()) for path in list_checkpoints(run)]
     assert states[-1]["attempt"] == 3 and states[-1]["lr_scale"] == 1 / 8
+
+
+def respond(folder, trainer, since):
+    """Respond to an alarm of a cause since that step with a rollback. Returns the steps done afterwards."""
+    alarm = Alarm("divergence", 3, since, value=1.0, limit=0.5, when="", meaning="", help="")
+
+    def save() -> Path:
+        return checkpoint.save(folder, trainer.steps_done, trainer, tiny_tokenizer(), keep=8)
+
+    (folder / "metrics.jsonl").write_text("".join(f"{json.dumps({'step': step})}\n" for step in range(3)))
+    with MetricsLogger(folder, steps=8, start=3) as logger:
+        assert rollback.respond_to_alarms([alarm], "rollback", folder, trainer, logger, save)
+    return trainer.steps_done
+
+
+@pytest.fixture
+def three_checkpoints(tmp_path):
+    """(a run's folder with checkpoints after 1, 2 and 3 steps, its trainer)."""
+    trainer = make_trainer(config())
+    for step in (1, 2, 3):
+        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups(seed=step)))))
+        checkpoint.save(tmp_path, step, trainer, tiny_tokenizer(), keep=8)
+    return tmp_path, trainer
+
+
+def damage(folder, *steps):
+    for step in steps:
+        (checkpoint.folder(folder, step) / "model.safetensors").write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("since", "damaged", "expected"), [(2, [], 2), (2, [2], 1), (0, [], 1), (0, [1], 2), (1, [1], 2)]
+)
+def test_rollback_returns_to_an_undamaged_checkpoint(three_checkpoints, since, damaged, expected):
+    folder, trainer = three_checkpoints
+    damage(folder, *damaged)
+    assert respond(folder, trainer, since) == expected
+
+
+def test_rollback_without_an_undamaged_checkpoint_saves_one_and_stops(three_checkpoints):
+    folder, trainer = three_checkpoints
+    damage(folder, 1, 2, 3)
+    with pytest.raises(RuntimeError, match="with 3 steps done, and no checkpoint to return to is undamaged"):
+        respond(folder, trainer, 2)
+    assert not checkpoint.damage(checkpoint.folder(folder, 3))
 
 
 def without_folders(content: bytes, *folders: Path) -> bytes:

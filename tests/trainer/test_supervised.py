@@ -9,6 +9,7 @@ import torch
 
 from reasoner.config.learning import SftConfig
 from reasoner.config.resolve import RunSettings, settings
+from reasoner.distributed.world import ALONE
 from reasoner.models.lora import trained_parameters
 from reasoner.models.resolve import BASE
 from reasoner.runs.metric_names import METRICS, TIMES
@@ -16,13 +17,17 @@ from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.sft.batches import batch_likelihood
 from reasoner.sft.examples import Example
 from reasoner.trainer.checkpoint import list_checkpoints
+from reasoner.trainer.resolve_run import resolve_new_run
 from reasoner.trainer.supervised import (
     batch_of_step,
+    open_sft_run,
     passes_of,
+    sft_loop,
     train_on_examples,
     with_length,
     without_unused_validation,
 )
+from reasoner.types import Completion
 from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
 from tests.fixtures.toys import config, make_trainer
 
@@ -90,6 +95,17 @@ SMALL = {
     "eval.samples": 2, "sampling.max_tokens": 24, "run.save_interval": 2, "threads": 1, "sft.rows": 8, "sft.epochs": 2,
     "sft.validation_share": 0.2, "engine": "transformers",
 }  # fmt: skip
+
+
+@pytest.fixture
+def restored_torch():
+    """The settings of torch that a run in this process changes."""
+    threads = torch.get_num_threads()
+    yield
+    torch.use_deterministic_algorithms(False)
+    torch.set_num_threads(threads)
+
+
 ON_BASE = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
 
@@ -137,6 +153,62 @@ def test_the_log_shows_what_is_left_out_the_share_of_tokens_with_a_loss_and_an_e
     assert "% of the tokens (completion); lr 0.0005" in errors
     assert "with a loss:\n <think> " in errors and "\x1b" not in errors
     assert "held-out problems" in done.output() and "reasoner train --model a" in done.output()
+
+
+class SpiedEngine:
+    """An engine whose calls are recorded by name; it answers every prompt with its end."""
+
+    name, accepts_adapter = "spied", False
+
+    def __init__(self):
+        self.calls = []
+
+    def generate(self, prompts, sampling, seeds, on_group_done=None, on_decode_step=None):
+        self.calls.append("generate")
+        completions = [tuple(Completion("", (1,), (-1.0,), "stop", 0) for _ in own) for own in seeds]
+        for place, own in enumerate(completions):
+            if on_group_done is not None:
+                on_group_done(place, own)
+        return completions
+
+    def update_weights(self, named, version):
+        self.calls.append("update_weights")
+
+    def __getattr__(self, name):
+        return lambda: self.calls.append(name)
+
+
+def calls_of_run(monkeypatch, folder, **changed):
+    """The calls of the engine in a run of four or five steps; None if none is started."""
+    engines = []
+
+    def make_engine(*_, **__):
+        engines.append(SpiedEngine())
+        return engines[-1]
+
+    monkeypatch.setattr("reasoner.trainer.components.make_engine", make_engine)
+    values = SMALL | {"model": "base", "run.dir": str(folder), "run.name": "a"} | changed
+    values["engine.name"] = values.pop("engine")
+    values["sft.data"] = str(ROOT / "tests/fixtures/solutions.jsonl")
+    resolved, run_dir = resolve_new_run(values, origin="test", stage="sft")
+    with open_sft_run(resolved, run_dir, resuming=False, world=ALONE) as (run, examples):
+        sft_loop(run, examples)
+        assert run.is_finished
+    return engines[0].calls if engines else None
+
+
+@ON_BASE
+def test_engine_sleeps_from_one_validation_to_the_next(monkeypatch, tmp_path, restored_torch):
+    calls = calls_of_run(monkeypatch, tmp_path, **{"validation.interval": 3, "eval.heldout_problems": 0})
+    validation = ["update_weights", "generate", "generate"]  # sampled and greedy
+    assert calls == [*validation, "sleep", "wake_up", *validation, "sleep", "wake_up", *validation, "close"]
+
+
+@ON_BASE
+def test_no_engine_is_started_where_nothing_samples(monkeypatch, tmp_path, restored_torch):
+    changed = {"validation.interval": 0, "eval.heldout_problems": 0}
+    assert calls_of_run(monkeypatch, tmp_path, **changed) is None
+    assert [path.name for path in list_checkpoints(tmp_path / "a")] == ["step-000004", "step-000005"]
 
 
 @ON_BASE
