@@ -86,6 +86,8 @@ def sample(request: SampleRequest, run_dir: Path) -> None:
         factory = EngineFactory(model, request.engine, seed=request.seed, longest_prompt=longest)
         stack.enter_context(closing(factory))
         pool = stack.enter_context(VerifierPool(request.workers))
+        if start < len(steps):
+            factory()  # before the clock of the run: the start of an engine is no time of sampling, in training either
         logger = stack.enter_context(MetricsLogger(run_dir, steps=len(steps), start=start))
         timer = None
         for step in range(start, len(steps)):
