@@ -43,7 +43,9 @@ class RankMemory:
         return part | divided | whole
 
     def peak(self, sharding: str) -> int:
-        """Most bytes at once: in the passes of the update, in those of the reference, or while sampling or syncing."""
+        """Most bytes at once: in the passes of the update, in those of the reference, while sampling or syncing, or
+        before the models that have been loaded are sharded.
+        """
         part = self.parts(sharding)
         resident = sum(part[name] for name in _RESIDENT)
         passes = part.get("whole_weights", 0) + part.get("whole_gradients", 0) + self.estimate.passes_peak()
@@ -51,7 +53,17 @@ class RankMemory:
         training = part["gradients"] + max(passes, part.get("gradient_sum", 0), part.get("whole_reference", 0))
         engine = part["engine_weights"] + part["engine_cache"] + part["engine_logits"] + part.get("synced_tensor", 0)
         keeps_engine = self.estimate.cfg.max_off_policy_steps > 0
-        return resident + (training + engine if keeps_engine else max(training, engine))
+        running = resident + (training + engine if keeps_engine else max(training, engine))
+        return running if sharding == "replicated" else max(running, self._loading())
+
+    def _loading(self) -> int:
+        """Bytes of the models before they are sharded: each rank loads the whole policy and the whole reference, which
+        is cast afterwards, and copies the critic from the policy (trainer.components).
+        """
+        part = self.estimate.parts()
+        in_float32 = 4 * num_parameters(self.estimate.model) if part["reference"] else 0
+        critic = part["gradients"] if part["critic"] else 0  # a copy of what is trained: 4 bytes a value, as a gradient
+        return part["weights"] + max(in_float32, part["reference"] + critic)
 
     def _largest_tensor(self) -> int:
         """Bytes of the largest tensor in float32."""

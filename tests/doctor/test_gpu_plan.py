@@ -157,6 +157,18 @@ def test_shards_divide_what_stays_and_add_what_is_whole():
     assert peaks == sorted(peaks, reverse=True) and len(set(peaks)) == 3
 
 
+def test_models_are_whole_before_they_are_sharded():
+    """On many ranks loading decides: policy, float32 reference, the critic's copy of the policy."""
+    many = {"engine.gpu_memory": 0.1, "optim.micro_batch_tokens": 256, "sampling.max_tokens": 256}
+    whole = plan("qwen2.5-7b", "h100", 512, **many).memory().parts("replicated")["weights"]
+    settings = {"none": {"algo.beta": 0.0}, "reference": {"algo.beta": 0.1, "algo.reference_dtype": "bfloat16"}}
+    settings["both"] = {"algo.name": "ppo", "algo.beta": 0.1}
+    peaks = {
+        name: plan("qwen2.5-7b", "h100", 512, **many, **own).memory().peak("sharded") for name, own in settings.items()
+    }
+    assert peaks["none"] >= whole and peaks["reference"] == 2 * whole and peaks["both"] == 3 * whole
+
+
 def test_reward_models_are_whole_on_every_rank(tmp_path):
     model = tiny_model(vocabulary=60, width=32, layers=2)
     folder = save_reward_model(tmp_path / "rm", model, tiny_tokenizer(), head=torch.ones(32), mean=0.0)
