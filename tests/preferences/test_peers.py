@@ -24,12 +24,13 @@ pytestmark = pytest.mark.peers
 def test_trl_reads_an_export_with_the_same_loss(tmp_path: Path, suffix: str) -> None:
     trl = pytest.importorskip("trl")
     datasets = pytest.importorskip("datasets")
+    tokenizer = tiny_tokenizer()
     rollouts = [rollout(i, f"text {i}", tokens=3 + i) for i in range(4)]
+    rollouts = [row | {"prompt_token_ids": tokenizer(row["prompt"])["input_ids"]} for row in rollouts]
     judge = Judge("by sample", lambda rows: [float(row["sample"]) for row in rows], 1.0)
     file = tmp_path / f"pairs{suffix}"
     WRITERS[suffix](file, preference_rows(rollouts, judge, seed=0, counts=ExportCounts(), prefill="<think>"))
 
-    tokenizer = tiny_tokenizer()
     tiny_model(vocabulary=len(tokenizer)).save_pretrained(tmp_path / "model")
     model = new_reward_model(tmp_path / "model", tokenizer, device=torch.device("cpu"))
     spread_head(model)
