@@ -3,8 +3,8 @@
     python bench/rlhf.py --model runs/sft --reward-model runs/rm --out runs/rlhf
 
 trains every arm of ARMS with each seed from one SFT model of the embedded base, and measures each result on the same
-held-out problems: score, share right, utility (`quality` of bench/utilities.py, on whose preferences the reward model
-was trained), tokens, KL of a response from the SFT model, and the likelihood of texts like those of the base's
+held-out problems: score, share right, utility (of bench/utilities.py, on whose preferences the reward model was
+trained), tokens, KL of a response from the SFT model, and the likelihood of texts like those of the base's
 pretraining. A run takes 4 minutes of an idle core, and its measurement 2: three seeds of all eleven arms about two
 hours on two cores. --arms, --seeds and --steps make it shorter. Stop it and call it again: what is finished stays, and
 other settings are refused.
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import torch
 from runs import over_seeds, train_all
-from utilities import quality
+from utilities import UTILITIES
 
 from data import load
 from reasoner.config.schema import EngineConfig
@@ -45,9 +45,14 @@ from reasoner.types import RolloutGroup, SamplingParams
 from verifiers import RewardWeights, VerifierPool
 
 CPU = torch.device("cpu")
-TARGET = 1.0  # nats of a response
+TARGET = 2.0  # nats of a response; with a horizon of one step's completions beta changes by a fifth a step at most
 ALONE = {"reward.correct": 0, "reward.format": 0, "reward.model": "RM=1"}
-KL = {"algo.beta": 0.05, "algo.kl_target": TARGET, "algo.kl_controller": "proportional", "algo.kl_horizon": 500}
+KL = {
+    "algo.beta": 0.05,
+    "algo.kl_target": TARGET,
+    "algo.kl_controller": "proportional",
+    "algo.kl_horizon": 192,
+}  # a step has 192
 PPO = {"algo.name": "ppo", "algo.beta": 0.05}
 ARMS: dict[str, dict[str, object]] = {  # RM stands for the reward model
     "rule": {},
@@ -60,7 +65,7 @@ ARMS: dict[str, dict[str, object]] = {  # RM stands for the reward model
     "PPO, model, critic of zeros": ALONE | PPO,
     "PPO, model, critic from it": ALONE | PPO | {"critic.init": "RM"},
     "rule + mix": {"ptx.data": "corpus:base"},
-    "rule + 0.25 model + mix": {"reward.model": "RM=0.25", "ptx.data": "corpus:base"},
+    "rule + mix, weight 1": {"ptx.data": "corpus:base", "ptx.weight": 1},
 }
 COMMON = {
     "preset": "base", "algo.beta": 0.0, "data.prompts_per_step": 24, "algo.group_size": 8, "optim.decay_share": 0.0,
@@ -73,10 +78,11 @@ COMPARED = ("right", "utility")  # with the arm "rule", on the same problems
 class Measurement:
     """Measures models on the same held-out problems. A result holds for each quantity its mean for each problem."""
 
-    def __init__(self, sft: Path, scorer: Path, *, problems: int, samples: int) -> None:
+    def __init__(self, sft: Path, scorer: Path, *, utility: str, problems: int, samples: int) -> None:
         self.tokenizer, self.template = load_tokenizer(sft), load_template("r1-zero")
         self.reference = ModelPasses(DistributedModel(load_policy(sft, device=CPU)), "float32", 1.0, 16384)
         self.scorer = RewardModel(scorer, device=CPU, dtype="float32", micro_batch_tokens=16384)
+        self.utility = UTILITIES[utility]
         heldout = load("generated:heldout", limit=problems)
         self.prompts = [render(problem, self.template, self.tokenizer) for problem in heldout]
         self.sampling = SamplingParams(num_samples=samples, max_tokens=288, stop=self.template.stop)
@@ -97,7 +103,7 @@ class Measurement:
         return {
             "score": [statistics.fmean(next(scores) for _ in group.completions) for group in groups],
             "right": [100 * statistics.fmean(score.correct for score in group.scores) for group in groups],
-            "utility": [_mean_utility(group) for group in groups],
+            "utility": [self._utility(group) for group in groups],
             "tokens": [group.num_tokens / len(group.completions) for group in groups],
             "KL": [self._kl(policy, group) for group in groups],
             "corpus NLL": [float(nll)],
@@ -108,17 +114,16 @@ class Measurement:
         logprobs, reference = policy.all_logprobs(batch), self.reference.all_logprobs(batch)
         return float(response_kl(logprobs, reference, batch.mask))
 
-
-def _mean_utility(group: RolloutGroup) -> float:
-    completions, scores = group.completions, group.scores
-    return statistics.fmean(
-        quality(
-            [group.prompt.prefill + completion.text for completion in completions],
-            [completion.token_ids for completion in completions],
-            [score.correct for score in scores],
-            [score.well_formed for score in scores],
+    def _utility(self, group: RolloutGroup) -> float:
+        completions, scores = group.completions, group.scores
+        return statistics.fmean(
+            self.utility(
+                [group.prompt.prefill + completion.text for completion in completions],
+                [completion.token_ids for completion in completions],
+                [score.correct for score in scores],
+                [score.well_formed for score in scores],
+            )
         )
-    )
 
 
 def check_settings(out: Path, settings: Mapping[str, object]) -> None:
@@ -199,6 +204,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, help="the SFT model: where every run starts from, and its reference")
     parser.add_argument("--reward-model", required=True)
+    parser.add_argument(
+        "--utility", choices=UTILITIES, default="quality", help="what its preferences were of [quality]"
+    )
     parser.add_argument("--out", type=Path, default=Path("runs/rlhf"))
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--seeds", type=int, default=3)
@@ -220,10 +228,10 @@ def main() -> None:
         | {key: str(value).replace("RM", str(scorer)) for key, value in ARMS[arm].items()}
         for (arm, seed), name in names.items()
     }
-    sizes = {name: getattr(args, name) for name in ("steps", "problems", "samples")}
+    sizes = {name: getattr(args, name) for name in ("steps", "problems", "samples", "utility")}
     check_settings(args.out, {"model": str(sft), "reward model": str(scorer)} | sizes)
     train_all(args.out, settings, jobs=args.jobs, threads=args.threads)
-    measurement = Measurement(sft, scorer, problems=args.problems, samples=args.samples)
+    measurement = Measurement(sft, scorer, utility=args.utility, problems=args.problems, samples=args.samples)
     start = measured(sft, args.out / "start.json", measurement)
     runs = {arm: [args.out / names[arm, seed] for seed in range(args.seeds)] for arm in args.arms}
     results = {
