@@ -18,6 +18,7 @@ from app.run_library import RunLibrary, changed_at, is_live
 from reasoner.runs.health import active_alarms
 from reasoner.runs.index_queries import step_rows
 from reasoner.runs.metric_names import METRICS, TIMES
+from reasoner.runs.run_dir import stage_of
 
 _MOST_STEPS = 4_000  # points per curve; of a longer run only every second step, or every third, ... is sent
 _SPARK = 60  # points of a sparkline
@@ -45,7 +46,8 @@ def _row(library: RunLibrary, run_dir: Path) -> dict[str, Any]:
 def _state(run_dir: Path) -> dict[str, Any]:
     """A run's columns in the list. ValueError or OSError for a run that cannot be read."""
     check_run(run_dir)
-    cfg = read_settings(run_dir)["config"]
+    stored = read_settings(run_dir)
+    cfg, stage = stored["config"], stage_of(stored)
     figures = _figures(run_dir, _states(run_dir, _LOGS))
     num_steps = figures.num_steps
     status = _status(run_dir, num_steps, cfg)
@@ -54,7 +56,7 @@ def _state(run_dir: Path) -> dict[str, Any]:
     return {
         "status": status,
         "model": cfg.get("model"),
-        "algorithm": "sft" if cfg.get("sft.data") else cfg.get("algo.name") or cfg.get("imported"),
+        "algorithm": cfg.get("algo.name") or cfg.get("imported") if stage == "rl" else stage,
         "step": num_steps,
         "steps": cfg.get("steps"),
         "started_at": versions.stat().st_mtime if versions.is_file() else None,

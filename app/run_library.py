@@ -36,8 +36,7 @@ class RunLibrary:
 
     def runs(self) -> list[Path]:
         """The folders of runs, including damaged ones, the newest first."""
-        names = ("config.json", "metrics.jsonl")
-        folders = [path for path in self.runs_dir.glob("*") if any(_exists(path / name) for name in names)]
+        folders = [path for path in self.runs_dir.glob("*") if _is_run(path)]
         return sorted(folders, key=lambda path: (changed_at(path / "config.json"), path.name), reverse=True)
 
     def run(self, name: str) -> Path:
@@ -90,6 +89,12 @@ class RunLibrary:
 
     def close(self) -> None:
         self._updater.close()
+
+
+def _is_run(folder: Path) -> bool:
+    """Whether the folder is that of a run. A model folder has a config.json as well, and weights beside it."""
+    names = ("config.json", "metrics.jsonl")
+    return any(_exists(folder / name) for name in names) and not any(folder.glob("*.safetensors"))
 
 
 def _exists(path: Path) -> bool:

@@ -36,6 +36,23 @@ def test_list_of_runs_has_the_state_of_each(call, folder):
     assert page["folder"] == str(folder / "runs")
 
 
+def test_another_stage_than_rl_stands_in_the_place_of_the_algorithm(fresh):
+    runs, call = fresh
+    for name, stage in (("tuned", "sft"), ("taste", "reward-model"), ("drawn", "sample")):
+        store.open_run(runs / name, {"algo.name": "grpo", "steps": 1}, {}, resuming=False, stage=stage)
+    rows = {row["name"]: row["algorithm"] for row in call("runs")["runs"]}
+    assert rows == {"tuned": "sft", "taste": "reward-model", "drawn": "sample"}
+
+
+def test_a_model_folder_among_the_runs_is_no_run(fresh):
+    runs, call = fresh
+    write_run(runs / "a", steps=2, written=1, indexed=False)
+    (runs / "small").mkdir()
+    (runs / "small" / "config.json").write_text('{"model_type": "llama"}')
+    (runs / "small" / "model.safetensors").touch()
+    assert [row["name"] for row in call("runs")["runs"]] == ["a"]
+
+
 def test_runs_come_newest_first(call, folder):
     times = [(folder / "runs" / row["name"] / "config.json").stat().st_mtime for row in call("runs")["runs"]]
     assert times == sorted(times, reverse=True)
