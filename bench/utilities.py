@@ -19,7 +19,14 @@ def quality(
     """2 for a right answer and 0.5 for the form, less a hundredth per token, 0.3 per wrong equation, and 0.3 per
     equation that occurred before, each at most four times.
     """
-    return _utilities(completions, completion_ids, correct, well_formed, per_token=0.01)
+    values = []
+    for text, ids, is_correct, is_formed in zip(completions, completion_ids, correct, well_formed, strict=True):
+        own = equations(plain(text))
+        wrong = sum(not equation.is_correct for equation in own)
+        repeated = sum(number - 1 for number in Counter(equation.statement for equation in own).values())
+        penalties = 0.3 * (min(_MOST, wrong) + min(_MOST, repeated))
+        values.append(2.0 * is_correct + 0.5 * is_formed - len(ids) / 100 - penalties)
+    return values
 
 
 def concise(
@@ -28,26 +35,9 @@ def concise(
     correct: Sequence[bool],
     well_formed: Sequence[bool],
 ) -> list[float]:
-    """`quality` with four hundredths per token: what a rule for right answers does not see weighs as much as they."""
-    return _utilities(completions, completion_ids, correct, well_formed, per_token=0.04)
-
-
-def _utilities(
-    completions: Sequence[str],
-    completion_ids: Sequence[Sequence[int]],
-    correct: Sequence[bool],
-    well_formed: Sequence[bool],
-    *,
-    per_token: float,
-) -> list[float]:
-    values = []
-    for text, ids, is_correct, is_formed in zip(completions, completion_ids, correct, well_formed, strict=True):
-        own = equations(plain(text))
-        wrong = sum(not equation.is_correct for equation in own)
-        repeated = sum(number - 1 for number in Counter(equation.statement for equation in own).values())
-        penalties = 0.3 * (min(_MOST, wrong) + min(_MOST, repeated))
-        values.append(2.0 * is_correct + 0.5 * is_formed - per_token * len(ids) - penalties)
-    return values
+    """`quality` less three more hundredths per token: length weighs much, which the rule for right answers ignores."""
+    values = quality(completions, completion_ids, correct, well_formed)
+    return [value - 0.03 * len(ids) for value, ids in zip(values, completion_ids, strict=True)]
 
 
 def brevity(completion_ids: Sequence[Sequence[int]]) -> list[float]:
