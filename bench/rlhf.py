@@ -5,7 +5,7 @@
 trains every arm of ARMS with each seed from one SFT model of the embedded base, and measures each result on the same
 held-out problems: score, share right, utility (of bench/utilities.py, on whose preferences the reward model was
 trained), tokens, KL of a response from the SFT model, and the likelihood of texts like those of the base's
-pretraining. A run takes 4 minutes of an idle core, and its measurement 2: three seeds of all eleven arms about two
+pretraining. A run takes 4 minutes of an idle core, and its measurement 2: three seeds of all arms about two
 hours on two cores. --arms, --seeds and --steps make it shorter. Stop it and call it again: what is finished stays, and
 other settings are refused.
 """
@@ -65,6 +65,7 @@ ARMS: dict[str, dict[str, object]] = {  # RM stands for the reward model
     "PPO, model, critic of zeros": ALONE | PPO,
     "PPO, model, critic from it": ALONE | PPO | {"critic.init": "RM"},
     "rule + mix": {"ptx.data": "corpus:base"},
+    "rule + mix, weight 0.3": {"ptx.data": "corpus:base", "ptx.weight": 0.3},
     "rule + mix, weight 1": {"ptx.data": "corpus:base", "ptx.weight": 1},
 }
 COMMON = {
