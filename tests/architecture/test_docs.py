@@ -33,10 +33,12 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 @cache
 def repository_files() -> frozenset[str]:
-    """The project's files as paths from the root, with their folders (which end in a slash)."""
+    """The project's files as paths from the root, with their folders (which end in a slash). Other folders beside them,
+    such as those of runs and evaluations, are not the project's.
+    """
     tops = ("reasoner", "data", "verifiers", "app", "tests", "bench", "scripts", "docs", "docker", ".github")
     paths = [path for top in tops for path in (ROOT / top).rglob("*") if "__pycache__" not in path.parts]
-    paths += list(ROOT.glob("*"))
+    paths += [*(ROOT / top for top in tops), *(path for path in ROOT.glob("*") if path.is_file())]
     return frozenset(path.relative_to(ROOT).as_posix() + "/" * path.is_dir() for path in paths)
 
 
