@@ -57,6 +57,7 @@ PPO = {"algo.name": "ppo", "algo.beta": 0.05}
 ARMS: dict[str, dict[str, object]] = {  # RM stands for the reward model
     "rule": {},
     "model": ALONE,
+    "rule + 0.1 model": {"reward.model": "RM=0.1"},
     "rule + 0.25 model": {"reward.model": "RM=0.25"},
     "rule + 0.5 model": {"reward.model": "RM=0.5"},
     "rule + 1 model": {"reward.model": "RM=1"},
