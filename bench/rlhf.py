@@ -52,7 +52,8 @@ KL = {
     "algo.kl_target": TARGET,
     "algo.kl_controller": "proportional",
     "algo.kl_horizon": 192,
-}  # a step has 192
+}
+IN_REWARD = {"algo.kl_in": "reward", "algo.kl": "k1", "algo.scale": "none", "algo.kl_horizon": 400}
 PPO = {"algo.name": "ppo", "algo.beta": 0.05}
 ARMS: dict[str, dict[str, object]] = {  # RM stands for the reward model
     "rule": {},
@@ -62,6 +63,7 @@ ARMS: dict[str, dict[str, object]] = {  # RM stands for the reward model
     "rule + 0.5 model": {"reward.model": "RM=0.5"},
     "rule + 1 model": {"reward.model": "RM=1"},
     "model, KL target": ALONE | KL,
+    "model, KL target in the reward": ALONE | KL | IN_REWARD,
     "rule + 0.25 model, KL target": {"reward.model": "RM=0.25"} | KL,
     "PPO, model, critic of zeros": ALONE | PPO,
     "PPO, model, critic from it": ALONE | PPO | {"critic.init": "RM"},
