@@ -16,7 +16,7 @@ from reasoner.analysis.failures import classify
 from reasoner.analysis.reflection import study
 from reasoner.runs.index import RolloutIndex, index_path
 from reasoner.runs.json_files import is_file
-from reasoner.runs.run_dir import check_inside
+from reasoner.runs.run_dir import check_inside, holds_model
 
 _PATIENCE = 1.5  # seconds that a query waits for an index that is being built
 _ANALYSIS_PATIENCE = 1.0  # the same for a query that needs the analysis
@@ -92,9 +92,9 @@ class RunLibrary:
 
 
 def _is_run(folder: Path) -> bool:
-    """Whether the folder is that of a run. A model folder has a config.json as well, and weights beside it."""
+    """Whether the folder is that of a run, which may be damaged."""
     names = ("config.json", "metrics.jsonl")
-    return any(_exists(folder / name) for name in names) and not any(folder.glob("*.safetensors"))
+    return any(_exists(folder / name) for name in names) and not holds_model(folder)
 
 
 def _exists(path: Path) -> bool:

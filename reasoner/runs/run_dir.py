@@ -12,14 +12,23 @@ from reasoner.runs.json_files import is_file
 from reasoner.runs.migrate import migrate_settings, read_config
 
 
+def holds_model(folder: Path) -> bool:
+    """Whether the folder is a model's, with weights in it. Such a folder has a config.json as that of a run has."""
+    return any(folder.glob("*.safetensors"))
+
+
 def find_run(name: str, runs: Path) -> Path:
-    """Find a run by its folder, or by its name in the folder `runs`. ValueError that names the places searched."""
+    """Find a run by its folder, or by its name in the folder `runs`. ValueError that names the places searched, and for
+    the folder of a model.
+    """
     candidates = (Path(name), runs / name)
     run_dir = next((path for path in candidates if (path / "config.json").is_file()), None)
     if run_dir is None:
         unfinished = next((path for path in candidates if (path / "lock").is_file()), None)
         hint = f"; {recovery_hint(unfinished)}" if unfinished is not None else ""
         raise ValueError(f"no run {name!r}: neither {name} nor {runs / name} has a config.json{hint}")
+    if holds_model(run_dir):
+        raise ValueError(f"{run_dir} is the folder of a model, and no run")
     check_inside(run_dir)
     check_format(run_dir)
     return run_dir

@@ -10,6 +10,7 @@ import pytest
 from reasoner.runs import rollouts as store
 from reasoner.runs.health import new_alarms, record
 from reasoner.runs.metrics import read_metrics
+from reasoner.runs.run_dir import find_run
 from tests.app.browsing import expect, new_page, ready, served
 from tests.app.library_of import STEPS, grouped, num_correct, rows_of, until, write_run
 
@@ -51,6 +52,8 @@ def test_a_model_folder_among_the_runs_is_no_run(fresh):
     (runs / "small" / "config.json").write_text('{"model_type": "llama"}')
     (runs / "small" / "model.safetensors").touch()
     assert [row["name"] for row in call("runs")["runs"]] == ["a"]
+    with pytest.raises(ValueError, match="small is the folder of a model, and no run"):
+        find_run("small", runs)
 
 
 def test_runs_come_newest_first(call, folder):
