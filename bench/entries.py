@@ -29,6 +29,7 @@ def arguments(description: str, tokens: int) -> argparse.ArgumentParser:
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--only", help="entries, with commas [all]")
     parser.add_argument("--jobs", type=int, default=2, help="runs at once [2]")
+    parser.add_argument("--threads", type=int, help="threads of each run [the cores divided by the jobs]")
     return parser
 
 
@@ -45,7 +46,7 @@ def compare(args: argparse.Namespace, name: str, entries: Mapping[str, Settings]
     runs = {
         f"{entry}-{seed}": _settings(seed, args.tokens) | dict(entries[entry]) for seed in seeds for entry in chosen
     }
-    train_all(args.out, runs, jobs=args.jobs)
+    train_all(args.out, runs, jobs=args.jobs, threads=args.threads)
     first = next(iter(entries))
     heads = ["entry", "seeds", "pass@1", f"against {first}", "greedy", "steps", "length", "KL"]
     heads += [head for head, *_ in extra]

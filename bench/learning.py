@@ -1,10 +1,12 @@
 """Learning itself beside TRL: `python bench/learning.py --out DIR` (needs the extra named peers).
 
 Both learn from the embedded base with the same problems, prompts, rewards, 32 x 8 completions a step, 24 steps, no KL
-penalty, learning-rate schedule and AdamW settings. First each side is tuned with a seed of its own, in turns: TRL's
-size of a micro-batch by the time of three steps, then the learning rate of either by the mean pass@1 of all saved
-models on validation problems, from LRS on and further where the best is at an end. Then both train with the tuned
-settings and other seeds, in turns, one run at a time. Every saved model is evaluated on the same held-out problems.
+penalty, learning-rate schedule and AdamW settings. First each side is tuned with a seed of its own: TRL's size of a
+micro-batch by the time of three steps, then the learning rate of either by the mean pass@1 of all models that runs of
+16 steps save, on validation problems, from LRS on and further where the best is at an end. Then both train with the
+tuned settings and other seeds, in turns, one run at a time with all threads. Every saved model is evaluated on the same
+held-out problems. What is not timed (the learning rates, the evaluations) runs two at once, each with half of the
+threads.
 
 Writes learning.md (minutes and sampled tokens to 70 % pass@1, the ratios of both by seed, and the last figures) and
 learning.png (pass@1 against minutes and against sampled tokens). Minutes are those of the steps: both leave out their
@@ -24,7 +26,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -36,7 +39,7 @@ SIDES = ("ours", "trl")
 LRS = (2.5e-4, 5e-4, 1e-3)
 PARTS = (4, 8, 16)  # micro-batches of TRL's step of 256 completions
 STEPS, SAVE = 24, 4
-TUNING_SEED = 0
+TUNING_SEED, TUNING_STEPS = 0, 16
 TARGET = 70.0  # pass@1 in percent
 Point = Mapping[str, float]  # step, minutes, tokens, pass@1
 Curve = Sequence[Point]
@@ -54,30 +57,38 @@ class Bench:
         """That of every process."""
         return os.environ | {"OMP_NUM_THREADS": str(self.threads)}
 
+    @property
+    def halved(self) -> Bench:
+        """The same with half of the threads, for two processes at once."""
+        return replace(self, threads=max(1, self.threads // 2))
+
     # -------------------------------------------------------------------------------------------- training
 
-    def train(self, side: str, lr: float, seed: int, parts: int) -> str:
+    def train(self, side: str, lr: float, seed: int, parts: int, steps: int = STEPS) -> str:
         """Train a run of a side, unless it is there; its name. RuntimeError where it did not end."""
         name = f"{side}-{lr:g}-{seed}"
         start = time.monotonic()
-        was_there = self._train_ours(name, lr, seed) if side == "ours" else self._train_trl(name, lr, seed, parts)
+        if side == "ours":
+            was_there = self._train_ours(name, lr, seed, steps)
+        else:
+            was_there = self._train_trl(name, lr, seed, parts, steps)
         if not was_there:
             (self.out / f"{name}-seconds.json").write_text(json.dumps(time.monotonic() - start))
         return name
 
-    def _train_ours(self, name: str, lr: float, seed: int) -> bool:
+    def _train_ours(self, name: str, lr: float, seed: int, steps: int) -> bool:
         """As the preset does, without evaluations in between; a checkpoint every SAVE steps."""
         was_there = is_over(self.out / name)
         settings = {
-            "seed": seed, "optim.lr": lr, "steps": STEPS, "algo.beta": 0.0, "validation.interval": 0,
-            "run.save_interval": SAVE, "run.keep_last": STEPS, "eval.heldout_problems": 15, "eval.samples": 1,
+            "seed": seed, "optim.lr": lr, "steps": steps, "algo.beta": 0.0, "validation.interval": 0,
+            "run.save_interval": SAVE, "run.keep_last": steps, "eval.heldout_problems": 15, "eval.samples": 1,
         }  # fmt: skip
         train_all(self.out, {name: settings}, jobs=1, threads=self.threads)
         if not is_over(self.out / name):
             raise RuntimeError(f"{self.out / name} did not end; see {name}.log")
         return was_there
 
-    def _train_trl(self, name: str, lr: float, seed: int, parts: int, steps: int = STEPS, save: int = SAVE) -> bool:
+    def _train_trl(self, name: str, lr: float, seed: int, parts: int, steps: int, save: int = SAVE) -> bool:
         clock = self.out / name / "clock.json"
         if clock.is_file() and json.loads(clock.read_text())[-1]["step"] == steps:
             return True
@@ -109,13 +120,13 @@ class Bench:
 
     def curve(self, name: str) -> Curve:
         """The points of a run on 150 held-out problems x 8, from the base to the last model."""
-        points = [{"step": 0.0, "minutes": 0.0, "tokens": 0.0, "pass@1": self._heldout("base", "base")}]
+        points = [{"step": 0.0, "minutes": 0.0, "tokens": 0.0, "pass@1": self.heldout("base", "base")}]
         for folder, minutes, tokens, steps in checkpoints(self.out / name):
-            value = self._heldout(str(folder), f"{name}-{steps}")
+            value = self.heldout(str(folder), f"{name}-{steps}")
             points.append({"step": steps, "minutes": minutes, "tokens": tokens, "pass@1": value})
         return points
 
-    def _heldout(self, model: str, name: str) -> float:
+    def heldout(self, model: str, name: str) -> float:
         return self.pass_at_1(model, name, "generated:heldout", 150, 8)
 
     # -------------------------------------------------------------------------------------------- tuning
@@ -134,17 +145,20 @@ class Bench:
         """The learning rate of each side with the highest mean pass@1 of all saved models on 100 validation problems;
         further ones are tried while the best is the lowest or the highest.
         """
-        scores: dict[str, dict[float, float]] = {side: {} for side in SIDES}
-        wanted = {side: list(LRS) for side in SIDES}
-        while any(wanted.values()):
-            for side in SIDES:
-                if wanted[side]:
-                    lr = wanted[side].pop(0)
-                    scores[side][lr] = self._validation(self.train(side, lr, TUNING_SEED, parts))
-                if not wanted[side]:
-                    wanted[side] = [lr for lr in [_beyond(scores[side])] if lr is not None]
+        with ThreadPoolExecutor(len(SIDES)) as pool:
+            scores = dict(zip(SIDES, pool.map(lambda side: self.halved._scores(side, parts), SIDES), strict=True))
         (self.out / "tuning.json").write_text(json.dumps(scores, indent=1))
         return {side: max(own, key=own.__getitem__) for side, own in scores.items()}
+
+    def _scores(self, side: str, parts: int) -> dict[float, float]:
+        scores: dict[float, float] = {}
+        wanted = list(LRS)
+        while wanted:
+            lr = wanted.pop(0)
+            scores[lr] = self._validation(self.train(side, lr, TUNING_SEED, parts, TUNING_STEPS))
+            if not wanted and (beyond := _beyond(scores)) is not None:
+                wanted = [beyond]
+        return scores
 
     def _validation(self, name: str) -> float:
         values = [
@@ -235,7 +249,9 @@ def main() -> None:
     parts = bench.tune_parts()
     lrs = bench.tune_lrs(parts)
     names = {(side, seed): bench.train(side, lrs[side], seed, parts) for seed in args.seeds for side in SIDES}
-    curves = {key: bench.curve(name) for key, name in names.items()}
+    bench.halved.heldout("base", "base")  # once, before all curves begin with it
+    with ThreadPoolExecutor(2) as pool:
+        curves = dict(zip(names, pool.map(bench.halved.curve, names.values()), strict=True))
     whole = {key: json.loads((args.out / f"{name}-seconds.json").read_text()) for key, name in names.items()}
     rates = f"learning rates {lrs['ours']:g} and {lrs['trl']:g}"
     about = f"{rates}; TRL's step in {parts} micro-batches; {args.threads} threads  "
