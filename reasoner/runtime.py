@@ -64,6 +64,14 @@ def release_free_memory() -> None:
         trim(0)
 
 
+def set_threads(number: int) -> None:
+    """Set the number of torch's threads; 0 leaves it as it is. Torch is imported only for another number."""
+    if number:
+        import torch
+
+        torch.set_num_threads(number)
+
+
 def setup_torch(*, threads: int, seed: int) -> torch.device:
     """Set torch's threads (0: leave them), seed, precision and deterministic algorithms; return the device to train on.
 
@@ -73,8 +81,7 @@ def setup_torch(*, threads: int, seed: int) -> torch.device:
     set_environment()
     import torch
 
-    if threads:
-        torch.set_num_threads(threads)
+    set_threads(threads)
     torch.manual_seed(seed)
     set_matmul_precision()
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")

@@ -99,6 +99,19 @@ def write_result(args: argparse.Namespace, result: object) -> None:
         write_json(args.json, result)
 
 
+def add_threads(command: argparse._ActionsContainer) -> None:
+    """Add --threads."""
+    command.add_argument(
+        "--threads", type=_num_threads, default=0, metavar="N", help="torch threads of a process; 0: all cores [0]"
+    )
+
+
+def _num_threads(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of threads; it must be a whole number, at least 0")
+    return int(text)
+
+
 def add_run(command: Parser) -> None:
     """Add the arguments that name a run: RUN and --runs."""
     command.add_argument("name", metavar="RUN", help="a run: its folder, or its name in the folder --runs")

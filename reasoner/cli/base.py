@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reasoner.cli.arguments import Parser, add_action, add_actions
+from reasoner.cli.arguments import Parser, add_action, add_actions, add_threads
 from reasoner.console import print_result
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def add_arguments(command: Parser) -> None:
     build.add_argument(
         "--dtype", choices=("float32", "bfloat16"), default="float32", help="bfloat16: faster where the CPU has it"
     )
-    build.add_argument("--threads", type=int, default=0, metavar="N", help="torch threads; 0: all cores [0]")
+    add_threads(build)
     corpus = add_action(actions, "corpus", "write texts of the pretraining corpus as examples for sft", write_corpus)
     corpus.add_argument("file", metavar="FILE", type=Path, help="the new .jsonl or .parquet file, with a column `text`")
     corpus.add_argument("--documents", type=int, default=400, metavar="N", help="number of texts, at least 1 [400]")

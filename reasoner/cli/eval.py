@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reasoner.cli.arguments import Parser, add_evals_folder, add_json, add_runs_folder, write_result
+from reasoner.cli.arguments import Parser, add_evals_folder, add_json, add_runs_folder, add_threads, write_result
 from reasoner.console import print_result, silent
 from reasoner.distributed.launch import launch
 from reasoner.distributed.world import LONG_TIME_LIMIT, World, num_launched, open_world
 from reasoner.evals import PROBLEMS
-from reasoner.runtime import gc_paused
+from reasoner.runtime import gc_paused, set_threads
 
 if TYPE_CHECKING:
     from reasoner.evals.request import EvalRequest
@@ -33,6 +33,7 @@ def add_arguments(command: Parser) -> None:
         help="divide the problems among N processes of this machine, each with an engine (one for each GPU); under "
         "torchrun: as many as it has started (docs/SCALE.md) [1]",
     )
+    add_threads(command)
     add_evals_folder(command)
     command.add_argument("--name", help="name of the evaluation [the model's, and a hash of the arguments]")
     add_json(command, "the manifest and all metrics")
@@ -154,6 +155,7 @@ def run_eval(args: argparse.Namespace) -> None:
     processes = _num_processes(args)
     if processes > 1 and not num_launched():
         launch(processes, sys.argv[1:])
+    set_threads(args.threads)
     with gc_paused():
         from reasoner.evals.rank_responses import fail_others, serve_first
     with open_world(LONG_TIME_LIMIT) as world:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_runs_folder, write_result
+from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_runs_folder, add_threads, write_result
 from reasoner.cli.train import add_run, add_settings, run_train
 from reasoner.console import log, print_result
 
@@ -36,7 +36,7 @@ def _add_train(action: Parser) -> None:
 def _add_model(action: Parser) -> None:
     action.add_argument("model", metavar="MODEL", help="a reward model: a run, a checkpoint, a folder, or a hub name")
     add_runs_folder(action)
-    action.add_argument("--threads", type=int, default=0, metavar="N", help="torch threads; 0: all cores [0]")
+    add_threads(action)
     action.add_argument("--prompt", help="for rows of text: the prompt style, whose stop texts end them [r1-zero]")
     action.add_argument(
         "--micro-batch-tokens", type=int, default=8192, metavar="N", help="most tokens computed at once [8192]"

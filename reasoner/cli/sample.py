@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reasoner.cli.arguments import Parser, add_json, add_runs_folder, write_result
+from reasoner.cli.arguments import Parser, add_json, add_runs_folder, add_threads, write_result
 from reasoner.cli.rollouts import add_selection, selection_of, write_examples
 from reasoner.console import print_result
-from reasoner.runtime import gc_paused
+from reasoner.runtime import gc_paused, set_threads
 
 if TYPE_CHECKING:
     from data import Problem
@@ -41,6 +41,7 @@ def add_arguments(command: Parser) -> None:
     command.add_argument("--prompt", help="prompt template [a run: as trained; any other model: r1-zero]")
     command.add_argument("--engine", default="auto", help="vllm, transformers, or auto: vllm where it imports [auto]")
     command.add_argument("--dtype", help="weights in float32 or bfloat16 [as for reasoner eval]")
+    add_threads(command)
     command.add_argument("--workers", type=int, default=1, metavar="N", help="grading processes [1]")
     command.add_argument("--seed", type=int, default=0, help="seed of the samples [0]")
     command.add_argument("--name", help="name of the run folder [MODEL-sample-MMDD-HHMMSS]")
@@ -90,6 +91,7 @@ def run_sample(args: argparse.Namespace) -> None:
         engine=model.engine_config(args.engine, args.dtype),
         workers=args.workers,
     )
+    set_threads(args.threads)
     run_dir = args.runs / (args.name or f"{Path(args.model).name}-sample-{time.strftime('%m%d-%H%M%S')}")
     sample(request, run_dir)
     print_result(f"rollouts: {run_dir}")

@@ -93,7 +93,9 @@ def _split(command: Sequence[str]) -> _TrainingCommand:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A flag to add to the commands: of a stage, or without one of all stages of training that have a use for it."""
+    """A flag to add to the commands: of a stage, or without one of all stages of training that have a use for it (and
+    `threads` of those that sample).
+    """
 
     stage: str
     flag: str  # without its dashes
@@ -162,6 +164,10 @@ def _changed_flags(stage: str, kind: str, changes: Sequence[Change]) -> list[str
     def applies(change: Change) -> bool:
         if change.stage:
             return change.stage == stage
-        return kind in _TRAINING and is_used(change.flag, _TRAINING[kind])
+        return (
+            change.flag == "threads"
+            if kind == "sample"
+            else kind in _TRAINING and is_used(change.flag, _TRAINING[kind])
+        )
 
     return [word for change in changes if applies(change) for word in (f"--{change.flag}", change.value)]

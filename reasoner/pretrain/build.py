@@ -16,6 +16,7 @@ from reasoner.pretrain.corpus import document
 from reasoner.pretrain.tokenizer import train_tokenizer
 from reasoner.pretrain.train import Pretraining, Recipe
 from reasoner.pretrain.training_state import load, save, state_file
+from reasoner.runtime import set_threads
 
 SIZES = ("width", "layers", "heads", "feed_forward")  # what a recipe says of the model
 NUM_TOKENIZER_DOCUMENTS = 20_000
@@ -44,8 +45,7 @@ def build(
     if out.exists() and any(out.iterdir()):
         raise ValueError(f"{out} exists and is not empty; name a new folder")
     out.parent.mkdir(parents=True, exist_ok=True)
-    if threads:
-        torch.set_num_threads(threads)
+    set_threads(threads)
     if start:
         tokenizer, model = load_tokenizer(start), load_policy(start, device=torch.device("cpu"))
     else:

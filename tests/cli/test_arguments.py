@@ -1,6 +1,7 @@
 """The parser: settings of former versions are refused with one line that names the new setting."""
 
 import pytest
+import torch
 
 from reasoner.cli.main import main
 from reasoner.config.former_names import SETTINGS
@@ -41,3 +42,27 @@ def test_unknown_flag_gets_the_nearest_known_one(capsys):
     with pytest.raises(SystemExit):
         main(["train", "--algo.groop_size", "4"])
     assert capsys.readouterr().err.endswith("unknown argument '--algo.groop_size'; did you mean '--algo.group_size'?\n")
+
+
+@pytest.mark.parametrize(
+    "command", [["eval"], ["sample"], ["base", "build", "--out", "x"], ["reward-model", "eval", "x"]]
+)
+@pytest.mark.parametrize("number", ["-1", "two"])
+def test_threads_that_are_no_number_are_refused(command, number, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([*command, "--threads", number])
+    assert stopped.value.code == 2
+    assert f"{number!r} is no number of threads" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["eval", "sample"])
+def test_threads_are_those_of_torch(command, tmp_path, monkeypatch):
+    """With an engine that stops the command, after the threads have been set and before anything is sampled."""
+    monkeypatch.chdir(tmp_path)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        assert main([command, "--threads", "1", "--engine", "nothing", "--data", "generated:heldout"]) == 2
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)

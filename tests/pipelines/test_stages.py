@@ -68,14 +68,15 @@ def test_stages_whose_settings_are_empty_are_left_out():
 
 
 def test_changes_go_to_the_stages_that_have_a_use_for_them():
-    commands = r1(DEFAULTS, "optim.lr=0.01", "sft.epochs=1", "rl:steps=3", "cold-samples:max-tokens=9")
-    changed = {flag: [name for name, text in commands.items() if text.endswith(flag) or f"{flag} " in text]
-               for flag in ("--optim.lr 0.01", "--sft.epochs 1", "--steps 3", "--max-tokens 9")}  # fmt: skip
+    commands = r1(DEFAULTS, "optim.lr=0.01", "sft.epochs=1", "rl:steps=3", "cold-samples:max-tokens=9", "threads=1")
+    flags = ("--optim.lr 0.01", "--sft.epochs 1", "--steps 3", "--max-tokens 9", "--threads 1")
+    changed = {flag: [name for name, text in commands.items() if f"{flag} " in f"{text} "] for flag in flags}
     assert changed == {
         "--optim.lr 0.01": ["cold-sft", "rl", "sft", "reward-model", "final-rl"],
         "--sft.epochs 1": ["cold-sft", "sft"],
         "--steps 3": ["rl"],
         "--max-tokens 9": ["cold-samples"],
+        "--threads 1": [name for name, text in commands.items() if not text.startswith("rollouts export")],
     }
 
 
