@@ -1,7 +1,8 @@
 """TRL's side of bench/step.py, a process of its own: GRPOTrainer on a given workload, told when to step.
 
-It samples by the model's `generate`, or by vLLM in its own process: that takes bfloat16, no setting of TRL's says
-otherwise, and told float32 (by a patch) it cannot be handed new weights on a CPU.
+It samples by the model's `generate` with a static key-value cache (by default each token copies the cache), or by vLLM
+in its own process: that takes bfloat16, no setting of TRL's says otherwise, and told float32 (by a patch) it cannot be
+handed new weights on a CPU.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ def work(
             num_generations=workload.group,
             max_completion_length=workload.longest,
             temperature=1.0,
+            cache_implementation="static",
             beta=workload.beta,
             loss_type="grpo",
             reward_weights=[0.0, 1.0],
