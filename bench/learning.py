@@ -143,15 +143,16 @@ class Bench:
         return min(PARTS, key=seconds)
 
     def tune_lrs(self, parts: int) -> dict[str, float]:
-        """The learning rate of each side with the highest mean pass@1 of all saved models on 100 validation problems;
-        further ones are tried while the best is the lowest or the highest.
-        """
+        """The learning rate of each side: of those that score within TIE of the best, the lowest."""
         with ThreadPoolExecutor(len(SIDES)) as pool:
             scores = dict(zip(SIDES, pool.map(lambda side: self.halved._scores(side, parts), SIDES), strict=True))
         (self.out / "tuning.json").write_text(json.dumps(scores, indent=1))
         return {side: min(lr for lr in own if own[lr] >= max(own.values()) - TIE) for side, own in scores.items()}
 
     def _scores(self, side: str, parts: int) -> dict[float, float]:
+        """The mean pass@1 of all saved models on 100 validation problems, by learning rate: of LRS, and of further ones
+        while the best is the lowest or the highest.
+        """
         scores: dict[float, float] = {}
         wanted = list(LRS)
         while wanted:

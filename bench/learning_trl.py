@@ -5,7 +5,7 @@ prompts, rewards and number of completions a step as `reasoner train --model bas
 
 Saves a model folder every `--save` steps and writes clock.json: seconds and sampled tokens at each of them. All 256
 completions of a step are sampled at once, and trained on in `--parts` micro-batches. They are sampled with a static
-key-value cache: by default each token copies the cache, and on two cores sampling took 2.6 times as long. The schedule
+key-value cache: by default each token copies the cache, and sampling took 2.6 times as long on one thread. The schedule
 of the learning rate is ours: that of transformers begins a step later, with a first step of rate 0.
 """
 

@@ -162,12 +162,13 @@ def _changed_flags(stage: str, kind: str, changes: Sequence[Change]) -> list[str
     """The words that the changes add to a command; of a flag that is there twice the last value counts."""
 
     def applies(change: Change) -> bool:
-        if change.stage:
-            return change.stage == stage
-        return (
-            change.flag == "threads"
-            if kind == "sample"
-            else kind in _TRAINING and is_used(change.flag, _TRAINING[kind])
-        )
+        return change.stage == stage if change.stage else _has_use(kind, change.flag)
 
     return [word for change in changes if applies(change) for word in (f"--{change.flag}", change.value)]
+
+
+def _has_use(kind: str, setting: str) -> bool:
+    """Whether a command has a use for a setting of all stages."""
+    if kind == "sample":
+        return setting == "threads"
+    return kind in _TRAINING and is_used(setting, _TRAINING[kind])
