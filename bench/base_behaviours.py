@@ -46,11 +46,11 @@ def build(out: Path, args: argparse.Namespace, name: str) -> Path:
     folder = out / "bases" / name
     recipe = [text for key in SIZES for text in (f"--{key.replace('_', '-')}", str(getattr(args, key)))]
     words = [*recipe, "--mixture", args.mixture, "--dtype", args.dtype, *BASES[name]]
-    told = folder / "command.json"
+    told = folder.with_name(f"{name}.json")  # beside the folder, which has to be new
     if told.is_file() and json.loads(told.read_text()) != words:
         raise ValueError(f"{folder} was built with {told.read_text()}; choose another --out")
     if not (folder / "build.json").is_file():
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
         told.write_text(json.dumps(words))
         command = [sys.executable, "-m", "reasoner", "base", "build", "--out", str(folder), "--threads", "1", *words]
         with (out / f"{name}-base.log").open("a") as log:
