@@ -53,13 +53,21 @@ KL = {
     "algo.kl_controller": "proportional",
     "algo.kl_horizon": 192,
 }
-IN_REWARD = {"algo.kl_in": "reward", "algo.kl": "k1", "algo.scale": "none", "algo.kl_horizon": 400}
+IN_REWARD = {  # beta begins where it is to stay, and changes by a twenty-fifth a step at most
+    "algo.kl_in": "reward",
+    "algo.kl": "k1",
+    "algo.scale": "none",
+    "algo.beta": 0.1,
+    "algo.kl_horizon": 1000,
+}
 PPO = {"algo.name": "ppo", "algo.beta": 0.05}
 ARMS: dict[str, dict[str, object]] = {  # RM stands for the reward model
     "rule": {},
     "model": ALONE,
     "rule + 0.1 model": {"reward.model": "RM=0.1"},
+    "rule + 0.15 model": {"reward.model": "RM=0.15"},
     "rule + 0.25 model": {"reward.model": "RM=0.25"},
+    "rule + 0.25 model, not scaled": {"reward.model": "RM=0.25", "algo.scale": "none"},
     "rule + 0.5 model": {"reward.model": "RM=0.5"},
     "rule + 1 model": {"reward.model": "RM=1"},
     "model, KL target": ALONE | KL,
