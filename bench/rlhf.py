@@ -67,7 +67,6 @@ ARMS: dict[str, dict[str, object]] = {  # RM stands for the reward model
     "rule + 0.1 model": {"reward.model": "RM=0.1"},
     "rule + 0.15 model": {"reward.model": "RM=0.15"},
     "rule + 0.25 model": {"reward.model": "RM=0.25"},
-    "rule + 0.25 model, not scaled": {"reward.model": "RM=0.25", "algo.scale": "none"},
     "rule + 0.5 model": {"reward.model": "RM=0.5"},
     "rule + 1 model": {"reward.model": "RM=1"},
     "model, KL target": ALONE | KL,
