@@ -1,12 +1,13 @@
 """What must be in the base for checking to appear? `python bench/base_behaviours.py --out DIR` (Gandhi et al. 2025).
 
 Builds bases whose corpus differs in the share of solutions that check their steps, and one whose checks never find an
-error; trains each with GRPO over several seeds, with the same budget of sampled tokens; writes base_behaviours.md and
-base_behaviours.png: accuracy, and the tokens until half of the responses check their own working. A base without checks
-has no drills of checks and of comparisons either, in their place more of the others. Each base is pretrained once, so
-what another seed of its pretraining changes is not known. The bases are smaller than the embedded one (292,080
-parameters instead of 1.4M) and take 17 minutes of a core each; --width and the others make them larger. build.json in
-the folder of a base has its losses. Stop it and call it again: what is there is kept.
+error; trains each with GRPO over several seeds, with the same budget of sampled tokens; writes base_behaviours.md,
+base_behaviours.png (accuracy) and checking.png: how many responses check their own working, and how many wrong claims
+the checks catch. A base without checks has no drills of checks and of comparisons either, in their place more of the
+others. Each base is pretrained once, so what another seed of its pretraining changes is not known. The bases are
+smaller than the embedded one (292,080 parameters instead of 1.4M) and take 17 minutes of a core each; --width and the
+others make them larger. build.json in the folder of a base has its losses. Stop it and call it again: what is there is
+kept.
 """
 
 from __future__ import annotations
@@ -23,10 +24,14 @@ from functools import partial
 from pathlib import Path
 
 from entries import LAST, Metrics, arguments, compare
+from runs import is_over
+
+from reasoner.runs.metrics import read_metrics
 
 # Share of checked solutions in the R1-Zero template; in textbook form four times as many, up to MOST_IN_TEXTBOOKS.
 SHARES = {"checks-14": 0.14, "checks-0": 0.0, "checks-1": 0.01, "checks-3": 0.03, "checks-40": 0.4}
 MOST_IN_TEXTBOOKS = 0.8
+ENOUGH = 0.05  # of a step's completions have to check, or the share of caught claims is of a handful
 SIZES = {"width": 80, "layers": 3, "feed_forward": 240, "steps": 2400}  # of each base
 
 
@@ -69,6 +74,43 @@ def self_checks(metrics: Metrics) -> float:
     return 100 * statistics.fmean(line["reflection/self_check_rate"] for line in metrics[-LAST:])
 
 
+def caught(metrics: Metrics) -> float | None:
+    """Wrong claims of the last steps that a check finds and corrects, in percent; None where no response checks."""
+    shares = [line.get("reflection/errors_caught") for line in metrics[-LAST:]]
+    known = [share for share in shares if share is not None]
+    return 100 * statistics.fmean(known) if known else None
+
+
+def draw_checking(out: Path, seeds: list[int]) -> None:
+    """Draw checking.png: self-checks and caught claims against sampled tokens, a colour for each base."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    curves = {
+        "reflection/self_check_rate": "completions that check, %",
+        "reflection/errors_caught": "wrong claims in them that are caught, %",
+    }
+    figure, panels = pyplot.subplots(1, 2, figsize=(10, 3.6), sharey=True)
+    for panel, (metric, title) in zip(panels, curves.items(), strict=True):
+        for place, name in enumerate([*sorted(SHARES, key=lambda name: SHARES[name]), "no-corrections"]):
+            runs = [out / f"{name}-{seed}" for seed in seeds if is_over(out / f"{name}-{seed}")]
+            for number, run in enumerate(runs):
+                lines = [line for line in read_metrics(run) if line.get(metric) is not None]
+                if metric == "reflection/errors_caught":
+                    lines = [line for line in lines if line["reflection/self_check_rate"] >= ENOUGH]
+                thousands = [line["num_tokens"] / 1e3 for line in lines]
+                shares = [100 * line[metric] for line in lines]
+                panel.plot(thousands, shares, color=f"C{place}", linewidth=1, label=None if number else name)
+        panel.set_title(title, fontsize="medium")
+        panel.set_xlabel("sampled tokens, thousands")
+        panel.grid(alpha=0.3)
+    panels[0].legend(fontsize="small")
+    figure.tight_layout()
+    figure.savefig(out / "checking.png", dpi=110)
+
+
 def main() -> None:
     parser = arguments(__doc__, tokens=600_000)
     parser.add_argument("--mixture", default="places", help="as of reasoner base build [places]")
@@ -81,8 +123,13 @@ def main() -> None:
     with ThreadPoolExecutor(args.jobs) as pool:
         list(pool.map(partial(build, args.out, args), chosen))
     entries = {name: {"model": args.out / "bases" / name, "preset": "base"} for name in BASES}
-    columns = (("thousands of tokens to half checking", tokens_to_half, 0), ("check themselves, %", self_checks, 1))
+    columns = (
+        ("thousands of tokens to half checking", tokens_to_half, 0),
+        ("check themselves, %", self_checks, 1),
+        ("wrong claims caught, %", caught, 1),
+    )
     compare(args, "base_behaviours", entries, columns)
+    draw_checking(args.out, [int(seed) for seed in args.seeds.split(",")])
 
 
 if __name__ == "__main__":
