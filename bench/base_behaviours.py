@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from entries import LAST, Metrics, arguments, compare
 from runs import is_over
@@ -51,12 +52,12 @@ def build(out: Path, args: argparse.Namespace, name: str) -> Path:
     folder = out / "bases" / name
     recipe = [text for key in SIZES for text in (f"--{key.replace('_', '-')}", str(getattr(args, key)))]
     words = [*recipe, "--mixture", args.mixture, "--dtype", args.dtype, *BASES[name]]
-    told = folder.with_name(f"{name}.json")  # beside the folder, which has to be new
-    if told.is_file() and json.loads(told.read_text()) != words:
-        raise ValueError(f"{folder} was built with {told.read_text()}; choose another --out")
+    command_file = folder.with_name(f"{name}.json")  # beside the folder, which has to be new
+    if command_file.is_file() and json.loads(command_file.read_text()) != words:
+        raise ValueError(f"{folder} was built with {command_file.read_text()}; choose another --out")
     if not (folder / "build.json").is_file():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        told.write_text(json.dumps(words))
+        command_file.write_text(json.dumps(words))
         command = [sys.executable, "-m", "reasoner", "base", "build", "--out", str(folder), "--threads", "1", *words]
         with (out / f"{name}-base.log").open("a") as log:
             subprocess.run(command, check=True, stdout=log, stderr=log, env=os.environ | {"OMP_NUM_THREADS": "1"})
@@ -76,9 +77,8 @@ def self_checks(metrics: Metrics) -> float:
 
 def caught(metrics: Metrics) -> float | None:
     """Wrong claims of the last steps that a check finds and corrects, in percent; None where no response checks."""
-    shares = [line.get("reflection/errors_caught") for line in metrics[-LAST:]]
-    known = [share for share in shares if share is not None]
-    return 100 * statistics.fmean(known) if known else None
+    _, shares = _curve(metrics[-LAST:], "reflection/errors_caught")
+    return statistics.fmean(shares) if shares else None
 
 
 def draw_checking(out: Path, seeds: list[int]) -> None:
@@ -88,27 +88,30 @@ def draw_checking(out: Path, seeds: list[int]) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    curves = {
-        "reflection/self_check_rate": "completions that check, %",
-        "reflection/errors_caught": "wrong claims in them that are caught, %",
-    }
-    figure, panels = pyplot.subplots(1, 2, figsize=(10, 3.6), sharey=True)
-    for panel, (metric, title) in zip(panels, curves.items(), strict=True):
-        for place, name in enumerate([*sorted(SHARES, key=lambda name: SHARES[name]), "no-corrections"]):
-            runs = [out / f"{name}-{seed}" for seed in seeds if is_over(out / f"{name}-{seed}")]
-            for number, run in enumerate(runs):
-                lines = [line for line in read_metrics(run) if line.get(metric) is not None]
-                if metric == "reflection/errors_caught":
-                    lines = [line for line in lines if line["reflection/self_check_rate"] >= ENOUGH]
-                thousands = [line["num_tokens"] / 1e3 for line in lines]
-                shares = [100 * line[metric] for line in lines]
-                panel.plot(thousands, shares, color=f"C{place}", linewidth=1, label=None if number else name)
-        panel.set_title(title, fontsize="medium")
+    figure, (checks, claims) = pyplot.subplots(1, 2, figsize=(10, 3.6), sharey=True)
+    names = [*sorted(SHARES, key=lambda name: SHARES[name]), "no-corrections"]
+    for place, name in enumerate(names):
+        runs = [out / f"{name}-{seed}" for seed in seeds if is_over(out / f"{name}-{seed}")]
+        for number, run in enumerate(runs):
+            metrics = read_metrics(run)
+            style: dict[str, Any] = {"color": f"C{place}", "linewidth": 1}
+            checks.plot(*_curve(metrics, "reflection/self_check_rate"), label=None if number else name, **style)
+            checking = [line for line in metrics if line["reflection/self_check_rate"] >= ENOUGH]
+            claims.plot(*_curve(checking, "reflection/errors_caught"), **style)
+    checks.set_title("completions that check, %", fontsize="medium")
+    claims.set_title("wrong claims in them that are caught, %", fontsize="medium")
+    for panel in (checks, claims):
         panel.set_xlabel("sampled tokens, thousands")
         panel.grid(alpha=0.3)
-    panels[0].legend(fontsize="small")
+    checks.legend(fontsize="small")
     figure.tight_layout()
     figure.savefig(out / "checking.png", dpi=110)
+
+
+def _curve(metrics: Metrics, name: str) -> tuple[list[float], list[float]]:
+    """Thousands of sampled tokens, the metric in percent; of the steps that have it."""
+    lines = [line for line in metrics if line.get(name) is not None]
+    return [line["num_tokens"] / 1e3 for line in lines], [100 * line[name] for line in lines]
 
 
 def main() -> None:
