@@ -220,8 +220,10 @@ def main() -> None:
     settings = Settings(args.out, args.easy, args.hard, args.seed, threads)
     args.out.mkdir(parents=True, exist_ok=True)
     arms = list(dict.fromkeys(["base", *args.arms]))
+    longest_first = sorted(arms, key=lambda arm: len(ARMS[arm].training), reverse=True)  # no core waits at the end
     with ThreadPoolExecutor(args.jobs) as pool:
-        results = dict(zip(arms, pool.map(partial(run_arm, settings=settings), arms), strict=True))
+        results = dict(zip(longest_first, pool.map(partial(run_arm, settings=settings), longest_first), strict=True))
+    results = {arm: results[arm] for arm in arms}
     text = markdown({arm: own for arm, (own, _) in results.items()}, {arm: num for arm, (_, num) in results.items()})
     (args.out / "past_base.md").write_text(text)
     print(text, end="")
