@@ -9,7 +9,8 @@ Each model is sampled 128 times for each problem, and 1,024 more times where few
 pass@k (Chen et al. 2021) up to k = 64 is of the first samples, above of the further ones; where there are none, a
 problem of which the share p is right counts 1 - (1 - p)^k. Writes past_base.md: pass@k by level with intervals over
 problems, and how many problems no sample of the base solves and the model solves, and the other way round (Yue et al.
-2025 find none of the first; ProRL finds some). What is there already is kept, so it can be stopped and called again.
+2025 find none of the first; ProRL finds some); and past_base.png, pass@k against k. What is there already is kept, so
+it can be stopped and called again.
 """
 
 from __future__ import annotations
@@ -166,14 +167,20 @@ def level_of(problem: str) -> int:
     return int(problem.rsplit("-", 2)[1])
 
 
+def problems_by_level(samples: Samples) -> dict[int, list[str]]:
+    """The problems of each level, lowest first."""
+    by_level = defaultdict(list)
+    for problem in samples.first:
+        by_level[level_of(problem)].append(problem)
+    return dict(sorted(by_level.items()))
+
+
 def markdown(samples: Mapping[str, Samples], tokens: Mapping[str, int]) -> str:
     """A table of pass@k by level and arm, and one of the problems that only the base or only the model solves."""
-    by_level = defaultdict(list)
-    for problem in samples["base"].first:
-        by_level[level_of(problem)].append(problem)
+    by_level = problems_by_level(samples["base"])
     lines = [f"| level | model | tokens of training | {' | '.join(f'pass@{k}, %' for k in KS)} |"]
     lines.append(f"|---|---|---:|{'---:|' * len(KS)}")
-    for level, problems in sorted(by_level.items()):
+    for level, problems in by_level.items():
         for arm, own in samples.items():
             cells = [_share([own.pass_at(k, problem) for problem in problems]) for k in KS]
             lines.append(f"| {level} | {arm} | {tokens[arm]:,} | {' | '.join(cells)} |")
@@ -183,7 +190,7 @@ def markdown(samples: Mapping[str, Samples], tokens: Mapping[str, int]) -> str:
         "|---|---|---:|---:|---:|---:|",
     ]
     base = samples["base"]
-    for level, problems in sorted(by_level.items()):
+    for level, problems in by_level.items():
         unsolved = [problem for problem in problems if not base.solves(problem)]
         for arm, own in samples.items():
             if arm == "base":
@@ -198,6 +205,33 @@ def markdown(samples: Mapping[str, Samples], tokens: Mapping[str, int]) -> str:
 def _share(scores: list[float]) -> str:
     own = estimate(scores)
     return f"{100 * own.value:.1f} [{100 * own.low:.0f}, {100 * own.high:.0f}]"
+
+
+def draw(path: Path, samples: Mapping[str, Samples]) -> None:
+    """Draw pass@k against k: a panel a level, a line an arm with its interval over problems."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    by_level = problems_by_level(samples["base"])
+    ks = [2**power for power in range(11)]
+    figure, panels = pyplot.subplots(1, len(by_level), figsize=(3 * len(by_level), 3.8), sharey=True, squeeze=False)
+    for panel, (level, problems) in zip(panels.flat, by_level.items(), strict=True):
+        for place, (arm, own) in enumerate(samples.items()):
+            points = [estimate([own.pass_at(k, problem) for problem in problems]) for k in ks]
+            panel.plot(ks, [100 * point.value for point in points], color=f"C{place}", label=arm)
+            low, high = ([100 * getattr(point, side) for point in points] for side in ("low", "high"))
+            panel.fill_between(ks, low, high, color=f"C{place}", alpha=0.1, linewidth=0)
+        panel.set_xscale("log", base=2)
+        panel.set_xticks(KS, KS)
+        panel.set_title(f"level {level}, {len(problems)} problems", fontsize="medium")
+        panel.grid(alpha=0.3)
+    panels[0][0].set_ylabel("pass@k, %")
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="lower center", ncols=len(samples), frameon=False)
+    figure.supxlabel("samples of a problem, k", y=0.1, fontsize="medium")
+    figure.tight_layout(rect=(0, 0.1, 1, 1))
+    figure.savefig(path, dpi=110)
 
 
 def run_arm(arm: str, settings: Settings) -> tuple[Samples, int]:
@@ -224,8 +258,10 @@ def main() -> None:
     with ThreadPoolExecutor(args.jobs) as pool:
         results = dict(zip(longest_first, pool.map(partial(run_arm, settings=settings), longest_first), strict=True))
     results = {arm: results[arm] for arm in arms}
-    text = markdown({arm: own for arm, (own, _) in results.items()}, {arm: num for arm, (_, num) in results.items()})
+    samples = {arm: own for arm, (own, _) in results.items()}
+    text = markdown(samples, {arm: num for arm, (_, num) in results.items()})
     (args.out / "past_base.md").write_text(text)
+    draw(args.out / "past_base.png", samples)
     print(text, end="")
 
 
