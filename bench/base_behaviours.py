@@ -2,12 +2,12 @@
 
 Builds bases whose corpus differs in the share of solutions that check their steps, and one whose checks never find an
 error; trains each with GRPO over several seeds, with the same budget of sampled tokens; writes base_behaviours.md,
-base_behaviours.png (accuracy) and checking.png: how many responses check their own working, and how many wrong claims
-the checks catch. A base without checks has no drills of checks and of comparisons either, in their place more of the
-others. Each base is pretrained once, so what another seed of its pretraining changes is not known. The bases are
-smaller than the embedded one (292,080 parameters instead of 1.4M) and take 17 minutes of a core each; --width and the
-others make them larger. build.json in the folder of a base has its losses. Stop it and call it again: what is there is
-kept.
+base_behaviours.png (accuracy), checking.png (how many responses check their own working, and how many wrong claims the
+checks catch) and checking.md (the base, and what becomes of wrong claims, on the held-out problems). A base without
+checks has no drills of checks and of comparisons either, in their place more of the others. Each base is pretrained
+once, so what another seed of its pretraining changes is not known. The bases are smaller than the embedded one (292,080
+parameters instead of 1.4M) and take 17 minutes of a core each; --width and the others make them larger. build.json in
+the folder of a base has its losses. Stop it and call it again: what is there is kept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -108,6 +108,38 @@ def draw_checking(out: Path, seeds: list[int]) -> None:
     figure.savefig(out / "checking.png", dpi=110)
 
 
+def checking_table(out: Path, seeds: list[int]) -> str:
+    """The held-out results of the bases (means over the seeds of the samples), and what the trained models do with
+    wrong claims (counts of all seeds together).
+    """
+    heads = ["entry", "base: pass@1", "greedy", "checks", "wrong claims", "caught", "replaced silently"]
+    lines = [_line(heads), _line(["---", *["---:"] * (len(heads) - 1)])]
+    for name in BASES:
+        paths = [out / f"{name}-{seed}" / "report.json" for seed in seeds if is_over(out / f"{name}-{seed}")]
+        reports = [json.loads(path.read_text()) for path in paths]
+        if not reports:
+            continue
+        sampled = [report["before"]["sampled"] for report in reports]
+        greedy = [report["before"]["greedy"]["metrics"]["pass@1"]["value"] for report in reports]
+        shares = [
+            [one["metrics"]["pass@1"]["value"] for one in sampled],
+            greedy,
+            [one["reflection"]["self_check_rate"] for one in sampled],
+        ]
+        after = [report["after"]["sampled"]["reflection"] for report in reports]
+        claims, *ends = (
+            sum(one[key] for one in after) for key in ("wrong_claims", "errors_caught", "errors_replaced_silently")
+        )
+        cells = [f"{100 * statistics.fmean(share):.1f} %" for share in shares]
+        cells += [f"{claims:,}", *(f"{100 * end / claims:.1f} %" if claims else "-" for end in ends)]
+        lines.append(_line([f"`{name}`", *cells]))
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
 def _curve(metrics: Metrics, name: str) -> tuple[list[float], list[float]]:
     """Thousands of sampled tokens, the metric in percent; of the steps that have it."""
     lines = [line for line in metrics if line.get(name) is not None]
@@ -132,7 +164,9 @@ def main() -> None:
         ("wrong claims caught, %", caught, 1),
     )
     compare(args, "base_behaviours", entries, columns)
-    draw_checking(args.out, [int(seed) for seed in args.seeds.split(",")])
+    seeds = [int(seed) for seed in args.seeds.split(",")]
+    draw_checking(args.out, seeds)
+    (args.out / "checking.md").write_text(checking_table(args.out, seeds))
 
 
 if __name__ == "__main__":
