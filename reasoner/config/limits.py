@@ -58,6 +58,7 @@ _CHOICES = {
     "lora.base_dtype": ("float32", "bfloat16"),
     "engine.transfer": ("file", "nccl"),  # inference.weight_senders.SENDERS
     "algo.importance_sampling": ("none", "token", "sequence"),
+    "reward.model_on": ("all", "correct"),
     "algo.kl_controller": ("double", "proportional"),  # rl.kl.CONTROLLERS
     "run.on_alarm": ("warn", "stop", "rollback"),
     "sft.loss_on": ("completion", "all"),

@@ -14,7 +14,8 @@ from typing import Protocol
 from reasoner.config.learning import RewardConfig
 from reasoner.rollouts.reward_functions import with_parts
 from reasoner.rollouts.weighted_names import parse_weighted
-from reasoner.types import RolloutGroup
+from reasoner.types import Completion, RolloutGroup
+from verifiers import Score
 
 PART = "model:"  # begins the name of a reward model's part of the reward
 
@@ -41,17 +42,32 @@ def apply_reward_models(
     groups: Sequence[RolloutGroup], scorers: Mapping[str, Scorer], reward: RewardConfig
 ) -> list[RolloutGroup]:
     """Add the weighted score of each reward model to the rewards; score.parts has the scores, clipped and without their
-    weights, as model:NAME. A completion that ended without an end token or stop text has reward.missing_end instead.
+    weights, as model:NAME. A completion that ended without an end token or stop text has reward.missing_end instead,
+    and with reward.model_on "correct" a wrong one 0.
     """
     if not scorers or not groups:
         return list(groups)
     weights = _weights_of_parts(reward.model)
     scores = {f"{PART}{name}": _clipped(name, scorer.scores(groups), reward.clip) for name, scorer in scorers.items()}
-    rows = [dict(zip(scores, row, strict=True)) for row in zip(*scores.values(), strict=True)]
-    finishes = [completion.finish for group in groups for completion in group.completions]
-    missing = dict.fromkeys(scores, reward.missing_end)
-    parts = iter([row if finish == "stop" else missing for row, finish in zip(rows, finishes, strict=True)])
-    return [with_parts(group, [next(parts) for _ in group.scores], weights) for group in groups]
+    rows = (dict(zip(scores, row, strict=True)) for row in zip(*scores.values(), strict=True))
+    return [
+        with_parts(
+            group,
+            [
+                _counted(next(rows), completion, score, reward)
+                for completion, score in zip(group.completions, group.scores, strict=True)
+            ],
+            weights,
+        )
+        for group in groups
+    ]
+
+
+def _counted(row: dict[str, float], completion: Completion, score: Score, reward: RewardConfig) -> dict[str, float]:
+    """What counts of a completion's scores."""
+    if reward.model_on == "correct" and not score.correct:
+        return dict.fromkeys(row, 0.0)
+    return row if completion.finish == "stop" else dict.fromkeys(row, reward.missing_end)
 
 
 def _clipped(name: str, scores: Sequence[float], limit: float) -> list[float]:

@@ -110,6 +110,7 @@ def check_learned_rewards(cfg: Config, algorithm: Algorithm) -> None:
     has_own_critic = algorithm.critic and algorithm.critic_backbone == "separate"
     has_shared_critic = algorithm.critic and not has_own_critic
     conditions = {  # setting -> (can it be used, what it needs)
+        "reward.model_on": (bool(cfg.reward.model), "reward.model"),
         "reward.clip": (bool(cfg.reward.model), "reward.model"),
         "reward.missing_end": (bool(cfg.reward.model), "reward.model"),
         "critic.init": (has_own_critic and not cfg.lora.rank, _OWN_CRITIC + ", and lora.rank 0"),

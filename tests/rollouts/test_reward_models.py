@@ -70,6 +70,17 @@ def test_clipped_scores_are_parts_and_their_weighted_sum_is_added_to_the_reward(
     assert mean_model_reward(both, "rm=0.5,low=2") == pytest.approx((0.5 + 1 + 1.5 + 2 - 8 - 8 - 8) / 4)
 
 
+def test_score_of_a_wrong_completion_counts_nothing_where_only_correct_ones_count():
+    (own,) = GROUPS
+    cut = replace(
+        own, completions=(*own.completions[:2], replace(own.completions[2], finish="length"), own.completions[3])
+    )
+    (scored,) = apply_reward_models([cut], {"rm": Lengths()}, RewardConfig(model="rm=0.5", model_on="correct"))
+    assert [score.correct for score in scored.scores] == [True, False, True, False]
+    assert [score.parts["model:rm"] for score in scored.scores] == [1, 0, -1, 0]
+    assert rewards([scored]) == [[1.5, 0.0, 0.5, 0.0]]
+
+
 def test_completion_without_its_end_gets_missing_end_in_place_of_its_score():
     (own,) = GROUPS
     cut = replace(own, completions=(replace(own.completions[0], finish="length"), *own.completions[1:]))
