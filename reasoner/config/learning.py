@@ -21,7 +21,7 @@ class RewardConfig(RewardWeights):
     # stated): a run of `reasoner reward-model train`, a folder, or a hub name of a sequence classifier with one label
     # and the policy's vocabulary. Empty: none.
     model: str = ""
-    # With reward.model: the completions whose scores count: all | correct (wrong ones have 0 in place of a score, so they
+    # With reward.model: the completions whose scores count: all | correct (wrong ones have 0 in place of a score, and
     # gain nothing by what the model likes).
     model_on: str = "all"
     # With reward.model: scores are clipped to between -clip and clip.
