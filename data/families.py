@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations, product
+from math import prod
 from random import Random
 
 from data.arithmetic import Equation, Operator, equation
@@ -214,12 +215,8 @@ def _signed(first: str, rest: list[str]) -> list[str]:
 
 
 def value_of(shape: str) -> int:
-    """The value of a sum of signed terms, each a number or a product of two."""
-    total = 0
-    for term in shape.replace("-", "+-").split("+"):
-        left, _, right = term.partition("*")
-        total += int(left) * int(right or 1)
-    return total
+    """The value of a sum of signed terms, each a number or a product of numbers."""
+    return sum(prod(map(int, term.split("*"))) for term in shape.replace("-", "+-").split("+"))
 
 
 _COUNTDOWN_NUMBERS = {

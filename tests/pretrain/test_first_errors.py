@@ -70,6 +70,7 @@ def test_a_checked_solution_with_a_careless_check_has_a_comparison_error_and_a_r
     ("text", "error"),
     [
         ("18+5-7: 23, 16, want 16 yes.", "search left too early or without a candidate"),
+        ("2*5*7: 10, 77, want no.", "value of a candidate"),
         ("18+5-7: 23, 15, want 16 yes.", "value of a candidate"),
         ("18+5-7: 23, , want 16 yes.", "value of a candidate"),
         ("18+5-7: 23, 16, want 1 no.", "comparison"),
