@@ -1,42 +1,49 @@
 """Does training reach problems that no sample of the base solves? `python bench/past_base.py --out DIR`.
 
 Trains the embedded base with GRPO on levels 1 to 3 alone, on all levels, and on levels 1 to 3 before 4 and 5 (a new run
-from the first one's model), with as many steps each. Two arms are controls without training: the base with other
-seeds, which shows what chance finds among problems that were not solved, and the base whose responses are begun for it
-as checked solutions (made_to_check.toml), which shows what it can do once it works step by step.
+from the first one's model), with as many steps each. Between levels 3 and 4 are sums and differences with one number
+that is longer than those of questions that the base has read ("3+"), and an arm that is trained on these too. Two arms
+are controls without training: the base with other seeds, which shows what chance finds among problems that were not
+solved, and the base whose responses are begun for it as checked solutions (made_to_check.toml), which shows what it can
+do once it works step by step.
 
-Each model is sampled 128 times for each problem, and 1,024 more times where fewer than three of these are right.
-pass@k (Chen et al. 2021) up to k = 64 is of the first samples, above of the further ones; where there are none, a
-problem of which the share p is right counts 1 - (1 - p)^k. Writes past_base.md: pass@k by level with intervals over
-problems, and how many problems no sample of the base solves and the model solves, and the other way round (Yue et al.
-2025 find none of the first; ProRL finds some); and past_base.png, pass@k against k. What is there already is kept, so
-it can be stopped and called again.
+Each model is sampled 128 times for each problem, and 1,024 more times where fewer than three of these are right. pass@k
+(Chen et al. 2021) up to k = 64 is of the first samples, above of the further ones; where there are none, a problem of
+which the share p is right counts 1 - (1 - p)^k. Writes past_base.md: pass@k by level with intervals over problems, and
+how many problems no sample of the base solves and the model solves, and the other way round (Yue et al. 2025 find none
+of the first; ProRL finds some); and past_base.png, pass@k against k. What is there already is kept, so it can be
+stopped and called again.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from random import Random
 
 import pyarrow.parquet as pq
 from runs import is_over, train_all
 
 from data import Problem, load
+from data.arithmetic import Equation, Operator, equation
+from data.contamination import Split, split_of_step
+from data.files import write_jsonl
 from reasoner.evals.estimators import estimate, pass_at_k
 from reasoner.runs.metrics import read_metrics
 
-EASY, HARD = "generated", "generated-hard"
+EASY, HARD, LONGER = "generated", "generated-hard", "longer"  # LONGER: files of longer_sums
+LONGER_TO_TRAIN_ON = 600
 STEPS = 72
 MAX_TOKENS = 384  # a product at level 5 takes about 250
+SIGNS: tuple[Operator, ...] = ("+", "-")
 FIRST, FURTHER, FEW = 128, 1024, 3  # samples of a problem; further ones where fewer than FEW are right
 KS = (1, 4, 16, 64, 256, 1024)
 CHECKED = str(Path(__file__).with_name("made_to_check.toml"))
@@ -59,6 +66,7 @@ ARMS: dict[str, Arm] = {
     "base, made to check": Arm(prompt=CHECKED),
     "levels 1 to 3": Arm(((EASY, STEPS),)),
     "all levels": Arm(((f"{EASY},{HARD}", STEPS),)),
+    "levels 1 to 3, and 3+": Arm(((f"{EASY}=0.7,{LONGER}=0.3", STEPS),)),
     "1 to 3, then 4 and 5": Arm(((EASY, STEPS // 2), (HARD, STEPS // 2))),
 }
 
@@ -68,8 +76,7 @@ class Settings:
     """Where everything is written, problems of each set, the seed, and the threads of a process."""
 
     out: Path
-    easy: int
-    hard: int
+    sizes: Mapping[str, int]  # of EASY, LONGER and HARD
     seed: int
     threads: int
 
@@ -105,8 +112,9 @@ def train(arm: str, settings: Settings) -> str:
     """Train the model of an arm, unless it is there; its name or folder. RuntimeError where that failed."""
     model = "base"
     for run, (problems, steps) in zip(runs_of(arm, settings), ARMS[arm].training, strict=True):
+        training = problems.replace(LONGER, str(longer_file(settings.out, "train")))
         values = {
-            "model": model, "preset": "base", "data.train": problems, "steps": steps, "seed": settings.seed,
+            "model": model, "preset": "base", "data.train": training, "steps": steps, "seed": settings.seed,
             "sampling.max_tokens": MAX_TOKENS, "validation.interval": 0, "eval.heldout_problems": 15, "eval.samples": 2,
         }  # fmt: skip
         train_all(settings.out, {run.name: values}, jobs=1, threads=settings.threads)
@@ -116,22 +124,41 @@ def train(arm: str, settings: Settings) -> str:
     return model
 
 
+def longer_file(out: Path, split: Split) -> Path:
+    """Where the problems of longer_sums are."""
+    return out / f"{LONGER}-{split}.jsonl"
+
+
+def longer_sums(split: Split, number: int) -> list[Problem]:
+    """Problems of one step with a number from 5,001 to 9,999, and a value of four digits; of the calculations of a
+    split.
+    """
+    rng = Random(f"{LONGER}/{split}")
+    problems: dict[Equation, Problem] = {}
+    while len(problems) < number:
+        step = equation(rng.randint(5001, 9999), rng.choice(SIGNS), rng.randint(101, 999))
+        if split_of_step(step) == split and 1000 < step.value < 10_000:
+            name = f"{LONGER}/{split}/sums-3+-{len(problems)}"
+            problems[step] = Problem(name, f"What is {step.left} {step.op} {step.right}?", str(step.value))
+    return list(problems.values())
+
+
 def sample(arm: str, model: str, settings: Settings) -> Samples:
     """Sample the model of an arm, first and where few samples are right further."""
     first: dict[str, tuple[int, int]] = {}
-    few: list[Problem] = []
-    for problems, number in ((EASY, settings.easy), (HARD, settings.hard)):
-        data = f"{problems}:heldout"
-        right = _evaluate(arm, model, data, problems, number, FIRST, settings, seed=0)
-        few += [one for one in load(data) if one.id in right and right[one.id][1] < FEW]
+    further: dict[str, tuple[int, int]] = {}
+    folder = settings.out / "evals" / _name(arm)
+    folder.mkdir(parents=True, exist_ok=True)
+    for part, number in settings.sizes.items():
+        data = str(longer_file(settings.out, "heldout")) if part == LONGER else f"{part}:heldout"
+        right = _evaluate(arm, model, data, part, number, FIRST, settings, seed=0)
+        few = [one for one in load(data) if one.id in right and right[one.id][1] < FEW]
         first |= right
-    if not few:
-        return Samples(first)
-    path = settings.out / "evals" / _name(arm) / "few.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows = ({**one.columns, **{key: value for key, value in asdict(one).items() if key != "columns"}} for one in few)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return Samples(first, _evaluate(arm, model, str(path), "further", len(few), FURTHER, settings, seed=1000))
+        if few:
+            path = folder / f"few-{part}.jsonl"
+            write_jsonl(path, few)
+            further |= _evaluate(arm, model, str(path), f"{part}-further", len(few), FURTHER, settings, seed=1000)
+    return Samples(first, further)
 
 
 def _evaluate(
@@ -162,12 +189,12 @@ def _name(arm: str) -> str:
     return arm.replace(" ", "-").replace(",", "")
 
 
-def level_of(problem: str) -> int:
-    """The level that a problem's id holds: generated/heldout/sums-4-17."""
-    return int(problem.rsplit("-", 2)[1])
+def level_of(problem: str) -> str:
+    """The level that a problem's id holds: 4 of generated/heldout/sums-4-17."""
+    return problem.rsplit("-", 2)[1]
 
 
-def problems_by_level(samples: Samples) -> dict[int, list[str]]:
+def problems_by_level(samples: Samples) -> dict[str, list[str]]:
     """The problems of each level, lowest first."""
     by_level = defaultdict(list)
     for problem in samples.first:
@@ -244,6 +271,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--easy", type=int, default=60, help="problems of levels 1 to 3 [60]")
+    parser.add_argument("--longer", type=int, default=30, help="problems with a longer number [30]")
     parser.add_argument("--hard", type=int, default=60, help="problems of levels 4 and 5 [60]")
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--seed", type=int, default=0)
@@ -251,8 +279,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, help="of a process [the cores divided by the jobs]")
     args = parser.parse_args()
     threads = args.threads or max(1, (os.cpu_count() or 1) // args.jobs)
-    settings = Settings(args.out, args.easy, args.hard, args.seed, threads)
+    sizes = {EASY: args.easy, LONGER: args.longer, HARD: args.hard}
+    settings = Settings(args.out, sizes, args.seed, threads)
     args.out.mkdir(parents=True, exist_ok=True)
+    write_jsonl(longer_file(args.out, "train"), longer_sums("train", LONGER_TO_TRAIN_ON))
+    write_jsonl(longer_file(args.out, "heldout"), longer_sums("heldout", args.longer))
     arms = list(dict.fromkeys(["base", *args.arms]))
     longest_first = sorted(arms, key=lambda arm: len(ARMS[arm].training), reverse=True)  # no core waits at the end
     with ThreadPoolExecutor(args.jobs) as pool:
