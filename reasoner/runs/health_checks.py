@@ -279,7 +279,8 @@ CHECKS = (
     Check(
         "no correct completion",
         "not one completion of twenty steps is correct",
-        "The model does not solve these problems, or the grader does not recognise its answers; only form is trained.",
+        "The model does not solve these problems, or the grader does not recognise its answers; only form is trained, "
+        "and what the model could do before may be lost.",
         "Read some answers beside the gold ones; another --prompt.style or --model, easier problems (--data.train).",
         20,
         _always_zero("correct"),
