@@ -69,6 +69,8 @@ ARMS: dict[str, dict[str, object]] = {  # RM stands for the reward model
     "rule + 0.25 model": {"reward.model": "RM=0.25"},
     "rule + 0.5 model": {"reward.model": "RM=0.5"},
     "rule + 1 model": {"reward.model": "RM=1"},
+    "rule + 0.25 model of right ones": {"reward.model": "RM=0.25", "reward.model_on": "correct"},
+    "rule + 0.5 model of right ones": {"reward.model": "RM=0.5", "reward.model_on": "correct"},
     "model, KL target": ALONE | KL,
     "model, KL target in the reward": ALONE | KL | IN_REWARD,
     "rule + 0.25 model, KL target": {"reward.model": "RM=0.25"} | KL,
