@@ -18,7 +18,7 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from typing import Any
 
 from entries import LAST, Metrics, arguments, compare
 from runs import is_over
+from tables import table
 
 from reasoner.runs.metrics import read_metrics
 
@@ -113,31 +114,26 @@ def checking_table(out: Path, seeds: list[int]) -> str:
     wrong claims (counts of all seeds together).
     """
     heads = ["entry", "base: pass@1", "greedy", "checks", "wrong claims", "caught", "replaced silently"]
-    lines = [_line(heads), _line(["---", *["---:"] * (len(heads) - 1)])]
+    rows = []
     for name in BASES:
-        paths = [out / f"{name}-{seed}" / "report.json" for seed in seeds if is_over(out / f"{name}-{seed}")]
-        reports = [json.loads(path.read_text()) for path in paths]
+        runs = [out / f"{name}-{seed}" for seed in seeds if is_over(out / f"{name}-{seed}")]
+        reports = [json.loads((run / "report.json").read_text()) for run in runs]
         if not reports:
             continue
-        sampled = [report["before"]["sampled"] for report in reports]
-        greedy = [report["before"]["greedy"]["metrics"]["pass@1"]["value"] for report in reports]
-        shares = [
-            [one["metrics"]["pass@1"]["value"] for one in sampled],
-            greedy,
-            [one["reflection"]["self_check_rate"] for one in sampled],
-        ]
+        before = [report["before"] for report in reports]
+        shares = (
+            [one["sampled"]["metrics"]["pass@1"]["value"] for one in before],
+            [one["greedy"]["metrics"]["pass@1"]["value"] for one in before],
+            [one["sampled"]["reflection"]["self_check_rate"] for one in before],
+        )
         after = [report["after"]["sampled"]["reflection"] for report in reports]
         claims, *ends = (
             sum(one[key] for one in after) for key in ("wrong_claims", "errors_caught", "errors_replaced_silently")
         )
         cells = [f"{100 * statistics.fmean(share):.1f} %" for share in shares]
         cells += [f"{claims:,}", *(f"{100 * end / claims:.1f} %" if claims else "-" for end in ends)]
-        lines.append(_line([f"`{name}`", *cells]))
-    return "\n".join(lines) + "\n"
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+        rows.append([f"`{name}`", *cells])
+    return "\n".join(table(heads, rows))
 
 
 def _curve(metrics: Metrics, name: str) -> tuple[list[float], list[float]]:

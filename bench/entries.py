@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from runs import Settings, is_over, over_seeds, train_all, validations
+from tables import table
 
 from reasoner.runs.metrics import read_metrics
 
@@ -51,11 +52,10 @@ def compare(args: argparse.Namespace, name: str, entries: Mapping[str, Settings]
     heads = ["entry", "seeds", "pass@1", f"against {first}", "greedy", "steps", "length", "KL"]
     heads += [head for head, *_ in extra]
     rows = {entry: row for entry in entries if (row := _row(args.out, entry, first, seeds, extra))}
-    divider = ["---"] + ["---:"] * len(heads)
-    lines = ["| " + " | ".join(cells) + " |" for cells in ([*heads, "minutes"], divider, *rows.values())]
-    (args.out / f"{name}.md").write_text("\n".join(lines) + "\n")
+    text = "\n".join(table([*heads, "minutes"], list(rows.values())))
+    (args.out / f"{name}.md").write_text(text)
     _draw(args.out, name, list(rows), seeds)
-    print("\n".join(lines))
+    print(text, end="")
 
 
 def _settings(seed: int, tokens: int) -> dict[str, object]:

@@ -25,7 +25,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -104,8 +103,7 @@ class Samples:
 
 def runs_of(arm: str, settings: Settings) -> list[Path]:
     """The run folders of an arm, in the order in which they are trained."""
-    name = arm.replace(" ", "-").replace(",", "")
-    return [settings.out / f"{name}-{number}" for number, _ in enumerate(ARMS[arm].training, 1)]
+    return [settings.out / f"{_name(arm)}-{number}" for number, _ in enumerate(ARMS[arm].training, 1)]
 
 
 def train(arm: str, settings: Settings) -> str:
@@ -245,11 +243,11 @@ def draw(path: Path, samples: Mapping[str, Samples]) -> None:
     ks = [2**power for power in range(11)]
     figure, panels = pyplot.subplots(1, len(by_level), figsize=(3 * len(by_level), 3.8), sharey=True, squeeze=False)
     for panel, (level, problems) in zip(panels.flat, by_level.items(), strict=True):
-        for place, (arm, own) in enumerate(samples.items()):
+        for arm, own in samples.items():
             points = [estimate([own.pass_at(k, problem) for problem in problems]) for k in ks]
-            panel.plot(ks, [100 * point.value for point in points], color=f"C{place}", label=arm)
-            low, high = ([100 * getattr(point, side) for point in points] for side in ("low", "high"))
-            panel.fill_between(ks, low, high, color=f"C{place}", alpha=0.1, linewidth=0)
+            (line,) = panel.plot(ks, [100 * point.value for point in points], label=arm)
+            low, high = [100 * point.low for point in points], [100 * point.high for point in points]
+            panel.fill_between(ks, low, high, color=line.get_color(), alpha=0.1, linewidth=0)
         panel.set_xscale("log", base=2)
         panel.set_xticks(KS, KS)
         panel.set_title(f"level {level}, {len(problems)} problems", fontsize="medium")
@@ -287,10 +285,11 @@ def main() -> None:
     arms = list(dict.fromkeys(["base", *args.arms]))
     longest_first = sorted(arms, key=lambda arm: len(ARMS[arm].training), reverse=True)  # no core waits at the end
     with ThreadPoolExecutor(args.jobs) as pool:
-        results = dict(zip(longest_first, pool.map(partial(run_arm, settings=settings), longest_first), strict=True))
-    results = {arm: results[arm] for arm in arms}
-    samples = {arm: own for arm, (own, _) in results.items()}
-    text = markdown(samples, {arm: num for arm, (_, num) in results.items()})
+        futures = {arm: pool.submit(run_arm, arm, settings) for arm in longest_first}
+    samples, tokens = {}, {}
+    for arm in arms:
+        samples[arm], tokens[arm] = futures[arm].result()
+    text = markdown(samples, tokens)
     (args.out / "past_base.md").write_text(text)
     draw(args.out / "past_base.png", samples)
     print(text, end="")

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tables import table
 from workers import Worker
 
 Answer = dict[str, Any]
@@ -171,12 +172,6 @@ def calls_of(turns: Sequence[Sequence[Answer]]) -> dict[str, tuple[float, float,
 
 
 # ------------------------------------------------------------------------------------------------ tables
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of Markdown; all columns but the first are numbers."""
-    lines = ["| " + " | ".join(header) + " |", "|---|" + "---:|" * (len(header) - 1)]
-    return [*lines, *("| " + " | ".join(row) + " |" for row in rows), ""]
 
 
 def report(arms: dict[str, list[list[Answer]]], points: dict[str, Points]) -> list[str]:
