@@ -223,6 +223,7 @@ def _batch(sizes: Sizes) -> Batch:
         missing_eos=torch.zeros(rows, dtype=torch.bool),
         row_index=torch.arange(rows),
         rewards=(torch.arange(rows) % 2).float(),
+        correct=torch.arange(rows) % 2 == 1,
         sampler_logprobs=torch.full((rows, response), -6.0),
         advantages=torch.zeros(rows, response),
         weights=torch.ones(rows, response),

@@ -107,6 +107,7 @@ def _batch(vocabulary: int) -> Batch:
         missing_eos=torch.zeros(rows, dtype=torch.bool),
         row_index=torch.arange(rows),
         rewards=torch.zeros(rows),
+        correct=torch.zeros(rows, dtype=torch.bool),
         sampler_logprobs=torch.full((rows, RESPONSE), -5.0),
         advantages=torch.randn(rows, 1).expand(rows, RESPONSE).contiguous(),
         weights=torch.ones(rows, RESPONSE),

@@ -57,6 +57,7 @@ class Arm:
     training: tuple[tuple[str, int], ...] = ()  # (problems, steps) of consecutive runs
     prompt: str = "r1-zero"
     seed: int = 0  # added to that of its samples
+    metric: str = "reward"  # algo.filter_metric of the training
 
 
 ARMS: dict[str, Arm] = {
@@ -65,6 +66,7 @@ ARMS: dict[str, Arm] = {
     "base, made to check": Arm(prompt=CHECKED),
     "levels 1 to 3": Arm(((EASY, STEPS),)),
     "all levels": Arm(((f"{EASY},{HARD}", STEPS),)),
+    "all levels, filtered by verdicts": Arm(((f"{EASY},{HARD}", STEPS),), metric="correct"),
     "levels 1 to 3, and 3+": Arm(((f"{EASY}=0.7,{LONGER}=0.3", STEPS),)),
     "1 to 3, then 4 and 5": Arm(((EASY, STEPS // 2), (HARD, STEPS // 2))),
 }
@@ -114,6 +116,7 @@ def train(arm: str, settings: Settings) -> str:
         values = {
             "model": model, "preset": "base", "data.train": training, "steps": steps, "seed": settings.seed,
             "sampling.max_tokens": MAX_TOKENS, "validation.interval": 0, "eval.heldout_problems": 15, "eval.samples": 2,
+            "algo.filter_metric": ARMS[arm].metric,
         }  # fmt: skip
         train_all(settings.out, {run.name: values}, jobs=1, threads=settings.threads)
         if not is_over(run):

@@ -51,6 +51,7 @@ def make_batch() -> Batch:
         missing_eos=torch.zeros(rows, dtype=torch.bool),
         row_index=torch.arange(rows),
         rewards=(torch.arange(rows) % 2).float(),
+        correct=torch.arange(rows) % 2 == 1,
         sampler_logprobs=torch.full((rows, RESPONSE), -6.0),
         advantages=torch.zeros(rows, RESPONSE),
         weights=torch.ones(rows, RESPONSE),

@@ -69,6 +69,7 @@ def _batch(update: Update) -> Batch:
         missing_eos=torch.zeros(update.rows, dtype=torch.bool),
         row_index=torch.arange(update.rows),
         rewards=torch.tensor(update.rewards),
+        correct=torch.zeros(update.rows, dtype=torch.bool),
         sampler_logprobs=torch.full(shape, -5.0),
         advantages=torch.zeros(shape),
         weights=torch.ones(shape),

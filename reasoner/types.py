@@ -96,6 +96,12 @@ class RolloutGroup:
         rewards = [score.reward for score in self.scores]
         return max(rewards) - min(rewards) < REWARD_TOLERANCE
 
+    def is_filtered(self, metric: str) -> bool:
+        """Whether the group is left out by a metric of algo.filter_metric: by "reward" where all rewards are equal, by
+        "correct" where all or none are correct.
+        """
+        return self.has_zero_variance if metric == "reward" else len({score.correct for score in self.scores}) == 1
+
 
 class EngineUnavailableError(SharedError):
     """An engine has nothing to sample with, and may have later: a run that ends by it can be resumed."""

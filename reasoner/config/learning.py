@@ -91,7 +91,10 @@ class AlgoConfig:
     loss_aggregation: str | None = None
     # Leave zero-variance groups (all rewards equal) out of the batch. A step without any other group keeps them all.
     filter_zero_advantages: bool | None = None
-    # Replace zero-variance groups by sampling other problems (DAPO's dynamic sampling). Needs
+    # With algo.filter_zero_advantages: the groups that are left out: reward (those with equal rewards) | correct (those
+    # with all or none correct, whose rewards differ by the form or a learned score alone: DAPO, eq. 11).
+    filter_metric: str | None = None
+    # Replace groups that are left out by sampling other problems (DAPO's dynamic sampling). Needs
     # algo.filter_zero_advantages.
     dynamic_sampling: bool | None = None
     # With algo.dynamic_sampling: most rounds of sampling replacements in a step.

@@ -148,6 +148,7 @@ _VERL: dict[str, str | tuple[str, str]] = {
     ),
     "algorithm.kl_ctrl.horizon": "algo.kl_horizon",
     "algorithm.filter_groups.enable": ("algo.dynamic_sampling", "with algo.filter_zero_advantages"),
+    "algorithm.filter_groups.metric": ("algo.filter_metric", "acc is correct, score and seq_reward are reward"),
     "critic.optim.lr": "critic.lr",
     "critic.ppo_epochs": "critic.epochs",
     "critic.cliprange_value": "critic.clip",

@@ -41,7 +41,8 @@ class Algorithm:
     kl: str = "k3"  # KL
     kl_in: str = "loss"  # or "reward": a penalty on each token before returns are computed
     filter_zero_advantages: bool = False  # leave zero-variance groups out of the batch and of the denominator
-    dynamic_sampling: bool = False  # replace zero-variance groups by sampling new prompts (dynamic sampling)
+    filter_metric: str = "reward"  # what such a group is judged by; "correct": groups with all or none correct
+    dynamic_sampling: bool = False  # replace such groups by sampling new prompts (dynamic sampling)
     critic_backbone: str = "separate"  # the critic's backbone; "shared": a value head on the policy's, trained with it
     trust: str = "none"  # or "penalty", "constrained": bounds KL(old || new) (trust_region.py)
     epochs: int = 1  # passes over a step's completions
@@ -80,9 +81,14 @@ ALGORITHMS: dict[str, Algorithm] = {
     "grpo_process": Algorithm("process", scale="group"),
     # Liu et al. 2025: neither the deviation nor the length of a completion in the denominator.
     "dr_grpo": Algorithm(loss_aggregation="constant"),
-    # Yu et al. 2025: clip-higher, token mean, dynamic sampling in place of zero-variance groups.
+    # Yu et al. 2025: clip-higher, token mean, dynamic sampling in place of groups with all or none correct (eq. 11).
     "dapo": Algorithm(
-        scale="group", loss_aggregation="token", clip_high=0.28, filter_zero_advantages=True, dynamic_sampling=True
+        scale="group",
+        loss_aggregation="token",
+        clip_high=0.28,
+        filter_zero_advantages=True,
+        filter_metric="correct",
+        dynamic_sampling=True,
     ),
     # Zheng et al. 2025: one ratio per sequence, clipped very close to 1.
     "gspo": Algorithm(scale="group", ratio="sequence", clip_low=3e-4, clip_high=4e-4),
@@ -97,6 +103,7 @@ PART_CHOICES: dict[str, Collection[str]] = {
     "ratio": ("token", "sequence"),
     "surrogate": SURROGATES,
     "loss_aggregation": ("token", "sequence", "constant"),
+    "filter_metric": ("reward", "correct"),
     "step_credit": ("sum", "gated"),
     "kl": ("k1", "k2", "k3", "k3_reverse"),
     "kl_in": ("loss", "reward"),
@@ -155,6 +162,7 @@ def _settings_without_effect(row: Algorithm, cfg: AlgoConfig) -> list[str]:
         ),
         "step_credit": (row.returns == "process", "belongs to algo.returns process"),
         "stop_kl": (row.updates > 1, "skips updates after a step's first: algo.epochs or algo.minibatches above 1"),
+        "filter_metric": (row.filter_zero_advantages, "is what algo.filter_zero_advantages judges a group by"),
         "dynamic_sampling_max_rounds": (row.dynamic_sampling, "bounds the rounds of algo.dynamic_sampling"),
     }
     return [

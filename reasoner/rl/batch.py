@@ -29,6 +29,7 @@ class Batch:
     missing_eos: Tensor  # [N] bool, ended without an end token or stop text: at sampling.max_tokens, or aborted
     row_index: Tensor  # [N] int64, the row's index in the batch as collated
     rewards: Tensor  # [N] float32
+    correct: Tensor  # [N] bool
     sampler_logprobs: Tensor  # [N, T] float32, 0 in the padding
     advantages: Tensor  # [N, T] float32; 0 until they are computed, and in the padding
     weights: Tensor  # [N, T] float32; the mask until the loss weights are computed
@@ -132,6 +133,7 @@ def collate_tokens(
         missing_eos=torch.zeros(len(completions), dtype=torch.bool),
         row_index=torch.arange(len(completions)),
         rewards=torch.zeros(len(completions)),
+        correct=torch.zeros(len(completions), dtype=torch.bool),
         sampler_logprobs=torch.zeros(completion_ids.shape),
         advantages=torch.zeros(completion_ids.shape),
         weights=torch.zeros(completion_ids.shape),
@@ -160,6 +162,7 @@ def collate(groups: Sequence[RolloutGroup], steps: Sequence[Sequence[Step]] | No
         batch,
         missing_eos=torch.tensor([c.finish != "stop" for c in completions]),
         rewards=torch.tensor([score.reward for g in groups for score in g.scores], dtype=torch.float32),
+        correct=torch.tensor([score.correct for g in groups for score in g.scores]),
         sampler_logprobs=pad([c.logprobs for c in completions]).float(),
         weights=batch.mask.float(),
     )

@@ -33,7 +33,17 @@ def with_advantages(batch: Batch, algorithm: Algorithm, cfg: Config, *, beta: fl
     """Return the batch with advantages and, if there is a critic, with the returns that are its targets.
 
     `beta` is the current coefficient of the KL term, `moving_reward` the moving average of earlier steps' rewards.
+    Groups that are left out by their verdicts have advantages of 0, as those with equal rewards have by themselves.
     """
+    batch = _with_credit(batch, algorithm, cfg, beta=beta, moving_reward=moving_reward)
+    if not algorithm.filter_zero_advantages or algorithm.filter_metric == "reward":
+        return batch
+    is_filtered = _is_filtered(batch, algorithm, cfg.algo.group_size)[:, None]
+    return replace(batch, advantages=batch.advantages.masked_fill(is_filtered, 0.0))
+
+
+def _with_credit(batch: Batch, algorithm: Algorithm, cfg: Config, *, beta: float, moving_reward: float) -> Batch:
+    """with_advantages before groups are left out by their verdicts."""
     if algorithm.returns == "process":
         assert batch.step_rewards is not None and batch.step_ends is not None, "process returns without steps"
         credit = process_advantages(
@@ -88,7 +98,12 @@ def _value_baseline_advantages(batch: Batch, rewards: Tensor, algorithm: Algorit
     return replace(batch, advantages=torch.where(mask, credit, 0.0).float(), returns=returns)
 
 
-def rows_with_variance(batch: Batch, group: int) -> Tensor:
-    """Index of the rows whose group has unequal rewards; of all rows if there is no such group."""
-    has_variance = ~has_zero_variance(batch.rewards, group)
-    return (has_variance if has_variance.any() else torch.ones_like(has_variance)).nonzero()[:, 0]
+def kept_rows(batch: Batch, algorithm: Algorithm, group: int) -> Tensor:
+    """Index of the rows whose group is not left out by the algorithm's filter_metric; of all rows if all are."""
+    is_kept = ~_is_filtered(batch, algorithm, group)
+    return (is_kept if is_kept.any() else torch.ones_like(is_kept)).nonzero()[:, 0]
+
+
+def _is_filtered(batch: Batch, algorithm: Algorithm, group: int) -> Tensor:
+    """[N] bool: RolloutGroup.is_filtered of the row's group."""
+    return has_zero_variance(batch.rewards if algorithm.filter_metric == "reward" else batch.correct.float(), group)

@@ -107,25 +107,26 @@ def sample_until_full(
     rounds: Sequence[Sequence[Prompt]],
     *,
     dynamic_sampling: bool,
+    metric: str = "reward",
 ) -> tuple[list[RolloutGroup], list[RolloutGroup]]:
-    """Generate groups round by round. Returns (the groups to train on, the zero-variance groups that were replaced).
+    """Generate groups round by round. Returns (the groups to train on, the filtered groups that were replaced).
 
-    Without `dynamic_sampling` only the first round is generated and returned. With it, later rounds replace
-    zero-variance groups until there are as many others as the first round has prompts (DAPO's dynamic sampling: Yu et
-    al. 2025, eq. 11), or the rounds are used up. If all groups have zero variance, the first ones are returned. No
-    prompt is used twice.
+    Without `dynamic_sampling` only the first round is generated and returned. With it, later rounds replace the groups
+    that the metric of algo.filter_metric leaves out, until there are as many others as the first round has prompts
+    (DAPO's dynamic sampling: Yu et al. 2025, eq. 11), or the rounds are used up. If all groups are left out, the first
+    ones are returned. No prompt is used twice.
     """
     groups = sample(rounds[0])
     if not dynamic_sampling:
         return groups, []
     num_groups, used = len(groups), {prompt.problem.id for prompt in rounds[0]}
     for prompts in rounds[1:]:
-        missing = num_groups - sum(not group.has_zero_variance for group in groups)
+        missing = num_groups - sum(not group.is_filtered(metric) for group in groups)
         more = [prompt for prompt in prompts if prompt.problem.id not in used][:missing]
         if missing <= 0 or not more:
             break
         used |= {prompt.problem.id for prompt in more}
         groups += sample(more)
-    varied = [group for group in groups if not group.has_zero_variance]
-    zero_variance = [group for group in groups if group.has_zero_variance]
-    return (varied, zero_variance) if varied else (zero_variance[:num_groups], zero_variance[num_groups:])
+    varied = [group for group in groups if not group.is_filtered(metric)]
+    filtered = [group for group in groups if group.is_filtered(metric)]
+    return (varied, filtered) if varied else (filtered[:num_groups], filtered[num_groups:])

@@ -23,7 +23,7 @@ def attempt_seed(run_seed: int, attempt: int) -> int:
 
 
 def replacement_seed(run_seed: int) -> int:
-    """The seed of the order of prompts that replace zero-variance groups (dynamic sampling)."""
+    """The seed of the order of prompts that replace groups in dynamic sampling."""
     return run_seed + 1_000_003
 
 

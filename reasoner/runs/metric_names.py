@@ -174,7 +174,9 @@ METRICS = _by_name(
         "critic/explained_variance", "share of the returns' variance that the critic's values explain; may be negative"
     ),
     Metric(
-        "dynamic_sampling/replaced", "prompts sampled to replace zero-variance groups (dynamic sampling)", "prompts"
+        "dynamic_sampling/replaced",
+        "prompts sampled to replace groups that algo.filter_metric leaves out (dynamic sampling)",
+        "prompts",
     ),
     Metric(
         "validation/pass@1",

@@ -147,6 +147,7 @@ def open_generator(
             sampling,
             cfg,
             dynamic_sampling=trainer.algorithm.dynamic_sampling,
+            filter_metric=trainer.algorithm.filter_metric,
             reward_functions=functions,
             reward_models=load_reward_models(cfg, prompts, trainer.policy.device),
             pass_rates=trainer.pass_rates,

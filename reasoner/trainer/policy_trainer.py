@@ -21,7 +21,7 @@ from reasoner.models.lora import adapter_off
 from reasoner.models.sharding import DistributedModel, distribute
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch, collate
-from reasoner.rl.credit import rows_with_variance, with_advantages
+from reasoner.rl.credit import kept_rows, with_advantages
 from reasoner.rl.critic import Critic
 from reasoner.rl.kl import CONTROLLERS, adapt_coefficient, response_kl
 from reasoner.rl.microbatches import backward_microbatches
@@ -146,7 +146,7 @@ class PolicyTrainer(ModelTrainer):
         algo = self.cfg.algo
         measures_responses = algo.kl_target and CONTROLLERS[algo.kl_controller].is_of_response
         if self.algorithm.filter_zero_advantages and self.algorithm.kl_in == "loss" and not measures_responses:
-            return rows_with_variance(batch, algo.group_size)
+            return kept_rows(batch, self.algorithm, algo.group_size)
         return torch.arange(len(batch), device=batch.lengths.device)
 
     def compute_advantages(self, batch: Batch) -> Batch:
@@ -169,7 +169,7 @@ class PolicyTrainer(ModelTrainer):
         """
         token_stats, sampled = token_stats or TokenStats(), batch
         if self.algorithm.filter_zero_advantages:
-            batch = batch.rows(rows_with_variance(batch, self.cfg.algo.group_size))
+            batch = batch.rows(kept_rows(batch, self.algorithm, self.cfg.algo.group_size))
         factor = self.lr_scale * learning_rate_factor(self.cfg, self.steps_done, tokens_before)
         is_warming = self.critic is not None and self.steps_done < self.cfg.critic.warmup_steps
         metrics: dict[str, float] = {}

@@ -31,7 +31,7 @@ class StepRollouts:
     """The rollouts of one training step."""
 
     groups: list[RolloutGroup]  # to train on
-    replaced: list[RolloutGroup]  # zero-variance groups that dynamic sampling replaced
+    replaced: list[RolloutGroup]  # groups that dynamic sampling replaced
 
     @property
     def all(self) -> list[RolloutGroup]:
@@ -74,6 +74,7 @@ class RolloutGenerator:
         cfg: Config,
         *,
         dynamic_sampling: bool = False,
+        filter_metric: str = "reward",
         reward_functions: Sequence[RewardFunction] = (),
         reward_models: Mapping[str, Scorer] | None = None,
         prefetcher: RolloutPrefetcher[StepRollouts] | None = None,
@@ -104,7 +105,7 @@ class RolloutGenerator:
         self._next_weights: Weights | None = None  # for the engine, before the next step that is prefetched
         self._is_asleep = False  # the engine
         self._num_rounds = cfg.algo.dynamic_sampling_max_rounds if dynamic_sampling else 0
-        self._dynamic_sampling = dynamic_sampling
+        self._dynamic_sampling, self._filter_metric = dynamic_sampling, filter_metric
         self._problem_order = problem_order(cfg.data.train, [prompt.problem.source for prompt in prompts])
         is_shuffled = cfg.control == "wrong-gold"
         self._shuffled: Mapping[str, Problem] = shuffled_answers(prompts, cfg.seed) if is_shuffled else {}
@@ -127,12 +128,15 @@ class RolloutGenerator:
             self.engine.update_weights(weights.tensors, version=weights.version)
         rounds = [self._prompts_of_round(step, number) for number in range(1 + self._num_rounds)]
         groups, replaced = sample_until_full(
-            lambda prompts: self.sample(prompts, step), rounds, dynamic_sampling=self._dynamic_sampling
+            lambda prompts: self.sample(prompts, step),
+            rounds,
+            dynamic_sampling=self._dynamic_sampling,
+            metric=self._filter_metric,
         )
         return StepRollouts(groups, replaced)
 
     def _prompts_of_round(self, step: int, number: int) -> list[Prompt]:
-        """The prompts of a step (round 0), and of each round that may replace zero-variance groups."""
+        """The prompts of a step (round 0), and of each round of dynamic sampling."""
         size, seed, position = self.cfg.data.prompts_per_step, self.cfg.seed, step
         if number > 0:
             position, seed = step * self._num_rounds + number - 1, replacement_seed(seed)

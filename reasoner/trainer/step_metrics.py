@@ -30,7 +30,7 @@ def generation_metrics(step: int, rollouts: StepRollouts, cfg: Config, *, dynami
 
 
 def rollout_metrics(groups: Sequence[RolloutGroup]) -> dict[str, float]:
-    """Means and shares over the step's completions, the zero-variance groups that were replaced included."""
+    """Means and shares over the step's completions, the groups that dynamic sampling replaced included."""
     scores = [score for group in groups for score in group.scores]
     completions = [completion for group in groups for completion in group.completions]
     reflection = rates(group.prompt.prefill + c.text for group in groups for c in group.completions)

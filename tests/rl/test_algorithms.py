@@ -14,6 +14,7 @@ from reasoner.trainer import policy_trainer
 from reasoner.trainer.checkpoint import load, save
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, group, make_trainer, random_groups
+from verifiers import Verdict
 
 BY_GRADIENT = [name for name, row in ALGORITHMS.items() if row.trust != "constrained"]
 STEPS = [[(1, 1.0), (2, 0.0)], [(0, 1.0)], [(3, 0.0)], [(0, 0.0), (1, 1.0)]]
@@ -272,13 +273,45 @@ def test_stop_kl_ends_updates_early():
 def test_dapo_drops_zero_variance_groups_with_nonzero_advantages():
     """Whitening over the batch gives these groups advantages, although their rewards are equal."""
     flat, other = four((1.0, 1.0, 1.0, 1.0)), random_groups(2)
-    cfg = config(name="dapo", scale="batch")
+    cfg = config(name="dapo", scale="batch", filter_metric="reward")
     trainer = make_trainer(cfg)
     ready = trainer.compute_advantages(trainer.compute_logprobs(collate([*other, flat])))
     assert (ready.advantages[-4:] != 0).any()
     token_stats = TokenStats(keeps_tokens=True)
     trainer.train_step(ready, token_stats)
     assert sorted(token_stats.tokens) == list(range(8))
+
+
+def of_form_alone(is_correct):
+    """A group whose completions are all correct or all wrong, with rewards that differ."""
+    own = four((0.2, 0.1, 0.2, 0.1))
+    verdict = Verdict.CORRECT if is_correct else Verdict.WRONG
+    return replace(own, scores=tuple(replace(score, verdict=verdict) for score in own.scores))
+
+
+@pytest.mark.parametrize("is_correct", [False, True])
+def test_filter_by_verdicts_leaves_out_groups_whose_rewards_differ_by_the_form_alone(is_correct):
+    mixed = random_groups(2)
+    cfg = config(beta=0.05, filter_zero_advantages=True, filter_metric="correct")
+    with_form, _ = gradient(cfg, [of_form_alone(is_correct), *mixed], ref=reference())
+    alone, _ = gradient(cfg, mixed, ref=reference())
+    by_reward, _ = gradient(
+        replace(cfg, algo=replace(cfg.algo, filter_metric="reward")),
+        [of_form_alone(is_correct), *mixed],
+        ref=reference(),
+    )
+    assert torch.allclose(with_form, alone, atol=1e-7) and not torch.allclose(by_reward, alone, atol=1e-4)
+
+
+@pytest.mark.parametrize("baseline", ["group", "none"])
+@pytest.mark.parametrize("metric", ["correct", "reward"])
+def test_step_without_any_solved_problem_teaches_nothing_by_verdicts(baseline, metric):
+    cfg = config(name="reinforce", baseline=baseline, filter_zero_advantages=True, filter_metric=metric)
+    trainer = make_trainer(cfg)
+    before = [weight.clone() for weight in trainer.policy.parameters()]
+    trainer.train_step(trainer.compute_advantages(collate([of_form_alone(False), of_form_alone(False)])))
+    pairs = zip(before, trainer.policy.parameters(), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs) == (metric == "correct")
 
 
 def test_learning_rate_decays_with_token_budget():

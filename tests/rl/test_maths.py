@@ -344,6 +344,8 @@ def test_unknown_algorithm_is_refused_with_suggestion():
         ({"step_credit": "sum"}, "algo.step_credit sum has no effect here"),
         ({"clip_high": -0.1}, "must be at least 0"),
         ({"name": "dapo", "filter_zero_advantages": False}, "algo.dynamic_sampling replaces dropped groups"),
+        ({"filter_metric": "correct"}, "is what algo.filter_zero_advantages judges a group by"),
+        ({"name": "dapo", "filter_metric": "acc"}, "algo.filter_metric is 'acc'; known are reward, correct"),
         ({"dual_clip": 0.5}, "must be above 1"),
         ({"name": "cispo", "dual_clip": 3.0}, "applies to the clipped surrogate only"),
         ({"name": "reinforce", "epochs": 2}, "algo.surrogate plain has no ratio"),

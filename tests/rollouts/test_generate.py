@@ -150,7 +150,11 @@ def test_rollout_with_more_samples_extends_earlier_seeds(pool):
 def graded_group(problem, rewards):
     prompt = Prompt(replace(PROBLEM, id=problem), "", "", (1,))
     completions = tuple(Completion("", (1,), (0.0,), "stop", 0) for _ in rewards)
-    return RolloutGroup(prompt, completions, tuple(Score(reward, {}, Verdict.WRONG) for reward in rewards))
+    return RolloutGroup(
+        prompt,
+        completions,
+        tuple(Score(reward, {}, Verdict.CORRECT if reward >= 1 else Verdict.WRONG) for reward in rewards),
+    )
 
 
 class RewardTable:
@@ -181,6 +185,15 @@ def test_gathered_replaces_zero_variance_groups_without_repeating_prompts():
     assert generate.turns == [["a", "b", "c"], ["d", "e"]]
     assert [g.prompt.problem.id for g in groups] == ["a", "d", "e"]
     assert [g.prompt.problem.id for g in flat] == ["b", "c"]
+
+
+def test_gathered_by_verdicts_replaces_groups_whose_rewards_differ_by_the_form_alone():
+    generate = RewardTable(a=(0.2, 0.1), b=(1, 1.2), c=(1, 0.2))
+    rounds = [generate.prompts("ab"), generate.prompts("c")]
+    groups, filtered = sample_until_full(generate, rounds, dynamic_sampling=True, metric="correct")
+    assert [g.prompt.problem.id for g in groups] == ["c"]
+    assert [g.prompt.problem.id for g in filtered] == ["a", "b"]
+    assert sample_until_full(generate, rounds, dynamic_sampling=True)[1] == []
 
 
 def test_gathered_ends_with_rounds_and_falls_back_to_zero_variance_groups():
