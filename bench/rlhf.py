@@ -71,6 +71,7 @@ ARMS: dict[str, dict[str, object]] = {  # RM stands for the reward model
     "rule + 1 model": {"reward.model": "RM=1"},
     "rule + 0.25 model of right ones": {"reward.model": "RM=0.25", "reward.model_on": "correct"},
     "rule + 0.5 model of right ones": {"reward.model": "RM=0.5", "reward.model_on": "correct"},
+    "rule + 1 model of right ones": {"reward.model": "RM=1", "reward.model_on": "correct"},
     "model, KL target": ALONE | KL,
     "model, KL target in the reward": ALONE | KL | IN_REWARD,
     "rule + 0.25 model, KL target": {"reward.model": "RM=0.25"} | KL,
@@ -81,8 +82,8 @@ ARMS: dict[str, dict[str, object]] = {  # RM stands for the reward model
     "rule + mix, weight 1": {"ptx.data": "corpus:base", "ptx.weight": 1},
 }
 COMMON = {
-    "preset": "base", "algo.beta": 0.0, "data.prompts_per_step": 24, "algo.group_size": 8, "optim.decay_share": 0.0,
-    "validation.interval": 0, "eval.heldout_problems": 1, "eval.samples": 2, "engine.name": "transformers",
+    "preset": "base", "algo.beta": 0.0, "data.prompts_per_step": 24, "algo.group_size": 8, "validation.interval": 0,
+    "eval.heldout_problems": 1, "eval.samples": 2, "engine.name": "transformers",
 }  # fmt: skip
 NUM_DOCUMENTS, CORPUS_SEED = 200, 2**31  # texts that the embedded base has not seen: its seeds are 0, 1 and 2
 COMPARED = ("right", "utility")  # with the arm "rule", on the same problems
@@ -224,6 +225,7 @@ def main() -> None:
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--decay-share", type=float, default=0.0, help="optim.decay_share; R1's last stage has 1 [0]")
     parser.add_argument("--problems", type=int, default=150, help="held-out problems [150]")
     parser.add_argument("--samples", type=int, default=16, help="completions of each [16]")
     parser.add_argument("--jobs", type=int, default=2, help="runs at once [2]")
@@ -237,11 +239,11 @@ def main() -> None:
     }
     settings = {
         name: COMMON
-        | {"model": sft, "steps": args.steps, "seed": seed}
+        | {"model": sft, "steps": args.steps, "seed": seed, "optim.decay_share": args.decay_share}
         | {key: str(value).replace("RM", str(scorer)) for key, value in ARMS[arm].items()}
         for (arm, seed), name in names.items()
     }
-    sizes = {name: getattr(args, name) for name in ("steps", "problems", "samples", "utility")}
+    sizes = {name: getattr(args, name) for name in ("steps", "problems", "samples", "utility", "decay_share")}
     check_settings(args.out, {"model": str(sft), "reward model": str(scorer)} | sizes)
     train_all(args.out, settings, jobs=args.jobs, threads=args.threads)
     measurement = Measurement(sft, scorer, utility=args.utility, problems=args.problems, samples=args.samples)
