@@ -81,14 +81,9 @@ ALGORITHMS: dict[str, Algorithm] = {
     "grpo_process": Algorithm("process", scale="group"),
     # Liu et al. 2025: neither the deviation nor the length of a completion in the denominator.
     "dr_grpo": Algorithm(loss_aggregation="constant"),
-    # Yu et al. 2025: clip-higher, token mean, dynamic sampling in place of groups with all or none correct (eq. 11).
+    # Yu et al. 2025: clip-higher, token mean, dynamic sampling in place of zero-variance groups.
     "dapo": Algorithm(
-        scale="group",
-        loss_aggregation="token",
-        clip_high=0.28,
-        filter_zero_advantages=True,
-        filter_metric="correct",
-        dynamic_sampling=True,
+        scale="group", loss_aggregation="token", clip_high=0.28, filter_zero_advantages=True, dynamic_sampling=True
     ),
     # Zheng et al. 2025: one ratio per sequence, clipped very close to 1.
     "gspo": Algorithm(scale="group", ratio="sequence", clip_low=3e-4, clip_high=4e-4),

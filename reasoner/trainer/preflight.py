@@ -105,11 +105,12 @@ def check_reward_functions(cfg: Config) -> None:
 
 def check_learned_rewards(cfg: Config, algorithm: Algorithm) -> None:
     """Raise ValueError for settings of reward models, critic and pretraining mix that would have no effect or that do
-    not go together.
+    not go together, and for a filter by verdicts that have no reward.
     """
     has_own_critic = algorithm.critic and algorithm.critic_backbone == "separate"
     has_shared_critic = algorithm.critic and not has_own_critic
     conditions = {  # setting -> (can it be used, what it needs)
+        "algo.filter_metric": (algorithm.filter_metric == "reward" or cfg.reward.correct > 0, "reward.correct above 0"),
         "reward.model_on": (bool(cfg.reward.model), "reward.model"),
         "reward.clip": (bool(cfg.reward.model), "reward.model"),
         "reward.missing_end": (bool(cfg.reward.model), "reward.model"),
