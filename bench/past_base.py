@@ -271,16 +271,16 @@ def run_arm(arm: str, settings: Settings) -> tuple[Samples, int]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--easy", type=int, default=60, help="problems of levels 1 to 3 [60]")
-    parser.add_argument("--longer", type=int, default=30, help="problems with a longer number [30]")
-    parser.add_argument("--hard", type=int, default=60, help="problems of levels 4 and 5 [60]")
+    parser.add_argument("--easy", type=int, default=60, help="problems of levels 1 to 3; 0: none [60]")
+    parser.add_argument("--longer", type=int, default=30, help="problems with a longer number; 0: none [30]")
+    parser.add_argument("--hard", type=int, default=60, help="problems of levels 4 and 5; 0: none [60]")
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2, help="arms at once [2]")
     parser.add_argument("--threads", type=int, help="of a process [the cores divided by the jobs]")
     args = parser.parse_args()
     threads = args.threads or max(1, (os.cpu_count() or 1) // args.jobs)
-    sizes = {EASY: args.easy, LONGER: args.longer, HARD: args.hard}
+    sizes = {part: size for part, size in {EASY: args.easy, LONGER: args.longer, HARD: args.hard}.items() if size}
     settings = Settings(args.out, sizes, args.seed, threads)
     args.out.mkdir(parents=True, exist_ok=True)
     write_jsonl(longer_file(args.out, "train"), longer_sums("train", LONGER_TO_TRAIN_ON))
