@@ -1,11 +1,11 @@
 """Does training reach problems that no sample of the base solves? `python bench/past_base.py --out DIR`.
 
 Trains the embedded base with GRPO on levels 1 to 3 alone, on all levels, and on levels 1 to 3 before 4 and 5 (a new run
-from the first one's model), with as many steps each. Between levels 3 and 4 are sums and differences with one number
-that is longer than those of questions that the base has read ("3+"), and an arm that is trained on these too. Two arms
-are controls without training: the base with other seeds, which shows what chance finds among problems that were not
-solved, and the base whose responses are begun for it as checked solutions (made_to_check.toml), which shows what it can
-do once it works step by step.
+from the first one's model), with as many steps each; and on all levels with groups left out in which all or no answers
+are right. Between levels 3 and 4 are sums and differences with one number that is longer than those of questions that
+the base has read ("3+"), and an arm that is trained on these too. Two arms are controls without training: the base with
+other seeds, which shows what chance finds among problems that were not solved, and the base whose responses are begun
+for it as checked solutions (made_to_check.toml), which shows what it can do once it works step by step.
 
 Each model is sampled 128 times for each problem, and 1,024 more times where fewer than three of these are right. pass@k
 (Chen et al. 2021) up to k = 64 is of the first samples, above of the further ones; where there are none, a problem of

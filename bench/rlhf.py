@@ -145,7 +145,7 @@ def check_settings(out: Path, settings: Mapping[str, object]) -> None:
     file = out / "settings.json"
     if file.is_file() and (before := json.loads(file.read_text())) != settings:
         changed = ", ".join(
-            f"{key}: {before[key]}, now {settings[key]}" for key in settings if before[key] != settings[key]
+            f"{key}: {before.get(key)}, now {settings[key]}" for key in settings if before.get(key) != settings[key]
         )
         raise ValueError(f"{out} was begun with other settings ({changed}); choose another --out")
     out.mkdir(parents=True, exist_ok=True)

@@ -36,7 +36,7 @@ def with_advantages(batch: Batch, algorithm: Algorithm, cfg: Config, *, beta: fl
     Groups that are left out by their verdicts have advantages of 0, as those with equal rewards have by themselves.
     """
     batch = _with_credit(batch, algorithm, cfg, beta=beta, moving_reward=moving_reward)
-    if not algorithm.filter_zero_advantages or algorithm.filter_metric == "reward":
+    if algorithm.filter_metric == "reward":
         return batch
     is_filtered = _is_filtered(batch, algorithm, cfg.algo.group_size)[:, None]
     return replace(batch, advantages=batch.advantages.masked_fill(is_filtered, 0.0))
