@@ -18,7 +18,9 @@ ENTRIES: dict[str, Settings] = {
     **{name: {"algo": name} for name in sorted(ALGORITHMS, key=lambda name: name != "grpo")},  # GRPO first: the others
     "reinforce_no_baseline": {"algo": "reinforce", "algo.baseline": "none"},  # are compared with it
     "ppo_shared_trunk": {"algo": "ppo", "algo.critic_backbone": "shared"},
-    # PPO makes four updates a step, two passes over two minibatches, and GRPO one. Which part of PPO is its critic?
+    # PPO updates policy and critic four times a step, two passes over two minibatches, and GRPO its policy once. Which
+    # part of PPO is its critic?
+    "ppo_critic_one_update": {"algo": "ppo", "critic.epochs": 1, "critic.minibatches": 1},
     "ppo_one_update": {"algo": "ppo", "algo.epochs": 1, "algo.minibatches": 1},
     "grpo_four_updates": {"algo": "grpo", "algo.epochs": 2, "algo.minibatches": 2},
 }

@@ -162,10 +162,10 @@ class CriticConfig:
     # Continue the return of a completion that ended without an end token or stop text with the critic's value. The
     # completion was graded as it stands, so this rewards running into the limit.
     bootstrap_truncated: bool = False
-    # With algo.critic_backbone separate: the critic's passes over each step's completions.
-    epochs: int = 1
-    # With algo.critic_backbone separate: the critic's optimiser steps in each pass. At least 1.
-    minibatches: int = 1
+    # With algo.critic_backbone separate: the critic's passes over each step's completions. Empty: algo.epochs.
+    epochs: int | None = None
+    # With algo.critic_backbone separate: the critic's optimiser steps in each pass. Empty: algo.minibatches.
+    minibatches: int | None = None
     # Value clipping: a value that has moved by more than this in one step gets no further gradient. 0: no clipping.
     clip: float = 0.0
     # Steps at the start in which only the critic learns and the policy stays as it is. With algo.critic_backbone

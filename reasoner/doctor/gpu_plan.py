@@ -31,7 +31,7 @@ from reasoner.doctor.step_model import (
 )
 from reasoner.models.loading import context_length, load_meta_model
 from reasoner.models.lora import num_adapter_parameters
-from reasoner.rl.algorithms import Algorithm, resolve_algorithm
+from reasoner.rl.algorithms import Algorithm, critic_passes, resolve_algorithm
 from reasoner.trainer.preflight import ResolvedNames
 
 _GIB = 2**30
@@ -72,6 +72,7 @@ class GpuPlan:
         algorithm = self.algorithm
         old = algorithm.updates > 1 or algorithm.trust != "none"
         has_own_critic = algorithm.critic and algorithm.critic_backbone == "separate"
+        critic_epochs, critic_minibatches = critic_passes(algorithm, cfg.critic)
         return StepWork(
             prompts=cfg.data.prompts_per_step,
             group_size=cfg.algo.group_size,
@@ -80,8 +81,8 @@ class GpuPlan:
             longest=cfg.sampling.max_tokens,
             epochs=algorithm.epochs,
             minibatches=algorithm.minibatches,
-            critic_epochs=cfg.critic.epochs if has_own_critic else 0,
-            critic_minibatches=cfg.critic.minibatches,
+            critic_epochs=critic_epochs if has_own_critic else 0,
+            critic_minibatches=critic_minibatches,
             token_values=cfg.run.token_stats * (2 + (cfg.algo.beta > 0) + cfg.run.importance_ratio),
             forward_passes=(cfg.algo.beta > 0) + old + algorithm.critic,
             recompute=cfg.optim.recompute,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
+from reasoner.rl.algorithms import Algorithm, critic_passes
 from reasoner.rl.batch import Batch
 from reasoner.rl.critic import Critic, explained_variance
 from reasoner.trainer.schedule import minibatches
@@ -14,6 +15,7 @@ from reasoner.trainer.schedule import minibatches
 
 def update_critic(
     critic: Critic,
+    algorithm: Algorithm,
     batch: Batch,
     loss_weights: Callable[[Batch], Tensor],
     *,
@@ -30,9 +32,9 @@ def update_critic(
     cfg = critic.cfg
     metrics = {"critic/explained_variance": explained_variance(batch), "skipped_updates": 0.0}
     if alone or not critic.shared:
-        for epoch in range(cfg.critic.epochs):
-            parts = minibatches(len(batch), cfg.critic.minibatches, cfg, step=step, epoch=epoch)
-            rows = (batch.rows(index) for index in parts)
+        epochs, parts = critic_passes(algorithm, cfg.critic)
+        for epoch in range(epochs):
+            rows = (batch.rows(index) for index in minibatches(len(batch), parts, cfg, step=step, epoch=epoch))
             updates = [critic.update(replace(one, weights=loss_weights(one)), lr_factor=lr_factor) for one in rows]
             metrics["critic/loss"] = sum(loss for loss, _ in updates) / len(updates)
             metrics["skipped_updates"] += sum(not is_finite for _, is_finite in updates)

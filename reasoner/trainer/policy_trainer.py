@@ -175,7 +175,9 @@ class PolicyTrainer(ModelTrainer):
         metrics: dict[str, float] = {}
         if self.critic is not None:
             weights, step = self.policy_loss.weights, self.steps_done
-            metrics = update_critic(self.critic, batch, weights, step=step, lr_factor=factor, alone=is_warming)
+            metrics = update_critic(
+                self.critic, self.algorithm, batch, weights, step=step, lr_factor=factor, alone=is_warming
+            )
         updates = [] if is_warming else self._run_epochs(batch, token_stats, lr_factor=factor)
         norms = [norm for norm in updates if norm is not None]
         self.steps_done += 1

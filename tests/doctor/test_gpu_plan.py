@@ -91,6 +91,7 @@ def test_collectives_follow_the_way_to_hold_the_weights():
     [
         ({"algo.beta": 0.0}, 0, 1),
         ({"algo.name": "ppo", "algo.beta": 0.0, "critic.epochs": 2, "critic.minibatches": 3}, 2, None),
+        ({"algo.name": "ppo", "algo.beta": 0.1}, 3, 8),  # the critic has the policy's passes and minibatches
         ({"algo.name": "ppo", "algo.critic_backbone": "shared", "algo.beta": 0.1}, 3, None),
     ],
     ids=str,

@@ -127,7 +127,7 @@ def test_value_depends_only_on_prompt_and_earlier_tokens():
 
 
 def test_critic_learns_expected_returns_during_warmup():
-    trainer = make_trainer(ppo(warmup_steps=1000))
+    trainer = make_trainer(ppo(warmup_steps=1000, epochs=1, minibatches=1))
     groups = [group([5, 6], [[7, 8], [9, 10], [7, 11], [9, 12]], [1.0, 0.0, 1.0, 0.0])]
     weights = [p.clone() for p in trainer.policy.parameters()]
     metrics = [
@@ -171,14 +171,23 @@ def test_lam_actor_changes_the_advantages_and_not_the_critics_targets(lam_actor)
     assert not torch.allclose(one.returns, other.returns) and not torch.allclose(one.advantages, other.advantages)
 
 
-def test_critic_minibatches_are_optimiser_steps_on_parts_of_the_batch():
+@pytest.mark.parametrize(
+    ("critic", "policy", "updates"),
+    [
+        ({"minibatches": 1, "epochs": 2}, {}, 2),
+        ({"minibatches": 5, "epochs": 2}, {}, 10),
+        ({"epochs": 1}, {}, 2),  # PPO has two passes over two minibatches
+        ({}, {}, 4),
+        ({}, {"epochs": 3, "minibatches": 1}, 3),
+    ],
+)
+def test_critic_has_the_policys_passes_and_minibatches_unless_it_is_given_its_own(critic, policy, updates):
+    cfg = ppo(**critic)
+    trainer = make_trainer(replace(cfg, algo=replace(cfg.algo, **policy)))
     steps = []
-    for parts in (1, 5):
-        trainer = make_trainer(ppo(minibatches=parts, epochs=2))
-        trainer.critic.optimizer.register_step_pre_hook(lambda *_: steps.append(parts))  # noqa: B023
-        metrics = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups(5)))))
-        assert 0 < metrics["critic/loss"] < 1
-    assert (steps.count(1), steps.count(5)) == (2, 10)
+    trainer.critic.optimizer.register_step_pre_hook(lambda *_: steps.append(1))
+    metrics = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups(5)))))
+    assert len(steps) == updates and 0 < metrics["critic/loss"] < 1
 
 
 def test_whiten_rewards_has_deviation_one_and_keeps_zeros():
@@ -216,7 +225,7 @@ def critic_after(cfg, **state):
 
 @pytest.mark.parametrize("critic_backbone", ["separate", "shared"])
 def test_critic_learning_rate_follows_schedule_and_rollback(critic_backbone):
-    cfg = ppo() if critic_backbone == "separate" else shared()
+    cfg = ppo(epochs=1, minibatches=1) if critic_backbone == "separate" else shared()
     plain = critic_after(cfg)
     warm = critic_after(replace(cfg, optim=replace(cfg.optim, warmup_steps=4)))
     rolled = critic_after(cfg, lr_scale=0.5)
@@ -360,7 +369,7 @@ def test_settings_of_a_critic_are_accepted_where_there_is_one():
 
 
 def test_update_of_the_critic_without_a_finite_gradient_is_counted():
-    trainer = make_trainer(ppo(epochs=3))
+    trainer = make_trainer(ppo(epochs=3, minibatches=1))
     ready = trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups())))
     before = [parameter.clone() for parameter in trainer.critic.own.parameters()]
     figures = trainer.train_step(replace(ready, returns=ready.returns * float("inf")))
