@@ -65,6 +65,10 @@ def _mean_over(name: str, limit: float) -> Callable[[Lines, Lines], Violation]:
     return lambda recent, before: _over(_mean(recent, name), limit)
 
 
+def _never_over(name: str, limit: float) -> Callable[[Lines, Lines], Violation]:
+    return lambda recent, before: _under(max(_known_values([*before, *recent], name), default=math.nan), limit)
+
+
 def _always_zero(name: str) -> Callable[[Lines, Lines], Violation]:
     def find(recent: Lines, before: Lines) -> Violation:
         known = _known_values(recent, name)
@@ -259,6 +263,14 @@ CHECKS = (
         "checkpoint from before.",
         3,
         _kl,
+    ),
+    Check(
+        "critic without effect",
+        "twenty steps, and in none did the values explain 5 % of the variance of the returns",
+        "The critic predicts no better than one number for all tokens: its baseline takes no noise out of the update.",
+        "A higher --critic.lr, more --critic.epochs or --critic.minibatches; --critic.warmup_steps 10.",
+        20,
+        _never_over("critic/explained_variance", 0.05),
     ),
     Check(
         "zero-variance groups",

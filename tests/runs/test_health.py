@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from reasoner.config.learning import CriticConfig
 from reasoner.config.resolve import settings
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.hf_engine import TransformersEngine
@@ -74,9 +75,11 @@ class Deaf(TransformersEngine):
         pass
 
 
-def lived(folder, steps, judge, *, engine=TransformersEngine, temperature=1.0, max_tokens=20, **settings):
+def lived(
+    folder, steps, judge, *, engine=TransformersEngine, temperature=1.0, max_tokens=20, critic_lr=1e-3, **settings
+):
     """The metrics of a run: what reasoner.trainer.train asks for at each step, of a real engine and trainer."""
-    cfg = config(**settings)
+    cfg = replace(config(**settings), critic=CriticConfig(lr=critic_lr))
     policy, reference = (load_policy(folder, device=torch.device("cpu")) for _ in range(2))
     trainer = PolicyTrainer(
         policy, reference.requires_grad_(False) if cfg.algo.beta else None, resolve_algorithm(cfg.algo), cfg
@@ -170,6 +173,7 @@ CAUSES = {
     "format reward hacking": lambda folder: lived(folder, 16, form_is_all, lr=3e-3),
     "reward model over-optimisation": lambda folder: lived(folder, 16, model_is_fooled, lr=3e-3),
     "KL spike": lambda hot: hot(),
+    "critic without effect": lambda folder: lived(folder, 20, second_is_five, name="ppo", critic_lr=1e-9),
     "zero-variance groups": lambda: written(5, answering(3)),
     "all rewards zero": lambda: written(5, "I do not know"),
     "no correct completion": lambda: written(20, answering(3)),
@@ -193,8 +197,13 @@ def test_stale_weights_alarm_is_raised_at_the_first_step(deaf):
     assert alarms_of(deaf()) == [("stale weights", 0), ("training-inference mismatch", 1)]
 
 
-def test_a_toy_that_learns_raises_no_alarm_in_sixty_steps(folder):
-    history = lived(folder, 60, second_is_five, lr=1e-3, beta=0.001)
+@pytest.mark.parametrize(
+    "settings",
+    [{"lr": 1e-3, "beta": 0.001}, {"name": "ppo", "lr": 3e-4}],  # PPO has four updates a step
+    ids=["grpo", "ppo"],
+)
+def test_a_toy_that_learns_raises_no_alarm_in_sixty_steps(folder, settings):
+    history = lived(folder, 60, second_is_five, **settings)
     assert history[0]["correct"] < 0.2 and sum(line["correct"] for line in history[-5:]) / 5 > 0.6
     assert alarms_of(history) == []
 
