@@ -274,7 +274,7 @@ def main() -> None:
     parser.add_argument("--easy", type=int, default=60, help="problems of levels 1 to 3; 0: none [60]")
     parser.add_argument("--longer", type=int, default=30, help="problems with a longer number; 0: none [30]")
     parser.add_argument("--hard", type=int, default=60, help="problems of levels 4 and 5; 0: none [60]")
-    unfiltered = [arm for arm, own in ARMS.items() if own.metric == "reward"]  # that one is a question of its own
+    unfiltered = [arm for arm, own in ARMS.items() if own.metric == "reward"]  # a filter is another question
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=unfiltered, help="[all that are not filtered]")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2, help="arms at once [2]")

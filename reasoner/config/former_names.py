@@ -1,5 +1,5 @@
 """Names and values that settings had in earlier run folders, and those of today (reasoner.runs.migrate); settings that
-are gone; former names of presets.
+are gone; former defaults; former names of presets.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ REMOVED: dict[str, tuple[object, str]] = {
     "reward.custom": ("", "it is now 'reward.functions', whose functions take lists of completions (docs/DATA.md)"),
     "sampling.top_p": (1.0, "training samples from the whole distribution, as the importance ratio needs it"),
 }
+# Former defaults. A run folder has them also of settings that the run has no use for.
+DEFAULTS: dict[str, object] = {"critic.epochs": 1, "critic.minibatches": 1}
 _PROBLEMS = {"generated:selection": "generated:validation"}
 # Values, by the setting of format 2.
 VALUES: dict[str, Mapping[str, str]] = {
