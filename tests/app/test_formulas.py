@@ -1,7 +1,6 @@
 """Formulas of a text: detected, shown with a few allowed elements, and not confused with money."""
 
 import json
-import time
 from functools import cache
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.formulas import _ATTRIBUTES, _ELEMENTS, segments, tree
+from tests.fixtures.growth import grows_linearly
 
 BENCHMARKS = Path(__file__).parents[3] / "shared" / "benchmarks"
 MATHS = ("math500.jsonl", "math_train_2000.jsonl")
@@ -191,26 +191,23 @@ def test_any_latex_gives_only_allowed_elements(latex):
     "text",
     [
         "\\(" * 25_000,
-        "\\[" * 25_000,
-        "$$" * 25_000,
-        "$" * 50_000,
         "$ a" * 16_000,
-        "$a, " * 12_000,
-        "\\" * 50_000,
         "$" + "\\" * 50_000,
         "\\(" + "{" * 50_000 + "\\)",
         "\\(" + "x" * 50_000 + "\\)",
-        "$\\text{" * 7_000,
-        "$x$ " * 12_500,
         ("$" + "\\frac{1}{" * 20 + "}" * 20 + "$ ") * 200,
     ],
     ids=lambda text: f"{text[:12]}…",
 )
-def test_long_hostile_texts_are_split_in_linear_time(text):
-    """The bound is ten times what it takes, and a tenth of what reading a text to its end from every sign takes."""
-    start = time.process_time()
+def test_long_hostile_texts_are_split_without_loss(text):
     assert joined(text) == text
-    assert time.process_time() - start < 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", ["\\(", "\\[", "$$", "$", "$ a", "$a, ", "\\", "$\\text{", "$x$ ", "{", "x"])
+@pytest.mark.parametrize(("before", "after"), [("", ""), ("$", ""), ("\\(", "\\)")])
+def test_time_grows_with_the_length_of_the_text(before, unit, after):
+    assert grows_linearly(segments, unit, before, after)
 
 
 # ------------------------------------------------------------------------------------------- real problems

@@ -3,7 +3,6 @@
 import json
 import random
 import re
-import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.fixtures.growth import grows_linearly
 from verifiers.reflection.cues import LEXICON, cues
 
 SHARED = Path(__file__).parents[4] / "shared/benchmarks"
@@ -346,17 +346,10 @@ HOSTILE = [
 ]
 
 
-def seconds(text):
-    start = time.process_time()
-    cues(text, "How long does the waiter wait?")
-    return time.process_time() - start
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_time_grows_with_the_length_of_the_text(unit):
-    """8 times the text takes 8 times as long if the rules are linear, 64 times if they are quadratic."""
-    short, long = (unit * (size // len(unit)) for size in (12_500, 100_000))
-    assert seconds(long) < 24 * max(min(seconds(short) for _ in range(3)), 0.005)
+    assert grows_linearly(lambda text: cues(text, "How long does the waiter wait?"), unit)
 
 
 def test_a_long_text_has_at_most_200_cues():

@@ -1,6 +1,5 @@
 """Outcomes of reflection: the answer before a cue against the answer after it."""
 
-import time
 from dataclasses import replace
 from itertools import pairwise
 
@@ -8,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.fixtures.growth import grows_linearly
 from verifiers.reflection.cues import LEXICON
 from verifiers.reflection.outcomes import LABELS, OUTCOMES, Member, Span, assign_labels, score, spans
 
@@ -165,6 +165,7 @@ def test_any_text_has_spans_in_order_that_lie_in_it(text, question):
     assert all((span.outcome == "open") == (span.before == span.after == "") for span in all_spans)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "unit"),
     [
@@ -177,16 +178,7 @@ def test_any_text_has_spans_in_order_that_lie_in_it(text, question):
     ],
 )
 def test_time_grows_with_the_length_of_the_text(before, unit):
-    """8 times the text takes 8 times as long if the rules are linear, 64 times if they are quadratic."""
-
-    def seconds(size):
-        text = before + unit * (size // len(unit)) + " Wait, no."
-        start = time.process_time()
-        spans(text, QUESTION, "42")
-        return time.process_time() - start
-
-    seconds(100)
-    assert seconds(100_000) < 24 * max(min(seconds(12_500) for _ in range(3)), 0.005)
+    assert grows_linearly(lambda text: spans(text, QUESTION, "42"), unit, before, after=" Wait, no.")
 
 
 # ------------------------------------------------------------------------------------------------ in a group
