@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from entries import LAST, Metrics, arguments, compare
-from runs import is_over
+from runs import ONE_UPDATE, is_over
 from tables import table
 
 from reasoner.runs.metrics import read_metrics
@@ -153,7 +153,7 @@ def main() -> None:
     chosen = args.only.split(",") if args.only else list(BASES)
     with ThreadPoolExecutor(args.jobs) as pool:
         list(pool.map(partial(build, args.out, args), chosen))
-    entries = {name: {"model": args.out / "bases" / name, "preset": "base"} for name in BASES}
+    entries = {name: {"model": args.out / "bases" / name, "preset": "base"} | ONE_UPDATE for name in BASES}
     columns = (
         ("thousands of tokens to half checking", tokens_to_half, 0),
         ("check themselves, %", self_checks, 1),

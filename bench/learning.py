@@ -78,11 +78,12 @@ class Bench:
         return name
 
     def _train_ours(self, name: str, lr: float, seed: int, steps: int) -> bool:
-        """As the preset does, without evaluations in between; a checkpoint every SAVE steps."""
+        """As the preset does, with one update a step and no evaluations in between; a checkpoint every SAVE steps."""
         was_there = is_over(self.out / name)
         settings = {
-            "seed": seed, "optim.lr": lr, "steps": steps, "algo.beta": 0.0, "validation.interval": 0,
-            "run.save_interval": SAVE, "run.keep_last": steps, "eval.heldout_problems": 15, "eval.samples": 1,
+            "seed": seed, "optim.lr": lr, "steps": steps, "algo.beta": 0.0, "algo.minibatches": 1,
+            "validation.interval": 0, "run.save_interval": SAVE, "run.keep_last": steps,
+            "eval.heldout_problems": 15, "eval.samples": 1,
         }  # fmt: skip
         train_all(self.out, {name: settings}, jobs=1, threads=self.threads)
         if not is_over(self.out / name):

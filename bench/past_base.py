@@ -29,7 +29,7 @@ from pathlib import Path
 from random import Random
 
 import pyarrow.parquet as pq
-from runs import is_over, train_all
+from runs import ONE_UPDATE, is_over, train_all
 
 from data import Problem, load
 from data.arithmetic import Equation, Operator, equation
@@ -116,7 +116,7 @@ def train(arm: str, settings: Settings) -> str:
         values = {
             "model": model, "preset": "base", "data.train": training, "steps": steps, "seed": settings.seed,
             "sampling.max_tokens": MAX_TOKENS, "validation.interval": 0, "eval.heldout_problems": 15, "eval.samples": 2,
-            "algo.filter_metric": ARMS[arm].metric,
+            "algo.filter_metric": ARMS[arm].metric, **ONE_UPDATE,
         }  # fmt: skip
         train_all(settings.out, {run.name: values}, jobs=1, threads=settings.threads)
         if not is_over(run):

@@ -16,7 +16,7 @@ import statistics
 from itertools import combinations, product
 from pathlib import Path
 
-from runs import is_over, train_all, validations
+from runs import ONE_UPDATE, is_over, train_all, validations
 
 from reasoner.runs.metrics import read_metrics
 
@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="runs at once [2]")
     args = parser.parse_args()
     seeds = [int(seed) for seed in args.seeds.split(",")]
-    settings = {f"{kind}-{seed}": {"optim.dtype": kind, "seed": seed} for seed in seeds for kind in KINDS}
+    settings = {f"{kind}-{seed}": {"optim.dtype": kind, "seed": seed, **ONE_UPDATE} for seed in seeds for kind in KINDS}
     train_all(args.out, settings, jobs=args.jobs)
     runs = {kind: [run for seed in seeds if is_over(run := args.out / f"{kind}-{seed}")] for kind in KINDS}
     if any(len(some) < len(seeds) for some in runs.values()):

@@ -14,7 +14,7 @@ import statistics
 from pathlib import Path
 
 import torch
-from runs import train_all
+from runs import ONE_UPDATE, train_all
 
 from data import load
 from reasoner.config.schema import EngineConfig
@@ -30,10 +30,10 @@ from verifiers import Score, Verdict
 from verifiers.equations import equations, plain, think_block
 
 PROBLEMS, SHARE, EPOCHS, SUMS = 1024, 0.25, 2, 12
-ARMS = {  # all weigh tokens alike, as the base's preset does for grpo
+ARMS = {  # all weigh tokens alike, as the base's preset does for grpo, and update once a step
     "gated": {"algo": "grpo_process", "algo.step_credit": "gated", "algo.loss_aggregation": "token"},
     "sum": {"algo": "grpo_process", "algo.step_credit": "sum", "algo.loss_aggregation": "token"},
-    "outcome": {"algo": "grpo", "algo.loss_aggregation": "token"},
+    "outcome": {"algo": "grpo", "algo.loss_aggregation": "token"} | ONE_UPDATE,
 }
 
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
-from runs import over_seeds, train_all
+from runs import ONE_UPDATE, over_seeds, train_all
 from utilities import UTILITIES
 
 from data import load
@@ -60,7 +60,7 @@ IN_REWARD = {  # beta begins where it is to stay, and changes by a twenty-fifth 
     "algo.beta": 0.1,
     "algo.kl_horizon": 1000,
 }
-PPO = {"algo.name": "ppo", "algo.beta": 0.05}
+PPO = {"algo.name": "ppo", "algo.beta": 0.05, "algo.minibatches": 2}
 ARMS: dict[str, dict[str, object]] = {  # RM stands for the reward model
     "rule": {},
     "model": ALONE,
@@ -83,7 +83,7 @@ ARMS: dict[str, dict[str, object]] = {  # RM stands for the reward model
 }
 COMMON = {
     "preset": "base", "algo.beta": 0.0, "data.prompts_per_step": 24, "algo.group_size": 8, "validation.interval": 0,
-    "eval.heldout_problems": 1, "eval.samples": 2, "engine.name": "transformers",
+    "eval.heldout_problems": 1, "eval.samples": 2, "engine.name": "transformers", **ONE_UPDATE,
 }  # fmt: skip
 NUM_DOCUMENTS, CORPUS_SEED = 200, 2**31  # texts that the embedded base has not seen: its seeds are 0, 1 and 2
 COMPARED = ("right", "utility")  # with the arm "rule", on the same problems

@@ -14,7 +14,7 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from runs import train_all
+from runs import ONE_UPDATE, train_all
 
 from reasoner.evals.eval_log import current_names
 from reasoner.runs import rollouts as store
@@ -81,7 +81,7 @@ def main() -> None:
     chosen = {key: value for key, value in chosen.items() if value is not None}
     for seed in args.seeds:
         for size in SIZES:
-            run = {name_of(size, seed): {"seed": seed, "processes": size, **chosen}}
+            run = {name_of(size, seed): {"seed": seed, "processes": size, **ONE_UPDATE, **chosen}}
             train_all(args.out, run, jobs=1, threads=max(1, (os.cpu_count() or 1) // size))
     print(report(args.out, args.seeds))
 

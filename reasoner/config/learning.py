@@ -113,7 +113,8 @@ class AlgoConfig:
     critic_backbone: str | None = None
     # Passes over each step's completions (mu in the papers). At least 1.
     epochs: int | None = None
-    # Optimiser steps in each pass: the step's groups are split into this many minibatches. At least 1.
+    # Optimiser steps in each pass: the step's groups are split into this many minibatches (fewer groups: one each). At
+    # least 1.
     minibatches: int | None = None
     # What keeps the policy near the one that sampled, besides clipping: none | penalty (a KL penalty) | constrained
     # (TRPO's step within a KL bound).

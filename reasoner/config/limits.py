@@ -104,11 +104,6 @@ def check(config: Config) -> None:
         value = getattr(config.algo, key)
         if value is not None and value < 1:
             raise ValueError(f"algo.{key} is {value}; it must be at least 1")
-    if (config.algo.minibatches or 1) > config.data.prompts_per_step:
-        raise ValueError(
-            f"algo.minibatches is {config.algo.minibatches}; a step has only "
-            f"{config.data.prompts_per_step} prompts to split"
-        )
 
 
 def check_off_policy(config: Config) -> None:

@@ -80,6 +80,10 @@ def recipe_lines() -> Iterator[str]:
     for name, recipe in RECIPES.items():
         on_cpu = _settings_text(recipe.cpu) if recipe.has_variants else "the same"
         yield f"| `{name}` | {recipe.about} | {_settings_text(recipe.gpu)} | {on_cpu} |"
+    for name, recipe in RECIPES.items():
+        if recipe.other_algorithms:
+            settings = _settings_text(recipe.other_algorithms)
+            yield from ("", f"`{name}` with another algorithm (`--algo.name`): {settings}.")
 
 
 def _settings_text(values: Values | None) -> str:

@@ -71,7 +71,7 @@ class Preset:
 
     def layers(self, algorithm: str | None = None) -> tuple[tuple[str, Values], ...]:
         """(origin, settings) of the recipe and of the machine, for an algorithm (None: the preset's own). Another
-        algorithm keeps its own parts: those of the preset are left out.
+        algorithm keeps its own parts: those of the preset are left out, and Recipe.other_algorithms is laid over it.
         """
         recipe, fit = self.recipe, self.fit
         values: dict[str, object] = {"model": recipe.models[0]} if recipe.has_variants else {}
@@ -79,6 +79,7 @@ class Preset:
         values |= fit.settings
         if algorithm is not None and algorithm != values.get("algo.name", "grpo"):
             values = {key: value for key, value in values.items() if key[:5] != "algo." or key in _ANY_ALGORITHM}
+            values |= recipe.other_algorithms
         of_machine = {*fit.settings, *_OF_MACHINE} if recipe.has_variants else set()
         own = {key: value for key, value in values.items() if key not in of_machine}
         rest = {key: value for key, value in values.items() if key in of_machine}

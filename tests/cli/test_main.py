@@ -187,7 +187,7 @@ def test_dry_run_prints_every_setting_with_its_origin_and_writes_nothing(capsys,
     values = {line.split()[0]: line.split()[1:] for line in lines}
     assert values["seed"] == ["4", "command", "line"]
     assert values["algo.beta"] == ["0.001", "default"]
-    assert values["optim.lr"] == ["0.0005", "preset", "base"]
+    assert values["optim.lr"] == ["0.0002", "preset", "base"]
     assert not (tmp_path / "runs").exists()
 
 

@@ -91,6 +91,8 @@ def test_config_diff_names_what_differs_between_two_runs(runs, capsys) -> None:
 def test_presets_are_listed_and_shown(capsys) -> None:
     assert main(["presets"]) == 0
     assert "qwen2.5-7b         Qwen2.5-7B on MATH with LoRA: cpu -, 24gb -" in capsys.readouterr().out
+    assert main(["presets", "base"]) == 0
+    assert "0.0005                           preset base, with another --algo.name" in capsys.readouterr().out
     (base,) = [row for row in result(capsys, "presets") if row["name"] == "base"]
     assert base["machines"]["cpu"]["fits"]
     assert result(capsys, "presets", "base")["settings"]["steps"] == 60

@@ -128,9 +128,10 @@ def test_presets_that_were_run_or_released_keep_their_numbers():
         "validation.samples": 4, "eval.heldout_problems": 20, "eval.samples": 4, "run.save_interval": 10,
     }  # fmt: skip
     assert values["base"] == {
-        "steps": 60, "optim.lr": 5e-4, "optim.decay_share": 0.4, "optim.micro_batch_tokens": 2048, "critic.lr": 1e-3,
-        "algo.loss_aggregation": "token", "algo.filter_zero_advantages": True, "sampling.max_tokens": 288,
-        "validation.interval": 12, "validation.problems": 30,
+        "steps": 60, "optim.lr": 2e-4, "algo.minibatches": 4, "optim.decay_share": 0.4,
+        "optim.micro_batch_tokens": 2048, "critic.lr": 1e-3, "algo.loss_aggregation": "token",
+        "algo.filter_zero_advantages": True, "sampling.max_tokens": 288, "validation.interval": 12,
+        "validation.problems": 30,
     }  # fmt: skip
 
 
@@ -214,7 +215,8 @@ def test_larger_model_learns_more_slowly_on_each_kind_of_machine():
 def test_another_algorithm_keeps_its_own_parts():
     preset = find_preset("base", "cpu")
     assert preset.values("grpo")["algo.loss_aggregation"] == "token"
-    assert "algo.loss_aggregation" not in preset.values("dr_grpo")
+    assert not {"algo.loss_aggregation", "algo.minibatches"} & preset.values("dr_grpo").keys()
+    assert [preset.values(name)["optim.lr"] for name in ("grpo", "dr_grpo")] == [2e-4, 5e-4]  # four updates, and one
     assert find_preset("qwen2.5-math-1.5b", "80gb").values("ppo")["algo.beta"] == 0.0
 
 

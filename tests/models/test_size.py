@@ -46,7 +46,7 @@ def test_num_parameters_is_none_for_damaged_file(tmp_path, content):
 @pytest.mark.parametrize(
     ("gpu", "rows", "preset", "lr"),
     [(0, 134_515, "smollm-135m@cpu", "1e-05"), (0, 1_000_000, "qwen2.5-0.5b@cpu", "3e-06"),
-     (0, 5_000, "base", "0.0005"), (24 * 10**9, 134_515, "smollm-135m@24gb", "1e-05"),
+     (0, 5_000, "base", "0.0002"), (24 * 10**9, 134_515, "smollm-135m@24gb", "1e-05"),
      (85 * 10**9, 1_500_000, "qwen2.5-1.5b@80gb", "1e-06")],
 )  # fmt: skip
 def test_local_folder_gets_preset_by_size_and_a_log_line(tmp_path, capsys, monkeypatch, gpu, rows, preset, lr):

@@ -22,7 +22,7 @@ def test_later_sources_win_and_each_value_has_its_origin(tmp_path):
     files = [("one.toml", {"seed": 1, "steps": 7}), ("two.toml", {"steps": 8})]
     resolved, run_dir = resolve_new_run(values, origin="a test", files=files)
     assert run_dir == tmp_path / "mine" and not run_dir.exists()
-    assert (resolved.config.seed, resolved.config.steps, resolved.config.optim.lr) == (2, 8, 5e-4)
+    assert (resolved.config.seed, resolved.config.steps, resolved.config.optim.lr) == (2, 8, 2e-4)
     origins = ("seed", "steps", "optim.lr", "verify.workers")
     assert [resolved.origin[key] for key in origins] == ["a test", "two.toml", "preset base", "default"]
     assert resolved.note == ""
