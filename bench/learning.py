@@ -1,12 +1,12 @@
 """Learning itself beside TRL: `python bench/learning.py --out DIR` (needs the extra named peers).
 
 Both learn from the embedded base with the same problems, prompts, rewards, 32 x 8 completions a step, 24 steps, no KL
-penalty, learning-rate schedule and AdamW settings. First each side is tuned with a seed of its own: TRL's size of a
-micro-batch by the time of three steps, then the learning rate of either by the mean pass@1 of all models that runs of
-16 steps save, on validation problems, from LRS on and further where the best is at an end; of those within two points
-of the best the lowest is taken. Then both train with the tuned settings and other seeds, in turns, one run at a time
-with all threads. Every saved model is evaluated on the same held-out problems. What is not timed (the learning rates,
-the evaluations) runs two at once, each with half of the threads.
+penalty, learning-rate schedule and AdamW settings, and as many updates a step (--minibatches). First each side is tuned
+with a seed of its own: TRL's size of a micro-batch by the time of three steps, then the learning rate of either by the
+mean pass@1 of all models that runs of 16 steps save, on validation problems, from LRS on and further where the best is
+at an end; of those within two points of the best the lowest is taken. Then both train with the tuned settings and other
+seeds, in turns, one run at a time with all threads. Every saved model is evaluated on the same held-out problems. What
+is not timed (the learning rates, the evaluations) runs two at once, each with half of the threads.
 
 Writes learning.md (minutes and sampled tokens to 70 % pass@1, the ratios of both by seed, and the last figures) and
 learning.png (pass@1 against minutes and against sampled tokens). Minutes are those of the steps: both leave out their
@@ -48,10 +48,11 @@ Curve = Sequence[Point]
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """The folder of all runs and evaluations, and the threads of each process."""
+    """The folder of all runs and evaluations, the threads of each process, and the updates of each step."""
 
     out: Path
     threads: int
+    minibatches: int
 
     @property
     def environment(self) -> dict[str, str]:
@@ -78,10 +79,11 @@ class Bench:
         return name
 
     def _train_ours(self, name: str, lr: float, seed: int, steps: int) -> bool:
-        """As the preset does, with one update a step and no evaluations in between; a checkpoint every SAVE steps."""
+        """As the preset does, without evaluations in between; a checkpoint every SAVE steps."""
         was_there = is_over(self.out / name)
         settings = {
-            "seed": seed, "optim.lr": lr, "steps": steps, "algo.beta": 0.0, "algo.minibatches": 1,
+            "seed": seed, "optim.lr": lr, "steps": steps, "algo.beta": 0.0,
+            "algo.minibatches": self.minibatches,
             "validation.interval": 0, "run.save_interval": SAVE, "run.keep_last": steps,
             "eval.heldout_problems": 15, "eval.samples": 1,
         }  # fmt: skip
@@ -97,6 +99,7 @@ class Bench:
         shutil.rmtree(self.out / name, ignore_errors=True)
         (self.out / name).mkdir(parents=True)
         flags = {"lr": lr, "seed": seed, "steps": steps, "save": save, "parts": parts, "threads": self.threads}
+        flags |= {"minibatches": self.minibatches}
         script = Path(__file__).with_name("learning_trl.py")
         words = [text for key, value in flags.items() for text in (f"--{key}", str(value))]
         with (self.out / f"{name}.log").open("w") as log:
@@ -246,9 +249,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="other than that of the tuning, 0")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--minibatches", type=int, default=4, help="updates of a step: 1, 2 or 4 [4, as the preset]")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    bench = Bench(args.out, args.threads)
+    bench = Bench(args.out, args.threads, args.minibatches)
     parts = bench.tune_parts()
     lrs = bench.tune_lrs(parts)
     names = {(side, seed): bench.train(side, lrs[side], seed, parts) for seed in args.seeds for side in SIDES}
@@ -257,7 +261,7 @@ def main() -> None:
         curves = dict(zip(names, pool.map(bench.halved.curve, names.values()), strict=True))
     whole = {key: json.loads((args.out / f"{name}-seconds.json").read_text()) for key, name in names.items()}
     rates = f"learning rates {lrs['ours']:g} and {lrs['trl']:g}"
-    about = f"{rates}; TRL's step in {parts} micro-batches; {args.threads} threads  "
+    about = f"{rates}; {args.minibatches} updates a step; TRL's step in {parts} micro-batches; {args.threads} threads  "
     text = markdown(curves, whole, about)
     (args.out / "learning.md").write_text(text)
     draw(args.out / "learning.png", curves)
