@@ -21,7 +21,9 @@ _OF_GRADIENT_STEP = ("optim.warmup_steps", "optim.decay_share", "optim.max_grad_
 
 
 def check_named_settings(resolved: RunSettings, origins: Collection[str]) -> None:
-    """Raise ValueError for a setting from one of the origins that differs from its default and has no effect."""
+    """Raise ValueError for a setting from one of the origins that differs from its default and has no effect, or not
+    the whole one: more minibatches than groups.
+    """
     cfg = resolved.config
     values, known = to_dict(cfg), settings()
     named = {key for key, origin in resolved.origin.items() if origin in origins and values[key] != known[key].default}
@@ -31,6 +33,9 @@ def check_named_settings(resolved: RunSettings, origins: Collection[str]) -> Non
     for key, (has_effect, need) in needs.items():
         if key in named and not has_effect:
             raise ValueError(f"{key} is {values[key]!r}, which has no effect here; it needs {need}")
+    parts, groups = cfg.algo.minibatches, cfg.data.prompts_per_step
+    if "algo.minibatches" in named and parts is not None and parts > groups:
+        raise ValueError(f"algo.minibatches is {parts}; a step has only {groups} prompts to split")
 
 
 def _needs(cfg: Config) -> dict[str, tuple[bool, str]]:

@@ -62,6 +62,13 @@ def test_setting_of_a_preset_without_effect_is_left_as_it_is(tmp_path):
     assert resolve_new_run(values, origin="a test")[0].config.optim.lr == 5e-4  # of the preset
 
 
+def test_more_minibatches_than_prompts_are_refused_where_they_are_named(tmp_path):
+    values = {"run.dir": str(tmp_path), "data.prompts_per_step": 2}
+    assert resolve_new_run(values, origin="a test")[0].config.algo.minibatches == 4  # of the preset: an update a group
+    with pytest.raises(ValueError, match=r"algo\.minibatches is 3; a step has only 2 prompts to split"):
+        resolve_new_run(values | {"algo.minibatches": 3}, origin="a test")
+
+
 def test_run_that_was_started_with_a_setting_without_effect_is_resumed(tmp_path):
     run_dir = stored_run(tmp_path)
     about = json.loads((run_dir / "config.json").read_text())
