@@ -16,7 +16,7 @@ from reasoner.rl.algorithms import Algorithm
 from reasoner.sft.dataset import ExampleSplit
 from reasoner.types import Prompt
 
-_EXPECTED = {"base": "about twelve minutes on two cores"}  # time of a run, by model
+_EXPECTED = {"base": "about ten minutes on two cores"}  # time of a run, by model
 
 
 def run_summary(
