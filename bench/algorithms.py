@@ -23,8 +23,8 @@ ENTRIES: dict[str, Settings] = {
     # part of PPO is its critic?
     "ppo_critic_one_update": {"algo": "ppo", "critic.epochs": 1, "critic.minibatches": 1},
     "ppo_one_update": {"algo": "ppo", "algo.epochs": 1, "algo.minibatches": 1},
-    "grpo_four_updates": {"algo": "grpo", "algo.epochs": 2, "algo.minibatches": 2, "optim.lr": 5e-4},
-    "grpo_four_minibatches": {"algo": "grpo", "algo.minibatches": 4, "optim.lr": 5e-4},
+    "grpo_four_updates": {"algo": "grpo"} | ONE_UPDATE | {"algo.epochs": 2, "algo.minibatches": 2},
+    "grpo_four_minibatches": {"algo": "grpo"} | ONE_UPDATE | {"algo.minibatches": 4},
 }
 
 

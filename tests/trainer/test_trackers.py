@@ -165,7 +165,8 @@ def test_hanging_tracker_does_not_delay_the_run_or_other_trackers(where, run, kn
     with Tracking(["hanging", "good"], run, log=said.append, timeout=0.2) as tracking:
         for step in range(100):
             tracking.log(step, {"loss": 1.0})
-    assert time.monotonic() - began < 15  # 20 if each of the 100 records waited for its limit
+        assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < 4.0
     assert steps(good) == list(range(100))
     assert said == ["tracker hanging: still busy after 0.2 s, 100 of 100 records were not sent"]
     forever.set()
