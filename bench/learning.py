@@ -12,7 +12,8 @@ Writes learning.md (minutes and sampled tokens to 70 % pass@1, the ratios of bot
 learning.png (pass@1 against minutes and against sampled tokens). Minutes are those of the steps: both leave out their
 start, and ours its engine's; `whole` has everything but evaluations. What differs: ours samples with vLLM or its own
 engine and leaves groups without a difference in reward out of the update, TRL samples with transformers and computes
-them all. Run it on an idle machine. What is there already is kept; a run of TRL that was stopped begins anew.
+them all. Run it on an idle machine. What is there already is kept, and refused where it was trained with other
+settings; a run of TRL that was stopped begins anew.
 """
 
 from __future__ import annotations
@@ -93,17 +94,21 @@ class Bench:
         return was_there
 
     def _train_trl(self, name: str, lr: float, seed: int, parts: int, steps: int, save: int = SAVE) -> bool:
-        clock = self.out / name / "clock.json"
-        if clock.is_file() and json.loads(clock.read_text())[-1]["step"] == steps:
-            return True
-        shutil.rmtree(self.out / name, ignore_errors=True)
-        (self.out / name).mkdir(parents=True)
+        folder = self.out / name
+        clock, record = folder / "clock.json", folder / "settings.json"
         flags = {"lr": lr, "seed": seed, "steps": steps, "save": save, "parts": parts, "threads": self.threads}
         flags |= {"minibatches": self.minibatches}
+        if clock.is_file() and json.loads(clock.read_text())[-1]["step"] == steps:
+            if (before := json.loads(record.read_text())) != flags:
+                raise RuntimeError(f"{folder} was trained with {before}, now {flags}; choose another --out")
+            return True
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        record.write_text(json.dumps(flags))
         script = Path(__file__).with_name("learning_trl.py")
         words = [text for key, value in flags.items() for text in (f"--{key}", str(value))]
         with (self.out / f"{name}.log").open("w") as log:
-            command = [sys.executable, str(script), str(self.out / name), *words]
+            command = [sys.executable, str(script), str(folder), *words]
             subprocess.run(command, stdout=log, stderr=log, check=True, env=self.environment)
         print(f"{name}: done", file=sys.stderr, flush=True)
         return False

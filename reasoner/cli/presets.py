@@ -56,6 +56,8 @@ def show_preset(args: argparse.Namespace) -> None:
     for origin, values in layers:
         for key, value in values.items():
             print_result(f"{key:<28} {value!s:<32} {origin}")
-    for key, value in preset.recipe.other_algorithms.items():
+    others = preset.recipe.other_algorithms
+    for key, value in others.items():
         print_result(f"{key:<28} {value!s:<32} preset {preset.label}, with another --algo.name")
-    write_result(args, {"name": preset.label, "machine": preset.machine, "settings": preset.values()})
+    settings = {"settings": preset.values(), "other_algorithms": others}
+    write_result(args, {"name": preset.label, "machine": preset.machine, **settings})

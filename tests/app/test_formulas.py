@@ -13,6 +13,7 @@ from tests.fixtures.growth import grows_linearly
 
 BENCHMARKS = Path(__file__).parents[3] / "shared" / "benchmarks"
 MATHS = ("math500.jsonl", "math_train_2000.jsonl")
+NESTED = "$" + "\\frac{1}{" * 20 + "}" * 20 + "$ "
 
 
 def formulas(text):
@@ -202,7 +203,7 @@ def test_any_latex_gives_only_allowed_elements(latex):
         "\\(" + "x" * 50_000 + "\\)",
         "$\\text{" * 7_000,
         "$x$ " * 12_500,
-        ("$" + "\\frac{1}{" * 20 + "}" * 20 + "$ ") * 200,
+        NESTED * 200,
     ],
     ids=lambda text: f"{text[:12]}…",
 )
@@ -211,7 +212,7 @@ def test_long_hostile_texts_are_split_without_loss(text):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("unit", ["\\(", "\\[", "$$", "$", "$ a", "$a, ", "\\", "$\\text{", "$x$ ", "{", "x"])
+@pytest.mark.parametrize("unit", ["\\(", "\\[", "$$", "$", "$ a", "$a, ", "\\", "$\\text{", "$x$ ", "{", "x", NESTED])
 @pytest.mark.parametrize(("before", "after"), [("", ""), ("$", ""), ("\\(", "\\)")])
 def test_time_grows_with_the_length_of_the_text(before, unit, after):
     assert grows_linearly(segments, unit, before, after)

@@ -95,5 +95,6 @@ def test_presets_are_listed_and_shown(capsys) -> None:
     assert "0.0005                           preset base, with another --algo.name" in capsys.readouterr().out
     (base,) = [row for row in result(capsys, "presets") if row["name"] == "base"]
     assert base["machines"]["cpu"]["fits"]
-    assert result(capsys, "presets", "base")["settings"]["steps"] == 60
+    shown = result(capsys, "presets", "base")
+    assert (shown["settings"]["steps"], shown["other_algorithms"]) == (60, {"optim.lr": 0.0005})
     assert "preset is 'bse'" in refused(capsys, "presets", "bse")
