@@ -26,8 +26,8 @@ class Sizes:
     """The sizes of all parts. Lengths are in tokens."""
 
     matrices: tuple[int, ...] = (2048, 4096, 8192, 16384)
-    steps: int = 20  # of the training run; a quarter of them is done again
-    prompts_per_step: int = 32
+    steps: int = 12  # of the training run; a quarter of them is done again
+    prompts_per_step: int = 16
     response: int = 288  # longest of the training run
     shrink: int = 1  # divides the width and the number of layers of the models of random weights
     micro_batch_tokens: tuple[int, ...] = (8192, 32768)
