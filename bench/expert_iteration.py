@@ -4,6 +4,9 @@ For each seed three rounds of expert iteration, then GRPO that samples as many t
 minutes (by the speed of the run before). No validation during training, so that minutes are those of the method, and
 the last model counts. Runs one after the other: nothing else should run on the machine. Writes expert_iteration.md: the
 figures, and the differences on the same problems. Stop it and call it again: what is complete is kept.
+
+--curve trains GRPO of as many tokens once more, measured on the held-out problems after every few steps, and draws
+expert_iteration.png: both methods against sampled tokens.
 """
 
 from __future__ import annotations
@@ -21,12 +24,20 @@ from runs import over_seeds, train_all
 
 from reasoner.evals.compare import samples_by_problem
 from reasoner.evals.paired import Difference, difference
-from reasoner.runs.metrics import read_metrics
+from reasoner.runs.metrics import read_evals, read_metrics
 
 Figures = Mapping[str, float]  # tokens, minutes, pass@1, greedy
 SAMPLES = 4  # of each problem, with --problems
 HELD_OUT = {"eval.heldout_problems": 150, "eval.samples": 16, "validation.interval": 0}
 SCORES = {"pass@1": ("none", "pass@1"), "greedy": ("greedy", "greedy")}  # (filter of the samples, metric)
+AT_STEPS = 4  # between two points of GRPO's curve
+ON_HELD_OUT = {  # measures the held-out problems where other runs validate
+    "validation.data": "generated:heldout",
+    "validation.problems": HELD_OUT["eval.heldout_problems"],
+    "validation.samples": HELD_OUT["eval.samples"],
+    "validation.interval": AT_STEPS,
+    "eval.heldout_problems": 0,
+}
 COLUMNS = {"tokens": "{:,.0f}", "minutes": "{:.1f}", "pass@1": "{:.1f}", "greedy": "{:.1f}"}
 
 
@@ -48,22 +59,53 @@ def expert_iteration(out: Path, model: str, seed: int, rounds: int, threads: int
     ]
 
 
+def grpo_settings(model: str, seed: int, tokens: float) -> dict[str, object]:
+    """The settings of the preset but for the length: a run that samples so many tokens."""
+    settings = {"model": model, "preset": "base", "seed": seed, "max_train_tokens": int(tokens), "steps": 10_000}
+    return settings | HELD_OUT
+
+
 def grpo(out: Path, name: str, model: str, seed: int, tokens: float, threads: int) -> Figures:
-    """The figures of a run of GRPO that samples so many tokens, with the settings of the preset but for its length."""
-    settings = {
-        "model": model,
-        "preset": "base",
-        "seed": seed,
-        "max_train_tokens": int(tokens),
-        "steps": 10_000,
-        **HELD_OUT,
-    }
-    train_all(out, {name: settings}, jobs=1, threads=threads)
+    """The figures of a run of GRPO that samples so many tokens."""
+    train_all(out, {name: grpo_settings(model, seed, tokens)}, jobs=1, threads=threads)
     report, last = json.loads((out / name / "report.json").read_text()), read_metrics(out / name)[-1]
     evals = {"pass@1": report["after"]["sampled"], "greedy": report["after"]["greedy"]}
     return {"tokens": last["num_tokens"], "minutes": last["time/run"] / 60} | {
         name: 100 * own["metrics"]["pass@1"]["value"] for name, own in evals.items()
     }
+
+
+def curve(out: Path, model: str, seed: int, tokens: float, threads: int) -> list[Figures]:
+    """The figures of GRPO before training and after every AT_STEPS steps; only the tokens of its training count."""
+    name = f"grpo-curve-{seed}"
+    train_all(out, {name: grpo_settings(model, seed, tokens) | ON_HELD_OUT}, jobs=1, threads=threads)
+    tokens_after = [0, *(line["num_tokens"] for line in read_metrics(out / name))]
+    points: list[Figures] = []
+    for line in read_evals(out / name):
+        pass_at_1, greedy = (100 * line[way]["metrics"]["pass@1"]["value"] for way in ("sampled", "greedy"))
+        points.append({"tokens": tokens_after[line["step"]], "pass@1": pass_at_1, "greedy": greedy})
+    return points
+
+
+def draw(path: Path, methods: Mapping[str, Sequence[Sequence[Figures]]]) -> None:
+    """pass@1 and greedy accuracy of each method against sampled tokens, a line for each seed."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(1, 2, figsize=(10, 4), sharey=True)
+    for (method, curves), colour in zip(methods.items(), ("#1668c7", "#c2571a"), strict=True):
+        for panel, column in zip(panels, SCORES, strict=True):
+            for number, points in enumerate(curves):
+                places = [[point[name] for point in points] for name in ("tokens", column)]
+                label = None if number else method
+                panel.plot([x / 1000 for x in places[0]], places[1], color=colour, marker=".", alpha=0.8, label=label)
+    for panel, title in zip(panels, ("pass@1 on held-out problems, %", "greedy, %"), strict=True):
+        panel.set(title=title, xlabel="sampled tokens, thousands", ylim=(0, 100))
+        panel.grid(alpha=0.3)
+    panels[0].legend(loc="lower right")
+    figure.savefig(path, dpi=110, bbox_inches="tight")
 
 
 def of_seed(out: Path, model: str, seed: int, rounds: int, threads: int, *, tokens_only: bool) -> dict[str, Figures]:
@@ -161,6 +203,7 @@ def main() -> None:
     parser.add_argument(
         "--problems", type=int, metavar="N", help="also evaluate the last models on N held-out problems"
     )
+    parser.add_argument("--curve", action="store_true", help="also draw both methods against sampled tokens")
     parser.add_argument("--tokens-only", action="store_true", help="no GRPO of as many minutes: on a busy machine")
     args = parser.parse_args()
     seeds = [
@@ -174,6 +217,11 @@ def main() -> None:
         wider = comparison(args.seeds, args.rounds, lambda run: evals.get(run, args.out / "none"))
         text += f"\n{args.problems} held-out problems:\n\n{wider}"
     (args.out / "expert_iteration.md").write_text(text)
+    if args.curve:
+        rounds = [[row for name, row in figures.items() if not name.startswith("GRPO")] for figures in seeds]
+        budgets = zip(args.seeds, (points[-1]["tokens"] for points in rounds), strict=True)
+        curves = [curve(args.out, args.model, seed, tokens, args.threads) for seed, tokens in budgets]
+        draw(args.out / "expert_iteration.png", {"GRPO": curves, f"expert iteration, {args.rounds} rounds": rounds})
     print(text, end="")
 
 
