@@ -29,7 +29,7 @@ from reasoner.trainer.sample import SampleRequest, sample
 from reasoner.trainer.supervised import finetune, without_unused_validation
 
 _LAST_FILE = Path("heldout") / "after" / "table.txt"  # that a run writes
-_OF_LENGTH = ("steps", "optim.warmup_steps")  # follow from the examples
+_FREE = ("steps", "optim.warmup_steps", "run.dir")  # follow from the examples; may be spelled in another way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ def _finetune(plan: ExpertIteration, resolved: RunSettings, number: int, run_dir
 def _check_same(run_dir: Path, cfg: Config) -> None:
     """ValueError where a run has other settings."""
     stored = read_settings(run_dir)["config"]
-    now = {key: value for key, value in to_dict(cfg).items() if key not in _OF_LENGTH}
+    now = {key: value for key, value in to_dict(cfg).items() if key not in _FREE}
     if other := [key for key, value in now.items() if stored.get(key) != value]:
         raise ValueError(f"{run_dir} is there with other settings ({', '.join(other)}); choose another --run.name")
 

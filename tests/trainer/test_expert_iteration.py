@@ -73,5 +73,7 @@ def test_the_same_command_goes_on_where_it_was_stopped(tmp_path):
     now = files(tmp_path)
     assert [name for name in whole if now.get(name) != whole[name]] == []
 
+    same = rounds(tmp_path / ".." / tmp_path.name)  # the folder in another spelling
+    assert same.returncode == 0, same.errors()[-3000:]
     other = rounds(tmp_path, **{"sft.rows": 4})
     assert other.returncode == 2 and "is there with other settings (sft.rows)" in other.errors()
