@@ -13,23 +13,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import torch
-from transformers import AutoModelForSequenceClassification
+from transformers import PreTrainedModel
 
 from reasoner.models.resolve import resolve_model
+from reasoner.models.reward_model import load_reward_model
+from reasoner.runs.rollouts import read
 
 PARTS = 5  # of a response
 
 
 @torch.no_grad()
-def first_step(run: Path, model: torch.nn.Module) -> Iterator[tuple[np.ndarray, float]]:
+def first_step(run: Path, model: PreTrainedModel) -> Iterator[tuple[np.ndarray, float]]:
     """For each completion of the run's first step: the score before each of its tokens, and its reward."""
-    rows = pd.read_parquet(sorted((run / "rollouts").glob("*.parquet"))[0])
-    for prompt, completion, reward in zip(rows["prompt_token_ids"], rows["token_ids"], rows["reward"], strict=True):
-        ids = torch.tensor([[*prompt, *completion]])
+    for row in read(run, 0):
+        ids = torch.tensor([[*row["prompt_token_ids"], *row["token_ids"]]])
         scores = model.score(model.base_model(input_ids=ids).last_hidden_state)[0, :, 0]
-        yield scores[len(prompt) - 1 : -1].numpy(), float(reward)
+        yield scores[len(row["prompt_token_ids"]) - 1 : -1].numpy(), row["reward"]
 
 
 def explained(values: np.ndarray, returns: np.ndarray) -> float:
@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--reward-model", required=True, help="a run of reasoner reward-model train, or a folder")
     args = parser.parse_args()
     folder = resolve_model(args.reward_model, runs=Path("runs"))
-    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    model = load_reward_model(folder, device=torch.device("cpu"))
     parts = " | ".join(f"{100 * part // PARTS} to {100 * (part + 1) // PARTS} %" for part in range(PARTS))
     print(f"| run | explained | by the best line | correlation at {parts} |\n|---|---:|---:|{'---:|' * PARTS}")
     for run in args.runs:

@@ -19,6 +19,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from runs import over_seeds, train_all
 
@@ -69,10 +70,13 @@ def grpo(out: Path, name: str, model: str, seed: int, tokens: float, threads: in
     """The figures of a run of GRPO that samples so many tokens."""
     train_all(out, {name: grpo_settings(model, seed, tokens)}, jobs=1, threads=threads)
     report, last = json.loads((out / name / "report.json").read_text()), read_metrics(out / name)[-1]
-    evals = {"pass@1": report["after"]["sampled"], "greedy": report["after"]["greedy"]}
-    return {"tokens": last["num_tokens"], "minutes": last["time/run"] / 60} | {
-        name: 100 * own["metrics"]["pass@1"]["value"] for name, own in evals.items()
-    }
+    return {"tokens": last["num_tokens"], "minutes": last["time/run"] / 60} | accuracies(report["after"])
+
+
+def accuracies(evaluation: Mapping[str, Any]) -> dict[str, float]:
+    """pass@1 and greedy accuracy of an evaluation or a validation, in per cent."""
+    ways = {"pass@1": "sampled", "greedy": "greedy"}
+    return {name: 100 * evaluation[way]["metrics"]["pass@1"]["value"] for name, way in ways.items()}
 
 
 def curve(out: Path, model: str, seed: int, tokens: float, threads: int) -> list[Figures]:
@@ -80,11 +84,7 @@ def curve(out: Path, model: str, seed: int, tokens: float, threads: int) -> list
     name = f"grpo-curve-{seed}"
     train_all(out, {name: grpo_settings(model, seed, tokens) | ON_HELD_OUT}, jobs=1, threads=threads)
     tokens_after = [0, *(line["num_tokens"] for line in read_metrics(out / name))]
-    points: list[Figures] = []
-    for line in read_evals(out / name):
-        pass_at_1, greedy = (100 * line[way]["metrics"]["pass@1"]["value"] for way in ("sampled", "greedy"))
-        points.append({"tokens": tokens_after[line["step"]], "pass@1": pass_at_1, "greedy": greedy})
-    return points
+    return [{"tokens": tokens_after[line["step"]]} | accuracies(line) for line in read_evals(out / name)]
 
 
 def draw(path: Path, methods: Mapping[str, Sequence[Sequence[Figures]]]) -> None:
@@ -98,9 +98,9 @@ def draw(path: Path, methods: Mapping[str, Sequence[Sequence[Figures]]]) -> None
     for (method, curves), colour in zip(methods.items(), ("#1668c7", "#c2571a"), strict=True):
         for panel, column in zip(panels, SCORES, strict=True):
             for number, points in enumerate(curves):
-                places = [[point[name] for point in points] for name in ("tokens", column)]
-                label = None if number else method
-                panel.plot([x / 1000 for x in places[0]], places[1], color=colour, marker=".", alpha=0.8, label=label)
+                thousands = [point["tokens"] / 1000 for point in points]
+                values, label = [point[column] for point in points], None if number else method
+                panel.plot(thousands, values, color=colour, marker=".", alpha=0.8, label=label)
     for panel, title in zip(panels, ("pass@1 on held-out problems, %", "greedy, %"), strict=True):
         panel.set(title=title, xlabel="sampled tokens, thousands", ylim=(0, 100))
         panel.grid(alpha=0.3)

@@ -23,27 +23,27 @@ _LEAST_HEADER = 32  # bytes of an entry's header, which holds its compute capabi
 
 def prune(data: bytearray, keep: Collection[int]) -> Counter[int]:
     """Zero the code of all compute capabilities but `keep` -> bytes of code by compute capability, before."""
-    found: Counter[int] = Counter()
+    code_bytes: Counter[int] = Counter()
     position = 0
     while (position := data.find(_MAGIC, position)) >= 0:
         version, header, size = struct.unpack("<HHQ", data[position + 4 : position + 16].ljust(12, b"\0"))
         end = position + header + size
         if version == 1 and header == 16 and end <= len(data):
-            _prune_entries(data, position + header, end, keep, found)
+            _prune_entries(data, position + header, end, keep, code_bytes)
             position = end
         else:
             position += len(_MAGIC)
-    return found
+    return code_bytes
 
 
-def _prune_entries(data: bytearray, start: int, end: int, keep: Collection[int], found: Counter[int]) -> None:
+def _prune_entries(data: bytearray, start: int, end: int, keep: Collection[int], code_bytes: Counter[int]) -> None:
     while start + _LEAST_HEADER <= end:
         kind, _, header, size = struct.unpack_from("<HHIQ", data, start)
         code = start + header
         if kind not in _KINDS or header < _LEAST_HEADER or code + size > end:
             return
         (capability,) = struct.unpack_from("<I", data, start + 28)
-        found[capability] += size
+        code_bytes[capability] += size
         if capability not in keep:
             data[code : code + size] = bytes(size)
         start = code + size
@@ -56,13 +56,14 @@ def main() -> None:
     args = parser.parse_args()
     for path in args.libraries:
         data = bytearray(path.read_bytes())
-        found = prune(data, args.keep)
-        if not found.keys() & set(args.keep):
-            print(f"{path}: unchanged: no code for {args.keep}, only for {sorted(found)}")
+        code_bytes = prune(data, args.keep)
+        if not code_bytes.keys() & set(args.keep):
+            print(f"{path}: unchanged: no code for {args.keep}, only for {sorted(code_bytes)}")
             continue
         path.write_bytes(data)
-        kept = sum(size for capability, size in found.items() if capability in args.keep)
-        print(f"{path}: {kept:,} of {sum(found.values()):,} bytes of code kept; it was for {sorted(found)}")
+        remaining_bytes = sum(code_bytes[capability] for capability in set(args.keep))
+        whole = f"{code_bytes.total():,} bytes of code kept; it was for {sorted(code_bytes)}"
+        print(f"{path}: {remaining_bytes:,} of {whole}")
 
 
 if __name__ == "__main__":

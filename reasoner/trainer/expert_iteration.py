@@ -29,7 +29,11 @@ from reasoner.trainer.sample import SampleRequest, sample
 from reasoner.trainer.supervised import finetune, without_unused_validation
 
 _LAST_FILE = Path("heldout") / "after" / "table.txt"  # that a run writes
-_FREE = ("steps", "optim.warmup_steps", "run.dir")  # follow from the examples; may be spelled in another way
+_NOT_COMPARED = (
+    "steps",
+    "optim.warmup_steps",
+    "run.dir",
+)  # the first two follow from the examples; run.dir has spellings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +122,7 @@ def _finetune(plan: ExpertIteration, resolved: RunSettings, number: int, run_dir
 def _check_same(run_dir: Path, cfg: Config) -> None:
     """ValueError where a run has other settings."""
     stored = read_settings(run_dir)["config"]
-    now = {key: value for key, value in to_dict(cfg).items() if key not in _FREE}
+    now = {key: value for key, value in to_dict(cfg).items() if key not in _NOT_COMPARED}
     if other := [key for key, value in now.items() if stored.get(key) != value]:
         raise ValueError(f"{run_dir} is there with other settings ({', '.join(other)}); choose another --run.name")
 
