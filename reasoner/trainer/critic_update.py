@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-
-from torch import Tensor
-
 from reasoner.rl.algorithms import Algorithm, critic_passes
 from reasoner.rl.batch import Batch
 from reasoner.rl.critic import Critic, explained_variance
@@ -17,7 +12,6 @@ def update_critic(
     critic: Critic,
     algorithm: Algorithm,
     batch: Batch,
-    loss_weights: Callable[[Batch], Tensor],
     *,
     step: int,
     lr_factor: float,
@@ -26,16 +20,16 @@ def update_critic(
     """Run the critic's own epochs over the batch. Returns its metrics; the loss is the mean over the last pass of those
     before each update, skipped_updates the number of updates left out because their gradient was not finite.
 
-    `loss_weights` gives the [N, T] weights of a minibatch's token losses. A critic on the policy's backbone has epochs
-    of its own only while it trains `alone`: otherwise its loss is a part of the policy's.
+    A critic on the policy's backbone has epochs of its own only while it trains `alone`: otherwise its loss is a part
+    of the policy's.
     """
     cfg = critic.cfg
     metrics = {"critic/explained_variance": explained_variance(batch), "skipped_updates": 0.0}
     if alone or not critic.shared:
         epochs, parts = critic_passes(algorithm, cfg.critic)
         for epoch in range(epochs):
-            rows = (batch.rows(index) for index in minibatches(len(batch), parts, cfg, step=step, epoch=epoch))
-            updates = [critic.update(replace(one, weights=loss_weights(one)), lr_factor=lr_factor) for one in rows]
+            rows = minibatches(batch, parts, cfg, step=step, epoch=epoch)
+            updates = [critic.update(minibatch, lr_factor=lr_factor) for minibatch in rows]
             metrics["critic/loss"] = sum(loss for loss, _ in updates) / len(updates)
             metrics["skipped_updates"] += sum(not is_finite for _, is_finite in updates)
     return metrics

@@ -82,6 +82,11 @@ class ModelTrainer:
         """Sum the gradient of this optimiser step over the ranks: each has that of its own rows."""
         sum_gradients([parameter for _, parameter in trained_parameters(self.model)], self.world)
 
+    def _zero_gradients(self) -> None:
+        """Give every trained parameter a gradient of 0: AdamW would leave one without a gradient as it is."""
+        for _, parameter in trained_parameters(self.model):
+            parameter.grad = torch.zeros_like(parameter)
+
     def _apply_gradient(self, lr_factor: float) -> float | None:
         """Clip the gradient and step the optimiser. Returns its norm before clipping, or None if it is not finite."""
         norm = clip_gradients(self.model.parameters(), self.cfg.optim.max_grad_norm)

@@ -170,13 +170,13 @@ class PolicyTrainer(ModelTrainer):
         token_stats, sampled = token_stats or TokenStats(), batch
         if self.algorithm.filter_zero_advantages:
             batch = batch.rows(kept_rows(batch, self.algorithm, self.cfg.algo.group_size))
+        batch = replace(batch, weights=self.policy_loss.weights(batch))
         factor = self.lr_scale * learning_rate_factor(self.cfg, self.steps_done, tokens_before)
         is_warming = self.critic is not None and self.steps_done < self.cfg.critic.warmup_steps
         metrics: dict[str, float] = {}
         if self.critic is not None:
-            weights, step = self.policy_loss.weights, self.steps_done
             metrics = update_critic(
-                self.critic, self.algorithm, batch, weights, step=step, lr_factor=factor, alone=is_warming
+                self.critic, self.algorithm, batch, step=self.steps_done, lr_factor=factor, alone=is_warming
             )
         updates = [] if is_warming else self._run_epochs(batch, token_stats, lr_factor=factor)
         norms = [norm for norm in updates if norm is not None]
@@ -206,21 +206,20 @@ class PolicyTrainer(ModelTrainer):
         norms: list[float | None] = []
         first, parts = self.steps_done * self.algorithm.updates, self.algorithm.minibatches
         for epoch in range(self.algorithm.epochs):
-            for index in minibatches(len(batch), parts, self.cfg, step=self.steps_done, epoch=epoch):
+            for minibatch in minibatches(batch, parts, self.cfg, step=self.steps_done, epoch=epoch):
                 has_moved = any(norm is not None for norm in norms)
                 if has_moved and self._exceeds_stop_kl(batch):
                     return norms
                 number = first + len(norms)
-                norms.append(self._update_policy(batch.rows(index), token_stats, number, lr_factor=lr_factor))
+                norms.append(self._update_policy(minibatch, token_stats, number, lr_factor=lr_factor))
         return norms
 
     def _update_policy(self, batch: Batch, token_stats: TokenStats, number: int, *, lr_factor: float) -> float | None:
         """Take optimiser step `number` of the run. Returns the gradient's norm, or None if it is not finite and nothing
-        was changed.
+        was changed. Where no row has a gradient, AdamW moves on by its momentum, as in TRL's GRPOTrainer.
         """
         policy_loss = self.policy_loss
-        batch = replace(batch, weights=policy_loss.weights(batch))
-        # Rows without a gradient are left out of the passes; they stay in the denominators above.
+        # Rows without a gradient are left out of the passes; they stay in the denominators of the weights.
         has_gradient = (batch.advantages != 0).any(dim=1) | self._has_regularizer
         self.optimizer.zero_grad()
         if has_gradient.any():
@@ -239,6 +238,8 @@ class PolicyTrainer(ModelTrainer):
                 token_stats.extra_metrics["ptx/nll"] = self.pretraining_mix.add_gradient(self.passes(), number)
         if has_gradient.any() or self.pretraining_mix is not None:
             self._sum_gradients()
+        else:
+            self._zero_gradients()
         if self.algorithm.trust == "constrained":
             delta = self.cfg.algo.delta * self.lr_scale
             measure = partial(policy_loss.measure, batch)

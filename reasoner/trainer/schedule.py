@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
-from torch import Tensor
 
 from reasoner.config.schema import Config
+from reasoner.rl.batch import Batch
 from reasoner.rollouts.seeds import minibatch_seed
 
 
@@ -24,13 +25,18 @@ def learning_rate_factor(cfg: Config, steps_done: int, tokens_before: float) -> 
     return min(1.0, warm, left)
 
 
-def minibatches(rows: int, parts: int, cfg: Config, *, step: int, epoch: int) -> Iterator[Tensor]:
-    """Row indices of each of at most `parts` minibatches: whole groups in an order that depends on (seed, step, epoch).
+def minibatches(batch: Batch, parts: int, cfg: Config, *, step: int, epoch: int) -> Iterator[Batch]:
+    """Split the batch into at most `parts` minibatches of whole groups, in an order that depends on (seed, step, epoch).
     A single minibatch has the batch's own order.
+
+    The loss weights, whose denominators are those of the batch, are multiplied by the number of minibatches, as in
+    TRL's GRPOTrainer: a token weighs the same in each, also where the groups do not divide evenly.
     """
-    groups = torch.arange(rows).view(-1, cfg.algo.group_size)
+    groups = torch.arange(len(batch)).view(-1, cfg.algo.group_size)
     if parts > 1:
         seed = minibatch_seed(cfg.seed, step, epoch)
         groups = groups[torch.randperm(len(groups), generator=torch.Generator().manual_seed(seed))]
-    for part in groups.tensor_split(min(parts, len(groups))):
-        yield part.flatten()
+    number = min(parts, len(groups))
+    for part in groups.tensor_split(number):
+        rows = batch.rows(part.flatten())
+        yield replace(rows, weights=rows.weights * number)

@@ -65,7 +65,36 @@ def test_groups_of_unequal_size_are_refused():  # trap 6
         collate([group([5], [[7], [8]], [0, 1]), group([5], [[7], [8], [9]], [0, 1, 1])])
 
 
-def test_zero_variance_groups_leave_weights_unchanged_without_reference():  # trap 4
+@pytest.mark.parametrize("how", ["token", "sequence", "constant"])
+def test_minibatches_of_unequal_size_add_up_to_the_gradient_of_the_whole(how):
+    groups = random_groups(5)  # in four minibatches: 2, 1, 1 and 1 groups
+    whole = gradient(config(loss_aggregation=how), groups)
+    made, total = make_trainer(config(loss_aggregation=how, minibatches=4)), torch.zeros_like(whole)
+
+    def add_gradient():
+        total.add_(torch.cat([p.grad.flatten() for p in made.policy.parameters()]))
+
+    made.optimizer.step = add_gradient
+    made.train_step(made.compute_advantages(made.compute_logprobs(collate(groups))))
+    assert torch.allclose(total / 4, whole, atol=1e-6 * float(whole.abs().max()), rtol=1e-4)
+
+
+def test_equal_rewards_take_the_step_of_a_zero_gradient():
+    flat = [group([5, 6], [[7, 8], [9], [10], [11]], [1, 1, 1, 1])]
+    made, expected = make_trainer(config(lr=1e-3)), make_trainer(config(lr=1e-3))
+    for trainer in (made, expected):
+        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))
+    before = [p.clone() for p in made.policy.parameters()]
+    made.train_step(made.compute_advantages(made.compute_logprobs(collate(flat))))
+    for parameter in expected.policy.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    expected.optimizer.step()
+    pairs = list(zip(made.policy.parameters(), expected.policy.parameters(), before, strict=True))
+    assert all(torch.equal(a, b) for a, b, _ in pairs)
+    assert any((a != was).any() for a, _, was in pairs)  # the momentum of the step before
+
+
+def test_zero_variance_groups_have_no_gradient_without_reference():  # trap 4
     flat = [group([5, 6], [[7, 8], [9], [10], [11]], [1, 1, 1, 1])]
     assert (gradient(config(), flat) == 0).all()
     other = random_groups(2)
