@@ -26,8 +26,8 @@ def learning_rate_factor(cfg: Config, steps_done: int, tokens_before: float) -> 
 
 
 def minibatches(batch: Batch, parts: int, cfg: Config, *, step: int, epoch: int) -> Iterator[Batch]:
-    """Split the batch into at most `parts` minibatches of whole groups, in an order that depends on (seed, step, epoch).
-    A single minibatch has the batch's own order.
+    """Split the batch into at most `parts` minibatches of whole groups, in an order that depends on (seed, step,
+    epoch). A single minibatch has the batch's own order.
 
     The loss weights, whose denominators are those of the batch, are multiplied by the number of minibatches, as in
     TRL's GRPOTrainer: a token weighs the same in each, also where the groups do not divide evenly.
