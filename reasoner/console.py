@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _is_silent = False
+_reword: Callable[[str], str] = str
 
 
 @contextmanager
@@ -24,10 +25,26 @@ def silent(is_silent: bool) -> Iterator[None]:
         _is_silent = before
 
 
+@contextmanager
+def rewording(function: Callable[[str], str]) -> Iterator[None]:
+    """A block in which messages go through `function` before they are printed: those of the Python API."""
+    global _reword
+    before, _reword = _reword, function
+    try:
+        yield
+    finally:
+        _reword = before
+
+
+def wording(line: str) -> str:
+    """A message in the words of whoever is called: the command line, or the Python API."""
+    return _reword(line)
+
+
 def log(line: str) -> None:
     """Print a message on standard error and flush it."""
     if not _is_silent:
-        print(line, file=sys.stderr, flush=True)
+        print(wording(line), file=sys.stderr, flush=True)
 
 
 def print_result(text: str, *, end: str = "\n") -> None:

@@ -6,12 +6,15 @@ stored, and no number of a run depends on it.
 
 from __future__ import annotations
 
+import io
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -118,23 +121,68 @@ class SampleCount:
         self._progress.count("sampled", done, self._total, rest=suffix)
 
 
+class NotebookDisplay:
+    """A display in the output of a notebook's cell, drawn anew four times a second. Messages go beside it."""
+
+    def __init__(self, renderable: Callable[[], RenderableType]) -> None:
+        self.console = Console(stderr=True, force_jupyter=False)
+        self._renderable = renderable
+        self._ipython: Any = import_module("IPython.display")  # there wherever rich finds a notebook
+        self._handle = self._ipython.display(self._page(), display_id=True)
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _page(self) -> Any:
+        canvas = Console(record=True, file=io.StringIO(), force_jupyter=False, force_terminal=True, width=110)
+        canvas.print(self._renderable())
+        html = canvas.export_html(inline_styles=True, code_format="<pre style='line-height:1.2'>{code}</pre>")
+        return self._ipython.HTML(html)
+
+    def _run(self) -> None:
+        while not self._is_over.wait(0.25):
+            self.refresh()
+
+    def start(self) -> None:
+        """Begin to draw."""
+        self._thread.start()
+
+    def refresh(self) -> None:
+        """Draw once."""
+        self._handle.update(self._page())
+
+    def stop(self) -> None:
+        """Draw a last time."""
+        self._is_over.set()
+        self._thread.join()
+        self.refresh()
+
+
 @contextmanager
 def shown_progress() -> Iterator[Progress]:
-    """Show progress on standard error: one updated line on a terminal, plain lines in a log."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    """Show progress on standard error: one updated line on a terminal or in a notebook, plain lines in a log."""
+    progress = Progress()
+    display = live(lambda: Text(progress.text(), "dim", overflow="ellipsis", no_wrap=True), transient=True)
+    if display is None:
         yield Progress(log)
         return
-    progress = Progress()
-    with live(console, lambda: Text(progress.text(), "dim", overflow="ellipsis", no_wrap=True), transient=True):
+    display.start()
+    try:
         yield progress
+    finally:
+        display.stop()
 
 
-def live(console: Console, renderable: Callable[[], RenderableType], *, transient: bool = False) -> Live:
-    """Create a display that is refreshed from `renderable` four times a second.
+def live(renderable: Callable[[], RenderableType], *, transient: bool = False) -> Live | NotebookDisplay | None:
+    """A display on the terminal or in the notebook that is refreshed from `renderable` four times a second; None where
+    standard error is neither.
 
     Standard output is redirected through it only if it is a terminal too, so that piped output stays unchanged.
     """
+    console = Console(stderr=True)
+    if console.is_jupyter:
+        return NotebookDisplay(renderable)
+    if not console.is_terminal:
+        return None
     return Live(
         console=console,
         get_renderable=renderable,

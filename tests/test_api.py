@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from datasets import Dataset
+from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 
 import reasoner
 from reasoner import (
@@ -108,20 +109,94 @@ def test_problems_in_memory_are_the_run_s_problems(run):
     assert [(line["question"], line["answer"], line["hint"]) for line in lines] == [tuple(row.values()) for row in ROWS]
     validation = [json.loads(line) for line in (run.folder / "validation_problems.jsonl").read_text().splitlines()]
     assert [line["id"] for line in validation] == [problem.id for problem in PROBLEMS]
-    assert {row["question"] for row in run.rollouts(0)} <= {row["problem"] for row in ROWS}
+    assert set(run.rollouts(0)["question"]) <= {row["problem"] for row in ROWS}
 
 
 def test_reward_functions_are_part_of_the_reward_of_every_rollout(run):
     for step in (0, 1):
-        for row in run.rollouts(step):
+        for row in run.rollouts(step).to_dict("records"):
             parts = row["rewards"]
             a = int(re.search(r"\d+", row["question"])[0])
             assert ("hinted" in parts) == (a <= 4)
             assert parts["brevity"] == pytest.approx(-len(row["completion"]) / 100)
             total = parts["correct"] + 0.2 * parts["format"] + 0.5 * parts["brevity"] + parts.get("hinted", 0.0)
             assert row["reward"] == pytest.approx(total, abs=1e-6)
-    rows = run.rollouts(1)
-    assert run.metrics[1]["reward/mean"] == pytest.approx(sum(row["reward"] for row in rows) / len(rows), abs=1e-6)
+    assert run.metrics[1]["reward/mean"] == pytest.approx(run.rollouts(-1)["reward"].mean(), abs=1e-6)
+    assert list(run.rollouts()["step"].unique()) == [0, 1] and len(run.rollouts()) == 2 * 8
+
+
+class Recorder:
+    """A callback with some of the methods of TRL's: it keeps what it is called with, and ends a run after a step."""
+
+    def __init__(self, last_step=0):
+        self.calls, self.last_step = [], last_step
+
+    def on_train_begin(self, args, state, control, **values):
+        self.calls.append(("begin", state.global_step, state.max_steps))
+
+    def on_log(self, args, state, control, logs, **values):
+        self.calls.append(("log", logs["step"], "reward/mean" in logs))
+
+    def on_save(self, args, state, control, **values):
+        self.calls.append(("save", state.global_step))
+
+    def on_step_end(self, args, state, control, model, processing_class, **values):
+        if state.global_step == self.last_step:
+            control.should_training_stop = True
+
+    def on_train_end(self, args, state, control, **values):
+        self.calls.append(("end", state.global_step, len(state.log_history)))
+
+
+@needs_base
+def test_callback_sees_each_step_and_ends_a_run_that_can_be_resumed(folder, capfd):
+    place = {"name": "stopped", "runs": folder / "runs"}
+    settings = SMALL | {"run.save_interval": 10, "validation.interval": 0}
+    recorder, other = Recorder(last_step=1), TrainerCallback()
+    stopped = train("base", PROBLEMS, steps=3, settings=settings, callbacks=[recorder, other], **place)
+    assert recorder.calls == [("begin", 0, 3), ("log", 0, True), ("save", 1), ("end", 1, 1)]
+    assert [line["step"] for line in stopped.metrics] == [0] and Path(stopped.model).name == "step-000001"
+    assert len(train(resume=True, **place).metrics) == 3
+    assert not re.search(r"(?<![\w-])--[a-z]|reasoner (train|eval|app)", "".join(capfd.readouterr()))
+
+
+@needs_base
+def test_model_in_memory_is_trained_as_its_folder_would_be(folder):
+    model = AutoModelForCausalLM.from_pretrained(BASE)
+    before = model.state_dict()["model.embed_tokens.weight"].clone()
+    settings = SMALL | {"validation.interval": 0}
+    call = {"data": PROBLEMS, "steps": 1, "settings": settings, "preset": "base", "runs": folder / "runs"}
+    own = train(model, tokenizer=AutoTokenizer.from_pretrained(BASE), name="own", **call)
+    named = train("base", name="named", **call)
+    assert own.settings["model"] == str(own.folder / "initial_model")
+    assert own.metrics[0]["grad_norm"] == named.metrics[0]["grad_norm"]
+    assert torch.equal(model.state_dict()["model.embed_tokens.weight"], before)
+    with pytest.raises(ValueError, match="tokenizer"):
+        train(model, name="other", **call)
+    assert not (folder / "runs" / "other").exists()
+
+
+@pytest.mark.parametrize(
+    ("function", "argument", "name"),
+    [
+        (train, {"max_steps": 3}, "it is steps"),
+        (train, {"learning_rate": 1e-6}, 'settings={"optim.lr": ...}'),
+        (train, {"train_dataset": []}, "it is data"),
+        (train, {"rewards_functions": []}, "'reward_functions'"),
+        (evaluate, {"problems": 3}, "it is limit"),
+        (finetune, {"sft.epochs": 3}, 'settings={"sft.epochs": ...}'),
+    ],
+)
+def test_unknown_argument_is_answered_with_the_right_one(function, argument, name):
+    with pytest.raises(TypeError, match=re.escape(name)):
+        function(**argument)
+
+
+@needs_base
+def test_messages_name_arguments_and_no_flags(tmp_path):
+    with pytest.raises(ValueError, match="temperature") as error:
+        evaluate("base", temperature=-1.0, out=tmp_path)
+    assert "--" not in str(error.value)
 
 
 def test_resume_needs_the_same_reward_functions_and_data(run, capsys):

@@ -7,12 +7,14 @@ import os
 import pty
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
 import torch
+from rich.text import Text
 
-from reasoner.progress import Progress, SampleCount
+from reasoner.progress import NotebookDisplay, Progress, SampleCount
 from reasoner.rl.batch import collate
 from tests.fixtures.tiny import tiny_model
 from tests.fixtures.toys import config, make_trainer, random_groups
@@ -162,3 +164,24 @@ def test_quick_work_logs_no_line():
         [sys.executable, "-c", _SHOWING], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1]
     )
     assert (process.stdout, process.stderr) == ("the table\n", "")
+
+
+def test_notebook_shows_the_progress_of_now_in_one_output(monkeypatch):
+    pages = []
+
+    class Handle:
+        update = staticmethod(pages.append)
+
+    def display(page, display_id):
+        pages.append(page)
+        return Handle
+
+    ipython = types.SimpleNamespace(display=display, HTML=str)
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(display=ipython))
+    monkeypatch.setitem(sys.modules, "IPython.display", ipython)
+    lines = ["step 1 <b>"]
+    shown = NotebookDisplay(lambda: Text(lines[-1]))
+    shown.start()
+    lines.append("step 2")
+    shown.stop()
+    assert "step 1 &lt;b&gt;" in pages[0] and "step 2" in pages[-1]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from data.files import jsonl_of, write_jsonl, written_spec
+from reasoner.api.calls import python_call
 from reasoner.api.problems import Data, problems_in_memory
 from reasoner.evals.estimators import Estimate
 from reasoner.evals.request import EvalRequest
@@ -101,6 +102,7 @@ class EvalResults:
         return ways[way]
 
 
+@python_call
 def evaluate(
     model: str = "base",
     data: Data | Sequence[str | Path] = "generated",

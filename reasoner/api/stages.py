@@ -4,16 +4,18 @@ learning, from Python.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reasoner.api.training import Run, call_settings, interruptible
+from reasoner.api.calls import python_call
+from reasoner.api.training import Run, call_settings, callbacks_of, interruptible
 from reasoner.config.stages import STAGES
 from reasoner.models.resolve import resolve_model
 from reasoner.trainer.resolve_run import resolve_new_run, resolve_resumed_run
 
 
+@python_call
 def finetune(
     model: str = "base",
     data: str | Path | None = None,
@@ -23,6 +25,7 @@ def finetune(
     name: str | None = None,
     runs: str | Path = "runs",
     resume: bool = False,
+    callbacks: Sequence[object] = (),
     settings: Mapping[str, object] | None = None,
 ) -> Run:
     """Train a model by supervised finetuning, as `reasoner sft` does.
@@ -35,6 +38,7 @@ def finetune(
         name: Name of the run folder. Default: MODEL-sft-MMDD-HHMMSS.
         runs: Folder that holds the run folders.
         resume: Continue the run `name` from its last checkpoint; of `settings`, those of its surroundings may change.
+        callbacks: As for `reasoner.train`.
         settings: Any other settings by dotted key (docs/config.md), such as {"sft.epochs": 2}.
 
     Returns:
@@ -46,9 +50,11 @@ def finetune(
         KeyboardInterrupt: Training was interrupted; a checkpoint was saved first.
     """
     values = call_settings(settings or {}, _arguments(model) | {"sft.data": data, "seed": seed})
-    return _train("sft", values, preset=preset, name=name, runs=Path(runs), resume=resume)
+    calls = {"callbacks": callbacks_of(callbacks)}
+    return _train("sft", values, calls, preset=preset, name=name, runs=Path(runs), resume=resume)
 
 
+@python_call
 def train_reward_model(
     model: str = "base",
     data: str | Path | None = None,
@@ -81,9 +87,10 @@ def train_reward_model(
         KeyboardInterrupt: Training was interrupted; a checkpoint was saved first.
     """
     values = call_settings(settings or {}, _arguments(model) | {"rm.data": data, "seed": seed})
-    return _train("reward-model", values, preset=preset, name=name, runs=Path(runs), resume=resume)
+    return _train("reward-model", values, {}, preset=preset, name=name, runs=Path(runs), resume=resume)
 
 
+@python_call
 def score_completions(
     model: str,
     rows: Iterable[Mapping[str, Any]],
@@ -126,9 +133,16 @@ _FUNCTIONS = {"sft": "finetune", "reward-model": "train_reward_model"}
 
 
 def _train(
-    stage: str, values: dict[str, object], *, preset: str | None, name: str | None, runs: Path, resume: bool
+    stage: str,
+    values: dict[str, object],
+    arguments: Mapping[str, Any],
+    *,
+    preset: str | None,
+    name: str | None,
+    runs: Path,
+    resume: bool,
 ) -> Run:
-    """Start or resume a run of a stage in this process."""
+    """Start or resume a run of a stage in this process. `arguments` are further ones of the stage's function."""
     function = _FUNCTIONS[stage]
     origin = f"reasoner.{function}"
     if resume:
@@ -153,5 +167,5 @@ def _train(
 
     with interruptible(run_dir, function):
         loop = train_supervised if stage == "sft" else train_rewards
-        loop(resolved, run_dir, resuming=resume)
+        loop(resolved, run_dir, resuming=resume, **arguments)
     return Run(run_dir)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -12,10 +13,13 @@ from typing import TYPE_CHECKING, Any
 from data import Problem, load
 from data.files import jsonl_of, write_jsonl, written_spec
 from data.registry import name_columns
+from reasoner.api.calls import ARGUMENTS, python_call
+from reasoner.api.models import model_folder
 from reasoner.api.problems import Data, is_spec, problems_in_memory
 from reasoner.config.presets import is_same_preset
-from reasoner.config.resolve import RunSettings, check_types
+from reasoner.config.resolve import RunSettings, check_types, with_values
 from reasoner.distributed.world import num_launched
+from reasoner.models.folder import model_fingerprint
 from reasoner.rollouts.reward_functions import (
     RewardCallable,
     RewardFunction,
@@ -25,18 +29,17 @@ from reasoner.rollouts.reward_functions import (
 )
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_metrics
-from reasoner.runs.run_dir import PROBLEM_FILES, find_run, read_settings
+from reasoner.runs.run_dir import INITIAL_MODEL, PROBLEM_FILES, find_run, read_settings
 from reasoner.trainer.resolve_run import resolve_new_run, resolve_resumed_run
 
 if TYPE_CHECKING:
     import pandas
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from reasoner.trainer.callbacks import Callbacks
 
 ORIGIN = "reasoner.train"  # origin of the settings in config.json
 _FILES = dict(zip(("data.train", "validation.data"), PROBLEM_FILES, strict=True))
-_ARGUMENTS = {
-    "data.train": "data", "validation.data": "validation_data", "sft.data": "data", "rm.data": "data",
-    "algo.name": "algo", "run.name": "name", "run.dir": "runs",
-}  # fmt: skip
 _FREE = {"algo.name", "steps", "seed"}  # may be in `settings` where they are not an argument of the call
 
 
@@ -85,12 +88,19 @@ class Run:
         path = self.folder / "report.json"
         return json.loads(path.read_text("utf-8")) if path.is_file() else None
 
-    def rollouts(self, step: int) -> list[dict[str, Any]]:
-        """The completions of a step (the first is 0): question, completion, verdict, reward, advantage and more.
-
-        `rewards` has the parts of the reward by name, without their weights. ValueError for a step without rollouts.
+    def rollouts(self, step: int | None = None) -> pandas.DataFrame:
+        """The completions of a step (0 is the first, -1 the last), or of all: one row each, with question, completion,
+        verdict, reward, advantage and more. `rewards` has the parts of the reward by name, without their weights.
+        ValueError for a step without rollouts.
         """
-        return [row | {"rewards": dict(row["rewards"] or [])} for row in store.read(self.folder, step)]
+        import pandas
+
+        shards = sorted((self.folder / "rollouts").glob("step-??????.parquet"))
+        steps = [int(path.stem.removeprefix("step-")) for path in shards]
+        if step is not None:
+            steps = [steps[step] if -len(steps) <= step < 0 else step]
+        rows = [row for one in steps for row in store.read(self.folder, one)]
+        return pandas.DataFrame([row | {"rewards": dict(row["rewards"] or [])} for row in rows])
 
     def to_pandas(self) -> pandas.DataFrame:
         """The metrics as a pandas DataFrame with one row per step."""
@@ -99,11 +109,14 @@ class Run:
         return pandas.DataFrame(self.metrics)
 
 
+@python_call
 def train(
-    model: str = "base",
+    model: str | PreTrainedModel = "base",
     data: Data | None = None,
     *,
+    tokenizer: PreTrainedTokenizerBase | None = None,
     reward_functions: Sequence[RewardCallable | tuple[RewardCallable, float]] = (),
+    callbacks: Sequence[object] = (),
     algo: str | None = None,
     steps: int | None = None,
     seed: int | None = None,
@@ -117,14 +130,18 @@ def train(
     """Train a model by reinforcement learning with verifiable rewards, as `reasoner train` does.
 
     Args:
-        model: "base" (the embedded model), a run, a checkpoint, a model folder, or a hub name.
+        model: "base" (the embedded model), a run, a checkpoint, a model folder, a hub name, or a model of transformers
+            in memory. That is written to the folder initial_model of the run, and stays as it is itself.
         data: The training problems: a name as --data takes it (docs/DATA.md), or rows in memory, such as a list of
             `Problem` or a `datasets.Dataset` with the columns question and answer. Rows are written to problems.jsonl
             in the run folder. Default: that of the preset.
+        tokenizer: That of a model in memory.
         reward_functions: Functions, or (function, weight) pairs, whose values are added to the graded reward (settings
             `reward.*`). A function is called with keyword arguments as TRL does it: `completions`, `prompts`,
             `completion_ids`, and every column of the problems, each a list with one entry per completion. It returns a
             list of as many numbers; None means that it does not apply to a completion.
+        callbacks: Objects with some of the methods of transformers' TrainerCallback, called as TRL does it
+            (docs/PYTHON_API.md#callbacks). `control.should_training_stop = True` ends the training after the step.
         algo: The algorithm, a row of the table in docs/ALGORITHMS.md. Default: that of the preset, else grpo.
         steps: Number of training steps in all.
         seed: Seed of the run.
@@ -159,24 +176,35 @@ def train(
     functions = reward_functions_of(reward_functions)
     sources = {"data.train": data, "validation.data": validation_data}
     specs = {key: source if source is not None and is_spec(source) else None for key, source in sources.items()}
-    arguments = {"model": None if model == "base" else model, "algo.name": algo, "steps": steps, "seed": seed, **specs}
+    named = model if isinstance(model, str | Path) and model != "base" else None
+    arguments = {"model": named, "algo.name": algo, "steps": steps, "seed": seed, **specs}
     values = call_settings(settings or {}, arguments)
     rows = {
-        key: problems_in_memory(source, source=Path(_FILES[key]).stem, argument=_ARGUMENTS[key])
+        key: problems_in_memory(source, source=Path(_FILES[key]).stem, argument=ARGUMENTS[key])
         for key, source in sources.items()
         if source is not None and not is_spec(source)
     }
-    if resume:
-        resolved, run_dir = _resume(name, Path(runs), values, rows, functions, preset)
-    else:
-        resolved, run_dir = _start(name, Path(runs), values, rows, preset)
-    if functions and resolved.config.control:
-        raise ValueError(
-            f"control is {resolved.config.control!r}: it replaces all rewards, so reward_functions have no effect"
-        )
-    _check_columns(functions, resolved, rows.get("data.train"))
-    _run(resolved, run_dir, rows, functions, resume=resume)
+    with model_folder(model, tokenizer) as folder:
+        if resume:
+            resolved, run_dir = _resume(name, Path(runs), values, rows, functions, preset, folder)
+        else:
+            resolved, run_dir = _start(name, Path(runs), values, rows, preset, folder)
+        if functions and resolved.config.control:
+            raise ValueError(
+                f"control is {resolved.config.control!r}: it replaces all rewards, so reward_functions have no effect"
+            )
+        _check_columns(functions, resolved, rows.get("data.train"))
+        _run(resolved, run_dir, rows, functions, callbacks_of(callbacks), folder=folder, resume=resume)
     return Run(run_dir)
+
+
+def callbacks_of(callbacks: Sequence[object]) -> Callbacks | None:
+    """The callbacks of a run; None without any. ValueError for an object that is none."""
+    if not callbacks:
+        return None
+    from reasoner.trainer.callbacks import Callbacks
+
+    return Callbacks(callbacks)
 
 
 def call_settings(settings: Mapping[str, object], arguments: Mapping[str, object]) -> dict[str, object]:
@@ -188,15 +216,23 @@ def call_settings(settings: Mapping[str, object], arguments: Mapping[str, object
     check_types(own, Path("the arguments"))
     for key in settings:
         if key in own or key in {*arguments, "run.name", "run.dir"} - _FREE:
-            raise ValueError(f"settings has {key!r}; give it as the argument {_ARGUMENTS.get(key, key)}")
+            raise ValueError(f"settings has {key!r}; give it as the argument {ARGUMENTS.get(key, key)}")
     return {**settings, **own}
 
 
 def _start(
-    name: str | None, runs: Path, values: dict[str, object], rows: Mapping[str, list[Problem]], preset: str | None
+    name: str | None,
+    runs: Path,
+    values: dict[str, object],
+    rows: Mapping[str, list[Problem]],
+    preset: str | None,
+    folder: Path | None,
 ) -> tuple[RunSettings, Path]:
-    """The settings and the folder of a new run; problems in memory are named by the files that they will be in."""
+    """The settings and the folder of a new run; problems and a model in memory (in `folder`) are named by the files
+    that they will be in.
+    """
     values = {**values, "run.dir": str(runs)} | ({} if name is None else {"run.name": name})
+    values |= {} if folder is None else {"model": str(folder)}
     resolved, run_dir = resolve_new_run(values, origin=ORIGIN, preset=preset)
     if rows:
         files = {key: written_spec(run_dir / _FILES[key], problems) for key, problems in rows.items()}
@@ -212,6 +248,7 @@ def _resume(
     rows: Mapping[str, list[Problem]],
     functions: Sequence[RewardFunction],
     preset: str | None,
+    folder: Path | None,
 ) -> tuple[RunSettings, Path]:
     """The settings and the folder of a run to resume. Arguments may be repeated as they were."""
     if name is None:
@@ -222,10 +259,13 @@ def _resume(
     names = {origin.removeprefix("preset ") for origin in origins if origin.startswith("preset ")}
     if preset is not None and not any(is_same_preset(name, preset) for name in names):
         raise ValueError(f"preset is {preset!r}; it cannot change when a run is resumed")
+    own = run_dir / INITIAL_MODEL
+    if folder is not None and not (own.is_dir() and model_fingerprint(own) == model_fingerprint(folder)):
+        raise ValueError(f"model differs from the one that {run_dir} was started with; name none to continue it")
     for key, problems in rows.items():
         file = run_dir / _FILES[key]
         if not file.is_file() or file.read_text("utf-8") != jsonl_of(problems):
-            raise ValueError(f"{_ARGUMENTS[key]} differs from the problems that {run_dir} was started with")
+            raise ValueError(f"{ARGUMENTS[key]} differs from the problems that {run_dir} was started with")
     columns = {name: stored[key] for name in ("question", "answer") if stored.get(key := f"data.{name}")}
     named = {key: name_columns(str(values[key]), columns) for key in _FILES if key in values}  # as config.json has them
     changes = {key: value for key, value in {**values, **named}.items() if key not in stored or stored[key] != value}
@@ -246,26 +286,34 @@ def _run(
     run_dir: Path,
     rows: Mapping[str, list[Problem]],
     functions: Sequence[RewardFunction],
+    callbacks: Callbacks | None,
     *,
+    folder: Path | None,
     resume: bool,
 ) -> None:
-    """Write the problems into the run folder, check what can be checked without torch, and train."""
+    """Write the problems and the model of `folder` into the run folder, check what can be checked without torch, and
+    train.
+    """
     from reasoner.trainer.preflight import preflight
 
     if (processes := max(num_launched(), resolved.config.processes)) > 1:
         raise ValueError(
-            f"reasoner.train() is one process, not {processes}: use reasoner train --processes {processes}, with "
-            "reward functions as --reward.functions FILE.py:function"
+            f"reasoner.train() is one process, not {processes}: use reasoner train --processes {processes} "
+            "--reward.functions FILE.py:function"
         )
-    with _removed_on_failure([] if resume else [run_dir / _FILES[key] for key in rows], run_dir):
+    names = [*(_FILES[key] for key in rows), *([] if folder is None else [INITIAL_MODEL])]
+    with _removed_on_failure([] if resume else [run_dir / name for name in names], run_dir):
         if not resume:
             for key, problems in rows.items():
                 write_jsonl(run_dir / _FILES[key], problems)
+            if folder is not None:
+                shutil.copytree(folder, run_dir / INITIAL_MODEL)
+                resolved = with_values(resolved, {"model": str(run_dir / INITIAL_MODEL)}, origin=ORIGIN)
         preflight(resolved.config, run_dir)
         from reasoner.trainer import train as loop
 
         with interruptible(run_dir, "train"):
-            loop.train(resolved, run_dir, resuming=resume, reward_functions=functions)
+            loop.train(resolved, run_dir, resuming=resume, reward_functions=functions, callbacks=callbacks)
 
 
 @contextmanager
@@ -293,7 +341,7 @@ def _removed_on_failure(files: Sequence[Path], run_dir: Path) -> Iterator[None]:
     except BaseException:
         if not (run_dir / "config.json").is_file():
             for file in set(files) - existing:
-                file.unlink(missing_ok=True)
+                shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
             if run_dir not in existing:
                 with suppress(OSError):  # it holds something else
                     run_dir.rmdir()

@@ -22,7 +22,7 @@ from reasoner.config.resolve import (
     settings,
 )
 from reasoner.config.stages import STAGES, is_used, preset_values, stage_defaults
-from reasoner.console import log, silent
+from reasoner.console import log, print_result, silent
 from reasoner.distributed.launch import launch
 from reasoner.distributed.world import ALONE, RankError, World, num_launched, open_world
 from reasoner.rl.algorithms import ALGORITHMS
@@ -222,6 +222,10 @@ def _train(args: argparse.Namespace, resolved: RunSettings, run_dir: Path, world
             raise type(error)(f"{vanished}{error}") from error
         kind = RankError if isinstance(error, RankError) else RuntimeError
         raise kind(f"{error}\nWhat was complete is kept; {resume_hint}") from error
+    if args.stage != "reward-model":
+        from reasoner.evals.before_after import next_commands
+
+        print_result(next_commands(run_dir, args.stage))
     if args.json and world.is_first and (run_dir / "report.json").is_file():
         args.json.write_text((run_dir / "report.json").read_text())
 

@@ -22,6 +22,8 @@ class OtherName:
 _TRL: dict[str, str | tuple[str, str]] = {
     "model_name_or_path": "model",
     "dataset_name": "data.train",
+    "train_dataset": "data.train",
+    "eval_dataset": "validation.data",
     "output_dir": ("run.dir", "the folder of all runs; run.name is the folder in it"),
     "run_name": "run.name",
     "report_to": "run.track",

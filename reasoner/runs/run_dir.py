@@ -117,6 +117,7 @@ def recovery_hint(run_dir: Path) -> str:
 
 
 PROBLEM_FILES = ("problems.jsonl", "validation_problems.jsonl")  # problems that a run got from Python
+INITIAL_MODEL = "initial_model"  # the folder of a model that came from Python
 _BEFORE_STEPS = (  # files written before the first step
     "lock",
     "config.json",
@@ -132,7 +133,8 @@ def is_unused(run_dir: Path) -> bool:
     files = (path for path in run_dir.rglob("*") if path.is_symlink() or path.is_file())
     for path in files:
         is_ours = path.name.removesuffix(".partial") in _BEFORE_STEPS or path.name.startswith("index.sqlite")
-        if not (is_ours and path.parent == run_dir) and (path.is_symlink() or path.stat().st_size):
+        is_ours = (is_ours and path.parent == run_dir) or path.parent == run_dir / INITIAL_MODEL
+        if not is_ours and (path.is_symlink() or path.stat().st_size):
             return False
     if not (run_dir / "config.json").is_file():
         return True

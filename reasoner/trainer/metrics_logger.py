@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from reasoner.console import clock, escape_controls, log, sparkline, speed
+from reasoner.console import clock, escape_controls, log, sparkline, speed, wording
 from reasoner.distributed.world import ALONE, World
 from reasoner.progress import Progress, live
 from reasoner.runs.alarms import Alarm, forget, record
@@ -61,11 +62,11 @@ class MetricsLogger:
         self._rewind(start, last_validation=start or -1)  # a new run is validated before its first step
         self._done_before = self._done()
         self._before = max((line.get("time/run", 0.0) for line in self.history), default=0.0)
-        self.console = Console(stderr=True)
-        self.progress = Progress(None if self.console.is_terminal else self.log)  # inside a step or an evaluation
         self._example = ""
-        has_panel = self.console.is_terminal and world.is_first
-        self.live = live(self.console, self._shown) if has_panel else None
+        self.progress = Progress()  # inside a step or an evaluation
+        self.live = live(self._shown) if world.is_first else None
+        if self.live is None:
+            self.progress = Progress(self.log)
         self.began = time.monotonic()
 
     def __enter__(self) -> MetricsLogger:
@@ -102,7 +103,7 @@ class MetricsLogger:
     def log(self, line: str) -> None:
         """Print one plain line beside the progress."""
         if self.live is not None:
-            self.live.console.print(line, highlight=False, markup=False)
+            self.live.console.print(wording(line), highlight=False, markup=False)
         else:
             log(line)
             self.progress.line_printed()
@@ -205,7 +206,7 @@ class MetricsLogger:
         example = " ".join(escape_controls(self._example).split())
         scores = "  ".join(f"{line['step'] + 1:.0f}: {line[score.name]:.1%}" for line in validations[-6:])
         return [
-            ProgressBar(total=1.0, completed=self._done(), width=60),
+            Padding(ProgressBar(total=1.0, completed=self._done(), width=60), 0),  # ends its line
             table,
             Text(f"{curve.label}  {sparkline([line[curve.name] for line in self.history if curve.name in line])}"),
             Text(f"{score.label} by steps done  {scores}" if scores else ""),

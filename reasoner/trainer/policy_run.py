@@ -154,6 +154,8 @@ class PolicyRun(TrainingRun):
         steps = self.step - self.start
         minutes = self.logger.minutes()
         self.logger.log(f"{steps} step{'s' * (steps != 1)} done; {minutes:.1f} minutes of training in all")
+        if self.callbacks.stops:  # a step ahead of the policy, the engine may have the weights of before
+            self.generator.update_weights(self.trainer.policy, version=self.step)
         if self.heldout:
             with self.shutdown.interruptible():
                 evaluate_heldout(self.run_dir, self.generator, self.heldout, self.base, self.cfg)

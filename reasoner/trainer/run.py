@@ -16,6 +16,7 @@ from reasoner.rl.batch import Batch
 from reasoner.rollouts.prompts import Template
 from reasoner.runs.health import Alarm, new_alarms
 from reasoner.trainer import checkpoint
+from reasoner.trainer.callbacks import Callbacks
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.model_trainer import ModelTrainer
 from reasoner.trainer.shutdown import GracefulShutdown
@@ -41,6 +42,7 @@ class TrainingRun:
     shutdown: GracefulShutdown
     start: int  # steps done when this process began
     template: Template | None = None  # of the policy's prompts, for its model card; a reward model has none
+    callbacks: Callbacks = field(default_factory=Callbacks)
     _alarms: list[Alarm] = field(default_factory=list)  # raised by the last step
 
     @property
@@ -60,8 +62,8 @@ class TrainingRun:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the run has done its steps, or sampled its tokens."""
-        return self._is_over(self.step, self.num_tokens)
+        """Whether the run has done its steps, or sampled its tokens, or a callback ended it."""
+        return self.callbacks.stops or self._is_over(self.step, self.num_tokens)
 
     def _is_over(self, steps_done: int, num_tokens: float) -> bool:
         """Whether the run ends after so many steps, with so many tokens in all of them."""
@@ -115,13 +117,35 @@ class TrainingRun:
         self.tracking.log_step(step, metrics, rows)
         self._alarms = new_alarms(self.logger.history)
         self.logger.alarm(self._alarms)
-        if is_due(step, self.cfg.run.save_interval) or is_last:
+        if is_saved := is_due(step, self.cfg.run.save_interval) or is_last:
             self.save()
+        self.notify("on_log", logs={**metrics, **times})
+        if validation := {name: value for name, value in metrics.items() if name.startswith("validation/")}:
+            self.notify("on_evaluate", metrics=validation)
+        self.notify("on_step_end")
+        if not is_saved and (self.callbacks.stops or self.callbacks.control.should_save):
+            self.save()
+
+    @contextmanager
+    def calling(self, callbacks: Callbacks) -> Iterator[None]:
+        """A block that trains, with callbacks."""
+        self.callbacks = callbacks
+        self.notify("on_train_begin")
+        yield
+        self.notify("on_train_end")
+
+    def notify(self, event: str, **values: object) -> None:
+        """Call the callbacks of an event."""
+        values |= {"model": self.trainer.model, "processing_class": self.tokenizer}
+        self.callbacks.notify(event, self.cfg, self.step, self.logger.history, **values)
 
     def save(self) -> Path:
         """Save a checkpoint of the trainer as it stands. A collective operation."""
         tensors = snapshot(self.trainer)
-        return self.world.from_first(lambda: self._save(tensors), "the checkpoint")
+        path = self.world.from_first(lambda: self._save(tensors), "the checkpoint")
+        self.callbacks.control.should_save = False
+        self.notify("on_save")
+        return path
 
     def _save(self, tensors: Snapshot) -> Path:
         run, place = self.cfg.run, (self.run_dir, self.step, self.trainer, self.tokenizer)

@@ -12,9 +12,7 @@ from transformers import PreTrainedTokenizerBase
 
 from reasoner.config.resolve import RunSettings, with_values
 from reasoner.config.schema import Config
-from reasoner.console import print_result
 from reasoner.distributed.world import ALONE, World
-from reasoner.evals.before_after import next_commands
 from reasoner.models.loading import context_length, load_tokenizer
 from reasoner.models.resolve import BASE
 from reasoner.pretrain.corpus import document
@@ -27,6 +25,7 @@ from reasoner.sft.batches import backward_likelihood, batch_likelihood, collate_
 from reasoner.sft.dataset import ExampleSplit, load_examples
 from reasoner.sft.epochs import num_steps
 from reasoner.sft.examples import Example, examples_of
+from reasoner.trainer.callbacks import Callbacks
 from reasoner.trainer.components import build_trainer
 from reasoner.trainer.policy_run import PolicyRun
 from reasoner.trainer.policy_trainer import PolicyTrainer
@@ -39,7 +38,14 @@ _ORIGIN = "reasoner sft"  # of settings that follow from the number of examples
 _CORPUS_SEED, _NUM_DOCUMENTS = 2**31, 200  # text that the embedded base has not seen: its seeds are 0, 1 and 2
 
 
-def finetune(resolved: RunSettings, run_dir: Path, *, resuming: bool = False, world: World = ALONE) -> None:
+def finetune(
+    resolved: RunSettings,
+    run_dir: Path,
+    *,
+    resuming: bool = False,
+    callbacks: Callbacks | None = None,
+    world: World = ALONE,
+) -> None:
     """Run supervised finetuning, or resume it, in `run_dir`, which gets what a run of reinforcement learning has except
     rollouts. A resumed run ends with the same bytes as one that was never interrupted.
 
@@ -48,9 +54,9 @@ def finetune(resolved: RunSettings, run_dir: Path, *, resuming: bool = False, wo
     with (
         open_sft_run(resolved, run_dir, resuming=resuming, world=world) as (run, examples),
         world.name_errors(lambda: f"step {run.step}"),
+        run.calling(callbacks or Callbacks()),
     ):
         sft_loop(run, examples)
-    print_result(next_commands(run_dir, stage="sft"))
 
 
 def sft_loop(run: PolicyRun, examples: Sequence[Example]) -> None:

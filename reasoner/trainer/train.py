@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reasoner.config.resolve import RunSettings
-from reasoner.console import print_result
 from reasoner.distributed.world import ALONE, World
-from reasoner.evals.before_after import next_commands
 from reasoner.rollouts.reward_functions import RewardFunction
+from reasoner.trainer.callbacks import Callbacks
 from reasoner.trainer.policy_run import PolicyRun
 from reasoner.trainer.setup import open_training_run
 from reasoner.trainer.step_metrics import StepTimer, grading_times
@@ -21,6 +20,7 @@ def train(
     *,
     resuming: bool = False,
     reward_functions: Sequence[RewardFunction] = (),
+    callbacks: Callbacks | None = None,
     world: World = ALONE,
 ) -> None:
     """Run training, or resume it, in `run_dir`: rollouts, metrics and checkpoints go there, progress to standard error,
@@ -35,9 +35,9 @@ def train(
     with (
         open_training_run(resolved, run_dir, resuming=resuming, reward_functions=reward_functions, world=world) as run,
         world.name_errors(lambda: f"step {run.step}"),
+        run.calling(callbacks or Callbacks()),
     ):
         training_loop(run)
-    print_result(next_commands(run_dir))
 
 
 def training_loop(run: PolicyRun) -> None:

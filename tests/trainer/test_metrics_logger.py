@@ -88,8 +88,9 @@ def test_speed_of_a_slow_model_is_not_zero(tmp_path, capsys):
 
 
 def test_time_left_follows_the_limit_that_ends_the_run(tmp_path, capsys, monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     with MetricsLogger(tmp_path, steps=1000, max_tokens=4000, start=0) as logger:
-        now = logger.began
         monkeypatch.setattr(time, "monotonic", lambda: now + 60)
         logger.write({"step": 0, **LINE, "num_tokens": 1000}, TIMED)
     with MetricsLogger(tmp_path, steps=2, max_tokens=40_000, start=1) as logger:
