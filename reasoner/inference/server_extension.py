@@ -18,7 +18,7 @@ from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, i
 
 from reasoner.inference.server_identity import identity
 from reasoner.inference.vllm_engine import install_sampler
-from reasoner.inference.vllm_model import mask_ids
+from reasoner.inference.vllm_model import known_weights, mask_ids
 from reasoner.inference.weight_file import WeightFile, open_weights
 from reasoner.models.folder import num_ids
 from reasoner.models.loading import load_tokenizer
@@ -68,7 +68,7 @@ class FileTransfer(WeightTransferEngine[FileInit, FileUpdate]):
         with open_weights(file) as weights:
             model: Any = self.model
             initialize_layerwise_reload(model)  # a CPU packs weights after loading: load_weights alone would fail
-            model.load_weights(weights)
+            model.load_weights(known_weights(model, weights))
             finalize_layerwise_reload(model, self.model_config)  # type: ignore[no-untyped-call]
 
     def finish_weight_update(self) -> None:

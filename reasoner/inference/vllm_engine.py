@@ -22,7 +22,7 @@ from reasoner.config.schema import EngineConfig
 from reasoner.inference.rng import sample_tokens
 from reasoner.inference.stop_tokens import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
 from reasoner.inference.vllm_adapter import AdapterSlot, folder_rank, is_adapter_state, lora_settings, stored_weights
-from reasoner.inference.vllm_model import mask_ids, separate_classes
+from reasoner.inference.vllm_model import known_weights, mask_ids, separate_classes
 from reasoner.models.folder import num_ids
 from reasoner.models.loading import load_config, load_tokenizer
 from reasoner.models.resolve import full_folder
@@ -189,7 +189,8 @@ class VllmEngine:
                 raise ValueError("this engine was created without adapters (adapter_rank)")
             self._adapter.fill([*first, *named])
         else:
-            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": chain(first, named)})
+            weights = self._llm.apply_model(partial(known_weights, named=chain(first, named)))[0]
+            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": weights})
         self._version = version
 
     def _empty_prefix_cache(self) -> None:

@@ -5,7 +5,7 @@ This reads vLLM's internals: constraints.txt pins its version.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,6 +27,11 @@ def mask_ids(model: Any, num_ids: int | None) -> None:
 
     if num_ids is not None and num_ids < model.config.get_text_config().vocab_size:
         model.compute_logits = compute_logits
+
+
+def known_weights(model: Any, named: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
+    """The weights without the output layer of a model that has none in vLLM: Gemma 2 uses its embeddings."""
+    return (pair for pair in named if pair[0] != "lm_head.weight" or hasattr(model, "lm_head"))
 
 
 @contextmanager

@@ -98,7 +98,11 @@ def _load_stored(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
     """
     with _load_errors("language model", folder):
         model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=dtype if dtype == torch.float32 else "auto", use_safetensors=True, **_attention(folder), **_SAFE
+            folder,
+            dtype=dtype if dtype == torch.float32 else "auto",
+            use_safetensors=True,
+            **_attention(folder),
+            **_SAFE,
         )
     return model
 
@@ -186,7 +190,11 @@ def _check_supported(model: PreTrainedModel, *, tolerance: float) -> None:
 
 def context_length(model: PreTrainedModel) -> int:
     """Maximum tokens of prompt and completion together."""
-    config = model.config.get_text_config()
+    return config_context(model.config.get_text_config())
+
+
+def config_context(config: PretrainedConfig) -> int:
+    """Maximum tokens of prompt and completion together of a language model's configuration."""
     context = context_to_train({**config.to_dict(), "max_position_embeddings": config.max_position_embeddings})
     assert context is not None
     return context

@@ -105,7 +105,9 @@ def check_lora_model(cfg: Config, folder: Path) -> None:
     """Raise ValueError where the layers of lora.target in the folder's model take no adapter."""
     config = text_config(folder)
     if cfg.lora.rank and (reason := lora_obstacle(config, cfg.lora.target)):
-        raise ValueError(f"LoRA (lora.target {cfg.lora.target!r}) is not supported with {config['model_type']}: {reason}")
+        raise ValueError(
+            f"LoRA (lora.target {cfg.lora.target!r}) is not supported with {config['model_type']}: {reason}"
+        )
 
 
 def check_reward_functions(cfg: Config) -> None:

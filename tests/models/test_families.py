@@ -7,15 +7,18 @@ from dataclasses import replace
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
 
 from data.generated import problems
+from reasoner.config.learning import LoraConfig
 from reasoner.config.resolve import resolve
 from reasoner.config.schema import EngineConfig
+from reasoner.inference.continuous_batch import check_decoding
 from reasoner.inference.factory import make_engine
 from reasoner.models.folder import check_model, context_length, num_ids
-from reasoner.models.loading import load_policy, load_tokenizer, token_logprobs
 from reasoner.models.loading import context_length as context_of
+from reasoner.models.loading import load_policy, load_tokenizer, token_logprobs
+from reasoner.models.lora import add_adapter
 from reasoner.preferences.reward_model import new_reward_model
 from reasoner.rl.batch import collate, collate_rows
 from reasoner.rl.reward_model_passes import RewardModelPasses
@@ -23,7 +26,7 @@ from reasoner.rollouts.prompts import load_template, render
 from reasoner.trainer.parity import _sample
 from reasoner.trainer.preflight import preflight
 from reasoner.types import SamplingParams
-from tests.fixtures.families import FAMILIES, save_family
+from tests.fixtures.families import FAMILIES, family_model, save_family
 
 CPU = torch.device("cpu")
 
@@ -124,6 +127,29 @@ def test_what_a_family_cannot_do_is_refused_before_anything_is_written(family, v
         preflight(resolve([("test", own | values)]).config, runs / "one", with_problems=False)
     assert not runs.exists()
     preflight(resolve([("test", own)]).config, runs / "one", with_problems=False)
+
+
+@pytest.mark.parametrize("family", ["phi3", "deepseek_v3", "gpt_neox"])
+def test_a_lora_target_that_names_layers_the_model_lacks_is_refused(family):
+    pytest.importorskip("peft")
+    with pytest.raises(ValueError, match=r"has no linear layer q_proj"):
+        add_adapter(family_model(family), LoraConfig(rank=2, target="attention"), seed=0)
+
+
+def test_an_adapter_of_transposed_layers_is_not_merged(tmp_path):
+    """GPT-2's attention output is square: B A would be added untransposed without an error."""
+    folder = save_family("gpt2", tmp_path)
+    (folder / "adapter_config.json").write_text("{}")
+    with pytest.raises(ValueError, match="Conv1D"):
+        load_policy(folder, device=CPU)
+
+
+def test_a_model_that_cannot_decode_in_slots_is_refused():
+    config = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 40, "alibi": True}
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model("falcon", **config)).eval()
+    with pytest.raises(ValueError, match="cannot sample from FalconForCausalLM"):
+        check_decoding(model)
+    check_decoding(family_model("gemma2").eval())
 
 
 def test_longrope_is_trained_within_its_original_context(tmp_path):
