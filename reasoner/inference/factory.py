@@ -10,7 +10,7 @@ from pathlib import Path
 from reasoner.config.schema import EngineConfig
 from reasoner.console import log
 from reasoner.distributed.world import ALONE, World
-from reasoner.models.families import has_experts
+from reasoner.models.families import vllm_obstacle
 from reasoner.models.folder import text_config
 from reasoner.runtime import set_matmul_precision
 from reasoner.types import Engine
@@ -62,7 +62,8 @@ def _auto(request: EngineRequest) -> Engine:
     if name != "vllm":
         return ENGINES[name](request)
     if request.is_updated and training_engine(request.cfg, request.folder) == "transformers":
-        log(f"{_EXPERTS}: sampling with transformers instead")
+        reason = vllm_obstacle(text_config(request.folder))
+        log(f"vLLM cannot follow the training ({reason}); sampling with transformers instead")
         return _transformers(request)
     from reasoner.inference.vllm_engine import UnsupportedModelError
 
@@ -102,20 +103,16 @@ def check_engine(name: str) -> None:
         raise ValueError("engine 'vllm' is not installed here; use --engine transformers")
 
 
-# vLLM 0.32 packs them once on a CPU and keeps these, and knows Mixtral's by other names than transformers.
-_EXPERTS = "vLLM does not take new weights of a mixture of experts"
-
-
 def training_engine(cfg: EngineConfig, folder: Path) -> str:
-    """Name of the engine that samples while the folder's model is trained: "auto" is transformers for a mixture of
-    experts. ValueError where the settings name another one for it.
+    """Name of the engine that samples while the folder's model is trained: "auto" is transformers for a model whose
+    training vLLM cannot follow. ValueError where the settings name another one for it.
     """
-    name = resolve_engine_name(cfg)
-    if name == "transformers" or not has_experts(text_config(folder)):
+    name, reason = resolve_engine_name(cfg), vllm_obstacle(text_config(folder))
+    if name == "transformers" or not reason:
         return name
-    if cfg.name == "auto" and not cfg.urls:
+    if name == "vllm" and cfg.name == "auto":
         return "transformers"
-    raise ValueError(f"{_EXPERTS}, such as {folder}; use --engine transformers")
+    raise ValueError(f"vLLM cannot follow the training of {folder}: {reason}; use --engine transformers")
 
 
 def make_engine(

@@ -35,6 +35,15 @@ def has_experts(config: Mapping[str, Any]) -> bool:
     return "moe" in kind or kind in _WITH_EXPERTS or any(config.get(name) for name in _EXPERTS)
 
 
+def vllm_obstacle(config: Mapping[str, Any]) -> str:
+    """Why vLLM 0.32 cannot sample while the model is trained; empty if it can."""
+    if has_experts(config):
+        return "it keeps the first experts, packed once on a CPU, and knows Mixtral's by other names than transformers"
+    if config.get("model_type") == "cohere2":
+        return "its sliding windows are one token longer than those of transformers"
+    return ""
+
+
 def lora_obstacle(config: Mapping[str, Any], target: str) -> str:
     """Why the layers of lora.target take no adapter; empty if they do."""
     if config.get("model_type") in ("gpt2", "openai-gpt"):

@@ -90,6 +90,7 @@ def check_reward_model(folder: Path, policy: Path) -> None:
     """Check that the folder holds a sequence classifier with one label that reads the policy's token ids. ValueError
     that names both folders otherwise.
     """
+    check_family(text_config(folder))
     kinds, labels = _kinds(folder), _read_config(folder / "config.json").get("id2label")
     if not _is_classifier(kinds):
         raise ValueError(

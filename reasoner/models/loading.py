@@ -182,7 +182,7 @@ def _check_supported(model: PreTrainedModel, *, tolerance: float) -> None:
         ) from error
     if not float((states - inputs[0][:, 1:3]).norm() / inputs[0][:, 1:3].norm()) < tolerance:
         raise ValueError(f"{name} is not supported: with a prompt that completions share, its states are others")
-    if not torch.allclose(logits, layer.processed(outputs[0].float()), rtol=tolerance, atol=tolerance):
+    if not torch.allclose(logits, layer.process(outputs[0].float()), rtol=tolerance, atol=tolerance):
         raise ValueError(
             f"{name} is not supported: its logits are not its head's output, scaled and capped as its config.json says"
         )

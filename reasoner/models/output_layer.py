@@ -35,9 +35,9 @@ class OutputLayer:
 
     def __call__(self, states: Tensor) -> Tensor:
         """[..., H] states -> [..., V] logits in float32."""
-        return self.processed(self.head(states)[..., : self.num_ids].float())
+        return self.process(self.head(states)[..., : self.num_ids].float())
 
-    def processed(self, logits: Tensor) -> Tensor:
+    def process(self, logits: Tensor) -> Tensor:
         """The head's output, scaled and capped."""
         logits = logits if self.scale == 1 else logits * self.scale
         return (logits / self.soft_cap).tanh() * self.soft_cap if self.soft_cap else logits

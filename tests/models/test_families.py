@@ -116,8 +116,9 @@ def test_a_family_that_cannot_share_prompts_is_refused_with_a_reason(family, tmp
         ("phi3", {"sampling.max_tokens": 100}, "context of 96 tokens"),
         ("gpt2", {"lora.rank": 2}, "Conv1D"),
         ("qwen3_moe", {"lora.rank": 2}, "experts"),
-        ("mixtral", {"engine.urls": "http://localhost:1"}, "mixture of experts"),
-        pytest.param("qwen3_moe", {"engine.name": "vllm"}, "mixture of experts", marks=pytest.mark.vllm),
+        ("mixtral", {"engine.urls": "http://localhost:1"}, "experts"),
+        pytest.param("qwen3_moe", {"engine.name": "vllm"}, "experts", marks=pytest.mark.vllm),
+        pytest.param("cohere2", {"engine.name": "vllm"}, "sliding windows", marks=pytest.mark.vllm),
     ],
 )
 def test_what_a_family_cannot_do_is_refused_before_anything_is_written(family, values, message, tmp_path):
