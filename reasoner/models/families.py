@@ -10,7 +10,7 @@ from typing import Any
 _STATE = "its layers carry a state from token to token, where completions read their prompt's keys and values"
 _ALIBI = "its attention counts distances (ALiBi) and takes no positions, and prompts of unequal length are padded"
 _OWN_CACHE = "its layers have a cache of their own kind, where completions read their prompt's keys and values"
-UNSUPPORTED: dict[str, str] = {  # model_type -> why it cannot be trained
+_UNSUPPORTED: dict[str, str] = {  # model_type -> why it cannot be trained
     **dict.fromkeys(("mamba", "mamba2", "falcon_mamba", "rwkv", "xlstm", "recurrent_gemma"), _STATE),
     **dict.fromkeys(("falcon_h1", "jamba", "bamba", "zamba", "zamba2", "nemotron_h", "olmo_hybrid"), _STATE),
     **dict.fromkeys(("lfm2", "lfm2_moe", "qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "kimi_linear"), _STATE),
@@ -19,20 +19,18 @@ UNSUPPORTED: dict[str, str] = {  # model_type -> why it cannot be trained
     "gpt_neo": "its local attention counts from the end of the cache, not from the end of a row",
 }
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
-_WITH_EXPERTS = ("mixtral", "gpt_oss", "olmoe", "deepseek_v2", "deepseek_v3")  # whose defaults have experts
 
 
 def check_family(config: Mapping[str, Any]) -> None:
     """Raise ValueError, with the reason, for a configuration of a family that cannot be trained."""
     kind = config.get("model_type")
-    if reason := _ALIBI if config.get("alibi") else UNSUPPORTED.get(str(kind)):
+    if reason := _ALIBI if config.get("alibi") else _UNSUPPORTED.get(str(kind)):
         raise ValueError(f"models of the kind {kind!r} are not supported: {reason}")
 
 
 def has_experts(config: Mapping[str, Any]) -> bool:
     """Whether the configuration is that of a mixture of experts."""
-    kind = str(config.get("model_type"))
-    return "moe" in kind or kind in _WITH_EXPERTS or any(config.get(name) for name in _EXPERTS)
+    return any(config.get(name) not in (None, 0, 1) for name in _EXPERTS)
 
 
 def vllm_obstacle(config: Mapping[str, Any]) -> str:
@@ -64,7 +62,7 @@ def context_to_train(config: Mapping[str, Any]) -> int | None:
     ropes = config.get("rope_parameters") or config.get("rope_scaling") or {}
     if ropes.get("rope_type", ropes.get("type")) in ("longrope", "su"):
         original = ropes.get("original_max_position_embeddings", config.get("original_max_position_embeddings"))
-        context = min(value for value in (context, original) if isinstance(value, int))
+        context = min((value for value in (context, original) if isinstance(value, int)), default=None)
     return context if isinstance(context, int) else None
 
 
