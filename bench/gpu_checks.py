@@ -19,6 +19,7 @@ from reasoner.inference.rng import sample_tokens
 from reasoner.inference.slot_cache import write_tokens
 from reasoner.models.fused_lm_head import selective_log_softmax
 from reasoner.models.loading import _dense_log_softmax
+from reasoner.models.output_layer import OutputLayer
 from reasoner.rl.optimizers import load_optimizer_state, make_adamw, optimizer_state
 from reasoner.runtime import deterministic_kernels, setup_torch
 from reasoner.types import SamplingParams
@@ -112,12 +113,12 @@ def _tiled_head(sizes: Sizes) -> float:
     """Largest relative difference of the gradients of the tiled output layer and of the dense one."""
     torch.manual_seed(0)
     head, ids = nn.Linear(64, 70_000, bias=False, device=device()), torch.arange(1500, device=device())
-    gradients = []
+    layer, gradients = OutputLayer(head, num_ids=70_000), []
     for compute in (selective_log_softmax, _dense_log_softmax):
         states = torch.randn(1500, 64, device=device(), generator=torch.Generator(device()).manual_seed(1))
         leaves = (states.requires_grad_(), head.weight)
         with deterministic_kernels(True):
-            logprobs, _ = compute(head, states, ids, temperature=1.0, learns_entropy=False)
+            logprobs, _ = compute(layer, states, ids, temperature=1.0, learns_entropy=False)
             gradients.append(torch.autograd.grad(logprobs.sum(), leaves))
     return max(float((a - b).norm() / b.norm()) for a, b in zip(*gradients, strict=True))
 

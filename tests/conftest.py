@@ -15,7 +15,10 @@ GROUPS = {
         "tests/test_progress.py", "tests/trainer/",
     ),
     "dashboard": ("tests/app/",),
-    "vllm": ("tests/inference/test_engines.py", "tests/inference/test_lora_engines.py"),
+    "vllm": (
+        "tests/inference/test_engines.py", "tests/inference/test_lora_engines.py",
+        "tests/inference/test_vllm_families.py",
+    ),
 }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from tokenizers.decoders import DecodeStream
 from data import Problem
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.hf_engine import TransformersEngine
-from reasoner.models.loading import load_config, load_tokenizer
+from reasoner.models.loading import config_context, load_config, load_tokenizer
 from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import check_text, load_template, render
 from reasoner.rollouts.seeds import sample_seed
@@ -32,7 +32,7 @@ class _Model:
     def __init__(self, folder: Path) -> None:
         self.files = _files(folder)
         self.tokenizer = load_tokenizer(folder)
-        context = int(load_config(folder).max_position_embeddings)
+        context = config_context(load_config(folder))
         self.engine = TransformersEngine(folder, EngineConfig(), max_model_len=context)
 
 

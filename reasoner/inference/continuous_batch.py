@@ -13,8 +13,11 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
+from reasoner.console import first_line
 from reasoner.inference.rng import sample_tokens
 from reasoner.inference.slot_cache import SlotCache, decode_masks
+from reasoner.models.loading import precision_of
+from reasoner.models.output_layer import OutputLayer
 from reasoner.types import Finish, SamplingParams
 
 _MAX_ROWS = 256  # in the batch
@@ -49,7 +52,7 @@ class ContinuousBatch:
     """
 
     def __init__(self, model: PreTrainedModel, rows: Sequence[Row], *, max_tokens: int) -> None:
-        self._model = model
+        self._model, self._layer = model, OutputLayer.of(model)
         self._waiting = deque(rows)
         self._max_tokens = max_tokens
         self._most_rows = min(_MAX_ROWS, len(rows))
@@ -106,14 +109,14 @@ class ContinuousBatch:
         """P prompts -> last states [P, H]. Padded on the right, where causal attention needs no mask."""
         width, device = max(map(len, prompts)), self._model.device
         ids = torch.tensor([[*prompt, *[0] * (width - len(prompt))] for prompt in prompts], device=device)
-        states: Tensor = self._model.model(input_ids=ids, past_key_values=cache, use_cache=True).last_hidden_state
+        states: Tensor = self._model.base_model(input_ids=ids, past_key_values=cache, use_cache=True).last_hidden_state
         last = torch.tensor([len(prompt) - 1 for prompt in prompts], device=device)
         return states[torch.arange(len(prompts), device=device), last]
 
     @torch.inference_mode()
     def sample(self, sampling: SamplingParams) -> None:
         """Add a token to every row. The one transfer from the device in a cycle."""
-        log_softmax = processed_logprobs(self._model.lm_head(self._states).float(), sampling)
+        log_softmax = processed_logprobs(self._layer(self._states), sampling)
         if sampling.temperature == 0:
             self._token_ids = log_softmax.argmax(dim=1)
         else:
@@ -181,7 +184,7 @@ class ContinuousBatch:
         """Compute the states after the last tokens of the rows."""
         positions = torch.tensor([row.length() - 1 for row in self.rows], device=self._model.device)
         self._cache.begin_step(positions, width)
-        self._states = self._model.model(
+        self._states = self._model.base_model(
             input_ids=self._token_ids[:, None],
             attention_mask=decode_masks(positions, width, self._model.config, self._model.dtype),
             position_ids=positions[:, None],
@@ -189,6 +192,30 @@ class ContinuousBatch:
             use_cache=True,
             blocks=self._blocks(),
         ).last_hidden_state[:, -1]
+
+
+@torch.inference_mode()
+def check_decoding(model: PreTrainedModel) -> None:
+    """Raise ValueError unless three tokens decoded in slots have the log-probabilities of the model's whole pass."""
+    name, layer = type(model).__name__, OutputLayer.of(model)
+    rows = [Row(0, (0, 1, 2), 0, 3), Row(1, (2,), 0, 3)]
+    batch = ContinuousBatch(model, rows, max_tokens=2 * _ALIGNMENT)
+    try:
+        with precision_of(model):
+            while batch.refill():
+                batch.sample(SamplingParams(num_samples=1, temperature=0.0))
+                for row in rows:
+                    row.finish = "length" if len(row.token_ids) == row.limit else None
+                batch.advance()
+            for row in rows:
+                ids = torch.tensor([[*row.prompt, *row.token_ids]], device=model.device)
+                states = model.base_model(input_ids=ids).last_hidden_state[0, len(row.prompt) - 1 : -1]
+                expected = layer(states).log_softmax(dim=-1).amax(dim=-1)
+                tolerance = 1e-3 if model.dtype == torch.float32 else 0.5
+                if not torch.allclose(torch.tensor(row.logprobs), expected.cpu(), atol=tolerance):
+                    raise ValueError("its log-probabilities are others")
+    except (AttributeError, TypeError, IndexError, ValueError, RuntimeError) as error:
+        raise ValueError(f"the engine transformers cannot sample from {name}: {first_line(error)}") from error
 
 
 def _aligned(length: int) -> int:

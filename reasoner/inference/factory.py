@@ -10,6 +10,8 @@ from pathlib import Path
 from reasoner.config.schema import EngineConfig
 from reasoner.console import log
 from reasoner.distributed.world import ALONE, World
+from reasoner.models.families import vllm_obstacle
+from reasoner.models.folder import text_config
 from reasoner.runtime import set_matmul_precision
 from reasoner.types import Engine
 
@@ -25,6 +27,7 @@ class EngineRequest:
     # Rank of the LoRA adapters that it will be sent, if it can run them; 0 for none, None for that of the adapter in
     # the folder, if there is one.
     adapter_rank: int | None
+    is_updated: bool  # whether it will be sent weights
     world: World  # the ranks of the run, each of which creates an engine
 
 
@@ -58,6 +61,10 @@ def _auto(request: EngineRequest) -> Engine:
     name = resolve_engine_name(request.cfg)
     if name != "vllm":
         return ENGINES[name](request)
+    if request.is_updated and training_engine(request.cfg, request.folder) == "transformers":
+        reason = vllm_obstacle(text_config(request.folder))
+        log(f"vLLM cannot follow the training ({reason}); sampling with transformers instead")
+        return _transformers(request)
     from reasoner.inference.vllm_engine import UnsupportedModelError
 
     try:
@@ -96,6 +103,18 @@ def check_engine(name: str) -> None:
         raise ValueError("engine 'vllm' is not installed here; use --engine transformers")
 
 
+def training_engine(cfg: EngineConfig, folder: Path) -> str:
+    """Name of the engine that samples while the folder's model is trained: "auto" is transformers for a model whose
+    training vLLM cannot follow. ValueError where the settings name another one for it.
+    """
+    name, reason = resolve_engine_name(cfg), vllm_obstacle(text_config(folder))
+    if name == "transformers" or not reason:
+        return name
+    if name == "vllm" and cfg.name == "auto":
+        return "transformers"
+    raise ValueError(f"vLLM cannot follow the training of {folder}: {reason}; use --engine transformers")
+
+
 def make_engine(
     cfg: EngineConfig,
     folder: Path,
@@ -103,6 +122,7 @@ def make_engine(
     max_model_len: int,
     seed: int,
     adapter_rank: int | None = None,
+    is_updated: bool = False,
     world: World = ALONE,
 ) -> Engine:
     """Create the engine `cfg.name` for the model in the folder. "auto" is that of resolve_engine_name(), or
@@ -112,5 +132,5 @@ def make_engine(
     """
     check_engine(cfg.name)
     set_matmul_precision()  # also for evaluations, which set up nothing else of torch
-    request = EngineRequest(folder, cfg, max_model_len, seed, adapter_rank, world)
+    request = EngineRequest(folder, cfg, max_model_len, seed, adapter_rank, is_updated, world)
     return ENGINES[cfg.name](request)

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from reasoner.config.schema import EngineConfig
-from reasoner.inference.continuous_batch import ContinuousBatch, Row
+from reasoner.inference.continuous_batch import ContinuousBatch, Row, check_decoding
 from reasoner.inference.slot_cache import ATTENTION
 from reasoner.inference.stop_tokens import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
 from reasoner.models.frozen_weights import cast_parameters
-from reasoner.models.loading import load_policy, load_tokenizer
+from reasoner.models.loading import context_length, load_policy, load_tokenizer
 from reasoner.progress import OnDecodeStep
 from reasoner.types import Completion, OnGroupDone, Prompt, SamplingParams
 
@@ -31,11 +31,17 @@ class TransformersEngine:
         self._end_ids = end_token_ids(folder, self._tokenizer)
         # Loaded into the host's memory: the GPU, which holds the trainer, never holds these weights in float32 as well.
         model = load_policy(folder, device=torch.device("cpu"))
+        if max_model_len > (context := context_length(model)):
+            raise ValueError(
+                f"the engine transformers computes {context} tokens of prompt and completion with this model, not "
+                f"{max_model_len}: beyond, its positions have other factors (LongRoPE) or none"
+            )
+        if model.config._attn_implementation == "sdpa":
+            model.set_attn_implementation(ATTENTION)
+        check_decoding(model)
         cast_parameters(model, getattr(torch, cfg.dtype))
         cast(nn.Module, model).to(self._device)  # transformers' own to() has no types
         self._model = model.requires_grad_(False)
-        if self._model.config._attn_implementation == "sdpa":
-            self._model.set_attn_implementation(ATTENTION)
         self._max_model_len = max_model_len
         self._max_batch_tokens = cfg.max_batch_tokens
         self._token_texts: dict[int, str] = {}

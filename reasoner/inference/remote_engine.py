@@ -65,7 +65,7 @@ class RemoteEngine:
         self._pool = ServerPool(
             urls[start:] + urls[:start],  # of servers with equal loads the first is asked: another one by each rank
             self._sender,
-            identity(load_config(full), self._tokenizer, cfg.dtype),
+            identity(load_config(full), self._tokenizer, cfg.dtype, max_model_len),
             cfg.transfer,
             cfg.timeout_seconds,
             max(1, cfg.requests_per_server // world.size),

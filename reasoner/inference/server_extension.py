@@ -18,7 +18,9 @@ from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, i
 
 from reasoner.inference.server_identity import identity
 from reasoner.inference.vllm_engine import install_sampler
+from reasoner.inference.vllm_model import known_weights, mask_ids
 from reasoner.inference.weight_file import WeightFile, open_weights
+from reasoner.models.folder import num_ids
 from reasoner.models.loading import load_tokenizer
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ class FileTransfer(WeightTransferEngine[FileInit, FileUpdate]):
         with open_weights(file) as weights:
             model: Any = self.model
             initialize_layerwise_reload(model)  # a CPU packs weights after loading: load_weights alone would fail
-            model.load_weights(weights)
+            model.load_weights(known_weights(model, weights))
             finalize_layerwise_reload(model, self.model_config)  # type: ignore[no-untyped-call]
 
     def finish_weight_update(self) -> None:
@@ -93,10 +95,11 @@ class ServerExtension:
         has_own_sampler = not torch.cuda.is_available()
         if has_own_sampler:
             install_sampler(self.model_runner)
-        tokenizer = load_tokenizer(Path(model.tokenizer))
+        mask_ids(self.model_runner.get_model(), num_ids(Path(model.tokenizer)))
+        tokenizer, dtype = load_tokenizer(Path(model.tokenizer)), str(model.dtype).removeprefix("torch.")
         transfer = self.vllm_config.weight_transfer_config
         return {
-            "identity": identity(model.hf_text_config, tokenizer, str(model.dtype).removeprefix("torch.")),
+            "identity": identity(model.hf_text_config, tokenizer, dtype, model.max_model_len),
             "has_own_sampler": has_own_sampler,
             "max_model_len": model.max_model_len,
             "transfer": "" if transfer is None else transfer.backend,

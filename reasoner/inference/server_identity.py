@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from reasoner.models.families import context_to_train
 from reasoner.rollouts.seeds import digest
 
 if TYPE_CHECKING:
@@ -23,11 +24,17 @@ _MODEL = (
 )  # fmt: skip
 
 
-def identity(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase, dtype: str) -> dict[str, Any]:
-    """The identity of a model that is loaded somewhere, as JSON: its model, a hash of its vocabulary, its precision."""
+def identity(
+    config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase, dtype: str, max_model_len: int
+) -> dict[str, Any]:
+    """The identity of a model that is loaded somewhere, as JSON: its model, a hash of its vocabulary, its precision,
+    and whether it is loaded for more tokens than can be trained (context_to_train).
+    """
     vocabulary = sorted((token, number) for token, number in tokenizer.get_vocab().items())
     model = {name: value for name in _MODEL if (value := getattr(config, name, None))}  # 0 and False say: without
-    return {**model, "tokenizer": digest(vocabulary), "dtype": dtype}
+    context = context_to_train(config.to_dict())
+    is_long = {"max_model_len": f"above {context}"} if context is not None and max_model_len > context else {}
+    return {**model, **is_long, "tokenizer": digest(vocabulary), "dtype": dtype}
 
 
 def check_identity(server: Mapping[str, Any], own: Mapping[str, Any], url: str) -> None:

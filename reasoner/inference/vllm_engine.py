@@ -9,6 +9,7 @@ import mmap
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -21,6 +22,8 @@ from reasoner.config.schema import EngineConfig
 from reasoner.inference.rng import sample_tokens
 from reasoner.inference.stop_tokens import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
 from reasoner.inference.vllm_adapter import AdapterSlot, folder_rank, is_adapter_state, lora_settings, stored_weights
+from reasoner.inference.vllm_model import known_weights, mask_ids, separate_classes
+from reasoner.models.folder import num_ids
 from reasoner.models.loading import load_config, load_tokenizer
 from reasoner.models.resolve import full_folder
 from reasoner.progress import OnDecodeStep
@@ -68,21 +71,23 @@ class VllmEngine:
             adapter_rank = folder_rank(folder)
         self.accepts_adapter = adapter_rank > 0
         self._adapter = AdapterSlot() if self.accepts_adapter else None
-        self._llm = LLM(
-            str(full),
-            dtype=cast(Any, cfg.dtype),
-            max_model_len=max_model_len,
-            max_num_seqs=_MAX_ROWS,
-            enforce_eager=not self._sleeps,
-            enable_prefix_caching=True,
-            logprobs_mode="processed_logprobs",
-            seed=seed,
-            disable_log_stats=True,
-            use_tqdm_on_load=False,
-            **(on_gpu if self._sleeps else on_cpu),
-            **on_rank,
-            **(lora_settings(adapter_rank) if adapter_rank else {}),
-        )
+        with separate_classes():
+            self._llm = LLM(
+                str(full),
+                dtype=cast(Any, cfg.dtype),
+                max_model_len=max_model_len,
+                max_num_seqs=_MAX_ROWS,
+                enforce_eager=not self._sleeps,
+                enable_prefix_caching=True,
+                logprobs_mode="processed_logprobs",
+                seed=seed,
+                disable_log_stats=True,
+                use_tqdm_on_load=False,
+                **(on_gpu if self._sleeps else on_cpu),
+                **on_rank,
+                **(lora_settings(adapter_rank) if adapter_rank else {}),
+            )
+        self._llm.apply_model(partial(mask_ids, num_ids=num_ids(folder)))
         # The CPU worker replaces torch.set_num_threads by a function that does nothing; the trainer needs the original.
         torch.set_num_threads = set_num_threads
         torch.set_num_threads(threads)
@@ -184,7 +189,8 @@ class VllmEngine:
                 raise ValueError("this engine was created without adapters (adapter_rank)")
             self._adapter.fill([*first, *named])
         else:
-            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": chain(first, named)})
+            weights = self._llm.apply_model(partial(known_weights, named=chain(first, named)))[0]
+            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": weights})
         self._version = version
 
     def _empty_prefix_cache(self) -> None:

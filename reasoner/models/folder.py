@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from reasoner.models.families import check_family, context_to_train
+
 _TOKENIZERS = ("tokenizer*", "vocab*", "tekken*", "*.model")  # files that tokenizers are loaded from
 
 _BASE_FILE = "base_model.json"  # beside an adapter, which is useless without its base
@@ -42,13 +44,16 @@ def read_base(folder: Path) -> BaseModel:
 
 
 def check_model(folder: Path, *, needs_chat: bool) -> int | None:
-    """Check that the folder has weights and a tokenizer, else ValueError. Returns the context in tokens, if known."""
-    context = context_length(folder)
+    """Check that the folder has weights and a tokenizer of a model that can be trained, else ValueError. Returns the
+    context in tokens (context_to_train), if known.
+    """
+    config = text_config(folder)
+    check_family(config)
     if not any(folder.glob("*.safetensors")):
         raise ValueError(f"no language model can be loaded from {folder}: it has no weights (*.safetensors)")
     check_generates(folder)
     check_tokenizer(folder, needs_chat=needs_chat)
-    return context
+    return context_to_train(config)
 
 
 def check_generates(folder: Path) -> None:
@@ -85,6 +90,7 @@ def check_reward_model(folder: Path, policy: Path) -> None:
     """Check that the folder holds a sequence classifier with one label that reads the policy's token ids. ValueError
     that names both folders otherwise.
     """
+    check_family(text_config(folder))
     kinds, labels = _kinds(folder), _read_config(folder / "config.json").get("id2label")
     if not _is_classifier(kinds):
         raise ValueError(
@@ -110,15 +116,23 @@ def _vocabulary(folder: Path) -> dict[str, int]:
     return tokens | {added["content"]: added["id"] for added in tokenizer.get("added_tokens", [])}
 
 
+def num_ids(folder: Path) -> int | None:
+    """Number of token ids that the folder's tokenizer.json has texts for: the largest and one; None without the file.
+
+    Ids that a tokenizer leaves out below its largest count as well.
+    """
+    return max(_vocabulary(folder).values()) + 1 if (folder / "tokenizer.json").is_file() else None
+
+
 def context_length(folder: Path) -> int | None:
     """Maximum tokens of prompt and completion together; None if config.json has no max_position_embeddings."""
-    context = _text_config(folder).get("max_position_embeddings")
+    context = text_config(folder).get("max_position_embeddings")
     return context if isinstance(context, int) else None
 
 
 def head_size(folder: Path) -> int | None:
     """Number of values of an attention head; None if config.json does not say it."""
-    config = _text_config(folder)
+    config = text_config(folder)
     size, width, heads = (config.get(name) for name in ("head_dim", "hidden_size", "num_attention_heads"))
     if not size and isinstance(width, int) and isinstance(heads, int) and heads > 0:
         size = width // heads
@@ -136,7 +150,7 @@ def model_fingerprint(folder: Path) -> str:
     return sha.hexdigest()[:16]
 
 
-def _text_config(folder: Path) -> dict[str, Any]:
+def text_config(folder: Path) -> dict[str, Any]:
     """The configuration of the language model in config.json, which a multimodal model has inside its own."""
     config = _read_config(folder / "config.json")
     text_config = config.get("text_config", config)

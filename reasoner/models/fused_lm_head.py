@@ -12,13 +12,14 @@ import torch
 from torch import Tensor, nn
 
 from reasoner.models.embedding_gradients import accumulates_gradient, gradient_sum
+from reasoner.models.output_layer import OutputLayer
 
 ROWS = 1024  # states per tile
 CPU_TILE, GPU_TILE = 2**19, 2**26  # logits per tile: fits a CPU's cache; fills a GPU
 
 
 def selective_log_softmax(
-    head: nn.Linear, states: Tensor, token_ids: Tensor, *, temperature: float, learns_entropy: bool
+    layer: OutputLayer, states: Tensor, token_ids: Tensor, *, temperature: float, learns_entropy: bool
 ) -> tuple[Tensor, Tensor]:
     """States [K, H] and the token sampled after each [K] -> its log-probability at the temperature, and the entropy of
     the distribution in nats, [K] each, in float32.
@@ -26,8 +27,9 @@ def selective_log_softmax(
     The softmax is accumulated tile by tile (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"),
     and a tile's logits are recomputed for its gradient. The entropy has a gradient only if `learns_entropy`.
     """
+    head: Any = layer.head  # linear
     outputs: tuple[Tensor, Tensor] = _TiledLogProbs.apply(  # type: ignore[no-untyped-call]
-        states, head.weight, head.bias, token_ids, temperature, learns_entropy
+        states, head.weight, head.bias, token_ids, layer, temperature, learns_entropy
     )
     return outputs
 
@@ -40,12 +42,15 @@ class _TiledLogProbs(torch.autograd.Function):
         weight: Tensor,
         bias: Tensor | None,
         token_ids: Tensor,
+        layer: OutputLayer,
         temperature: float,
         learns_entropy: bool,
     ) -> tuple[Tensor, Tensor]:
         device = states.device.type
         ctx.dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
-        ctx.temperature, ctx.learns_entropy = temperature, learns_entropy
+        ctx.num_ids, ctx.learns_entropy = layer.num_ids, learns_entropy
+        # soft cap of (scale x head's output) / temperature
+        ctx.divisor, ctx.bound = temperature / layer.scale, layer.soft_cap / temperature
         logsumexp, target_logits, mean_logit = (torch.empty(len(states), device=states.device) for _ in range(3))
         for rows in split(len(states), ROWS):
             top = torch.full((len(states[rows]),), -torch.inf, device=states.device)
@@ -81,6 +86,7 @@ class _TiledLogProbs(torch.autograd.Function):
         for rows in split(len(states), ROWS):
             logprob_gradient = grad_logprob[rows, None]
             for tokens, logits in _logits(ctx, states[rows], weight, bias):
+                slope = 1 - (logits / ctx.bound).square() if ctx.bound else None  # of the soft cap
                 logprobs = logits.sub_(logsumexp[rows, None])
                 # d logprob / d logits = onehot(sampled) - p;  d entropy / d logits = -p (log p + entropy)
                 if ctx.learns_entropy:
@@ -92,23 +98,25 @@ class _TiledLogProbs(torch.autograd.Function):
                 gradient = logprobs.exp_().mul_(factor)
                 inside, index = _target_in_tile(token_ids[rows], tokens)
                 gradient.scatter_add_(1, index, torch.where(inside[:, None], logprob_gradient, 0.0))
-                gradient = gradient.div_(ctx.temperature).to(ctx.dtype)
+                gradient = gradient if slope is None else gradient.mul_(slope)
+                gradient = gradient.div_(ctx.divisor).to(ctx.dtype)
                 grad_states[rows] += gradient @ weight[tokens].to(ctx.dtype)
                 if grad_weight is not None:
                     grad_weight[tokens] += gradient.T @ states[rows].to(ctx.dtype)
                 if grad_bias is not None:
                     grad_bias[tokens] += gradient.sum(dim=0)
         weight_gradient = None if grad_weight is None or is_in_place else grad_weight.to(weight.dtype)
-        return grad_states.to(states.dtype), weight_gradient, grad_bias, None, None, None
+        return grad_states.to(states.dtype), weight_gradient, grad_bias, None, None, None, None
 
 
 def _logits(ctx: Any, states: Tensor, weight: Tensor, bias: Tensor | None) -> Iterator[tuple[slice, Tensor]]:
     """Yield (tokens, the states' logits for them in float32, divided by the temperature), one tile at a time."""
     states = states.to(ctx.dtype)
-    for tokens in split(len(weight), tile_width(states)):
+    for tokens in split(ctx.num_ids, tile_width(states)):
         part = None if bias is None else bias[tokens].to(ctx.dtype)
         logits = nn.functional.linear(states, weight[tokens].to(ctx.dtype), part).float()
-        yield tokens, logits.div_(ctx.temperature)
+        logits.div_(ctx.divisor)
+        yield tokens, logits.div_(ctx.bound).tanh_().mul_(ctx.bound) if ctx.bound else logits
 
 
 def tile_width(states: Tensor) -> int:

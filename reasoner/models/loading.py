@@ -27,9 +27,11 @@ from transformers.utils import logging
 from reasoner.console import first_line
 from reasoner.models.adapter_files import merge_adapter
 from reasoner.models.embedding_gradients import accumulates_gradient
-from reasoner.models.folder import is_adapter
+from reasoner.models.families import check_family, context_to_train, has_capped_attention, lora_obstacle
+from reasoner.models.folder import is_adapter, num_ids, text_config
 from reasoner.models.frozen_weights import hold_in_bfloat16
 from reasoner.models.fused_lm_head import selective_log_softmax
+from reasoner.models.output_layer import OutputLayer, limit_ids
 from reasoner.models.prefix_attention import PrefixCausalMask, avoids_mask
 from reasoner.models.recompute import CompletionKeyCache, PromptKeyCache
 from reasoner.models.resolve import base_folder
@@ -71,11 +73,13 @@ def load_policy(folder: Path, *, device: torch.device, dtype: torch.dtype = torc
     the folder is added to the weights of its base, in float32. Weights are read from safetensors only, and code in the
     folder is never run.
     """
+    check_family(text_config(folder))
     model = _load_merged(folder) if is_adapter(folder) else _load_stored(folder, dtype)
     if dtype == torch.bfloat16:
         hold_in_bfloat16(model)
     move_without_dropout(model, device)
-    _check_supported(model, tolerance=1e-3 if dtype == torch.float32 else 0.5)  # bfloat16: spacing of logits above 16
+    limit_ids(model, num_ids(folder))
+    _check_supported(model, tolerance=1e-3 if dtype == torch.float32 else 0.1)
     return model
 
 
@@ -94,22 +98,35 @@ def _load_stored(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
     """
     with _load_errors("language model", folder):
         model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=dtype if dtype == torch.float32 else "auto", use_safetensors=True, **_SAFE
+            folder,
+            dtype=dtype if dtype == torch.float32 else "auto",
+            use_safetensors=True,
+            **_attention(folder),
+            **_SAFE,
         )
     return model
+
+
+def _attention(folder: Path) -> dict[str, str]:
+    """The arguments for transformers' plain attention, where its faster one would compute something else."""
+    return {"attn_implementation": "eager"} if has_capped_attention(text_config(folder)) else {}
 
 
 def load_classifier(folder: Path) -> tuple[PreTrainedModel, list[str]]:
     """Load the folder's sequence classifier on the CPU in float32, and the names of weights that the folder lacks."""
     with _load_errors("reward model", folder):
         model, report = AutoModelForSequenceClassification.from_pretrained(
-            folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True, **_SAFE
+            folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True, **_attention(folder), **_SAFE
         )
     return model, sorted(report["missing_keys"])
 
 
 def _load_merged(folder: Path) -> PreTrainedModel:
-    """Load the base of the adapter in the folder in float32, and add the adapter."""
+    """Load the base of the adapter in the folder in float32, and add the adapter. ValueError for a model that takes
+    none.
+    """
+    if reason := lora_obstacle(text_config(folder), ""):
+        raise ValueError(f"the LoRA adapter in {folder} is not supported: {reason}")
     model = load_policy(base_folder(folder), device=torch.device("cpu"))
     merge_adapter(model, folder)
     return model
@@ -120,7 +137,7 @@ def load_meta_model(folder: Path) -> PreTrainedModel:
     with _load_errors("language model", folder), torch.device("meta"):
         config = AutoConfig.from_pretrained(folder, **_SAFE)
         model: PreTrainedModel = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
-            config, dtype=torch.float32, **_SAFE
+            config, dtype=torch.float32, **_attention(folder), **_SAFE
         )
     return model
 
@@ -136,26 +153,51 @@ def _load_errors(what: str, folder: Path) -> Iterator[None]:
 
 @torch.no_grad()
 def _check_supported(model: PreTrainedModel, *, tolerance: float) -> None:
-    """Raise ValueError unless token_logprobs agrees with the model's own forward pass, to the tolerance in nats.
+    """Raise ValueError unless completion_states gives what the model's own pass gives its head, and OutputLayer makes
+    of the head's output what the model makes of it.
 
-    They differ if there is no key-value cache to share, or if the logits are not the head's output for the last state.
+    States are compared relative to their size, and the head's output is replaced by numbers from -100 to 100: weights
+    that give small logits hide nothing.
     """
+    name, layer = type(model).__name__, OutputLayer.of(model)
     ids = torch.tensor([[0, 1, 2, 1]], device=model.device)
     lengths, prompt_of = torch.tensor([2], device=model.device), torch.tensor([0], device=model.device)
-    with _precision(model):
-        logits = model(input_ids=ids).logits.float()
-    expected = logits.log_softmax(dim=-1)[:, 1:3].gather(2, ids[:, 2:, None])[..., 0]
+    inputs, outputs = [], []
+
+    def replace_output(_: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        inputs.append(args[0].float())
+        outputs.append(torch.linspace(-100, 100, output.shape[-1]).to(output).expand_as(output).clone())
+        return outputs[-1].clone()
+
     try:
-        logprobs, _ = token_logprobs(model, ids[:, :2], lengths, prompt_of, ids[:, 2:], lengths, temperature=1.0)
-    except (AttributeError, TypeError, IndexError) as error:
-        raise ValueError(f"{type(model).__name__} is not supported: {first_line(error)}") from error
-    if not torch.allclose(logprobs, expected, atol=tolerance):
-        raise ValueError(f"{type(model).__name__} is not supported: its logits are not its head's output, unchanged")
+        with precision_of(model):
+            with layer.head.register_forward_hook(replace_output):
+                logits = model(input_ids=ids).logits.float()
+            prompts = encode_prompts(model, ids[:, :2], lengths)
+            states = completion_states(model, prompts, prompt_of, ids[:, 2:]).float()
+    except (AttributeError, TypeError, IndexError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"{name} is not supported: its completions cannot read the keys and values of a prompt that they share "
+            f"({first_line(error)})"
+        ) from error
+    if not float((states - inputs[0][:, 1:3]).norm() / inputs[0][:, 1:3].norm()) < tolerance:
+        raise ValueError(f"{name} is not supported: with a prompt that completions share, its states are others")
+    if not torch.allclose(logits, layer.process(outputs[0].float()), rtol=tolerance, atol=tolerance):
+        raise ValueError(
+            f"{name} is not supported: its logits are not its head's output, scaled and capped as its config.json says"
+        )
 
 
 def context_length(model: PreTrainedModel) -> int:
     """Maximum tokens of prompt and completion together."""
-    return int(model.config.get_text_config().max_position_embeddings)
+    return config_context(model.config.get_text_config())
+
+
+def config_context(config: PretrainedConfig) -> int:
+    """Maximum tokens of prompt and completion together of a language model's configuration."""
+    context = context_to_train({**config.to_dict(), "max_position_embeddings": config.max_position_embeddings})
+    assert context is not None
+    return context
 
 
 class BackboneModel(Protocol):
@@ -253,12 +295,12 @@ def completion_logprobs(
     """
     mask = torch.arange(completion_ids.shape[1], device=lengths.device) < lengths[:, None]
     token_states, token_ids = states[mask], completion_ids[mask]
-    head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
-    is_large = len(token_states) * model.config.get_text_config().vocab_size > MAX_LOGITS
-    is_tiled = type(head) is nn.Linear and (is_large or accumulates_gradient(head.weight))
+    layer = OutputLayer.of(model)
+    is_large = len(token_states) * layer.num_ids > MAX_LOGITS
+    is_tiled = type(layer.head) is nn.Linear and (is_large or accumulates_gradient(layer.head.weight))
     compute = selective_log_softmax if is_tiled else _dense_log_softmax
     logprobs, entropy = compute(
-        head, token_states, token_ids, temperature=temperature or 1.0, learns_entropy=learns_entropy
+        layer, token_states, token_ids, temperature=temperature or 1.0, learns_entropy=learns_entropy
     )
     empty = torch.zeros(mask.shape, device=mask.device)
     return empty.masked_scatter(mask, logprobs), empty.masked_scatter(mask, entropy)
@@ -278,23 +320,23 @@ def token_logprobs(
 
     A model with weights in bfloat16 computes in bfloat16.
     """
-    with _precision(model):
+    with precision_of(model):
         prompts = encode_prompts(model, prompt_ids, prompt_lengths)
         states = completion_states(model, prompts, prompt_of, completion_ids)
         return completion_logprobs(model, states, completion_ids, lengths, temperature=temperature)
 
 
-def _precision(model: PreTrainedModel) -> AbstractContextManager[object]:
+def precision_of(model: PreTrainedModel) -> AbstractContextManager[object]:
     """Autocast to bfloat16 for a model with weights in bfloat16; for any other one no context."""
     is_low = any(parameter.dtype == torch.bfloat16 for parameter in model.parameters())
     return torch.autocast(model.device.type, dtype=torch.bfloat16) if is_low else nullcontext()
 
 
 def _dense_log_softmax(
-    head: nn.Module, states: Tensor, token_ids: Tensor, *, temperature: float, learns_entropy: bool
+    layer: OutputLayer, states: Tensor, token_ids: Tensor, *, temperature: float, learns_entropy: bool
 ) -> tuple[Tensor, Tensor]:
     """Compute selective_log_softmax with all logits at once: faster for few logits, works for any kind of head."""
-    log_softmax = (head(states).float() / temperature).log_softmax(dim=-1)
+    log_softmax = (layer(states) / temperature).log_softmax(dim=-1)
     logprobs = log_softmax.gather(1, token_ids[:, None])[:, 0]
     with torch.set_grad_enabled(learns_entropy and torch.is_grad_enabled()):
         entropy = -(log_softmax.exp() * log_softmax).sum(dim=-1)

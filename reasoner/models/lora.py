@@ -41,6 +41,7 @@ def add_adapter(policy: PreTrainedModel, lora: LoraConfig, *, seed: int) -> None
     from peft import LoraConfig as PeftConfig
     from peft.tuners.lora.layer import Linear as AdaptedLinear
 
+    _check_target(policy, lora.target)
     parts = {"r": lora.rank, "lora_alpha": lora.alpha, "lora_dropout": 0.0}
     config = cast(Any, PeftConfig)(target_modules=TARGETS[lora.target], **parts)
     policy.add_adapter(config)
@@ -56,6 +57,17 @@ def add_adapter(policy: PreTrainedModel, lora: LoraConfig, *, seed: int) -> None
         if type(layer) is AdaptedLinear and type(layer.base_layer) is nn.Linear:
             vars(layer)["forward"] = MethodType(_forward, layer)
     cast(nn.Module, policy).eval()
+
+
+def _check_target(policy: PreTrainedModel, target: str) -> None:
+    """Raise ValueError unless the policy has linear layers by every name of the target."""
+    names = TARGETS[target]
+    linear = {name.rpartition(".")[2] for name, module in policy.named_modules() if isinstance(module, nn.Linear)}
+    if not isinstance(names, str) and (missing := [name for name in names if name not in linear]):
+        raise ValueError(
+            f"lora.target is {target!r}, which adapts {', '.join(names)}; {type(policy).__name__} has no linear layer "
+            f"{' or '.join(missing)}"
+        )
 
 
 def _forward(layer: Any, states: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from reasoner.distributed.world import ALONE, World
 from reasoner.models.fused_lm_head import ROWS, split, tile_width
+from reasoner.models.output_layer import OutputLayer
 
 States = Callable[[], Tensor]
 
@@ -36,17 +37,18 @@ class FisherProduct:
     def __init__(
         self,
         blocks: Sequence[States],
-        head: nn.Module,
+        layer: OutputLayer,
         parameters: Sequence[nn.Parameter],
         *,
         temperature: float,
         damping: float,
         world: World = ALONE,
     ) -> None:
-        if type(head) is not nn.Linear:
-            raise ValueError(f"algo.trust constrained needs a linear output layer, not {type(head).__name__}")
-        self._head, self._parameters, self._blocks = head, parameters, blocks
-        self._temperature, self._damping, self._world = temperature, damping, world
+        if type(layer.head) is not nn.Linear or layer.soft_cap:
+            kind = "one with a soft cap" if layer.soft_cap else type(layer.head).__name__
+            raise ValueError(f"algo.trust constrained needs a linear output layer, not {kind}")
+        self._head, self._num_ids, self._parameters, self._blocks = layer.head, layer.num_ids, parameters, blocks
+        self._temperature, self._damping, self._world = temperature / layer.scale, damping, world
         self._only = _Linearised.of(blocks[0], parameters) if len(blocks) == 1 else None
 
     def __call__(self, v: Tensor) -> Tensor:
@@ -63,6 +65,7 @@ class FisherProduct:
                 backbone.push_forward(tangents),
                 head_tangent,
                 bias_tangent,
+                num_ids=self._num_ids,
                 temperature=self._temperature,
             )
             parts = dict(zip(map(id, self._parameters), backbone.pull_back(curvature.states), strict=True))
@@ -124,10 +127,11 @@ def head_curvature(
     weight_tangent: Tensor | None,
     bias_tangent: Tensor | None,
     *,
+    num_ids: int,
     temperature: float,
 ) -> HeadCurvature:
     """Curvature at the states [K, H], their tangent [K, H], and the head's weight [V, H] and bias [V] tangents, None
-    for a part of the head that is not trained.
+    for a part of the head that is not trained. Rows of the head from `num_ids` on have no logits.
 
     With z = (W s + b) / temperature, p = softmax(z) and u = dz, the gradient of the logits is p (u - p'u). Two passes
     over tiles of the vocabulary compute the normaliser with p'u, then the gradient.
@@ -137,7 +141,7 @@ def head_curvature(
     to_bias = None if head.bias is None else torch.zeros_like(head.bias)
 
     def tiles(rows: slice) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        for tokens in split(len(head.weight), tile_width(states[rows])):
+        for tokens in split(num_ids, tile_width(states[rows])):
             weight = head.weight[tokens].to(states.dtype)
             logits = states[rows] @ weight.T
             jvp = tangent[rows] @ weight.T

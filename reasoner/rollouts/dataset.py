@@ -50,7 +50,7 @@ def prompt_token_limit(*, context: int, max_tokens: int, max_prompt_tokens: int 
     if limit < 1:
         raise ValueError(
             f"sampling.max_tokens is {max_tokens}; "
-            f"the model's context of {context} tokens leaves no room for a question"
+            f"the model's context of {context} tokens (with LongRoPE the original one) leaves no room for a question"
         )
     return limit
 

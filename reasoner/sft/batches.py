@@ -15,6 +15,7 @@ from torch import Tensor
 from reasoner.distributed.world import World
 from reasoner.models.fused_lm_head import split
 from reasoner.models.loading import MAX_LOGITS, PromptCache
+from reasoner.models.output_layer import OutputLayer
 from reasoner.rl.batch import Batch, collate_rows
 from reasoner.rl.microbatches import OnMicrobatch, backward_microbatches, compute_precision
 from reasoner.rl.model_passes import ModelPasses
@@ -113,9 +114,9 @@ def _add(likelihood: Likelihood, passes: ModelPasses, prompts: PromptCache, rows
 def _num_likeliest(passes: ModelPasses, states: Tensor, rows: Batch) -> int:
     """Number of completion tokens that have the largest logit after the [N, T, H] states before them."""
     model = passes.model
-    head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
-    size = max(1, MAX_LOGITS // model.config.get_text_config().vocab_size)
+    layer = OutputLayer.of(model)
+    size = max(1, MAX_LOGITS // layer.num_ids)
     own, ids = states[rows.mask], rows.completion_ids[rows.mask]
     with compute_precision(model.device, passes.dtype, keeps_casts=True):
-        hits = [(head(own[part]).argmax(dim=1) == ids[part]).sum() for part in split(len(ids), size)]
+        hits = [(layer(own[part]).argmax(dim=1) == ids[part]).sum() for part in split(len(ids), size)]
     return int(torch.stack(hits).sum()) if hits else 0  # none in Batch.empty_row()

@@ -17,7 +17,8 @@ from transformers import PreTrainedTokenizerBase
 from data import Problem
 from reasoner.config.schema import Config
 from reasoner.distributed.world import ALONE, LONG_TIME_LIMIT, World
-from reasoner.inference.factory import make_engine
+from reasoner.inference.continuous_batch import check_decoding
+from reasoner.inference.factory import make_engine, training_engine
 from reasoner.inference.no_engine import NoEngine
 from reasoner.inference.reward_model import load_reward_models
 from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint
@@ -71,6 +72,8 @@ def build_trainer(
         if cfg.algo.beta > 0:
             reference = load_policy(base, device=device).requires_grad_(False)
             cast_parameters(reference, getattr(torch, cfg.algo.reference_dtype))
+    if training_engine(cfg.engine, start_from) == "transformers":
+        check_decoding(policy)  # before anything is written
     cfg = resolve_sharding(cfg, algorithm, policy)
     mix = load_pretraining_mix(cfg, tokenizer, context_length(policy))
     trainer = PolicyTrainer(
@@ -130,7 +133,7 @@ def open_generator(
         # An adapter of an adapter's base cannot be sent alone: vLLM would need both.
         is_sent = cfg.lora.sync == "adapter" and not is_adapter(model_folder)
         rank = cfg.lora.rank if is_sent else 0
-        limits = {"max_model_len": context, "seed": cfg.seed, "adapter_rank": rank}
+        limits = {"max_model_len": context, "seed": cfg.seed, "adapter_rank": rank, "is_updated": True}
         engine = make_engine(cfg.engine, model_folder, **limits, world=world) if samples else NoEngine()
         stack.enter_context(closing(engine))
         workers = -(-cfg.verify.workers // world.local_size)  # rounded up

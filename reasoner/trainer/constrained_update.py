@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from reasoner.config.learning import AlgoConfig
+from reasoner.models.output_layer import OutputLayer
 from reasoner.models.recompute import store_activations
 from reasoner.rl.batch import Batch
 from reasoner.rl.fisher import FisherProduct
@@ -42,7 +43,7 @@ def constrained_update(
         return 0.0, {}
     product = FisherProduct(
         [partial(_states, passes, rows) for rows in _fisher_rows(batch, algo.fisher_rows, passes)],
-        passes.model.get_output_embeddings(),  # type: ignore[no-untyped-call]
+        OutputLayer.of(passes.model),
         parameters,
         temperature=passes.temperature or 1.0,
         damping=algo.damping,

@@ -16,8 +16,9 @@ from reasoner.config.former_names import DEFAULTS as FORMER_DEFAULTS
 from reasoner.config.resolve import settings, to_dict
 from reasoner.config.schema import Config
 from reasoner.config.stages import is_used
-from reasoner.inference.factory import check_engine
-from reasoner.models.folder import check_model, check_reward_model
+from reasoner.inference.factory import check_engine, training_engine
+from reasoner.models.families import lora_obstacle
+from reasoner.models.folder import check_model, check_reward_model, text_config
 from reasoner.models.resolve import resolve_cached_model, resolve_model
 from reasoner.rl.algorithms import Algorithm, resolve_algorithm
 from reasoner.rollouts.control_rewards import check_control
@@ -74,6 +75,9 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
             if (scorer := find(name, runs=runs)) is not None:
                 check_reward_model(scorer, folder)
         context = check_model(folder, needs_chat=chosen.chat)
+        check_lora_model(cfg, folder)
+        if is_used("engine.name", cfg.stage):
+            training_engine(cfg.engine, folder)
         if context is not None:
             prompt_token_limit(
                 context=context, max_tokens=cfg.sampling.max_tokens, max_prompt_tokens=cfg.data.max_prompt_tokens
@@ -95,6 +99,15 @@ def check_lora(cfg: Config) -> None:
         )
     if cfg.lora.rank and find_spec("peft") is None:
         raise ValueError(f'lora.rank is {cfg.lora.rank}, and peft is not installed: pip install "reasoner-rlvr[lora]"')
+
+
+def check_lora_model(cfg: Config, folder: Path) -> None:
+    """Raise ValueError where the layers of lora.target in the folder's model take no adapter."""
+    config = text_config(folder)
+    if cfg.lora.rank and (reason := lora_obstacle(config, cfg.lora.target)):
+        raise ValueError(
+            f"LoRA (lora.target {cfg.lora.target!r}) is not supported with {config['model_type']}: {reason}"
+        )
 
 
 def check_reward_functions(cfg: Config) -> None:

@@ -10,6 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from data.mixture import mixture_of
 from reasoner.config.schema import Config
 from reasoner.console import colour, escape_controls
+from reasoner.models.output_layer import OutputLayer
 from reasoner.models.sharding import is_sharded, num_own_values
 from reasoner.preferences.dataset import Split, num_pairs
 from reasoner.rl.algorithms import Algorithm
@@ -85,4 +86,6 @@ def model_line(cfg: Config, policy: PreTrainedModel) -> str:
     """The model that is trained, its size and its device."""
     parameters = sum(p.numel() for p in policy.parameters())
     own = f", {num_own_values(policy) / 1e6:.1f}M of them in this process" if is_sharded(policy) else ""
-    return f"{cfg.model}, {parameters / 1e6:.1f}M parameters on {policy.device}{own}"
+    num_rows, num_ids = policy.config.get_text_config().vocab_size, OutputLayer.of(policy).num_ids
+    unused = f"; {num_rows - num_ids:,} of {num_rows:,} token ids have no text and no probability"
+    return f"{cfg.model}, {parameters / 1e6:.1f}M parameters on {policy.device}{own}{unused * (num_ids < num_rows)}"

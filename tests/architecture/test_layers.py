@@ -32,7 +32,7 @@ LIGHT = (
     "reasoner.distributed.world", "reasoner.doctor.budget", "reasoner.evals", "reasoner.inference.endpoint",
     "reasoner.inference.factory", "reasoner.inference.model_spec", "reasoner.inference.server_client",
     "reasoner.inference.server_dispatch", "reasoner.inference.server_identity", "reasoner.inference.server_pool",
-    "reasoner.inference.stop_texts",
+    "reasoner.inference.stop_texts", "reasoner.models.families",
     "reasoner.models.folder", "reasoner.models.hub_download", "reasoner.models.resolve", "reasoner.models.size",
     "reasoner.pipelines",
     "reasoner.progress", "reasoner.rl.algorithms", "reasoner.rl.surrogates", "reasoner.rollouts", "reasoner.runs",

@@ -27,6 +27,7 @@ from reasoner.models.lora import add_adapter, merged_state
 from reasoner.rollouts.prompts import load_template, render
 from reasoner.trainer.parity import max_logprob_diff
 from reasoner.types import Prompt, SamplingParams
+from tests.fixtures.families import save_family
 from tests.fixtures.inference_server import InferenceServer
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
@@ -43,7 +44,7 @@ class SamplingServer(InferenceServer):
         self.engine = TransformersEngine(folder, EngineConfig(name="transformers"), max_model_len=512)
         self._lock_of_engine = threading.Lock()
         super().__init__(
-            identity=identity(config, tokenizer, "float32"), complete=self._sample, load=self._load, **options
+            identity=identity(config, tokenizer, "float32", 512), complete=self._sample, load=self._load, **options
         )
 
     def _sample(self, body, version):
@@ -179,14 +180,24 @@ def test_server_with_another_model_is_refused_with_both_named(servers, tmp_path)
 )
 def test_server_whose_model_computes_otherwise_is_refused(folder, change, message):
     config, tokenizer = load_config(folder), load_tokenizer(folder)
-    server = identity(config, tokenizer, "float32")
+    server = identity(config, tokenizer, "float32", 512)
     check_identity(json.loads(json.dumps(server)), server, "http://a:1")
     config.sliding_window = 0  # as without one
-    check_identity(server, identity(config, tokenizer, "float32"), "http://a:1")
+    check_identity(server, identity(config, tokenizer, "float32", 512), "http://a:1")
     for name, value in change.items():
         setattr(config, name, value)
     with pytest.raises(ValueError, match=message):
-        check_identity(server, identity(config, tokenizer, "float32"), "http://a:1")
+        check_identity(server, identity(config, tokenizer, "float32", 512), "http://a:1")
+
+
+def test_server_with_longrope_beyond_the_original_context_is_refused(tmp_path):
+    """vLLM then computes every position with the long factors, the trainer with the short ones."""
+    folder = save_family("phi3", tmp_path)
+    config, tokenizer = load_config(folder), load_tokenizer(folder)
+    own = identity(config, tokenizer, "float32", 96)
+    check_identity(identity(config, tokenizer, "float32", 64), own, "http://a:1")
+    with pytest.raises(ValueError, match="max_model_len above 96 there"):
+        check_identity(identity(config, tokenizer, "float32", 256), own, "http://a:1")
 
 
 def test_completion_that_a_server_has_no_room_for_is_refused(folder, prompts):

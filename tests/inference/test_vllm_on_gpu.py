@@ -2,13 +2,16 @@
 
 import os
 import sys
-from types import ModuleType
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
 
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.vllm_engine import VllmEngine, _set_environment
+from reasoner.models.loading import load_config
 from reasoner.models.resolve import resolve_model
 from reasoner.types import SamplingParams
 
@@ -18,6 +21,7 @@ class RecordedLLM:
 
     def __init__(self, folder: str, **arguments: object) -> None:
         self.folder, self.arguments, self.calls = folder, arguments, []
+        self.model = SimpleNamespace(config=load_config(Path(folder)), compute_logits=None)
 
     def sleep(self, level: int) -> None:
         self.calls.append(f"sleep {level}")
@@ -28,6 +32,9 @@ class RecordedLLM:
     def reset_prefix_cache(self) -> bool:
         return False  # a request still holds blocks
 
+    def apply_model(self, function: Callable[[object], object]) -> list[object]:
+        return [function(self.model)]
+
     def collective_rpc(self, name: str, kwargs: dict) -> None:
         self.calls.append((name, [name for name, _ in kwargs["weights_iterator"]]))
 
@@ -37,6 +44,9 @@ def engine(monkeypatch, tmp_path):
     vllm = ModuleType("vllm")
     vllm.LLM = RecordedLLM
     monkeypatch.setitem(sys.modules, "vllm", vllm)
+    transformers_backend = ModuleType("vllm.model_executor.models.transformers")
+    transformers_backend.base = SimpleNamespace()
+    monkeypatch.setitem(sys.modules, transformers_backend.__name__, transformers_backend)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     cfg = EngineConfig(name="vllm", dtype="bfloat16", gpu_memory=0.3)

@@ -10,6 +10,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from reasoner.models import embedding_gradients, loading
 from reasoner.models.embedding_gradients import accumulate_embedding_gradients
 from reasoner.models.fused_lm_head import selective_log_softmax
+from reasoner.models.output_layer import OutputLayer
 from reasoner.rl.batch import collate
 from tests.fixtures.toys import config, make_trainer, random_groups
 
@@ -91,13 +92,14 @@ def test_no_tensor_of_a_weight_s_size_is_returned_to_autograd(monkeypatch, tied)
     monkeypatch.setattr(embedding_gradients, "MIN_VALUES", 0)
     model = tiny_llama(tied=tied)
     head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
+    layer = OutputLayer.of(model)
     seen = []  # what autograd adds to the leaves
     for weight in {head.weight, embedding.weight}:
         weight.register_hook(lambda gradient: None if gradient is None else seen.append(gradient))
 
     def backward():
         ids = torch.tensor([3, 4, 5])
-        logprobs, _ = selective_log_softmax(head, embedding(ids), ids, temperature=1.0, learns_entropy=False)
+        logprobs, _ = selective_log_softmax(layer, embedding(ids), ids, temperature=1.0, learns_entropy=False)
         logprobs.sum().backward()
 
     with accumulate_embedding_gradients(model):

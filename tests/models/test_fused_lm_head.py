@@ -4,6 +4,7 @@ from torch import nn
 
 from reasoner.models import fused_lm_head as tiles
 from reasoner.models.fused_lm_head import selective_log_softmax
+from reasoner.models.output_layer import OutputLayer
 
 
 @pytest.fixture(autouse=True)
@@ -24,21 +25,26 @@ def _example(*, bias: bool):
     return head, states, sampled, torch.randn(2, 7, generator=generator)
 
 
-def _whole(head, states, sampled, temperature):
-    logprobs = (head(states).float() / temperature).log_softmax(dim=-1)
+def _whole(layer, states, sampled, temperature):
+    logits = layer.head(states).float()[:, : layer.num_ids] * layer.scale
+    if layer.soft_cap:
+        logits = layer.soft_cap * (logits / layer.soft_cap).tanh()
+    logprobs = (logits / temperature).log_softmax(dim=-1)
     return logprobs.gather(1, sampled[:, None])[:, 0], -(logprobs.exp() * logprobs).sum(dim=-1)
 
 
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
 @pytest.mark.parametrize("learns_entropy", [False, True])
-def test_tiled_log_softmax_equals_dense_in_values_and_gradients(bias, temperature, learns_entropy):
+@pytest.mark.parametrize("processing", [{}, {"scale": 0.25, "soft_cap": 3.0}, {"scale": 0.5}])
+def test_tiled_log_softmax_equals_dense_in_values_and_gradients(bias, temperature, learns_entropy, processing):
     head, states, sampled, weights = _example(bias=bias)
+    layer = OutputLayer(head, num_ids=11, **processing)
     leaves = [states, *head.parameters()]
-    outputs = selective_log_softmax(head, states, sampled, temperature=temperature, learns_entropy=learns_entropy)
-    expected = _whole(head, states, sampled, temperature)
+    outputs = selective_log_softmax(layer, states, sampled, temperature=temperature, learns_entropy=learns_entropy)
+    expected = _whole(layer, states, sampled, temperature)
     for one, other in zip(outputs, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=2e-6)
     assert outputs[1].requires_grad == learns_entropy
 
     def gradients(logprobs, entropy):
@@ -49,21 +55,35 @@ def test_tiled_log_softmax_equals_dense_in_values_and_gradients(bias, temperatur
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
+def test_rows_of_the_head_without_an_id_have_no_probability_and_no_gradient():
+    head, states, _, _ = _example(bias=True)
+    layer, sampled = OutputLayer(head, num_ids=9), torch.arange(7)
+    outputs = selective_log_softmax(layer, states, sampled, temperature=1.0, learns_entropy=False)
+    for one, other in zip(outputs, _whole(layer, states, sampled, 1.0), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=2e-6)
+    outputs[0].sum().backward()
+    for gradient in (head.weight.grad, head.bias.grad):
+        assert (gradient[:9] != 0).any(-1).all() if gradient.ndim > 1 else (gradient[:9] != 0).all()
+        assert (gradient[9:] == 0).all()
+
+
 def test_tiled_log_softmax_does_not_overflow():
     head, states, sampled, _ = _example(bias=False)
     with torch.no_grad():
         head.weight.mul_(100)
-    logprobs, entropy = selective_log_softmax(head, states, sampled, temperature=1.0, learns_entropy=False)
-    expected, _ = _whole(head, states, sampled, 1.0)
+    layer = OutputLayer(head, num_ids=11)
+    logprobs, entropy = selective_log_softmax(layer, states, sampled, temperature=1.0, learns_entropy=False)
+    expected, _ = _whole(layer, states, sampled, 1.0)
     torch.testing.assert_close(logprobs, expected)
     assert torch.isfinite(entropy).all()
 
 
 def test_tiled_log_softmax_accumulates_in_float32_under_bfloat16():
     head, states, sampled, weights = _example(bias=True)
+    layer = OutputLayer(head, num_ids=11)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        logprobs, _ = selective_log_softmax(head, states, sampled, temperature=1.0, learns_entropy=False)
-        expected, _ = _whole(head, states, sampled, 1.0)
+        logprobs, _ = selective_log_softmax(layer, states, sampled, temperature=1.0, learns_entropy=False)
+        expected, _ = _whole(layer, states, sampled, 1.0)
     assert logprobs.dtype == torch.float32
     torch.testing.assert_close(logprobs, expected, rtol=0, atol=1e-6)
     (weights[0] * logprobs).sum().backward()
@@ -75,7 +95,8 @@ def test_tiles_stay_within_size_limit(monkeypatch):
     tiles_computed = []
     linear = nn.functional.linear
     monkeypatch.setattr(nn.functional, "linear", lambda *a: tiles_computed.append(linear(*a)) or tiles_computed[-1])
-    logprobs, _ = selective_log_softmax(head, states, sampled, temperature=1.0, learns_entropy=False)
+    layer = OutputLayer(head, num_ids=11)
+    logprobs, _ = selective_log_softmax(layer, states, sampled, temperature=1.0, learns_entropy=False)
     logprobs.sum().backward()
     assert len(tiles_computed) == 2 * (3 + 3 + 1)
     assert max(logits.numel() for logits in tiles_computed) <= 12

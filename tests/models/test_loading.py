@@ -5,7 +5,7 @@ from copy import deepcopy
 
 import pytest
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel, GraniteConfig, GraniteForCausalLM
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from reasoner.models import loading as models
 from reasoner.models.loading import completion_logprobs, load_policy, load_tokenizer, token_logprobs
@@ -45,22 +45,6 @@ def test_load_policy_has_float32_weights_and_no_dropout(tmp_path):  # traps 29, 
     assert {p.dtype for p in policy.parameters()} == {torch.float32}
     assert torch.equal(logprobs(policy)[0], logprobs(policy)[0])
     assert all(module.p == 0 for module in policy.modules() if isinstance(module, torch.nn.Dropout))
-
-
-def test_load_policy_refuses_model_with_scaled_logits(tmp_path):
-    config = GraniteConfig(
-        vocab_size=40,
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        initializer_range=0.5,
-        logits_scaling=8.0,
-    )
-    GraniteForCausalLM(config).save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="GraniteForCausalLM is not supported: its logits"):
-        load_policy(tmp_path, device=CPU)
 
 
 def test_reference_shares_no_memory_with_policy():  # trap 28

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from reasoner.models.output_layer import OutputLayer
 from reasoner.rl.fisher import FisherProduct
 from reasoner.rl.kl import adapt_coefficient
 from reasoner.rl.trust_region import conjugate_gradient, constrained_step
@@ -49,7 +50,8 @@ def softmax_fisher(logits, damping):
     head = nn.Linear(len(logits), len(logits), bias=False, dtype=torch.float64)
     with torch.no_grad():
         head.weight.copy_(torch.eye(len(logits)))
-    return FisherProduct([lambda: logits[None] * 1.0], head, [logits], temperature=1.0, damping=damping)
+    layer = OutputLayer(head, num_ids=len(logits))
+    return FisherProduct([lambda: logits[None] * 1.0], layer, [logits], temperature=1.0, damping=damping)
 
 
 def kl_to(old, logits):
@@ -68,7 +70,8 @@ def test_fisher_product_matches_closed_form_softmax():
 
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("bias", [False, True])
-def test_fisher_product_is_second_derivative_of_kl(parts, bias, monkeypatch):
+@pytest.mark.parametrize(("num_ids", "scale"), [(7, 1.0), (6, 0.25)])
+def test_fisher_product_is_second_derivative_of_kl(parts, bias, num_ids, scale, monkeypatch):
     """Against double backward through the whole network, at a temperature, in one block or several, tile by tile."""
     monkeypatch.setattr("reasoner.rl.fisher.ROWS", 4)
     monkeypatch.setattr("reasoner.rl.fisher.tile_width", lambda states: 3)
@@ -76,7 +79,9 @@ def test_fisher_product_is_second_derivative_of_kl(parts, bias, monkeypatch):
     critic_backbone = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 5)).double()
     head, inputs = nn.Linear(5, 7, bias=bias).double(), torch.randn(9, 4).double()
     parameters = [*critic_backbone.parameters(), *head.parameters()]
-    logprobs = (head(critic_backbone(inputs)) / 0.7).log_softmax(-1)
+    layer = OutputLayer(head, num_ids=num_ids, scale=scale)
+    logits = head(critic_backbone(inputs))[:, :num_ids] * scale
+    logprobs = (logits / 0.7).log_softmax(-1)
     old = logprobs.detach()
     divergence = (old.exp() * (old - logprobs)).sum(-1).mean()
     first = torch.autograd.grad(divergence, parameters, create_graph=True)
@@ -84,7 +89,7 @@ def test_fisher_product_is_second_derivative_of_kl(parts, bias, monkeypatch):
     second = torch.autograd.grad(torch.cat([g.flatten() for g in first]) @ v, parameters)
     expected = torch.cat([g.flatten() for g in second]) + 0.1 * v
     blocks = [lambda rows=rows: critic_backbone(rows) for rows in inputs.tensor_split(parts)]
-    product = FisherProduct(blocks, head, parameters, temperature=0.7, damping=0.1)
+    product = FisherProduct(blocks, layer, parameters, temperature=0.7, damping=0.1)
     for _ in range(2):
         assert torch.allclose(product(v), expected)
 
@@ -94,13 +99,15 @@ def test_fisher_product_memory_stays_below_logits_size():
     program = """
         import resource, torch
         from torch import nn
+        from reasoner.models.output_layer import OutputLayer
         from reasoner.rl.fisher import FisherProduct
         trunk, head = nn.Linear(8, 8), nn.Linear(8, 151_936, bias=False)
+        layer = OutputLayer(head, num_ids=151_936)
         inputs, parameters = torch.randn(2048, 8), [*trunk.parameters(), *head.parameters()]
         v = torch.randn(sum(p.numel() for p in parameters))
-        FisherProduct([lambda: trunk(inputs[:8])], head, parameters, temperature=1.0, damping=0.1)(v)
+        FisherProduct([lambda: trunk(inputs[:8])], layer, parameters, temperature=1.0, damping=0.1)(v)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        product = FisherProduct([lambda: trunk(inputs)], head, parameters, temperature=1.0, damping=0.1)(v)
+        product = FisherProduct([lambda: trunk(inputs)], layer, parameters, temperature=1.0, damping=0.1)(v)
         assert torch.isfinite(product).all()
         print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
     """
@@ -112,7 +119,7 @@ def test_fisher_product_memory_stays_below_logits_size():
 
 def test_fisher_product_refuses_non_linear_head():
     with pytest.raises(ValueError, match="needs a linear output layer, not Sequential"):
-        FisherProduct([], nn.Sequential(), [], temperature=1.0, damping=0.1)
+        FisherProduct([], OutputLayer(nn.Sequential(), num_ids=1), [], temperature=1.0, damping=0.1)
 
 
 @pytest.mark.parametrize("delta", [1e-4, 1e-2, 0.3])

@@ -1,0 +1,161 @@
+"""Families of models: the log-probabilities of trainer and transformers engine are those of the model alone, or the
+family is refused by name.
+"""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
+
+from data.generated import problems
+from reasoner.config.learning import LoraConfig
+from reasoner.config.resolve import resolve
+from reasoner.config.schema import EngineConfig
+from reasoner.inference.continuous_batch import check_decoding
+from reasoner.inference.factory import make_engine
+from reasoner.models.folder import check_model, context_length, num_ids
+from reasoner.models.loading import context_length as context_of
+from reasoner.models.loading import load_policy, load_tokenizer, token_logprobs
+from reasoner.models.lora import add_adapter
+from reasoner.preferences.reward_model import new_reward_model
+from reasoner.rl.batch import collate, collate_rows
+from reasoner.rl.reward_model_passes import RewardModelPasses
+from reasoner.rollouts.prompts import load_template, render
+from reasoner.trainer.parity import _sample
+from reasoner.trainer.preflight import preflight
+from reasoner.types import SamplingParams
+from tests.fixtures.families import FAMILIES, family_model, save_family
+
+CPU = torch.device("cpu")
+
+
+def prompts_of(folder):
+    """Prompts of unequal lengths."""
+    tokenizer = load_tokenizer(folder)
+    rendered = [render(problem, load_template("r1-zero"), tokenizer) for problem in problems("train", 3)]
+    return [replace(one, token_ids=one.token_ids[:length]) for one, length in zip(rendered, (40, 55, 64), strict=True)]
+
+
+@torch.no_grad()
+def alone(model, prompt, completion, ids):
+    """Log-probabilities of one completion from one pass of transformers' own model, among the first `ids` tokens."""
+    row = torch.tensor([[*prompt, *completion]])
+    logits = model(input_ids=row).logits[0, len(prompt) - 1 : -1, :ids]
+    return logits.log_softmax(-1).gather(1, row[0, len(prompt) :, None])[:, 0]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_trainer_and_engine_have_the_log_probabilities_of_the_model_alone(family, tmp_path):
+    folder = save_family(family, tmp_path)
+    policy, ids = load_policy(folder, device=CPU), num_ids(folder)
+    engine = make_engine(EngineConfig(name="transformers"), folder, max_model_len=96, seed=0)
+    groups = _sample(engine, prompts_of(folder), SamplingParams(num_samples=2, max_tokens=32))
+    batch = collate(groups)
+    with torch.no_grad():
+        logprobs, _ = token_logprobs(
+            policy, batch.prompt_ids, batch.prompt_lengths, batch.prompt_of, batch.completion_ids, batch.lengths,
+            temperature=1.0,
+        )  # fmt: skip
+    assert float((logprobs - batch.sampler_logprobs).abs().max()) < 1e-4
+    assert int(batch.completion_ids.max()) < ids < policy.config.vocab_size
+    plain = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    rows = [(group.prompt.token_ids, own.token_ids) for group in groups for own in group.completions]
+    for own, (prompt, completion) in zip(logprobs, rows, strict=True):
+        expected = alone(plain, prompt, completion, ids)
+        assert float((own[: len(completion)] - expected).abs().max()) < 1e-4
+
+
+def test_a_score_has_the_soft_cap_of_attention(tmp_path):
+    folder = save_family("gemma2", tmp_path / "policy")
+    model = new_reward_model(folder, load_tokenizer(folder), device=CPU)
+    model.score.weight.data.normal_()
+    model.save_pretrained(tmp_path / "scorer")
+    kind = AutoModelForSequenceClassification
+    plain, uncapped = (
+        kind.from_pretrained(tmp_path / "scorer", attn_implementation=name, dtype=torch.float32).eval()
+        for name in ("eager", "sdpa")
+    )
+    rows = [((5, 6, 7), (8, 9, 10)), ((5, 6, 7), (11, 12))]
+    scores = RewardModelPasses(model).rewards(collate_rows(rows))
+    for score, (prompt, completion) in zip(scores, rows, strict=True):
+        ids = torch.tensor([[*prompt, *completion]])
+        with torch.no_grad():
+            expected, other = (each(input_ids=ids).logits[0, 0] for each in (plain, uncapped))
+        assert abs(score - expected) < 1e-4 < abs(score - other) / 100
+
+
+def test_small_logits_do_not_hide_what_the_model_does_to_them(tmp_path):
+    """A soft cap of 30 changes logits of 0.1 by 4e-7. What config.json says and the model does not do is refused."""
+    folder = save_family("llama", tmp_path, logit_scale=0.5)
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    model.get_output_embeddings().weight.data.mul_(1e-5)
+    model.save_pretrained(folder)
+    with pytest.raises(ValueError, match="its logits"):
+        load_policy(folder, device=CPU)
+
+
+def config_folder(folder, **config):
+    """A folder with a config.json alone."""
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+@pytest.mark.parametrize("family", ["bloom", "mamba", "mamba2", "lfm2", "qwen3_next", "falcon_h1", "mpt"])
+def test_a_family_that_cannot_share_prompts_is_refused_with_a_reason(family, tmp_path):
+    folder = config_folder(tmp_path, model_type=family)
+    for refuse in (lambda: check_model(folder, needs_chat=False), lambda: load_policy(folder, device=CPU)):
+        with pytest.raises(ValueError, match=f"'{family}' are not supported: its .* prompt"):
+            refuse()
+
+
+@pytest.mark.parametrize(
+    ("family", "values", "message"),
+    [
+        ("phi3", {"sampling.max_tokens": 100}, "context of 96 tokens"),
+        ("gpt2", {"lora.rank": 2}, "Conv1D"),
+        ("qwen3_moe", {"lora.rank": 2}, "experts"),
+        ("mixtral", {"engine.urls": "http://localhost:1"}, "experts"),
+        pytest.param("qwen3_moe", {"engine.name": "vllm"}, "experts", marks=pytest.mark.vllm),
+        pytest.param("cohere2", {"engine.name": "vllm"}, "sliding windows", marks=pytest.mark.vllm),
+    ],
+)
+def test_what_a_family_cannot_do_is_refused_before_anything_is_written(family, values, message, tmp_path):
+    folder, runs = save_family(family, tmp_path / "model"), tmp_path / "runs"
+    own = {"model": str(folder), "run.dir": str(runs), "sampling.max_tokens": 32}
+    with pytest.raises(ValueError, match=message):
+        preflight(resolve([("test", own | values)]).config, runs / "one", with_problems=False)
+    assert not runs.exists()
+    preflight(resolve([("test", own)]).config, runs / "one", with_problems=False)
+
+
+@pytest.mark.parametrize("family", ["phi3", "deepseek_v3", "gpt_neox"])
+def test_a_lora_target_that_names_layers_the_model_lacks_is_refused(family):
+    pytest.importorskip("peft")
+    with pytest.raises(ValueError, match=r"has no linear layer q_proj"):
+        add_adapter(family_model(family), LoraConfig(rank=2, target="attention"), seed=0)
+
+
+def test_an_adapter_of_transposed_layers_is_not_merged(tmp_path):
+    """GPT-2's attention output is square: B A would be added untransposed without an error."""
+    folder = save_family("gpt2", tmp_path)
+    (folder / "adapter_config.json").write_text("{}")
+    with pytest.raises(ValueError, match="Conv1D"):
+        load_policy(folder, device=CPU)
+
+
+def test_a_model_that_cannot_decode_in_slots_is_refused():
+    config = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 40, "alibi": True}
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model("falcon", **config)).eval()
+    with pytest.raises(ValueError, match="cannot sample from FalconForCausalLM"):
+        check_decoding(model)
+    check_decoding(family_model("gemma2").eval())
+
+
+def test_longrope_is_trained_within_its_original_context(tmp_path):
+    folder = save_family("phi3", tmp_path)
+    assert context_of(load_policy(folder, device=CPU)) == check_model(folder, needs_chat=False) == 96
+    assert context_length(folder) == 256  # vLLM evaluates it so
+    with pytest.raises(ValueError, match="96 tokens"):
+        make_engine(EngineConfig(name="transformers"), folder, max_model_len=97, seed=0)
