@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from data import Problem, load
 from data.files import jsonl_of, write_jsonl, written_spec
 from data.registry import name_columns
+from data.related_sets import own_sets
 from reasoner.api.problems import Data, is_spec, problems_in_memory
 from reasoner.config.presets import is_same_preset
 from reasoner.config.resolve import RunSettings, check_types
@@ -128,8 +129,8 @@ def train(
         algo: The algorithm, a row of the table in docs/ALGORITHMS.md. Default: that of the preset, else grpo.
         steps: Number of training steps in all.
         seed: Seed of the run.
-        preset: Defaults for a size of model: base, smollm-135m, qwen2.5-0.5b, qwen2.5-1.5b, qwen2.5-math-1.5b or
-            qwen2.5-7b; for another machine than this one followed by @cpu, @24gb, @80gb or @141gb. Default: the one
+        preset: Defaults for a size of model: base, smollm-135m, qwen2.5-0.5b, qwen2.5-1.5b,
+            qwen2.5-1.5b-gsm8k, qwen2.5-math-1.5b or qwen2.5-7b; for another machine than this one followed by @cpu, @24gb, @80gb or @141gb. Default: the one
             that fits.
         name: Name of the run folder. Default: MODEL-ALGORITHM-MMDD-HHMMSS.
         runs: Folder that holds the run folders.
@@ -228,6 +229,8 @@ def _resume(
             raise ValueError(f"{_ARGUMENTS[key]} differs from the problems that {run_dir} was started with")
     columns = {name: stored[key] for name in ("question", "answer") if stored.get(key := f"data.{name}")}
     named = {key: name_columns(str(values[key]), columns) for key in _FILES if key in values}  # as config.json has them
+    if (own := own_sets(named.get("data.train", ""))) and own.train == stored["data.train"]:
+        named["data.train"] = own.train
     changes = {key: value for key, value in {**values, **named}.items() if key not in stored or stored[key] != value}
     weights = {function.name: function.weight for function in functions}
     return resolve_resumed_run(name, changes, origin=ORIGIN, runs=runs, reward_functions=weights)

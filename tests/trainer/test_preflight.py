@@ -39,6 +39,15 @@ def test_name_that_no_table_has_is_refused_with_the_known_ones(values, message, 
         preflight(resolve([("file", values)]).config, tmp_path / "run")
 
 
+def test_training_problems_are_refused_as_validation_problems(tmp_path):
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"question": "1+1?", "answer": "2"}\n')
+    values = {"data.train": str(file), "validation.data": str(file)}
+    with pytest.raises(ValueError, match="trained on"):
+        preflight(resolve([("file", values)]).config, tmp_path / "run")
+    preflight(resolve([("file", values | {"validation.interval": 0})]).config, tmp_path / "run")
+
+
 def test_preflight_does_not_import_torch():
     script = "import sys; import reasoner.trainer.preflight; print('torch' in sys.modules)"
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
