@@ -13,6 +13,7 @@ from pathlib import Path
 
 from data.files import READERS, can_read
 from data.registry import check as check_problems
+from data.registry import hub_sources, load
 from data.related_sets import shared_set
 from reasoner.config.former_names import DEFAULTS as FORMER_DEFAULTS
 from reasoner.config.resolve import settings, to_dict
@@ -25,6 +26,7 @@ from reasoner.rl.algorithms import Algorithm, resolve_algorithm
 from reasoner.rollouts.control_rewards import check_control
 from reasoner.rollouts.dataset import prompt_token_limit
 from reasoner.rollouts.prompts import Template, load_template
+from reasoner.rollouts.reward_functions import RewardFunction, check_columns
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.rollouts.reward_sources import load_reward_functions
 from reasoner.runs.run_dir import check_writable
@@ -57,13 +59,15 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
     check_control(cfg.control)
     check_lora(cfg)
     check_learned_rewards(cfg, algorithm)
-    check_reward_functions(cfg)
+    functions = check_reward_functions(cfg)
     _check_state_dtype(cfg.optim.state_dtype)
     check_sharding(cfg, algorithm)
     sets = problem_sets(cfg) if with_problems else {}
     for spec in sets.values():
         check_problems(spec, memory_mib=cfg.verify.memory_mib)
     check_validation_problems(sets)
+    if with_problems and (download or not hub_sources(cfg.data.train)):
+        check_columns(functions, lambda: load(cfg.data.train, memory_mib=cfg.verify.memory_mib))
     check_pretraining_mix(cfg.ptx.data)
     if cfg.stage == "sft":
         check_source(cfg.sft.data, Path(cfg.run.dir))
@@ -101,11 +105,11 @@ def check_lora(cfg: Config) -> None:
         raise ValueError(f'lora.rank is {cfg.lora.rank}, and peft is not installed: pip install "reasoner-rlvr[lora]"')
 
 
-def check_reward_functions(cfg: Config) -> None:
-    """Raise ValueError for reward functions that cannot be imported, and where a control replaces their values."""
+def check_reward_functions(cfg: Config) -> list[RewardFunction]:
+    """The reward functions. ValueError for one that cannot be imported, and where a control replaces their values."""
     if cfg.control and cfg.reward.functions:
         raise ValueError(f"control is {cfg.control!r}: it replaces all rewards, so reward.functions has no effect")
-    load_reward_functions(cfg.reward.functions)
+    return load_reward_functions(cfg.reward.functions)
 
 
 def check_learned_rewards(cfg: Config, algorithm: Algorithm) -> None:
