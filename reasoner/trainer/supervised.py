@@ -50,7 +50,7 @@ def finetune(resolved: RunSettings, run_dir: Path, *, resuming: bool = False, wo
         world.name_errors(lambda: f"step {run.step}"),
     ):
         sft_loop(run, examples)
-    print_result(next_commands(run_dir, stage="sft"))
+    print_result(next_commands(run_dir, resolved.config.steps, stage="sft"))
 
 
 def sft_loop(run: PolicyRun, examples: Sequence[Example]) -> None:

@@ -37,7 +37,7 @@ def train(
         world.name_errors(lambda: f"step {run.step}"),
     ):
         training_loop(run)
-    print_result(next_commands(run_dir))
+    print_result(next_commands(run_dir, resolved.config.steps))
 
 
 def training_loop(run: PolicyRun) -> None:
