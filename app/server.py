@@ -34,7 +34,7 @@ def serve(
     if (runs / "config.json").is_file():
         runs = runs.resolve().parent
     if not runs.is_dir():
-        raise ValueError(f"there is no folder {runs}; train a run (make train), or name a folder of runs")
+        raise ValueError(f"there is no folder {runs}; train a run (reasoner train), or name a folder of runs")
     credentials = _credentials(auth)
     if host not in _LOOPBACK and credentials is None and not allow_unauthenticated:
         raise ValueError(

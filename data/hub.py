@@ -24,6 +24,7 @@ class HubSource:
     splits: tuple[str, ...]  # the first one is the default
     columns: Columns
     about: str
+    heldout: str = ""  # the set of the test problems that go with its training split
 
 
 _QUESTION = {"question": "question", "answer": "answer"}
@@ -31,7 +32,7 @@ _PROBLEM = {"question": "problem", "answer": "answer"}
 
 HUB: dict[str, HubSource] = {
     "gsm8k": HubSource(
-        "openai/gsm8k", "main", ("train", "test"), _QUESTION, "grade-school word problems (test: 1,319)"
+        "openai/gsm8k", "main", ("train", "test"), _QUESTION, "grade-school word problems (test: 1,319)", "gsm8k:test"
     ),
     "math": HubSource(
         "DigitalLearningGmbH/MATH-lighteval",
@@ -39,6 +40,7 @@ HUB: dict[str, HubSource] = {
         ("train", "test"),
         {"question": "problem", "answer": "solution"},
         "competition problems, levels 1 to 5 (test: 5,000)",
+        "math500",
     ),
     "math500": HubSource("HuggingFaceH4/MATH-500", None, ("test",), _PROBLEM, "500 of the MATH test split"),
     "aime24": HubSource("HuggingFaceH4/aime_2024", None, ("train",), _PROBLEM, "AIME 2024 I and II, 30 problems"),

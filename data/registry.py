@@ -7,7 +7,7 @@ The specs that `load` accepts (the split in brackets is the default):
     one-step[:train]    one-step:validation   one-step:heldout       made here, for small instruction models
     gsm8k[:train]       math[:train]          math500[:test]         from the hub, and
     aime24  aime25  amc23  minerva  olympiadbench  hmmt
-    FILE.jsonl  FILE.json  FILE.csv  FILE.parquet  FOLDER            with ?question=problem&answer=solution and others
+    FILE.jsonl  .json  .csv  .tsv  .parquet  .jsonl.gz  FOLDER       with ?question=problem&answer=solution and others
     ORG/NAME[:SPLIT]                                                 from the hub, with ?config=NAME and others
     gym:TASK[:train]    gym:TASK+TASK?size=100  env:NAME[:train]     environments (data/environments/spec.py)
     SPEC?sample=N  SPEC?without_sample=N                             N problems of a set, and the others (data.subset)
@@ -204,7 +204,7 @@ def describe() -> list[tuple[str, str]]:
         ("gym:TASK", "a task of reasoning-gym, graded by its own scorer: reasoner data list --gym"),
         ("env:NAME", "an environment made for Prime Intellect's verifiers, graded by its rubric"),
         *(
-            (f"FILE{suffix}", "a local file: columns question and answer, or ?question=..&answer=..")
+            (f"FILE{suffix}", "a local file, texts also as .gz: columns question and answer, or ?question=..&answer=..")
             for suffix in READERS
         ),
         ("FOLDER", "the files of a folder"),

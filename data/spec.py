@@ -21,7 +21,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, quote
 
 from data.conversation import SYSTEM_RULES
-from data.files import READERS, exists, local_path
+from data.files import READERS, exists, kind_of, local_path
 from data.subset import split_subset
 
 _WEIGHT = re.compile(r"(.+)=([-+]?[\d.]+(?:[eE][-+]?\d+)?)")
@@ -62,7 +62,7 @@ def is_file(spec: str) -> bool:
     """Whether a spec is a local file or folder."""
     path = Path(spec.partition("?")[0])
     is_alone = len(path.parts) == 1 and path.suffix[1:].isalpha()  # ORG/my.data is a data set of the hub
-    is_path = spec.startswith(("/", "~", ".")) or path.suffix in READERS or is_alone
+    is_path = spec.startswith(("/", "~", ".")) or kind_of(path) in READERS or is_alone
     return bool(spec) and (is_path or exists(local_path(str(path))))
 
 

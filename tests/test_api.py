@@ -295,7 +295,7 @@ def unknown_column(completions, answers):
         ({"preset": "huge"}, "preset is 'huge'; known are base, smollm-135m"),
         ({"name": "../x"}, "it must be a plain name"),
         ({"model": "nowhere"}, "no model 'nowhere'"),
-        ({"settings": {"optim.learning_rate": 1}}, "unknown setting 'optim.learning_rate'"),
+        ({"settings": {"optim.learning_rate": 1}}, "here it is optim.lr"),
         ({"settings": {"optim.lr": "fast"}}, "optim.lr takes a number, not 'fast'"),
         ({"settings": {"seed": 1}, "seed": 2}, "settings has 'seed'; give it as the argument seed"),
         ({"settings": {"data.train": "gsm8k"}}, "settings has 'data.train'; give it as the argument data"),

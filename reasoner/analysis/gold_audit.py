@@ -30,6 +30,7 @@ SECONDS = 5.0  # of processor time for a gold beside another text
 # Each kind of finding with what it means. Those of the second group are no faults: they say how a gold is compared.
 KINDS: dict[str, str] = {
     "unusable": "the row has no question or no answer, or repeats an id: it is left out of the set",
+    "missing": "the gold is what programs write for a value that is not there: only the same word is correct",
     "unread": "the grammar cannot read the gold: an answer in another form is decided by algebra or by its text",
     "undecided": "the gold in a box and a sentence, or its value, is not accepted as equal to the gold",
     "solution": "the final answer of the row's own solution is not accepted for the gold",
@@ -56,6 +57,7 @@ class Finding:
 
 # ------------------------------------------------------------------------------------------------ one gold
 
+_MISSING = ("nan", "none", "null", "na", "n/a", "<na>", "#n/a")  # without case
 _PAIR = re.compile(
     r"\b(pairs?|(end|mid)?points?|coordinates?|vectors?|vertex|focus|cent(er|re)|solutions?|intersect)", re.IGNORECASE
 )
@@ -128,6 +130,9 @@ def _several(value: Value) -> str:
 def gold_findings(problem: Problem) -> Iterator[tuple[str, str]]:
     """(kind, detail) of everything that the gold alone shows, with the question and the columns beside it."""
     gold = problem.answer
+    if gold.casefold() in _MISSING:
+        yield "missing", "compared as text"
+        return
     if reason := too_big(gold):
         yield "unread", reason
         return

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from data import Problem, load
 from data.files import jsonl_of, write_jsonl, written_spec
 from data.registry import name_columns
+from data.related_sets import own_sets
 from reasoner.api.calls import ARGUMENTS, python_call
 from reasoner.api.models import model_folder
 from reasoner.api.problems import Data, is_spec, problems_in_memory
@@ -24,7 +25,6 @@ from reasoner.rollouts.reward_functions import (
     RewardCallable,
     RewardFunction,
     check_columns,
-    columns_of,
     reward_functions_of,
 )
 from reasoner.runs import rollouts as store
@@ -145,9 +145,9 @@ def train(
         algo: The algorithm, a row of the table in docs/ALGORITHMS.md. Default: that of the preset, else grpo.
         steps: Number of training steps in all.
         seed: Seed of the run.
-        preset: Defaults for a size of model: base, smollm-135m, qwen2.5-0.5b, qwen2.5-1.5b, qwen2.5-math-1.5b or
-            qwen2.5-7b; for another machine than this one followed by @cpu, @24gb, @80gb or @141gb. Default: the one
-            that fits.
+        preset: Defaults for a size of model: base, smollm-135m, qwen2.5-0.5b, qwen2.5-1.5b, qwen2.5-1.5b-gsm8k,
+            qwen2.5-math-1.5b or qwen2.5-7b; for another machine than this one followed by @cpu, @24gb, @80gb or
+            @141gb. Default: the one that fits.
         name: Name of the run folder. Default: MODEL-ALGORITHM-MMDD-HHMMSS.
         runs: Folder that holds the run folders.
         resume: Continue the run `name` from its last checkpoint. The same data and reward functions must be given;
@@ -189,11 +189,11 @@ def train(
             resolved, run_dir = _resume(name, Path(runs), values, rows, functions, preset, folder)
         else:
             resolved, run_dir = _start(name, Path(runs), values, rows, preset, folder)
-        if functions and resolved.config.control:
-            raise ValueError(
-                f"control is {resolved.config.control!r}: it replaces all rewards, so reward_functions have no effect"
-            )
-        _check_columns(functions, resolved, rows.get("data.train"))
+        cfg = resolved.config
+        if functions and cfg.control:
+            raise ValueError(f"control is {cfg.control!r}: it replaces all rewards, so reward_functions have no effect")
+        memory_mib = cfg.verify.memory_mib
+        check_columns(functions, lambda: rows.get("data.train") or load(cfg.data.train, memory_mib=memory_mib))
         _run(resolved, run_dir, rows, functions, callbacks_of(callbacks), folder=folder, resume=resume)
     return Run(run_dir)
 
@@ -268,17 +268,11 @@ def _resume(
             raise ValueError(f"{ARGUMENTS[key]} differs from the problems that {run_dir} was started with")
     columns = {name: stored[key] for name in ("question", "answer") if stored.get(key := f"data.{name}")}
     named = {key: name_columns(str(values[key]), columns) for key in _FILES if key in values}  # as config.json has them
+    if (own := own_sets(named.get("data.train", ""))) and own.train == stored["data.train"]:
+        named["data.train"] = own.train
     changes = {key: value for key, value in {**values, **named}.items() if key not in stored or stored[key] != value}
     weights = {function.name: function.weight for function in functions}
     return resolve_resumed_run(name, changes, origin=ORIGIN, runs=runs, reward_functions=weights)
-
-
-def _check_columns(functions: Sequence[RewardFunction], resolved: RunSettings, problems: list[Problem] | None) -> None:
-    """ValueError for a reward function with a parameter that no problem has. Problems are loaded only if it matters."""
-    cfg, known = resolved.config, columns_of(problems or [])
-    if problems is None and any(function.required_columns - known.keys() for function in functions):
-        known = columns_of(load(cfg.data.train, memory_mib=cfg.verify.memory_mib))
-    check_columns(functions, known)
 
 
 def _run(

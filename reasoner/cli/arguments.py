@@ -118,9 +118,12 @@ def add_run(command: Parser) -> None:
     add_runs_folder(command)
 
 
+RUNS = Path("runs")  # the folder of the runs where none is named
+
+
 def add_runs_folder(command: Parser) -> None:
     """Add --runs."""
-    command.add_argument("--runs", default="runs", type=Path, metavar="FOLDER", help="folder of the runs [runs]")
+    command.add_argument("--runs", default=RUNS, type=Path, metavar="FOLDER", help="folder of the runs [runs]")
 
 
 def add_evals_folder(command: Parser, flag: str = "--out") -> None:

@@ -72,6 +72,8 @@ def show_problems(args: argparse.Namespace) -> None:
     from data.registry import table_parts
 
     tables = {part: _print_preview(part) for part in table_parts(args.spec)}
+    if empty := [part for part, problems in tables.items() if not problems]:
+        raise ValueError(f"{empty[0]} holds no problems")
     problems = tables[args.spec][: args.n] if args.spec in tables else load(args.spec, limit=args.n)
     for problem in problems:
         place = " ".join(str(part) for part in (problem.subject, problem.level) if part is not None)

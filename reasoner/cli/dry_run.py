@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reasoner.cli.arguments import write_result
 from reasoner.config.resolve import RunSettings, to_dict
-from reasoner.config.stages import is_used
+from reasoner.config.stages import is_used, problem_sets
 from reasoner.console import log, print_result
 from reasoner.doctor.budget import plan
 
@@ -22,11 +22,11 @@ def print_dry_run(args: argparse.Namespace, resolved: RunSettings, run_dir: Path
     from data import load
     from data.registry import local_parts
     from reasoner.rollouts.dataset import filter_gradable
-    from reasoner.trainer.preflight import preflight, problem_sets
+    from reasoner.trainer.preflight import preflight
 
     cfg = resolved.config
     checked = preflight(cfg, run_dir, download=False)
-    for spec in problem_sets(cfg):
+    for spec in problem_sets(cfg).values():
         for part in local_parts(spec):
             filter_gradable(load(part))
     if resolved.note:

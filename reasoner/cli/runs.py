@@ -9,7 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_run, add_runs_folder, write_result
+from reasoner.cli.arguments import (
+    RUNS,
+    Parser,
+    add_action,
+    add_actions,
+    add_json,
+    add_run,
+    add_runs_folder,
+    write_result,
+)
 from reasoner.console import print_result
 
 
@@ -35,16 +44,18 @@ def _add_list(parser: Parser) -> None:
 
 
 def list_runs(args: argparse.Namespace) -> None:
-    """Print a line for each run of the folder."""
+    """Print a line for each run of the folder; without any, how to begin."""
     from app.overview import runs
     from app.run_library import RunLibrary
     from reasoner.evals.tables import align_rows
 
-    if not args.runs.is_dir():
+    is_new = args.runs == RUNS and not args.runs.exists()  # no run was ever started here
+    if not is_new and not args.runs.is_dir():
         raise ValueError(f"there is no folder {args.runs}; --runs names the folder of the runs")
-    rows = runs(RunLibrary(args.runs, args.runs))["runs"]
+    rows = [] if is_new else runs(RunLibrary(args.runs, args.runs))["runs"]
     header = ["run", "state", "model", "algorithm", "step", "correct", "pass@1", "alarms", "started"]
-    print_result("\n".join(align_rows([header, *map(_cells, rows)])))
+    table = "\n".join(align_rows([header, *map(_cells, rows)]))
+    print_result(table if rows else f"no runs in {args.runs} yet; begin with: reasoner train --model base")
     for row in rows:
         if row["fault"]:
             print_result(f"{row['name']}: {row['fault']}")

@@ -40,6 +40,7 @@ _MOST: dict[str, float] = {
     "optim.decay_share": 1, "algo.moving_decay": 1, "critic.gamma": 1, "critic.lam": 1, "critic.lam_actor": 1,
     "engine.gpu_memory": 1, "data.wrong_golds": 1, "sft.validation_share": 0.5,
     "rm.heldout_share": 0.5,
+    "optim.lr": 1, "critic.lr": 1,  # 1e6 is 1e-6 without its sign
 }  # fmt: skip
 _ABOVE_ZERO = (
     "algo.delta", "algo.damping", "reward.clip",

@@ -15,6 +15,7 @@ class OtherName:
     """A setting of another project."""
 
     project: str
+    name: str  # as that project writes it
     ours: str  # the setting here; empty where nothing corresponds
     difference: str = ""  # how the meaning differs; empty where it is the same
 
@@ -39,15 +40,19 @@ _TRL: dict[str, str | tuple[str, str]] = {
     "vllm_server_base_url": "engine.urls",
     "vllm_server_timeout": ("engine.timeout_seconds", "also the wait for one completion"),
     "vllm_gpu_memory_utilization": "engine.gpu_memory",
+    "vllm_tensor_parallel_size": ("processes", "an engine is on one GPU; each process has one of its own"),
     "learning_rate": "optim.lr",
     "lr_scheduler_type": ("optim.decay_share", "share of the run, at its end, with linear decay: 1 linear, 0 constant"),
     "warmup_steps": "optim.warmup_steps",
+    "warmup_ratio": ("optim.warmup_steps", "in steps, not as a share of the run"),
     "weight_decay": "optim.weight_decay",
     "adam_beta1": "optim.beta1",
     "adam_beta2": "optim.beta2",
     "max_grad_norm": "optim.max_grad_norm",
     "gradient_checkpointing": "optim.recompute",
     "bf16": ("optim.dtype", "bfloat16 or float32"),
+    "fp16": ("optim.dtype", "bfloat16 or float32"),
+    "deepspeed": ("optim.sharding", "replicated, gathered, sharded or auto"),
     "max_steps": ("steps", "a step samples new completions and has algo.epochs x algo.minibatches optimiser steps"),
     "num_train_epochs": ("steps", "the length is in steps of data.prompts_per_step problems"),
     "per_device_train_batch_size": (
@@ -84,9 +89,17 @@ _TRL: dict[str, str | tuple[str, str]] = {
     "ref_model_sync_steps": ("algo.ref_sync_steps", "the reference becomes the policy: ref_model_mixup_alpha 1"),
     "reward_funcs": ("reward.functions", "beside the rewards of reward.*, of which correct and format are on"),
     "reward_weights": ("reward.functions", "the weights stand there, as FILE.py:function=weight"),
+    "use_peft": ("lora.rank", "above 0"),
     "lora_r": "lora.rank",
     "lora_alpha": "lora.alpha",
+    "lora_dropout": ("", "nothing is dropped in training"),
     "lora_target_modules": ("lora.target", "all-linear or attention"),
+    "logging_steps": ("", "every step is recorded"),
+    "log_completions": ("", "every completion is stored: reasoner rollouts"),
+    "push_to_hub": ("", "reasoner push uploads a run's model"),
+    "resume_from_checkpoint": ("", "reasoner train --resume RUN continues a run"),
+    "save_strategy": ("run.save_interval", "in steps"),
+    "eval_strategy": ("validation.interval", "in steps"),
     "save_steps": "run.save_interval",
     "save_total_limit": "run.keep_last",
     "eval_steps": "validation.interval",
@@ -97,6 +110,9 @@ _VERL: dict[str, str | tuple[str, str]] = {
     "data.train_batch_size": "data.prompts_per_step",
     "data.max_prompt_length": ("data.max_prompt_tokens", "longer prompts are always left out"),
     "data.max_response_length": "sampling.max_tokens",
+    "data.prompt_key": "data.question",
+    "data.filter_overlong_prompts": ("data.max_prompt_tokens", "longer prompts are always left out"),
+    "data.truncation": ("data.max_prompt_tokens", "longer prompts are always left out"),
     "actor_rollout_ref.model.path": "model",
     "actor_rollout_ref.model.lora_rank": "lora.rank",
     "actor_rollout_ref.model.lora_alpha": "lora.alpha",
@@ -107,6 +123,14 @@ _VERL: dict[str, str | tuple[str, str]] = {
     "actor_rollout_ref.rollout.top_p": ("", "training samples from the whole distribution"),
     "actor_rollout_ref.rollout.top_k": ("", "training samples from the whole distribution"),
     "actor_rollout_ref.rollout.gpu_memory_utilization": "engine.gpu_memory",
+    "actor_rollout_ref.rollout.tensor_model_parallel_size": (
+        "processes",
+        "an engine is on one GPU; each process has one of its own",
+    ),
+    "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu": (
+        "optim.micro_batch_tokens",
+        "in tokens, and without effect on the result",
+    ),
     "actor_rollout_ref.actor.optim.lr": "optim.lr",
     "actor_rollout_ref.actor.optim.lr_warmup_steps": "optim.warmup_steps",
     "actor_rollout_ref.actor.optim.weight_decay": "optim.weight_decay",
@@ -158,7 +182,10 @@ _VERL: dict[str, str | tuple[str, str]] = {
     "trainer.total_training_steps": ("steps", "a step samples new completions, as in verl"),
     "trainer.total_epochs": ("steps", "the length is in steps of data.prompts_per_step problems"),
     "trainer.n_gpus_per_node": ("processes", "on one machine, one for each GPU"),
+    "trainer.nnodes": ("processes", "several machines are started by torchrun"),
     "trainer.experiment_name": "run.name",
+    "trainer.default_local_dir": ("run.dir", "the folder of all runs; run.name is the folder in it"),
+    "trainer.resume_mode": ("", "reasoner train --resume RUN continues a run"),
     "trainer.logger": "run.track",
     "trainer.save_freq": "run.save_interval",
     "trainer.test_freq": "validation.interval",
@@ -168,28 +195,31 @@ _VERL: dict[str, str | tuple[str, str]] = {
 
 def _names(project: str, rows: dict[str, str | tuple[str, str]]) -> dict[str, OtherName]:
     pairs = {name: (row, "") if isinstance(row, str) else row for name, row in rows.items()}
-    return {name: OtherName(project, *pair) for name, pair in pairs.items()}
+    return {name: OtherName(project, name, *pair) for name, pair in pairs.items()}
 
 
 OTHER_NAMES: dict[str, OtherName] = _names("TRL", _TRL) | _names("verl", _VERL)
 
 
 def find_other_name(key: str) -> OtherName | None:
-    """The row of a name, which may lack first parts of a dotted one: rollout.n, kl_coef. A single last part without an
-    underscore (lr, n) says too little.
+    """The row of a name, which may lack first parts of a dotted one (rollout.n, kl_coef) or stand in a section of ours
+    (optim.learning_rate). A single last part without an underscore (lr, n) says too little.
     """
     key = key.replace("-", "_")
     if key in OTHER_NAMES:
         return OTHER_NAMES[key]
     if "." not in key and "_" not in key:
         return None
-    return next((row for name, row in OTHER_NAMES.items() if name.endswith(f".{key}")), None)
+    row = next((row for name, row in OTHER_NAMES.items() if name.endswith(f".{key}")), None)
+    return row or (find_other_name(key.partition(".")[2]) if "." in key else None)
 
 
 def other_name_message(key: str, *, prefix: str = "") -> str:
     """The sentence that names the setting here; empty for a name of no other project. `prefix`: "--" for flags."""
     if (row := find_other_name(key)) is None:
         return ""
+    if not row.name.endswith(key.replace("-", "_")):
+        key = row.name  # the key has a section of ours
     if not row.ours:
         return f"{prefix}{key} is {row.project}'s name; nothing here corresponds to it: {row.difference}"
     return f"{prefix}{key} is {row.project}'s name; here it is {prefix}{row.ours}" + (

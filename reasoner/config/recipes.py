@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from data.related_sets import VALIDATION
+
 Values = Mapping[str, object]  # settings by dotted key
 
 
@@ -75,13 +77,12 @@ _LARGE_ON_CPU = {
     "eval.samples": 4,
     "run.save_interval": 10,
 }
-_VALIDATION = 200  # problems of a published training split that are kept for validation
 _GSM8K = {
     "steps": 200,
-    "data.train": f"gsm8k?without_sample={_VALIDATION}",
+    "data.train": f"gsm8k?without_sample={VALIDATION}",
     "data.prompts_per_step": 64,
     "sampling.max_tokens": 1024,
-    "validation.data": f"gsm8k?sample={_VALIDATION}",
+    "validation.data": f"gsm8k?sample={VALIDATION}",
     "eval.heldout": "gsm8k:test",
     "eval.heldout_problems": 400,
     "eval.samples": 4,
@@ -89,10 +90,10 @@ _GSM8K = {
 }
 _MATH = {
     "steps": 300,
-    "data.train": f"math?without_sample={_VALIDATION}",
+    "data.train": f"math?without_sample={VALIDATION}",
     "data.prompts_per_step": 128,
     "sampling.max_tokens": 2048,
-    "validation.data": f"math?sample={_VALIDATION}",
+    "validation.data": f"math?sample={VALIDATION}",
     "eval.heldout": "math500",
     "eval.heldout_problems": 500,
     "eval.samples": 4,
@@ -146,6 +147,11 @@ RECIPES: dict[str, Recipe] = {
         "Qwen2.5-1.5B on MATH",
         models=("Qwen/Qwen2.5-1.5B", "Qwen/Qwen2.5-1.5B-Instruct"),
         largest=1_543_714_304, shape=_QWEN2_1_5, gpu=_MATH,
+    ),
+    "qwen2.5-1.5b-gsm8k": Recipe(
+        "Qwen2.5-1.5B on GSM8K, where it is named",
+        models=("Qwen/Qwen2.5-1.5B", "Qwen/Qwen2.5-1.5B-Instruct"),
+        largest=1_543_714_304, shape=_QWEN2_1_5, gpu=_GSM8K,
     ),
     "qwen2.5-math-1.5b": Recipe(
         "Qwen2.5-Math-1.5B on MATH with Dr. GRPO",

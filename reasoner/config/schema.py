@@ -48,9 +48,10 @@ class RunConfig:
 
 @dataclass(frozen=True, slots=True)
 class DataConfig:
-    # Training problems: a name from `reasoner data list`, a file (.jsonl, .json, .csv, .parquet) or a folder of files,
-    # a data set of the hub (ORG/NAME:SPLIT?config=NAME), or a mixture of them with weights (SET=0.7,SET=0.3).
-    # SET?sample=N and SET?without_sample=N divide a set into N problems and the others. See docs/DATA.md.
+    # Training problems: a name from `reasoner data list`, a file (.jsonl, .json, .csv, .tsv, .parquet, .jsonl.gz) or a
+    # folder of files, a data set of the hub (ORG/NAME:SPLIT?config=NAME), or a mixture of them with weights
+    # (SET=0.7,SET=0.3). SET?sample=N and SET?without_sample=N divide a set into N problems and the others. See
+    # docs/DATA.md.
     train: str = "generated"
     # Column of the question, in files and data sets of the hub whose name has no ?question=COLUMN of its own; also of
     # validation.data and eval.heldout. Empty: question, problem, prompt or messages.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from reasoner.config.schema import Config
+
 
 @dataclass(frozen=True, slots=True)
 class Stage:
@@ -64,6 +66,16 @@ STAGES = {
 def is_used(key: str, stage: str) -> bool:
     """Whether a setting has a meaning in a stage."""
     return not any(key == name or (name.endswith(".") and key.startswith(name)) for name in STAGES[stage].unused)
+
+
+def problem_sets(cfg: Config) -> dict[str, str]:
+    """The problems that a run asks, by setting: to train, while it trains, and at its end."""
+    sets = {
+        "data.train": cfg.data.train,
+        "validation.data": cfg.validation.data if cfg.validation.interval else "",
+        "eval.heldout": cfg.eval.heldout if cfg.eval.heldout_problems else "",
+    }
+    return {key: spec for key, spec in sets.items() if spec and is_used(key, cfg.stage)}
 
 
 def check_used(keys: Iterable[str], stage: str) -> None:

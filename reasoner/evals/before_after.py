@@ -138,22 +138,22 @@ def write_eval(folder: Path, evals: HeldOutEvals, cfg: Config, engine: str) -> N
     eval_log.write(folder, manifest, {spec: {"sampled": evals.sampled, "greedy": evals.greedy}}, "")
 
 
-def next_commands(run_dir: Path, stage: str = "rl") -> str:
-    """Suggest commands to continue with after a run of a stage (reasoner.config.stages)."""
-    name = run_dir.name
-    lines = (
-        "next:\n"
-        "  reasoner app                                        # show rollouts, curves and reflection in a browser\n"
-        f"  reasoner eval --model {name} --pass@1 --cons@16      # evaluate; more problems: --problems 600\n"
-    )
+def next_commands(run_dir: Path, steps: int, stage: str = "rl") -> str:
+    """Suggest commands to continue with after a run of a stage (reasoner.config.stages) that had so many steps. They
+    hold in the folder where the run was started.
+    """
+    is_usual = run_dir.parent == Path("runs")
+    name, app = (run_dir.name, "reasoner app") if is_usual else (str(run_dir), f"reasoner app {run_dir.parent}")
+    commands = {
+        app: "show rollouts, curves and reflection in a browser",
+        f"reasoner eval --model {name} --pass@1 --cons@16": "evaluate; more problems: --problems 600",
+    }
+    files = {"metrics": f"{run_dir}/metrics.jsonl", "model": f"{run_dir}/checkpoints"}
     if stage == "sft":
-        return (
-            f"{lines}  reasoner train --model {name}                       # reinforcement learning from this model\n"
-            f"  metrics: {run_dir}/metrics.jsonl   model: {run_dir}/checkpoints"
-        )
-    return (
-        f"{lines}"
-        f"  reasoner train --resume {name} --steps 100           # continue the training\n"
-        f"  rollouts of every step: {run_dir}/rollouts/*.parquet   "
-        f"metrics: {run_dir}/metrics.jsonl   model: {run_dir}/checkpoints"
-    )
+        commands[f"reasoner train --model {name}"] = "reinforcement learning from this model"
+    else:
+        commands[f"reasoner train --resume {name} --steps {2 * steps}"] = "continue the training"
+        files = {"rollouts of every step": f"{run_dir}/rollouts/*.parquet", **files}
+    width = max(map(len, commands))
+    lines = [f"  {command:<{width}}  # {about}" for command, about in commands.items()]
+    return "\n".join(["next:", *lines, "  " + "   ".join(f"{what}: {where}" for what, where in files.items())])

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from reasoner.console import log
 from reasoner.evals import eval_log
-from reasoner.evals.importers import read_responses
+from reasoner.evals.importers import ProblemResponses, read_responses
 from reasoner.evals.manifest import check_set_names, make_manifest
 from reasoner.evals.request import EvalRequest
 from reasoner.evals.result import score_responses
@@ -21,6 +22,8 @@ def grade_response_files(request: EvalRequest, pool: VerifierPool) -> tuple[dict
     """Grade the responses of `request.responses`: (the manifest, the metrics by file)."""
     extract = request.extract or _stored_extraction(request.responses)
     rows_of = {str(path): read_responses(path, cut=request.cut) for path in request.responses}
+    for spec, rows in rows_of.items():
+        _report_unequal_counts(spec, rows)
     all_rows = [row for rows in rows_of.values() for row in rows]
     manifest = make_manifest(
         model=Path(request.responses[0]).stem,
@@ -39,6 +42,17 @@ def grade_response_files(request: EvalRequest, pool: VerifierPool) -> tuple[dict
         for spec, rows in rows_of.items()
     }
     return manifest, sets
+
+
+def _report_unequal_counts(spec: str, rows: Sequence[ProblemResponses]) -> None:
+    """Log that the problems of a file have different numbers of responses, and what that means for the metrics."""
+    counts = {problem.id: len(responses) for problem, _, responses in rows}
+    fewest, most = min(counts, key=counts.__getitem__), max(counts.values())
+    if counts[fewest] < most:
+        log(
+            f"{spec}: the problems have {counts[fewest]} to {most} responses (the fewest: {fewest!r}). A metric uses "
+            f"all responses of a problem, every problem counts alike, and K can be at most {counts[fewest]}"
+        )
 
 
 def _stored_extraction(paths: Sequence[Path]) -> str:

@@ -63,6 +63,8 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
         tokenizer = AutoTokenizer.from_pretrained(folder, **_SAFE)
     if tokenizer.eos_token_id is None:
         raise ValueError(f"the tokenizer of {folder} has no end token (eos_token)")
+    # Its model_max_length may be below the model's context, by which long texts are left out: no warning at each.
+    tokenizer.deprecation_warnings["sequence-length-is-longer-than-the-specified-maximum"] = True
     return tokenizer
 
 

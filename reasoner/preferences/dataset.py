@@ -16,7 +16,7 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
-from data.files import READERS, check_file
+from data.files import check_file, read_file
 from reasoner.preferences.text_rows import TextEncoder
 from reasoner.rollouts.seeds import digest
 
@@ -96,7 +96,7 @@ class _Growing:
 def read_rows(path: Path) -> Iterator[tuple[str, Row]]:
     """Yield (position, row) of a .jsonl or .parquet file. ValueError for another kind of file or none."""
     check_file(path)
-    yield from READERS[path.suffix](path)
+    yield from read_file(path)
 
 
 def comparisons_of(rows: Iterable[tuple[str, Row]], encode: TextEncoder) -> list[Comparison]:

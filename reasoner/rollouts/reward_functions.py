@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, count
 from math import isfinite
 from numbers import Real
 from typing import Any, Protocol
@@ -33,6 +36,7 @@ ROLLOUT_COLUMNS = {
     "correct": "whether the grader judged the answer correct",
     "well_formed": "whether the answer is in the required form",
 }
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 PROBLEM_COLUMNS = ("id", "question", "answer", "source", "split", "level", "subject", "verifier")
 
 
@@ -60,8 +64,7 @@ class RewardFunction:
     @property
     def required_columns(self) -> set[str]:
         """The columns that the function needs: its parameters without a default."""
-        kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-        return {p.name for p in self.parameters if p.kind in kinds and p.default is inspect.Parameter.empty}
+        return {p.name for p in self.parameters if p.kind in _BY_NAME and p.default is inspect.Parameter.empty}
 
     def values(self, columns: Mapping[str, Sequence[Any]], size: int) -> list[float | None]:
         """Call the function with the columns that it takes, None in those that no problem has. ValueError unless it
@@ -72,13 +75,18 @@ class RewardFunction:
             return self.process.values(replace(self, process=None), columns, size)
         takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in self.parameters)
         names = columns if takes_all else {p.name for p in self.parameters} & columns.keys()
+        arguments = {name: list(columns[name]) for name in names}
         try:
-            result = _result(self.function, {name: list(columns[name]) for name in names})
+            result = _result(self.function, arguments)
         except Exception as error:
-            raise ValueError(f"reward function {self.name} failed: {type(error).__name__}: {error}") from error
+            about = [_position(self.function, error)]
+            if (place := _first_failure(self.function, arguments, size)) is not None:
+                about += [f"problem {columns['id'][place]!r}", f"completion {columns['completions'][place]!r:.80}"]
+            message = f"reward function {self.name} failed: {type(error).__name__}: {error} ({', '.join(about)})"
+            raise ValueError(message) from error
         if isinstance(result, str) or not isinstance(result, Iterable):
             raise ValueError(f"reward function {self.name} returned {result!r:.80}; it must return a list of numbers")
-        values = list(result)
+        values = list(map(_number, result))
         if len(values) != size:
             raise ValueError(f"reward function {self.name} returned {len(values)} values for {size} completions")
         for place, value in enumerate(values):
@@ -88,6 +96,50 @@ class RewardFunction:
                     f"problem {columns['id'][place]!r}; it must be a finite number or None"
                 )
         return [None if value is None else float(value) for value in values]
+
+
+def _number(value: object) -> object:
+    """The number of a scalar of torch or numpy; any other value as it is."""
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
+
+
+def _position(function: RewardCallable, error: Exception) -> str:
+    """FILE:LINE where a function failed: the last line of its own file in the traceback, without one the last line."""
+    called = inspect.unwrap(_innermost(function))
+    code = getattr(called, "__code__", getattr(type(called).__call__, "__code__", None))
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if code is not None and frame.filename == code.co_filename]
+    frame = (own or frames)[-1]
+    return f"{frame.filename}:{frame.lineno}"
+
+
+def _first_failure(function: RewardCallable, arguments: Mapping[str, Sequence[Any]], size: int) -> int | None:
+    """The place of the first completion for which a function that failed fails alone as well; None without one."""
+    for place in range(size):
+        try:
+            _result(function, {name: [values[place]] for name, values in arguments.items()})
+        except Exception:
+            return place
+    return None
+
+
+def _innermost(function: RewardCallable) -> RewardCallable:
+    """The function that a partial calls."""
+    while isinstance(function, partial):
+        function = function.func
+    return function
+
+
+def _name_of(function: RewardCallable, taken: Collection[str]) -> str:
+    """The name of a function. Partials, lambdas and objects have none of their own: they get that of the partial's
+    function, "lambda" or that of the class, with a number where it is taken.
+    """
+    own = getattr(function, "__name__", "<lambda>")
+    if own != "<lambda>":
+        return str(own)
+    called = _innermost(function)
+    name = getattr(called, "__name__", type(called).__name__).strip("<>")
+    return next(one for one in chain([name], (f"{name}_{number}" for number in count(2))) if one not in taken)
 
 
 def _result(function: RewardCallable, columns: Mapping[str, Sequence[Any]]) -> Any:
@@ -101,29 +153,44 @@ def _result(function: RewardCallable, columns: Mapping[str, Sequence[Any]]) -> A
         return thread.submit(asyncio.run, result).result()
 
 
-def reward_functions_of(entries: Sequence[RewardCallable | tuple[RewardCallable, float]]) -> list[RewardFunction]:
-    """Read functions and (function, weight) pairs. ValueError for an entry that cannot be used, and for equal names."""
+def reward_functions_of(
+    entries: Sequence[RewardCallable | tuple[RewardCallable, float]], names: Sequence[str] = ()
+) -> list[RewardFunction]:
+    """Read functions and (function, weight) pairs; `names`: of the functions, by default their own.
+
+    ValueError for an entry that cannot be used, and for equal names.
+    """
     functions: list[RewardFunction] = []
-    for entry in entries:
+    for place, entry in enumerate(entries):
         function, weight = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, 1.0)
         if not callable(function):
             raise ValueError(f"reward_functions has {entry!r:.80}; it takes functions and (function, weight) pairs")
-        name = getattr(function, "__name__", type(function).__name__)
+        taken = (*REWARDS, *(one.name for one in functions))
+        name = names[place] if names else _name_of(function, taken)
         if isinstance(weight, bool) or not isinstance(weight, Real) or not isfinite(weight):
             raise ValueError(f"the weight of reward function {name} is {weight!r}; it must be a finite number")
-        if name in (*REWARDS, *(one.name for one in functions)):
+        if name in taken:
             raise ValueError(f"reward function {name!r} has the name of another reward; rename it")
         functions.append(RewardFunction(name, function, float(weight)))
     return functions
 
 
-def check_columns(functions: Sequence[RewardFunction], available: Collection[str]) -> None:
-    """Raise ValueError for a function with a parameter that is not among the available columns and has no default."""
+def check_columns(functions: Sequence[RewardFunction], problems: Callable[[], Iterable[Problem]]) -> None:
+    """Raise ValueError for a function that cannot be called with the columns of the problems: it needs another one, or
+    takes none by name. Problems are loaded only if it matters.
+    """
+    available = columns_of([])
+    if any(function.required_columns - available.keys() for function in functions):
+        available = columns_of(problems())
     for function in functions:
-        if missing := sorted(function.required_columns - set(available)):
+        known = f"the columns are {', '.join(sorted(available))}"
+        if missing := sorted(function.required_columns - available.keys()):
+            raise ValueError(f"reward function {function.name} needs {', '.join(missing)}; {known}")
+        kinds = {parameter.kind for parameter in function.parameters}
+        if inspect.Parameter.POSITIONAL_ONLY in kinds or not kinds & {*_BY_NAME, inspect.Parameter.VAR_KEYWORD}:
             raise ValueError(
-                f"reward function {function.name} needs {', '.join(missing)}; "
-                f"the columns are {', '.join(sorted(available))}"
+                f"reward function {function.name} has the parameters ({', '.join(map(str, function.parameters))}); it "
+                f"is called with columns by name and must take at least one; {known}"
             )
 
 

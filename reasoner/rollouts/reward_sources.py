@@ -17,6 +17,7 @@ from reasoner.rollouts.weighted_names import parse_weighted
 def load_reward_functions(spec: str) -> list[RewardFunction]:
     """Parse "rewards.py:brevity=0.5,package.module:style" and import the functions. ValueError for a faulty part."""
     entries: list[tuple[Callable[..., Any], float]] = []
+    names: list[str] = []
     files: dict[Path, ModuleType] = {}
     for path, weight in parse_weighted("reward.functions", spec, "FILE.py:function").items():
         place, _, name = path.rpartition(":")
@@ -24,11 +25,12 @@ def load_reward_functions(spec: str) -> list[RewardFunction]:
             raise ValueError(
                 f"reward.functions has {path!r}; it takes FILE.py:function=weight or module:function=weight"
             )
+        names.append(name)
         try:
             entries.append((getattr(_module(place, files), name), weight))
         except Exception as error:  # any statement of the user's module may fail
             raise ValueError(f"reward.functions has {path!r}: {type(error).__name__}: {error}") from error
-    return reward_functions_of(entries)
+    return reward_functions_of(entries, names)
 
 
 def _module(place: str, files: dict[Path, ModuleType]) -> ModuleType:

@@ -107,8 +107,10 @@ class ExampleReader:
 
     def from_text(self, row: Row) -> Iterator[Example]:
         """A text: its first token is the prompt."""
-        ids = self._text_ids("text", row["text"])
-        if ids and ids[-1] != self.tokenizer.eos_token_id:
+        ids, end = self._text_ids("text", row["text"]), self.tokenizer.eos_token_id
+        if ids[-2:] == [end, end]:  # the text has one, and some tokenizers end every text
+            ids.pop()
+        elif ids and ids[-1] != end:
             ids.append(self._end())
         yield Example(self._tuple(ids[:1]), self._tuple(ids[1:]))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from data.files import READERS, can_read
+from data.files import READERS, can_read, kind_of, read_file
 from data.hub import DownloadError
 from reasoner.console import first_line
 from reasoner.runs.io import atomic_path
@@ -62,7 +62,7 @@ def _read_one(spec: str, runs: Path) -> Rows:
     if _is_hub(spec):
         return Rows(_hub_rows(spec))
     _check_file(spec)
-    return Rows(READERS[Path(spec).suffix](Path(spec)))
+    return Rows(read_file(Path(spec)))
 
 
 def sft_row(rollout: Row, *, with_ids: bool = True) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def _parse_runs(spec: str, runs: Path) -> tuple[Sequence[Path], Selection]:
 
 def _is_hub(spec: str) -> bool:
     """Whether a spec is ORG/NAME or ORG/NAME:SPLIT and no file."""
-    is_file = Path(spec).suffix in READERS or Path(spec).exists()
+    is_file = kind_of(Path(spec)) in READERS or Path(spec).exists()
     return not is_file and spec.count("/") == 1 and not spec.startswith((".", "/", "~"))
 
 

@@ -32,7 +32,7 @@ from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.prefetch import RolloutPrefetcher
 from reasoner.rollouts.prompts import Template
-from reasoner.rollouts.reward_functions import RewardFunction, check_columns, columns_of
+from reasoner.rollouts.reward_functions import RewardFunction, check_columns
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.rollouts.reward_process import RewardProcess
 from reasoner.rollouts.reward_sources import load_reward_functions
@@ -142,7 +142,7 @@ def open_generator(
         functions = [*reward_functions, *_isolated_functions(cfg, stack)]
         if len({function.name for function in functions}) < len(functions):
             raise ValueError(f"reward.functions {cfg.reward.functions!r} has the name of another reward function")
-        check_columns(functions, columns_of(prompt.problem for prompt in prompts))
+        check_columns(functions, lambda: [prompt.problem for prompt in prompts])
         generator = RolloutGenerator(
             engine,
             pool,

@@ -6,16 +6,19 @@ tokenizer or weights (the length of the questions, an architecture that is not s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from data.files import READERS, can_read
 from data.registry import check as check_problems
+from data.registry import hub_sources, load
+from data.related_sets import shared_set
 from reasoner.config.former_names import DEFAULTS as FORMER_DEFAULTS
 from reasoner.config.resolve import settings, to_dict
 from reasoner.config.schema import Config
-from reasoner.config.stages import is_used
+from reasoner.config.stages import is_used, problem_sets
 from reasoner.inference.factory import check_engine, training_engine
 from reasoner.models.families import lora_obstacle
 from reasoner.models.folder import check_model, check_reward_model, text_config
@@ -24,6 +27,7 @@ from reasoner.rl.algorithms import Algorithm, resolve_algorithm
 from reasoner.rollouts.control_rewards import check_control
 from reasoner.rollouts.dataset import prompt_token_limit
 from reasoner.rollouts.prompts import Template, load_template
+from reasoner.rollouts.reward_functions import RewardFunction, check_columns
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.rollouts.reward_sources import load_reward_functions
 from reasoner.runs.run_dir import check_writable
@@ -56,11 +60,15 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
     check_control(cfg.control)
     check_lora(cfg)
     check_learned_rewards(cfg, algorithm)
-    check_reward_functions(cfg)
+    functions = check_reward_functions(cfg)
     _check_state_dtype(cfg.optim.state_dtype)
     check_sharding(cfg, algorithm)
-    for spec in problem_sets(cfg) if with_problems else []:
+    sets = problem_sets(cfg) if with_problems else {}
+    for spec in sets.values():
         check_problems(spec, memory_mib=cfg.verify.memory_mib)
+    check_validation_problems(sets)
+    if with_problems and (download or not hub_sources(cfg.data.train)):
+        check_columns(functions, lambda: load(cfg.data.train, memory_mib=cfg.verify.memory_mib))
     check_pretraining_mix(cfg.ptx.data)
     if cfg.stage == "sft":
         check_source(cfg.sft.data, Path(cfg.run.dir))
@@ -110,11 +118,11 @@ def check_lora_model(cfg: Config, folder: Path) -> None:
         )
 
 
-def check_reward_functions(cfg: Config) -> None:
-    """Raise ValueError for reward functions that cannot be imported, and where a control replaces their values."""
+def check_reward_functions(cfg: Config) -> list[RewardFunction]:
+    """The reward functions. ValueError for one that cannot be imported, and where a control replaces their values."""
     if cfg.control and cfg.reward.functions:
         raise ValueError(f"control is {cfg.control!r}: it replaces all rewards, so reward.functions has no effect")
-    load_reward_functions(cfg.reward.functions)
+    return load_reward_functions(cfg.reward.functions)
 
 
 def check_learned_rewards(cfg: Config, algorithm: Algorithm) -> None:
@@ -188,11 +196,11 @@ def _check_state_dtype(state_dtype: str) -> None:
         )
 
 
-def problem_sets(cfg: Config) -> list[str]:
-    """The problems that the run asks: to train, while it trains, and at its end."""
-    sets = {
-        "data.train": cfg.data.train,
-        "validation.data": cfg.validation.data if cfg.validation.interval else "",
-        "eval.heldout": cfg.eval.heldout if cfg.eval.heldout_problems else "",
-    }
-    return [spec for key, spec in sets.items() if spec and is_used(key, cfg.stage)]
+def check_validation_problems(sets: Mapping[str, str]) -> None:
+    """Raise ValueError for validation problems that are training problems by their names."""
+    if part := shared_set(sets.get("data.train", ""), sets.get("validation.data", "")):
+        raise ValueError(
+            f"validation.data has {part!r}, which data.train {sets['data.train']!r} has too: the best checkpoint would "
+            "be chosen by problems that were trained on. Name another set, or divide this one: data.train "
+            "SET?without_sample=N, validation.data SET?sample=N"
+        )

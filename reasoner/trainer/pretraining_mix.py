@@ -16,7 +16,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from data import sample_indices
-from data.files import READERS
+from data.files import read_file
 from reasoner.config.schema import Config
 from reasoner.models.loading import PromptCache
 from reasoner.pretrain.corpus import document
@@ -82,6 +82,6 @@ def _of_corpus(cfg: Config, tokenizer: PreTrainedTokenizerBase, context: int) ->
 def _of_file(cfg: Config, tokenizer: PreTrainedTokenizerBase, context: int) -> Texts:
     """The examples of a file that fit into the model's context, each once in an epoch."""
     path = Path(cfg.ptx.data)
-    lines = examples_of(READERS[path.suffix](path), tokenizer, load_template(cfg.prompt.style))
+    lines = examples_of(read_file(path), tokenizer, load_template(cfg.prompt.style))
     examples = select(lines, max_tokens=context).examples
     return lambda number: [examples[i] for i in sample_indices(len(examples), number, cfg.ptx.rows, cfg.seed)]

@@ -6,17 +6,18 @@ Nothing here imports torch, and nothing is written.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from data.related_sets import own_sets, sources_of
 from reasoner.config.former_names import REMOVED, renamed_setting
 from reasoner.config.presets import Preset, find_preset, former_name_note, machine_of, preset_for
 from reasoner.config.recipes import RECIPES
-from reasoner.config.resolve import RunSettings, check_types, resolve, settings, to_dict
+from reasoner.config.resolve import RunSettings, check_types, resolve, settings, to_dict, with_values
 from reasoner.config.schema import Config
-from reasoner.config.stages import STAGES, check_used, preset_values, stage_defaults
+from reasoner.config.stages import STAGES, check_used, preset_values, problem_sets, stage_defaults
 from reasoner.models.resolve import full_folder, resolve_model
 from reasoner.models.size import num_parameters
 from reasoner.runs.run_dir import check_free, find_run, read_settings, recovery_hint, stage_of
@@ -65,7 +66,10 @@ def resolve_new_run(
     cfg = resolved.config
     if cfg.stage != stage:
         raise ValueError(f"{STAGES[stage].source} is empty; name the data: --data, {STAGES[stage].takes}")
-    resolved = replace(resolved, note=_preset_note(choice, why, resolved, is_named=preset is not None))
+    if stage == "rl":
+        resolved = _with_own_sets(resolved, {key for content in sources for key in content})
+    note = _preset_note(choice, why, resolved, is_named=preset is not None)
+    resolved = replace(resolved, note="\n".join(filter(None, (note, _sets_note(resolved)))))
     if "/" in cfg.run.name or cfg.run.name.startswith("."):
         raise ValueError(f"run.name is {cfg.run.name!r}; it must be a plain name (the folder is run.dir)")
     method = cfg.algo.name if stage == "rl" else stage
@@ -157,6 +161,31 @@ def _num_parameters(model: str, runs: Path) -> int | None:
     if model == "base" or not (Path(model).is_dir() or (runs / model).is_dir()):
         return None
     return num_parameters(full_folder(resolve_model(model, runs=runs)))
+
+
+def _with_own_sets(resolved: RunSettings, named: Collection[str]) -> RunSettings:
+    """Where the training problems are named and are those of a benchmark: validate on a sample of them, and end on the
+    benchmark's test problems. A set that is named as well is left as it is.
+    """
+    cfg = resolved.config
+    own = own_sets(cfg.data.train) if "data.train" in named else None
+    if own is None:
+        return resolved
+    values: dict[str, object] = {} if "eval.heldout" in named else {"eval.heldout": own.heldout}
+    if cfg.validation.interval and "validation.data" not in named:
+        values |= {"data.train": own.train, "validation.data": own.validation}
+    return with_values(resolved, values, origin=f"benchmark {own.benchmark}")
+
+
+def _sets_note(resolved: RunSettings) -> str:
+    """A line with the problem sets of the run where they come from different places; empty where they do not."""
+    sets = problem_sets(resolved.config)
+    sources = [sources_of(spec) for spec in sets.values()]
+    if "data.train" not in sets or all(one <= sources[0] for one in sources):
+        return ""
+    names = {"data.train": "training", "validation.data": "validation", "eval.heldout": "final table"}
+    parts = (f"{names[key]} {spec} ({resolved.origin[key]})" for key, spec in sets.items())
+    return f"problems of different sets: {', '.join(parts)}; validation.data and eval.heldout name others"
 
 
 def _preset_note(preset: Preset, why: str, resolved: RunSettings, *, is_named: bool) -> str:

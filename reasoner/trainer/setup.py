@@ -132,7 +132,7 @@ def open_training_run(
     fingerprints = {"data.train": fingerprint(training)} | learning_fingerprints(start.cfg)
 
     def summary(steps_done: int) -> Mapping[str, str]:
-        return run_summary(start.cfg, start.checked.algorithm, start.trainer.policy, prompts, run_dir, steps_done)
+        return run_summary(resolved, start.checked.algorithm, start.trainer.policy, prompts, run_dir, steps_done)
 
     with open_policy_run(start, prompts, fingerprints, summary, reward_functions) as run:
         yield run

@@ -8,6 +8,7 @@ from pathlib import Path
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from data.mixture import mixture_of
+from reasoner.config.resolve import RunSettings
 from reasoner.config.schema import Config
 from reasoner.console import colour, escape_controls
 from reasoner.models.output_layer import OutputLayer
@@ -17,13 +18,19 @@ from reasoner.rl.algorithms import Algorithm
 from reasoner.sft.dataset import ExampleSplit
 from reasoner.types import Prompt
 
-_EXPECTED = {"base": "about ten minutes on two cores"}  # time of a run, by model
+_WITHOUT_EFFECT_ON_TIME = ("model", "seed", "threads")
 
 
 def run_summary(
-    cfg: Config, algorithm: Algorithm, policy: PreTrainedModel, prompts: Sequence[Prompt], run_dir: Path, start: int
+    resolved: RunSettings,
+    algorithm: Algorithm,
+    policy: PreTrainedModel,
+    prompts: Sequence[Prompt],
+    run_dir: Path,
+    start: int,
 ) -> dict[str, str]:
     """The plan of a run of reinforcement learning by subject."""
+    cfg = resolved.config
     per_step = cfg.data.prompts_per_step * cfg.algo.group_size
     return {
         "model": model_line(cfg, policy),
@@ -34,8 +41,16 @@ def run_summary(
         "steps": f"{start} of {cfg.steps} done; "
         f"{per_step} completions a step, of at most {cfg.sampling.max_tokens} tokens each",
         "run folder": str(run_dir),
-        "expected time": "said after the first step; " + _EXPECTED.get(cfg.model, "not measured for this model"),
+        "expected time": expected_time(resolved, start),
     }
+
+
+def expected_time(resolved: RunSettings, start: int) -> str:
+    """What is known of a run's time before its first step: the whole default run of the embedded base was measured."""
+    changed = [key for key, origin in resolved.origin.items() if origin not in ("default", "preset base")]
+    is_default = all(key in _WITHOUT_EFFECT_ON_TIME or key.startswith("run.") for key in changed)
+    is_measured = resolved.config.model == "base" and is_default and not start
+    return "said after the first step" + ("; about ten minutes on two cores" if is_measured else "")
 
 
 def _problems_line(cfg: Config, prompts: Sequence[Prompt]) -> str:

@@ -10,7 +10,7 @@ from reasoner.analysis.gold_audit import KINDS, Finding, audit, counts, gold_fin
 from reasoner.analysis.report_format import as_markdown
 from reasoner.cli.main import main
 
-SEVERAL, AMBIGUOUS, WORDS, UNREAD = "several", "ambiguous", "words", "unread"
+SEVERAL, AMBIGUOUS, WORDS, UNREAD, MISSING = "several", "ambiguous", "words", "unread", "missing"
 
 # gold, question, the kinds that it shows by itself
 GOLDS = [
@@ -38,6 +38,8 @@ GOLDS = [
     ("AB = 9, CD = 4", "?", [SEVERAL]),
     (r"\text{Friday}", "?", [WORDS]),
     ("ellipse", "?", [WORDS]),
+    ("NaN", "?", [MISSING]),
+    ("N/A", "?", [MISSING]),
     ("f(4 - x)", "?", [UNREAD]),
     ("MR = SRMC", "?", [UNREAD]),
     ("7" * 600, "?", [UNREAD]),

@@ -176,6 +176,17 @@ def test_flags_without_effect_on_responses_in_files_are_refused(tmp_path, capsys
     assert not out.exists()
 
 
+def test_unequal_numbers_of_responses_are_reported(tmp_path, capsys):
+    rows = [{"id": "a", "gold": "2", "responses": ["2", "3", "2"]}, {"id": "b", "gold": "4", "responses": ["4"]}]
+    (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    arguments = ["eval", "--responses", str(tmp_path / "x.jsonl"), "--out", str(tmp_path / "evals")]
+    assert main([*arguments, "--name", "x"]) == 0
+    assert "1 to 3 responses (the fewest: 'b')" in capsys.readouterr().err
+    (tmp_path / "x.jsonl").write_text(json.dumps(rows[0]))
+    assert main([*arguments, "--name", "y"]) == 0
+    assert "responses (the fewest" not in capsys.readouterr().err
+
+
 def test_files_whose_answers_are_extracted_in_different_ways_need_a_choice(tmp_path, capsys):
     row = {"question": "1+1?", "answer": "2", "response": "2"}
     for name in ("own", "theirs"):

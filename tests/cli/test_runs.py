@@ -47,6 +47,14 @@ def test_runs_are_listed_with_state_step_and_last_figures(runs, capsys) -> None:
     assert "there is no folder nowhere" in refused(capsys, "runs", "--runs", "nowhere")
 
 
+def test_list_of_a_new_folder_says_how_to_begin(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert main(["runs"]) == 0 and "reasoner train" in capsys.readouterr().out
+        assert result(capsys, "runs") == []
+        (tmp_path / "runs").mkdir(exist_ok=True)
+
+
 def test_run_is_shown_with_its_last_step(runs, capsys) -> None:
     assert main(["runs", "show", "first"]) == 0
     lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())

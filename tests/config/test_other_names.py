@@ -30,6 +30,8 @@ def test_every_other_name_leads_to_a_setting_or_says_why_there_is_none(name, row
             "--actor_rollout_ref.actor.clip_ratio_high is verl's name; here it is --algo.clip_high",
         ),
         ("--kl_coef", "--kl_coef is verl's name; here it is --algo.beta (with algo.kl_in reward)"),
+        ("--optim.learning_rate", "--learning_rate is TRL's name; here it is --optim.lr"),
+        ("--algo.num-generations", "--num_generations is TRL's name; here it is --algo.group_size"),
         (
             "--epsilon",
             "--epsilon is TRL's name; here it is --algo.clip_low (the lower bound alone; algo.clip_high is the upper "
@@ -60,7 +62,9 @@ def test_command_without_the_setting_does_not_name_it(capsys):
     assert "unknown argument '--num_generations'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("key", ["n", "lr", "path", "name", "algo.groop_size", "generations"])
+@pytest.mark.parametrize(
+    "key", ["n", "lr", "path", "name", "algo.groop_size", "generations", "sampling.n", "lora.learning"]
+)
 def test_short_or_other_word_is_no_name_of_another_project(key):
     assert find_other_name(key) is None and other_name_message(key) == ""
 

@@ -71,6 +71,8 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
         ({"steps": 0}, "steps is 0"),
         ({"optim.lr": 0.0}, "optim.lr is 0"),
         ({"optim.decay_share": 1.5}, "optim.decay_share is 1.5; it must be at most 1"),
+        ({"optim.lr": 1e6}, "optim.lr is 1000000.0; it must be at most 1"),
+        ({"critic.lr": 5.0}, "critic.lr is 5.0; it must be at most 1"),
         ({"optim.decay_share": -0.1}, "optim.decay_share is -0.1; it must be at least 0"),
         ({"sampling.temperature": 0.0}, "sampling.temperature is 0"),
         ({"algo.trunk": "own"}, "unknown setting 'algo.trunk'; it is now 'algo.critic_backbone'"),

@@ -233,6 +233,16 @@ def test_control_characters_of_a_data_set_do_not_reach_the_terminal(
     assert output.count("clear\\x1b[2J the\\x07 screen") >= times
 
 
+@pytest.mark.parametrize("lines", [[], [{"question": "1+1?"}]], ids=["no rows", "no usable row"])
+def test_data_show_of_a_file_without_problems_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: list[Any]
+) -> None:
+    path = write_lines(tmp_path, *lines)
+    assert main(["data", "show", path]) == 2
+    printed = capsys.readouterr()
+    assert f"left out: {len(lines)}" in printed.out and path in printed.err
+
+
 def test_data_show_names_reasons_and_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data", "show", write_lines(tmp_path, *FAULTY)]) == 0
     output = capsys.readouterr().out

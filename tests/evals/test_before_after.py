@@ -65,5 +65,7 @@ def test_traces_show_newly_correct_problems_self_corrected_first(evals):
 
 
 def test_next_commands_name_the_run():
-    assert "reasoner eval --model mine --pass@1 --cons@16" in next_commands(Path("runs/mine"))
-    assert "reasoner train --resume mine" in next_commands(Path("runs/mine"))
+    usual, elsewhere = next_commands(Path("runs/mine"), 200), next_commands(Path("/data/r/mine"), 200)
+    assert "reasoner eval --model mine --pass@1 --cons@16" in usual
+    assert "reasoner train --resume mine --steps 400" in usual  # more than it had
+    assert "reasoner eval --model /data/r/mine --pass@1" in elsewhere and "reasoner app /data/r " in elsewhere

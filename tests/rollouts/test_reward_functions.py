@@ -3,15 +3,16 @@
 import asyncio
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
+import torch
 
 from data import Problem
 from reasoner.rollouts.reward_functions import (
     apply_reward_functions,
     check_columns,
-    columns_of,
     reward_functions_of,
 )
 from reasoner.types import Completion, Prompt, RolloutGroup
@@ -102,12 +103,20 @@ def test_without_functions_or_groups_nothing_changes():
     assert applied(lambda completions: 1 / 0, groups=[]) == []
 
 
-@pytest.mark.parametrize("number", [1, 1.0, True, np.float32(1), np.int64(1), Fraction(1)])
+@pytest.mark.parametrize(
+    "number",
+    [1, 1.0, True, np.float32(1), np.int64(1), np.bool_(True), np.array(1.0), Fraction(1), torch.tensor(1.0),
+     torch.tensor(1, dtype=torch.bfloat16), torch.tensor(True)],
+)  # fmt: skip
 def test_values_may_be_any_real_number(number):
     def constant(completions):
         return [number] * len(completions)
 
     assert rewards(applied(constant)) == [[2.2, 1.2], [2.2, 1.2]]
+
+
+def test_values_may_be_a_tensor():
+    assert rewards(applied(lambda completions: torch.ones(len(completions)))) == [[2.2, 1.2], [2.2, 1.2]]
 
 
 def bad(value, place, name):
@@ -142,6 +151,7 @@ def bad(value, place, name):
         ("1234", "reward function broken returned '1234'; it must return a list of numbers"),
         (0.5, "reward function broken returned 0.5; it must return a list of numbers"),
         (None, "reward function broken returned None; it must return a list of numbers"),
+        (torch.tensor([1.0, 1.0, 1.0, float("inf")]), bad("inf", 4, "even")),
     ],
 )
 def test_other_results_are_refused_with_the_name_of_the_function_and_the_value(values, message):
@@ -160,6 +170,23 @@ def test_exception_of_a_function_is_named_and_kept():
     with pytest.raises(ValueError, match=r"reward function divides failed: ZeroDivisionError") as caught:
         applied(divides)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_exception_has_file_line_problem_and_completion():
+    def divides(completions, hint):
+        return [1 / (len(text) - len("<think>ccc")) for text in completions]
+
+    line = divides.__code__.co_firstlineno + 1
+    with pytest.raises(ValueError) as caught:
+        applied(divides)
+    assert f"({__file__}:{line}, problem 'even', completion '<think>ccc')" in str(caught.value)
+
+    def fails_together(completions):
+        return list(map(float, np.zeros(2) if len(completions) == 1 else np.stack([np.zeros(2), np.zeros(3)])))
+
+    with pytest.raises(ValueError, match="failed: ValueError") as caught:
+        applied(fails_together)
+    assert "completion" not in str(caught.value)
 
 
 def test_asynchronous_function_is_awaited():
@@ -195,7 +222,44 @@ def test_missing_column_is_named_with_those_that_exist():
         return completions
 
     with pytest.raises(ValueError, match=r"reward function needs needs answers; the columns are answer, complet.*hint"):
-        check_columns(reward_functions_of([needs]), columns_of([ODD, EVEN]))
+        check_columns(reward_functions_of([needs]), lambda: [ODD, EVEN])
+
+
+def test_function_that_no_call_by_name_fits_is_refused():
+    def by_place(completions, /, **columns):
+        return completions
+
+    def of_nothing():
+        return []
+
+    for function in (by_place, of_nothing, lambda *completions: completions):
+        with pytest.raises(ValueError, match="is called with columns by name"):
+            check_columns(reward_functions_of([function]), lambda: [ODD])
+
+
+def test_problems_are_loaded_only_for_a_column_of_their_own():
+    def load():
+        raise AssertionError("loaded")
+
+    check_columns(reward_functions_of([lambda completions, answer, **columns: completions]), load)
+    with pytest.raises(AssertionError):
+        check_columns(reward_functions_of([lambda hint: hint]), load)
+
+
+def test_partials_lambdas_and_objects_get_names_of_their_own():
+    class Judge:
+        def __call__(self, completions):
+            return completions
+
+    def size(completions, scale):
+        return [scale * len(text) for text in completions]
+
+    entries = [partial(size, scale=1), (partial(size, scale=2), 0.5), lambda completions: completions]
+    functions = reward_functions_of([*entries, lambda hint: hint, Judge(), Judge()])
+    names = ["size", "size_2", "lambda", "lambda_2", "Judge", "Judge_2"]
+    assert [function.name for function in functions] == names
+    parts = apply_reward_functions(GROUPS, functions[:2])[0].scores[1].parts
+    assert (parts["size"], parts["size_2"]) == (9.0, 18.0)
 
 
 def correct(completions):

@@ -160,7 +160,10 @@ def test_twenty_threads_of_a_function_fit_the_default_memory(functions, process)
     ("name", "message"),
     [
         ("nothing", "reward function nothing returned nan for completion 2 of 2, of problem 'b'"),
-        ("fails", "reward function fails failed: ZeroDivisionError"),
+        (
+            "fails",
+            "reward function fails failed: ZeroDivisionError.*rewards.py:[0-9]+, problem 'a', completion 'yes it is'",
+        ),
     ],
 )
 def test_error_names_the_function_and_the_first_bad_value(functions, process, name, message):
@@ -172,6 +175,17 @@ def test_weights_are_read_and_modules_are_imported(file: Path):
     first, second = load_reward_functions(f"{file}:waits=-0.5, math:fsum")
     assert (first.name, first.weight, second.name, second.weight) == ("waits", -0.5, "fsum", 1.0)
     assert load_reward_functions("") == []
+
+
+def test_function_of_a_file_has_the_name_that_the_setting_says(tmp_path: Path):
+    (tmp_path / "own.py").write_text(
+        "from functools import partial\ndef size(completions, scale): return [scale for _ in completions]\n"
+        "small, large = partial(size, scale=1), partial(size, scale=9)\nodd = lambda completions: completions\n"
+    )
+    functions = load_reward_functions(spec(tmp_path / "own.py", ("small", "large", "odd")))
+    assert [function.name for function in functions] == ["small", "large", "odd"]
+    with RewardProcess(spec(tmp_path / "own.py", ("small", "large")), seconds=1, memory_mib=512) as process:
+        assert process.values(functions[1], COLUMNS, 2) == [9.0, 9.0]
 
 
 def test_file_of_several_functions_is_executed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

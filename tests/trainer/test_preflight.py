@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 
@@ -37,6 +38,35 @@ def test_new_row_of_a_table_is_accepted(model, tmp_path, monkeypatch):
 def test_name_that_no_table_has_is_refused_with_the_known_ones(values, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         preflight(resolve([("file", values)]).config, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("def f(completions, hints): return hints", "needs hints; the columns are .*hint"),
+        ("def f(): return []", "must take at least one"),
+        ("def f(completions, hint): return hint", ""),
+    ],
+)
+def test_reward_function_is_checked_with_the_columns_of_the_problems(tmp_path, model, function, message):
+    (tmp_path / "own.py").write_text(function)
+    (tmp_path / "a.jsonl").write_text('{"question": "1+1?", "answer": "2", "hint": "two"}\n')
+    values = {"model": model, "data.train": f"{tmp_path}/a.jsonl", "reward.functions": f"{tmp_path}/own.py:f"}
+    cfg = resolve([("file", values)]).config
+    with pytest.raises(ValueError, match=message) if message else nullcontext():
+        preflight(cfg, tmp_path / "run", download=False)
+    if "hint" in function:  # the columns of a set that is not here are not known
+        on_hub = resolve([("file", values | {"data.train": "org/set", "prompt.style": "none"})]).config
+        preflight(on_hub, tmp_path / "run", download=False)
+
+
+def test_training_problems_are_refused_as_validation_problems(tmp_path):
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"question": "1+1?", "answer": "2"}\n')
+    values = {"data.train": str(file), "validation.data": str(file)}
+    with pytest.raises(ValueError, match="trained on"):
+        preflight(resolve([("file", values)]).config, tmp_path / "run")
+    preflight(resolve([("file", values | {"validation.interval": 0})]).config, tmp_path / "run")
 
 
 def test_preflight_does_not_import_torch():

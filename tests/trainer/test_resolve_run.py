@@ -28,6 +28,38 @@ def test_later_sources_win_and_each_value_has_its_origin(tmp_path):
     assert resolved.note == ""
 
 
+def sets_of(resolved):
+    cfg = resolved.config
+    return cfg.data.train, cfg.validation.data, cfg.eval.heldout
+
+
+def test_named_benchmark_replaces_the_presets_sets_that_are_not_named(tmp_path):
+    def resolved(**values):
+        place = {"run.dir": str(tmp_path), "model": "Qwen/Qwen2.5-1.5B"}
+        return resolve_new_run(place | values, origin="a test", preset="qwen2.5-1.5b@24gb")[0]
+
+    assert sets_of(resolved()) == ("math?without_sample=200", "math?sample=200", "math500")
+    changed = resolved(**{"data.train": "gsm8k"})
+    assert sets_of(changed) == ("gsm8k?without_sample=200", "gsm8k?sample=200", "gsm8k:test")
+    assert changed.origin["eval.heldout"] == "benchmark gsm8k" and "different sets" not in changed.note
+    changed = resolved(**{"data.train": "gsm8k", "validation.data": "math?sample=9"})
+    assert sets_of(changed) == ("gsm8k", "math?sample=9", "gsm8k:test") and "different sets" in changed.note
+    changed = resolved(**{"data.train": "gsm8k", "eval.heldout": "aime24", "validation.interval": 0})
+    assert sets_of(changed) == ("gsm8k", "math?sample=200", "aime24")
+    assert "aime24 (a test)" in changed.note and "validation" not in changed.note.split("validation.data and")[0]
+
+
+def test_sets_of_different_places_are_named_with_their_origins(tmp_path):
+    def note(**values):
+        return resolve_new_run({"run.dir": str(tmp_path)} | values, origin="a test")[0].note
+
+    assert note() == ""
+    line = note(**{"data.train": "mine.jsonl"})
+    assert "mine.jsonl (a test)" in line and "generated:heldout (default)" in line
+    unused = {"validation.interval": 0, "eval.heldout_problems": 0}
+    assert note(**{"data.train": "mine.jsonl"}, **unused) == ""
+
+
 @pytest.mark.parametrize(
     ("values", "need"),
     [

@@ -118,7 +118,7 @@ def test_output_begins_with_plan_and_ends_with_table_and_next_commands(run):
     folder, done = run
     assert "algorithm:" in done.stderr and "step 0 (1/2 done)" in done.stderr
     assert "\r" not in done.stderr.split("algorithm:")[1]
-    assert "held-out problems" in done.stdout and "reasoner eval --model a" in done.stdout
+    assert "held-out problems" in done.stdout and f"reasoner eval --model {folder}" in done.stdout
     assert "before" in (folder / "report.txt").read_text()
 
 

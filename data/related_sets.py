@@ -1,0 +1,111 @@
+"""Which problem sets belong together, by their names: the validation and test problems of a benchmark whose training
+problems are named, and sets that have problems in common.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from data import registry
+from data.environments.spec import is_environment
+from data.files import can_read, local_path, read_file
+from data.hub import HUB
+from data.spec import is_table, parse_table, split_mixture
+from data.subset import Subset, split_subset
+
+VALIDATION = 200  # problems of a published training split that are kept for validation
+_LEAST = 5 * VALIDATION  # problems of a file that is divided in the same way
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSets:
+    """The problem sets of a benchmark, each as a spec."""
+
+    benchmark: str  # a key of HUB
+    train: str
+    validation: str
+    heldout: str
+
+
+def own_sets(training: str) -> OwnSets | None:
+    """The sets of the benchmark whose training problems a spec names: by its name, by its name on the hub, or as a file
+    whose name begins with the benchmark's (gsm8k_train.jsonl) and whose first row has its columns. None for any other.
+
+    Validation takes a sample of the same problems, which then are not trained on.
+    """
+    whole, subset = split_subset(training)
+    benchmark = next((name for name in HUB if HUB[name].heldout and _is_training_set(whole, name)), None)
+    if benchmark is None:
+        return None
+    size = VALIDATION if subset is None else subset.size
+    mark = "&" if "?" in whole else "?"
+    sides = [f"{whole}{mark}{option}={size}" for option in ("without_sample", "sample")]
+    if subset is not None and not subset.is_rest:
+        sides.reverse()
+    return OwnSets(benchmark, *sides, HUB[benchmark].heldout)
+
+
+def _is_training_set(spec: str, name: str) -> bool:
+    """Whether the spec, without a subset, names the training split of HUB[name]."""
+    if spec in (name, f"{name}:train"):
+        return True
+    if not is_table(spec, tuple(registry.SOURCES)):
+        return False
+    table = parse_table(spec)
+    if table.is_hub:
+        return (table.name, table.split) == (HUB[name].path, "train")
+    path = local_path(table.name)
+    return re.match(rf"{name}(?![a-z0-9])(?!.*test)", path.name.casefold()) is not None and _has_rows_of(path, name)
+
+
+def _has_rows_of(path: Path, name: str) -> bool:
+    """Whether a file has enough rows for a sample, and the first one the columns of HUB[name]."""
+    if not can_read(path):
+        return False
+    number = -1
+    for number, (_, row) in zip(range(_LEAST), read_file(path, lambda fault: None), strict=False):
+        if number == 0 and not {*HUB[name].columns.values()} <= row.keys():
+            return False
+    return number == _LEAST - 1
+
+
+def shared_set(training: str, evaluation: str) -> str:
+    """The first part of an evaluation's spec that names problems of the training set: the same set, and not the side of
+    its division that is not trained on. Empty without one. Nothing is read.
+    """
+    trained = [_identity(part) for part, _ in split_mixture(training)]
+    for part, _ in split_mixture(evaluation):
+        place, subset = _identity(part)
+        if any(place == other and not _are_disjoint(subset, side) for other, side in trained):
+            return part
+    return ""
+
+
+def sources_of(spec: str) -> set[str]:
+    """Where the problems of a spec come from: named sets without splits, names on the hub, files, environments."""
+    return {_identity(part)[0][0] for part, _ in split_mixture(spec)}
+
+
+def _identity(spec: str) -> tuple[tuple[str, str, str], Subset | None]:
+    """((source, split, configuration), subset) of a part of a mixture."""
+    if is_environment(spec):
+        return (spec, "", ""), None
+    whole, subset = split_subset(spec)
+    if is_table(whole, tuple(registry.SOURCES)):
+        table = parse_table(whole)
+        name = table.name if table.is_hub else str(local_path(table.name).resolve())
+        return (name, table.split, table.config or ""), subset
+    name, _, split = whole.partition(":")
+    if not split and name in registry.SOURCES:
+        split = registry.SOURCES[name].splits[0]
+    row = HUB.get(name)
+    return ((row.path, split, row.config or "") if row else (name, split, "")), subset
+
+
+def _are_disjoint(one: Subset | None, other: Subset | None) -> bool:
+    if one is None or other is None or one.is_rest == other.is_rest:
+        return False
+    sample, rest = (other, one) if one.is_rest else (one, other)
+    return sample.size <= rest.size

@@ -1,0 +1,81 @@
+"""Which sets belong to a named training set, and which have problems in common with it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from data.registry import load
+from data.related_sets import own_sets, shared_set, sources_of
+
+
+def write_rows(path: Path, number: int, **columns: str) -> str:
+    rows = ({"question": f"{n} + 1?", "answer": str(n + 1)} | columns for n in range(number))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("gsm8k", ("gsm8k?without_sample=200", "gsm8k?sample=200", "gsm8k:test")),
+        ("math:train", ("math:train?without_sample=200", "math:train?sample=200", "math500")),
+        ("gsm8k?without_sample=50", ("gsm8k?without_sample=50", "gsm8k?sample=50", "gsm8k:test")),
+        ("gsm8k?sample=500", ("gsm8k?sample=500", "gsm8k?without_sample=500", "gsm8k:test")),
+        (
+            "openai/gsm8k?config=main",
+            ("openai/gsm8k?config=main&without_sample=200", "openai/gsm8k?config=main&sample=200", "gsm8k:test"),
+        ),
+        *((spec, None) for spec in ("gsm8k:test", "math500", "generated", "org/gsm8k", "gsm8k=1,math=1", "none.jsonl")),
+    ],
+)
+def test_training_problems_of_a_benchmark_bring_its_other_problems(spec: str, expected: tuple[str, ...] | None) -> None:
+    own = own_sets(spec)
+    assert (own and (own.train, own.validation, own.heldout)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "is_known"),
+    [
+        ("gsm8k_train_2000.jsonl", 1000, True),
+        ("GSM8K.jsonl", 1000, True),
+        ("gsm8k_train.jsonl", 999, False),  # too few to divide
+        ("gsm8k_test.jsonl", 1000, False),
+        ("gsm8krephrased.jsonl", 1000, False),
+        ("math_train.jsonl", 1000, False),  # MATH has the columns problem and solution
+        ("my.jsonl", 1000, False),
+    ],
+)
+def test_file_is_a_benchmarks_by_its_name_and_columns(tmp_path: Path, name: str, number: int, is_known: bool) -> None:
+    own = own_sets(write_rows(tmp_path / name, number))
+    assert (own is not None) == is_known
+    if own is not None:
+        sides = [{problem.question for problem in load(spec)} for spec in (own.train, own.validation)]
+        assert len(sides[1]) == 200 and len(sides[0] | sides[1]) == number
+
+
+@pytest.mark.parametrize(
+    ("training", "evaluation", "shared"),
+    [
+        ("a.jsonl", "./a.jsonl", "./a.jsonl"),
+        ("a.jsonl", "a.jsonl?sample=5", "a.jsonl?sample=5"),
+        ("a.jsonl?answer=gold", "a.jsonl", "a.jsonl"),
+        ("b.jsonl=1,a.jsonl=2", "c.jsonl,a.jsonl", "a.jsonl"),
+        ("gsm8k", "openai/gsm8k?config=main", "openai/gsm8k?config=main"),
+        ("generated", "generated:train", "generated:train"),
+        ("gym:chain_sum", "gym:chain_sum", "gym:chain_sum"),
+        ("a.jsonl?without_sample=5", "a.jsonl?sample=6", "a.jsonl?sample=6"),
+        ("a.jsonl?without_sample=5", "a.jsonl?sample=5", ""),
+        ("a.jsonl?sample=5", "a.jsonl?without_sample=9", ""),
+        ("a.jsonl", "b.jsonl", ""),
+        ("gsm8k", "gsm8k:test", ""),
+        ("gym:chain_sum", "gym:chain_sum:validation", ""),
+    ],
+)
+def test_set_that_both_specs_name_is_found(training: str, evaluation: str, shared: str) -> None:
+    assert shared_set(training, evaluation) == shared
+
+
+def test_splits_and_subsets_of_a_set_come_from_one_source() -> None:
+    assert sources_of("gsm8k?without_sample=9") == sources_of("gsm8k:test") == sources_of("openai/gsm8k?config=main")
+    assert sources_of("generated") != sources_of("generated-hard") and len(sources_of("gsm8k=1,math=1")) == 2
