@@ -17,7 +17,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from reasoner.console import clock, log, speed
+from reasoner.console import clock, log, messages, speed
 
 FIRST, LATER = 10, 30  # seconds without output before a log gets a line: the first time, and later
 _COUNT_INTERVAL = 0.25  # seconds between two counts of tokens
@@ -121,7 +121,7 @@ class SampleCount:
 @contextmanager
 def shown_progress() -> Iterator[Progress]:
     """Show progress on standard error: one updated line on a terminal, plain lines in a log."""
-    console = Console(stderr=True)
+    console = Console(file=messages())
     if not console.is_terminal:
         yield Progress(log)
         return

@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from reasoner.console import clock, escape_controls, log, sparkline, speed
+from reasoner.console import clock, escape_controls, log, messages, sparkline, speed
 from reasoner.distributed.world import ALONE, World
 from reasoner.progress import Progress, live
 from reasoner.runs.alarms import Alarm, forget, record
@@ -61,12 +61,12 @@ class MetricsLogger:
         self._rewind(start, last_validation=start or -1)  # a new run is validated before its first step
         self._done_before = self._done()
         self._before = max((line.get("time/run", 0.0) for line in self.history), default=0.0)
-        self.console = Console(stderr=True)
+        self.console = Console(file=messages())
         self.progress = Progress(None if self.console.is_terminal else self.log)  # inside a step or an evaluation
         self._example = ""
         has_panel = self.console.is_terminal and world.is_first
-        self.live = live(self.console, self._shown) if has_panel else None
         self.began = time.monotonic()
+        self.live = live(self.console, self._shown) if has_panel else None  # calls _shown() at once
 
     def __enter__(self) -> MetricsLogger:
         if self.live is not None:
