@@ -26,6 +26,7 @@ from reasoner.rollouts.reward_functions import (
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_metrics
 from reasoner.runs.run_dir import PROBLEM_FILES, find_run, read_settings
+from reasoner.runs.run_state import run_state
 from reasoner.trainer.resolve_run import resolve_new_run, resolve_resumed_run
 
 if TYPE_CHECKING:
@@ -73,6 +74,11 @@ class Run:
         """Every setting of the run by dotted key (docs/config.md)."""
         settings: dict[str, Any] = read_settings(self.folder)["config"]
         return settings
+
+    @property
+    def state(self) -> str:
+        """live, starting, finished, trained, stopped or imported (docs/COMMANDS.md)."""
+        return run_state(self.folder, self.settings, (self.metrics or [{}])[-1])
 
     @property
     def metrics(self) -> list[dict[str, float]]:
