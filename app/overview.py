@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -14,15 +13,15 @@ from typing import Any
 from app.pipelines import pipelines
 from app.rollouts import verdict_counts
 from app.run_files import check_run, read_alarms, read_metrics, read_settings, read_validations
-from app.run_library import RunLibrary, changed_at, is_live
+from app.run_library import RunLibrary
 from reasoner.runs.health import active_alarms
 from reasoner.runs.index_queries import step_rows
 from reasoner.runs.metric_names import METRICS, TIMES
 from reasoner.runs.run_dir import stage_of
+from reasoner.runs.run_state import run_state
 
 _MOST_STEPS = 4_000  # points per curve; of a longer run only every second step, or every third, ... is sent
 _SPARK = 60  # points of a sparkline
-_START_SECONDS = 120.0  # seconds without a change after which an unlocked run without steps counts as stopped
 
 
 def runs(library: RunLibrary) -> dict[str, Any]:
@@ -49,8 +48,8 @@ def _state(run_dir: Path) -> dict[str, Any]:
     stored = read_settings(run_dir)
     cfg, stage = stored["config"], stage_of(stored)
     figures = _figures(run_dir, _states(run_dir, _LOGS))
-    num_steps = figures.num_steps
-    status = _status(run_dir, num_steps, cfg)
+    num_steps = int(figures.last["step"]) + 1 if figures.last else 0
+    status = run_state(run_dir, cfg, figures.last)
     num_left = cfg.get("steps", num_steps) - num_steps
     versions = run_dir / "versions.json"  # written when the run starts
     return {
@@ -75,7 +74,7 @@ _States = tuple[tuple[int, int], ...]  # of files: bytes and modification time
 class _Figures:
     """What the list of runs shows of a run's logs."""
 
-    num_steps: int
+    last: dict[str, float]  # line of metrics.jsonl; empty without one
     seconds: float | None  # of a step, the median of the last twenty
     validation: dict[str, float]  # the metrics of the last one
     correct: list[float]
@@ -128,24 +127,12 @@ def _figures(run_dir: Path, _states: _States) -> _Figures:
     latest = validations[-1]["sampled"]["metrics"] if validations else {}
     seconds = [line["time/step"] for line in metrics[-20:] if "time/step" in line]
     return _Figures(
-        num_steps=int(metrics[-1]["step"]) + 1 if metrics else 0,
+        last=metrics[-1] if metrics else {},
         seconds=statistics.median(seconds) if seconds else None,
         validation={name: estimate["value"] for name, estimate in latest.items()},
         correct=correct[:: max(1, len(correct) // _SPARK)],
         num_alarms=len(alarms),
     )
-
-
-def _status(run_dir: Path, num_steps: int, cfg: dict[str, Any]) -> str:
-    """The state of a run: live, finished, starting, stopped (killed or failed), or imported."""
-    if "imported" in cfg:
-        return "imported"
-    if is_live(run_dir):
-        return "live"
-    if num_steps >= cfg.get("steps", 1) > 0 or (run_dir / "report.json").is_file():
-        return "finished"
-    newest = max(map(changed_at, run_dir.iterdir())) / 1e9
-    return "starting" if num_steps == 0 and time.time() - newest < _START_SECONDS else "stopped"
 
 
 def overview(library: RunLibrary, run: str, since: int = 0) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from app.run_library import RunLibrary, changed_at, is_live
+from app.run_library import RunLibrary
 from reasoner.pipelines.state import FILE, RUNNING, STOPPED, StageRecord, read_state
+from reasoner.runs.run_state import changed_at, is_live
 
 
 def pipelines(library: RunLibrary) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import sqlite3
 import sys
 import threading
@@ -15,8 +14,8 @@ from pathlib import Path
 from reasoner.analysis.failures import classify
 from reasoner.analysis.reflection import study
 from reasoner.runs.index import RolloutIndex, index_path
-from reasoner.runs.json_files import is_file
 from reasoner.runs.run_dir import check_inside, holds_model
+from reasoner.runs.run_state import changed_at
 
 _PATIENCE = 1.5  # seconds that a query waits for an index that is being built
 _ANALYSIS_PATIENCE = 1.0  # the same for a query that needs the analysis
@@ -100,14 +99,6 @@ def _is_run(folder: Path) -> bool:
 def _exists(path: Path) -> bool:
     """Whether there is anything at the path, including a link to nothing."""
     return path.exists() or path.is_symlink()
-
-
-def changed_at(path: Path) -> int:
-    """The modification time of the file or the link itself, in nanoseconds; 0 when there is none."""
-    try:
-        return path.lstat().st_mtime_ns
-    except FileNotFoundError:
-        return 0
 
 
 def _named(name: str, folders: list[Path], kind: str, where: Path) -> Path:
@@ -238,19 +229,3 @@ class _Updater:
 def _inode(path: Path) -> int | None:
     """The inode of a file; None when there is none."""
     return path.stat().st_ino if path.is_file() else None
-
-
-def is_live(run_dir: Path) -> bool:
-    """Whether a process holds the run's lock (reasoner.runs.rollouts). ValueError if it is not a file."""
-    path = run_dir / "lock"
-    if not is_file(path):
-        return False
-    try:
-        with path.open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            fcntl.flock(file, fcntl.LOCK_UN)
-    except BlockingIOError:
-        return True
-    except OSError:  # it is gone, or on a file system without locks
-        return False
-    return False

@@ -5,10 +5,12 @@ No other file of the package prints; tests/architecture/test_printing.py checks 
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import IO, Any, cast
 
 _is_silent = False
 _reword: Callable[[str], str] = str
@@ -41,16 +43,61 @@ def wording(line: str) -> str:
     return _reword(line)
 
 
+def messages() -> IO[str]:
+    """Standard error, to write messages to: _Messages."""
+    return cast("IO[str]", _Messages())
+
+
+class _Messages:
+    """Standard error as a stream to write to. What is written after its terminal is closed, or the reader of its pipe
+    gone, is lost: no message is worth a run.
+    """
+
+    def __init__(self) -> None:
+        self._stream = sys.stderr
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write the text, and return its length."""
+        with _lost_after(self._stream, errno.EIO, errno.EPIPE):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the stream."""
+        with _lost_after(self._stream, errno.EIO, errno.EPIPE):
+            self._stream.flush()
+
+
+@contextmanager
+def _lost_after(stream: IO[str], *errors: int) -> Iterator[None]:
+    """A block that writes to a stream. After one of the errors what is written to it is lost, without an error."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in errors:
+            raise
+        drop_output(stream)
+
+
+def drop_output(stream: IO[str]) -> None:
+    """Drop what a stream still holds, and what is written to it from now on."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def log(line: str) -> None:
     """Print a message on standard error and flush it."""
     if not _is_silent:
-        print(wording(line), file=sys.stderr, flush=True)
+        print(wording(line), file=messages(), flush=True)
 
 
 def print_result(text: str, *, end: str = "\n") -> None:
-    """Print the result of a command on standard output and flush it."""
+    """Print the result of a command on standard output and flush it. It is lost where the terminal is closed."""
     if not _is_silent:
-        print(text, end=end, flush=True)
+        with _lost_after(sys.stdout, errno.EIO):
+            print(text, end=end, flush=True)
 
 
 _COLOURS = {"dim": 2, "green": 32}  # codes of SGR, ECMA-48

@@ -20,7 +20,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from reasoner.console import clock, log, speed
+from reasoner.console import clock, log, messages, speed
 
 FIRST, LATER = 10, 30  # seconds without output before a log gets a line: the first time, and later
 _COUNT_INTERVAL = 0.25  # seconds between two counts of tokens
@@ -178,7 +178,7 @@ def live(renderable: Callable[[], RenderableType], *, transient: bool = False) -
 
     Standard output is redirected through it only if it is a terminal too, so that piped output stays unchanged.
     """
-    console = Console(stderr=True)
+    console = Console(file=messages())
     if console.is_jupyter:
         return NotebookDisplay(renderable)
     if not console.is_terminal:

@@ -37,6 +37,14 @@ def gc_paused() -> Iterator[None]:
             gc.enable()
 
 
+def stop_signals() -> tuple[signal.Signals, ...]:
+    """The signals that ask this process to stop: SIGINT, SIGTERM, and SIGHUP of a terminal that is closed, unless it is
+    ignored (nohup).
+    """
+    is_ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    return (signal.SIGINT, signal.SIGTERM, *([] if is_ignored else [signal.SIGHUP]))
+
+
 def end_with_parent() -> None:
     """Let Linux send SIGTERM to this process when the one that started it dies."""
     if sys.platform == "linux":

@@ -30,6 +30,7 @@ from reasoner.rollouts.reward_functions import (
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_metrics
 from reasoner.runs.run_dir import INITIAL_MODEL, PROBLEM_FILES, find_run, read_settings
+from reasoner.runs.run_state import run_state
 from reasoner.trainer.resolve_run import resolve_new_run, resolve_resumed_run
 
 if TYPE_CHECKING:
@@ -76,6 +77,11 @@ class Run:
         """Every setting of the run by dotted key (docs/config.md)."""
         settings: dict[str, Any] = read_settings(self.folder)["config"]
         return settings
+
+    @property
+    def state(self) -> str:
+        """live, starting, finished, trained, stopped or imported (docs/COMMANDS.md)."""
+        return run_state(self.folder, self.settings, (self.metrics or [{}])[-1])
 
     @property
     def metrics(self) -> list[dict[str, float]]:
@@ -259,8 +265,8 @@ def _resume(
     names = {origin.removeprefix("preset ") for origin in origins if origin.startswith("preset ")}
     if preset is not None and not any(is_same_preset(name, preset) for name in names):
         raise ValueError(f"preset is {preset!r}; it cannot change when a run is resumed")
-    own = run_dir / INITIAL_MODEL
-    if folder is not None and not (own.is_dir() and model_fingerprint(own) == model_fingerprint(folder)):
+    initial = run_dir / INITIAL_MODEL
+    if folder is not None and not (initial.is_dir() and model_fingerprint(initial) == model_fingerprint(folder)):
         raise ValueError(f"model differs from the one that {run_dir} was started with; name none to continue it")
     for key, problems in rows.items():
         file = run_dir / _FILES[key]

@@ -21,7 +21,8 @@ from tempfile import TemporaryDirectory
 
 from reasoner import __version__
 from reasoner.cli.arguments import Parser
-from reasoner.console import log, print_result
+from reasoner.console import drop_output, log, print_result
+from reasoner.distributed.world import record_cause
 from reasoner.runtime import set_environment
 
 
@@ -278,7 +279,7 @@ def _has_lost_its_reader() -> bool:
     poll.register(output, 0)  # errors alone
     if not poll.poll(0):
         return False
-    os.dup2(os.open(os.devnull, os.O_WRONLY), output)
+    drop_output(sys.stdout)
     return True
 
 
@@ -286,4 +287,5 @@ def _fail(error: Exception, status: int) -> int:
     if os.environ.get("REASONER_DEBUG"):
         raise error
     log(f"reasoner: error: {error}")
+    record_cause(error)
     return status

@@ -59,6 +59,8 @@ def list_runs(args: argparse.Namespace) -> None:
     for row in rows:
         if row["fault"]:
             print_result(f"{row['name']}: {row['fault']}")
+        if row["status"] == "trained":
+            print_result(f"{row['name']}: all steps done; its final evaluation is missing, and --resume makes it")
     write_result(args, rows)
 
 
@@ -144,8 +146,8 @@ def _bytes(folder: Path) -> int:
 
 def remove_runs(args: argparse.Namespace) -> None:
     """Delete the folders of runs. ValueError for a run that is being trained, and without --yes: nothing is deleted."""
-    from app.run_library import is_live
     from reasoner.runs.run_dir import find_run
+    from reasoner.runs.run_state import is_live
 
     folders = list(dict.fromkeys(find_run(name, args.runs) for name in args.names))
     for folder in folders:

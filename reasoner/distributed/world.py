@@ -51,6 +51,26 @@ class RankError(RuntimeError):
     """An error of one of several ranks, with its rank and the place in the run."""
 
 
+class LostRankError(RuntimeError):
+    """A collective operation that another rank did not come to: a consequence of that rank's error, if it had one."""
+
+
+def record_cause(error: Exception) -> None:
+    """Leave an error of one of several ranks to the program that has started them, which prints it last. An error that
+    follows from another rank's is not left.
+    """
+    if isinstance(error, RankError) and not _follows_from_another(error):
+        from torch.distributed.elastic.multiprocessing.errors.error_handler import ErrorHandler
+
+        ErrorHandler().record_exception(error)
+
+
+def _follows_from_another(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, LostRankError):
+        error = error.__cause__
+    return error is not None
+
+
 @dataclass(frozen=True, slots=True)
 class World:
     """This process among those of the run. `waiting_for` is what a collective operation gives, for messages."""
@@ -169,12 +189,12 @@ class World:
 
     @contextmanager
     def _errors(self, waiting_for: str) -> Iterator[None]:
-        """A collective operation. RuntimeError that says what was waited for, if another rank has ended or is late."""
+        """A collective operation. LostRankError that says what was waited for, if another rank has ended or is late."""
         try:
             yield
         except RuntimeError as error:
             minutes = self.time_limit.total_seconds() / 60
-            raise RuntimeError(
+            raise LostRankError(
                 f"waited for {waiting_for}, and another rank has ended, whose own message says why, or did not come "
                 f"within {minutes:g} minutes ({first_line(error)})"
             ) from error

@@ -34,11 +34,10 @@ from reasoner.pipelines.state import (
 from reasoner.runs.io import write_text
 from reasoner.runs.rollouts import lock_run_dir
 from reasoner.runs.run_dir import is_unused
-from reasoner.runtime import end_with_parent
+from reasoner.runtime import end_with_parent, stop_signals
 
 REASONER = (sys.executable, "-m", "reasoner")
 _RECORD_SECONDS = 10.0  # between two records of a running stage's minutes
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def run_pipeline(
@@ -156,7 +155,7 @@ def forward_signals() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
         for number in early:
             process.send_signal(number)
 
-    handlers = {number: signal.signal(number, forward) for number in _SIGNALS}
+    handlers = {number: signal.signal(number, forward) for number in stop_signals()}
     try:
         yield forward_to
     finally:

@@ -11,11 +11,12 @@ nor a crash. `layer` names the part that decided.
 
 from __future__ import annotations
 
+import shutil
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
-from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -55,8 +56,8 @@ def import_run(system: str, source: Path, run_dir: Path) -> int:
         raise ValueError(f"{run_dir} is in use; choose another name for the run")
     right = _higher_of_two(READERS[system](source))
     run_dir.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{run_dir.name}.", dir=run_dir.parent) as folder:
-        partial = Path(folder) / "run"
+    with _new_folder(run_dir.with_name(f".{run_dir.name}.partial")) as folder:
+        partial = folder / "run"
         num_rollouts = _write(READERS[system](source), partial, right)
         if not num_rollouts:
             raise ValueError(f"{source} has no rollouts that {system} dumped")
@@ -65,6 +66,17 @@ def import_run(system: str, source: Path, run_dir: Path) -> int:
         write_json(partial / "versions.json", {"imported_from": system})
         partial.replace(run_dir)
     return num_rollouts
+
+
+@contextmanager
+def _new_folder(path: Path) -> Iterator[Path]:
+    """A folder that is removed after the block, and before it where an import that was killed has left it."""
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir()
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path)
 
 
 def _write(steps: Steps, run_dir: Path, right: float | None) -> int:

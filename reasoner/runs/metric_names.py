@@ -71,15 +71,15 @@ METRICS = _by_name(
         "completions/clipped_ratio",
         "share of completions truncated at sampling.max_tokens (finish length; aborted ones do not count)",
         "share",
-        "truncated completions",
-        ("health",),
+        "truncated",
+        ("console", "health"),
     ),
     Metric(
         "reflection/self_check_rate",
         "share of completions that check their own working (rule: verifiers.reflection)",
         "share",
         "self-check",
-        ("console", "plots", "overview", "compare"),
+        ("plots", "overview", "compare"),
     ),
     Metric(
         "reflection/errors_caught",
@@ -92,8 +92,8 @@ METRICS = _by_name(
         "frac_reward_zero_std",
         "share of groups whose rewards are all equal",
         "share",
-        "zero-variance groups",
-        ("plots", "health"),
+        "zero-variance",
+        ("console", "plots", "health"),
     ),
     Metric("grading/failed", "share of completions whose grading timed out, crashed or was refused", "share"),
     Metric(
@@ -117,7 +117,7 @@ METRICS = _by_name(
         "kept",
         "nats per token",
         "KL",
-        ("console", "plots", "health", "compare"),
+        ("plots", "health", "compare"),
     ),
     Metric(
         "entropy",

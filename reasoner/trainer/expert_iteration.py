@@ -28,7 +28,6 @@ from reasoner.runs.selection import Selection
 from reasoner.trainer.sample import SampleRequest, sample
 from reasoner.trainer.supervised import finetune, without_unused_validation
 
-_LAST_FILE = Path("heldout") / "after" / "table.txt"  # that a run writes
 _NOT_COMPARED = (
     "steps",
     "optim.warmup_steps",
@@ -114,7 +113,7 @@ def _finetune(plan: ExpertIteration, resolved: RunSettings, number: int, run_dir
     resuming = (run_dir / "config.json").is_file()
     if resuming:
         _check_same(run_dir, own)
-    if (run_dir / _LAST_FILE).is_file():
+    if (run_dir / "report.json").is_file():
         return
     finetune(replace(resolved, config=own), run_dir, resuming=resuming)
 

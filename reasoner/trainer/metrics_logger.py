@@ -26,11 +26,16 @@ _SPEED = TIMES["tokens_per_second"]
 # How the console shows a value, by its unit.
 _FORMATS: dict[str, Callable[[float], str]] = {
     "": "{:.3f}".format,
-    "share": "{:.1%}".format,
+    "share": lambda share: f"{share:.1%}" if share < 0.1 else f"{share:.0%}",  # a line fits 120 columns
     "tokens": "{:.0f}".format,
     "nats per token": "{:.4f}".format,
     "tokens per second": speed,
 }
+_NO_SIGNAL = (
+    "no completion of the first step is correct: look at the prompt (prompt.style: does it ask for the form that is "
+    "graded?), at the truncated share (sampling.max_tokens), and at reasoner doctor, which measures how often the "
+    "model solves such problems"
+)
 
 
 class MetricsLogger:
@@ -64,10 +69,10 @@ class MetricsLogger:
         self._before = max((line.get("time/run", 0.0) for line in self.history), default=0.0)
         self._example = ""
         self.progress = Progress()  # inside a step or an evaluation
-        self.live = live(self._shown) if world.is_first else None
+        self.began = time.monotonic()
+        self.live = live(self._shown) if world.is_first else None  # calls _shown() at once
         if self.live is None:
             self.progress = Progress(self.log)
-        self.began = time.monotonic()
 
     def __enter__(self) -> MetricsLogger:
         if self.live is not None:
@@ -136,6 +141,8 @@ class MetricsLogger:
             self.live.refresh()
         else:
             self.log(self._line())
+        if metrics["step"] == 0 and metrics.get("correct") == 0:
+            self.log(_NO_SIGNAL)
 
     def _append(self, name: str, line: Mapping[str, object]) -> None:
         if self._world.is_first:
@@ -180,9 +187,10 @@ class MetricsLogger:
 
     def _line(self) -> str:
         cells, newest = self._cells(), self.history[-1]
-        step, done, speed, left = (cells.pop(name) for name in ("step", "done", _SPEED.label, "left"))
+        step, done, left = (cells.pop(name) for name in ("step", "done", "left"))
+        del cells[_SPEED.label]
         metrics = "  ".join(f"{label} {text}" for label, text in cells.items())
-        line = f"step {step} ({done} done)  {metrics}  {speed}  {left} left"
+        line = f"step {step} ({done} done)  {metrics}  {left} left"
         if any(row.name in newest for row in self._validation):
             known = [row for row in self._validation if row.name in newest]
             scores = (f"{row.label} {_FORMATS[row.unit](newest[row.name])}" for row in known)

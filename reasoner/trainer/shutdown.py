@@ -1,4 +1,5 @@
-"""SIGINT and SIGTERM: the first one saves the run and ends it, a second one ends it at once, without saving.
+"""SIGINT, SIGTERM and SIGHUP: the first one saves the run and ends it, a second one ends it at once, without saving.
+A SIGHUP is never the second one: where a terminal is closed, the shell sends one and the kernel may send another.
 
 With several ranks a signal to one of them ends all, at the places where they meet, and further signals have no effect:
 the program that started them passes on its own, and kills what has not ended within its time limit.
@@ -7,13 +8,12 @@ the program that started them passes on its own, and kills what has not ended wi
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 
 from reasoner.distributed.world import ALONE, RunInterrupt, World
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+from reasoner.runtime import stop_signals
 
 
 class GracefulShutdown:
@@ -28,7 +28,7 @@ class GracefulShutdown:
 
     def __enter__(self) -> GracefulShutdown:
         try:
-            self._handlers = {number: signal.signal(number, self._handle) for number in _SIGNALS}
+            self._handlers = {number: signal.signal(number, self._handle) for number in stop_signals()}
         except ValueError:  # not the main thread: signals are somebody else's
             self._handlers = {}
         return self
@@ -36,20 +36,21 @@ class GracefulShutdown:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._restore()
+        self._restore(list(self._handlers))
 
-    def _restore(self) -> None:
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
-        self._handlers = {}
+    def _restore(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            signal.signal(number, self._handlers.pop(number))  # type: ignore[arg-type]
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._signal and number == signal.SIGHUP:
+            return
         is_first, self._signal = not self._signal, number
         if self._world.size > 1:
             if is_first and not self._is_interruptible:
                 self._log("stopping after this step")
             return
-        self._restore()
+        self._restore([own for own in self._handlers if own != signal.SIGHUP])
         if self._is_interruptible:
             raise RunInterrupt(number)
         self._log("stopping after this step; a second signal ends the run at once, without saving")

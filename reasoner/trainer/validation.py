@@ -83,8 +83,11 @@ def evaluate_heldout(
 ) -> None:
     """Evaluate the engine's weights and then those of the model before training; print and write the comparison.
 
-    The engine has the weights of `base` afterwards. A collective operation; the first rank writes.
+    report.json is the last file written, and an earlier one is removed first: with it the evaluation is complete. The
+    engine has the weights of `base` afterwards. A collective operation; the first rank writes.
     """
+    if generator.world.is_first:
+        (run_dir / "report.json").unlink(missing_ok=True)
     after = _heldout_evals(generator, prompts, cfg, "the trained model")
     initial = load_policy(base, device=torch.device("cpu"))
     generator.update_weights(initial, version=0)
@@ -92,10 +95,10 @@ def evaluate_heldout(
     if not generator.world.is_first:
         return
     text = f"{table(before, after)}\n\n{example_answers(before, after)}\n"
-    (run_dir / "report.txt").write_text(text)
-    store.write_json(run_dir / "report.json", {"before": before.to_dict(), "after": after.to_dict()})
     for name, evals in (("before", before), ("after", after)):
         write_eval(run_dir / "heldout" / name, evals, cfg, generator.engine.name)
+    (run_dir / "report.txt").write_text(text)
+    store.write_json(run_dir / "report.json", {"before": before.to_dict(), "after": after.to_dict()})
     print_result(f"\n{text}")
 
 

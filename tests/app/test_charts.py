@@ -144,9 +144,9 @@ def test_axis_of_many_points_has_their_range(site):
 
 def test_axes_have_labels_of_their_own_in_the_units_of_the_values(site):
     page = site.open(f"/overview?run={RUN}")
-    wait_for_value(lambda: ticks(page, "zero-variance groups"), ["0.0 %", "0.2 %", "0.4 %"])
+    wait_for_value(lambda: ticks(page, "zero-variance"), ["0.0 %", "0.2 %", "0.4 %"])
     wait_for_value(lambda: ticks(page, "Reward", "x"), ["5", "10", "15", "20", "25", "30", "35", "40"])
-    assert ticks(page, "truncated completions")[0] == "0 %" and "-" not in "".join(ticks(page, "truncated completions"))
+    assert ticks(page, "truncated")[0] == "0 %" and "-" not in "".join(ticks(page, "truncated"))
     assert "1.0e-6" in ticks(page, "learning rate")
     expect(chart(page, "Response length").locator("figcaption")).to_have_text("Response length, tokens")
     for plot in page.locator("[data-yticks]").all():
@@ -219,5 +219,5 @@ def test_a_narrow_zoom_shows_at_least_one_whole_step(site):
 
 def test_values_that_are_not_above_zero_leave_the_logarithmic_axis_empty(site):
     page = site.open(f"/overview?run={RUN}&log=1")
-    expect(chart(page, "truncated completions")).to_have_attribute("data-points", "0")
-    wait_for_value(lambda: ticks(page, "zero-variance groups")[0], "0.01 %")
+    expect(chart(page, "truncated")).to_have_attribute("data-points", "0")
+    wait_for_value(lambda: ticks(page, "zero-variance")[0], "0.01 %")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from app.run_library import is_live
 from reasoner.analysis.failures import classify
 from reasoner.analysis.reflection import study
 from reasoner.runs import rollouts as store
 from reasoner.runs.index import RolloutIndex
+from reasoner.runs.run_state import is_live
 from tests.app.library_of import until, write_run, write_step
 
 ROOT = Path(__file__).parents[2]

@@ -211,11 +211,26 @@ def test_processes_flag_starts_ranks_whose_first_rollouts_are_those_of_one(tmp_p
 
 @needs_base
 @pytest.mark.slow
-def test_signal_to_the_launcher_ends_all_with_a_checkpoint(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signal_to_the_launcher_ends_all_with_a_checkpoint(tmp_path, number):
     with launched(tmp_path, "--processes", "2", "--steps", "200", "--validation.interval", "0") as process:
         while not (tmp_path / "a" / "rollouts" / "step-000001.parquet").exists() and process.poll() is None:
             time.sleep(0.01)
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         _, errors = process.communicate(timeout=60)
-    assert process.returncode == 143 and "stopped by SIGTERM; resume with" in errors and "Traceback" not in errors
+    assert process.returncode == 128 + number
+    assert f"stopped by {number.name}; resume with" in errors and "Traceback" not in errors
     assert len(read_metrics(tmp_path / "a")) == int(list_checkpoints(tmp_path / "a")[-1].name[-6:])
+
+
+@needs_base
+@pytest.mark.slow
+def test_error_of_one_rank_is_the_last_that_the_launcher_prints(tmp_path):
+    function = "def fails(completions, **columns):\n    return [1 / (os.environ['RANK'] < '1') for _ in completions]\n"
+    (tmp_path / "rewards.py").write_text(f"import os\n{function}")
+    with launched(tmp_path, "--processes", "2", "--reward.functions", f"{tmp_path}/rewards.py:fails") as process:
+        _, errors = process.communicate(timeout=200)
+    *_, cause, hint = errors.splitlines()
+    assert process.returncode == 1 and "resume with: reasoner train" in hint
+    assert cause.startswith("reasoner: error: rank 1 of 2, step 0: ") and "ZeroDivisionError" in cause
+    assert "elastic" not in errors and "exitcode" not in errors

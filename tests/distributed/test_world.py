@@ -63,7 +63,7 @@ def test_interrupt_of_one_rank_reaches_all():
 def test_rank_that_ended_is_reported_with_what_was_waited_for():
     waiting, absent = run_ranks(2, programs.absent_rank)
     assert absent is None
-    assert waiting.startswith("RuntimeError: waited for the gradient's sum, and another rank has ended")
+    assert waiting.startswith("LostRankError: waited for the gradient's sum, and another rank has ended")
 
 
 def test_rank_that_does_not_come_is_reported_after_the_time_limit():

@@ -2,17 +2,21 @@
 
 import json
 import os
+import pty
 import random
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from reasoner.api.training import Run
 from reasoner.models.resolve import BASE
 from reasoner.runs.metrics import read_metrics
 from reasoner.trainer.checkpoint import list_checkpoints
@@ -45,8 +49,8 @@ def command_of(runs: Path, more: tuple[object, ...], *, resume: bool, name: str 
     return [name, *("--model", "base") * ("--model" not in more), "--run.dir", str(runs), *settings, *map(str, more)]
 
 
-def start(runs: Path, *more: object, resume: bool = False, name: str = "train") -> ForkedCommand:
-    return forkserver(TRAINING).start(*command_of(runs, more, resume=resume, name=name))
+def start(runs: Path, *more: object, resume: bool = False, name: str = "train", terminal: str = "") -> ForkedCommand:
+    return forkserver(TRAINING).start(*command_of(runs, more, resume=resume, name=name), terminal=terminal)
 
 
 def finish(runs: Path, *more: object, resume: bool = False, name: str = "train") -> str:
@@ -86,6 +90,8 @@ def kill(runs: Path, moment: str, more: tuple[object, ...], name: str = "train")
             break
         if kind == "look" and (root / "evals.jsonl").exists() and len((root / "evals.jsonl").read_text()) > int(number):
             break
+        if kind == "evaluation" and (root / "checkpoints" / "step-000005").exists():
+            break
         if kind == "report" and (root / "heldout" / "after").exists():
             break
         time.sleep(0.001)
@@ -106,8 +112,9 @@ def uninterrupted(tmp_path_factory) -> Path:
 
 
 def test_run_killed_three_times_ends_with_equal_bytes(tmp_path, uninterrupted):
-    for moment in ("step 1", "checkpoint 4", "report"):
+    for moment in ("step 1", "checkpoint 4", "evaluation"):
         kill(tmp_path, moment, HF)
+    assert Run(tmp_path / "a").state == "trained"
     finish(tmp_path, resume=True)
     found = content(tmp_path)
     assert {
@@ -193,6 +200,32 @@ def test_signalled_run_saves_and_resumes_to_equal_bytes(tmp_path, uninterrupted)
             list_checkpoints(tmp_path / "a")[-1].name == f"step-{step + 1:06d}"
             and len(read_metrics(tmp_path / "a")) == step + 1
         )
+    finish(tmp_path, resume=True)
+    assert_same(content(tmp_path), content(uninterrupted))
+
+
+def test_run_whose_terminal_is_closed_saves_and_resumes_to_equal_bytes(tmp_path, uninterrupted):
+    """A terminal that is closed while it is read, and one that has taken no more output for a while."""
+    steps_done = 0
+    for is_full in (False, True):
+        shard = tmp_path / "a" / "rollouts" / f"step-{steps_done:06d}.parquet"
+        master, device = pty.openpty()
+        process = start(tmp_path, *HF, resume=True, terminal=os.ttyname(device))
+        while process.poll() is None and not shard.exists():
+            if select.select([master], [], [], 0.001)[0]:
+                os.read(master, 65536)
+        if is_full:
+            os.set_blocking(device, False)
+            with suppress(BlockingIOError):
+                while os.write(device, b"x" * 100):
+                    pass
+            time.sleep(0.3)
+        os.close(device)
+        os.close(master)
+        assert process.wait(timeout=100) == 128 + signal.SIGHUP, process.errors()
+        steps_before, steps_done = steps_done, len(read_metrics(tmp_path / "a"))
+        assert steps_before < steps_done < SMALL["steps"]
+        assert list_checkpoints(tmp_path / "a")[-1].name == f"step-{steps_done:06d}"
     finish(tmp_path, resume=True)
     assert_same(content(tmp_path), content(uninterrupted))
 

@@ -126,12 +126,13 @@ def test_a_pipeline_that_was_stopped_goes_on_with_its_stage(here, number):
     assert calls(here) == ["sft p-a", "sft p-b", "sft --resume p-b", "sft p-c"]
 
 
-def test_signal_that_comes_before_the_process_reaches_it():
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signal_that_comes_before_the_process_reaches_it(number):
     with forward_signals() as forward_to:
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), number)
         process = subprocess.Popen(["sleep", "60"])
         forward_to(process)
-        assert process.wait(timeout=30) == -signal.SIGTERM
+        assert process.wait(timeout=30) == -number
 
 
 def test_a_stage_that_fails_ends_the_pipeline_with_its_status(here):

@@ -14,7 +14,7 @@ from reasoner.trainer.metrics_logger import MetricsLogger
 
 LINE = {
     "reward/mean": 0.5, "correct": 0.4, "well_formed": 0.9, "completions/mean_length": 30.0,
-    "reflection/self_check_rate": 0.1, "kl": 0.01,
+    "completions/clipped_ratio": 0.0, "frac_reward_zero_std": 0.25,
 }  # fmt: skip
 TIMED = {"tokens_per_second": 900.0, "time/step": 2.0}
 
@@ -33,16 +33,25 @@ def test_logger_writes_a_line_per_step_and_plain_console_lines(tmp_path, capsys)
     shown = capsys.readouterr().err.splitlines()
     assert len(shown) == 2 and "\x1b" not in shown[1]
     assert shown[1].startswith(
-        "step 1 (2/9 done)  reward 0.500  correct 40.0%  well-formed 90.0%  tokens 30  self-check 10.0%  KL 0.0100  "
-        "900 tok/s  "
+        "step 1 (2/9 done)  reward 0.500  correct 40%  well-formed 90%  tokens 30  truncated 0.0%  zero-variance 25%  "
     )
+    assert len(shown[1]) <= 120 and not shown[1].count("correct completion")
+
+
+def test_first_step_without_a_correct_completion_says_once_what_to_look_at(tmp_path, capsys):
+    with MetricsLogger(tmp_path, steps=9, start=0) as logger:
+        for step in range(3):
+            logger.write({"step": step, **LINE, "correct": 0.0, "completions/clipped_ratio": 1.0}, TIMED)
+    errors = capsys.readouterr().err
+    assert errors.count("truncated 100%") == 3
+    assert [errors.count(word) for word in ("prompt.style", "sampling.max_tokens", "reasoner doctor")] == [1, 1, 1]
 
 
 def test_console_line_of_a_validation_has_its_scores(tmp_path, capsys):
     scores = {"validation/pass@1": 0.25, "validation/cons@k": 0.5, "validation/greedy": 0.75}
     with MetricsLogger(tmp_path, steps=9, start=0) as logger:
         logger.write({"step": 0, **LINE, **scores}, TIMED)
-    shown = "  | 1 steps done: validation pass@1 25.0%, validation cons@k 50.0%, validation greedy 75.0%\n"
+    shown = "  | 1 steps done: validation pass@1 25%, validation cons@k 50%, validation greedy 75%\n"
     assert capsys.readouterr().err.endswith(shown)
 
 
@@ -78,10 +87,10 @@ def test_control_characters_of_a_completion_are_not_printed():
     assert escape_controls("a\x1b[2Jb\r\x07\nc\u202ed") == "a\\x1b[2Jb\\r\\x07\nc\\u202ed"
 
 
-def test_speed_of_a_slow_model_is_not_zero(tmp_path, capsys):
+def test_speed_of_a_slow_model_is_not_zero(tmp_path):
     with MetricsLogger(tmp_path, steps=9, start=0) as logger:
         logger.write({"step": 0, **LINE}, TIMED | {"tokens_per_second": 0.4})
-    assert "24.0 tok/min" in capsys.readouterr().err
+        assert "24.0 tok/min" in panel_text(logger)
     assert [speed(value) for value in (1234.5, 10, 9.96, 1.0, 0.31)] == [
         "1,234 tok/s", "10 tok/s", "10.0 tok/s", "1.0 tok/s", "18.6 tok/min",
     ]  # fmt: skip
@@ -129,7 +138,7 @@ def test_panel_shows_progress_within_a_step(tmp_path):
 
 
 def panel_text(logger):
-    console = Console(width=140, record=True, file=StringIO())
+    console = Console(width=120, record=True, file=StringIO())
     console.print(logger._shown())
     return console.export_text()
 

@@ -25,7 +25,8 @@ function sparkline(values) {
 // The state of a run, and the number of its alarms.
 function stateCell(row) {
   const alarms = row.alarms ? el("span", { class: "badge bad", data: { alarms: row.alarms } }, count(row.alarms, "alarm")) : null;
-  return el("td", {}, el("span", { class: `dot ${row.status}` }, row.status), alarms ? [" ", alarms] : null);
+  const title = row.status === "trained" ? "all steps done; the final evaluation is missing, and --resume makes it" : "";
+  return el("td", {}, el("span", { class: `dot ${row.status}`, title }, row.status), alarms ? [" ", alarms] : null);
 }
 
 // A row of the list; `choice`: its checkbox.
