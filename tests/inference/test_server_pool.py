@@ -139,6 +139,8 @@ FAULTS = {
     "status 500": 500,
     "connection is broken off": "cut",
     "not JSON": "{",
+    "brackets": "[" * 200_000,
+    "redirect": 307,
     "not an object": "[1, 2]",
     "no choices": json.dumps({"choices": []}),
 }
