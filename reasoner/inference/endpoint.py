@@ -97,7 +97,7 @@ class EndpointClient:
         slots = asyncio.Semaphore(self._endpoint.concurrency)
         counts = [0, 0]  # responses, and their tokens
 
-        async with new_client(headers={"Authorization": f"Bearer {key}"} if key else {}, uses_proxy=True) as client:
+        async with new_client(key, uses_proxy=True) as client:
 
             async def respond(prompt: Prompt, seed: int) -> Response:
                 async with slots:

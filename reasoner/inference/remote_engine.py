@@ -19,6 +19,7 @@ from reasoner.inference.server_client import run_async
 from reasoner.inference.server_dispatch import Request, sample
 from reasoner.inference.server_identity import identity
 from reasoner.inference.server_pool import ServerPool
+from reasoner.inference.server_token import read_token
 from reasoner.inference.stop_tokens import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
 from reasoner.inference.vllm_adapter import is_adapter_state, stored_weights
 from reasoner.inference.weight_senders import SENDERS
@@ -67,6 +68,7 @@ class RemoteEngine:
             cfg.transfer,
             cfg.timeout_seconds,
             max(1, cfg.requests_per_server // world.size),
+            read_token(),
         )
         try:
             run_async(self._pool.connect())

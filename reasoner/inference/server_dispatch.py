@@ -50,7 +50,7 @@ async def sample(
     cache holds the prompt, while there is room. When a server fails, what it was asked is asked again of the others.
     EngineUnavailableError when no server is left, and for a request that fails three times.
     """
-    async with new_client() as client:
+    async with new_client(pool.token) as client:
         await pool.refresh(client)
         await _Dispatch(pool, client, parse, on_answer).run(deque(requests), on_tick)
 

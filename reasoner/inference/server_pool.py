@@ -55,6 +55,7 @@ class ServerPool:
     transfer: str  # engine.transfer
     seconds: float  # limit of every wait
     requests_per_server: int
+    token: str  # that the servers ask for
     servers: list[Server] = field(init=False)
     _version: str | None = None  # of the present weights, as the servers name them
     _has_given_up: bool = False  # whether the last wait for any server was in vain
@@ -74,7 +75,7 @@ class ServerPool:
 
         TimeoutError that names a server that does not answer in time; ValueError for one with another model.
         """
-        async with new_client() as client:
+        async with new_client(self.token) as client:
             await asyncio.gather(*(self._wait_for(client, server) for server in self.servers))
 
     async def _wait_for(self, client: httpx.AsyncClient, server: Server) -> None:
@@ -97,13 +98,15 @@ class ServerPool:
     async def _admit(self, client: httpx.AsyncClient, server: Server, *, seconds: float) -> None:
         """Ask a server for its model and prepare it. `seconds` is the limit of its first answer.
 
-        ServerError if it does not answer; ValueError if it holds another model, or cannot get the run's weights.
+        ServerError if it does not answer; ValueError if it has another token or model, or cannot get the run's weights.
         """
-        await request_json(client, "GET", f"{server.url}/health", seconds=seconds, what="GET /health")
         try:
+            await request_json(client, "GET", f"{server.url}/health", seconds=seconds, what="GET /health")
             models = await self.call(client, server, "GET", "/v1/models")
             prepared = await self.call(client, server, "POST", "/collective_rpc", {"method": "prepare_rollouts"})
         except (RefusalError, ServerError) as error:
+            if isinstance(error, RefusalError) and error.status in (401, 403):
+                raise ValueError(f"the server {server.url} refuses this run: {error}") from error
             if isinstance(error, RefusalError) or "has no attribute" in str(error):
                 raise ValueError(f"the server {server.url} was not started by reasoner serve: {error}") from error
             raise
@@ -153,7 +156,7 @@ class ServerPool:
         a run can save its state.
         """
         is_first, self._version = self._version is None, version
-        async with new_client() as client:
+        async with new_client(self.token) as client:
             await asyncio.gather(*(self._update(client, server) for server in self.servers))
         if is_first and not self.ready:
             raise EngineUnavailableError(f"no inference server takes the weights ({self._reasons()})")

@@ -17,6 +17,7 @@ from reasoner.config.resolve import settings, to_dict
 from reasoner.config.schema import Config
 from reasoner.config.stages import is_used
 from reasoner.inference.factory import check_engine
+from reasoner.inference.server_token import read_token
 from reasoner.models.folder import check_model, check_reward_model
 from reasoner.models.resolve import resolve_cached_model, resolve_model
 from reasoner.rl.algorithms import Algorithm, resolve_algorithm
@@ -52,6 +53,8 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
     trackers = tuple(name for name in cfg.run.track.split(",") if name)
     check_trackers(trackers)
     check_engine(cfg.engine.name)
+    if cfg.engine.urls:
+        read_token()
     check_control(cfg.control)
     check_lora(cfg)
     check_learned_rewards(cfg, algorithm)
