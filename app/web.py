@@ -83,7 +83,6 @@ def build(
         library.close()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, routes=routes)
-
     app.add_middleware(BodyLimit)
 
     @app.middleware("http")

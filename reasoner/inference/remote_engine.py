@@ -45,7 +45,10 @@ class RemoteEngine:
     accepts_adapter = False  # merged weights are sent: vLLM's weight transfer knows no adapters
 
     def __init__(self, folder: Path, cfg: EngineConfig, *, max_model_len: int, world: World = ALONE) -> None:
-        """Wait for the servers. TimeoutError for one that does not start, ValueError for one with another model."""
+        """Wait for the servers. TimeoutError for one that does not start; ValueError for one with another model or
+        token, and where this machine has no token.
+        """
+        token = read_token()
         self._folder = folder
         self._tokenizer = load_tokenizer(folder)
         self._end_ids = end_token_ids(folder, self._tokenizer)
@@ -68,7 +71,7 @@ class RemoteEngine:
             cfg.transfer,
             cfg.timeout_seconds,
             max(1, cfg.requests_per_server // world.size),
-            read_token(),
+            token,
         )
         try:
             run_async(self._pool.connect())
