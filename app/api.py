@@ -29,6 +29,13 @@ QUERIES: dict[str, Callable[..., dict[str, Any]]] = {
 }  # fmt: skip
 
 REQUEST_ERRORS = (ValueError, OSError, OverflowError, sqlite3.Error)  # shown to the user; others are bugs
+_LONGEST_MESSAGE = 2000  # characters: a message may hold a value of the request
+
+
+def error_message(error: Exception) -> str:
+    """The message of an error of REQUEST_ERRORS, as clients get it."""
+    text = str(error)
+    return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"
 
 
 def run_query(library: RunLibrary, query: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

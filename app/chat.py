@@ -18,6 +18,7 @@ from app.run_files import read_settings
 from app.run_library import RunLibrary
 from reasoner.config.schema import SamplingConfig
 from reasoner.rollouts.prompts import check_text, load_template
+from reasoner.runs.run_dir import STEP_PATTERN
 from verifiers import extract_answer, grade, score_response
 from verifiers.equivalence import VERIFIERS
 
@@ -29,8 +30,8 @@ def models(library: RunLibrary) -> dict[str, Any]:
     """List the available models: the embedded base model, and the checkpoints of the runs."""
     entries = [{"model": "base", "steps": [], "defaults": {}}]
     for run_dir in library.runs():
-        digits = [path.name.removeprefix("step-") for path in (run_dir / "checkpoints").glob("step-??????")]
-        steps = sorted(number for number in digits if number.isdecimal())
+        paths = (run_dir / "checkpoints").glob(STEP_PATTERN)
+        steps = sorted(path.name.removeprefix("step-") for path in paths)
         best = ["best"] if (run_dir / "checkpoints" / "best").is_dir() else []
         if steps or best:
             try:

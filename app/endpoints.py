@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 import gradio as gr
 from gradio.events import api as add_api
 
-from app.api import QUERIES, REQUEST_ERRORS, finite, run_query
+from app.api import QUERIES, REQUEST_ERRORS, error_message, finite, run_query
 from app.chat import MAX_MODELS, ChatWorkers
 from app.run_library import RunLibrary
 
@@ -33,7 +33,7 @@ def _endpoint(library: RunLibrary, name: str) -> Callable[..., dict[str, Any]]:
         try:
             return run_query(library, name, arguments.arguments)
         except REQUEST_ERRORS as error:
-            raise gr.Error(str(error), print_exception=False) from error
+            raise gr.Error(error_message(error), print_exception=False) from error
 
     endpoint.__name__, endpoint.__doc__ = name, query.__doc__
     endpoint.__signature__ = own  # type: ignore[attr-defined]
@@ -72,6 +72,6 @@ def _chat(workers: ChatWorkers) -> Callable[..., Iterator[dict[str, Any]]]:
                     scores[event["sample"]] = finite(event["score"])
                 yield {"texts": texts, "scores": scores}
         except REQUEST_ERRORS as error:
-            raise gr.Error(str(error), print_exception=False) from error
+            raise gr.Error(error_message(error), print_exception=False) from error
 
     return chat

@@ -14,7 +14,7 @@ from reasoner.evals import eval_log
 from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, is_tied, pass_at_k, vote_labels
 from reasoner.runs.json_files import NUMBER, OBJECT, check, check_each, is_file, read_object
 
-_CHECKPOINT = re.compile(r"([^/]+)/(?:best|step-\d{6})")  # how reasoner.inference.model_spec names a run's model
+_CHECKPOINT = re.compile(r"([^/]+)/(?:best|step-[0-9]{6})")  # how reasoner.inference.model_spec names a run's model
 _GRADED = ("correct", "wrong")  # verdicts of the responses that vote; the grader could not read the others
 _INTERVAL = ("value", "low", "high")  # of a metric, and its 95 % interval
 _SHOWS: dict[str, Callable[[dict[str, Any]], bool]] = {

@@ -11,7 +11,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import ToolAnnotations
 from starlette.routing import BaseRoute
 
-from app.api import REQUEST_ERRORS, run_query
+from app.api import REQUEST_ERRORS, error_message, run_query
 from app.run_library import RunLibrary
 
 _INSTRUCTIONS = (
@@ -37,7 +37,7 @@ def _tools(library: RunLibrary) -> list[Callable[..., dict[str, Any]]]:
         try:
             return run_query(library, name, arguments)
         except REQUEST_ERRORS as error:
-            raise ToolError(str(error)) from error
+            raise ToolError(error_message(error)) from error
 
     def list_runs() -> dict[str, Any]:
         """List the runs: state, step, model, algorithm, latest validation, alarms."""

@@ -21,7 +21,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.routing import BaseRoute
 
 from app.access import Access
-from app.api import REQUEST_ERRORS, finite, run_query
+from app.api import REQUEST_ERRORS, error_message, finite, run_query
+from app.body_limit import BodyLimit
 from app.chat import ChatWorkers
 from app.endpoints import add_endpoints
 from app.run_library import RunLibrary
@@ -82,6 +83,7 @@ def build(
         library.close()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, routes=routes)
+    app.add_middleware(BodyLimit)
 
     @app.middleware("http")
     async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
@@ -96,7 +98,7 @@ def build(
             arguments = await _body(request)
             return _Json(await run_in_threadpool(run_query, library, query, arguments))
         except REQUEST_ERRORS as error:
-            return _Json({"error": str(error)}, 400)
+            return _Json({"error": error_message(error)}, 400)
 
     @app.post("/chat")
     async def chat(request: Request) -> Response:
@@ -104,7 +106,7 @@ def build(
             _check_open("chat", closed)
             events = await run_in_threadpool(workers.sample, await _body(request))
         except REQUEST_ERRORS as error:
-            return _Json({"error": str(error)}, 400)
+            return _Json({"error": error_message(error)}, 400)
         return StreamingResponse(_lines(events), media_type="application/x-ndjson")
 
     @app.get("/export")
@@ -112,7 +114,7 @@ def build(
         try:
             return await run_in_threadpool(_export, library, dict(request.query_params))
         except REQUEST_ERRORS as error:
-            return _Json({"error": str(error)}, 400)
+            return _Json({"error": error_message(error)}, 400)
 
     for old, new in _OLD_PAGES.items():
         app.add_api_route(f"/{old}", partial(_redirect, new), methods=["GET", "HEAD"])

@@ -24,7 +24,7 @@ from data.conversation import SYSTEM_RULES
 from data.files import READERS, exists, kind_of, local_path
 from data.subset import split_subset
 
-_WEIGHT = re.compile(r"(.+)=([-+]?[\d.]+(?:[eE][-+]?\d+)?)")
+_WEIGHT = re.compile(r"(.+)=([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _CHOICES = {  # the first is the default
     "system": SYSTEM_RULES,

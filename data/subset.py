@@ -52,7 +52,7 @@ def split_subset(spec: str) -> tuple[str, Subset | None]:
     if len(subsets) > 1:
         raise ValueError(f"{spec!r} has several of {', '.join(_OPTIONS)}; a set is divided once")
     option, _, number = subsets[0]
-    if not (number.isdecimal() and int(number)):
+    if not (number.isascii() and number.isdecimal() and int(number)):
         raise ValueError(f"{spec!r} has {option}={number}; write a whole number above 0")
     rest = [text for text in options if text.partition("=")[0] not in _OPTIONS]
     return "?".join([name, *(["&".join(rest)] if rest else [])]), Subset(int(number), option == "without_sample")

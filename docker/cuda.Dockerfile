@@ -2,26 +2,30 @@
 #   docker build -f docker/cuda.Dockerfile -t reasoner:cuda .
 #   docker run --rm --gpus all --ipc host -v "$PWD/runs:/work/runs" reasoner:cuda train --model ORG/NAME
 # CUDA's libraries come with torch; the host has the driver and NVIDIA's container toolkit.
-FROM python:3.11-slim-bookworm AS wheel
+# Linux x86-64. Every package is the file that requirements-cuda.lock names, the base image the one of its digest.
+ARG PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
+FROM ${PYTHON_IMAGE} AS packages
+# Triton compiles the launchers of its kernels with gcc.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends gcc g++ libc6-dev libnuma1 \
+    && rm -rf /var/lib/apt/lists/*
+COPY requirements-cuda.lock /tmp/requirements.lock
+RUN pip install --no-cache-dir --no-deps --require-hashes -r /tmp/requirements.lock
+
+FROM packages AS wheel
 WORKDIR /source
 COPY pyproject.toml setup.py README.md LICENSE ./
 COPY app app
 COPY data data
 COPY reasoner reasoner
 COPY verifiers verifiers
-RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels .
 
-FROM python:3.11-slim-bookworm
-# Triton compiles the launchers of its kernels with gcc.
-# hadolint ignore=DL3008
-RUN apt-get update \
-    && apt-get install -y --no-install-recommends gcc g++ libc6-dev libnuma1 \
-    && rm -rf /var/lib/apt/lists/*
+FROM packages
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
-COPY constraints-cuda.txt /tmp/constraints.txt
 COPY --from=wheel /wheels /wheels
-# hadolint ignore=DL3013
-RUN pip install --no-cache-dir -c /tmp/constraints.txt vllm "$(echo /wheels/*.whl)[lora]"
+RUN pip install --no-cache-dir --no-deps --no-index /wheels/*.whl
 RUN useradd --create-home --uid 1000 reasoner && mkdir -p /work/runs && chown -R reasoner /work
 USER 1000
 WORKDIR /work

@@ -4,9 +4,15 @@ dashboard, the forkserver with torch behind it for trainings, vLLM's import. The
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
+
+from reasoner.inference.server_token import VARIABLE
+
+# Of servers and trainers that tests start: none uses or makes the token of the user.
+os.environ[VARIABLE] = "the-token-of-the-tests"
 
 GROUPS = {
     "training": (

@@ -29,7 +29,7 @@ from reasoner.rollouts.reward_functions import (
 )
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_metrics
-from reasoner.runs.run_dir import INITIAL_MODEL, PROBLEM_FILES, find_run, read_settings
+from reasoner.runs.run_dir import INITIAL_MODEL, PROBLEM_FILES, STEP_PATTERN, find_run, read_settings
 from reasoner.runs.run_state import run_state
 from reasoner.trainer.resolve_run import resolve_new_run, resolve_resumed_run
 
@@ -61,7 +61,7 @@ class Run:
     @property
     def model(self) -> str:
         """The newest checkpoint, as a model that `evaluate` and `train` accept. ValueError where there is none yet."""
-        checkpoints = sorted((self.folder / "checkpoints").glob("step-??????"))
+        checkpoints = sorted((self.folder / "checkpoints").glob(STEP_PATTERN))
         if not checkpoints:
             raise ValueError(f"run {self.folder} has no checkpoint yet")
         return str(checkpoints[-1])

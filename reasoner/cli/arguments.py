@@ -107,7 +107,7 @@ def add_threads(command: argparse._ActionsContainer) -> None:
 
 
 def _num_threads(text: str) -> int:
-    if not text.isdecimal():
+    if not (text.isascii() and text.isdecimal()):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of threads; it must be a whole number, at least 0")
     return int(text)
 

@@ -206,7 +206,7 @@ def _split_at(arguments: Sequence[str]) -> tuple[list[str], dict[str, list[int]]
         match = _AT.fullmatch(argument)
         if match is None:
             rest.append(argument)
-        elif not re.fullmatch(r"[1-9]\d{0,5}", match[2]):
+        elif not re.fullmatch(r"[1-9][0-9]{0,5}", match[2]):
             raise ValueError(f"{argument}: K must be a whole number above 0, as in --{match[1]}16")
         elif int(match[2]) not in ks[_LISTS[match[1]]]:
             ks[_LISTS[match[1]]].append(int(match[2]))

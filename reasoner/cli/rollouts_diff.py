@@ -53,7 +53,8 @@ def _side(open_index: OpenIndex, args: argparse.Namespace, place: str) -> dict[s
     from reasoner.runs.index_queries import problem_means
 
     name, _, step = place.rpartition(":")
-    run, only = (name, int(step)) if name and step.isdecimal() and int(step) <= MOST_STEP else (place, None)
+    is_step = step.isascii() and step.isdecimal() and int(step) <= MOST_STEP
+    run, only = (name, int(step)) if name and is_step else (place, None)
     with open_index(argparse.Namespace(name=run, runs=args.runs, limit=args.limit)) as index:
         rows = problem_means(index, step=only)
         if args.problem is not None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from reasoner.cli.arguments import Parser, add_runs_folder
 from reasoner.console import log
+from reasoner.inference.server_token import LOCAL_VARIABLE, VARIABLE, make_token, token_file
 
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 TRANSFERS = ("file", "nccl")
@@ -30,8 +31,8 @@ def add_arguments(command: Parser) -> None:
     command.add_argument(
         "--host",
         default="127.0.0.1",
-        help="address to serve on. Whoever reaches the server can read and replace its model: name only an address of "
-        "a private network [127.0.0.1]",
+        help="address to serve on. The token that clients need is sent unencrypted: name only an address of a private "
+        "network [127.0.0.1]",
     )
     command.add_argument(
         "--dtype",
@@ -70,6 +71,7 @@ def server_command(args: argparse.Namespace, folder: Path, *, has_gpu: bool) -> 
         "--max-num-seqs": "512",
         "--logprobs-mode": "processed_logprobs",
         "--generation-config": "vllm",  # else the model's file would add top-k or a repetition penalty to requests
+        "--middleware": "reasoner.inference.server_guard.ServerGuard",
         "--worker-extension-cls": "reasoner.inference.server_extension.ServerExtension",
         "--weight-transfer-config": json.dumps({"backend": args.transfer}),
         "--tensor-parallel-size": str(args.tensor_parallel),
@@ -83,31 +85,40 @@ def server_command(args: argparse.Namespace, folder: Path, *, has_gpu: bool) -> 
     return [sys.executable, "-m", module, *(word for pair in options.items() for word in pair), *flags]
 
 
-def server_environment(cpu_cache_gib: int, *, dtype: str = "float32") -> dict[str, str]:
-    """The environment of the server: this one, vLLM's routes for weight updates open, and our package importable."""
+def server_environment(args: argparse.Namespace, *, token: str) -> dict[str, str]:
+    """The environment of the server: this one, vLLM's routes for weight updates open to who has the token, and our
+    package importable.
+    """
     defaults = {
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # all cores
-        "VLLM_CPU_KVCACHE_SPACE": str(cpu_cache_gib),
+        "VLLM_CPU_KVCACHE_SPACE": str(args.cpu_cache_gib),
         "VLLM_LOGGING_LEVEL": "WARNING",
         "VLLM_NO_USAGE_STATS": "1",
-        **({"TRITON_F32_DEFAULT": "ieee"} if dtype == "float32" else {}),  # as in vllm_engine: no TF32 on a GPU
+        **({"TRITON_F32_DEFAULT": "ieee"} if args.dtype == "float32" else {}),  # as in vllm_engine: no TF32 on a GPU
     }
     root = str(Path(__file__).parents[2])
     paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    fixed = {"VLLM_SERVER_DEV_MODE": "1", "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
+    fixed = {
+        "VLLM_SERVER_DEV_MODE": "1",
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
+        VARIABLE: token,
+        LOCAL_VARIABLE: str(int(args.host in _LOCAL)),
+    }
     return {**defaults, **os.environ, **fixed}
 
 
 def run_server(args: argparse.Namespace) -> None:
-    """Become the server. ValueError if vLLM is not installed or the model does not exist."""
+    """Become the server. ValueError if vLLM is not installed, the model does not exist, or there can be no token."""
     from reasoner.models.resolve import full_folder, resolve_model
     from reasoner.runtime import has_gpu
 
     if importlib.util.find_spec("vllm") is None:
         raise ValueError("reasoner serve needs vLLM, which is not installed here")
     folder = full_folder(resolve_model(args.model, runs=args.runs)).resolve()
+    token = make_token()
     if args.host not in _LOCAL:
-        log(f"warning: whoever reaches {args.host}:{args.port} can read and replace the model, without a password")
+        log(f"warning: who listens to the network of {args.host} can read the token, and with it replace the model")
     command = server_command(args, folder, has_gpu=has_gpu())
-    log(f"starting vLLM with {args.model} on http://{args.host}:{args.port}")
-    os.execve(command[0], command, server_environment(args.cpu_cache_gib, dtype=args.dtype))
+    where = f"${VARIABLE}" if VARIABLE in os.environ else token_file()
+    log(f"starting vLLM with {args.model} on http://{args.host}:{args.port}, for runs with the token of {where}")
+    os.execve(command[0], command, server_environment(args, token=token))

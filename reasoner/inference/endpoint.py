@@ -12,17 +12,17 @@ from urllib.parse import urlsplit
 import httpx
 
 from reasoner.console import log
+from reasoner.inference.server_answers import parse_response
 from reasoner.inference.server_client import RefusalError, ServerError, new_client, request_json, run_async
 from reasoner.inference.stop_texts import up_to_stop_text
 from reasoner.progress import OnDecodeStep
 from reasoner.rollouts.prompts import Template
-from reasoner.types import Finish, Prompt, Response, SamplingParams
+from reasoner.types import Prompt, Response, SamplingParams
 
 PATHS = {"chat": "/chat/completions", "completions": "/completions"}  # by --api
 _ATTEMPTS = 7
 _LONGEST_PAUSE = 60.0  # seconds between two attempts
 _AGAIN = (408, 409, 425, 429)  # statuses that say "later"
-_FINISH: dict[object, Finish] = {"stop": "stop", "length": "length"}  # every other reason is "abort"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class EndpointClient:
         slots = asyncio.Semaphore(self._endpoint.concurrency)
         counts = [0, 0]  # responses, and their tokens
 
-        async with new_client(headers={"Authorization": f"Bearer {key}"} if key else {}, uses_proxy=True) as client:
+        async with new_client(key, uses_proxy=True) as client:
 
             async def respond(prompt: Prompt, seed: int) -> Response:
                 async with slots:
@@ -124,7 +124,15 @@ class EndpointClient:
         body, url = self._body(prompt, sampling, seed), endpoint.url.rstrip("/") + PATHS[endpoint.api]
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                answer = await request_json(client, "POST", url, body, seconds=endpoint.seconds, what=self._what)
+                answer = await request_json(
+                    client,
+                    "POST",
+                    url,
+                    body,
+                    seconds=endpoint.seconds,
+                    what=self._what,
+                    num_tokens=sampling.max_tokens,
+                )
                 return self._response(answer, prompt, sampling, seed)
             except RefusalError as error:
                 if error.status in (401, 403):
@@ -158,20 +166,9 @@ class EndpointClient:
     def _response(self, answer: Mapping[str, Any], prompt: Prompt, sampling: SamplingParams, seed: int) -> Response:
         """The response in an answer: up to the first stop text, with the tokens that the server counted, if it did."""
         try:
-            choice = answer["choices"][0]
-            text = _chat_text(choice["message"]) if self._endpoint.api == "chat" else str(choice["text"])
-        except (LookupError, TypeError) as error:
-            raise ServerError(f"{self._what}: malformed answer: {str(answer)[:80]}") from error
-        finish = _FINISH.get(choice.get("finish_reason"), "abort")
+            text, num_tokens, finish = parse_response(answer)
+        except ServerError as error:
+            raise ServerError(f"{self._what}: {error}") from error
         if any(stop in text for stop in sampling.stop):
             text, finish = up_to_stop_text(text, sampling.stop), "stop"
-        usage = answer.get("usage")
-        tokens = usage.get("completion_tokens") if isinstance(usage, dict) else None
-        return Response(prompt.prefill + text, tokens if isinstance(tokens, int) else None, finish, seed)
-
-
-def _chat_text(message: Mapping[str, Any]) -> str:
-    """The text of a chat message; before it, in think tags, the reasoning that some servers separate from it."""
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
-    text = message.get("content") or ""
-    return f"<think>{reasoning}</think>{text}" if isinstance(reasoning, str) else str(text)
+        return Response(prompt.prefill + text, num_tokens, finish, seed)

@@ -15,11 +15,13 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+import httpx
 import torch
 from torch import Tensor
 
 from reasoner.config.schema import EngineConfig
-from reasoner.inference.server_client import Post, ServerError
+from reasoner.inference.server_client import Post, ServerError, bearer
+from reasoner.inference.server_token import read_token
 
 Result = TypeVar("Result")
 
@@ -70,10 +72,19 @@ class NcclSender:
             def __iter__(self) -> Iterator[tuple[str, Tensor]]:
                 return iter(sender._weights)
 
+        class Client(HTTPVLLMWeightSyncClient):
+            """vLLM's client of the routes for weights, with the token."""
+
+            def _post(self, path: str, json: dict[str, Any] | None = None) -> None:
+                headers = bearer(read_token())
+                httpx.post(
+                    f"{url}/{path}", json=json, headers=headers, timeout=self.timeout, trust_env=False
+                ).raise_for_status()
+
         address, port = _own_address(url)
         return WeightTransferTrainerFactory.trainer_init(
             NCCLTrainerInitInfo(master_address=address, master_port=port, world_size=1 + num_workers, rank=0),
-            client=HTTPVLLMWeightSyncClient(url, timeout=self._seconds),
+            client=Client(url, timeout=self._seconds),
             source=PreparedWeights(),
         )
 
@@ -110,7 +121,7 @@ async def _in_thread(call: Callable[[], Result], seconds: float) -> Result:
             return await asyncio.wrap_future(done)
     except TimeoutError:
         raise ServerError(f"the transfer by NCCL is not done in {seconds:g} s (engine.timeout_seconds)") from None
-    except (RuntimeError, OSError) as error:  # of NCCL, torch.distributed and requests
+    except (RuntimeError, OSError, httpx.HTTPError) as error:  # of NCCL, torch.distributed and the requests
         raise ServerError(f"the transfer by NCCL failed: {type(error).__name__}: {error}") from error
 
 

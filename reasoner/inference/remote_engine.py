@@ -4,7 +4,6 @@ give the same completions as the engine in this process.
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,21 +14,19 @@ from torch import Tensor
 
 from reasoner.config.schema import EngineConfig
 from reasoner.distributed.world import ALONE, World
-from reasoner.inference.server_client import ServerError, run_async
+from reasoner.inference.server_answers import SampledTokens, parse_completion
+from reasoner.inference.server_client import run_async
 from reasoner.inference.server_dispatch import Request, sample
 from reasoner.inference.server_identity import identity
 from reasoner.inference.server_pool import ServerPool
+from reasoner.inference.server_token import read_token
 from reasoner.inference.stop_tokens import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
 from reasoner.inference.vllm_adapter import is_adapter_state, stored_weights
 from reasoner.inference.weight_senders import SENDERS
 from reasoner.models.loading import load_config, load_meta_model, load_tokenizer
 from reasoner.models.resolve import full_folder
 from reasoner.progress import OnDecodeStep
-from reasoner.types import Completion, Finish, OnGroupDone, Prompt, SamplingParams
-
-_FINISH: dict[str, Finish] = {"stop": "stop", "length": "length"}
-
-_Output = tuple[tuple[int, ...], tuple[float, ...], Finish]  # token ids, log-probabilities, finish reason
+from reasoner.types import Completion, OnGroupDone, Prompt, SamplingParams
 
 
 def server_urls(urls: str) -> list[str]:
@@ -48,12 +45,17 @@ class RemoteEngine:
     accepts_adapter = False  # merged weights are sent: vLLM's weight transfer knows no adapters
 
     def __init__(self, folder: Path, cfg: EngineConfig, *, max_model_len: int, world: World = ALONE) -> None:
-        """Wait for the servers. TimeoutError for one that does not start, ValueError for one with another model."""
+        """Wait for the servers. TimeoutError for one that does not start; ValueError for one with another model or
+        token, and where this machine has no token.
+        """
+        token = read_token()
         self._folder = folder
         self._tokenizer = load_tokenizer(folder)
         self._end_ids = end_token_ids(folder, self._tokenizer)
         full = full_folder(folder)
-        self._weight_names = load_meta_model(full).state_dict().keys()
+        model = load_meta_model(full)
+        self._weight_names = model.state_dict().keys()
+        self._vocabulary_size = model.get_input_embeddings().weight.shape[0]
         self._max_model_len = max_model_len
         self._version: int | None = None  # None: nothing has been sent yet
         self._num_updates = 0
@@ -69,6 +71,7 @@ class RemoteEngine:
             cfg.transfer,
             cfg.timeout_seconds,
             max(1, cfg.requests_per_server // world.size),
+            token,
         )
         try:
             run_async(self._pool.connect())
@@ -88,14 +91,14 @@ class RemoteEngine:
             self.update_weights(stored_weights(self._folder, as_adapter=False), version=0)
         stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
         requests = self._requests(prompts, sampling, seeds, stop_ids, stop_texts)
-        outputs: list[dict[int, _Output]] = [{} for _ in prompts]
+        outputs: list[dict[int, SampledTokens]] = [{} for _ in prompts]
         completions: list[tuple[Completion, ...]] = [()] * len(prompts)
         counts = [0, 0]  # completions, and their tokens
 
-        def on_answer(request: Request, output: _Output) -> None:
+        def on_answer(request: Request, output: SampledTokens) -> None:
             place = request.place
             outputs[place][request.number] = output
-            counts[0], counts[1] = counts[0] + 1, counts[1] + len(output[0])
+            counts[0], counts[1] = counts[0] + 1, counts[1] + len(output.token_ids)
             if len(outputs[place]) == len(seeds[place]):
                 completions[place] = self._completions([own for _, own in sorted(outputs[place].items())], stop_texts)
                 if on_group_done is not None:
@@ -106,7 +109,7 @@ class RemoteEngine:
                 on_decode_step(lambda: (counts[0], counts[1]))
 
         if requests:
-            run_async(sample(self._pool, requests, _parse, on_answer, on_tick))
+            run_async(sample(self._pool, requests, self._parse, on_answer, on_tick))
         return completions
 
     def _requests(
@@ -145,14 +148,17 @@ class RemoteEngine:
             requests += [Request(prompt.problem.id, place, number, seed, size, body) for number, seed in enumerate(own)]
         return requests
 
-    def _completions(self, outputs: Sequence[_Output], stop_texts: Sequence[str]) -> tuple[Completion, ...]:
+    def _completions(self, outputs: Sequence[SampledTokens], stop_texts: Sequence[str]) -> tuple[Completion, ...]:
         """The completions of one prompt."""
         assert self._version is not None
-        texts = decode_completions([ids for ids, _, _ in outputs], self._end_ids, stop_texts, self._tokenizer)
+        texts = decode_completions([one.token_ids for one in outputs], self._end_ids, stop_texts, self._tokenizer)
         return tuple(
-            Completion(text, ids, logprobs, finish, self._version)
-            for text, (ids, logprobs, finish) in zip(texts, outputs, strict=True)
+            Completion(text, one.token_ids, one.logprobs, one.finish, self._version)
+            for text, one in zip(texts, outputs, strict=True)
         )
+
+    def _parse(self, request: Request, answer: Mapping[str, Any]) -> SampledTokens:
+        return parse_completion(answer, max_tokens=request.body["max_tokens"], vocabulary_size=self._vocabulary_size)
 
     def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
         if self._sender is None:
@@ -186,21 +192,3 @@ class RemoteEngine:
     def close(self) -> None:
         if self._sender is not None:
             self._sender.close()
-
-
-def _parse(request: Request, answer: Mapping[str, Any]) -> _Output:
-    """(token ids, log-probabilities, finish reason) of an answer. ServerError if it is malformed or was broken off."""
-    try:
-        choice = answer["choices"][0]
-        ids, logprobs = choice["token_ids"], choice["logprobs"]["token_logprobs"]
-        reason = choice["finish_reason"]
-    except (LookupError, TypeError):
-        raise ServerError(f"malformed answer to POST /v1/completions: {str(answer)[:80]}") from None
-    if reason not in _FINISH:
-        raise ServerError(f"a completion was broken off with the finish reason {reason!r}")
-    is_whole = isinstance(ids, list) and isinstance(logprobs, list) and 0 < len(ids) == len(logprobs)
-    if not is_whole or len(ids) > request.body["max_tokens"] or not all(type(one) is int for one in ids):
-        raise ServerError(f"malformed answer to POST /v1/completions: token_ids {str(ids)[:80]}")
-    if not all(type(one) in (float, int) and math.isfinite(one) for one in logprobs):
-        raise ServerError(f"malformed answer to POST /v1/completions: token_logprobs {str(logprobs)[:80]}")
-    return tuple(ids), tuple(map(float, logprobs)), _FINISH[reason]

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import httpx
 
+from reasoner.console import shorten
+
 Result = TypeVar("Result")
+_MAX_BYTES = 2**20  # of an answer
+_MAX_BYTES_PER_TOKEN = 2**10  # more, of an answer with tokens: their ids, log-probabilities and texts
+_ENCODINGS = ("gzip", "deflate")  # which enlarge what is read at once to 66 MB at most; others have no such bound
 Post = Callable[..., Awaitable[Mapping[str, Any]]]  # the answer to POST (path, body) at one server
 
 
@@ -25,12 +31,18 @@ class RefusalError(ValueError):
         self.status = status
 
 
-def new_client(*, headers: Mapping[str, str] | None = None, uses_proxy: bool = False) -> httpx.AsyncClient:
-    """A client without time limits of its own. Each request has a connection of its own: a server may close one that is
-    idle at the moment at which it is used again, which would look as if the server had failed.
+def new_client(token: str = "", *, uses_proxy: bool = False) -> httpx.AsyncClient:
+    """A client without time limits of its own, which sends the token. Each request has a connection of its own: a
+    server may close one that is idle at the moment at which it is used again, which would look as if it had failed.
     """
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
-    return httpx.AsyncClient(timeout=None, limits=limits, headers=dict(headers or {}), trust_env=uses_proxy)
+    headers = {"Accept-Encoding": ", ".join(_ENCODINGS), **bearer(token)}
+    return httpx.AsyncClient(timeout=None, limits=limits, headers=headers, trust_env=uses_proxy)
+
+
+def bearer(token: str) -> dict[str, str]:
+    """The header with a token; none for an empty one."""
+    return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 async def request_json(
@@ -42,43 +54,61 @@ async def request_json(
     seconds: float,
     what: str,
     setting: str = "",
+    num_tokens: int = 0,
 ) -> dict[str, Any]:
     """Send a request and return the JSON object of its answer, {} for an empty one.
 
     `what` names in errors what was waited for, and `setting` what sets the limit. ServerError after `seconds`, without
-    a connection, for a status from 500 on and for an answer that is no JSON object; RefusalError for a status from 400
-    on.
+    a connection, for a redirect, for a status from 500 on, for an answer that is no JSON object, and for one that is
+    larger, uncompressed, than `num_tokens` tokens can need; RefusalError for a status from 400 on.
     """
     try:
-        async with asyncio.timeout(seconds):
-            response = await client.request(method, url, json=body)
+        async with asyncio.timeout(seconds), client.stream(method, url, json=body) as response:
+            content = await _read(response, _MAX_BYTES + num_tokens * _MAX_BYTES_PER_TOKEN, what)
     except TimeoutError:
         raise ServerError(f"{what}: no answer in {seconds:g} s{setting and f' ({setting})'}") from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-        raise ServerError(f"{what}: {error or type(error).__name__}") from error
-    if response.status_code >= 400:
-        message = f"{what}: status {response.status_code}: {_error_message(response)}"
-        if response.status_code >= 500:
+        raise ServerError(f"{what}: {str(error) or type(error).__name__}") from error
+    status = response.status_code
+    if 300 <= status < 400:
+        place = shorten(response.headers.get("location", "nowhere"), 400)
+        raise ServerError(f"{what}: redirected to {place} (status {status}); name the address that answers itself")
+    if status >= 400:
+        message = f"{what}: status {status}: {_error_message(content)}"
+        if status >= 500:
             raise ServerError(message)
-        raise RefusalError(message, response.status_code)
-    if not response.content:
+        raise RefusalError(message, status)
+    if not content:
         return {}
     try:
-        answer = response.json()
-    except ValueError as error:
-        raise ServerError(f"{what}: the answer is not JSON: {response.text[:80]!r}") from error
+        answer = json.loads(content)
+    except (ValueError, RecursionError) as error:  # RecursionError for thousands of brackets
+        raise ServerError(f"{what}: the answer is not JSON: {content[:80]!r}") from error
     if not isinstance(answer, dict):
-        raise ServerError(f"{what}: the answer is not a JSON object: {response.text[:80]!r}")
+        raise ServerError(f"{what}: the answer is not a JSON object: {content[:80]!r}")
     return answer
 
 
-def _error_message(response: httpx.Response) -> str:
+async def _read(response: httpx.Response, max_bytes: int, what: str) -> bytes:
+    """The uncompressed content of an answer. ServerError as soon as it is larger than `max_bytes`."""
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding not in ("identity", *_ENCODINGS):
+        raise ServerError(f"{what}: the answer is compressed as {encoding!r}; allowed are {', '.join(_ENCODINGS)}")
+    content = bytearray()
+    async for part in response.aiter_bytes():
+        content += part
+        if len(content) > max_bytes:
+            raise ServerError(f"{what}: the answer has more than {max_bytes / 2**20:.3g} MiB")
+    return bytes(content)
+
+
+def _error_message(content: bytes) -> str:
     """The message in an answer of OpenAI's form, or the beginning of its text, in one line."""
     try:
-        text = str(response.json()["error"]["message"])
-    except (ValueError, KeyError, TypeError):
-        text = response.text
-    return " ".join(text.split())[:400] or "without a message"
+        text = str(json.loads(content)["error"]["message"])
+    except (ValueError, LookupError, TypeError, RecursionError):
+        text = content.decode("utf-8", "replace")
+    return shorten(text, 400) or "without a message"
 
 
 def run_async(coroutine: Coroutine[Any, Any, Result]) -> Result:

@@ -50,7 +50,7 @@ async def sample(
     cache holds the prompt, while there is room. When a server fails, what it was asked is asked again of the others.
     EngineUnavailableError when no server is left, and for a request that fails three times.
     """
-    async with new_client() as client:
+    async with new_client(pool.token) as client:
         await pool.refresh(client)
         await _Dispatch(pool, client, parse, on_answer).run(deque(requests), on_tick)
 
@@ -113,7 +113,8 @@ class _Dispatch:
     async def _ask(self, server: Server, request: Request) -> Answer:
         seed = {"vllm_xargs": {"seed": request.seed}} if server.has_own_sampler else {"seed": request.seed}
         body = {"model": server.model, **request.body, **seed}
-        return self.parse(request, await self.pool.call(self.client, server, "POST", "/v1/completions", body))
+        path, num_tokens = "/v1/completions", request.num_tokens
+        return self.parse(request, await self.pool.call(self.client, server, "POST", path, body, num_tokens=num_tokens))
 
     async def _watch(self, server: Server) -> None:
         """ServerError when the server's machine no longer answers; else it would be noticed after the limit only."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from reasoner.console import log
+from reasoner.inference.server_answers import parse_server_info
 from reasoner.inference.server_client import RefusalError, ServerError, new_client, request_json
 from reasoner.inference.server_identity import check_identity
 from reasoner.types import EngineUnavailableError
@@ -54,6 +55,7 @@ class ServerPool:
     transfer: str  # engine.transfer
     seconds: float  # limit of every wait
     requests_per_server: int
+    token: str  # that the servers ask for
     servers: list[Server] = field(init=False)
     _version: str | None = None  # of the present weights, as the servers name them
     _has_given_up: bool = False  # whether the last wait for any server was in vain
@@ -73,7 +75,7 @@ class ServerPool:
 
         TimeoutError that names a server that does not answer in time; ValueError for one with another model.
         """
-        async with new_client() as client:
+        async with new_client(self.token) as client:
             await asyncio.gather(*(self._wait_for(client, server) for server in self.servers))
 
     async def _wait_for(self, client: httpx.AsyncClient, server: Server) -> None:
@@ -96,37 +98,47 @@ class ServerPool:
     async def _admit(self, client: httpx.AsyncClient, server: Server, *, seconds: float) -> None:
         """Ask a server for its model and prepare it. `seconds` is the limit of its first answer.
 
-        ServerError if it does not answer; ValueError if it holds another model, or cannot get the run's weights.
+        ServerError if it does not answer; ValueError if it has another token or model, or cannot get the run's weights.
         """
-        await request_json(client, "GET", f"{server.url}/health", seconds=seconds, what="GET /health")
         try:
+            await request_json(client, "GET", f"{server.url}/health", seconds=seconds, what="GET /health")
             models = await self.call(client, server, "GET", "/v1/models")
-            answer = await self.call(client, server, "POST", "/collective_rpc", {"method": "prepare_rollouts"})
+            prepared = await self.call(client, server, "POST", "/collective_rpc", {"method": "prepare_rollouts"})
         except (RefusalError, ServerError) as error:
+            if isinstance(error, RefusalError) and error.status in (401, 403):
+                raise ValueError(f"the server {server.url} refuses this run: {error}") from error
             if isinstance(error, RefusalError) or "has no attribute" in str(error):
                 raise ValueError(f"the server {server.url} was not started by reasoner serve: {error}") from error
             raise
-        try:
-            prepared = answer["results"][0]
-            server.model = str(models["data"][0]["id"])
-            server.has_own_sampler = bool(prepared["has_own_sampler"])
-            server.max_model_len, server.num_workers = int(prepared["max_model_len"]), int(prepared["workers"])
-            own, transfer = dict(prepared["identity"]), str(prepared["transfer"])
-        except (LookupError, TypeError, ValueError) as error:
-            raise ServerError(f"malformed answer to prepare_rollouts: {str(answer)[:80]}") from error
-        check_identity(own, self.identity, server.url)
-        if transfer != self.transfer:
+        info = parse_server_info(models, prepared)
+        server.model, server.has_own_sampler = info.model, info.has_own_sampler
+        server.max_model_len, server.num_workers = info.max_model_len, info.num_workers
+        check_identity(info.identity, self.identity, server.url)
+        if info.transfer != self.transfer:
             raise ValueError(
-                f"the server {server.url} takes weights by {transfer!r} (reasoner serve --transfer), and "
+                f"the server {server.url} takes weights by {info.transfer!r} (reasoner serve --transfer), and "
                 f"engine.transfer is {self.transfer!r}"
             )
 
     async def call(
-        self, client: httpx.AsyncClient, server: Server, method: str, path: str, body: Mapping[str, Any] | None = None
+        self,
+        client: httpx.AsyncClient,
+        server: Server,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        num_tokens: int = 0,
     ) -> dict[str, Any]:
-        what = f"{method} {path.partition('?')[0]}"
         return await request_json(
-            client, method, server.url + path, body, seconds=self.seconds, what=what, setting="engine.timeout_seconds"
+            client,
+            method,
+            server.url + path,
+            body,
+            seconds=self.seconds,
+            what=f"{method} {path.partition('?')[0]}",
+            setting="engine.timeout_seconds",
+            num_tokens=num_tokens,
         )
 
     # -------------------------------------------------------------------------------------------- weights
@@ -144,7 +156,7 @@ class ServerPool:
         a run can save its state.
         """
         is_first, self._version = self._version is None, version
-        async with new_client() as client:
+        async with new_client(self.token) as client:
             await asyncio.gather(*(self._update(client, server) for server in self.servers))
         if is_first and not self.ready:
             raise EngineUnavailableError(f"no inference server takes the weights ({self._reasons()})")

@@ -150,6 +150,8 @@ class _TooLargeError(ValueError):
 
 
 def _int_up_to(most: int, text: str) -> int:
+    if not text.isascii():
+        raise ValueError(text)
     value = int(text)
     if abs(value) > most:
         raise _TooLargeError(f"at most {most:,}")

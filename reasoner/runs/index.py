@@ -206,7 +206,7 @@ class RolloutIndex:
     def find(self, name: str) -> RolloutRow:
         """Look up a rollout by its name STEP.GROUP.SAMPLE. ValueError for a malformed and for an unknown name."""
         parts = name.split(".")
-        if len(parts) != 3 or not all(part.isdecimal() and len(part) <= _DIGITS for part in parts):
+        if len(parts) != 3 or not all(part.isascii() and part.isdecimal() and len(part) <= _DIGITS for part in parts):
             raise ValueError(f"{name!r} is not the name of a rollout; write STEP.GROUP.SAMPLE, as in 12.3.7")
         step, group, sample = map(int, parts)
         row = self._db.execute(

@@ -245,7 +245,9 @@ def delete_from(run_dir: Path, start: int) -> None:
     """Delete the shards of step `start` and later, and partial files that a crash left behind."""
     for path in (run_dir / "rollouts").glob("step-*.parquet*"):
         digits, _, rest = path.name.removeprefix("step-").partition(".")
-        if rest == "parquet.partial" or (rest == "parquet" and digits.isdecimal() and int(digits) >= start):
+        if rest == "parquet.partial" or (
+            rest == "parquet" and digits.isascii() and digits.isdecimal() and int(digits) >= start
+        ):
             path.unlink()
 
 

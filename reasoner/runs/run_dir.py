@@ -11,6 +11,8 @@ from typing import Any
 from reasoner.runs.json_files import is_file
 from reasoner.runs.migrate import migrate_settings, read_config
 
+STEP_PATTERN = "step-" + 6 * "[0-9]"  # glob pattern of a checkpoint's folder; not digits of other scripts
+
 
 def holds_model(folder: Path) -> bool:
     """Whether the folder is a model's, with weights in it. Such a folder has a config.json as that of a run has."""
@@ -107,7 +109,7 @@ def recovery_hint(run_dir: Path) -> str:
     """Advice for the user about a run that cannot be resumed from its folder as it is."""
     if is_unused(run_dir):
         return f"nothing was recorded in {run_dir} yet: start the run again with --run.name {run_dir.name}"
-    checkpoints = sorted((run_dir / "checkpoints").glob("step-??????"))
+    checkpoints = sorted((run_dir / "checkpoints").glob(STEP_PATTERN))
     if not checkpoints:
         return "put the file back from a copy, or start a new run under another --run.name"
     return (

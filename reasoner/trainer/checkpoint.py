@@ -32,6 +32,7 @@ from reasoner.models.sharding import load_state
 from reasoner.rl.batch import Batch
 from reasoner.rl.optimizers import load_optimizer_state
 from reasoner.runs.io import atomic_path, sync
+from reasoner.runs.run_dir import STEP_PATTERN
 from reasoner.trainer.model_trainer import ModelTrainer
 from reasoner.trainer.snapshot import Snapshot, snapshot
 
@@ -264,7 +265,7 @@ def nearest(folder: Path) -> Path:
 
 def list_checkpoints(run_dir: Path) -> list[Path]:
     """The run's checkpoints, oldest first."""
-    return sorted(path for path in (run_dir / "checkpoints").glob("step-??????") if path.name[-6:].isdecimal())
+    return sorted((run_dir / "checkpoints").glob(STEP_PATTERN))
 
 
 def step_of(path: Path) -> int:

@@ -20,6 +20,7 @@ from reasoner.config.resolve import settings, to_dict
 from reasoner.config.schema import Config
 from reasoner.config.stages import is_used, problem_sets
 from reasoner.inference.factory import check_engine, training_engine
+from reasoner.inference.server_token import read_token
 from reasoner.models.families import lora_obstacle
 from reasoner.models.folder import check_model, check_reward_model, text_config
 from reasoner.models.resolve import resolve_cached_model, resolve_model
@@ -57,6 +58,8 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
     trackers = tuple(name for name in cfg.run.track.split(",") if name)
     check_trackers(trackers)
     check_engine(cfg.engine.name)
+    if cfg.engine.urls:
+        read_token()
     check_control(cfg.control)
     check_lora(cfg)
     check_learned_rewards(cfg, algorithm)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from reasoner.models.lora import load_weights
 from reasoner.runs.health import Alarm
+from reasoner.runs.run_dir import STEP_PATTERN
 from reasoner.trainer import checkpoint
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.policy_trainer import PolicyTrainer
@@ -90,7 +91,7 @@ def finish(run_dir: Path, step: int, attempt: int) -> None:
     for name in _FILES:
         if (run_dir / name).is_file():
             shutil.copy(run_dir / name, beside / name)
-    for shard in sorted((run_dir / "rollouts").glob("step-??????.parquet")):
+    for shard in sorted((run_dir / "rollouts").glob(f"{STEP_PATTERN}.parquet")):
         if checkpoint.step_of(shard) >= step:
             shard.rename(beside / "rollouts" / shard.name)
     beside.rename(aside)

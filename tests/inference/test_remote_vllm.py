@@ -12,12 +12,14 @@ import sys
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 import torch
 
 from data.generated import problems
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.factory import make_engine
+from reasoner.inference.server_token import read_token
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.resolve import BASE
 from reasoner.rollouts.prompts import load_template, render
@@ -80,6 +82,24 @@ def test_completions_equal_in_process_ones_and_weights_follow_the_policy(servers
     assert max_logprob_diff(remote, model, prompts[:4], SAMPLED) < 5e-5
     remote.close()
     local.close()
+
+
+def test_no_route_of_a_server_answers_without_the_token_and_no_list_of_processes_shows_it(servers):
+    _, urls = servers
+    url = urls.partition(",")[0]
+    make_engine(EngineConfig(urls=urls), BASE, max_model_len=512, seed=0).close()  # waits for the servers
+    good = {"Authorization": f"Bearer {read_token()}"}
+    paths = httpx.get(f"{url}/openapi.json", headers=good, trust_env=False).json()["paths"]
+    assert {"/collective_rpc", "/pause", "/update_weights", "/sleep", "/health", "/v1/completions"} <= set(paths)
+    for path, methods in paths.items():
+        for method in methods:
+            for headers, status in (({}, 401), (good | {"Origin": url}, 403), (good | {"Host": "evil.example"}, 403)):
+                answer = httpx.request(method, url + path, headers=headers, trust_env=False)
+                assert answer.status_code == status, (method, path, headers)
+    assert httpx.get(f"{url}/is_paused", headers=good, trust_env=False).json() == {"is_paused": False}
+    commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")]
+    assert any(urls.rpartition(":")[2].encode() in one for one in commands)
+    assert not any(read_token().encode() in one for one in commands)
 
 
 def test_run_goes_on_when_a_server_is_killed(servers, tmp_path):

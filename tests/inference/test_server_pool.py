@@ -12,6 +12,7 @@ from reasoner.inference import server_dispatch
 from reasoner.inference.server_client import RefusalError, ServerError
 from reasoner.inference.server_dispatch import Request
 from reasoner.inference.server_pool import ServerPool
+from reasoner.inference.server_token import read_token
 from reasoner.types import EngineUnavailableError
 from tests.fixtures.inference_server import IDENTITY, InferenceServer, hashed_completion
 
@@ -48,6 +49,7 @@ def pool_of(servers, *, seconds=20.0, requests_per_server=8, transfer="file") ->
         transfer,
         seconds,
         requests_per_server,
+        read_token(),
     )
 
 
@@ -139,6 +141,8 @@ FAULTS = {
     "status 500": 500,
     "connection is broken off": "cut",
     "not JSON": "{",
+    "brackets": "[" * 200_000,
+    "redirect": 307,
     "not an object": "[1, 2]",
     "no choices": json.dumps({"choices": []}),
 }
@@ -317,6 +321,15 @@ def test_server_that_was_not_started_by_reasoner_serve_is_refused(servers):
     servers[0]._control = lambda path, body: no_route(path, body) if path == "/collective_rpc" else control(path, body)
     with pytest.raises(ValueError, match="was not started by reasoner serve"):
         asyncio.run(pool_of(servers).connect())
+
+
+def test_server_with_another_token_is_refused_at_once_and_left_out_when_it_was_started_again(servers, capfd):
+    pool, requests = connect(pool_of(servers)), requests_of()
+    servers[1].token = "another-one-of-the-tests"
+    with pytest.raises(ValueError, match=rf"the server {servers[1].url} refuses this run: .* it has another token"):
+        asyncio.run(pool_of(servers).connect())
+    assert sample(pool, requests) == expected(requests)
+    assert f"the server {servers[1].url} is left out" in capfd.readouterr().err and not servers[1].num_completions
 
 
 def test_weights_that_no_server_takes_are_an_error_at_the_start(servers):

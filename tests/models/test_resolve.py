@@ -24,6 +24,13 @@ def test_locate_returns_last_or_selected_checkpoint_of_run(tmp_path):
         resolve_model("a", runs=tmp_path / "runs", step="3")
 
 
+def test_folders_whose_names_are_no_steps_are_no_checkpoints(tmp_path):
+    step = model(tmp_path / "runs" / "a" / "checkpoints" / "step-000002")
+    for name in ("step-backup", "step-00000\u0665"):  # 5 in Arabic digits
+        model(step.with_name(name))
+    assert resolve_model("a", runs=tmp_path / "runs") == step
+
+
 def test_locate_refuses_run_without_checkpoint(tmp_path):
     run = model(tmp_path / "runs" / "a")  # a run has a config.json too
     (run / "metrics.jsonl").write_text("")

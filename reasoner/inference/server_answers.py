@@ -1,0 +1,122 @@
+"""Answers of inference servers as typed values. Whatever else a server sends is a ServerError: its fault, and no value
+of the run.
+"""
+
+from __future__ import annotations
+
+import re
+import reprlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reasoner.inference.server_client import ServerError
+from reasoner.types import Finish
+
+_FINISH: dict[str | None, Finish] = {"stop": "stop", "length": "length"}
+_LOWEST_LOGPROB = -9999.0  # vLLM's value for minus infinity
+_MOST_TOKENS = 2**31  # counts that are not below are no counts
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # JSON may have one ("\\ud83d"), and no file can hold it
+
+
+@dataclass(frozen=True, slots=True)
+class SampledTokens:
+    """A completion of a server that `reasoner serve` started."""
+
+    token_ids: tuple[int, ...]  # [T] each in the model's vocabulary
+    logprobs: tuple[float, ...]  # [T] finite, at most 0
+    finish: Finish
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """A server's model, and how it is run."""
+
+    model: str  # its name there
+    identity: Mapping[str, Any]  # server_identity.identity of its model
+    transfer: str  # how it takes weights
+    has_own_sampler: bool  # whether it samples with (seed, position), as the in-process engine on a CPU
+    max_model_len: int
+    num_workers: int
+
+
+def parse_completion(answer: Mapping[str, Any], *, max_tokens: int, vocabulary_size: int) -> SampledTokens:
+    """The completion in an answer to /v1/completions of vLLM, with its token ids and their log-probabilities.
+
+    Log-probabilities need no tolerance above 0: vLLM's softmax adds up terms of which the largest is exactly 1.
+    """
+    match answer:
+        case {
+            "choices": [
+                {"token_ids": [*ids], "logprobs": {"token_logprobs": [*logprobs]}, "finish_reason": str(reason)}, *_
+            ]
+        }:  # fmt: skip
+            pass
+        case _:
+            raise _malformed(reprlib.repr(answer))
+    if reason not in _FINISH:
+        raise ServerError(f"a completion was broken off with the finish reason {reprlib.repr(reason)}")
+    if not 0 < len(ids) == len(logprobs) <= max_tokens:
+        raise _malformed(f"{len(ids)} token ids and {len(logprobs)} log-probabilities; at most {max_tokens} were asked")
+    for one in ids:
+        if type(one) is not int or not 0 <= one < vocabulary_size:
+            raise _malformed(f"the token id {reprlib.repr(one)}; the model has 0 to {vocabulary_size - 1}")
+    for one in logprobs:
+        if type(one) not in (int, float) or not _LOWEST_LOGPROB <= one <= 0:  # which NaN is not either
+            raise _malformed(f"the log-probability {reprlib.repr(one)}; it lies between {_LOWEST_LOGPROB:g} and 0")
+    return SampledTokens(tuple(ids), tuple(map(float, logprobs)), _FINISH[reason])
+
+
+def parse_server_info(models: Mapping[str, Any], prepared: Mapping[str, Any]) -> ServerInfo:
+    """What a server says of itself in its answers to /v1/models and to our prepare_rollouts."""
+    match models, prepared:
+        case (
+            {"data": [{"id": str(model)}, *_]},
+            {
+                "results": [
+                    {
+                        "identity": {**identity},
+                        "transfer": str(transfer),
+                        "has_own_sampler": bool(has_own_sampler),
+                        "max_model_len": int(max_model_len),
+                        "workers": int(num_workers),
+                    },
+                    *_,
+                ]
+            },
+        ):
+            return ServerInfo(model, identity, transfer, has_own_sampler, max_model_len, num_workers)
+    raise ServerError(f"malformed answer to prepare_rollouts: {reprlib.repr(models)}, {reprlib.repr(prepared)}")
+
+
+def parse_response(answer: Mapping[str, Any]) -> tuple[str, int | None, Finish]:
+    """(text, number of tokens, finish reason) in an answer of OpenAI's interface, of a chat or of a completion.
+
+    The number is None where the server reports none. Every finish reason but "stop" and "length" is "abort".
+    """
+    match answer:
+        case {"choices": [{"message": {"content": str() | None as content, **message}, **choice}, *_]}:
+            text = _with_reasoning(content or "", message)
+        case {"choices": [{"text": str(text), **choice}, *_]}:
+            pass
+        case _:
+            raise ServerError(f"malformed answer: {reprlib.repr(answer)}")
+    reason = choice.get("finish_reason")
+    if not isinstance(reason, str | None):
+        raise ServerError(f"malformed answer: the finish reason {reprlib.repr(reason)}")
+    match answer:
+        case {"usage": {"completion_tokens": int(count)}} if type(count) is int and 0 <= count < _MOST_TOKENS:
+            num_tokens: int | None = count
+        case _:
+            num_tokens = None
+    return _LONE_SURROGATE.sub("\ufffd", text), num_tokens, _FINISH.get(reason, "abort")
+
+
+def _with_reasoning(content: str, message: Mapping[str, Any]) -> str:
+    """The text of a chat message; before it, in think tags, the reasoning that some servers separate from it."""
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    return f"<think>{reasoning}</think>{content}" if isinstance(reasoning, str) else content
+
+
+def _malformed(what: str) -> ServerError:
+    return ServerError(f"malformed answer to POST /v1/completions: {what}")

@@ -1,0 +1,69 @@
+"""The token of a user: made once, in a file that nobody else can read, or in the environment."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from reasoner.inference.server_token import VARIABLE, make_token, read_token, token_file
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.delenv(VARIABLE, raising=False)
+
+
+def test_token_is_made_once_for_the_user_alone():
+    with ThreadPoolExecutor(8) as threads:
+        tokens = set(threads.map(lambda _: make_token(), range(8)))
+    (token,) = tokens
+    assert read_token() == make_token() == token and len(token) > 40
+    assert token_file().stat().st_mode & 0o777 == 0o600
+    assert list(token_file().parent.iterdir()) == [token_file()]
+
+
+def test_token_of_the_environment_comes_first_and_no_file_is_made(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "a" * 20)
+    assert make_token() == read_token() == "a" * 20 and not token_file().exists()
+
+
+def test_trainer_without_a_token_is_told_how_to_get_one():
+    with pytest.raises(ValueError, match=rf"{token_file()} cannot be read .* set {VARIABLE}, or copy that file"):
+        read_token()
+    assert not token_file().exists()
+
+
+@pytest.mark.parametrize("token", ["", "short", "a" * 20 + " b", "ä" * 20, "a" * 20 + "\nb"])
+def test_token_that_is_none_is_refused_and_not_shown(monkeypatch, token):
+    monkeypatch.setenv(VARIABLE, token)
+    with pytest.raises(ValueError, match=f"the token in {VARIABLE} must have 20 or more") as error:
+        read_token()
+    assert not token or token not in str(error.value)
+
+
+def test_token_that_others_can_read_is_refused():
+    make_token()
+    token_file().chmod(0o640)
+    with pytest.raises(ValueError, match=r"can be read by other users .* chmod 600"):
+        read_token()
+
+
+def test_token_without_a_place_is_an_error_that_names_the_variable(tmp_path, monkeypatch):
+    (tmp_path / "reasoner").write_text("a file")
+    with pytest.raises(ValueError, match=rf"cannot be written .* set {VARIABLE}"):
+        make_token()
+
+
+def test_run_on_servers_without_a_token_is_refused_before_anything_is_written(tmp_path):
+    command = ["train", "--dry-run", "--model", "base", "--engine.urls", "http://127.0.0.1:1", "--run.dir", "runs"]
+    done = subprocess.run(
+        [sys.executable, "-m", "reasoner", *command], cwd=tmp_path, capture_output=True, text=True,
+        env={"PATH": "", "PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 2 and f"set {VARIABLE}" in done.stderr
+    assert list(tmp_path.iterdir()) == []
