@@ -45,6 +45,7 @@ def separate_classes() -> Iterator[None]:
     from transformers.models.auto.auto_factory import _get_model_class
     from vllm.model_executor.models.transformers import base
 
+    backend: Any = base
     subclasses: dict[type, type[PreTrainedModel]] = {}
 
     class SeparateModel:
@@ -52,14 +53,14 @@ def separate_classes() -> Iterator[None]:
 
         @staticmethod
         def from_config(config: PretrainedConfig, **kwargs: Any) -> PreTrainedModel:
-            own = _get_model_class(config, AutoModel._model_mapping)
+            own = _get_model_class(config, AutoModel._model_mapping)  # type: ignore[no-untyped-call]
             separate = subclasses.setdefault(own, type(own.__name__, (own,), {"__module__": own.__module__}))
             kwargs.pop("trust_remote_code")  # no code from the folder is run
-            model: PreTrainedModel = separate._from_config(config, **kwargs)
+            model: PreTrainedModel = separate._from_config(config, **kwargs)  # type: ignore[no-untyped-call]
             return model
 
-    base.AutoModel = SeparateModel
+    backend.AutoModel = SeparateModel
     try:
         yield
     finally:
-        base.AutoModel = AutoModel
+        backend.AutoModel = AutoModel
