@@ -13,10 +13,8 @@ import torch
 from torch import Tensor
 
 
-def mask_ids(model: Any, num_ids: int | None) -> None:
-    """Let the model of a vLLM worker sample the first `num_ids` ids alone, as reasoner.models.output_layer does; None
-    for all.
-    """
+def mask_ids(model: Any, num_ids: int) -> None:
+    """Let the model of a vLLM worker sample the first `num_ids` ids alone, as reasoner.models.output_layer does."""
     compute = model.compute_logits
 
     def compute_logits(*args: Any, **kwargs: Any) -> Tensor | None:
@@ -25,7 +23,7 @@ def mask_ids(model: Any, num_ids: int | None) -> None:
             logits[:, num_ids:] = -torch.inf
         return logits
 
-    if num_ids is not None and num_ids < model.config.get_text_config().vocab_size:
+    if num_ids < model.config.get_text_config().vocab_size:
         model.compute_logits = compute_logits
 
 
