@@ -20,8 +20,7 @@ from reasoner.inference.server_identity import identity
 from reasoner.inference.vllm_engine import install_sampler
 from reasoner.inference.vllm_model import known_weights, mask_ids
 from reasoner.inference.weight_file import WeightFile, open_weights
-from reasoner.models.folder import num_ids
-from reasoner.models.loading import load_tokenizer
+from reasoner.models.loading import load_tokenizer, num_ids
 
 if TYPE_CHECKING:
     from vllm.config import VllmConfig
@@ -95,8 +94,8 @@ class ServerExtension:
         has_own_sampler = not torch.cuda.is_available()
         if has_own_sampler:
             install_sampler(self.model_runner)
-        mask_ids(self.model_runner.get_model(), num_ids(Path(model.tokenizer)))
         tokenizer, dtype = load_tokenizer(Path(model.tokenizer)), str(model.dtype).removeprefix("torch.")
+        mask_ids(self.model_runner.get_model(), num_ids(tokenizer))
         transfer = self.vllm_config.weight_transfer_config
         return {
             "identity": identity(model.hf_text_config, tokenizer, dtype, model.max_model_len),

@@ -23,8 +23,7 @@ from reasoner.inference.rng import sample_tokens
 from reasoner.inference.stop_tokens import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
 from reasoner.inference.vllm_adapter import AdapterSlot, folder_rank, is_adapter_state, lora_settings, stored_weights
 from reasoner.inference.vllm_model import known_weights, mask_ids, separate_classes
-from reasoner.models.folder import num_ids
-from reasoner.models.loading import load_config, load_tokenizer
+from reasoner.models.loading import load_config, load_tokenizer, num_ids
 from reasoner.models.resolve import full_folder
 from reasoner.progress import OnDecodeStep
 from reasoner.runtime import gc_paused
@@ -87,7 +86,7 @@ class VllmEngine:
                 **on_rank,
                 **(lora_settings(adapter_rank) if adapter_rank else {}),
             )
-        self._llm.apply_model(partial(mask_ids, num_ids=num_ids(folder)))
+        self._llm.apply_model(partial(mask_ids, num_ids=num_ids(self._tokenizer)))
         # The CPU worker replaces torch.set_num_threads by a function that does nothing; the trainer needs the original.
         torch.set_num_threads = set_num_threads
         torch.set_num_threads(threads)

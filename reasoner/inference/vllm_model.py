@@ -13,10 +13,8 @@ import torch
 from torch import Tensor
 
 
-def mask_ids(model: Any, num_ids: int | None) -> None:
-    """Let the model of a vLLM worker sample the first `num_ids` ids alone, as reasoner.models.output_layer does; None
-    for all.
-    """
+def mask_ids(model: Any, num_ids: int) -> None:
+    """Let the model of a vLLM worker sample the first `num_ids` ids alone, as reasoner.models.output_layer does."""
     compute = model.compute_logits
 
     def compute_logits(*args: Any, **kwargs: Any) -> Tensor | None:
@@ -25,7 +23,7 @@ def mask_ids(model: Any, num_ids: int | None) -> None:
             logits[:, num_ids:] = -torch.inf
         return logits
 
-    if num_ids is not None and num_ids < model.config.get_text_config().vocab_size:
+    if num_ids < model.config.get_text_config().vocab_size:
         model.compute_logits = compute_logits
 
 
@@ -45,6 +43,7 @@ def separate_classes() -> Iterator[None]:
     from transformers.models.auto.auto_factory import _get_model_class
     from vllm.model_executor.models.transformers import base
 
+    backend: Any = base
     subclasses: dict[type, type[PreTrainedModel]] = {}
 
     class SeparateModel:
@@ -52,14 +51,14 @@ def separate_classes() -> Iterator[None]:
 
         @staticmethod
         def from_config(config: PretrainedConfig, **kwargs: Any) -> PreTrainedModel:
-            own = _get_model_class(config, AutoModel._model_mapping)
+            own = _get_model_class(config, AutoModel._model_mapping)  # type: ignore[no-untyped-call]
             separate = subclasses.setdefault(own, type(own.__name__, (own,), {"__module__": own.__module__}))
             kwargs.pop("trust_remote_code")  # no code from the folder is run
-            model: PreTrainedModel = separate._from_config(config, **kwargs)
+            model: PreTrainedModel = separate._from_config(config, **kwargs)  # type: ignore[no-untyped-call]
             return model
 
-    base.AutoModel = SeparateModel
+    backend.AutoModel = SeparateModel
     try:
         yield
     finally:
-        base.AutoModel = AutoModel
+        backend.AutoModel = AutoModel

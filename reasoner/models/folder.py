@@ -74,9 +74,14 @@ def _is_classifier(kinds: Iterable[str]) -> bool:
     return any(kind.endswith("ForSequenceClassification") for kind in kinds)
 
 
+def has_tokenizer(folder: Path) -> bool:
+    """Whether the folder has a file that a tokenizer is loaded from."""
+    return any(any(folder.glob(pattern)) for pattern in _TOKENIZERS)
+
+
 def check_tokenizer(folder: Path, *, needs_chat: bool) -> None:
     """Raise ValueError if the folder has no tokenizer, or no chat template where `needs_chat`."""
-    if not any(any(folder.glob(pattern)) for pattern in _TOKENIZERS):
+    if not has_tokenizer(folder):
         raise ValueError(f"no tokenizer can be loaded from {folder}: it has none of {', '.join(_TOKENIZERS)}")
     config = folder / "tokenizer_config.json"
     has_chat = any(folder.glob("*chat_template*")) or (config.is_file() and "chat_template" in _read_config(config))
@@ -114,14 +119,6 @@ def _vocabulary(folder: Path) -> dict[str, int]:
     entries = tokenizer.get("model", {}).get("vocab", {})
     tokens = entries if isinstance(entries, dict) else {entry[0]: i for i, entry in enumerate(entries)}  # Unigram
     return tokens | {added["content"]: added["id"] for added in tokenizer.get("added_tokens", [])}
-
-
-def num_ids(folder: Path) -> int | None:
-    """Number of token ids that the folder's tokenizer.json has texts for: the largest and one; None without the file.
-
-    Ids that a tokenizer leaves out below its largest count as well.
-    """
-    return max(_vocabulary(folder).values()) + 1 if (folder / "tokenizer.json").is_file() else None
 
 
 def context_length(folder: Path) -> int | None:

@@ -28,7 +28,7 @@ from reasoner.console import first_line
 from reasoner.models.adapter_files import merge_adapter
 from reasoner.models.embedding_gradients import accumulates_gradient
 from reasoner.models.families import check_family, context_to_train, has_capped_attention, lora_obstacle
-from reasoner.models.folder import is_adapter, num_ids, text_config
+from reasoner.models.folder import has_tokenizer, is_adapter, text_config
 from reasoner.models.frozen_weights import hold_in_bfloat16
 from reasoner.models.fused_lm_head import selective_log_softmax
 from reasoner.models.output_layer import OutputLayer, limit_ids
@@ -68,6 +68,11 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
+def num_ids(tokenizer: PreTrainedTokenizerBase) -> int:
+    """Number of token ids that the tokenizer has texts for: the largest and one. Gaps below the largest count."""
+    return max(tokenizer.get_vocab().values()) + 1
+
+
 def load_policy(folder: Path, *, device: torch.device, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
     """Load the folder's causal language model, without dropout, for training. ValueError if there is none.
 
@@ -80,7 +85,8 @@ def load_policy(folder: Path, *, device: torch.device, dtype: torch.dtype = torc
     if dtype == torch.bfloat16:
         hold_in_bfloat16(model)
     move_without_dropout(model, device)
-    limit_ids(model, num_ids(folder))
+    if has_tokenizer(folder):
+        limit_ids(model, num_ids(load_tokenizer(folder)))
     _check_supported(model, tolerance=1e-3 if dtype == torch.float32 else 0.1)
     return model
 

@@ -46,7 +46,6 @@ class OutputLayer:
 _NUM_IDS = "_num_ids"
 
 
-def limit_ids(model: PreTrainedModel, num_ids: int | None) -> None:
-    """Let the model's output layer have logits of the first `num_ids` ids alone; None leaves it as it is."""
-    if num_ids is not None:
-        setattr(model, _NUM_IDS, num_ids)
+def limit_ids(model: PreTrainedModel, num_ids: int) -> None:
+    """Let the model's output layer have logits of the first `num_ids` ids alone."""
+    setattr(model, _NUM_IDS, num_ids)

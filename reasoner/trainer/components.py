@@ -133,8 +133,10 @@ def open_generator(
         # An adapter of an adapter's base cannot be sent alone: vLLM would need both.
         is_sent = cfg.lora.sync == "adapter" and not is_adapter(model_folder)
         rank = cfg.lora.rank if is_sent else 0
-        limits = {"max_model_len": context, "seed": cfg.seed, "adapter_rank": rank, "is_updated": True}
-        engine = make_engine(cfg.engine, model_folder, **limits, world=world) if samples else NoEngine()
+        limits = {"max_model_len": context, "seed": cfg.seed, "adapter_rank": rank}
+        engine = (
+            make_engine(cfg.engine, model_folder, **limits, is_updated=True, world=world) if samples else NoEngine()
+        )
         stack.enter_context(closing(engine))
         workers = -(-cfg.verify.workers // world.local_size)  # rounded up
         pool = stack.enter_context(VerifierPool(workers, cfg.verify.seconds, cfg.verify.memory_mib))

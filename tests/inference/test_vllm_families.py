@@ -9,8 +9,7 @@ pytest.importorskip("vllm")
 
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.factory import make_engine
-from reasoner.models.folder import num_ids
-from reasoner.models.loading import context_length, load_policy
+from reasoner.models.loading import context_length, load_policy, load_tokenizer, num_ids
 from reasoner.models.lora import policy_state
 from reasoner.trainer.parity import _logprob_gap, _sample
 from reasoner.types import SamplingParams
@@ -31,7 +30,9 @@ def test_vllm_has_the_trainer_s_log_probabilities_and_leaves_its_classes_alone(f
     prompts, sampling = prompts_of(folder), SamplingParams(num_samples=2, max_tokens=32)
     groups = _sample(engine, prompts, sampling)
     assert _logprob_gap(groups, policy, 1.0) < 1e-4
-    assert max(id for group in groups for one in group.completions for id in one.token_ids) < num_ids(folder)
+    assert max(id for group in groups for one in group.completions for id in one.token_ids) < num_ids(
+        load_tokenizer(folder)
+    )
     generator = torch.Generator().manual_seed(7)
     with torch.no_grad():
         for parameter in policy.parameters():

@@ -15,9 +15,9 @@ from reasoner.config.resolve import resolve
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.continuous_batch import check_decoding
 from reasoner.inference.factory import make_engine
-from reasoner.models.folder import check_model, context_length, num_ids
+from reasoner.models.folder import check_model, context_length
 from reasoner.models.loading import context_length as context_of
-from reasoner.models.loading import load_policy, load_tokenizer, token_logprobs
+from reasoner.models.loading import load_policy, load_tokenizer, num_ids, token_logprobs
 from reasoner.models.lora import add_adapter
 from reasoner.preferences.reward_model import new_reward_model
 from reasoner.rl.batch import collate, collate_rows
@@ -49,7 +49,7 @@ def alone(model, prompt, completion, ids):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_trainer_and_engine_have_the_log_probabilities_of_the_model_alone(family, tmp_path):
     folder = save_family(family, tmp_path)
-    policy, ids = load_policy(folder, device=CPU), num_ids(folder)
+    policy, ids = load_policy(folder, device=CPU), num_ids(load_tokenizer(folder))
     engine = make_engine(EngineConfig(name="transformers"), folder, max_model_len=96, seed=0)
     groups = _sample(engine, prompts_of(folder), SamplingParams(num_samples=2, max_tokens=32))
     batch = collate(groups)
