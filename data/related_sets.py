@@ -41,10 +41,9 @@ def own_sets(training: str) -> OwnSets | None:
         return None
     size = VALIDATION if subset is None else subset.size
     mark = "&" if "?" in whole else "?"
-    sides = [f"{whole}{mark}{option}={size}" for option in ("without_sample", "sample")]
-    if subset is not None and not subset.is_rest:
-        sides.reverse()
-    return OwnSets(benchmark, *sides, HUB[benchmark].heldout)
+    rest, sample = (f"{whole}{mark}{option}={size}" for option in ("without_sample", "sample"))
+    train, validation = (sample, rest) if subset is not None and not subset.is_rest else (rest, sample)
+    return OwnSets(benchmark, train, validation, HUB[benchmark].heldout)
 
 
 def _is_training_set(spec: str, name: str) -> bool:

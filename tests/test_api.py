@@ -29,7 +29,9 @@ from reasoner import (
     train_reward_model,
 )
 from reasoner.cli.main import main
+from reasoner.config.resolve import to_dict
 from reasoner.models.resolve import BASE
+from reasoner.trainer.resolve_run import resolve_new_run
 
 ROOT = Path(__file__).parents[1]
 ROWS = [{"problem": f"What is {a} + {b}?", "answer": str(a + b), "hint": f"{a}"} for a in range(3, 7) for b in (2, 5)]
@@ -214,6 +216,20 @@ def test_resume_needs_the_same_reward_functions_and_data(run, capsys):
     with pytest.raises(ValueError, match=r"algo\.name cannot change"):
         train(algo="rloo", **again, reward_functions=FUNCTIONS)
     assert len(run.metrics) == 2
+
+
+def test_benchmark_that_was_divided_is_resumed_by_its_name(tmp_path):
+    resolved, run_dir = resolve_new_run(
+        {"run.dir": str(tmp_path), "run.name": "a", "data.train": "gsm8k"}, origin="reasoner.train"
+    )
+    run_dir.mkdir()
+    stored = {"format": 2, "config": to_dict(resolved.config), "origin": resolved.origin}
+    (run_dir / "config.json").write_text(json.dumps(stored))
+    again = {"name": "a", "runs": tmp_path, "resume": True, "reward_functions": [brevity]}
+    with pytest.raises(ValueError, match="was started without reward_functions"):  # and nothing is said of the data
+        train(data="gsm8k", **again)
+    with pytest.raises(ValueError, match=r"data\.train cannot change"):
+        train(data="math", **again)
 
 
 def test_interrupted_run_is_resumed_by_the_same_call(folder, run):

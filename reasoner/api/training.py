@@ -101,7 +101,7 @@ class Run:
         """
         import pandas
 
-        shards = sorted((self.folder / "rollouts").glob("step-??????.parquet"))
+        shards = sorted((self.folder / "rollouts").glob(f"{STEP_PATTERN}.parquet"))
         steps = [int(path.stem.removeprefix("step-")) for path in shards]
         if step is not None:
             steps = [steps[step] if -len(steps) <= step < 0 else step]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from reasoner.config.former_names import REMOVED, SETTINGS, renamed_setting
-from reasoner.config.other_names import find_other_name, other_name_message
+from reasoner.config.other_names import did_you_mean, find_other_name, other_name_message
 
 Handler = Callable[[argparse.Namespace], int | None]  # returns an exit status, None for 0
 
@@ -35,7 +34,7 @@ class Parser(argparse.ArgumentParser):
             known = {
                 option for parser in _parsers(self) for action in parser._actions for option in action.option_strings
             }
-            message = f"unknown argument {flag!r}{_nearest(flag, known - {flag})}"
+            message = f"unknown argument {flag!r}{did_you_mean(flag, known - {flag})}"
             old = flag.removeprefix("--")
             if f"--{SETTINGS.get(old)}" in known or (old in REMOVED and "--optim.lr" in known):
                 message = renamed_setting(old)
@@ -48,12 +47,7 @@ class Parser(argparse.ArgumentParser):
         if action.choices is None or value in action.choices:
             return
         what = f"{action.option_strings[0]} is" if action.option_strings else f"unknown {action.dest}"
-        self.error(f"{what} {value!r}; known are {', '.join(action.choices)}{_nearest(value, action.choices)}")
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    close = get_close_matches(word, list(known), 1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""
+        self.error(f"{what} {value!r}; known are {', '.join(action.choices)}{did_you_mean(value, action.choices)}")
 
 
 def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:

@@ -6,8 +6,9 @@ docs/FROM_TRL_AND_VERL.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ _TRL: dict[str, str | tuple[str, str]] = {
     "fp16": ("optim.dtype", "bfloat16 or float32"),
     "deepspeed": ("optim.sharding", "replicated, gathered, sharded or auto"),
     "max_steps": ("steps", "a step samples new completions and has algo.epochs x algo.minibatches optimiser steps"),
-    "num_train_epochs": ("steps", "the length is in steps of data.prompts_per_step problems"),
+    "num_train_epochs": ("steps", "in steps of data.prompts_per_step problems; of supervised finetuning sft.epochs"),
     "per_device_train_batch_size": (
         "optim.micro_batch_tokens",
         "in tokens, without effect on the gradient; the batch is data.prompts_per_step x algo.group_size completions",
@@ -212,6 +213,15 @@ def find_other_name(key: str) -> OtherName | None:
         return None
     row = next((row for name, row in OTHER_NAMES.items() if name.endswith(f".{key}")), None)
     return row or (find_other_name(key.partition(".")[2]) if "." in key else None)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a message on an unknown name: the known ones that end in it, as optim.lr in lr, else the most similar
+    one. Empty without one.
+    """
+    names, last = sorted(known), word.lstrip("-").replace("-", "_")
+    similar = [name for name in names if name.endswith(f".{last}")] or get_close_matches(word, names, 1, cutoff=0.5)
+    return f"; did you mean {' or '.join(map(repr, similar))}?" if similar else ""
 
 
 def other_name_message(key: str, *, prefix: str = "") -> str:

@@ -149,7 +149,7 @@ RECIPES: dict[str, Recipe] = {
         largest=1_543_714_304, shape=_QWEN2_1_5, gpu=_MATH,
     ),
     "qwen2.5-1.5b-gsm8k": Recipe(
-        "Qwen2.5-1.5B on GSM8K, where it is named",
+        "Qwen2.5-1.5B on GSM8K, only where it is named",
         models=("Qwen/Qwen2.5-1.5B", "Qwen/Qwen2.5-1.5B-Instruct"),
         largest=1_543_714_304, shape=_QWEN2_1_5, gpu=_GSM8K,
     ),

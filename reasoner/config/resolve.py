@@ -7,7 +7,6 @@ import inspect
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from difflib import get_close_matches
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any, cast, get_args, get_origin, get_type_hints
 from data.registry import name_columns, table_parts
 from reasoner.config.former_names import renamed_setting
 from reasoner.config.limits import check, number_range, value_of
-from reasoner.config.other_names import other_name_message
+from reasoner.config.other_names import did_you_mean, other_name_message
 from reasoner.config.preset_docs import recipe_lines
 from reasoner.config.schema import Config
 
@@ -110,8 +109,7 @@ def unknown_setting_error(key: str) -> ValueError:
         return ValueError(message)
     if message := other_name_message(key):
         return ValueError(f"unknown setting: {message}")
-    close = get_close_matches(key, settings(), 1, cutoff=0.5)
-    return ValueError(f"unknown setting {key!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+    return ValueError(f"unknown setting {key!r}{did_you_mean(key, settings())}")
 
 
 def read_file(path: Path) -> dict[str, object]:

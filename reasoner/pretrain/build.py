@@ -16,6 +16,7 @@ from reasoner.pretrain.corpus import document
 from reasoner.pretrain.tokenizer import train_tokenizer
 from reasoner.pretrain.train import Pretraining, Recipe
 from reasoner.pretrain.training_state import load, save, state_file
+from reasoner.runs.run_dir import check_writable
 from reasoner.runtime import set_threads
 
 SIZES = ("width", "layers", "heads", "feed_forward")  # what a recipe says of the model
@@ -44,6 +45,7 @@ def build(
     _check_sizes(recipe)
     if out.exists() and any(out.iterdir()):
         raise ValueError(f"{out} exists and is not empty; name a new folder")
+    check_writable(out.parent)
     out.parent.mkdir(parents=True, exist_ok=True)
     set_threads(threads)
     if start:

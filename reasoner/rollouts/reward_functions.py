@@ -98,7 +98,7 @@ class RewardFunction:
         return [None if value is None else float(value) for value in values]
 
 
-def _number(value: object) -> object:
+def _number(value: Any) -> Any:
     """The number of a scalar of torch or numpy; any other value as it is."""
     return value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
 

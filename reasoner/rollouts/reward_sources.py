@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from reasoner.config.other_names import did_you_mean
 from reasoner.rollouts.reward_functions import RewardFunction, reward_functions_of
 from reasoner.rollouts.weighted_names import parse_weighted
 
@@ -25,11 +26,16 @@ def load_reward_functions(spec: str) -> list[RewardFunction]:
             raise ValueError(
                 f"reward.functions has {path!r}; it takes FILE.py:function=weight or module:function=weight"
             )
-        names.append(name)
         try:
-            entries.append((getattr(_module(place, files), name), weight))
+            module = _module(place, files)
         except Exception as error:  # any statement of the user's module may fail
             raise ValueError(f"reward.functions has {path!r}: {type(error).__name__}: {error}") from error
+        if not hasattr(module, name):
+            raise ValueError(
+                f"reward.functions has {path!r}: {place} has no {name!r}{did_you_mean(name, vars(module))}"
+            )
+        names.append(name)
+        entries.append((getattr(module, name), weight))
     return reward_functions_of(entries, names)
 
 

@@ -151,9 +151,9 @@ class PolicyRun(TrainingRun):
 
     def evaluate_heldout(self) -> None:
         """Evaluate the policy, and the model before training, on the held-out problems; print and write the results."""
-        steps = self.step - self.start
-        minutes = self.logger.minutes()
-        self.logger.log(f"{steps} step{'s' * (steps != 1)} done; {minutes:.1f} minutes of training in all")
+        own = f", {self.step - self.start} of them now" if self.start else ""
+        plural = "s" * (self.step != 1)
+        self.logger.log(f"{self.step} step{plural} done{own}; {self.logger.minutes():.1f} minutes of training in all")
         if self.callbacks.stops:  # a step ahead of the policy, the engine may have the weights of before
             self.generator.update_weights(self.trainer.policy, version=self.step)
         if self.heldout:

@@ -110,6 +110,8 @@ def resolve_resumed_run(
     fixed = [key for key in values if not may_change(key)]
     if fixed:
         raise ValueError(f"{', '.join(fixed)} {CANNOT_CHANGE}")
+    if "steps" in values:
+        _check_steps(run_dir, values["steps"])
     _check_reward_functions(run_dir, before.get("reward_functions", {}), reward_functions or {})
     resolved = resolve([("the run", stored), (origin, values)])
     return RunSettings(resolved.config, before.get("origin", {}) | dict.fromkeys(values, origin)), run_dir
@@ -119,6 +121,14 @@ CANNOT_CHANGE = (
     "cannot change when a run is resumed; "
     f"{', '.join(MAY_CHANGE)}, run.*, validation.*, eval.*, verify.* and engine.* can"
 )
+
+
+def _check_steps(run_dir: Path, steps: Any) -> None:
+    """ValueError for fewer steps than the run has done."""
+    metrics = run_dir / "metrics.jsonl"
+    done = metrics.read_bytes().count(b"\n") if metrics.is_file() else 0
+    if steps < done:
+        raise ValueError(f"steps is {steps}, and {run_dir} has done {done}; it must be at least that")
 
 
 def _check_reward_functions(run_dir: Path, stored: Values, current: Values) -> None:

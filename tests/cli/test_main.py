@@ -41,6 +41,8 @@ def refused(capsys, *arguments: object) -> str:
             "preset is 'bse'; known are base, smollm-135m, qwen2.5-0.5b, ",
         ),
         (["train", "--algo.grup", "8"], "unknown argument '--algo.grup'; did you mean '--algo.group_size'"),
+        (["train", "--group-size", "8"], "unknown argument '--group-size'; did you mean '--algo.group_size'"),
+        (["train", "--lr", "8"], "unknown argument '--lr'; did you mean '--critic.lr' or '--optim.lr'"),
         (["train", "--algo.group_size", "1"], "algo.group_size is 1; it must be at least 2"),
         (["train", "--steps", "many"], "--steps takes a whole number, not 'many'"),
         (["train", "--algo", "grop"], "grop"),

@@ -66,6 +66,7 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
     ("values", "message"),
     [
         ({"algo.groop": 8}, "unknown setting 'algo.groop'; did you mean 'algo.group_size'"),
+        ({"lr": 8}, "unknown setting 'lr'; did you mean 'critic.lr' or 'optim.lr'"),
         ({"run.importance_ratio": True, "run.token_stats": False}, "run.importance_ratio is true and run.token_stats"),
         ({"algo.group_size": 1}, "algo.group_size is 1; it must be at least 2"),
         ({"steps": 0}, "steps is 0"),

@@ -200,7 +200,7 @@ def test_file_of_several_functions_is_executed_once(tmp_path: Path, monkeypatch:
     ("text", "message"),
     [
         ("brevity", "it takes FILE.py:function=weight or module:function=weight"),
-        ("math:sinus", "AttributeError"),
+        ("math:sinus", "math has no 'sinus'; did you mean 'sin"),
         ("nowhere.py:f", "FileNotFoundError"),
         ("no_such_module:f", "ModuleNotFoundError"),
         ("math:cos=much", "'math:cos=much'; it takes FILE.py:function or FILE.py:function=WEIGHT, a finite number"),

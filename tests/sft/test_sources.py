@@ -66,7 +66,7 @@ def test_a_split_of_a_data_set_is_rows(tmp_path, monkeypatch):
         ("runs:b", "no run 'b'"),
         ("runs:a?where=right", "where is 'right'"),
         ("runs:a?correct", "unknown condition 'correct'; known are where, per_problem, steps"),
-        ("missing.jsonl", "no examples 'missing.jsonl': it must be a file .jsonl or .json or .csv or .parquet"),
+        ("missing.jsonl", "no examples 'missing.jsonl': it must be a file .jsonl or .json or .csv"),
         ("generated", "no examples 'generated'"),
     ],
 )

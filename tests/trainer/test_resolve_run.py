@@ -28,6 +28,15 @@ def test_later_sources_win_and_each_value_has_its_origin(tmp_path):
     assert resolved.note == ""
 
 
+def test_resumed_run_is_not_given_fewer_steps_than_it_has_done(tmp_path):
+    run_dir = stored_run(tmp_path)
+    (run_dir / "metrics.jsonl").write_text('{"step": 0}\n{"step": 1}\n')
+    arguments = {"origin": "a test", "runs": tmp_path}
+    assert resolve_resumed_run("a", {"steps": 2}, **arguments)[0].config.steps == 2
+    with pytest.raises(ValueError, match=r"steps is 1, and .* has done 2"):
+        resolve_resumed_run("a", {"steps": 1}, **arguments)
+
+
 def sets_of(resolved):
     cfg = resolved.config
     return cfg.data.train, cfg.validation.data, cfg.eval.heldout
