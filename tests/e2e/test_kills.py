@@ -68,7 +68,7 @@ def expert_iteration(inputs: Path, folder: Path) -> list[str]:
 
 
 def evaluation(inputs: Path, folder: Path) -> list[str]:
-    own = {"engine": "transformers", "threads": 1, "problems": 96, "num-samples": 16, "max-tokens": 16, "out": folder}
+    own = {"engine": "transformers", "threads": 1, "problems": 64, "num-samples": 16, "max-tokens": 16, "out": folder}
     return ["eval", "--model", "base", "--pass@1", "--greedy", "--name", "x", *flags(own)]
 
 
