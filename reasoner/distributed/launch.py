@@ -63,6 +63,6 @@ def launch(processes: int, arguments: Sequence[str]) -> NoReturn:
 
 def _cause(failures: Iterable[ProcessFailure]) -> str:
     """The error that a process has left, else the signal that has ended one; empty where there is neither."""
-    left = [one.message.removeprefix("RankError: ") for one in failures if Path(one.error_file).is_file()]
+    left = [one.error_file_data["message"]["message"] for one in failures if Path(one.error_file).is_file()]
     killed = [f"rank {one.local_rank}: {one.message}" for one in failures if one.exitcode < 0]
-    return next(iter(left + killed), "")
+    return next(iter(left + killed), "").removeprefix("RankError: ")

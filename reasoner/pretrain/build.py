@@ -43,18 +43,22 @@ def build(
     if earlier:
         recipe = replace(recipe, **{name: earlier["recipe"][name] for name in SIZES})
     _check_sizes(recipe)
+    set_threads(threads)
+    state = state_file(out, recipe, seed, earlier)
     if out.exists() and any(out.iterdir()):
+        if state.is_file() and (out / "build.json").is_file():  # killed between its last two lines
+            state.unlink()
+            return out
         raise ValueError(f"{out} exists and is not empty; name a new folder")
     check_writable(out.parent)
     out.parent.mkdir(parents=True, exist_ok=True)
-    set_threads(threads)
     if start:
         tokenizer, model = load_tokenizer(start), load_policy(start, device=torch.device("cpu"))
     else:
         log(f"tokenizer: training on {NUM_TOKENIZER_DOCUMENTS:,} documents")
         texts = (document(seed, index, recipe.mixture) for index in range(NUM_TOKENIZER_DOCUMENTS))
         tokenizer, model = train_tokenizer(texts), None
-    pretraining, state = Pretraining(tokenizer, recipe, seed, model), state_file(out, recipe, seed, earlier)
+    pretraining = Pretraining(tokenizer, recipe, seed, model)
     if state.is_file():
         load(pretraining, state)
         log(f"goes on after step {len(pretraining.losses):,}, from {state}")

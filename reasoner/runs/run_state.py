@@ -33,7 +33,8 @@ def _is_trained(cfg: Mapping[str, Any], last: Mapping[str, float]) -> bool:
     """Whether the run has done its steps, or sampled its tokens."""
     if not last:
         return False
-    return last["step"] + 1 >= cfg.get("steps", 1) or 0 < cfg.get("max_train_tokens", 0) <= last.get("num_tokens", 0)
+    budget = cfg.get("max_train_tokens", 0)
+    return bool(last["step"] + 1 >= cfg.get("steps", 1) or 0 < budget <= last.get("num_tokens", 0))
 
 
 def _has_evaluation(run_dir: Path, cfg: Mapping[str, Any]) -> bool:

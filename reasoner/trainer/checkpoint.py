@@ -123,21 +123,30 @@ def save(
     card: str = "",
     tensors: Snapshot | None = None,
 ) -> Path:
-    """Write the checkpoint after `step` steps, with `card` as the text of its model card, and remove all but the `keep`
-    newest and this one. Checkpoints outside the schedule, which an interrupted run leaves, are removed first, so that a
-    resumed run ends with the same ones. `tensors`: snapshot(), where the models are sharded.
+    """Write the checkpoint after `step` steps, with `card` as the text of its model card, and remove later ones and, as
+    prune() does, earlier ones. `tensors`: snapshot(), where the models are sharded.
 
     OSError, with nothing left behind, if it cannot be written.
     """
     path, contents = folder(run_dir, step), tensors or snapshot(trainer)
     _put(path, lambda beside: _write(beside, trainer, tokenizer, contents, card))
-    others = [old for old in list_checkpoints(run_dir) if old != path]
-    scheduled = [old for old in others if every and step_of(old) % every == 0 and step_of(old) < step]
+    for later in list_checkpoints(run_dir):
+        if step_of(later) > step:
+            shutil.rmtree(later)
+    prune(run_dir, step, keep=keep, every=every)
+    return path
+
+
+def prune(run_dir: Path, step: int, *, keep: int, every: int) -> None:
+    """Remove the checkpoints before that of `step`, but the newest `keep` - 1. Those outside the schedule, which an
+    interrupted run leaves, are removed first, so that a resumed run ends with the same ones.
+    """
+    before = [old for old in list_checkpoints(run_dir) if step_of(old) < step]
+    scheduled = [old for old in before if every and step_of(old) % every == 0]
     newest = scheduled[max(0, len(scheduled) - (keep - 1)) :]
-    for old in others:
+    for old in before:
         if old not in newest:
             shutil.rmtree(old)
-    return path
 
 
 def _put(path: Path, write: Callable[[Path], None]) -> None:

@@ -226,6 +226,7 @@ def open_folder(
             stack.enter_context(store.lock_run_dir(run_dir))
             if resuming:
                 resume.repair(run_dir, steps_done, log)
+                checkpoint.prune(run_dir, steps_done, keep=cfg.run.keep_last, every=cfg.run.save_interval)
             store.open_run(
                 run_dir,
                 to_dict(cfg),

@@ -52,6 +52,9 @@ def test_a_build_that_was_stopped_goes_on_to_the_same_weights(tmp_path, monkeypa
     assert (whole / "model.safetensors").read_bytes() == (resumed / "model.safetensors").read_bytes()
     losses = [json.loads((folder / "build.json").read_text())["loss"] for folder in (whole, resumed)]
     assert losses[0] == losses[1]
+    left = state_file(tmp_path / "b", TINY, 0)  # as where it is killed before its last line
+    left.touch()
+    assert build(tmp_path / "b", recipe=TINY) == resumed
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
