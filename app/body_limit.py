@@ -27,7 +27,7 @@ class BodyLimit:
                 error = {"error": f"a request to the dashboard has at most {MAX_BYTES / 2**20:g} MiB"}
                 await JSONResponse(error, 413)(scope, receive, send)
                 return
-        messages = [message | {"body": bytes(body)}]
+        messages = [{**message, "body": bytes(body)}]
 
         async def replay() -> Message:
             return messages.pop() if messages else await receive()

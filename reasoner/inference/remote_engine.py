@@ -8,7 +8,7 @@ import secrets
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor
 
@@ -55,7 +55,7 @@ class RemoteEngine:
         full = full_folder(folder)
         model = load_meta_model(full)
         self._weight_names = model.state_dict().keys()
-        self._vocabulary_size = model.get_input_embeddings().weight.shape[0]
+        self._vocabulary_size = cast(Tensor, model.get_input_embeddings().weight).shape[0]
         self._max_model_len = max_model_len
         self._version: int | None = None  # None: nothing has been sent yet
         self._num_updates = 0

@@ -75,7 +75,7 @@ def parse_server_info(models: Mapping[str, Any], prepared: Mapping[str, Any]) ->
             {
                 "results": [
                     {
-                        "identity": {**identity},
+                        "identity": dict(identity),
                         "transfer": str(transfer),
                         "has_own_sampler": bool(has_own_sampler),
                         "max_model_len": int(max_model_len),
@@ -95,7 +95,7 @@ def parse_response(answer: Mapping[str, Any]) -> tuple[str, int | None, Finish]:
     The number is None where the server reports none. Every finish reason but "stop" and "length" is "abort".
     """
     match answer:
-        case {"choices": [{"message": {"content": str() | None as content, **message}, **choice}, *_]}:
+        case {"choices": [{"message": {"content": str() | None as content} as message, **choice}, *_]}:
             text = _with_reasoning(content or "", message)
         case {"choices": [{"text": str(text), **choice}, *_]}:
             pass
