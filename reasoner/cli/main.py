@@ -286,7 +286,9 @@ def _has_lost_its_reader() -> bool:
 def _fail(error: Exception, status: int) -> int:
     if os.environ.get("REASONER_DEBUG"):
         raise error
-    is_of_file = isinstance(error, OSError) and error.filename is not None and error.strerror
-    log("reasoner: error: " + (f"{error.filename}: {error.strerror}" if is_of_file else str(error)))
+    text = str(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        text = f"{error.filename}: {error.strerror}"
+    log(f"reasoner: error: {text}")
     record_cause(error)
     return status
