@@ -7,7 +7,7 @@ function curveCharts({ runs, curves }) {
   const colour = (name) => COLOURS[runs.indexOf(name) % COLOURS.length];
   const metric = (key) => runs.map((name) => {
     const lines = curves[name].metrics.filter((line) => line[key] !== undefined);
-    return { name, colour: colour(name), points: lines.map((line) => ({ x: line.step + 1, y: line[key] })) };
+    return { name, colour: colour(name), points: lines.map((line) => ({ x: line.step, y: line[key] })) };
   });
   const validation = (read, suffix = () => "") => runs.map((name) => {
     const estimates = curves[name].validations.map((one) => [one.step, read(one)]).filter(([, estimate]) => estimate);
