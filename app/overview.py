@@ -171,6 +171,7 @@ def _validation(validation: dict[str, Any]) -> dict[str, Any]:
         "step": validation["step"],
         "metrics": sampled["metrics"],
         "greedy": greedy,
+        "measures": {name: {"value": value} for name, value in validation.get("measures", {}).items()},
         "problems": sampled["problems"],
     }
 

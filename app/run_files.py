@@ -91,6 +91,8 @@ def read_validations(folder: Path) -> list[dict[str, Any]]:
         check(validation["sampled"], where, {"metrics": OBJECT, "problems": COUNT})
         check(validation["greedy"], where, {"metrics": OBJECT})
         check(validation["greedy"]["metrics"], where, {"pass@1": OBJECT})
+        measures = check(validation.get("measures", {}), where, {})
+        check(measures, where, dict.fromkeys(measures, NUMBER))
         for way in ("sampled", "greedy"):
             check_each(validation[way]["metrics"], where, {"value": NUMBER}, {"low": NUMBER, "high": NUMBER})
     return validations

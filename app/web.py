@@ -14,7 +14,7 @@ from typing import Any
 
 import gradio as gr
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, StreamingResponse
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
@@ -35,6 +35,7 @@ PAGES = (
 )  # fmt: skip
 _OLD_PAGES = {"aha": "reflection", "play": "chat"}  # names of pages in links of earlier versions
 _STATIC = Path(__file__).parent / "static"
+_MOUNT = '<div id="reasoner"></div>'  # the element that main.js fills
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "testserver")
 _IDLE = 0.1  # seconds between two polls of Gradio's queue (default: a millisecond, 5 % of a core)
 READ_ONLY = (
@@ -73,6 +74,15 @@ def build(
     pages = [page for page in PAGES if page not in closed]
     access = Access(pages=(*pages, *_OLD_PAGES), hosts=hosts, auth=auth, has_mcp=has_mcp)
     headers = _headers(can_be_framed=is_read_only)
+    head = (
+        f'<meta name="reasoner-closed" content="{" ".join(closed)}"><link rel="stylesheet" href="/pages/app.css">'
+        '<script type="module" src="/pages/main.js"></script>'
+    )
+    # In a browser an unknown address shows the frame of the pages, without Gradio, which works at the known ones alone.
+    missing = (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<style>body {{ margin: 0; }}</style>{head}</head><body>{_MOUNT}</body></html>"
+    )
     sessions, routes = _mcp(library) if has_mcp else (nullcontext(), [])
 
     @asynccontextmanager
@@ -88,6 +98,8 @@ def build(
     @app.middleware("http")
     async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
         response = access.refusal(request) or await call_next(request)
+        if response.status_code == 404 and "text/html" in request.headers.get("accept", ""):
+            response = HTMLResponse(missing, 404)
         response.headers.update(headers)
         return response
 
@@ -132,8 +144,7 @@ def build(
         run_history=False,
         ssr_mode=False,
         enable_monitoring=False,
-        head=f'<meta name="reasoner-closed" content="{" ".join(closed)}"><link rel="stylesheet" href="/pages/app.css">'
-        '<script type="module" src="/pages/main.js"></script>',
+        head=head,
     )
     return application
 
@@ -183,7 +194,7 @@ def _shell(pages: Iterable[str], add_endpoints: Callable[[], None]) -> Any:
 
 
 def _mount() -> None:
-    gr.HTML(html_template='<div id="reasoner"></div>', apply_default_css=False, js_on_load=None)
+    gr.HTML(html_template=_MOUNT, apply_default_css=False, js_on_load=None)
 
 
 async def _body(request: Request) -> dict[str, Any]:

@@ -98,7 +98,8 @@ export const link = (page, values, ...children) => el("a", { href: address(page,
 
 // ------------------------------------------------------------------------------------------------ formats
 
-const isMissing = (value) => value === null || value === undefined;
+// Whether there is no value.
+export const isMissing = (value) => value === null || value === undefined;
 
 // A share in percent.
 export const percent = (value, digits = 1) => (isMissing(value) ? "–" : `${(100 * value).toFixed(digits)} %`);
@@ -175,11 +176,11 @@ export const verdictBadge = (name) => el("span", { class: `badge ${VERDICTS[name
 // A box with a title.
 export const card = (title, ...children) => el("section", { class: "card" }, title ? el("h2", {}, title) : null, ...children);
 
-// A number with its name, and a note below it.
-export const tile = (name, value, note = "") =>
-  el("div", { class: "tile", data: { tile: name } }, el("span", {}, name), el("b", {}, value), el("small", {}, note));
+// A number with its name, and a note below it; `className` colours the number.
+export const tile = (name, value, note = "", className = "") =>
+  el("div", { class: "tile", data: { tile: name } }, el("span", {}, name), el("b", { class: className }, value), el("small", {}, note));
 
-// What a page shows that has no content yet, with the command that makes some.
+// What a page shows that has no content yet: a text, or a list of texts and links, and the command that makes some.
 export const empty = (text, command) => el("div", { class: "empty" }, el("p", {}, text), command ? el("code", {}, command) : null);
 
 // The message of an error, in place of what could not be shown.

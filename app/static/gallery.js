@@ -1,7 +1,7 @@
 // Cards that come in pages, with a button for the next page.
 import { el, empty, fault, latestOnly, put } from "./core.js";
 
-const PAGE_SIZE = 12;  // cards; the server's pages have as many
+export const PAGE_SIZE = 12;  // cards; the server's pages of examples and spans have as many
 
 // `path` and `query()` are the request for a page, but for its offset; `cards(reply)` are the cards of a reply; `none` is
 // shown where there are no cards.

@@ -2,7 +2,7 @@
 //   export async function open(root, page): draws itself; may return {live, keys, close}
 // page = {params, set(values), go(page, values), name, keys}; a page may set its keys before it has opened
 
-import { address, ago, ask, copy, duration, el, isOffered, pageName, params, put, verdictBadge } from "./core.js";
+import { address, ago, ask, copy, duration, el, isOffered, link, pageName, params, put, verdictBadge, visible } from "./core.js";
 import { published } from "./published.js";
 
 // By name: the title, and whether the page is one of a single run.
@@ -35,9 +35,9 @@ let runRows = [];
 
 // Draw the header and the empty main part.
 function frame(mount) {
-  const savedTheme = localStorage.getItem("reasoner-theme");
-  const isDark = savedTheme ? savedTheme === "dark" : published && matchMedia("(prefers-color-scheme: dark)").matches;
-  if (savedTheme || published) document.body.classList.toggle("dark", isDark);
+  const savedTheme = localStorage.getItem("reasoner-theme"), hasShell = Boolean(window.gradio_config);  // which knows the system's theme
+  const isDark = savedTheme ? savedTheme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  if (savedTheme || !hasShell) document.body.classList.toggle("dark", isDark);
   runPicker = el("select", { "aria-label": "run", onchange: () => selectRun(runPicker.value) });
   statusDot = el("span", { class: "dot", role: "status" });
   nav = el("nav", { "aria-label": "pages" });
@@ -78,9 +78,9 @@ async function drawRuns(run) {
   const { runs } = await ask("runs");
   if (run !== params().run) return;  // another one was selected meanwhile, and is drawn by its own call
   runRows = runs;
-  put(runPicker, run ? null : el("option", { value: "" }, runRows.length ? "choose a run" : "no runs"),
-    runRows.map((row) => el("option", { value: row.name, selected: row.name === run }, row.name)));
   const row = runRows.find((one) => one.name === run);
+  put(runPicker, row ? null : el("option", { value: "" }, runRows.length ? "choose a run" : "no runs"),
+    runRows.map((one) => el("option", { value: one.name, selected: one === row }, one.name)));
   statusDot.className = `dot ${row?.status ?? ""}`;
   statusDot.textContent = row ? row.status : "";
   statusDot.title = row?.status === "live" ? `${duration(row.seconds_left)} left` : row ? `started ${ago(row.started_at)}` : "";
@@ -105,16 +105,16 @@ async function show() {
   current = openPage = null;
   root.dataset.state = "loading";
   let name = pageName();
-  if (!isOffered(name) || (!(name in PAGES) && !(name in SUBPAGES))) name = isOffered("runs") ? "runs" : "overview";
-  const values = params();
+  const values = params(), isPage = isOffered(name) && (Object.hasOwn(PAGES, name) || Object.hasOwn(SUBPAGES, name));
   try {
     await drawRuns(values.run);
     if (opening !== openingNumber) return;
-    if ((PAGES[name]?.[1] || name in SUBPAGES) && !values.run) {
+    if (isPage && (PAGES[name]?.[1] || name in SUBPAGES) && !values.run) {
       if (runRows.length) return go(name, { ...values, run: runRows[0].name }, { replace: true });
       name = "runs";
     }
     drawNav(name, values.run);
+    if (!isPage) throw new Error(`There is no page at /${visible(name)}.`);
     document.title = `${(PAGES[name] ?? SUBPAGES[name])[0]}${values.run ? ` · ${values.run}` : ""} · reasoner`;
     const module = await import(`./pages/${name}.js`);
     if (opening !== openingNumber) return;
@@ -131,10 +131,13 @@ async function show() {
   }
 }
 
-// Show an error in place of the page.
+// Show an error in place of the page, and where to go from it.
 function showError(error) {
-  put(main, el("div", { class: "card error", role: "alert" }, el("h2", {}, "This page cannot be shown"), el("p", {}, error.message),
-    el("button", { onclick: show }, "try again")));
+  document.title = "reasoner";
+  const [newest] = runRows, links = [
+    isOffered("runs") ? link("runs", {}, "all runs") : null, newest ? link("overview", { run: newest.name }, `overview of ${newest.name}`) : null];
+  put(main, el("div", { class: "card" }, el("h2", { class: "error" }, "This page cannot be shown"), el("p", { role: "alert" }, error.message),
+    el("div", { class: "bar-row" }, links, el("button", { onclick: show }, "try again"))));
   root.dataset.state = "error";
 }
 

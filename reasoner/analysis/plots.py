@@ -9,6 +9,7 @@ of the validation problems are taken from the validations.
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,14 +71,14 @@ def draw(run_dir: Path, out: Path) -> Path:
     lines = detailed_metrics(run_dir)
     if not lines:
         raise ValueError(f"{run_dir} has no metrics yet")
-    panels = next((own for metric, own in _OF_STAGE.items() if metric in lines[-1]), PANELS)
+    panels = next((own for metric, own in _OF_STAGE.items() if any(metric in line for line in lines)), PANELS)
     figure, axes = pyplot.subplots(2, 3, figsize=(13, 6.4), constrained_layout=True)
     for axis, (title, names) in zip(axes.flat, panels.items(), strict=True):
         unit = _METRICS[names[0]].unit
         for name in names:
             _curve(axis, _METRICS[name].label, name, [line for line in lines if name in line])
         axis.set_title(f"{title} ({unit})", loc="left", fontsize=10)
-        axis.set_xlabel("steps done", fontsize=9)
+        axis.set_xlabel("step", fontsize=9)
         if all(line.get(name, 0) >= 0 for name in names for line in lines):
             axis.set_ylim(bottom=0, top=1.02 if unit == "share" else None)
         axis.grid(alpha=0.25)
@@ -89,8 +90,8 @@ def draw(run_dir: Path, out: Path) -> Path:
 
 
 def _curve(axis: Axes, label: str, name: str, lines: list[dict[str, float]]) -> None:
-    """Plot one metric against the steps done, with its interval if it has one; with dots if some steps lack it."""
-    steps = [line["step"] + 1 for line in lines]
+    """Plot one metric against the steps, with its interval if it has one; with dots if some steps lack it."""
+    steps = [line["step"] for line in lines]
     dense = len(lines) > 1 and steps[-1] - steps[0] == len(lines) - 1
     (curve,) = axis.plot(
         steps, [line[name] for line in lines], "-" if dense else "o-", label=label, linewidth=1.6, markersize=4
@@ -107,16 +108,20 @@ def detailed_metrics(run_dir: Path) -> list[dict[str, float]]:
     """The metrics of each step, completed from its rollouts and its validation.
 
     Adds intervals (NAME/low, NAME/high) and the mean lengths of correct and of wrong responses (tokens/correct,
-    tokens/wrong). The validation before the first step is a line with step -1.
+    tokens/wrong). Step n is the model after n training steps: the rollouts it samples and its validation, which
+    metrics.jsonl has in the line of the training step before it. The last model has a validation alone.
     """
-    validations = {int(line["step"]) - 1: _of_validation(line) for line in read_evals(run_dir)}
-    start = [{"step": -1.0, **validations[-1]}] if -1 in validations else []
-    lines = [dict(line) | validations.get(int(line["step"]), {}) for line in read_metrics(run_dir)]
-    for line in lines:
-        path = shard_path(run_dir, int(line["step"]))
+    lines: defaultdict[int, dict[str, float]] = defaultdict(dict)
+    for metrics in read_metrics(run_dir):
+        step = int(metrics.pop("step"))
+        for name, value in metrics.items():
+            lines[step + name.startswith("validation/")][name] = value
+        path = shard_path(run_dir, step)
         if readable(path):
-            line |= _of_rollouts(path)
-    return start + lines
+            lines[step] |= _of_rollouts(path)
+    for validation in read_evals(run_dir):
+        lines[int(validation["step"])] |= _of_validation(validation)
+    return [{"step": step, **lines[step]} for step in sorted(lines)]
 
 
 def _of_validation(line: Mapping[str, Any]) -> dict[str, float]:

@@ -44,7 +44,7 @@ class Validator:
         sampled, greedy = _evaluate(
             self.generator,
             self.prompts,
-            title=f"validation problems after step {steps_done}",
+            title=f"validation problems, {steps_done} steps done",
             num_samples=num,
             seed=self.cfg.seed,
             stream=_VALIDATION_STREAM,

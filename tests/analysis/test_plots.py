@@ -37,7 +37,7 @@ def look(step, value):
 
 @pytest.fixture
 def run(tmp_path):
-    """Three steps of two groups of two; an evaluation after the second."""
+    """Three steps of two groups of two; evaluations before the first and after the last."""
     store.open_run(tmp_path, {}, {}, resuming=False)
     lines = []
     for step in range(3):
@@ -53,7 +53,8 @@ def run(tmp_path):
             }
         )
     lines[1] |= {"reflection/errors_caught": 0.5, "kl": 0.01, "entropy": 1.0}
-    looks = [look(0, 0.0), look(2, 0.5)]
+    lines[2]["validation/pass@1"] = 0.5
+    looks = [look(0, 0.0), look(3, 0.5)]
     (tmp_path / "evals.jsonl").write_text("".join(json.dumps(line) + "\n" for line in looks))
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return tmp_path
@@ -66,17 +67,18 @@ def test_intervals_and_lengths_come_from_the_rollouts(run):
     assert (line["tokens/correct"], line["tokens/wrong"]) == (10.0, 6.0)
 
 
-def test_validations_have_their_own_intervals_and_start_before_any_step(run):
-    start, _, second, third = detailed_metrics(run)
-    assert start["step"] == -1 and start["validation/pass@1"] == 0.0
-    assert second["validation/cons@k"] == 0.7
-    assert (second["validation/pass@1/low"], second["validation/pass@1/high"]) == (0.4, 0.6)
-    assert not any(name.startswith("eval/") for name in third)
+def test_step_0_is_the_model_before_training_and_the_last_step_its_validation_after_it(run):
+    start, *between, last, end = detailed_metrics(run)
+    assert (start["step"], start["validation/pass@1"], start["correct"]) == (0, 0.0, 0.25)
+    assert [line["step"] for line in between] == [1] and (last["step"], end["step"]) == (2, 3)
+    assert not any(name.startswith("validation/") for name in (*between[0], *last)) and "correct" not in end
+    assert end["validation/cons@k"] == 0.7
+    assert (end["validation/pass@1/low"], end["validation/pass@1/high"]) == (0.4, 0.6)
 
 
 def test_a_step_without_a_shard_keeps_its_metrics(run):
     shard_path(run, 2).unlink()
-    assert "correct" in detailed_metrics(run)[3] and "tokens/correct" not in detailed_metrics(run)[3]
+    assert "correct" in detailed_metrics(run)[2] and "tokens/correct" not in detailed_metrics(run)[2]
 
 
 def test_draw_writes_a_png_of_the_expected_size(run, tmp_path):

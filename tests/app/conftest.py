@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -61,7 +62,7 @@ class Site:
     @property
     def faults(self) -> list[str]:
         """The errors so far; without those of refused requests, if some are rightly refused."""
-        return [fault for fault in self._faults if not (self._is_refused and "status of 400" in fault)]
+        return [fault for fault in self._faults if not (self._is_refused and re.search("status of 40[04]", fault))]
 
     def refused(self) -> None:
         """Allow the errors that the browser reports for requests that are rightly refused, whenever it reports them."""

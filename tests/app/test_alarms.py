@@ -30,6 +30,7 @@ def test_run_list_counts_alarms(site):
 def test_a_run_shows_its_alarms_the_newest_first_as_they_are_written(site):
     page = site.open("/overview?run=nasty")
     expect(page.locator("[data-alarm]")).to_have_count(2)
+    expect(page.locator('[data-tile="health"]')).to_contain_text("2 resolved")
     newest, first = page.locator("[data-alarm]").all()
     for word in ("when", "meaning", "help"):
         assert f"{word} first" in first.inner_text()
@@ -45,10 +46,11 @@ def test_an_alarm_appears_while_the_page_is_open(site):
     page = site.open("/overview?run=well")
     page.evaluate("window.same = true")
     expect(page.locator("[data-alarm]")).to_have_count(0)
+    expect(page.locator('[data-tile="health"]')).to_contain_text("no alarms")
     record(site.runs / "well", [alarm("sudden")])
     page.wait_for_selector('[data-alarm="sudden"]')
     grow(site.runs / "well", 3, texts=SAID)
-    page.wait_for_selector('[data-tile="step"]:has-text("4 / 100")')
+    page.wait_for_selector('[data-tile="steps done"]:has-text("4 / 100")')
     expect(page.locator("[data-alarm]")).to_have_count(1)
     assert page.evaluate("window.same") is True
 

@@ -145,7 +145,7 @@ def test_axis_of_many_points_has_their_range(site):
 def test_axes_have_labels_of_their_own_in_the_units_of_the_values(site):
     page = site.open(f"/overview?run={RUN}")
     wait_for_value(lambda: ticks(page, "zero-variance"), ["0.0 %", "0.2 %", "0.4 %"])
-    wait_for_value(lambda: ticks(page, "Reward", "x"), ["5", "10", "15", "20", "25", "30", "35", "40"])
+    wait_for_value(lambda: ticks(page, "Reward", "x"), ["0", "5", "10", "15", "20", "25", "30", "35"])
     assert ticks(page, "truncated")[0] == "0 %" and "-" not in "".join(ticks(page, "truncated"))
     assert "1.0e-6" in ticks(page, "learning rate")
     expect(chart(page, "Response length").locator("figcaption")).to_have_text("Response length, tokens")
@@ -181,7 +181,7 @@ def test_hidden_series_stay_hidden_and_focused_when_the_run_grows(site):
     key.click()
     expect(key).to_have_attribute("aria-pressed", "false")
     grow(run, 3, texts=["4", "5"])
-    page.wait_for_selector('[data-tile="step"]:has-text("4 / 100")')
+    page.wait_for_selector('[data-tile="steps done"]:has-text("4 / 100")')
     expect(chart(page, "Reward")).to_have_attribute("data-points", "4")
     expect(key).to_have_attribute("aria-pressed", "false")
     expect(key).to_be_focused()
@@ -191,19 +191,19 @@ def test_zoom_shows_its_range_and_can_be_reset(site):
     page = site.open(f"/overview?run={RUN}")
     reward = chart(page, "Reward")
     range_text = reward.locator("[data-range]")
-    expect(range_text).to_have_text("step 1 to 40")
+    expect(range_text).to_have_text("step 0 to 39")
     expect(reward.locator(".reset")).to_be_hidden()
     drag(page, "Reward", 0.3, 0.6)
-    expect(range_text).to_have_text(re.compile(r"^step \d+ to \d+ of 1 to 40$"))
+    expect(range_text).to_have_text(re.compile(r"^step \d+ to \d+ of 0 to 39$"))
     first, last = map(int, re.findall(r"\d+", range_text.inner_text())[:2])
-    assert 8 <= first <= 14 and 20 <= last <= 27
+    assert 7 <= first <= 13 and 19 <= last <= 26
     assert set(ticks(page, "Reward", "x")) <= {str(step) for step in range(first, last + 1)}
     reward.get_by_role("button", name="reset zoom").click()
-    expect(range_text).to_have_text("step 1 to 40")
+    expect(range_text).to_have_text("step 0 to 39")
     wait_for_value(lambda: reward.get_attribute("data-zoom"), None)
     expect(reward.locator(".reset")).to_be_hidden()
     drag(page, "Reward", 0.5, 1.3)  # let go outside the chart
-    expect(range_text).to_have_text(re.compile(r"^step \d+ to 40 of 1 to 40$"))
+    expect(range_text).to_have_text(re.compile(r"^step \d+ to 39 of 0 to 39$"))
     page.get_by_label("x axis").select_option("minutes")
     expect(range_text).to_have_text(re.compile(r"^minutes(?!.*of)"))  # the zoom was of steps
 

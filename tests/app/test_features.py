@@ -1,13 +1,15 @@
 """Features of the pages that no other browser test shows (docs/DASHBOARD.md lists all): keys, differences, exports,
-hidden tabs, passwords.
+hidden tabs, passwords, addresses of no page, tabs on a phone.
 """
 
 import json
 import re
+from io import BytesIO
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from app.differences import word_difference
 from tests.app.browsing import expect, made_up, new_page, served, wait_for_value
@@ -132,3 +134,34 @@ def test_a_password_guards_the_pages(real, chromium):
             else:
                 assert page.goto(url).status == status
             page.context.close()
+
+
+def test_missing_pages_and_runs_show_an_error(site):
+    site.refused()
+    for path, words in {
+        "/overview?run=nothing": "no run 'nothing'",
+        "/nowhere": "no page at /nowhere",
+        "/toString": "no page at /toString",
+        "/a/b?run=keys": "no page at /a/b",
+    }.items():
+        site.page.goto(f"{site.url}{path}")
+        site.ready("error")
+        expect(site.page.locator('[role="alert"]')).to_contain_text(words)
+    site.page.get_by_role("link", name="all runs").click()
+    expect(site.page.locator('tr[data-run="keys"]')).to_have_count(1)
+
+
+def test_tabs_that_are_cut_off_have_a_shadow_on_that_side(site):
+    def shadows():
+        """Whether the left and the right edge of the tabs, above their text, are much darker than their middle."""
+        box = page.locator("#reasoner nav").bounding_box()
+        picture = Image.open(BytesIO(page.screenshot())).convert("L")
+        y, left, right = int(box["y"]) + 1, int(box["x"]) + 1, int(box["x"] + box["width"]) - 2
+        middle = picture.getpixel(((left + right) // 2, y))
+        return tuple(middle - picture.getpixel((x, y)) > 20 for x in (left, right))
+
+    site.page.set_viewport_size({"width": 390, "height": 844})
+    page = site.open("/")
+    wait_for_value(shadows, (False, True))
+    page.locator("#reasoner nav").evaluate("nav => { nav.scrollLeft = nav.scrollWidth; }")
+    wait_for_value(shadows, (True, False))

@@ -86,6 +86,20 @@ def test_the_table_of_evaluations_has_the_intervals_of_the_cards(site):
     assert "±" not in page.locator("#reasoner main").inner_text()
 
 
+def test_an_evaluation_of_many_problems_is_no_scroll_of_votes_on_a_phone(site):
+    def lengthen(route):
+        reply = route.fetch()
+        problems = (reply.json()["problems"] * 100)[: route.request.post_data_json["limit"]]
+        route.fulfill(response=reply, json=reply.json() | {"problems": problems})
+
+    site.page.set_viewport_size({"width": 390, "height": 844})
+    site.page.route("**/ask/evaluation", lengthen)
+    page = site.open("/evals?run=first")
+    assert 1 < page.locator("[data-vote]").count() < 20
+    assert page.evaluate("document.documentElement.scrollHeight") < 8000
+    page.unroute("**/ask/evaluation")
+
+
 def expect_model(page, model, note):
     """Wait until the model is selected, and the note says what is asked."""
     expect(page.get_by_label("model", exact=True)).to_have_value(model)

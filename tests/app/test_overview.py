@@ -141,7 +141,8 @@ def long_run(runs, *, steps):
     lines = [{"step": step, "correct": 0.5, "time/step": 2.0, "tokens_per_second": 10.0} for step in range(steps)]
     (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     estimate = {"problems": 3, "metrics": {"pass@1": {"value": 0.5, "low": 0.4, "high": 0.6}}}
-    validations = [{"step": step, "sampled": estimate, "greedy": estimate} for step in (0, 4001)]
+    shared = {"sampled": estimate, "greedy": estimate, "measures": {"validation/loss": 2.5}}
+    validations = [{"step": step, **shared} for step in (0, 4001)]
     (run / "evals.jsonl").write_text("".join(json.dumps(line) + "\n" for line in validations))
     return run
 
@@ -164,9 +165,12 @@ def test_the_axes_of_a_long_run_end_at_its_end_and_show_every_validation(tmp_pat
         page.goto(f"{url}/overview?run=long&x=tokens")
         ready(page)
         accuracy = page.locator('[data-chart="Accuracy"]')
-        expect(accuracy.locator("[data-range]")).to_have_text("tokens 0 to 160,000")
+        # step 7,998 is not sent: the last step stands at the end of step 7,997
+        expect(accuracy.locator("[data-range]")).to_have_text("tokens 0 to 159,960")
         # step 4,001 is not sent: the validation stands at the last line before it
-        expect(accuracy.locator('[data-line="pass@1"]')).to_have_attribute("data-x", str(20 * 4000))
+        for title, line in (("Accuracy", "pass@1"), ("validation loss", "latest")):
+            key = page.locator(f'[data-chart="{title}"] [data-line="{line}"]')
+            expect(key).to_have_attribute("data-x", str(20 * 4000))
         page.context.close()
 
 

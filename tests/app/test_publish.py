@@ -65,13 +65,14 @@ def test_a_published_run_opens_from_disk_without_a_request(published):
     page.click("nav a:text('Rollouts')")
     page.wait_for_selector('.list[data-state="ready"]')
     ready(page)  # only now are there keys
-    page.keyboard.press("j")
     page.wait_for_selector('.pane[data-rollout="0.0.0"]')
+    page.keyboard.press("j")
+    page.wait_for_selector('.pane[data-rollout="0.0.1"]')
     page.click("text=its group")
     page.wait_for_selector(".members")
     expect(page.locator("[data-column]")).to_have_count(4)
     page.go_back()
-    page.wait_for_selector('.pane[data-rollout="0.0.0"]')
+    page.wait_for_selector('.pane[data-rollout="0.0.1"]')
     page.click("text=the problem across steps")
     expect(page.locator(".visits button")).to_have_count(8)
 
@@ -126,10 +127,13 @@ def test_a_published_file_forbids_requests_of_its_own(library, tab):
 
 
 def test_a_published_file_offers_no_page_that_needs_a_server(published):
-    for name in CLOSED:
-        if name in ("chat", "notes", "evals", "compare", "runs", "problems"):
-            page = published("whole", f"/{name}?run=whole")
-            expect(page).to_have_title(re.compile("^Overview"))
+    page = published("whole")
+    for name in ("chat", "notes", "evals", "compare", "runs", "problems"):
+        assert name in CLOSED
+        page.evaluate("hash => { location.hash = hash; }", f"/{name}?run=whole")
+        expect(page.locator("main [role=alert]")).to_have_text(f"There is no page at /{name}.")
+    page.get_by_role("link", name="overview of whole").click()
+    expect(page).to_have_title(re.compile("^Overview"))
     page = published("whole", "/rollouts?run=whole&rollout=0.0.0")
     page.wait_for_selector('.pane[data-state="ready"]')
     assert page.locator("text=sample again").count() == page.locator(".star").count() == 0

@@ -12,6 +12,7 @@ def test_filters_compose_and_count_as_python_does(site):
     page = site.open("/rollouts?run=real")
     page.wait_for_selector('.list[data-state="ready"]')
     expect(page.locator("[data-count]")).to_have_text(str(len(rows)))
+    page.wait_for_selector('.pane[data-state="ready"][data-rollout="0.0.0"]')  # the first row is open
 
     def expect_count(holds):
         page.wait_for_selector('.list[data-state="ready"]')
@@ -22,6 +23,8 @@ def test_filters_compose_and_count_as_python_does(site):
     expect_count(lambda r: r["subject"] == some)
     page.get_by_label("correct").select_option("no")
     expect_count(lambda r: r["subject"] == some and r["verdict"] != "correct")
+    first = next(r for r in rows if r["subject"] == some and r["verdict"] != "correct")
+    page.wait_for_selector(f'.pane[data-rollout="{first["step"]}.{first["group"]}.{first["sample"]}"]')
     page.get_by_label("tokens").fill("20:")
     page.keyboard.press("Enter")
     expect_count(lambda r: r["subject"] == some and r["verdict"] != "correct" and len(r["token_ids"]) >= 20)
@@ -107,6 +110,8 @@ def test_stars_and_notes_persist_without_the_index(site):
     page.locator(".pane h2").click()
     page.wait_for_selector(".note small:has-text('saved')")
     (site.runs / "other" / "index.sqlite").unlink()
+    page = site.open("/notes?run=real")
+    expect(page.get_by_role("link", name="rollouts of real")).to_have_count(1)  # which has no note yet
     page = site.open("/notes?run=other")
     assert "look at <b>this</b>" in text(page, '[data-note="0.1.1"]') and "★" in text(page, '[data-note="0.1.1"]')
 

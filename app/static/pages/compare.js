@@ -1,13 +1,13 @@
 // Runs side by side: their curves, the settings that differ, and the held-out problems one by one.
 import { chart, COLOURS, shareZoom } from "../chart.js";
-import { ask, card, checkbox, consensus, count, differenceText, el, percent, put, table, tableRow, visible } from "../core.js";
+import { ask, card, checkbox, consensus, count, differenceText, el, empty, link, percent, put, table, tableRow, visible } from "../core.js";
 
 // The charts of the runs' curves.
 function curveCharts({ runs, curves }) {
   const colour = (name) => COLOURS[runs.indexOf(name) % COLOURS.length];
   const metric = (key) => runs.map((name) => {
     const lines = curves[name].metrics.filter((line) => line[key] !== undefined);
-    return { name, colour: colour(name), points: lines.map((line) => ({ x: line.step + 1, y: line[key] })) };
+    return { name, colour: colour(name), points: lines.map((line) => ({ x: line.step, y: line[key] })) };
   });
   const validation = (read, suffix = () => "") => runs.map((name) => {
     const estimates = curves[name].validations.map((one) => [one.step, read(one)]).filter(([, estimate]) => estimate);
@@ -49,14 +49,21 @@ function heldoutCard({ a, b, fault, differences, flips }) {
 
 export async function open(root, page) {
   shareZoom(root);
-  const { runs } = await ask("runs"), names = (page.params.runs ?? "").split(",").filter(Boolean), selection = new Set(names);
+  const { runs, folder } = await ask("runs"), names = (page.params.runs ?? page.params.run ?? "").split(",").filter(Boolean);
+  const selection = new Set(names), known = runs.filter((row) => !row.fault);
   const choose = (name, checked) => {
     selection[checked ? "add" : "delete"](name);
-    page.go("compare", { runs: [...selection].join(",") }, { replace: true });
+    page.go("compare", { ...page.params, runs: [...selection].join(",") }, { replace: true });
   };
-  const choices = runs.filter((row) => !row.fault).map(({ name }) => checkbox(name, selection.has(name), (checked) => choose(name, checked)));
+  const choices = known.map(({ name }) => checkbox(name, selection.has(name), (checked) => choose(name, checked)));
   const bar = el("div", { class: "bar-row" }, el("h1", {}, "Compare"), choices);
-  if (selection.size < 2) { put(root, bar, el("p", { class: "muted" }, "Choose two runs or more.")); return {}; }
+  if (selection.size < 2) {
+    put(root, bar, known.length < 2
+      ? empty(`A comparison needs two runs; ${folder} has ${count(known.length, "run")}. To train one with another seed:`, "reasoner train --model base --seed 1")
+      : empty(["Choose two to six runs above, or in the list of ", link("runs", {}, "all runs"), ". They are shown side by side: their curves, ",
+        "the settings and package versions that differ, and the differences on the held-out problems with 95 % intervals."]));
+    return {};
+  }
   const data = await ask("compare", { runs: names });
   put(root, bar, el("div", { class: "grid two" }, curveCharts(data)),
     card("Settings that differ", differenceTable(data.settings, "setting", data.runs)),

@@ -1,8 +1,8 @@
 // Evaluations: every metric with its interval, curves over k, and the vote on each problem.
 import { bars, chart } from "../chart.js";
 import { ask, card, el, empty, interval, isOffered, link, number, percent, put, select, signClass, table, tableRow, visible } from "../core.js";
+import { gallery, PAGE_SIZE } from "../gallery.js";
 
-const PAGE_SIZE = 50;
 // By winner of a vote: the class and the text of its badge.
 const WINNERS = { correct: ["good", "correct wins"], wrong: ["bad", "wrong wins"], tie: ["warn", "tied"], nobody: ["neutral", "no vote"] };
 
@@ -26,7 +26,7 @@ function evaluationTable(rows, selection, page) {
   const metrics = [...new Set(rows.flatMap((row) => Object.keys(row.metrics)))];
   const heads = ["evaluation", "model", "set", "problems", "samples", ...metrics.map((metric) => `${metric}, 95 % CI`)];
   return card(null, table(heads, rows.map((row) => tableRow([
-    link("evals", { ...page.params, eval: row.name, set: row.set, show: "", offset: "" }, row.name), row.model, row.set,
+    link("evals", { ...page.params, eval: row.name, set: row.set, show: "" }, row.name), row.model, row.set,
     number(row.problems), samplesText(row.samples), ...metrics.map((metric) => estimateCell(row.metrics[metric])),
   ], { data: { eval: row.name }, class: row === selection ? "current" : "" }))));
 }
@@ -48,8 +48,8 @@ function voteCard(problem, run) {
       el("div", { class: `text response ${sign(response.is_correct)}`, dir: "ltr" }, response.text))));
 }
 
-// Metrics, curves and votes of a data set of an evaluation.
-function evaluationDetail(data, { run, show, offset, change }) {
+// Metrics, curves and votes of a data set of an evaluation. `votes`: the gallery of the votes.
+function evaluationDetail(data, { show, filter, votes }) {
   const tile = ([metric, estimate]) => el("div", { class: "tile", data: { tile: metric, value: String(estimate.value) } },
     el("span", {}, metric), el("b", {}, percent(estimate.value)), el("small", {}, `${interval(estimate)}, ${estimate.problems} problems`));
   const curve = ([name, points]) => ({ name, points: points.map(({ k, value, low, high }) => ({ x: k, y: value, low, high })) });
@@ -58,13 +58,10 @@ function evaluationDetail(data, { run, show, offset, change }) {
     el("h2", {}, `${data.name} · ${data.set}`), el("div", { class: "tiles" }, Object.entries(data.metrics).map(tile)),
     chart({ title: "pass@k (unbiased) and cons@k (exact, ties split evenly) by k", xname: "k", lines: Object.entries(data.curves).map(curve), isShare: true }),
     card("Votes by problem",
-      el("div", { class: "bar-row" }, select("show", options, show, (value) => change({ show: value, offset: "" })),
-        el("b", { data: { count: "" } }, number(data.total)),
-        offset > 0 ? el("button", { onclick: () => change({ offset: Math.max(0, offset - PAGE_SIZE) || "" }) }, "← previous") : null,
-        offset + PAGE_SIZE < data.total ? el("button", { onclick: () => change({ offset: offset + PAGE_SIZE }) }, "next →") : null),
+      select("show", options, show, filter),
       el("p", { class: "muted" }, "Equal answers count as one answer, however they are written (1/2 and 0.5). A response without a readable answer has no vote. ",
         "If several answers have the most votes, the win is split evenly."),
-      el("div", { class: "votes" }, data.problems.map((problem) => voteCard(problem, run)))),
+      votes.nodes),
   ];
 }
 
@@ -88,10 +85,16 @@ export async function open(root, page) {
     return {};
   }
   const name = evalName ?? rows[0].name, selection = rows.find((row) => row.name === name && (!evalSet || row.set === evalSet));
-  const offset = Number(page.params.offset ?? 0), show = page.params.show || "all", detail = el("div");
+  let show = page.params.show || "all";
+  const query = () => ({ name, set: evalName ? evalSet ?? "" : "", show, limit: PAGE_SIZE }), detail = el("div");
+  const votes = gallery({
+    path: "evaluation", query, none: "There is no such problem.",
+    cards: (reply) => reply.problems.map((problem) => voteCard(problem, run ?? selection?.run)),
+  });
+  const filter = (value) => { show = value; page.set({ show }); return votes.load(); };
   put(root, head, evaluationTable(rows, selection, page), faults, detail);
-  const data = await ask("evaluation", { name, set: evalName ? evalSet ?? "" : "", show, offset, limit: PAGE_SIZE });
-  const change = (values) => page.go("evals", { ...page.params, eval: name, set: data.set, ...values });
-  put(detail, evaluationDetail(data, { run: run ?? selection?.run, show, offset, change }));
+  const data = await ask("evaluation", query());
+  put(detail, evaluationDetail(data, { show, filter, votes }));
+  votes.draw(data);
   return {};
 }

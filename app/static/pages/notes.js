@@ -22,7 +22,8 @@ export async function open(root, page) {
     const button = ([name, n]) => el("button", { "aria-pressed": String(name === tag), data: { tag: name }, onclick: () => choose(name === tag ? "" : name) }, `#${name} ${n}`);
     put(root, el("div", { class: "bar-row" }, el("h1", {}, "Notes"), Object.entries(tags).map(button)), rows.length
       ? table(["", "rollout", "verdict", "problem", "note", "changed", "completion"], rows.map(noteRow))
-      : empty("There is no star or note yet. On a rollout, press s to star it and n to write a note; words like #slip in it are tags."));
+      : empty(["There is no star or note yet. Open one of the ", link("rollouts", { run }, `rollouts of ${run}`),
+        "; press s to star it, and n to write a note. Words like #slip in a note are tags. Stars and notes are listed here."]));
   }
   await load();
   return { live: load };

@@ -1,16 +1,16 @@
 // The curves of one run, as in the figures of DeepSeek-R1-Zero, and its alarms.
 import { chart, shareZoom, smooth } from "../chart.js";
-import { ask, card, checkbox, consensus, duration, el, empty, link, number, percent, put, select, tableRow, tile } from "../core.js";
+import { ask, card, checkbox, consensus, count, duration, el, empty, interval, isMissing, link, number, percent, put, select, tableRow, tile, visible } from "../core.js";
 
 const CHECKS = "reflection/self_check_rate", CAUGHT = "reflection/errors_caught";
 
-// A function from a number of finished steps to x on the axis: steps, tokens or minutes. Of a long run not every step has a
-// line here: a step has the x of the last line up to it.
+// A function from a step to x on the axis: the step, or the tokens or minutes before it. Step n is the model after n training
+// steps: its validation, and the rollouts that it samples. Of a long run not every step has a line here: the last one counts.
 function axisOf(metrics, axis) {
   const total = { tokens: (line) => line.total_tokens, minutes: (line) => line.total_seconds / 60 }[axis];
   if (!total) return (n) => n;
   return (n) => {
-    let low = 0, high = metrics.length;  // the number of lines of the first n steps lies between them
+    let low = 0, high = metrics.length;  // the number of lines before step n lies between them
     while (low < high) {
       const middle = (low + high) >> 1;
       if (metrics[middle].step < n) low = middle + 1; else high = middle;
@@ -24,7 +24,7 @@ function seriesOf(data, view) {
   const x = axisOf(data.metrics, view.axis);
   const fromSteps = (name, rows, key, options) => {
     const points = rows.filter((row) => row[key] !== undefined && row[key] !== null)
-      .map((row) => ({ x: x(row.step + 1), y: row[key], step: row.step }));
+      .map((row) => ({ x: x(row.step), y: row[key], step: row.step }));
     return { name, points: smooth(points, view.smoothing), ...options };
   };
   return {
@@ -37,7 +37,7 @@ function seriesOf(data, view) {
     },
     baseline(name, key) {  // the value of step 0 as a horizontal line
       const first = data.metrics[0], last = data.metrics[data.metrics.length - 1];
-      const points = first?.step === 0 && first[key] !== undefined ? [first, last].map(({ step }) => ({ x: x(step + 1), y: first[key] })) : [];
+      const points = first?.step === 0 && first[key] !== undefined ? [first, last].map(({ step }) => ({ x: x(step), y: first[key], step })) : [];
       return { name, dashed: true, colour: "--muted", points };
     },
   };
@@ -58,23 +58,40 @@ function largeCharts(data, view) {
       metric("reward", "reward/mean"), metric("reward model", "reward/model"), metric("correct", "correct"),
       metric("well-formed", "well_formed")] },
     Reflection: { isShare: true, lines: [
-      metric("self-check rate", CHECKS), metric("wrong claims caught", CAUGHT), baseline("self-check rate of step 0", CHECKS)] },
+      metric("self-check rate", CHECKS), metric("wrong claims caught", CAUGHT), baseline("self-check rate before training", CHECKS)] },
   };
 }
 
-// The latest numbers.
-function tiles({ row, metrics, validations }) {
-  const first = metrics[0] ?? {}, last = metrics[metrics.length - 1] ?? {}, validation = validations[validations.length - 1];
-  const estimate = validation?.metrics["pass@1"];
-  const change = (key, format) => [format(last[key]), `at first ${format(first[key])}`];
+// Whether the run has learned: pass@1 on the validation problems before training and at the latest validation.
+function learningTile(validations) {
+  const [start] = validations, latest = validations[validations.length - 1], now = latest?.metrics["pass@1"];
+  if (!now) return tile("pass@1", "–", "no validation yet");
+  const about = `${interval(now)} at step ${latest.step}, ${latest.problems} validation problems`;
+  const before = start.step === 0 && start.metrics["pass@1"];
+  if (!latest.step || !before) return tile("pass@1", percent(now.value), `${latest.step ? "" : "before training: "}${about}`);
+  const isHigher = now.low > before.high, isLower = now.high < before.low;  // the 95 % intervals do not overlap
+  const words = isHigher ? "better than before training" : isLower ? "worse than before training" : "no clear change";
+  return tile("pass@1", `${(100 * before.value).toFixed(1)} → ${percent(now.value)}`, `${words}: ${about}`, isHigher ? "up" : isLower ? "down" : "");
+}
+
+// Whether the run is healthy: the alarms that are active, or those that there were.
+function healthTile({ metrics, alarms }) {
+  const names = alarms.filter((alarm) => alarm.is_active).map((alarm) => visible(alarm.name));
+  if (names.length) return tile("health", count(names.length, "active alarm"), names.join(", "), "down");
+  if (!metrics.length) return tile("health", "–", "no step yet");
+  return tile("health", alarms.length ? "no active alarm" : "no alarms", alarms.length ? `${number(alarms.length)} resolved, below` : "every health check has passed", "up");
+}
+
+// The latest numbers, beside those of the first step.
+function tiles(data) {
+  const { row, metrics, validations } = data, first = metrics[0] ?? {}, last = metrics[metrics.length - 1] ?? {};
+  const change = (name, key, format) => (isMissing(last[key]) ? null : tile(name, format(last[key]), `${format(first[key])} at step ${first.step}`));
   return [
-    tile("step", `${row.step} / ${row.steps ?? "–"}`, row.seconds_left ? `${duration(row.seconds_left)} left` : row.status),
-    tile("pass@1", estimate ? percent(estimate.value) : "–",
-      estimate ? `[${percent(estimate.low)}, ${percent(estimate.high)}] on ${validation.problems} validation problems` : "no validation yet"),
-    tile("correct in training", ...change("correct", percent)),
-    tile("response length", ...change("completions/mean_length", (value) => `${number(value, 1)} tokens`)),
-    tile("self-check rate", ...change(CHECKS, percent)),
-    tile("KL to the reference", number(last.kl), "nats per token"),
+    tile("steps done", `${row.step} / ${row.steps ?? "–"}`, row.seconds_left ? `${duration(row.seconds_left)} left` : row.status),
+    learningTile(validations), healthTile(data),
+    change("correct in training", "correct", percent),
+    change("response length", "completions/mean_length", (value) => `${number(value, 1)} tokens`),
+    change("self-check rate", CHECKS, percent),
   ];
 }
 
@@ -85,7 +102,8 @@ export async function open(root, page) {
   const charts = new Map();
   const alarms = el("div", { class: "alarms", role: "status", "aria-label": "alarms" }), top = el("div", { class: "tiles" });
   const large = el("div", { class: "grid two" }), health = el("div", { class: "grid four" });
-  const openRollouts = (point) => page.go("rollouts", { run, step: String(Math.max(0, point.step ?? point.x - 1)) });
+  const lastStep = (rows) => rows[rows.length - 1]?.step ?? 0;
+  const openRollouts = ({ step }) => page.go("rollouts", { run, step: String(Math.min(step, Math.max(lastStep(data.metrics), lastStep(data.steps)))) });
 
   // Update a chart, or create it in its box.
   function drawChart(key, box, title, lines, options) {
@@ -96,10 +114,11 @@ export async function open(root, page) {
   }
   function draw() {
     for (const [title, { lines, ...options }] of Object.entries(largeCharts(data, view))) drawChart(title, large, title, lines, options);
-    const { metric } = seriesOf(data, view);
+    const { metric, validation } = seriesOf(data, view);
     for (const { name, label, unit } of data.metric_names.filter((row) => row.places.includes("health"))) {
       const isShare = unit === "share";
-      drawChart(name, health, label, [metric("latest", name)], { height: 110, unit: isShare ? "" : unit, isShare });
+      const line = name.startsWith("validation/") ? validation("latest", (one) => one.measures[name]) : metric("latest", name);
+      drawChart(name, health, label, [line], { height: 110, unit: isShare ? "" : unit, isShare });
     }
     const isGrowing = ["live", "starting"].includes(data.row.status);  // in another run an empty chart stays empty
     for (const figure of charts.values()) figure.hidden = !isGrowing && !figure.querySelector(".key");
@@ -109,8 +128,8 @@ export async function open(root, page) {
   shareZoom(root);
   const controls = viewControls(view, data, page, draw);
   if (!data.metrics.length && !data.steps.length) {
-    put(root, controls, empty("This run has not finished a step yet. The page is updated by itself."), alarms, top, large, health);
-  } else put(root, controls, alarms, top, large, card("Health", health), card("Settings other than the defaults", settingsTable(data.settings)));
+    put(root, controls, empty("This run has not finished a step yet. The page is updated by itself."), top, alarms, large, health);
+  } else put(root, controls, top, alarms, large, card("Health", health), card("Settings other than the defaults", settingsTable(data.settings)));
   draw();
 
   return { live: async () => {

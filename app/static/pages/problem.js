@@ -40,7 +40,7 @@ function neighbourTable(run, { neighbours, visits, problem, level, question }) {
 
 export async function open(root, page) {
   const { run, id } = page.params;
-  if (!id) { put(root, empty("No problem is selected.", "open one from Problems")); return {}; }
+  if (!id) { put(root, empty(["No problem is selected. Choose one from ", link("problems", { run, by: "problem" }, "Problems"), "."])); return {}; }
   const problem = await ask("problem", { run, id }), { visits } = problem;
   const isInAddress = (visit) => String(visit.step) === page.params.step && (!page.params.group || String(visit.group) === page.params.group);
   let index = page.params.step ? Math.max(0, visits.findIndex(isInAddress)) : visits.length - 1;

@@ -135,7 +135,7 @@ export async function open(root, page) {
   const { run } = page.params;
   const filter = () => Object.fromEntries(FIELDS.filter((name) => page.params[name]).map((name) => [name, page.params[name]]));
   const query = (values) => ask("rollouts", { run, where: filter(), order, ...values });
-  let order = page.params.order ?? "step", current = page.params.rollout ?? null, index = -1;
+  let order = page.params.order ?? "step", current = null, index = -1;
   let loading = Promise.resolve();  // of the first rows of the present filter
   let moving = Promise.resolve();  // to other rows, one key after the other
   const count = el("b", { data: { count: "" } }), note = el("span", { class: "muted" }), exports = el("span", { class: "muted" });
@@ -165,7 +165,6 @@ export async function open(root, page) {
   }
   const changeFilter = (name, value) => {
     page.set({ [name]: value, rollout: "" }, { push: true });
-    current = null;
     reset();
   };
   put(root,
@@ -188,8 +187,9 @@ export async function open(root, page) {
     }, row ? rowCells(row) : el("span", { class: "muted" }, "…"));
   }
 
-  // Load the list for the present filter, and show the current rollout.
+  // Load the list for the present filter, and show the rollout of the address or the first one.
   async function reset() {
+    current = page.params.rollout ?? null;
     const rows = loading = loadRows(), isPresent = await rows;
     if (isPresent && current) await show(current);
   }
@@ -204,9 +204,10 @@ export async function open(root, page) {
       drawTotal(reply);
       if (current && order === "step") await scrollToRollout(current);
       if (generation !== list.generation) return false;
+      if (!current) [current, index] = [reply.rows[0]?.name ?? null, 0];
       list.draw();
       list.box.dataset.state = "ready";
-      if (!current) { index = 0; clearPane(pane, empty(reply.rows.length ? "Choose a rollout, or press j." : "No rollout matches. Widen the filter.")); }
+      if (!current) clearPane(pane, empty(Object.keys(filter()).length ? "No rollout matches. Widen the filter." : "There is no rollout yet."));
       return true;
     } catch (error) {
       if (generation !== list.generation) return false;
@@ -264,6 +265,7 @@ export async function open(root, page) {
     live: async () => {
       const { generation } = list, reply = await query({ offset: 0, limit: 0 });
       if (generation !== list.generation || reply.total === list.total) return;
+      if (!current) return reset();
       list.expire({ keepsComplete: order === "step" });
       drawTotal(reply);
       list.draw();

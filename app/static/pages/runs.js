@@ -42,10 +42,10 @@ function runRow(row, choice) {
     el("td", {}, link(firstPage, { run: row.name }, row.name)),
     stateCell(row),
     el("td", { class: "number" }, `${number(row.step)} / ${row.steps ?? "–"}`),
-    el("td", { class: "number" }, duration(row.seconds_left)),
-    el("td", {}, row.model ?? "–"), el("td", {}, row.algorithm ?? "–"),
     el("td", { class: "number" }, percent(row.metrics["pass@1"])),
     el("td", { class: "number" }, percent(cons)),
+    el("td", { class: "number" }, duration(row.seconds_left)),
+    el("td", {}, row.model ?? "–"), el("td", {}, row.algorithm ?? "–"),
     el("td", {}, row.correct.length > 1 ? sparkline(row.correct) : "–"),
     el("td", {}, age(row.started_at)));
 }
@@ -102,8 +102,8 @@ export async function open(root, page) {
     if (!runs.length && !pipelines.length) { put(body, empty(`There is no run in ${folder} yet.`, "reasoner train --model base")); return; }
     const value = SORTS[sort] ?? SORTS.started;
     runs.sort((a, b) => (value(a) > value(b) ? 1 : value(a) < value(b) ? -1 : 0));
-    const heads = ["", sortButton("name", "run"), "state", sortButton("step", "step"), "time left", "model", "algorithm",
-      sortButton("pass@1", "pass@1"), "cons@k", "correct", sortButton("started", "started")];
+    const heads = ["", sortButton("name", "run"), "state", sortButton("step", "steps done"),
+      sortButton("pass@1", "pass@1"), "cons@k", "time left", "model", "algorithm", "correct", sortButton("started", "started")];
     const names = new Set(runs.map((row) => row.name));
     put(body, pipelines.map((one) => pipelineCard(one, names)), el("div", { class: "scroll" }, el("table", { class: "runs" },
       el("thead", {}, el("tr", {}, heads.map((head) => el("th", {}, head)))),
