@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from reasoner.console import print_result
 from reasoner.evals.estimators import estimate
 from reasoner.runs.metric_names import METRICS, Metric
 from reasoner.runs.metrics import read_evals, read_metrics
-from reasoner.runs.rollouts import readable, shard_path
+from reasoner.runs.parquet_files import read_table
+from reasoner.runs.rollouts import shard_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -114,7 +115,7 @@ def detailed_metrics(run_dir: Path) -> list[dict[str, float]]:
     lines = [dict(line) | validations.get(int(line["step"]), {}) for line in read_metrics(run_dir)]
     for line in lines:
         path = shard_path(run_dir, int(line["step"]))
-        if readable(path):
+        with suppress(ValueError):  # a missing or damaged shard
             line |= _of_rollouts(path)
     return start + lines
 
@@ -133,7 +134,7 @@ def _of_validation(line: Mapping[str, Any]) -> dict[str, float]:
 
 def _of_rollouts(path: Path) -> dict[str, float]:
     """The interval of `correct` and the mean lengths of correct and wrong completions, of a shard."""
-    table = pq.read_table(path, columns=["group", "verdict", "token_ids"])
+    table = read_table(path, ["group", "verdict", "token_ids"])
     verdicts = pc.equal(table["verdict"], "correct").to_pylist()
     lengths = pc.list_value_length(table["token_ids"]).to_pylist()
     groups: dict[int, list[bool]] = {}
