@@ -100,12 +100,14 @@ def server_environment(cpu_cache_gib: int, *, dtype: str = "float32") -> dict[st
 
 def run_server(args: argparse.Namespace) -> None:
     """Become the server. ValueError if vLLM is not installed or the model does not exist."""
+    from reasoner.models.checksums import check_model_files
     from reasoner.models.resolve import full_folder, resolve_model
     from reasoner.runtime import has_gpu
 
     if importlib.util.find_spec("vllm") is None:
         raise ValueError("reasoner serve needs vLLM, which is not installed here")
     folder = full_folder(resolve_model(args.model, runs=args.runs)).resolve()
+    check_model_files(folder)
     if args.host not in _LOCAL:
         log(f"warning: whoever reaches {args.host}:{args.port} can read and replace the model, without a password")
     command = server_command(args, folder, has_gpu=has_gpu())

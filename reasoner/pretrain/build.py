@@ -11,11 +11,15 @@ from typing import Any
 import torch
 
 from reasoner.console import log
+from reasoner.models.checksums import write_checksums
 from reasoner.models.loading import load_policy, load_tokenizer
+from reasoner.models.saving import save_model
 from reasoner.pretrain.corpus import document
 from reasoner.pretrain.tokenizer import train_tokenizer
 from reasoner.pretrain.train import Pretraining, Recipe
 from reasoner.pretrain.training_state import load, save, state_file
+from reasoner.runs.io import named_errors
+from reasoner.runs.run_dir import check_writable
 from reasoner.runtime import set_threads
 
 SIZES = ("width", "layers", "heads", "feed_forward")  # what a recipe says of the model
@@ -45,6 +49,7 @@ def build(
     if out.exists() and any(out.iterdir()):
         raise ValueError(f"{out} exists and is not empty; name a new folder")
     out.parent.mkdir(parents=True, exist_ok=True)
+    check_writable(out.parent)
     set_threads(threads)
     if start:
         tokenizer, model = load_tokenizer(start), load_policy(start, device=torch.device("cpu"))
@@ -63,10 +68,16 @@ def build(
 
     partial = out.with_name(out.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
-    model.save_pretrained(partial)
-    tokenizer.save_pretrained(partial)
     record = _record(pretraining, seed) | ({"start": earlier} if earlier else {})
-    (partial / "build.json").write_text(json.dumps(record, indent=1) + "\n")
+    try:
+        with named_errors(out):
+            save_model(model, partial)
+            tokenizer.save_pretrained(partial)
+            (partial / "build.json").write_text(json.dumps(record, indent=1) + "\n")
+            write_checksums(partial)
+    except OSError:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
     if out.exists():
         out.rmdir()
     partial.rename(out)
