@@ -12,6 +12,7 @@ from typing import Any
 from app.run_library import RunLibrary
 from reasoner.evals import eval_log
 from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, is_tied, pass_at_k, vote_labels
+from reasoner.models.checksums import check_file
 from reasoner.runs.json_files import NUMBER, OBJECT, check, check_each, is_file, read_object
 
 _CHECKPOINT = re.compile(r"([^/]+)/(?:best|step-[0-9]{6})")  # how reasoner.inference.model_spec names a run's model
@@ -44,6 +45,7 @@ def evals(library: RunLibrary) -> dict[str, Any]:
 def _rows(name: str, folder: Path) -> list[dict[str, Any]]:
     manifest = eval_log.read_manifest(folder)
     path = folder / "results.json"
+    check_file(path)
     results = read_object(path, {}, {"reasoner": OBJECT}).get("reasoner", {})
     rows = []
     for spec, data in manifest["data"].items():

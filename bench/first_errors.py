@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from data import load
 from data.arithmetic import Equation, Operator, equation
 from data.families import value_of
+from reasoner.runs.parquet_files import read_table
 
 # A step up to its value, or, in a difference by digits (2082-1800=1082-800=282), up to what is left of it.
 _EQUATION = re.compile(r"(\d+)([+\-*/])(\d+)=(?=(\d+)(?:-(\d+)=)?)")
@@ -136,7 +135,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="of an evaluation or a run")
     args = parser.parse_args()
-    rows: list[dict[str, Any]] = pq.read_table(samples_file(args.folder)).to_pylist()
+    rows: list[dict[str, Any]] = read_table(samples_file(args.folder)).to_pylist()
     sets = sorted({row["set"] for row in rows if row["set"].startswith("generated")})
     if not sets:
         parser.error(f"{args.folder} holds no responses to generated problems")

@@ -28,7 +28,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-import pyarrow.parquet as pq
 from runs import ONE_UPDATE, is_over, train_all
 
 from data import Problem, load
@@ -37,6 +36,7 @@ from data.contamination import Split, split_of_step
 from data.files import write_jsonl
 from reasoner.evals.estimators import estimate, pass_at_k
 from reasoner.runs.metrics import read_metrics
+from reasoner.runs.parquet_files import read_table
 
 EASY, HARD, LONGER = "generated", "generated-hard", "longer"  # LONGER: files of longer_sums
 LONGER_TO_TRAIN_ON = 600
@@ -181,7 +181,7 @@ def _evaluate(
                 env=os.environ | {"OMP_NUM_THREADS": str(settings.threads)},
             )  # fmt: skip
     verdicts: dict[str, list[bool]] = defaultdict(list)
-    for row in pq.read_table(samples, columns=["problem_id", "correct"]).to_pylist():
+    for row in read_table(samples, ["problem_id", "correct"]).to_pylist():
         verdicts[row["problem_id"]].append(row["correct"])
     return {problem: (len(own), sum(own)) for problem, own in verdicts.items()}
 

@@ -20,7 +20,6 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from app.api import run_query
 from app.run_library import RunLibrary
@@ -28,6 +27,7 @@ from reasoner.runs import rollouts as store
 from reasoner.runs.index import Filter, RolloutIndex
 from reasoner.runs.json_files import append_line
 from reasoner.runs.metric_names import METRICS, TIMES
+from reasoner.runs.parquet_files import write_table
 
 STEP = 1024
 GROUP = 8
@@ -118,7 +118,7 @@ def write_copies(folder: Path, rollouts: int) -> float:
         for name, column in columns.items():
             table = table.set_column(table.schema.get_field_index(name), store.SCHEMA.field(name), column)
         rows = table.slice(0, min(STEP, rollouts - step * STEP))
-        pq.write_table(rows, store.shard_path(folder, step), compression="zstd")
+        write_table(store.shard_path(folder, step), rows)
         write_metrics(folder, step)
     return rollouts / (time.perf_counter() - began)
 

@@ -161,15 +161,15 @@ def _parquet(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
     from pyarrow import parquet
 
     try:
-        with parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(path, page_checksum_verification=True) as file:
             _check_columns(path, file.schema_arrow.names)
             number = 0
             for batch in file.iter_batches(batch_size=1024):
                 for row in batch.to_pylist():
                     number += 1
                     yield f"{path}, row {number}", row
-    except pyarrow.ArrowInvalid as error:
-        raise ValueError(f"{path}: not a parquet file ({error})") from None
+    except (OSError, pyarrow.ArrowInvalid) as error:
+        raise ValueError(f"{path}: not a parquet file, or a damaged one ({error})") from None
 
 
 def _check_columns(path: Path, names: Sequence[str]) -> None:

@@ -41,12 +41,13 @@ def _parquet(path: Path, rows: Iterator[dict[str, Any]]) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from reasoner.runs.parquet_files import WRITING
     from reasoner.runs.rollouts import schema_of
 
     batch = list(islice(rows, _PAGE))
     schema = schema_of(batch)  # all shards of a run have the same columns
     number = 0
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    with pq.ParquetWriter(path, schema, **WRITING) as writer:
         while True:
             number += len(batch)
             writer.write_table(pa.Table.from_pylist(batch, schema))

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from reasoner.analysis.model_card import CardFacts, model_card
 from reasoner.console import log
+from reasoner.models.checksums import CHECKSUMS, write_checksums
 from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template, load_template
 from reasoner.runs.json_files import COUNT, read_object
@@ -30,7 +31,7 @@ from reasoner.runs.run_dir import read_settings
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-_OWN = ("trainer", "best.json", "chat_template*", "generation_config.json", "README.md")  # not copied
+_OWN = ("trainer", "best.json", "chat_template*", "generation_config.json", "README.md", CHECKSUMS)  # not copied
 ADAPTER = "adapter_config.json"  # a checkpoint that has it holds an adapter, without the base model's weights
 
 
@@ -74,6 +75,7 @@ def write_export(export: Export, out: Path) -> None:
         beside.chmod(0o777 & ~_umask())
         _copy_model(export.checkpoint, beside)
         _write_own_files(export, template, beside)
+        write_checksums(beside)
         if out.is_dir():
             out.rmdir()
         beside.rename(out)

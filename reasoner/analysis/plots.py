@@ -11,17 +11,18 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from reasoner.console import print_result
 from reasoner.evals.estimators import estimate
 from reasoner.runs.metric_names import METRICS, Metric
 from reasoner.runs.metrics import read_evals, read_metrics
-from reasoner.runs.rollouts import readable, shard_path
+from reasoner.runs.parquet_files import read_table
+from reasoner.runs.rollouts import shard_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,9 +117,8 @@ def detailed_metrics(run_dir: Path) -> list[dict[str, float]]:
         step = int(metrics.pop("step"))
         for name, value in metrics.items():
             lines[step + name.startswith("validation/")][name] = value
-        path = shard_path(run_dir, step)
-        if readable(path):
-            lines[step] |= _of_rollouts(path)
+        with suppress(ValueError):  # a missing or damaged shard
+            lines[step] |= _of_rollouts(shard_path(run_dir, step))
     for validation in read_evals(run_dir):
         lines[int(validation["step"])] |= _of_validation(validation)
     return [{"step": step, **lines[step]} for step in sorted(lines)]
@@ -138,7 +138,7 @@ def _of_validation(line: Mapping[str, Any]) -> dict[str, float]:
 
 def _of_rollouts(path: Path) -> dict[str, float]:
     """The interval of `correct` and the mean lengths of correct and wrong completions, of a shard."""
-    table = pq.read_table(path, columns=["group", "verdict", "token_ids"])
+    table = read_table(path, ["group", "verdict", "token_ids"])
     verdicts = pc.equal(table["verdict"], "correct").to_pylist()
     lengths = pc.list_value_length(table["token_ids"]).to_pylist()
     groups: dict[int, list[bool]] = {}

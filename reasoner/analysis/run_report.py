@@ -12,15 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from reasoner.analysis.plots import draw
 from reasoner.analysis.report_format import Block, Paragraph, Picture, Quote, Section, Table, as_html, as_markdown
 from reasoner.evals import eval_log
 from reasoner.evals.paired import PairedTest, difference, format_p
 from reasoner.runs.json_files import OBJECT, read_object
 from reasoner.runs.metrics import read_metrics
-from reasoner.runs.rollouts import readable
+from reasoner.runs.parquet_files import read_table
 from reasoner.runs.run_dir import read_settings, stage_of
 from verifiers.reflection import reflect
 
@@ -229,11 +227,14 @@ def _cells(run_dir: Path) -> list[list[str]]:
 def _verdicts(run_dir: Path) -> list[Block]:
     """Counts and shares of the grader's verdicts, in training and on the held-out problems; empty where none was."""
     shards = sorted((run_dir / "rollouts").glob("step-*.parquet"))
-    damaged = [path.name for path in shards if not readable(path)]
-    blocks: list[Block] = [Paragraph(f"damaged, and left out of the counts: {', '.join(damaged)}")] if damaged else []
+    damaged: list[str] = []
     columns = {"training": Counter[str]()}
-    for path in filter(readable, shards):
-        columns["training"].update(_verdict_column(path))
+    for path in shards:
+        try:
+            columns["training"].update(_verdict_column(path))
+        except ValueError:
+            damaged.append(path.name)
+    blocks: list[Block] = [Paragraph(f"damaged, and left out of the counts: {', '.join(damaged)}")] if damaged else []
     for when in ("before", "after"):
         path = run_dir / "heldout" / when / "samples.parquet"
         if path.is_file():
@@ -249,7 +250,7 @@ def _verdicts(run_dir: Path) -> list[Block]:
 
 
 def _verdict_column(path: Path) -> list[str]:
-    return pq.read_table(path, columns=["verdict"])["verdict"].to_pylist()  # type: ignore[no-any-return]
+    return read_table(path, ["verdict"])["verdict"].to_pylist()  # type: ignore[no-any-return]
 
 
 def _traces(before: Lines, after: Lines) -> list[Block]:

@@ -53,9 +53,8 @@ def run_export(args: argparse.Namespace) -> None:
 def check_checkpoint(checkpoint: Path) -> bool:
     """Whether the checkpoint holds an adapter alone. ValueError if it is damaged."""
     from reasoner.analysis.model_export import ADAPTER
-    from reasoner.trainer.checkpoint import best_damage, damage
+    from reasoner.models.checksums import damage
 
-    fault = best_damage(checkpoint.parents[1]) if checkpoint.name == "best" else damage(checkpoint)
-    if fault:
+    if fault := damage(checkpoint):
         raise ValueError(f"{checkpoint} is damaged: {fault}; name another one by --step")
     return (checkpoint / ADAPTER).is_file()

@@ -109,12 +109,14 @@ def server_environment(args: argparse.Namespace, *, token: str) -> dict[str, str
 
 def run_server(args: argparse.Namespace) -> None:
     """Become the server. ValueError if vLLM is not installed, the model does not exist, or there can be no token."""
+    from reasoner.models.checksums import check_model_files
     from reasoner.models.resolve import full_folder, resolve_model
     from reasoner.runtime import has_gpu
 
     if importlib.util.find_spec("vllm") is None:
         raise ValueError("reasoner serve needs vLLM, which is not installed here")
     folder = full_folder(resolve_model(args.model, runs=args.runs)).resolve()
+    check_model_files(folder)
     token = make_token()
     if args.host not in _LOCAL:
         log(f"warning: who listens to the network of {args.host} can read the token, and with it replace the model")

@@ -36,7 +36,7 @@ from reasoner.rl.algorithms import Algorithm
 from reasoner.rollouts.prompts import Template
 from reasoner.runs.rollouts import versions, write_json
 from reasoner.runtime import setup_torch
-from reasoner.trainer.checkpoint import nearest
+from reasoner.trainer.checkpoint import check_saves, nearest
 from reasoner.trainer.components import build_trainer, open_generator, render_prompts, sampling_params
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.preflight import preflight
@@ -161,6 +161,7 @@ def _check_trial_steps(run: _Run, problems: int, samples: int, measurements: Mea
     algo = replace(cfg.algo, group_size=min(cfg.algo.group_size, samples))
     trial_cfg = replace(cfg, algo=algo, critic=replace(cfg.critic, warmup_steps=0))
     trainer = build_trainer(trial_cfg, run.tokenizer, start_from=run.folder, base=run.folder, device=run.device)
+    check_saves(run.run_dir, trainer, run.tokenizer)
     with _step_runner(run, trainer, trial_cfg) as runner:
         setup_seconds = time.monotonic() - run.start
         coming = next_prompts(run.prompts, cfg, problems)

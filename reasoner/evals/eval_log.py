@@ -7,6 +7,7 @@ EVALS/NAME/samples_SET.jsonl    lm-eval's samples: one line per problem and filt
 EVALS/NAME/details_SET.parquet  lighteval's details: columns doc, metric, model_response
 EVALS/NAME/samples.parquet      one flat table, one row per response
 EVALS/NAME/table.txt            the printed table
+EVALS/NAME/sha256.json          checksums of all files but run.json (reasoner.models.checksums)
 EVALS/NAME/run.json             time, duration and hardware: everything that differs between two equal evaluations
 
 All files but run.json are byte-identical when the same evaluation is repeated, interrupted or not.
@@ -20,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from data import Problem
 from data.registry import fingerprint
@@ -28,7 +28,8 @@ from reasoner.console import first_line
 from reasoner.evals.eval_rows import RESPONSE_SCHEMA, detail_rows, response_rows, sample_rows
 from reasoner.evals.result import EvalResult
 from reasoner.evals.tables import Sets
-from reasoner.runs.io import atomic_path, write_text
+from reasoner.models.checksums import CHECKSUMS, check_file, write_checksums
+from reasoner.runs.io import write_text
 from reasoner.runs.json_files import (
     COUNT,
     NUMBER,
@@ -45,6 +46,7 @@ from reasoner.runs.json_files import (
     read_object,
 )
 from reasoner.runs.migrate import EVAL_NAMES
+from reasoner.runs.parquet_files import read_table, write_table
 from reasoner.runs.rollouts import write_json
 
 EvalManifest = Mapping[str, Any]  # evaluation.json; reasoner.evals.manifest.make_manifest puts it together
@@ -75,16 +77,18 @@ def model_name(model: str) -> str:
 
 
 def write(folder: Path, manifest: EvalManifest, sets: Sets, table: str) -> None:
-    """Write all files but run.json. Each file is replaced as a whole."""
+    """Write all files but run.json. Each file is replaced as a whole, and their checksums come last."""
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / CHECKSUMS).unlink(missing_ok=True)
     write_json(folder / "evaluation.json", manifest)
     write_json(folder / "results.json", results(manifest, sets))
     for spec, ways in sets.items():
         name = task_name(spec)
         write_text(folder / f"samples_{name}.jsonl", _json_lines(sample_rows(manifest, ways)))
-        _write_table(folder / f"details_{name}.parquet", pa.Table.from_pylist(list(detail_rows(name, ways))))
-    _write_table(folder / "samples.parquet", pa.Table.from_pylist(list(response_rows(sets)), RESPONSE_SCHEMA))
+        write_table(folder / f"details_{name}.parquet", pa.Table.from_pylist(list(detail_rows(name, ways))))
+    write_table(folder / "samples.parquet", pa.Table.from_pylist(list(response_rows(sets)), RESPONSE_SCHEMA))
     write_text(folder / "table.txt", table + "\n")
+    write_checksums(folder, leave_out=["run.json"])
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -92,6 +96,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / "evaluation.json"
     if not is_file(path):
         raise ValueError(f"{folder} holds no evaluation: it has no evaluation.json")
+    check_file(path)
     needs = {"model": TEXT, "data": OBJECT, "grader": TEXT, "prompt": OBJECT}
     manifest = read_object(path, needs, {"samples": _SAMPLES})
     if not manifest["data"]:
@@ -113,6 +118,7 @@ def read_samples(folder: Path, spec: str) -> list[dict[str, Any]]:
     path = folder / f"samples_{task_name(spec)}.jsonl"
     if not is_file(path):
         raise ValueError(f"{folder} has no {path.name}")
+    check_file(path)
     lines = [current_names(line) for line in read_lines(path, _LINE, torn="never")]
     for number, line in enumerate(lines, 1):
         where = f"{path}, line {number}"
@@ -129,8 +135,8 @@ def read_flat(folder: Path) -> list[dict[str, Any]]:
     path = folder / "samples.parquet"
     if not is_file(path):
         raise ValueError(f"{folder} has no {path.name}")
+    table = read_table(path)
     try:
-        table = pq.read_table(path)
         table = table.rename_columns([EVAL_NAMES.get(name, name) for name in table.column_names])
         if missing := [name for name in RESPONSE_SCHEMA.names if name not in table.column_names]:
             raise ValueError(f"it has no column {missing[0]!r}")
@@ -188,8 +194,3 @@ def _values(ways: Mapping[str, EvalResult]) -> dict[str, float]:
 
 def _json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
     return "".join(json_line(row, ensure_ascii=False) for row in rows)
-
-
-def _write_table(path: Path, rows: pa.Table) -> None:
-    with atomic_path(path) as partial:
-        pq.write_table(rows, partial, compression="zstd")

@@ -19,6 +19,7 @@ from typing import Any
 
 from data import Problem
 from data.answer_key import final_answer
+from reasoner.models.checksums import check_file
 from reasoner.runs.json_files import foreign_objects
 from reasoner.types import Response
 
@@ -37,6 +38,7 @@ def read_responses(path: Path, *, cut: Sequence[str] = ()) -> list[ProblemRespon
         raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; known are {', '.join(READERS)}")
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file")
+    check_file(path)
     by_id: dict[str, ProblemResponses] = {}
     docs: dict[str, tuple[object, object]] = {}  # of lm-eval: doc_id and filter by problem id
     for where, row in READERS[path.suffix](path):
@@ -149,14 +151,9 @@ def _jsonl(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    import pyarrow
-    from pyarrow import parquet
+    from reasoner.runs.parquet_files import read_table
 
-    try:
-        rows = parquet.read_table(path).to_pylist()
-    except pyarrow.ArrowInvalid as error:
-        raise ValueError(f"{path}: not a parquet file ({error})") from error
-    yield from ((f"{path}, row {number}", row) for number, row in enumerate(rows, 1))
+    yield from ((f"{path}, row {number}", row) for number, row in enumerate(read_table(path).to_pylist(), 1))
 
 
 READERS: dict[str, Callable[[Path], Iterator[tuple[str, dict[str, Any]]]]] = {".jsonl": _jsonl, ".parquet": _parquet}

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
-from reasoner.runs.json_files import json_line, parse
+from reasoner.runs.io import named_errors
+from reasoner.runs.json_files import checked_line, parse, without_crc
 from reasoner.types import Response
 
 Key = tuple[str, int, int]  # (hash of the prompt's token ids or text, index of the sample, its seed)
@@ -50,9 +51,10 @@ class ResponseCache:
     def add(self, batch: Mapping[Key, Response]) -> None:
         """Append a batch; it is on disk when this returns."""
         rows = [[*key, r.finish, r.tokens, r.text] for key, r in batch.items()]
-        self._file.write(json_line({"rows": rows}, ensure_ascii=False).encode("utf-8", "surrogatepass"))
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with named_errors(self.path):
+            self._file.write(checked_line({"rows": rows}, ensure_ascii=False))
+            self._file.flush()
+            os.fsync(self._file.fileno())
         self._responses |= batch
 
     def __enter__(self) -> ResponseCache:
@@ -61,7 +63,8 @@ class ResponseCache:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        with named_errors(self.path):
+            self._file.close()
 
     def _read(self) -> dict[Key, Response]:
         """Read all complete lines and truncate the file after the last of them.
@@ -76,7 +79,7 @@ class ResponseCache:
             if not line.endswith(b"\n"):
                 break
             try:
-                rows = parse(line.decode("utf-8", "surrogatepass"), "the line")["rows"]
+                rows = parse(without_crc(line[:-1], "line").decode("utf-8", "surrogatepass"), "line")["rows"]
                 responses |= {(prompt, j, seed): Response(text, n, end, seed) for prompt, j, seed, end, n, text in rows}
             except (ValueError, KeyError, TypeError) as error:
                 raise ValueError(f"{self.path}, line {number} is damaged; move the file away") from error

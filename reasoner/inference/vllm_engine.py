@@ -23,6 +23,7 @@ from reasoner.inference.rng import sample_tokens
 from reasoner.inference.stop_tokens import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
 from reasoner.inference.vllm_adapter import AdapterSlot, folder_rank, is_adapter_state, lora_settings, stored_weights
 from reasoner.inference.vllm_model import known_weights, mask_ids, separate_classes
+from reasoner.models.checksums import check_model_files
 from reasoner.models.loading import load_config, load_tokenizer, num_ids
 from reasoner.models.resolve import full_folder
 from reasoner.progress import OnDecodeStep
@@ -57,6 +58,7 @@ class VllmEngine:
             from vllm import LLM
 
         full = full_folder(folder)
+        check_model_files(full)
         check_head_size(full)
         self._tokenizer = load_tokenizer(folder)
         self._end_ids = end_token_ids(folder, self._tokenizer)

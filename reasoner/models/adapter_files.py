@@ -16,6 +16,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from reasoner.models.checksums import check_model_files
+
 PREFIX = "base_model.model."  # of every name in the files: peft stores the names of a wrapped model
 _A, _B = ".lora_A.weight", ".lora_B.weight"
 _CONFIG, _TENSORS = "adapter_config.json", "adapter_model.safetensors"
@@ -69,7 +71,8 @@ def write_adapter(folder: Path, adapter: Adapter, *, base: str = "") -> None:
 
 
 def read_adapter(folder: Path) -> Adapter:
-    """Read the adapter in the folder. ValueError if it cannot be read."""
+    """Read the adapter in the folder. ValueError if it cannot be read, or is not as it was written."""
+    check_model_files(folder)
     try:
         config = json.loads((folder / _CONFIG).read_text("utf-8"))
         tensors = {name.removeprefix(PREFIX): tensor for name, tensor in load_file(folder / _TENSORS).items()}

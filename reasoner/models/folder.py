@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from reasoner.models.checksums import CHECKSUMS, sha256
 from reasoner.models.families import check_family, context_to_train
 
 _TOKENIZERS = ("tokenizer*", "vocab*", "tekken*", "*.model")  # files that tokenizers are loaded from
@@ -138,12 +139,11 @@ def head_size(folder: Path) -> int | None:
 
 def model_fingerprint(folder: Path) -> str:
     """Hash of the files that decide what a model writes (weights, config, tokenizer): 16 hex digits of SHA-256."""
-    paths = [p for p in sorted(folder.iterdir()) if p.suffix in (".safetensors", ".json", ".model", ".txt", ".jinja")]
+    kinds = (".safetensors", ".json", ".model", ".txt", ".jinja")
+    paths = [path for path in sorted(folder.iterdir()) if path.suffix in kinds and path.name != CHECKSUMS]
     sha = hashlib.sha256()
     for path in paths:
-        sha.update(path.name.encode())
-        with path.open("rb") as file:
-            sha.update(hashlib.file_digest(file, "sha256").digest())
+        sha.update(path.name.encode() + bytes.fromhex(sha256(path)))
     return sha.hexdigest()[:16]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from torch import Tensor, nn
 from transformers import (
     AutoConfig,
@@ -26,6 +27,7 @@ from transformers.utils import logging
 
 from reasoner.console import first_line
 from reasoner.models.adapter_files import merge_adapter
+from reasoner.models.checksums import check_model_files
 from reasoner.models.embedding_gradients import accumulates_gradient
 from reasoner.models.families import check_family, context_to_train, has_capped_attention, lora_obstacle
 from reasoner.models.folder import has_tokenizer, is_adapter, text_config
@@ -104,7 +106,7 @@ def _load_stored(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
     """Load the weights in float32; for bfloat16 as they are stored, so that a model that is stored in bfloat16 never
     takes twice its memory.
     """
-    with _load_errors("language model", folder):
+    with _load_errors("language model", folder, reads_weights=True):
         model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
             folder,
             dtype=dtype if dtype == torch.float32 else "auto",
@@ -122,7 +124,7 @@ def _attention(folder: Path) -> dict[str, str]:
 
 def load_classifier(folder: Path) -> tuple[PreTrainedModel, list[str]]:
     """Load the folder's sequence classifier on the CPU in float32, and the names of weights that the folder lacks."""
-    with _load_errors("reward model", folder):
+    with _load_errors("reward model", folder, reads_weights=True):
         model, report = AutoModelForSequenceClassification.from_pretrained(
             folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True, **_attention(folder), **_SAFE
         )
@@ -151,11 +153,14 @@ def load_meta_model(folder: Path) -> PreTrainedModel:
 
 
 @contextmanager
-def _load_errors(what: str, folder: Path) -> Iterator[None]:
-    """Raise the errors of transformers in the block as a ValueError of one line that names the folder."""
+def _load_errors(what: str, folder: Path, *, reads_weights: bool = False) -> Iterator[None]:
+    """Raise the errors of transformers in the block as a ValueError of one line that names the folder. The files that
+    the block reads are checked before.
+    """
+    check_model_files(folder, weights=reads_weights)
     try:
         yield
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError, StrictDataclassError) as error:
         raise ValueError(f"no {what} can be loaded from {folder}: {first_line(error)}") from error
 
 

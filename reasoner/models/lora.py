@@ -20,9 +20,12 @@ from transformers import PreTrainedModel
 
 from reasoner.config.learning import LoraConfig
 from reasoner.models.adapter_files import Adapter, read_adapter, write_adapter
+from reasoner.models.checksums import write_checksums
 from reasoner.models.folder import BaseModel, write_base
 from reasoner.models.loading import load_policy, load_tokenizer
+from reasoner.models.saving import save_generation_config, save_model
 from reasoner.models.sharding import load_state, shard_like, whole, whole_state
+from reasoner.runs.io import named_errors
 
 PolicyWeights = Adapter | Mapping[str, Tensor]
 
@@ -159,12 +162,11 @@ def save_policy(
     """
     weights = policy_weights(policy) if weights is None else weights
     if not isinstance(weights, Adapter):
-        policy.save_pretrained(folder, state_dict=dict(weights))
+        save_model(policy, folder, weights)
         return
     assert base is not None, "an adapter without a base"
     policy.config.save_pretrained(folder)
-    if policy.generation_config is not None:
-        policy.generation_config.save_pretrained(folder)
+    save_generation_config(policy, folder)
     write_adapter(folder, weights, base=base.folder)
     write_base(folder, base)
 
@@ -193,8 +195,10 @@ def write_merged(checkpoint: Path, out: Path) -> None:
     model, tokenizer = load_policy(checkpoint, device=torch.device("cpu")), load_tokenizer(checkpoint)
     beside = out.with_name(f"{out.name}.partial")
     shutil.rmtree(beside, ignore_errors=True)
-    model.save_pretrained(beside)
-    tokenizer.save_pretrained(beside)
+    with named_errors(out):
+        save_model(model, beside)
+        tokenizer.save_pretrained(beside)
+        write_checksums(beside)
     beside.rename(out)
 
 

@@ -96,11 +96,13 @@ def _write_parquet(path: Path, rows: Iterable[PairRow]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from reasoner.runs.parquet_files import WRITING
+
     ids, columns = pa.list_(pa.int32()), {"p": pa.float64()}
     columns |= dict.fromkeys(("prompt_ids", *(f"{side}_ids" for side in SIDES)), ids)
     columns |= {f"u_{side}": pa.float64() for side in SIDES} | {f"correct_{side}": pa.bool_() for side in SIDES}
     schema = pa.schema([(name, columns.get(name, pa.string())) for name in COLUMNS if name != "margin"])
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    with pq.ParquetWriter(path, schema, **WRITING) as writer:
         rest = iter(rows)
         while chunk := list(islice(rest, _CHUNK)):
             writer.write_table(pa.Table.from_pylist(chunk, schema))

@@ -11,11 +11,14 @@ from typing import Any
 import torch
 
 from reasoner.console import log
+from reasoner.models.checksums import write_checksums
 from reasoner.models.loading import load_policy, load_tokenizer
+from reasoner.models.saving import save_model
 from reasoner.pretrain.corpus import document
 from reasoner.pretrain.tokenizer import train_tokenizer
 from reasoner.pretrain.train import Pretraining, Recipe
 from reasoner.pretrain.training_state import load, save, state_file
+from reasoner.runs.io import named_errors
 from reasoner.runs.run_dir import check_writable
 from reasoner.runtime import set_threads
 
@@ -69,10 +72,16 @@ def build(
 
     partial = out.with_name(out.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
-    model.save_pretrained(partial)
-    tokenizer.save_pretrained(partial)
     record = _record(pretraining, seed) | ({"start": earlier} if earlier else {})
-    (partial / "build.json").write_text(json.dumps(record, indent=1) + "\n")
+    try:
+        with named_errors(out):
+            save_model(model, partial)
+            tokenizer.save_pretrained(partial)
+            (partial / "build.json").write_text(json.dumps(record, indent=1) + "\n")
+            write_checksums(partial)
+    except OSError:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
     if out.exists():
         out.rmdir()
     partial.rename(out)

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from reasoner.pretrain.train import Pretraining, Recipe
+from reasoner.runs.io import atomic_path
 
 
 def state_file(out: Path, recipe: Recipe, seed: int, earlier: dict[str, Any] | None = None) -> Path:
@@ -27,7 +28,7 @@ def state_file(out: Path, recipe: Recipe, seed: int, earlier: dict[str, Any] | N
 
 
 def save(pretraining: Pretraining, file: Path) -> None:
-    """Write the state; a former one stays until the new one is whole."""
+    """Write the state; a former one stays until the new one is whole. OSError if the disk does not take it."""
     tensors = {f"model/{name}": p.detach() for name, p in pretraining.model.named_parameters()}
     for number, optimizer in enumerate(pretraining.optimizers):
         for index, values in optimizer.state_dict()["state"].items():
@@ -39,9 +40,11 @@ def save(pretraining: Pretraining, file: Path) -> None:
         "index": stream.index,
         "waiting": stream.waiting,
     }
-    partial = file.with_name(file.name + ".partial")
-    save_file(tensors, partial, metadata={name: json.dumps(value) for name, value in place.items()})
-    partial.replace(file)
+    with atomic_path(file) as partial:
+        try:
+            save_file(tensors, partial, metadata={name: json.dumps(value) for name, value in place.items()})
+        except SafetensorError as error:
+            raise OSError(str(error)) from error
 
 
 def load(pretraining: Pretraining, file: Path) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from reasoner.runs.io import write_text
-from reasoner.runs.json_files import COUNT, NUMBER, TEXT, Torn, json_line, read_lines
+from reasoner.runs.io import write_bytes
+from reasoner.runs.json_files import COUNT, NUMBER, TEXT, Torn, checked_line, read_lines
 from reasoner.runs.migrate import migrate_alarm
 
 
@@ -55,4 +55,4 @@ def forget(run_dir: Path, start: int) -> None:
 
 def rewrite(run_dir: Path, alarms: Sequence[Alarm]) -> None:
     """Replace the alarms of the run. The file is replaced as a whole."""
-    write_text(run_dir / "alarms.jsonl", "".join(json_line(asdict(alarm)) for alarm in alarms))
+    write_bytes(run_dir / "alarms.jsonl", b"".join(checked_line(asdict(alarm)) for alarm in alarms))

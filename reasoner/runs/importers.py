@@ -19,7 +19,6 @@ from pathlib import Path
 from statistics import fmean
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from reasoner.runs import rollouts as store
 from reasoner.runs.import_rows import (
@@ -34,8 +33,10 @@ from reasoner.runs.import_rows import (
     records_of,
     row_of,
 )
-from reasoner.runs.json_files import json_line, write_json
+from reasoner.runs.io import named_errors
+from reasoner.runs.json_files import checked_line, write_json
 from reasoner.runs.migrate import FORMAT
+from reasoner.runs.parquet_files import read_table, write_table
 from verifiers import Verdict
 
 Steps = Iterator[tuple[int, list[Row]]]
@@ -56,7 +57,7 @@ def import_run(system: str, source: Path, run_dir: Path) -> int:
         raise ValueError(f"{run_dir} is in use; choose another name for the run")
     right = _higher_of_two(READERS[system](source))
     run_dir.parent.mkdir(parents=True, exist_ok=True)
-    with _new_folder(run_dir.with_name(f".{run_dir.name}.partial")) as folder:
+    with named_errors(run_dir), _new_folder(run_dir.with_name(f".{run_dir.name}.partial")) as folder:
         partial = folder / "run"
         num_rollouts = _write(READERS[system](source), partial, right)
         if not num_rollouts:
@@ -83,13 +84,13 @@ def _write(steps: Steps, run_dir: Path, right: float | None) -> int:
     """Write the shards and metrics.jsonl; returns the number of rollouts. `right`: the reward of a correct answer."""
     (run_dir / "rollouts").mkdir(parents=True)
     num_rollouts = 0
-    with (run_dir / "metrics.jsonl").open("w") as metrics:
+    with (run_dir / "metrics.jsonl").open("wb") as metrics:
         for step, rows in steps:
             groups = _groups(step, rows, right)
             with blaming(f"step {step}"):
                 table = pa.Table.from_pylist([row for group in groups for row in group], store.SCHEMA)
-            pq.write_table(table, store.shard_path(run_dir, step), compression="zstd")
-            metrics.write(json_line(_metrics(step, groups)))
+            write_table(store.shard_path(run_dir, step), table)
+            metrics.write(checked_line(_metrics(step, groups)))
             num_rollouts += len(rows)
     return num_rollouts
 
@@ -154,7 +155,7 @@ def read_trl(source: Path) -> Steps:
     """
     for step, path in number_rows(source, "completions/completions_*.parquet", "completions_*.parquet"):
         with blaming(path):
-            records = pq.read_table(path, partitioning=None).to_pylist()
+            records = read_table(path).to_pylist()
         rows = []
         for number, record in enumerate(records, 1):
             with blaming(f"{path}, row {number}"):

@@ -18,14 +18,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from reasoner.runs.filters import ALL, FIELDS, ORDERS, ROWS, Filter, RolloutRow, ids_of_step, match, read_filter, sql
 from reasoner.runs.index_file import delete_index, index_path, open_index, transaction
 from reasoner.runs.index_schema import SUMMARISE, Rows
 from reasoner.runs.index_shards import read_shard, shard_completions, shard_digest, shard_steps, shard_table, shards
 from reasoner.runs.json_files import is_file
+from reasoner.runs.parquet_files import read_table
 from reasoner.runs.regex_search import MAX_ROLLOUTS, matching_ids
 from reasoner.runs.rollouts import SCHEMA, rows_of, shard_path
 
@@ -178,9 +176,7 @@ class RolloutIndex:
 
     def shard_rows(self, step: int, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
         """(id, the columns) of each rollout of a step; a column that the shard lacks is None."""
-        with pq.ParquetFile(shard_path(self.run_dir, step)) as file:
-            table = file.read([name for name in columns if name in file.schema_arrow.names])
-        for number, row in enumerate(rows_of(table)):
+        for number, row in enumerate(rows_of(read_table(shard_path(self.run_dir, step), columns))):
             yield step * ROWS + number, _filled(dict.fromkeys(columns) | row)
 
     def store(self, rows: Mapping[str, Sequence[Sequence[object]]]) -> None:
@@ -231,7 +227,7 @@ class RolloutIndex:
             path = shard_path(self.run_dir, step)
             try:
                 column = shard_completions(path, path.stat().st_mtime_ns)
-            except (OSError, pa.ArrowException):
+            except (OSError, ValueError):
                 texts.append(None)
             else:
                 texts.append(column[row].as_py() if row < len(column) else None)

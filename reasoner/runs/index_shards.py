@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from reasoner.console import first_line
 from reasoner.runs.index_schema import COLUMNS, Rows, read
 from reasoner.runs.json_files import is_file
+from reasoner.runs.parquet_files import read_table
 from reasoner.runs.rollouts import OPTIONAL, SCHEMA, shard_path
 
 _NAME = re.compile(r"step-(\d{6,9})\.parquet", re.ASCII)
@@ -53,9 +54,8 @@ def read_shard(path: Path, step: int) -> tuple[Rows | str, str]:
             return "the file is missing", digest
         content = path.read_bytes()
         digest = _digest(content)
-        with pq.ParquetFile(pa.BufferReader(content)) as file:
-            _check_kinds(file.schema_arrow)
-            table = file.read([name for name in COLUMNS if name in file.schema_arrow.names])
+        _check_kinds(pq.read_schema(pa.BufferReader(content)))
+        table = read_table(path, COLUMNS, content=content)
         _check_values(table)
         return read(table, step), digest
     except (OSError, ValueError, OverflowError, pa.ArrowException) as error:
@@ -105,7 +105,6 @@ _KINDS = {
 
 def _check_values(table: pa.Table) -> None:
     """Raise ValueError for an empty cell in a column of _FILLED, and for a value of _FINITE that is not finite."""
-    table.validate(full=True)
     for name in _FILLED:
         if table[name].null_count:
             raise ValueError(f"column {name!r} has empty cells")
@@ -117,11 +116,10 @@ def _check_values(table: pa.Table) -> None:
 @lru_cache(maxsize=8)
 def shard_table(path: Path, _changed: int) -> pa.Table:
     """Read a shard, once for each modification time `_changed`."""
-    return pq.read_table(path)
+    return read_table(path)
 
 
 @lru_cache(maxsize=32)
 def shard_completions(path: Path, _changed: int) -> pa.ChunkedArray:
     """Read the completions alone: most of a shard's bytes are per-token columns."""
-    with pq.ParquetFile(path) as file:
-        return file.read(["completion"])["completion"]
+    return read_table(path, ["completion"])["completion"]

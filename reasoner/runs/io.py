@@ -16,13 +16,25 @@ def atomic_path(path: Path) -> Iterator[Path]:
     """
     partial = path.with_name(path.name + ".partial")
     try:
-        yield partial
+        with named_errors(path):
+            yield partial
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
     sync(partial)
     partial.replace(path)
     sync(path.parent)
+
+
+@contextmanager
+def named_errors(path: Path) -> Iterator[None]:
+    """Name the path in an OSError of the block that names none, as that of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(f"cannot write {path}: {error}") from error
 
 
 def write_text(path: Path, text: str) -> None:

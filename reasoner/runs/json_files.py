@@ -2,22 +2,29 @@
 
 Readers check the shape of what they read, because a folder may be damaged or come from another machine. Every fault is
 a ValueError that names the file, the line and the reason. Only regular files are opened: a named pipe would block.
+
+A line that is added to a file ends with the CRC-32 of what stands before it: {"step": 0, "loss": 0.5, "crc32": "..."}.
+Readers compare it and leave it out; a flipped bit would be read as another number. Lines of other programs have none.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn
+from zlib import crc32
 
-from reasoner.runs.io import write_bytes
+from reasoner.runs.io import named_errors, write_bytes
 
 _LARGEST = 1e300  # numbers above it overflow in float arithmetic, here and in JavaScript
 _SHOWN = 40  # characters of a wrong value in a message
+_CRC = b', "crc32": "'
+_WHOLE = re.compile(_CRC + rb".{8}")  # a line with it was not cut off in writing
 
 Torn = Literal["never", "last", "any"]  # which lines may be torn (cut off in writing) and are then left out
 
@@ -86,6 +93,18 @@ def parse(text: str | bytes, where: object, *, allow_nan: bool = False, numbers_
         raise ValueError(f"{where} is damaged: {error}") from error
 
 
+def without_crc(line: bytes, where: object) -> bytes:
+    """A line of a JSON lines file without its CRC-32, if it has one. ValueError for that of another line."""
+    content, has_crc, rest = line.rpartition(_CRC)
+    if has_crc and rest != _crc_of(content):
+        raise ValueError(f"{where} is damaged: its content does not have its CRC-32")
+    return content + b"}" if has_crc else line
+
+
+def _crc_of(content: bytes) -> bytes:
+    return b'%08x"}' % crc32(content)
+
+
 def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
@@ -129,19 +148,20 @@ def read_object(
 def read_lines(path: Path, needs: Fields, *, torn: Torn = "last") -> list[dict[str, Any]]:
     """Read a JSON lines file of objects with these fields. Returns [] when there is no file.
 
-    `torn` says which lines that do not parse are left out as cut off in writing: "never" none, "last" the last line
-    (a file that grows line by line), "any" every empty line and every line that begins an object (a file to which
-    lines were added after a torn one).
+    `torn` says which lines that do not parse are left out as cut off in writing: "never" none, "last" a last line
+    without its newline (a file that grows line by line), "any" every empty line and every line that begins an object
+    (a file to which lines were added after a torn one). A line with its CRC-32 was not cut off.
     """
-    lines = _split_lines(path) if is_file(path) else []
+    content = _read_bytes(path) if is_file(path) else b""
+    lines, last = _split_lines(content), content.count(b"\n") + 1
     values = []
     for number, line in enumerate(lines, 1):
         where = f"{path}, line {number}"
         try:
-            value = parse(line, where)
+            value = parse(without_crc(line, where), where)
         except ValueError:
-            may_be_torn = line[:1] in (b"{", b"") if torn == "any" else torn == "last" and number == len(lines)
-            if not may_be_torn:
+            may_be_torn = line[:1] in (b"{", b"") if torn == "any" else torn == "last" and number == last
+            if not may_be_torn or _WHOLE.search(line):
                 raise
             continue
         values.append(check(value, where, needs))
@@ -154,13 +174,13 @@ def scan_lines(path: Path, needs: Callable[[dict[str, Any]], bool]) -> list[tupl
     The object is None where the line does not parse, or is not an object that meets `needs`: for readers that repair a
     damaged file instead of refusing it.
     """
-    return [_scan(line, needs) for line in _split_lines(path)] if path.is_file() else []
+    return [_scan(line, needs) for line in _split_lines(_read_bytes(path))] if path.is_file() else []
 
 
 def _scan(line: bytes, needs: Callable[[dict[str, Any]], bool]) -> tuple[str, dict[str, Any] | None]:
     try:
         text = line.decode()
-        value = parse(text, "line", allow_nan=True)
+        value = parse(without_crc(line, "line"), "line", allow_nan=True)
     except ValueError:
         return "", None
     return text, value if isinstance(value, dict) and needs(value) else None
@@ -184,9 +204,9 @@ def foreign_objects(lines: Iterable[str], path: Path) -> Iterator[tuple[str, dic
         yield where, value
 
 
-def _split_lines(path: Path) -> list[bytes]:
+def _split_lines(content: bytes) -> list[bytes]:
     """The lines of a file without their newlines; the last one may lack its newline."""
-    lines = _read_bytes(path).split(b"\n")
+    lines = content.split(b"\n")
     return lines if lines[-1] else lines[:-1]
 
 
@@ -205,6 +225,12 @@ def json_line(value: Mapping[str, object], *, ensure_ascii: bool = True, allow_n
     return json.dumps(value, ensure_ascii=ensure_ascii, allow_nan=allow_nan) + "\n"
 
 
+def checked_line(value: Mapping[str, object], *, ensure_ascii: bool = True) -> bytes:
+    """json_line() with the CRC-32 of what stands before it."""
+    content = json_line(value, ensure_ascii=ensure_ascii).encode("utf-8", "surrogatepass")[:-2]
+    return content + _CRC + _crc_of(content) + b"\n"
+
+
 def write_json(path: Path, value: object) -> None:
     """Replace a file atomically by this value as indented JSON.
 
@@ -219,10 +245,9 @@ def append_line(path: Path, value: Mapping[str, object]) -> None:
 
     Where the file's last line lacks its newline (it was cut off in writing) a newline is written first.
     """
-    line = json_line(value).encode()
-    with path.open("a+b") as file:
+    with named_errors(path), path.open("a+b") as file:
         file.seek(max(0, file.tell() - 1))
         is_torn = file.read() not in (b"", b"\n")
-        file.write(b"\n" * is_torn + line)
+        file.write(b"\n" * is_torn + checked_line(value))
         file.flush()
         os.fsync(file.fileno())

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from reasoner.runs.io import write_text
-from reasoner.runs.json_files import scan_lines
+from reasoner.runs.json_files import COUNT, read_lines, scan_lines
 from reasoner.runs.migrate import migrate_metrics
 
 FILES = ("metrics.jsonl", "times.jsonl", "evals.jsonl")
@@ -29,11 +29,7 @@ def read_evals(run_dir: Path) -> list[dict[str, Any]]:
 
 def _lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a JSON lines file without a torn last line. ValueError for any other damaged line."""
-    lines = scan(path)
-    for number, (_, line) in enumerate(lines[:-1], 1):
-        if line is None:
-            raise ValueError(f"{path}, line {number} is damaged")
-    return [line for _, line in lines if line is not None]
+    return [migrate_metrics(line) for line in read_lines(path, {"step": COUNT})]
 
 
 def scan(path: Path) -> list[tuple[str, dict[str, Any] | None]]:

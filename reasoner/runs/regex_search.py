@@ -62,7 +62,7 @@ def matching_ids(run_dir: Path, ids: Sequence[int], pattern: str) -> list[int]:
         path = shard_path(run_dir, step)
         try:
             rows = _slice_matches(path, path.stat().st_mtime_ns, part * _SLICE, pattern)
-        except (OSError, pa.ArrowException):
+        except (OSError, ValueError):
             continue
         matches.update(step * ROWS + row for row in rows)
     return [number for number in ids if number in matches]

@@ -31,11 +31,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from reasoner.runs.io import atomic_path
 from reasoner.runs.json_files import write_json as write_json
 from reasoner.runs.migrate import FORMAT
+from reasoner.runs.parquet_files import read_table, write_table
 from reasoner.runs.run_dir import check_free
 from reasoner.types import RolloutGroup
 
@@ -237,8 +236,7 @@ def schema_of(rows: Sequence[Mapping[str, object]]) -> pa.Schema:
 
 def write_shard(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     """Write rows of SCHEMA and OPTIONAL atomically; a column that a row leaves out is null."""
-    with atomic_path(path) as partial:
-        pq.write_table(pa.Table.from_pylist(list(rows), schema_of(rows)), partial, compression="zstd")
+    write_table(path, pa.Table.from_pylist(list(rows), schema_of(rows)))
 
 
 def delete_from(run_dir: Path, start: int) -> None:
@@ -254,8 +252,8 @@ def delete_from(run_dir: Path, start: int) -> None:
 def readable(path: Path) -> bool:
     """Whether the shard exists and is not damaged."""
     try:
-        pq.read_schema(path)
-    except (OSError, pa.ArrowInvalid):
+        read_table(path)
+    except ValueError:
         return False
     return True
 
@@ -265,7 +263,7 @@ def read(run_dir: Path, step: int) -> list[dict[str, Any]]:
     path = shard_path(run_dir, step)
     if not path.is_file():
         raise ValueError(f"{run_dir} has no rollouts of step {step}")
-    return rows_of(pq.read_table(path))
+    return rows_of(read_table(path))
 
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
-from reasoner.runs.rollouts import readable
+from reasoner.runs.parquet_files import read_table
 from verifiers import Verdict
 
 Row = Mapping[str, Any]
@@ -86,13 +84,15 @@ def select(rows: Iterable[Row], selection: Selection) -> SelectedRollouts:
 
 
 def read_rollouts(run_dirs: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """Yield the rollouts of runs in order, with the columns that a selection needs. ValueError where a run has none."""
+    """Yield the rollouts of runs in order, with the columns that a selection needs. ValueError where a run has
+    none, and for a damaged shard.
+    """
     for run_dir in run_dirs:
-        shards = [path for path in sorted((run_dir / "rollouts").glob("step-*.parquet")) if readable(path)]
+        shards = sorted((run_dir / "rollouts").glob("step-*.parquet"))
         if not shards:
             raise ValueError(f"run {run_dir} has no rollouts")
         for shard in shards:
-            yield from pq.read_table(shard, columns=list(_COLUMNS)).to_pylist()
+            yield from read_table(shard, _COLUMNS).to_pylist()
 
 
 def _reason_against(row: Row, selection: Selection, is_repeated: bool, num_taken: int) -> str:

@@ -101,7 +101,9 @@ def _write_parquet(path: Path, rows: Sequence[Row]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.Table.from_pylist(list(rows)), path, compression="zstd")
+    from reasoner.runs.parquet_files import WRITING
+
+    pq.write_table(pa.Table.from_pylist(list(rows)), path, **WRITING)
 
 
 _WRITERS: dict[str, Callable[[Path, Sequence[Row]], None]] = {".jsonl": _write_jsonl, ".parquet": _write_parquet}

@@ -7,27 +7,31 @@
         instead of model.safetensors
         trainer/state.json               steps done, and what the optimiser keeps in numbers
         trainer/optimizer.safetensors    the optimiser's tensors, "<parameter>.<name>"
-        trainer/sha256.json              of every other file but the model card
         README.md                        model card (reasoner.analysis.model_card), also of the best
+        sha256.json                      of every other file (reasoner.models.checksums), also of the best
 
 Nothing is pickled. A checkpoint is written beside its place, synced and renamed: it is complete or absent. Later damage
-by the disk shows in its checksums.
+by the disk shows in its checksums, which whatever loads the model compares.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from safetensors import SafetensorError, safe_open
+import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerBase
 
-from reasoner.models.lora import PolicyWeights, save_policy, trained_parameters
+from reasoner.console import first_line
+from reasoner.models.adapter_files import Adapter
+from reasoner.models.checksums import CHECKSUMS, check_file, damage, write_checksums
+from reasoner.models.lora import PolicyWeights, has_adapter, save_policy, trained_parameters
 from reasoner.models.sharding import load_state
 from reasoner.rl.batch import Batch
 from reasoner.rl.optimizers import load_optimizer_state
@@ -35,9 +39,6 @@ from reasoner.runs.io import atomic_path, sync
 from reasoner.runs.run_dir import STEP_PATTERN
 from reasoner.trainer.model_trainer import ModelTrainer
 from reasoner.trainer.snapshot import Snapshot, snapshot
-
-_SUMS = Path("trainer") / "sha256.json"
-_CARD = "README.md"  # training does not read it, and it may be edited
 
 
 def folder(run_dir: Path, step: int) -> Path:
@@ -64,41 +65,34 @@ def save_best(
         tokenizer.save_pretrained(path)
         _write_card(path, card)
         _write_score(path, step, score)
+        write_checksums(path)
 
     _put(run_dir / "checkpoints" / "best", write)
 
 
 def best_score(run_dir: Path) -> float | None:
     """Validation score of the best checkpoint; None if there is none or its best.json is damaged."""
+    path = run_dir / "checkpoints" / "best" / "best.json"
     try:
-        return float(json.loads((run_dir / "checkpoints" / "best" / "best.json").read_text())["validation/pass@1"])
+        check_file(path)
+        return float(json.loads(path.read_text())["validation/pass@1"])
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
 def best_damage(run_dir: Path) -> str:
-    """Describe what is wrong with the best checkpoint, as far as that shows without checksums; empty if nothing is."""
+    """Describe what is wrong with the best checkpoint; empty if it is there, as it was written."""
     path = run_dir / "checkpoints" / "best"
-    if not path.is_dir():
-        return "it is missing"
-    if best_score(run_dir) is None:
-        return "its best.json cannot be read"
-    weights = sorted(path.glob("*.safetensors"))
-    for file in weights:
-        try:
-            with safe_open(file, "pt"):
-                pass
-        except (OSError, SafetensorError) as error:
-            return f"{file.name} cannot be read ({error})"
-    return "" if weights else "it has no weights"
+    return damage(path) if path.is_dir() else "it is missing"
 
 
 def restore_best(run_dir: Path, step: int, *, score: float) -> None:
     """Restore the best checkpoint from the one after `step` steps, with the bytes that save_best() wrote."""
 
     def write(path: Path) -> None:
-        shutil.copytree(folder(run_dir, step), path, ignore=shutil.ignore_patterns("trainer"))
+        shutil.copytree(folder(run_dir, step), path, ignore=shutil.ignore_patterns("trainer", CHECKSUMS))
         _write_score(path, step, score)
+        write_checksums(path)
 
     _put(run_dir / "checkpoints" / "best", write)
 
@@ -109,7 +103,7 @@ def _write_score(path: Path, step: int, score: float) -> None:
 
 def _write_card(path: Path, card: str) -> None:
     if card:
-        (path / _CARD).write_text(card, "utf-8")
+        (path / "README.md").write_text(card, "utf-8")
 
 
 def save(
@@ -157,9 +151,11 @@ def _put(path: Path, write: Callable[[Path], None]) -> None:
         write(beside)
         for file in sorted(beside.rglob("*")):
             sync(file)
-    except (OSError, SafetensorError) as error:
+    except BaseException as error:
         shutil.rmtree(beside, ignore_errors=True)
-        raise OSError(f"cannot write {path}: {error}") from error
+        if isinstance(error, OSError | SafetensorError):
+            raise OSError(f"cannot write {path}: {error}") from error
+        raise
     shutil.rmtree(before, ignore_errors=True)
     if path.is_dir():
         path.rename(before)
@@ -190,29 +186,7 @@ def _write(path: Path, trainer: ModelTrainer, tokenizer: PreTrainedTokenizerBase
         reference = {name: tensor.to("cpu", copy=True) for name, tensor in tensors.reference.items()}
         save_file(reference, path / "trainer" / "reference.safetensors")
     (path / "trainer" / "state.json").write_text(json.dumps(trainer.state()) + "\n")
-    (path / _SUMS).write_text(json.dumps(_checksums(path), indent=1) + "\n")
-
-
-def _checksums(path: Path) -> dict[str, str]:
-    """SHA-256 of every file in the checkpoint, by relative path, except of the model card and of the checksums."""
-    checksums = {}
-    for file in sorted(file for file in path.rglob("*") if file.is_file() and file not in (path / _SUMS, path / _CARD)):
-        with file.open("rb") as stream:
-            checksums[file.relative_to(path).as_posix()] = hashlib.file_digest(stream, "sha256").hexdigest()
-    return checksums
-
-
-def damage(path: Path) -> str:
-    """Describe what is wrong with the checkpoint; empty if every file is as it was written."""
-    try:
-        written = json.loads((path / _SUMS).read_text())
-        now = _checksums(path)
-    except (OSError, ValueError) as error:
-        return f"its checksums cannot be read ({error})"
-    if not isinstance(written, dict):
-        return f"its checksums cannot be read ({_SUMS} holds no object)"
-    wrong = sorted(name for name in written.keys() | now.keys() if written.get(name) != now.get(name))
-    return f"{', '.join(wrong)} not as written" if wrong else ""
+    write_checksums(path)
 
 
 def valid_checkpoints(run_dir: Path, log: Callable[[str], None]) -> Iterator[Path]:
@@ -252,6 +226,22 @@ def check_room(run_dir: Path, trainer: ModelTrainer, *, keep: int) -> None:
             f"no space: the checkpoints of {run_dir} need {mib[0]} MiB; those that are there take {mib[1]}, and "
             f"{mib[2]} are free"
         )
+
+
+def check_saves(run_dir: Path, trainer: ModelTrainer, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Write a trial checkpoint, with a single number as the tensors, beside those of the run, and remove it.
+
+    ValueError for a model or a tokenizer that cannot be saved; OSError where the run's folder cannot be written.
+    """
+    one = {"layer.lora_A.weight": torch.zeros(1)}
+    weights = Adapter(1, 1.0, one) if has_adapter(trainer.model) else one
+    checkpoints = run_dir / "checkpoints"  # clean_partial() removes there what a kill leaves
+    place = checkpoints if checkpoints.is_dir() else nearest(run_dir.parent)
+    with TemporaryDirectory(prefix="trial-", suffix=".partial", dir=place) as trial:
+        try:
+            _write(Path(trial) / "checkpoint", trainer, tokenizer, Snapshot(weights, one), "")
+        except (ValueError, TypeError, AttributeError, RuntimeError, SafetensorError) as error:
+            raise ValueError(f"no checkpoint of {trainer.cfg.model} can be saved: {first_line(error)}") from error
 
 
 def room_needed(trainer: ModelTrainer, *, keep: int) -> tuple[int, int]:

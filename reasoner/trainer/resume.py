@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 from pathlib import Path
 
+from reasoner.models.checksums import damage
 from reasoner.runs import health, migrate
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import FILES, lacks_newline, metrics_prefix, scan, truncate_logs
@@ -151,13 +152,13 @@ def _repair_alarms(run_dir: Path, metrics: list[dict[str, float]], log: Log) -> 
 def _repair_best(run_dir: Path, metrics: list[dict[str, float]], log: Log) -> None:
     """Restore the best checkpoint: that of the first validation with the highest score."""
     scores = {int(line["step"]) + 1: line[BEST_BY] for line in metrics if BEST_BY in line}
-    damage = checkpoint.best_damage(run_dir) if scores else ""
-    if not damage:
+    fault = checkpoint.best_damage(run_dir) if scores else ""
+    if not fault:
         return
     step = max(scores, key=lambda step: scores[step])
-    at = f"checkpoints/best, the policy after {step} steps (pass@1 {scores[step]:.1%}), is lost: {damage}"
+    at = f"checkpoints/best, the policy after {step} steps (pass@1 {scores[step]:.1%}), is lost: {fault}"
     path = checkpoint.folder(run_dir, step)
-    if path.is_dir() and not checkpoint.damage(path):
+    if path.is_dir() and not damage(path):
         checkpoint.restore_best(run_dir, step, score=scores[step])
         log(f"{at}; it is restored from checkpoint {path.name}")
     else:

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from reasoner.models.checksums import damage
 from reasoner.models.lora import load_weights
 from reasoner.runs.health import Alarm
 from reasoner.runs.run_dir import STEP_PATTERN
@@ -74,7 +75,7 @@ def _checkpoint_before(run_dir: Path, alarm: Alarm) -> Path | None:
     checkpoints = checkpoint.list_checkpoints(run_dir)
     before = [path for path in checkpoints if checkpoint.step_of(path) <= alarm.since]
     candidates = [*reversed(before), *checkpoints[len(before) :]]
-    return next((path for path in candidates if not checkpoint.damage(path)), None)
+    return next((path for path in candidates if not damage(path)), None)
 
 
 def finish(run_dir: Path, step: int, attempt: int) -> None:

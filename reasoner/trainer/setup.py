@@ -223,6 +223,7 @@ def open_folder(
 
         def open_own_folder() -> None:
             checkpoint.check_room(run_dir, trainer, keep=cfg.run.keep_last)
+            checkpoint.check_saves(run_dir, trainer, start.tokenizer)
             stack.enter_context(store.lock_run_dir(run_dir))
             if resuming:
                 resume.repair(run_dir, steps_done, log)

@@ -19,6 +19,7 @@ from reasoner.analysis.model_export import Export, generation_config, run_templa
 from reasoner.cli.main import main
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.factory import make_engine
+from reasoner.models.checksums import write_checksums
 from reasoner.models.loading import load_policy
 from reasoner.models.resolve import BASE
 from reasoner.rollouts.prompts import TEMPLATES, Template, render
@@ -109,8 +110,10 @@ def test_base_model_s_chat_template_is_replaced(run_dir, tmp_path):
     config = export.checkpoint / "tokenizer_config.json"
     before = config.read_text()
     config.write_text(json.dumps(json.loads(before) | {"chat_template": "{{ 'wrong' }}"}))
+    write_checksums(export.checkpoint)
     write_export(export, tmp_path / "model")
     config.write_text(before)
+    write_checksums(export.checkpoint)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "model")
     chat = [{"role": "user", "content": "1 + 1?"}]
     text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)

@@ -33,7 +33,7 @@ LIGHT = (
     "reasoner.inference.factory", "reasoner.inference.model_spec", "reasoner.inference.server_answers",
     "reasoner.inference.server_client", "reasoner.inference.server_dispatch", "reasoner.inference.server_guard",
     "reasoner.inference.server_identity", "reasoner.inference.server_pool", "reasoner.inference.server_token",
-    "reasoner.inference.stop_texts", "reasoner.models.families",
+    "reasoner.inference.stop_texts", "reasoner.models.checksums", "reasoner.models.families",
     "reasoner.models.folder", "reasoner.models.hub_download", "reasoner.models.resolve", "reasoner.models.size",
     "reasoner.pipelines",
     "reasoner.progress", "reasoner.rl.algorithms", "reasoner.rl.surrogates", "reasoner.rollouts", "reasoner.runs",

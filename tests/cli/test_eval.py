@@ -17,6 +17,7 @@ from reasoner.evals.result import MetricKs
 from reasoner.models.folder import model_fingerprint
 from reasoner.models.resolve import BASE
 from tests.fixtures.forkserver import ROOT, TRAINING, forkserver
+from tests.fixtures.full_disk import largest_file
 
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").exists(), reason="the embedded base is not here")
 
@@ -61,6 +62,17 @@ def test_evaluation_files_exist_and_agree(first):
     assert [entry["rows"] for entry in about["data"].values()] == [6, 6]
     table = (folder / "table.txt").read_text()
     assert "pass^2 (95 % CI)" in table and "cons@4 (95 % CI)" in table and "macro average" in table
+
+
+def test_evaluation_that_does_not_fit_goes_on_when_there_is_room(first, tmp_path, capsys):
+    sets = ["--data", first[1], "--pass@1", "--pass^2", "--maj@4", "--greedy", "--name", "one"]
+    for size in (300, 3000):  # too little for the responses, then for the tables
+        with largest_file(size):
+            assert main([*EVAL, "--out", str(tmp_path / "evals"), *sets]) == 1
+        said = capsys.readouterr().err
+        assert f"cannot write {tmp_path}/evals" in said and "File too large" in said
+    evaluate(tmp_path, *sets)
+    assert written(tmp_path / "evals" / "one") == written(first[0] / "evals" / "one")
 
 
 def test_complete_evaluation_samples_nothing(first, monkeypatch, capsys):

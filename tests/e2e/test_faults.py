@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import random
 import shutil
 import signal
 from collections.abc import Callable
@@ -13,10 +14,15 @@ import pytest
 import torch
 
 from reasoner.cli.main import main
+from reasoner.evals.eval_log import read_flat, read_manifest, read_samples
 from reasoner.inference.hf_engine import TransformersEngine
+from reasoner.models.checksums import CHECKSUMS, check_file
+from reasoner.models.loading import load_policy
+from reasoner.runs import parquet_files
 from reasoner.runs import rollouts as store
-from reasoner.runs.metrics import read_metrics
-from reasoner.trainer.checkpoint import list_checkpoints, valid_checkpoints
+from reasoner.runs.metrics import read_evals, read_metrics
+from reasoner.trainer.checkpoint import best_score, list_checkpoints, valid_checkpoints
+from tests.fixtures.full_disk import largest_file
 from tests.fixtures.tiny import save_tiny
 from verifiers import VerifierPool
 
@@ -77,14 +83,14 @@ def rollouts(run: Path) -> dict[str, bytes]:
 
 
 def test_a_full_disk_is_told_of_and_the_run_goes_on_when_there_is_room(tmp_path, monkeypatch, capsys, healthy, train):
-    write = store.pq.write_table
+    write = parquet_files.pq.write_table
 
     def full(table, where, **how):
         write(table, where, **how)
         if "step-000003" in str(where):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(where))
 
-    monkeypatch.setattr(store.pq, "write_table", full)
+    monkeypatch.setattr(parquet_files.pq, "write_table", full)
     assert train(tmp_path) == 1
     told = capsys.readouterr().err
     assert "No space left on device" in told and "rollouts/step-000003" in told and "Traceback" not in told
@@ -94,16 +100,12 @@ def test_a_full_disk_is_told_of_and_the_run_goes_on_when_there_is_room(tmp_path,
     assert go_on(tmp_path) == 0 and rollouts(tmp_path / "a") == healthy
 
 
-def test_a_checkpoint_that_does_not_fit_leaves_the_one_before(tmp_path, monkeypatch, capsys, train):
+def test_a_checkpoint_that_does_not_fit_leaves_the_one_before(tmp_path, capsys, train):
     assert train(tmp_path, steps=2) == 0
-
-    def full(path, *_args, **_more):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-
-    monkeypatch.setattr("reasoner.trainer.checkpoint.save_file", full)
-    assert main(["train", "--resume", str(tmp_path / "a"), "--steps", "4"]) == 1
+    with largest_file(100_000):  # the weights take more
+        assert main(["train", "--resume", str(tmp_path / "a"), "--steps", "4"]) == 1
     told = capsys.readouterr().err
-    assert "cannot write" in told and "checkpoints/step-000004" in told and "No space left" in told
+    assert "cannot write" in told and "checkpoints/step-000004" in told and "File too large" in told
     assert (
         next(valid_checkpoints(tmp_path / "a", print), None)
         == list_checkpoints(tmp_path / "a")[-1]
@@ -313,6 +315,64 @@ def test_a_second_process_is_refused_and_changes_nothing(tmp_path, capsys, finis
     assert "is being trained by another process" in capsys.readouterr().err
     after = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*") if path.is_file()}
     assert {path for path in after if after[path] != before.get(path)} <= {tmp_path / "a" / "lock"}
+
+
+def read_step(run):
+    reports: list[str] = []
+    valid = [path.name for path in valid_checkpoints(run, reports.append)]
+    if reports:
+        raise ValueError(reports[0])
+    return valid
+
+
+def read_best(run):
+    folder = run / "checkpoints" / "best"
+    weights = load_policy(folder, device=torch.device("cpu")).state_dict()
+    return best_score(run), {name: tensor.numpy().tobytes() for name, tensor in weights.items()}
+
+
+def read_evaluation(run):
+    folder = run / "heldout" / "after"
+    (spec,) = read_manifest(folder)["data"]
+    check_file(folder / "results.json")
+    return read_manifest(folder), read_samples(folder, spec), read_flat(folder), (folder / "results.json").read_bytes()
+
+
+def read_logs(run):
+    """Without texts: where the name of a line's CRC-32 is damaged, it is one more text."""
+    lines = (*read_metrics(run), *read_evals(run))
+    return [{name: value for name, value in line.items() if not isinstance(value, str)} for line in lines]
+
+
+# By kind of record: its files, and what their readers return or raise.
+RECORDS = {
+    "rollouts": ("rollouts/step-*.parquet", lambda run: [store.read(run, step) for step in range(4)]),
+    "checkpoint": ("checkpoints/step-*/**/*", read_step),
+    "best": ("checkpoints/best/*", read_best),
+    "metrics": ("*s.jsonl", read_logs),
+    "evaluation": ("heldout/after/*", read_evaluation),
+}
+
+
+@pytest.mark.parametrize("flips", [8, pytest.param(120, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", RECORDS)
+def test_a_flipped_bit_is_reported_with_its_file_or_changes_no_number(tmp_path, finished, kind, flips):
+    pattern, read = RECORDS[kind]
+    run = shutil.copytree(finished, tmp_path / "a")
+    files = sorted(path for path in run.glob(pattern) if path.is_file() and path.name != "README.md")
+    draw, whole, num_reported = random.Random(flips), read(run), 0
+    for _ in range(flips):
+        path = draw.choice(files)
+        content = path.read_bytes()
+        bit = draw.randrange(8 * len(content))
+        path.write_bytes(content[: bit // 8] + bytes([content[bit // 8] ^ 1 << bit % 8]) + content[bit // 8 + 1 :])
+        try:
+            assert read(run) == whole, f"bit {bit} of {path.name}"
+        except ValueError as error:
+            num_reported += 1
+            assert path.name in str(error) or path.name == CHECKSUMS, f"bit {bit} of {path.name}: {error}"
+        path.write_bytes(content)
+    assert read(run) == whole and num_reported > flips / 4
 
 
 def test_a_damaged_shard_is_named_and_the_others_are_read(tmp_path, capsys, finished):

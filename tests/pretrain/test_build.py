@@ -20,6 +20,7 @@ from reasoner.pretrain.tokenizer import TAGS, train_tokenizer
 from reasoner.pretrain.train import Pretraining, Recipe, learning_rate_factor
 from reasoner.pretrain.training_state import state_file
 from reasoner.sft.sources import read_source
+from tests.fixtures.full_disk import largest_file
 
 TINY = Recipe(width=32, layers=1, heads=2, feed_forward=64, steps=8, rows=2)
 
@@ -56,6 +57,18 @@ def test_a_build_that_was_stopped_goes_on_to_the_same_weights(tmp_path, monkeypa
     left.touch()
     assert build(tmp_path / "b", recipe=TINY) == resumed
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_a_build_that_does_not_fit_leaves_its_state_and_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("reasoner.pretrain.build.NUM_TOKENIZER_DOCUMENTS", 300)
+    monkeypatch.setattr("reasoner.pretrain.build._STATE_INTERVAL", 5)
+    with largest_file(10_000), pytest.raises(OSError, match=r"cannot write .*\.state: .*File too large"):
+        build(tmp_path / "a", recipe=TINY)
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr("reasoner.pretrain.build._STATE_INTERVAL", 9)
+    with largest_file(10_000), pytest.raises(OSError, match=r"cannot write .*a: .*File too large"):
+        build(tmp_path / "a", recipe=TINY)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_state_of_another_recipe_is_not_read(tmp_path):

@@ -6,11 +6,13 @@ import sys
 
 import pytest
 
+from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
 from reasoner.runs.importers import READERS, import_run
 from reasoner.runs.index import Filter, RolloutIndex
 from reasoner.runs.metric_names import METRICS
 from reasoner.runs.metrics import read_metrics
+from tests.fixtures.full_disk import largest_file
 from tests.runs.foreign_files import HOSTILE, WELL_FORMED, lines, trl_step, verl_line
 
 
@@ -104,3 +106,12 @@ def test_importers_need_no_torch():
     code = "import sys, reasoner.runs.importers; sys.exit(bool({'torch', 'transformers'} & set(sys.modules)))"
     assert list(READERS) == ["trl", "verl", "prime-rl"]
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_import_that_does_not_fit_leaves_nothing(tmp_path, capsys):
+    trl_step(tmp_path / "dump", 1, [("2 + 2?", WELL_FORMED, (1.0, 1.0), 0.0)])
+    command = ["import", "trl", str(tmp_path / "dump"), "--runs", str(tmp_path / "runs"), "--name", "a"]
+    with largest_file(1000):
+        assert main(command) == 1
+    assert "cannot write" in capsys.readouterr().err and list((tmp_path / "runs").iterdir()) == []
+    assert main(command) == 0

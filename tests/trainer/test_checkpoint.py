@@ -8,12 +8,15 @@ import pytest
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
-from reasoner.models.lora import policy_state
+from reasoner.config.learning import LoraConfig
+from reasoner.models.folder import BaseModel
+from reasoner.models.lora import add_adapter, policy_state
 from reasoner.rl.batch import collate, collate_tokens
 from reasoner.trainer.checkpoint import (
     check_room,
+    check_saves,
     clean_partial,
     damage,
     dump,
@@ -145,6 +148,28 @@ def test_a_disk_without_room_is_told_of_before_the_run_and_leaves_nothing_half_w
     with pytest.raises(OSError, match=r"cannot write .*step-000003: No space left on device"):
         save(tmp_path, 3, trainer, tiny_tokenizer(), keep=2)
     assert list((tmp_path / "checkpoints").iterdir()) == []
+
+
+def test_a_generation_config_that_transformers_would_not_save_is_written_as_it_was(tmp_path):
+    values = {"do_sample": False, "temperature": 0.6, "top_p": 0.95, "eos_token_id": [0, 2]}
+    trainer = make_trainer(config(), tiny_model(vocabulary=60, width=32, layers=2))
+    trainer.policy.generation_config = GenerationConfig(**values)
+    for number in range(2):
+        if number:  # with LoRA
+            add_adapter(trainer.policy, LoraConfig(rank=2, alpha=4.0), seed=0)
+            trainer.base_model = BaseModel("base", "base", "0")
+        check_saves(tmp_path, trainer, tiny_tokenizer())
+        path = save(tmp_path, number, trainer, tiny_tokenizer(), keep=2)
+        assert values.items() <= json.loads((path / "generation_config.json").read_text()).items()
+        assert trainer.policy.generation_config.temperature == 0.6
+
+
+def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path):
+    trainer = trained()
+    trainer.policy.config.temperature = 0.5  # transformers saves no config with it
+    with pytest.raises(ValueError, match="can be saved: Some generation parameters are set in the model config"):
+        check_saves(tmp_path / "run", trainer, tiny_tokenizer())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_resumed_run_needs_room_only_for_what_it_has_not_written(tmp_path, monkeypatch):

@@ -157,7 +157,7 @@ def test_metrics_that_reach_no_checkpoint_are_refused_with_the_way_out_and_nothi
 
 
 def test_a_damaged_checkpoint_is_told_of_beside_records_that_are_short(run):
-    (run / "checkpoints" / "step-000006" / "trainer" / "sha256.json").write_text("[]")
+    (run / "checkpoints" / "step-000006" / "sha256.json").write_text("[]")
     keep_lines("metrics", 3)(run)
     start, told = resumed(run)
     assert (
