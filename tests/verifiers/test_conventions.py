@@ -20,9 +20,8 @@ CONVENTIONS: dict[str, tuple[list[str], list[str]]] = {
             "2/4",
             r"\tfrac{1}{2}",
             r"\left(\frac{1}{2}\right)",
-            "2^{-1}",
         ],
-        ["0.51", "2", "-1/2", "1/3", r"\frac{1}{2} or 1", "1/2, 1/3"],
+        ["2^{-1}", "0.51", "2", "-1/2", "1/3", r"\frac{1}{2} or 1", "1/2, 1/3"],
     ),
     "1/3": ([r"0.\overline{3}", r"0.\bar{3}", "2/6"], ["0.33", "0.3333", "0.333333333"]),
     "3.14": (["3.14", "157/50"], [r"\pi"]),
@@ -160,6 +159,26 @@ CONVENTIONS: dict[str, tuple[list[str], list[str]]] = {
     "January 5": (["January 5", "january 5"], []),
     "100": (["one hundred", "100.", "100"], []),
     "21": (["twenty-one", "twenty one"], []),
+    # a pair is no interval, and a formula in n is no set
+    "(8,-2)": (["x=8, y=-2"], ["none", "DNE", r"\emptyset", "no solution", "8<x<-2"]),
+    "(4,4)": ([], ["none", r"\{\}"]),
+    "n-1": (["-1+n", r"n-1, n \in \mathbb{Z}"], ["all integers", r"n+5, n\in\mathbb{Z}", "any even integer"]),
+    "2n": ([r"2n, n \ge 1"], ["any even integer", r"2k, k\in\mathbb{Z}"]),
+    "f(n)=n": (["n"], ["all integers"]),
+    r"\lceil n/2\rceil+1": ([], ["all integers", "any integer"]),
+    r"(n-2)\pi": ([r"n\pi-2\pi"], [r"n\pi+\pi", r"k\pi, k \in \mathbb{Z}"]),
+    "2k, k \\in \\mathbb{Z}": (["any even integer", r"2n+4, n \in \mathbb{Z}"], ["all integers"]),
+    # work left undone; what over six digits nobody multiplies out is left as it is
+    "42": (["84/2", "6*7=42"], [r"7\cdot6", "7!/5!", r"\binom{42}{1}", r"\log_2 2^{42}", "42+x-x", "42x^0"]),
+    "16": (["16.0"], ["(2i)^4", "2^4", "2^4=2^4", r"\sqrt{256}", "4!-8"]),
+    "3628800": (["10!"], ["9!+9!"]),
+    str(2**100): (["2^{100}"], [r"2^{50}\cdot2^{50}"]),
+    # decorations: what is not printed as part of the value is left out, an accent makes a name of a letter
+    "84": (
+        [r"84\tag{85}", r"84\phantom{85}", r"84\label{85}", r"\underline{84}", "it must be 84", "it would be 84"],
+        [r"85\tag{84}", r"85\phantom{84}", r"\hat{84}", r"\tilde{84}", r"\vec{84}", r"\bar{84}", "it should be 84"],
+    ),
+    r"\hat{x}": (["x"], []),
     "7": (
         [r"7 \text{ days}", "7 days", "it is 7", "x = 7", "$x = 7$", r"\[7\]", "So the answer is $7$."],
         ["I don't know", "7 is wrong", "not 7", "the answer is not 7", "7 or 8", "7, 8", "{7, 8}", "6-8"],

@@ -98,6 +98,8 @@ def _without_algebra(
     kinds = [value for value in (gold_value, answer_value) if value is not None]
     if not all(isinstance(value, _FOR_ALGEBRA) for value in kinds):
         return False, "structure"
+    if isinstance(gold_value, Assignments) and len(gold_value.items) == 1:
+        gold_value = gold_value.items[0]
     if answer_value is None and isinstance(gold_value, Expression) and not names(gold_value.node):
         return False, UNREAD
     return None
