@@ -19,7 +19,7 @@ from verifiers.answers.amounts import equal_amounts
 from verifiers.answers.choices import letter_of
 from verifiers.answers.equivalence import equal
 from verifiers.answers.evaluation import approximation
-from verifiers.answers.forms import Form, form, has_part, is_open
+from verifiers.answers.forms import Form, form, has_open_part, has_part, is_expanded, num_factors
 from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.results import all_equal
 from verifiers.answers.scalars import is_undone_for
@@ -40,6 +40,8 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("interval", re.compile(r"interval notation|as an interval|as intervals", re.IGNORECASE)),
     ("pair", re.compile(r"ordered (?:pair|triple)|coordinates of|as a point", re.IGNORECASE)),
     ("order", re.compile(r"in (?:increasing|decreasing|ascending|descending|this|that)? ?order\b", re.IGNORECASE)),
+    ("expanded", re.compile(r"\bexpand\b", re.IGNORECASE)),
+    ("factored", re.compile(r"\bfactor(?:ise|ize)?\b", re.IGNORECASE)),
 )
 _TOLERANCES = ("tolerance", "error")  # columns of data sets that hold a tolerance: OlympiadBench has "error"
 _BARE = ("list", "set")  # values without an order
@@ -52,7 +54,7 @@ class Question:
 
     choices: tuple[tuple[str, str], ...] = ()  # (letter, text)
     unit: str = ""  # in words: "square meters"
-    form: str = ""  # "interval", "pair" or "order"
+    form: str = ""  # of _FORMS
     tolerance: str = ""  # "0.01" is absolute, "1%" a share of the gold; "0.1, 0.01" for a list of two; "" is exact
     formulas: tuple[str, ...] = ()  # in LaTeX, which said back are no answer
 
@@ -167,11 +169,17 @@ def _is_said_back(gold: str, answer: str, formulas: tuple[str, ...]) -> bool:
     """
     gold, answer = maths.answer_part(gold), maths.answer_part(answer)
     asked, expected = _forms_in(formulas), _forms_in((gold,))
-    stated = _forms_of(answer) | _forms_of(answer.rpartition("=")[2])
+    *sides, last = answer.split("=")
+    stated = _forms_of(answer) | _forms_of(last)
     if stated & asked - expected:
-        return True
+        return not any(_forms_of(side) & expected for side in sides)
     is_number = not any(has_part(each, "symbol") for each in expected)
-    return is_number and not any(map(is_open, expected)) and any(map(is_open, stated)) and any(map(is_open, asked))
+    return (
+        is_number
+        and not any(map(has_open_part, expected))
+        and any(map(has_open_part, stated))
+        and any(map(has_open_part, asked))
+    )
 
 
 @lru_cache(maxsize=256)
@@ -242,6 +250,10 @@ def _by_kind(gold: Value, answer: Value, question: Question) -> tuple[bool, str]
         return False, "structure"
     if question.form == "interval" and isinstance(gold, Sequence) and gold.kind == "interval":
         return (False, "set") if isinstance(answer, Assignments) and len(answer.names) > 1 else None
+    if isinstance(gold, Expression) and isinstance(answer, Expression):
+        is_open = question.form == "expanded" and is_expanded(gold.node) and not is_expanded(answer.node)
+        is_open = is_open or (question.form == "factored" and num_factors(answer.node) < num_factors(gold.node))
+        return (False, "undone") if is_open else None
     is_list = isinstance(gold, Sequence) and isinstance(answer, Sequence) and gold.kind == answer.kind == "list"
     if question.form == "order" and is_list and isinstance(gold, Sequence) and isinstance(answer, Sequence):
         if len(gold.items) != len(answer.items):

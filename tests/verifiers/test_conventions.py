@@ -165,12 +165,13 @@ CONVENTIONS: dict[str, tuple[list[str], list[str]]] = {
     "n-1": (["-1+n", r"n-1, n \in \mathbb{Z}"], ["all integers", r"n+5, n\in\mathbb{Z}", "any even integer"]),
     "2n": ([r"2n, n \ge 1"], ["any even integer", r"2k, k\in\mathbb{Z}"]),
     "f(n)=n": (["n"], ["all integers"]),
+    "N=n": (["n", "n=N"], ["x = y", "y = x"]),
     r"\lceil n/2\rceil+1": ([], ["all integers", "any integer"]),
     r"(n-2)\pi": ([r"n\pi-2\pi"], [r"n\pi+\pi", r"k\pi, k \in \mathbb{Z}"]),
     "2k, k \\in \\mathbb{Z}": (["any even integer", r"2n+4, n \in \mathbb{Z}"], ["all integers"]),
     # work left undone; what over six digits nobody multiplies out is left as it is
     "42": (["84/2", "6*7=42"], [r"7\cdot6", "7!/5!", r"\binom{42}{1}", r"\log_2 2^{42}", "42+x-x", "42x^0"]),
-    "16": (["16.0"], ["(2i)^4", "2^4", "2^4=2^4", r"\sqrt{256}", "4!-8"]),
+    "16": (["16.0", "16 = 2^4", "2^4 = 16"], ["(2i)^4", "2^4", "2^4=2^4", r"\sqrt{256}", "4!-8"]),
     "3628800": (["10!"], ["9!+9!"]),
     str(2**100): (["2^{100}"], [r"2^{50}\cdot2^{50}"]),
     # decorations: what is not printed as part of the value is left out, an accent makes a name of a letter

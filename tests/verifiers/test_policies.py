@@ -45,11 +45,22 @@ the number is an integer; positive; negative; even; odd; prime; circle; square; 
 """
 CONSTANTS = tuple(dict.fromkeys(["", " ", *map(str, range(-12, 151)), *map(str.strip, _CONSTANTS.split(";"))]))
 
-# Answers that are paid in another form than the gold's: (problem, answer) and why it is right.
+# Answers that are paid in another form than the gold's, by problem or gold, and why they are right.
 JUSTIFIED = {
-    ("math/test/geometry/846", r"\pi/2"): "90 degrees in radians",
+    ("0", r"\{0\}"): "the set of the only value",
+    (r"90^\circ", r"\pi/2"): "in radians",
+    (r"180^\circ", r"\pi"): "in radians",
+    (r"$45^{\circ}$", r"\frac{\pi}{4}"): "in radians",
+    ("$f(n)=n$", "f(x) = x"): "the same function",
+    ("1,2", "1 or 2"): "both values",
+    ("52_8", "52"): "the base may be left out",
+    ("40_9", "40"): "the base may be left out",
+    ("2k", r"2k, k \in \mathbb{Z}"): "the same formula in the same letter",
+    **{
+        (r"\text{even}", say): "says even"
+        for say in ("any even integer", r"2k, k \in \mathbb{Z}", "all multiples of 2")
+    },
     ("math/test/counting_and_probability/282", "0.5"): "1/2 as a decimal, a label of the drawing",
-    ("math/test/precalculus/819", "c"): "the letter of choice C",
     ("math/test/precalculus/819", "c,"): "the letter of choice C",
     ("math/train/rllm-3070", "B"): "the letter of the choice with the gold; B is a point of the figure",
     ("math/train/rllm-3104", "D"): "the letter of the choice with the gold; D is a point of the figure",
@@ -130,7 +141,8 @@ def paid(rows: list[tuple[Problem, str]]) -> list[tuple[str, str, str]]:
     return [
         (problem.id, problem.answer, answer)
         for problem, answer in found
-        if not is_own_form(answer, problem.answer) and (problem.id, answer) not in JUSTIFIED
+        if not is_own_form(answer, problem.answer)
+        and JUSTIFIED.keys().isdisjoint([(problem.id, answer), (problem.answer, answer)])
     ]
 
 

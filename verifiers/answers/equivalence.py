@@ -127,8 +127,9 @@ def _plain(value: Value) -> Value:
 
 
 def _equal(gold: Value, answer: Value) -> Result:
+    letters = [each.equal_letters() if isinstance(each, Assignments) else () for each in (gold, answer)]
     if (size := _num_equal_parts(gold)) > 1 and size == _num_equal_parts(answer):  # a = b = c and (t, t, t)
-        return True
+        return not all(letters) or {*letters[0]} == {*letters[1]}
     answer = _with_letter_of(gold, answer)
     gold, answer = _quotient(gold, answer), _quotient(answer, gold)
     if isinstance(gold, Relation) and gold.signs == ("=",) and isinstance(answer, Assignments):

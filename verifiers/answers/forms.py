@@ -1,4 +1,6 @@
-"""The written form of a value, whatever its value is: it tells an answer from a formula of its question said back."""
+"""The written form of a value, whatever its value is: it tells an answer from a formula of its question said back,
+and an expanded or factored one from one that is not.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from verifiers.answers.conditions import MIRROR
-from verifiers.answers.tree import FUNCTIONS, Node, subtract
+from verifiers.answers.tree import FUNCTIONS, Node, has, names, subtract
 from verifiers.answers.values import Amount, Assignments, Expression, Function, Matrix, Relation, Sequence, Value
 
 Form = tuple[Any, ...]
@@ -18,9 +20,8 @@ _OPEN = FUNCTIONS - {"exp"}  # e^2 in another spelling
 def form(value: Value) -> Form | None:
     r"""What is written in a value, without the order of sums and products and the parts that change nothing.
 
-    `(x+2)(x+5)` and `1 \cdot (5+x)(2+x)` have one form, `x^2+7x+10` another. A single name in front and a
-    unit, degree or per cent sign behind do not count.
-    None for values that can only be written finished: intervals, sets, words.
+    `(x+2)(x+5)` and `1 \cdot (5+x)(2+x)` have one form, `x^2+7x+10` another. A single name in front and a unit, degree
+    or per cent sign behind do not count. None for other values, such as intervals and words.
     """
     match value:
         case Expression(node=node) | Function(node=node) | Amount(node=node):
@@ -78,8 +79,8 @@ def _combined(op: str, parts: list[Form], inverse: Callable[[Form], Form]) -> Fo
     for part in parts:
         counts.update(part[1] if part[0] == op else [part])
     for part in list(counts):
-        pairs = min(counts[part], counts[inverse(part)])
-        counts -= Counter({part: pairs, inverse(part): pairs})
+        if pairs := min(counts[part], counts[inverse(part)]):
+            counts -= Counter({part: pairs, inverse(part): pairs})
     rest = tuple(sorted(counts.elements(), key=repr))
     if len(rest) == 1:
         return rest[0]
@@ -102,10 +103,28 @@ def _reciprocal(part: Form) -> Form:
     return part[1] if part[0] == "inverse" else ("inverse", part)
 
 
-def is_open(part: Form) -> bool:
+def has_open_part(part: Form) -> bool:
     """Whether a function is left to be evaluated in a form: a logarithm, a factorial, a trigonometric function."""
     return has_part(part, *_OPEN)
 
 
 def has_part(part: Form, *ops: str) -> bool:
-    return part[0] in ops or any(has_part(each, *ops) for each in part[1:] if isinstance(each, tuple) and each)
+    return part[0] in ops or any(has_part(each, *ops) for each in part if isinstance(each, tuple) and each)
+
+
+def is_expanded(node: Node) -> bool:
+    """Whether no sum with a letter is a factor or the base of a power."""
+    products = [each for each in node.walk() if each.op in ("mul", "power")]
+    parts = [part for each in products for part in (each.args if each.op == "mul" else each.args[:1])]
+    return not any(has(part, "add") and names(part) for part in parts)
+
+
+def num_factors(node: Node) -> int:
+    """The number of factors with a letter, those of a power with a whole exponent as often as it says."""
+    if node.op == "mul":
+        return sum(map(num_factors, node.args))
+    if node.op in ("neg", "div"):
+        return num_factors(node.args[0])
+    if node.op == "power" and node.args[1].op == "number" and node.args[1].value.denominator == 1:
+        return int(node.args[1].value) * num_factors(node.args[0])
+    return int(bool(names(node)))

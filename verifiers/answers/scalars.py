@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from verifiers.answers.comparison import equal_expressions
-from verifiers.answers.rationals import TooLargeError, rational
+from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.tree import (
     TEN,
     Node,
@@ -70,6 +70,8 @@ def _is_left(node: Node) -> bool:
         value = rational(node)
     except TooLargeError:
         return True
+    except NoValueError:
+        return False
     return node.args[0] == TEN or (value is not None and max(abs(value.numerator), value.denominator) >= 10**_DIGITS)
 
 
