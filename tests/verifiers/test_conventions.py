@@ -171,7 +171,7 @@ CONVENTIONS: dict[str, tuple[list[str], list[str]]] = {
     "2k, k \\in \\mathbb{Z}": (["any even integer", r"2n+4, n \in \mathbb{Z}"], ["all integers"]),
     # work left undone; what over six digits nobody multiplies out is left as it is
     "42": (["84/2", "6*7=42"], [r"7\cdot6", "7!/5!", r"\binom{42}{1}", r"\log_2 2^{42}", "42+x-x", "42x^0"]),
-    "16": (["16.0", "16 = 2^4", "2^4 = 16"], ["(2i)^4", "2^4", "2^4=2^4", r"\sqrt{256}", "4!-8"]),
+    "16": (["16.0", "2^4 = 16"], ["16 = 2^4", "(2i)^4", "2^4", "2^4=2^4", r"\sqrt{256}", "4!-8"]),
     "3628800": (["10!"], ["9!+9!"]),
     str(2**100): (["2^{100}"], [r"2^{50}\cdot2^{50}"]),
     # decorations: what is not printed as part of the value is left out, an accent makes a name of a letter

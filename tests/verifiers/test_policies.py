@@ -19,7 +19,7 @@ from verifiers import Verdict, VerifierPool
 from verifiers.answer_text import formulas_in
 from verifiers.equivalence import judge
 from verifiers.maths import UndecidedError, without_algebra
-from verifiers.questions import Question, question_of
+from verifiers.questions import Question, question_of, read_question
 
 BENCHMARKS = Path(__file__).parents[3] / "shared" / "benchmarks"
 NAMES = (
@@ -48,33 +48,38 @@ CONSTANTS = tuple(dict.fromkeys(["", " ", *map(str, range(-12, 151)), *map(str.s
 # Answers that are paid in another form than the gold's, by problem or gold, and why they are right.
 JUSTIFIED = {
     ("0", r"\{0\}"): "the set of the only value",
+    ("1,2", "1 or 2"): "both values",
+    ("$f(n)=n$", "f(x) = x"): "the same function",
+    ("2k", r"2k, k \in \mathbb{Z}"): "the same formula in the same letter",
+    (r"45^\circ", r"\frac{\pi}{4}"): "in radians",
+    (r"$45^{\circ}$", r"\frac{\pi}{4}"): "in radians",
     (r"90^\circ", r"\pi/2"): "in radians",
     (r"180^\circ", r"\pi"): "in radians",
-    (r"$45^{\circ}$", r"\frac{\pi}{4}"): "in radians",
-    ("$f(n)=n$", "f(x) = x"): "the same function",
-    ("1,2", "1 or 2"): "both values",
+    (r"360^\circ", r"2\pi"): "in radians",
+    (r"20 \%", "1/5"): "as a share",
+    (r"20\%", "1/5"): "as a share",
+    (r"80 \%", "4/5"): "as a share",
+    ("3:5", "3/5"): "a ratio as its quotient",
+    ("1 : 2", "0.5"): "a ratio as its quotient",
+    ("1 : 2", "1/2"): "a ratio as its quotient",
     ("52_8", "52"): "the base may be left out",
     ("40_9", "40"): "the base may be left out",
-    ("2k", r"2k, k \in \mathbb{Z}"): "the same formula in the same letter",
-    **{
-        (r"\text{even}", say): "says even"
-        for say in ("any even integer", r"2k, k \in \mathbb{Z}", "all multiples of 2")
-    },
+    ("66_8", "66"): "the base may be left out",
+    ("24_{10}", "24"): "the base may be left out",
+    ("43_5.", "43"): "the base may be left out",
+    (r"\text{even}", "any even integer"): "says even",
+    (r"\text{even}", r"2k, k \in \mathbb{Z}"): "says even",
+    (r"\text{even}", "all multiples of 2"): "says even",
+    (r"\text{odd}", "odd integers"): "says odd",
+    (r"\$\dfrac23 \approx \$0.67", "2/3"): "the exact value of two in the gold",
     ("math/test/counting_and_probability/282", "0.5"): "1/2 as a decimal, a label of the drawing",
-    ("math/test/precalculus/819", "c,"): "the letter of choice C",
-    ("math/train/rllm-3070", "B"): "the letter of the choice with the gold; B is a point of the figure",
-    ("math/train/rllm-3104", "D"): "the letter of the choice with the gold; D is a point of the figure",
-    ("math/train/rllm-3113", "B"): "the letter of the choice with the gold; B is a point of the figure",
-    ("math/train/rllm-3127", "A"): "the letter of the choice with the gold; A is a point of the figure",
-    ("math/train/rllm-3129", "B"): "the letter of the choice with the gold; B is a point of the figure",
-    ("math/train/rllm-4562", "p + s = 0"): "the text of choice C",
     ("minerva/237", "4.00"): "4, which the question gives as an energy",
 }
 
 _NUMBER = re.compile(r"\d[\d,]*\.?\d*")
 _WORDS = re.compile(r"\\(?:text|mbox|mathrm)\s*\{([^{}]*)\}(?:\^2)?")
 _DECORATION = re.compile(r"\\(?:left|right|displaystyle|!|,|;|:| )|\^\{?\\circ\}?|\\?[%$]|\s|[.;?]$")
-_FRACTION = re.compile(r"\\[dt]?frac\s*\{?(-?\d+?)\}?\{?(\d+)\}?")
+_FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{([^{}]*)\}\s*\{([^{}]*)\}|(\d)\s?(\d))")
 
 
 def problems(name: str) -> list[Problem]:
@@ -105,9 +110,15 @@ def is_own_value(answer: str, gold: str) -> bool:
     return not values[0].isdisjoint(values[1])
 
 
+def is_choice(answer: str, question: str) -> bool:
+    """Whether an answer is the letter or the text of a choice: a paid one is that of the gold."""
+    choices = dict(read_question(question).choices)
+    return answer.strip("() ,").upper() in choices or answer.casefold() in map(str.casefold, choices.values())
+
+
 def _bare(text: str) -> set[str]:
     """A text without decorations, with its words and without them."""
-    text = _FRACTION.sub(r"\1/\2", text.rpartition("=")[2])
+    text = _FRACTION.sub(r"\1\3/\2\4", text.rpartition("=")[2])
     texts = [_DECORATION.sub("", _WORDS.sub(words, text)) for words in (r"\1", "")]
     return {re.sub(r"^\((.)\)$|[{},]", r"\1", each).casefold() for each in texts} - {""}
 
@@ -142,6 +153,7 @@ def paid(rows: list[tuple[Problem, str]]) -> list[tuple[str, str, str]]:
         (problem.id, problem.answer, answer)
         for problem, answer in found
         if not is_own_form(answer, problem.answer)
+        and not is_choice(answer, problem.question)
         and JUSTIFIED.keys().isdisjoint([(problem.id, answer), (problem.answer, answer)])
     ]
 
