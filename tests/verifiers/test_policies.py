@@ -140,13 +140,18 @@ def verdict(answer: str, gold: str, question: Question) -> Verdict | None:
         return None
 
 
-def paid(rows: list[tuple[Problem, str]]) -> list[tuple[str, str, str]]:
+@pytest.fixture(scope="module")
+def pool() -> Iterator[VerifierPool]:
+    with VerifierPool(workers=1, seconds=2.0) as workers:
+        yield workers
+
+
+def paid(pool: VerifierPool, rows: list[tuple[Problem, str]]) -> list[tuple[str, str, str]]:
     """(problem, gold, answer) of the rows that are paid with the question and are not the gold's own value."""
     judged = [(problem, answer, verdict(answer, problem.answer, question_of(problem))) for problem, answer in rows]
     open_rows = [(problem, answer) for problem, answer, known in judged if known is None]
-    with VerifierPool(workers=1, seconds=2.0) as pool:
-        pairs = [(answer, problem.answer) for problem, answer in open_rows]
-        results = pool.judge(pairs, questions=[question_of(problem) for problem, _ in open_rows])
+    pairs = [(answer, problem.answer) for problem, answer in open_rows]
+    results = pool.judge(pairs, questions=[question_of(problem) for problem, _ in open_rows])
     found = [(problem, answer) for problem, answer, known in judged if known is Verdict.CORRECT]
     found += [row for row, result in zip(open_rows, results, strict=True) if result]
     return [
@@ -158,9 +163,9 @@ def paid(rows: list[tuple[Problem, str]]) -> list[tuple[str, str, str]]:
     ]
 
 
-def constants(chosen: list[Problem]) -> Iterator[tuple[str, str, str]]:
-    rows = paid([(problem, answer) for problem in chosen for answer in CONSTANTS])
-    return (row for row in rows if not is_own_value(row[2], row[1]))
+def paid_constants(pool: VerifierPool, chosen: list[Problem]) -> list[tuple[str, str, str]]:
+    rows = paid(pool, [(problem, answer) for problem in chosen for answer in CONSTANTS])
+    return [row for row in rows if not is_own_value(row[2], row[1])]
 
 
 def sample(name: str, size: int) -> list[Problem]:
@@ -172,14 +177,14 @@ def sample(name: str, size: int) -> list[Problem]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_constant_answers_earn_the_gold_alone(name: str) -> None:
-    assert list(constants(sample(name, 4))) == []
+def test_constant_answers_earn_the_gold_alone(pool: VerifierPool, name: str) -> None:
+    assert paid_constants(pool, sample(name, 4)) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_answers_taken_from_the_question_earn_the_gold_alone(name: str) -> None:
+def test_answers_taken_from_the_question_earn_the_gold_alone(pool: VerifierPool, name: str) -> None:
     rows = [(problem, answer) for problem in sample(name, 10) for answer in of_the_question(problem.question)]
-    assert paid(rows) == []
+    assert paid(pool, rows) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -198,7 +203,7 @@ def test_a_gold_that_its_question_names_is_no_question_said_back(name: str) -> N
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", NAMES)
-def test_no_fixed_policy_earns_more_than_the_gold_on_any_problem(name: str) -> None:
+def test_no_fixed_policy_earns_more_than_the_gold_on_any_problem(pool: VerifierPool, name: str) -> None:
     chosen = problems(name)
     answers = [(problem, answer) for problem in chosen for answer in of_the_question(problem.question)]
-    assert [*constants(chosen), *paid(answers)] == []
+    assert [*paid_constants(pool, chosen), *paid(pool, answers)] == []
