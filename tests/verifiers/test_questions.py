@@ -52,7 +52,12 @@ SAID_BACK = [
     ),
     ("Factor $9y^2-30y+25$.", "(3y-5)^2", ["9(y^2-10y/3)+25"], ["(5-3y)^2", r"9(y-\frac53)^2", "(3y-5)(3y-5)"]),
     ("Factor $x^4-1$.", "(x-1)(x+1)(x^2+1)", ["(x^2-1)(x^2+1)"], ["(x^2+1)(x-1)(1+x)"]),
-    (r"Simplify $\sqrt{242}$.", r"11\sqrt2", [r"\sqrt{242}", r"\sqrt{242}=\sqrt{242}"], [r"\sqrt2\cdot 11"]),
+    (
+        r"Simplify $\sqrt{242}$.",
+        r"11\sqrt2",
+        [r"\sqrt{242}", r"\sqrt{242}=\sqrt{242}", "242^{1/2}", r"(A) \sqrt{242}"],
+        [r"\sqrt2\cdot 11"],
+    ),
     (r"Write $\frac{3}{20}$ as a decimal.", "0.15", [r"\frac{3}{20}", "3/20"], [".15", "15%"]),
     (r"Write $1.\overline{27}$ as a fraction.", r"\frac{14}{11}", [r"1.\overline{27}"], [r"1\frac{3}{11}"]),
     ("Solve $2x+3=9$.", "x=3", ["2x+3=9", "2x+3-9=0"], ["3", "x = 3"]),

@@ -10,7 +10,17 @@ from typing import Any
 
 from verifiers.answers.conditions import MIRROR
 from verifiers.answers.tree import FUNCTIONS, Node, has, names, subtract
-from verifiers.answers.values import Amount, Assignments, Expression, Function, Matrix, Relation, Sequence, Value
+from verifiers.answers.values import (
+    Amount,
+    Assignments,
+    Choice,
+    Expression,
+    Function,
+    Matrix,
+    Relation,
+    Sequence,
+    Value,
+)
 
 Form = tuple[Any, ...]
 _ONE: Form = ("number", 1)
@@ -26,7 +36,7 @@ def form(value: Value) -> Form | None:
     match value:
         case Expression(node=node) | Function(node=node) | Amount(node=node):
             return _form(node)
-        case Assignments(names=(_,), items=(item,)):
+        case Assignments(names=(_,), items=(item,)) | Choice(value=item):
             return form(item)
         case Relation(signs=signs, sides=sides):
             return _difference(signs[0], *sides) if len(sides) == 2 else ("relation", signs, *map(_form, sides))
@@ -55,8 +65,10 @@ def _form(node: Node) -> Form:
             return _product([_form(each) for each in node.args])
         case "div":
             return _product([_form(node.args[0]), _reciprocal(_form(node.args[1]))])
-        case "degrees" | "percent":
+        case "degrees" | "percent" | "absolute":
             return _form(node.args[0])
+        case "root":
+            return ("power", "", _form(node.args[0]), _reciprocal(_form(node.args[1])))
         case "neg":
             return _opposite(_form(node.args[0]))
         case "number":
