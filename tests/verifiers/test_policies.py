@@ -73,7 +73,7 @@ JUSTIFIED = {
     (r"\text{odd}", "odd integers"): "says odd",
     (r"\$\dfrac23 \approx \$0.67", "2/3"): "the exact value of two in the gold",
     ("math/test/counting_and_probability/282", "0.5"): "1/2 as a decimal, a label of the drawing",
-    ("minerva/237", "4.00"): "4, which the question gives as an energy",
+    ("gsm8k/train/6812", "she gave 8 of her bracelets away.  Back at school"): "8 by coincidence, in a sentence",
 }
 
 _NUMBER = re.compile(r"\d[\d,]*\.?\d*")
@@ -100,7 +100,7 @@ def of_the_question(question: str) -> dict[str, None]:
 
 
 def is_own_form(answer: str, gold: str) -> bool:
-    """Whether an answer is written as the gold is, up to spaces, units and a name in front."""
+    """Whether an answer is written as the gold is, up to spaces, units, a name in front and zeros behind the point."""
     return not _bare(answer).isdisjoint(_bare(gold))
 
 
@@ -120,7 +120,7 @@ def _bare(text: str) -> set[str]:
     """A text without decorations, with its words and without them."""
     text = _FRACTION.sub(r"\1\3/\2\4", text.rpartition("=")[2])
     texts = [_DECORATION.sub("", _WORDS.sub(words, text)) for words in (r"\1", "")]
-    return {re.sub(r"^\((.)\)$|[{},]", r"\1", each).casefold() for each in texts} - {""}
+    return {re.sub(r"^\((.)\)$|[{},]|\.0+$", r"\1", each).casefold() for each in texts} - {""}
 
 
 def _number(text: str) -> Fraction | None:
