@@ -168,16 +168,16 @@ def _is_said_back(gold: str, answer: str, formulas: tuple[str, ...]) -> bool:
     trigonometric value or the like where the question has some and the gold, a number, has none.
     """
     gold, answer = maths.answer_part(gold), maths.answer_part(answer)
-    asked, expected = _forms_in(formulas), _forms_in((gold,))
+    question_forms, expected = _forms_in(formulas), _forms_in((gold,))
     stated = _forms_of(answer) | _forms_of(answer.rpartition("=")[2])
-    if stated & asked - expected:
+    if stated & question_forms - expected:
         return True
     is_number = not any(has_part(each, "symbol") for each in expected)
     return (
         is_number
         and not any(map(has_open_part, expected))
         and any(map(has_open_part, stated))
-        and any(map(has_open_part, asked))
+        and any(map(has_open_part, question_forms))
     )
 
 

@@ -159,6 +159,8 @@ CONVENTIONS: dict[str, tuple[list[str], list[str]]] = {
     "January 5": (["January 5", "january 5"], []),
     "100": (["one hundred", "100.", "100"], []),
     "21": (["twenty-one", "twenty one"], []),
+    "ACD": (["A, C, D", r"A,\;C,\;D", "A and C and D"], ["A, C", "A or C or D", "A, B, C, D"]),
+    "(b)": (["B", "b", "(b) Gamma", r"(b) $\theta^2$"], ["(c) Gamma", "(b) or (c)", "(b) is wrong", "(a), (b)"]),
     # a pair is no interval, and a formula in n is no set
     "(8,-2)": (["x=8, y=-2"], ["none", "DNE", r"\emptyset", "no solution", "8<x<-2"]),
     "(4,4)": ([], ["none", r"\{\}"]),
