@@ -55,7 +55,7 @@ SAID_BACK = [
     (
         r"Simplify $\sqrt{242}$.",
         r"11\sqrt2",
-        [r"\sqrt{242}", r"\sqrt{242}=\sqrt{242}", "242^{1/2}", r"(A) \sqrt{242}"],
+        [r"\sqrt{242}", r"\sqrt{242}=\sqrt{242}", "242^{1/2}", r"(A) \sqrt{242}\cdot i^4+\sin\pi"],
         [r"\sqrt2\cdot 11"],
     ),
     (r"Write $\frac{3}{20}$ as a decimal.", "0.15", [r"\frac{3}{20}", "3/20"], [".15", "15%"]),

@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.conditions import MIRROR
-from verifiers.answers.tree import FUNCTIONS, Node, has, names, subtract
+from verifiers.answers.tree import FUNCTIONS, ONE, ZERO, Node, has, names, subtract
 from verifiers.answers.values import (
     Amount,
     Assignments,
@@ -23,7 +24,7 @@ from verifiers.answers.values import (
 )
 
 Form = tuple[Any, ...]
-_ONE: Form = ("number", 1)
+_ONE: Form = ("number", ONE.value)
 _OPEN = FUNCTIONS - {"exp"}  # e^2 in another spelling
 
 
@@ -58,6 +59,10 @@ def _difference(sign: str, left: Node, right: Node) -> Form:
 
 
 def _form(node: Node) -> Form:
+    if node.args and not names(node):  # i^4, sin(pi/2), 0!
+        for neutral in (ZERO, ONE):
+            if equal_expressions(node, neutral):
+                return ("number", neutral.value)
     match node.op:
         case "add":
             return _combined("add", [_form(each) for each in node.args], _opposite)
