@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
+from numbers import Real
 
 from data.answer_key import final_boxes
 from verifiers.answers.sentences import is_doubt, is_relative
@@ -22,6 +24,15 @@ _BOUND = re.compile(r"[<>≤≥]|\\[lg]eq?(?:slant)?(?![a-z])")
 _ANSWER_LINE = re.compile(r"\n[ \t*_#]*(?:the )?final answer[ \t*_]*:[ \t*_\n]*(?=\S)", re.IGNORECASE)
 _FENCES = ("**", "__", "``", "`", "*", "_", '"', "'")
 _OF_MATHS = frozenset("0123456789\\=<>^+*/")
+
+
+def as_text(name: str, value: object) -> str:
+    """A text unchanged, and a number as it is written; ValueError with the name for anything else."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        raise ValueError(f"the {name} is {value!r}; it must be a text or a number")
+    return str(value)
 
 
 def texts_of(text: str) -> tuple[str, str]:
@@ -51,6 +62,11 @@ def _without_markup(text: str) -> str:
     if (tag := _TAG.fullmatch(text)) is not None:
         text = tag[2].strip()
     return _BOLD.sub(r"\1", text) if "**" in text else text
+
+
+def formulas_in(text: str) -> tuple[str, ...]:
+    """The formulas of a text, between maths delimiters."""
+    return tuple(dict.fromkeys(next(filter(None, match.groups())).strip() for match in _FORMULA.finditer(text)))
 
 
 def _formula(text: str) -> str:

@@ -12,6 +12,7 @@ import os
 from functools import lru_cache
 
 from data.problem import Problem
+from verifiers.answer_text import as_text
 from verifiers.equivalence import judge
 from verifiers.extract import check_extraction
 from verifiers.maths import UndecidedError, without_algebra
@@ -23,13 +24,21 @@ from verifiers.score import Judgement, RewardInput, Score
 SECONDS = 1.5  # by the wall clock in this process, then of processor time in a worker
 
 
-def grade(prediction: str, gold: str, verifier: str = "maths", *, question: str | Question | None = None) -> Judgement:
-    """Judge one answer text against the gold. Not symmetric: the gold decides which form an answer must have.
+def grade(
+    prediction: str | float | None,
+    gold: str | float,
+    verifier: str = "maths",
+    *,
+    question: str | Question | None = None,
+) -> Judgement:
+    """Judge one answer against the gold. Not symmetric: the gold decides which form an answer must have.
 
-    `question`, the question's text or a Question, says which choices there are, which unit is asked for, whether a
-    list is in order, and how far a number may be from the gold. Without it the verdict is that of the two texts alone.
-    ValueError for an unknown verifier, and for a gold answer that it cannot use.
+    Numbers are read as they are written; a prediction of None is no answer. `question`, the question's text or a
+    Question, says which choices there are, which unit is asked for, whether a list is in order, how far a number may be
+    from the gold, and which formulas said back are no answer. Without it the verdict is that of the two texts alone.
+    ValueError for an unknown verifier, for a gold answer that it cannot use, and for values of other types.
     """
+    prediction, gold = "" if prediction is None else as_text("prediction", prediction), as_text("gold", gold)
     facts = _facts(question)
     try:
         with without_algebra(SECONDS):
@@ -40,7 +49,7 @@ def grade(prediction: str, gold: str, verifier: str = "maths", *, question: str 
 
 def score_response(
     response: str,
-    gold: str,
+    gold: str | float,
     verifier: str = "maths",
     weights: RewardWeights = DEFAULT_WEIGHTS,
     *,
@@ -52,6 +61,7 @@ def score_response(
     (verifiers.extract.EXTRACTORS).
     """
     check_extraction(extract)
+    gold = as_text("gold", gold)
     facts = _facts(question)
     problem = Problem("", question if isinstance(question, str) else "", gold, "", "", verifier=verifier)
     try:

@@ -39,6 +39,7 @@ _LATEX: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     for pattern, replacement in (
         (r"\\\$", r"\\dollar "),
         (r"(?<!\\)\\[()\[\]]|\$", " "),  # maths delimiters; `\\[` in a matrix is a line end
+        (r"\\(?:tag\*?|label|[hv]?phantom)\s*\{[^{}]*\}", ""),  # not printed as part of the value
         (r"\\(?:left|right|middle|[bB]igg?[lrm]?)(?![a-zA-Z])\s*\.?", ""),
         (r"\{\s?,\s?\}(?=\d)|(?<=\d),\\!\s*(?=\d{3})", ","),
         (r"\\!|\\(?:displaystyle|textstyle|limits|nolimits)(?![a-zA-Z])", ""),

@@ -8,16 +8,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
 from data.problem import Problem
 from verifiers import maths
+from verifiers.answer_text import formulas_in
 from verifiers.answers.amounts import equal_amounts
 from verifiers.answers.choices import letter_of
 from verifiers.answers.equivalence import equal
 from verifiers.answers.evaluation import approximation
+from verifiers.answers.forms import Form, form, has_open_part, has_part, is_expanded, num_factors
 from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.results import all_equal
 from verifiers.answers.scalars import is_undone_for
@@ -27,6 +29,7 @@ from verifiers.answers.tokens import tokenize
 from verifiers.answers.tree import names
 from verifiers.answers.units import UNITS, unit
 from verifiers.answers.values import Amount, Assignments, Choice, Expression, Reals, Sequence, Value
+from verifiers.normalise import canonical
 from verifiers.score import Judgement, Verdict
 
 _LABEL = re.compile(r"\\(?:textbf|text|mathrm|mathbf|bf|rm)\s*\{\s*\(?([A-J])\)?\s*[.:]?\s*\}")
@@ -37,6 +40,8 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("interval", re.compile(r"interval notation|as an interval|as intervals", re.IGNORECASE)),
     ("pair", re.compile(r"ordered (?:pair|triple)|coordinates of|as a point", re.IGNORECASE)),
     ("order", re.compile(r"in (?:increasing|decreasing|ascending|descending|this|that)? ?order\b", re.IGNORECASE)),
+    ("expanded", re.compile(r"\bexpand\b", re.IGNORECASE)),
+    ("factored", re.compile(r"\bfactor(?:ise|ize)?\b", re.IGNORECASE)),
 )
 _TOLERANCES = ("tolerance", "error")  # columns of data sets that hold a tolerance: OlympiadBench has "error"
 _BARE = ("list", "set")  # values without an order
@@ -49,11 +54,12 @@ class Question:
 
     choices: tuple[tuple[str, str], ...] = ()  # (letter, text)
     unit: str = ""  # in words: "square meters"
-    form: str = ""  # "interval", "pair" or "order"
+    form: str = ""  # of _FORMS
     tolerance: str = ""  # "0.01" is absolute, "1%" a share of the gold; "0.1, 0.01" for a list of two; "" is exact
+    formulas: tuple[str, ...] = ()  # in LaTeX, which said back are no answer
 
     def __bool__(self) -> bool:
-        return bool(self.choices or self.unit or self.form or self.tolerance)
+        return bool(self.choices or self.unit or self.form or self.tolerance or self.formulas)
 
 
 def question_of(problem: Problem) -> Question:
@@ -63,7 +69,7 @@ def question_of(problem: Problem) -> Question:
     """
     question = read_question(problem.question)
     tolerance = _tolerance(problem.columns)
-    return Question(question.choices, question.unit, question.form, tolerance) if tolerance else question
+    return replace(question, tolerance=tolerance) if tolerance else question
 
 
 def _tolerance(columns: Mapping[str, object]) -> str:
@@ -89,7 +95,8 @@ def decode(text: str) -> Question:
     if not text:
         return Question()
     fields = json.loads(text)
-    return Question(**{**fields, "choices": tuple(map(tuple, fields["choices"]))})
+    choices, formulas = tuple(map(tuple, fields["choices"])), tuple(fields["formulas"])
+    return Question(**{**fields, "choices": choices, "formulas": formulas})
 
 
 @lru_cache(maxsize=4096)
@@ -99,7 +106,7 @@ def read_question(text: str) -> Question:
         return Question()
     choices = _choices(text)
     form = next((name for name, pattern in _FORMS if pattern.search(text)), "")
-    return Question(choices, "" if choices else _unit_in(text), form)
+    return Question(choices, "" if choices else _unit_in(text), form, formulas=() if choices else formulas_in(text))
 
 
 def _choices(text: str) -> tuple[tuple[str, str], ...]:
@@ -145,10 +152,47 @@ def equivalent(gold: str, answer: str, question: Question) -> Judgement:
     if judgement.verdict is Verdict.REFUSED:
         return judgement
     finding = _by_question(gold, answer, question)
+    is_correct, layer = finding or (bool(judgement), judgement.layer)
+    if is_correct and layer not in ("identical", "tolerance") and _is_said_back(gold, answer, question.formulas):
+        finding = False, "undone"
     if finding is None:
         return judgement
     verdict = Verdict.CORRECT if finding[0] else Verdict.WRONG
     return Judgement(verdict, finding[1], judgement.gold_form, judgement.answer_form)
+
+
+def _is_said_back(gold: str, answer: str, formulas: tuple[str, ...]) -> bool:
+    """Whether an answer leaves work of its question undone that the gold has done.
+
+    It is a formula of the question, or holds one as an item, that the gold has in another form; or it is a logarithm,
+    trigonometric value or the like where the question has some and the gold, a number, has none.
+    """
+    gold, answer = maths.answer_part(gold), maths.answer_part(answer)
+    question_forms, expected = _forms_in(formulas), _forms_in((gold,))
+    stated = _forms_of(answer) | _forms_of(answer.rpartition("=")[2])
+    if stated & question_forms - expected:
+        return True
+    is_number = not any(has_part(each, "symbol") for each in expected)
+    return (
+        is_number
+        and not any(map(has_open_part, expected))
+        and any(map(has_open_part, stated))
+        and any(map(has_open_part, question_forms))
+    )
+
+
+@lru_cache(maxsize=256)
+def _forms_in(formulas: tuple[str, ...]) -> frozenset[Form]:
+    """What formulas and the sides of their equations are, in any order of their terms."""
+    texts = [text for formula in formulas for text in (formula, *formula.split("="))]
+    return frozenset(each for text in texts for each in _forms_of(text))
+
+
+def _forms_of(text: str) -> set[Form]:
+    """The form of a text and, of a list, those of its items; the spelling of a text whose value has no form."""
+    value = read(text.strip(" .,;:?"))
+    forms = () if value is None else map(form, (value, *value.items) if isinstance(value, Sequence) else (value,))
+    return {*filter(None, forms)} or {("text", canonical(text))}
 
 
 def _by_question(gold: str, answer: str, question: Question) -> tuple[bool, str] | None:
@@ -205,6 +249,10 @@ def _by_kind(gold: Value, answer: Value, question: Question) -> tuple[bool, str]
         return False, "structure"
     if question.form == "interval" and isinstance(gold, Sequence) and gold.kind == "interval":
         return (False, "set") if isinstance(answer, Assignments) and len(answer.names) > 1 else None
+    if isinstance(gold, Expression) and isinstance(answer, Expression):
+        is_open = question.form == "expanded" and is_expanded(gold.node) and not is_expanded(answer.node)
+        is_open = is_open or (question.form == "factored" and num_factors(answer.node) < num_factors(gold.node))
+        return (False, "undone") if is_open else None
     is_list = isinstance(gold, Sequence) and isinstance(answer, Sequence) and gold.kind == answer.kind == "list"
     if question.form == "order" and is_list and isinstance(gold, Sequence) and isinstance(answer, Sequence):
         if len(gold.items) != len(answer.items):

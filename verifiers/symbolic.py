@@ -126,6 +126,8 @@ def _less(relation: Any) -> Any:
 
 def _equal_expressions(gold: Any, answer: Any) -> bool | None:
     """Whether both have the same value at every sample point; None if too few points have a value."""
+    if bool(gold.free_symbols) != bool(answer.free_symbols):
+        return False  # a number and an expression with a letter
     if (difference := gold - answer).is_Rational:
         return bool(difference == 0)
     points = list(_points(gold.free_symbols | answer.free_symbols))

@@ -1,6 +1,7 @@
 """The worker process of the pool: `python -m verifiers.worker SECONDS MEMORY_MIB [preload]` grades batches of items.
 
-Input: one JSON line per batch, {"task": name, "items": [[argument, ...], ...]}. Output: one JSON line per event,
+Input: one JSON line per batch, {"task": name, "items": [[argument, ...], ...], "late": items that are known to time
+out, with the answer for the response}. Output: one JSON line per event,
 {"ready": true} once, {"loading": seconds or 0} around the import of the algebra libraries, {"reading": ...} with what
 was extracted from a response before it is judged, {"result": ...} for each item in order; all with "cpu", the seconds
 of processor time this process has used. The parent enforces the time limits; the limits set here (memory, and an alarm
@@ -26,12 +27,20 @@ from verifiers.questions import decode
 from verifiers.rewards import Reading, judge_response
 from verifiers.score import Verdict
 
+_late: set[tuple[str, ...]] = set()  # of the batch
+
+
+class KnownTimeoutError(Exception):
+    """The answer of a response is known to time out."""
+
 
 def _score(
     send: Callable[..., None], response: str, gold: str, verifier: str, extract: str, facts: str = ""
 ) -> dict[str, Any]:
     def on_read(reading: Reading) -> None:
         send(reading={"extracted": reading.extraction.answer, "well_formed": reading.well_formed})
+        if (reading.extraction.answer, gold, verifier, extract, facts) in _late:
+            raise KnownTimeoutError
 
     return asdict(judge_response(response, gold, verifier, extract, question=decode(facts), on_read=on_read))
 
@@ -76,6 +85,8 @@ def serve(seconds: float, memory_mib: int, *, preload: bool) -> None:
     send(ready=True)
     for line in sys.stdin:
         batch = json.loads(line)
+        _late.clear()
+        _late.update(map(tuple, batch["late"]))
         for item in batch["items"]:
             set_alarm(MAX_STRETCH * seconds)
             send(result=_run_task(partial(TASKS[batch["task"]], send), item))
@@ -86,6 +97,8 @@ def _run_task(task: Callable[..., Any], item: list[str]) -> Any:
     """The task's result; CRASHED with the name of the exception if foreign code raises, MemoryError included."""
     try:
         return task(*item)
+    except KnownTimeoutError:
+        return {"verdict": Verdict.TIMED_OUT, "layer": "clock", "seconds": 0.0}
     except Exception as error:
         return {"verdict": Verdict.CRASHED, "layer": type(error).__name__, "seconds": 0.0}
 

@@ -3,7 +3,7 @@
 The parent process keeps the clocks, of processor time and of wall time. A worker that exceeds one is killed and its
 item is TIMED_OUT. If a worker dies, its item is tried once more in a new worker, and is then CRASHED. In both cases the
 other items of the batch go to another worker, so results do not depend on the number of workers or on the rest of the
-batch.
+batch. Equal items of a call are judged once, and what timed out once is not tried again.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ MAX_BATCH = 32  # items sent to a worker at once
 MAX_BATCH_CHARACTERS = 1_000_000  # in a batch of more than one item
 MAX_DEATHS = 2  # an item whose worker died this many times is CRASHED
 MAX_FAILED_STARTS = 3  # in a row; then the workers cannot start at all, whatever the item
+MAX_LATE = 1_000  # items that are remembered to time out
 
 Item = tuple[str, ...]  # the arguments of a task
+LATE: dict[str, Any] = {"verdict": Verdict.TIMED_OUT, "layer": "clock", "seconds": 0.0}
 
 
 class WorkerPool:
@@ -45,6 +47,7 @@ class WorkerPool:
         self._lock = threading.Lock()
         self._is_open = True
         self._preload = preload
+        self._late: dict[Item, None] = {}  # the last MAX_LATE items that timed out, with what was read for a response
         if preload:
             for place in range(workers):
                 self._start(place)
@@ -77,7 +80,7 @@ class WorkerPool:
         with self._lock:
             if not self._is_open:
                 raise ValueError("the pool is closed")
-            work = _Work(task, jobs, num_workers=len(self._workers))
+            work = _Work(task, jobs, self._late, num_workers=len(self._workers))
             try:
                 while work.num_open:
                     self._dispatch_and_collect(work)
@@ -94,7 +97,7 @@ class WorkerPool:
             worker = self._workers[place] or (self._start(place) if work.waiting else None)
             if worker and not worker.is_busy and work.waiting:
                 numbers = work.next_batch()
-                worker.send_batch(work.task, numbers, [work.jobs[number] for number in numbers])
+                worker.send_batch(work.task, numbers, [work.jobs[number] for number in numbers], work.late(numbers))
         busy = [(place, worker) for place, worker in enumerate(self._workers) if worker and worker.is_busy]
         timeout = min(worker.seconds_left() for _, worker in busy)
         ready = {key.data for key, _ in self._selector.select(max(0.001, timeout))}
@@ -141,10 +144,11 @@ class WorkerPool:
 class _Work:
     """The items of one call: those waiting, their results, and the number of workers that died on each.
 
-    An item with a text over the size limit is REFUSED here and not sent to a worker.
+    An item with a text over the size limit is REFUSED here and not sent to a worker, and neither is one that is known
+    to time out. Of equal items the first is sent.
     """
 
-    def __init__(self, task: str, jobs: Sequence[Item], *, num_workers: int) -> None:
+    def __init__(self, task: str, jobs: Sequence[Item], known_late: dict[Item, None], *, num_workers: int) -> None:
         self.task = task
         self.jobs = jobs
         self.results: list[Any] = [None] * len(jobs)
@@ -152,10 +156,16 @@ class _Work:
         self.num_open = len(jobs)
         self.waiting: deque[int] = deque()
         self._deaths: Counter[int] = Counter()
+        self._known_late = known_late
         self._batch = max(1, min(MAX_BATCH, ceil(len(jobs) / (4 * num_workers))))
+        self._places: dict[Item, list[int]] = {}  # of equal items
         for number, job in enumerate(jobs):
+            self._places.setdefault(job, []).append(number)
+        for job, (number, *_) in self._places.items():
             if reason := next(filter(None, map(too_long, job)), ""):
                 self.finish(number, {"verdict": Verdict.REFUSED, "layer": reason, "seconds": 0.0})
+            elif (task, *job) in known_late:
+                self.finish(number, LATE)
             else:
                 self.waiting.append(number)
 
@@ -174,15 +184,26 @@ class _Work:
         return sum(map(len, self.jobs[number]))
 
     def finish(self, number: int, result: Any) -> None:
-        """Store the result of an item, with what was extracted from it if its worker stopped after extraction."""
+        """Store the result of an item and its equals, with what was extracted if its worker stopped after that."""
         reading = self.readings.pop(number, None)
-        self.results[number] = {**reading, **result} if reading else result
-        self.num_open -= 1
+        places = self._places[self.jobs[number]]
+        for place in places:
+            self.results[place] = {**reading, **result} if reading else result
+        self.num_open -= len(places)
+
+    def late(self, numbers: Sequence[int]) -> list[Item]:
+        """The known late items that differ from these in what is read for a response at most."""
+        others = {(self.task, *self.jobs[number][1:]) for number in numbers}
+        return [key[1:] for key in self._known_late if (key[0], *key[2:]) in others]
 
     def on_timeout(self, numbers: Sequence[int], seconds: float) -> None:
         """Handle the timeout of a worker with these items pending: the first has TIMED_OUT, the others wait again."""
         for number in numbers[:1]:
-            self.finish(number, {"verdict": Verdict.TIMED_OUT, "layer": "clock", "seconds": seconds})
+            answer = self.readings.get(number, {}).get("extracted") or self.jobs[number][0]
+            self._known_late[self.task, answer, *self.jobs[number][1:]] = None
+            if len(self._known_late) > MAX_LATE:
+                del self._known_late[next(iter(self._known_late))]
+            self.finish(number, {**LATE, "seconds": seconds})
         self.waiting.extendleft(reversed(numbers[1:]))
 
     def on_worker_death(self, numbers: Sequence[int]) -> None:

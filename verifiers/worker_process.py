@@ -69,11 +69,16 @@ class WorkerProcess:
     def is_busy(self) -> bool:
         return bool(self.pending) or not self.is_ready
 
-    def send_batch(self, task: str, numbers: Sequence[int], items: Sequence[Sequence[str]]) -> None:
-        """Send a batch; its results come in its order. A dead worker is reported by the next call of `events`."""
+    def send_batch(
+        self, task: str, numbers: Sequence[int], items: Sequence[Sequence[str]], late: Sequence[Sequence[str]] = ()
+    ) -> None:
+        """Send a batch, with the items that are known to time out; its results come in its order.
+
+        A dead worker is reported by the next call of `events`.
+        """
         self.pending.extend(numbers)
         self._start_clock()
-        line = json.dumps({"task": task, "items": items}) + "\n"
+        line = json.dumps({"task": task, "items": items, "late": late}) + "\n"
         with suppress(BrokenPipeError):
             self._write(memoryview(line.encode("ascii")))
 

@@ -193,6 +193,7 @@ def _item(path: Path, number: int, line: str, verifier: str) -> tuple[str, Probl
     """(response, problem) of a line. ValueError naming file and line where it cannot be used."""
     from data import Problem
     from reasoner.runs.json_files import check, parse
+    from verifiers.answer_text import as_text
     from verifiers.equivalence import check_verifier
 
     where = f"{path}, line {number}"
@@ -200,15 +201,16 @@ def _item(path: Path, number: int, line: str, verifier: str) -> tuple[str, Probl
     response, answer = row.get("response"), row.get("answer")
     if row.get("gold") is None or (response is None and answer is None):
         raise ValueError(f"{where}: it must have gold, and answer or response; it has {', '.join(row) or 'nothing'}")
-    text = response if response is not None else f"<think>-</think><answer>{answer}</answer>"
     try:
         verifier = check_verifier(str(row.get("verifier", verifier)))
+        gold = as_text("gold", row["gold"])
+        name = "answer" if response is None else "response"
+        text = as_text(name, row[name])
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
+    text = text if response is not None else f"<think>-</think><answer>{text}</answer>"
     question = str(row.get("question") or "")
-    return str(text), Problem(
-        str(number), question, str(row["gold"]), str(path), "file", verifier=verifier, columns=row
-    )
+    return text, Problem(str(number), question, gold, str(path), "file", verifier=verifier, columns=row)
 
 
 def _row(problem: Problem, score: Score) -> dict[str, object]:

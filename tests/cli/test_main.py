@@ -253,10 +253,18 @@ def test_grade_says_what_was_compared_and_by_which_layer(capsys, tmp_path):
     assert row["verdict"] == "correct" and row["layer"]
 
 
-def test_grade_refuses_a_line_whose_gold_is_null(capsys, tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"gold": null, "answer": "None"}\n')
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ('{"gold": null, "answer": "None"}', "line 1: it must have gold"),
+        ('{"gold": [1, 2], "answer": "1, 2"}', "line 1: the gold is ["),
+        ('{"gold": "1, 2", "answer": ["1", "2"]}', "line 1: the answer is ["),
+    ],
+)
+def test_grade_refuses_a_line_without_a_gold_and_an_answer_that_are_texts(capsys, tmp_path, row, message):
+    (tmp_path / "a.jsonl").write_text(f"{row}\n")
     assert main(["grade", str(tmp_path / "a.jsonl")]) == 2
-    assert "line 1: it must have gold" in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

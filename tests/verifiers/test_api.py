@@ -68,6 +68,20 @@ def test_faulty_arguments_raise_in_both_functions():
         score_response("<think>a</think><answer>x+1</answer>", "1+x", "chess")
 
 
+def test_numbers_are_graded_as_they_are_written_and_other_types_are_refused_by_name():
+    assert grade("5", 5) and grade(5, "5") and grade(0.5, "1/2") and grade("5.0", 5.0)
+    assert grade(None, "5").verdict is Verdict.NO_ANSWER
+    assert score_response("<think>a</think><answer>5</answer>", 5).correct
+    for prediction, gold, name in (
+        ("5", [5], "gold"),
+        ("5", None, "gold"),
+        ([5], "5", "prediction"),
+        (True, 1, "predict"),
+    ):
+        with pytest.raises(ValueError, match=name):
+            grade(prediction, gold)
+
+
 def test_weights_apply_to_answers_decided_by_algebra():
     response = "<think>2+2=4</think><answer>1+x</answer>"
     score = score_response(response, "x+1", weights=RewardWeights(correct=2.0, steps=0.5))

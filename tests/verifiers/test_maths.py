@@ -52,7 +52,6 @@ RIGHT = table(
 \frac12 ~ \dfrac{1}{2}
 \frac12 ~ \frac 1 2
 \left( 3, \frac{\pi}{2} \right) ~ (3, π/2)
-2 ~ \sqrt{4}
 # units, currency, per cent
 18 ~ $18
 18 ~ \$18.00
@@ -156,7 +155,6 @@ x^2+2x+1 ~ (x+1)^2
 \frac{\sqrt{2}}{2} ~ \frac{1}{\sqrt{2}}
 2+3i ~ 3i+2
 2^{10}+1 ~ 1025
--1 ~ i^2
 52_8 ~ 52_{8}
 52_8 ~ 52
 \frac{n!}{k!(n-k)!} ~ \frac{(n-1)!}{k!} \frac{n}{(n-k)!}
@@ -179,6 +177,8 @@ WRONG = table(
 0.333 ~ 1/3
 5 ~ 2+3
 5 ~ \frac{10}{1+1}
+2 ~ \sqrt{4}
+-1 ~ i^2
 5050 ~ \sum_{k=1}^{100}k
 \frac{1}{3} ~ \int_0^1 x^2 dx
 0 ~ \lim_{x\to 0} x
@@ -392,7 +392,7 @@ def test_every_gold_is_right_against_itself() -> None:
         ("5", "", "no_answer", "empty"),
         ("5", "9" * 501, "refused", "a number of over 500 digits"),
         ("5", "9" * 2001, "refused", "over 2000 characters"),
-        ("5", "9^{9^{9}}", "refused", "a power too large"),
+        ("x", "x^{9^{9^{9}}}", "refused", "a power too large"),
         ("5", "((", "unparsable", "unread"),
         ("x", "((", "unparsable", "math-verify"),
     ],

@@ -17,7 +17,7 @@ from verifiers import RewardWeights, Verdict, VerifierPool
 from verifiers.worker_process import WorkerProcess, grader_command
 
 CHECKOUT = Path(__file__).parents[2]
-ENDLESS = r"\sum_{k=1}^{9999}\frac{\sin(k^{2})}{\cos(k)+\sqrt{k}+\sqrt{k+\sqrt{k+\sqrt{k}}}}"
+ENDLESS = r"x+\sum_{k=1}^{9999}\frac{\sin(k^{2})}{\cos(k)+\sqrt{k}+\sqrt{k+\sqrt{k+\sqrt{k}}}}"
 
 
 def problem(answer: str, verifier: str = "maths") -> Problem:
@@ -54,6 +54,19 @@ def test_a_late_item_times_out_and_its_batch_goes_on(pool: VerifierPool) -> None
     assert [score.verdict for score in scores] == [*EASY_VERDICTS[:10], Verdict.TIMED_OUT, *EASY_VERDICTS[10:20]]
     assert (scores[10].reward, scores[10].well_formed, scores[10].layer) == (0.2, True, "clock")
     assert pool.restarts == before + 1 and pool.counts[Verdict.TIMED_OUT] >= 1
+
+
+def test_equal_late_answers_cost_one_limit_of_time() -> None:
+    late = [(f"<think>{number}</think> <answer>{ENDLESS}</answer>", problem("x")) for number in range(8)]
+    with VerifierPool(workers=1, seconds=1.0) as fresh:
+        scores = fresh.score([*late, *EASY[:5]])
+        assert [score.verdict for score in scores] == [*[Verdict.TIMED_OUT] * 8, *EASY_VERDICTS[:5]]
+        assert {(score.extracted, score.well_formed, score.layer) for score in scores[:8]} == {(ENDLESS, True, "clock")}
+        assert fresh.restarts == 1
+        assert fresh.score(late[:1])[0].verdict is Verdict.TIMED_OUT and fresh.restarts == 1
+        judged = fresh.judge([(ENDLESS, "x"), (ENDLESS, "x"), ("x+1", "1+x")])
+        assert [each.verdict for each in judged] == [Verdict.TIMED_OUT, Verdict.TIMED_OUT, Verdict.CORRECT]
+        assert fresh.restarts == 2
 
 
 def test_a_killed_worker_costs_no_verdict(pool: VerifierPool) -> None:

@@ -40,6 +40,53 @@ CASES = [
 ]
 
 
+# question, gold, answers that are the question said back, other answers that are right
+SAID_BACK = [
+    ("Expand ${(x+2)(x+5)}$.", "x^2 + 7x + 10", ["(x+2)(x+5)", "(5+x)(2+x)", "y=(x+2)(x+5)"], ["10+7x+x^2"]),
+    ("Expand ${(x+2)(x+5)}$.", "x^2 + 7x + 10", ["1(x+2)(x+5)+x-x", r"\frac{2(x+2)(x+5)}{2}", "x(x+7)+10"], []),
+    (
+        "Factor $t^2-49$.",
+        "(t-7)(t+7)",
+        ["t^2-49", "-(49-t^2)", "t^2-7^2", "7(t^2/7-7)"],
+        ["(t+7)(t-7)", "t^2-49=(t-7)(t+7)"],
+    ),
+    ("Factor $9y^2-30y+25$.", "(3y-5)^2", ["9(y^2-10y/3)+25"], ["(5-3y)^2", r"9(y-\frac53)^2", "(3y-5)(3y-5)"]),
+    ("Factor $x^4-1$.", "(x-1)(x+1)(x^2+1)", ["(x^2-1)(x^2+1)"], ["(x^2+1)(x-1)(1+x)"]),
+    (
+        r"Simplify $\sqrt{242}$.",
+        r"11\sqrt2",
+        [r"\sqrt{242}", r"\sqrt{242}=\sqrt{242}", "242^{1/2}", r"(A) \sqrt{242}\cdot i^4+\sin\pi"],
+        [r"\sqrt2\cdot 11"],
+    ),
+    (r"Write $\frac{3}{20}$ as a decimal.", "0.15", [r"\frac{3}{20}", "3/20"], [".15", "15%"]),
+    (r"Write $1.\overline{27}$ as a fraction.", r"\frac{14}{11}", [r"1.\overline{27}"], [r"1\frac{3}{11}"]),
+    ("Solve $2x+3=9$.", "x=3", ["2x+3=9", "2x+3-9=0"], ["3", "x = 3"]),
+    (r"Solve $|x-1|<3$.", "(-2,4)", ["|x-1|<3"], ["-2<x<4"]),
+    ("Let $a+b+c=0$. Find the maximum.", "0", ["a+b+c=0"], ["0", "x=0"]),
+    (
+        r"Compute $\cos 75^\circ$.",
+        r"\frac{\sqrt6-\sqrt2}{4}",
+        [r"\cos 75^\circ", r"\sin 15^\circ"],
+        [r"\frac{\sqrt6}4-\frac{\sqrt2}4"],
+    ),
+    (r"Compute $4\cos 75^\circ$.", r"\sqrt6-\sqrt2", [r"4\sin 15^\circ"], [r"\sqrt2(\sqrt3-1)"]),
+    (r"Express $408 \mathrm{~nm}$ in angstroms.", "4080", [r"408 \mathrm{~nm}"], ["4080"]),
+    (r"Find $\frac{d}{dx} x^3$.", "3x^2", [r"\frac{d}{dx} x^3"], [r"3x\cdot x"]),
+    # what is no question said back: the gold's own form, the value of a named quantity, a value with its unit
+    (r"Which is largest: $\sqrt2$, $\frac32$, $1.2$?", r"\frac{3}{2}", [], [r"\frac32", "3/2", "1.5"]),
+    ("Is $2x+1$ or $x+3$ larger for large $x$?", "2x+1", [], ["2x+1", "1+2x"]),
+    (r"In a triangle $A = 60^\circ$ and $B = 60^\circ$; find $C$.", "60", [], [r"60^\circ", "60", r"C = 60^\circ"]),
+    ("A square of side $r=3$ cm; find its inradius doubled.", r"3\text{ cm}", [], ["3", "3 cm"]),
+    (LINES, r"\frac{3}{4}", [], ["C", "0.75", r"\frac34"]),
+]
+
+
+@pytest.mark.parametrize(("question", "gold", "wrong", "right"), SAID_BACK)
+def test_a_formula_of_the_question_is_no_answer(question: str, gold: str, wrong: list[str], right: list[str]) -> None:
+    assert [answer for answer in wrong if grade(answer, gold, question=question)] == []
+    assert [answer for answer in (*right, gold) if not grade(answer, gold, question=question)] == []
+
+
 @pytest.mark.parametrize(("question", "gold", "answer", "is_correct", "is_correct_alone"), CASES)
 def test_question_decides_as_its_convention_says(
     question: str, gold: str, answer: str, is_correct: bool, is_correct_alone: bool

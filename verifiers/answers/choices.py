@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from verifiers.answers.results import Equality, Result
+from verifiers.answers.sentences import is_doubt
 from verifiers.answers.slices import Tokens
 from verifiers.answers.symbols import NUMBER_SETS
-from verifiers.answers.values import Choice, Expression, Value
+from verifiers.answers.tree import Node
+from verifiers.answers.values import Choice, Expression, Sequence, Value
 
 CHOICES = "ABCDEFGHJ"
 _AROUND = frozenset(["the", "correct", "final", "answer", "choice", "option", "statement", "player", "is", "true"])
@@ -28,6 +30,39 @@ def letter_in(tokens: Tokens) -> str:
     letter = _BOLD.get(rest[0].text, rest[0].text).upper()
     is_small = rest[0].text.islower() and letter not in tuple("ABCDE")  # a letter of another kind
     return letter if letter in tuple(CHOICES) and not is_small else ""
+
+
+def bracketed_letter(tokens: Tokens) -> str:
+    """The letter of a choice, as a capital, that tokens are in brackets: "(b)"; "" for none."""
+    is_bracketed = len(tokens) == 3 and tokens[0].is_sign("(") and tokens[2].is_sign(")")
+    return letter_in(tokens) if is_bracketed and tokens[1].kind == "letter" else ""
+
+
+def letter_with_text(tokens: Tokens) -> str:
+    """The letter of a choice, as a capital, with its text behind it: "(b) Beta", "B (6)"; "" for none or several."""
+    letter = bracketed_letter(tokens[:3])
+    is_plain = len(tokens) > 3 and tokens[0].kind == "letter" and tokens[1].is_sign("(") and tokens[-1].is_sign(")")
+    rest = tokens[3:] if letter else tokens[2:-1] if is_plain else []
+    others = any(bracketed_letter(rest[place : place + 3]) for place in range(len(rest)))
+    if (
+        not rest
+        or others
+        or any(token.kind == "word" and (token.text == "or" or is_doubt(token.text)) for token in rest)
+    ):
+        return ""
+    return letter or letter_in(tokens[:1])
+
+
+def letters_of(value: Value | None) -> frozenset[str]:
+    """The letters of several choices, ACD or the list A, C, D; empty for another value."""
+    nodes: list[Node] = []
+    if isinstance(value, Expression) and value.node.op == "mul":
+        nodes = list(value.node.args)
+    elif isinstance(value, Sequence) and value.kind in ("list", "set"):
+        nodes = [item.node for item in value.items if isinstance(item, Expression)]
+        nodes = nodes if len(nodes) == len(value.items) else []
+    letters = [letter_of(Expression(node)) for node in nodes]
+    return frozenset(letters) if all(letters) and letters == sorted({*letters}) else frozenset()
 
 
 def equal_choices(gold: Value, answer: Value, equal: Equality) -> Result:

@@ -1,4 +1,7 @@
-"""Conditions on one letter as sets of reals: linear inequalities, chains, and absolute values of linear terms."""
+"""Conditions on one letter as sets of reals: bounds, chains, and absolute values of linear terms.
+
+What is still to be solved, 2x + 1 ≥ 5 or x^2 < 9, is no set.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from verifiers.answers.tree import (
     INFINITY,
     MINUS_INFINITY,
     Node,
-    add,
     divide,
     has,
     is_infinite,
@@ -29,7 +31,7 @@ MIRROR = {"<": ">", ">": "<", "≤": "≥", "≥": "≤", "=": "=", "≠": "≠"
 
 
 def condition(sides: tuple[Node, ...], signs: tuple[str, ...]) -> Reals | None:
-    """The set of `a < x ≤ b`, `2x + 1 ≥ 5`, `|x - 1| < 3` or `x ≠ 2`; None where another letter or degree is in it."""
+    """The set of `a < x ≤ b`, `|x - 1| < 3` or `x ≠ 2`; None where it is to be solved, or no number fulfils it."""
     letters = frozenset().union(*map(names, sides))
     if len(letters) != 1 or (len(sides) > 2 and {"<", "≤"} & {*signs} and {">", "≥"} & {*signs}):
         return None
@@ -40,7 +42,7 @@ def condition(sides: tuple[Node, ...], signs: tuple[str, ...]) -> Reals | None:
         if part is None:
             return None
         result = intersection(result, part)
-    return Reals(result.intervals, name)
+    return Reals(result.intervals, name) if result.intervals else None
 
 
 def bounds_of(relation: Relation) -> Reals | None:
@@ -63,71 +65,7 @@ def _pair(left: Node, sign: str, right: Node, name: str) -> Reals | None:
         if sign not in "<>" or left.op != "symbol":
             return None
         return ALL_REALS if (right == INFINITY) == (sign == "<") else Reals(())
-    difference = subtract(left, right)
-    result = _linear(difference, sign, name)
-    return _quadratic(difference, sign, name) if result is None else result
-
-
-def _quadratic(node: Node, sign: str, name: str) -> Reals | None:
-    """The set where a quadratic with rational coefficients stands in this relation to zero."""
-    coefficients = polynomial(node, name)
-    if coefficients is None or len(coefficients) != 3:
-        return None
-    c, b, a = coefficients
-    discriminant = b * b - 4 * a * c
-    if discriminant < 0:
-        roots: list[Node] = []
-    else:
-        half = Node("root", (number(discriminant / (4 * a * a)), number(2)))
-        roots = [subtract(number(-b / (2 * a)), half), add(number(-b / (2 * a)), half)]
-    at = Reals(())
-    for each in roots:
-        at = union(at, point(each))
-    if sign in "=≠":
-        return at if sign == "=" else complement(at)
-    inside = interval(*roots, has_low=False, has_high=False) if discriminant > 0 else Reals(())
-    if (sign in "<≤") == (a > 0):
-        return union(inside, at) if sign in "≤≥" else inside
-    outside = complement(union(inside, at))
-    return union(outside, at) if sign in "≤≥" else outside
-
-
-def polynomial(node: Node, name: str) -> list[Fraction] | None:
-    """Coefficients from the constant up, of degree two at most, by the form of the expression; None for another."""
-    if node.op == "symbol":
-        return [Fraction(0), Fraction(1)] if node.name == name else None
-    if not names(node):
-        value = rational(node)
-        return None if value is None else [value]
-    parts = [polynomial(each, name) for each in node.args]
-    known = [each for each in parts if each is not None]
-    if len(known) < len(parts) or node.op not in ("add", "neg", "mul", "div", "power"):
-        return None
-    if node.op == "neg":
-        return [-each for each in known[0]]
-    if node.op == "add":
-        size = max(map(len, known))
-        return _trim([sum((each[k] for each in known if k < len(each)), Fraction(0)) for k in range(size)])
-    if node.op == "div":
-        return [each / known[1][0] for each in known[0]] if len(known[1]) == 1 and known[1][0] else None
-    if node.op == "power":
-        known = [known[0]] * 2 if known[1] == [Fraction(2)] else []
-    result = [Fraction(1)]
-    for each in known:
-        if len(result) + len(each) > 4:
-            return None
-        product = [Fraction(0)] * (len(result) + len(each) - 1)
-        for i, left in enumerate(result):
-            for j, right in enumerate(each):
-                product[i + j] += left * right
-        result = product
-    return result if known else None
-
-
-def _trim(coefficients: list[Fraction]) -> list[Fraction]:
-    while len(coefficients) > 1 and coefficients[-1] == 0:
-        coefficients.pop()
-    return coefficients
+    return None if has(left, "add") or names(right) else _linear(subtract(left, right), sign, name)
 
 
 def _absolute(inner: Node, sign: str, bound: Node, name: str) -> Reals | None:

@@ -18,7 +18,7 @@ from verifiers.answers.real_parameters import as_real_families, equal_as_real_fa
 from verifiers.answers.reals import as_reals, equal_reals
 from verifiers.answers.relations import equal_relations
 from verifiers.answers.results import Result, all_equal
-from verifiers.answers.scalars import equal_scalars, is_closed
+from verifiers.answers.scalars import equal_scalars, is_closed, is_unfinished
 from verifiers.answers.structures import equal_matrices, equal_sequences
 from verifiers.answers.token import UnreadableError
 from verifiers.answers.tree import INFINITY, Node, divide, multiply, names, number, replace_symbols, symbol
@@ -127,8 +127,9 @@ def _plain(value: Value) -> Value:
 
 
 def _equal(gold: Value, answer: Value) -> Result:
+    letters = [each.equal_letters() if isinstance(each, Assignments) else () for each in (gold, answer)]
     if (size := _num_equal_parts(gold)) > 1 and size == _num_equal_parts(answer):  # a = b = c and (t, t, t)
-        return True
+        return not all(letters) or {*letters[0]} == {*letters[1]}
     answer = _with_letter_of(gold, answer)
     gold, answer = _quotient(gold, answer), _quotient(answer, gold)
     if isinstance(gold, Relation) and gold.signs == ("=",) and isinstance(answer, Assignments):
@@ -210,15 +211,15 @@ def _reals(gold: Value, answer: Value) -> Result:
         other = gold if sides[0] is None else answer
         return False if isinstance(other, Expression) and is_closed(other.node) else None
     letters = {each.name for each in sides if each is not None and each.name}
-    return len(letters) < 2 and equal_reals(sides[0], sides[1])
+    if len(letters) > 1 or not equal_reals(sides[0], sides[1]):
+        return False
+    ends = [[end for part in each.intervals for end in (part.low, part.high)] for each in sides if each is not None]
+    return not any(map(is_unfinished, *ends))
 
 
 def _nothing(gold: Value, answer: Value) -> Result:
-    if isinstance(gold, Nothing) and isinstance(answer, Nothing):
-        return True
-    other = answer if isinstance(gold, Nothing) else gold
-    reals = as_reals(other)
-    return not reals.intervals if reals is not None else False
+    """Only what is written as the empty set is empty: a condition that no number fulfils is still to be solved."""
+    return gold == answer
 
 
 def _ratios(gold: Value, answer: Value) -> Result:

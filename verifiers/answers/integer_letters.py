@@ -7,27 +7,31 @@ from verifiers.answers.integer_sets import integers_in
 from verifiers.answers.parameters import function_family
 from verifiers.answers.reals import complement
 from verifiers.answers.results import Result
-from verifiers.answers.tree import Node, has, is_infinite, names, signs, symbol
+from verifiers.answers.tree import Node, has, is_infinite, names, replace_symbols, signs, symbol
 from verifiers.answers.values import Assignments, Expression, Family, Nothing, Parameter, Reals, Sequence, Value
 
 _INTEGER_LETTERS = frozenset("knmlj")
 
 
 def as_families(gold: Value, answer: Value) -> tuple[Value, Value]:
-    """Expressions with an integer letter beside a family, or with multiples of pi on both sides, as families."""
-    if isinstance(gold, Expression) and isinstance(answer, Family) and (term := _term_of_sequence(gold, answer)):
-        return gold, term
-    sides = (gold, answer)
-    if all(isinstance(each, Reals) and each.name == "n" for each in sides):  # n > 3 and n ≥ 4
+    """An answer with an integer letter as a family, beside a gold that is one; as a formula beside another gold.
+
+    Only a gold that says itself for which integers it holds is a family. A formula in n is no set: beside `n - 1` the
+    answer "all integers" says nothing.
+    """
+    if isinstance(gold, Reals) and (isinstance(answer, Family) or _are_integers(gold, answer)):
         return _family(gold) or gold, _family(answer) or answer
-    if not any(isinstance(each, Family) for each in sides):
-        is_open = all(_has_multiples_of_pi(each) for each in sides)
-        return (_family(gold) or gold, _family(answer) or answer) if is_open else sides
+    if not isinstance(gold, Family):
+        return gold, _formula(gold, answer) or answer
     is_letter = isinstance(answer, Expression) and answer.node.op == "symbol"  # n alone says nothing
-    family = None if is_letter else _family(answer)
-    if isinstance(gold, Family) and family and not isinstance(answer, Family | Reals):
-        family = _with_domain_of(gold, family)
-    return _family(gold) or gold, family or answer
+    if is_letter or (family := _family(answer)) is None:
+        return gold, answer
+    return gold, family if isinstance(answer, Family | Reals) else _with_domain_of(gold, family)
+
+
+def _are_integers(gold: Reals, answer: Value) -> bool:
+    """Whether both are about a letter n: n > 3 and n ≥ 4."""
+    return isinstance(answer, Reals) and gold.name == answer.name == "n"
 
 
 def _with_domain_of(gold: Family, answer: Family) -> Family:
@@ -40,12 +44,28 @@ def _with_domain_of(gold: Family, answer: Family) -> Family:
     return Family(answer.items, parameters, answer.name)
 
 
-def _term_of_sequence(gold: Expression, answer: Family) -> Expression | None:
-    r"""A term such as `\frac{n!}{2^n}` with `n \ge 1` behind it, beside a gold that is a term in n; None for others."""
-    names_ = {each.name for each in answer.parameters if each.least in (0, 1, 2)}
-    is_term = len(answer.items) == 1 == len(answer.items[0]) and names_ == {"n"} == names(gold.node)
-    is_periodic = has(gold.node, "pi", "degrees") or gold.node.op == "symbol"
-    return Expression(answer.items[0][0]) if is_term and not is_periodic and len(answer.parameters) == 1 else None
+def _formula(gold: Value, answer: Value) -> Value | None:
+    """An answer that says for which integers its formulas hold, without these words; None for another answer.
+
+    The letter is the gold's own, and may be another one in tuples and multiples of pi. A letter alone is no formula.
+    """
+    nodes = _nodes(gold)
+    letters = frozenset().union(*map(names, nodes))
+    is_letter = isinstance(gold, Expression) and gold.node.op == "symbol"
+    if not isinstance(answer, Family) or len(letters) != 1 or is_letter:
+        return None
+    is_tuple = isinstance(gold, Assignments) or (isinstance(gold, Sequence) and _is_tuple(gold))
+    is_free = is_tuple or any(has(node, "pi", "degrees") for node in nodes)
+    change = {each.name: symbol(*letters) for each in answer.parameters if is_free}
+    rows = [tuple(Expression(replace_symbols(node, change)) for node in item) for item in answer.items]
+    values = [row[0] if len(row) == 1 else Sequence("tuple", row, "()") for row in rows]
+    return values[0] if len(values) == 1 else Sequence("list", tuple(values))
+
+
+def _nodes(value: Value) -> list[Node]:
+    """The expressions in a value."""
+    items = value.items if isinstance(value, Sequence | Assignments) else ()
+    return [value.node] if isinstance(value, Expression) else [node for each in items for node in _nodes(each)]
 
 
 def as_pairs(gold: Value, answer: Value) -> Value:
@@ -53,9 +73,7 @@ def as_pairs(gold: Value, answer: Value) -> Value:
 
     The gold has the integers that its question allows, which an answer need not repeat.
     """
-    is_equation = isinstance(answer, Assignments) and (answer.is_chain or len(answer.names) == 1)
-    family = gold if isinstance(gold, Family) else _row(gold) if is_equation else None
-    return answer if family is None or isinstance(answer, Family) else _pairs(family, answer) or answer
+    return _pairs(gold, answer) or answer if isinstance(gold, Family) and not isinstance(answer, Family) else answer
 
 
 def _pairs(gold: Family, answer: Value) -> Family | None:
@@ -94,18 +112,6 @@ def _plain_row(value: Value) -> Family | None:
     return Family(tuple(item for row in known for item in row.items), tuple(parameters))
 
 
-def _has_multiples_of_pi(value: Value) -> bool:
-    items = value.items if isinstance(value, Sequence) and value.kind in ("list", "set") else (value,)
-    return all(
-        isinstance(item, Expression)
-        and has(item.node, "pi", "degrees")
-        and has(item.node, "add", "plusminus")
-        and len(names(item.node)) == 1
-        and names(item.node) <= _INTEGER_LETTERS
-        for item in items
-    )
-
-
 def _family(value: Value) -> Family | None:
     if isinstance(value, Family):
         return value
@@ -133,13 +139,17 @@ def _row(value: Value, *, any_letters: bool = False) -> Family | None:
     items: tuple[Value, ...] = ()
     if isinstance(value, Assignments) and len(value.names) > 1:
         items = tuple(item for _, item in sorted(zip(value.names, value.items, strict=True), key=lambda pair: pair[0]))
-    elif isinstance(value, Sequence) and value.kind in ("tuple", "interval") and value.brackets in ("()", ""):
+    elif isinstance(value, Sequence) and _is_tuple(value):
         items = value.items
     nodes = tuple(item.node for item in items if isinstance(item, Expression))
     letters = frozenset().union(*map(names, nodes))
     if not items or len(nodes) < len(items) or not letters or not (any_letters or letters <= _INTEGER_LETTERS):
         return None
     return Family((nodes,), tuple(Parameter(name) for name in sorted(letters)))
+
+
+def _is_tuple(value: Sequence) -> bool:
+    return value.kind in ("tuple", "interval") and value.brackets in ("()", "")
 
 
 def _bounded(value: Reals) -> Family | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verifiers.answers.choices import letter_in, letter_of
+from verifiers.answers.choices import bracketed_letter, letter_in, letter_of, letter_with_text, letters_of
 from verifiers.answers.equivalence import equal
 from verifiers.answers.evaluation import start_budget
 from verifiers.answers.scalars import is_undone_for
@@ -98,6 +98,8 @@ def _without_algebra(
     kinds = [value for value in (gold_value, answer_value) if value is not None]
     if not all(isinstance(value, _FOR_ALGEBRA) for value in kinds):
         return False, "structure"
+    if isinstance(gold_value, Assignments) and len(gold_value.items) == 1:
+        gold_value = gold_value.items[0]
     if answer_value is None and isinstance(gold_value, Expression) and not names(gold_value.node):
         return False, UNREAD
     return None
@@ -132,10 +134,13 @@ def _in_words(gold: str, answer: str, gold_value: Value | None) -> tuple[bool, s
     """The finding on a gold that is the letter of a choice or words; None for another gold."""
     if isinstance(gold_value, Choice) and (other := letter_in(tokens_of(answer))):
         return other == gold_value.letter, "choice"
-    if _are_letters(gold_value) and "or" in _words(answer) and "or" not in _words(gold):
-        return False, "choice"
-    if letter := letter_of(gold_value):
-        other = letter_in(tokens_of(answer))
+    if letters := letters_of(gold_value):
+        if "or" in _words(answer) and "or" not in _words(gold):
+            return False, "choice"
+        if letters == letters_of(read(answer)):
+            return True, "choice"
+    if letter := letter_of(gold_value) or bracketed_letter(tokens_of(gold)):
+        other = letter_in(tokens_of(answer)) or letter_with_text(tokens_of(answer))
         return (other == letter, "choice") if other else None
     if gold_value is None and (other := choice_in_words(gold)[0]) and letter_in(tokens_of(answer)) == other:
         return True, "choice"
@@ -159,11 +164,6 @@ def _yes_or_no(gold: str, answer: str) -> tuple[bool, str] | None:
     if not word or values[0] is None:
         return None
     return word == other and values[1] is not None and equal(values[0], values[1]) is True, "text"
-
-
-def _are_letters(value: Value | None) -> bool:
-    """Whether a value is a list of letters of choices: "A and C"."""
-    return isinstance(value, Sequence) and all(letter_of(item) for item in value.items)
 
 
 def _words(text: str) -> set[str]:

@@ -122,7 +122,8 @@ def as_reals(value: Value) -> Reals | None:
             return None
         if value.kind == "interval" and len(nodes) == 2 and not any(map(names, nodes)):
             low, high = nodes
-            return interval(low, high, has_low=value.brackets[0] == "[", has_high=value.brackets[1] == "]")
+            reals = interval(low, high, has_low=value.brackets[0] == "[", has_high=value.brackets[1] == "]")
+            return reals if reals.intervals else None  # (8, -2) is a pair, and no empty interval
         if value.kind == "set" and not any(map(names, nodes)):
             return points(nodes)
     return None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from verifiers.answers.comparison import equal_expressions
-from verifiers.answers.rationals import rational
+from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.tree import (
+    TEN,
     Node,
     divide,
     has,
@@ -19,6 +20,7 @@ from verifiers.answers.tree import (
 from verifiers.answers.values import Expression, Value
 
 _HUNDRED = number(100)
+_DIGITS = 6  # of a number that is worked out
 
 
 def is_closed(node: Node) -> bool:
@@ -33,14 +35,49 @@ def equal_scalars(gold: Expression, answer: Expression) -> bool | None:
         return equal_scalars(gold, rounded) if result is not True and is_decimal(gold.node) else result
     if answer.is_rounded and not gold.is_rounded and not is_decimal(gold.node):
         return False
-    if is_numeral(gold.node) and is_undone(answer.node):
-        return False
+    if bool(names(gold.node)) != bool(names(answer.node)) or is_unfinished(gold.node, answer.node):
+        return False  # a number is no expression with a letter, whatever algebra could make of it
     gold_node, answer_node = gold.node, answer.node
     if "percent" in (_top(gold_node), _top(answer_node)):
         return _equal_percentages(gold_node, answer_node)
     if has(gold_node, "degrees") != has(answer_node, "degrees"):
         return _equal_angles(gold_node, answer_node)
     return equal_expressions(gold_node, answer_node)
+
+
+def is_unfinished(gold: Node, answer: Node) -> bool:
+    """Whether the gold is a numeral and the answer a number that is still to be worked out: 2+3, 7!/5!, log_2 8.
+
+    A numeral takes numerals, numbers that are left as they are, and for degrees multiples of pi.
+    """
+    if not is_numeral(gold) or is_numeral(answer) or _is_left(answer):
+        return False
+    return is_undone(answer) or not (has(gold, "degrees") and has(answer, "pi", "radians"))
+
+
+def _is_left(node: Node) -> bool:
+    """Whether a number is left as it is: a power of ten, and what has over six digits when it is multiplied out.
+
+    These are powers, factorials and binomials of integers, and fractions of them: 10^3, 2^{100}, 1/100!.
+    """
+    if node.op in ("neg", "percent", "degrees"):
+        return _is_left(node.args[0])
+    if node.op == "div":
+        return all(each.op == "number" or (each.op != "div" and _is_left(each)) for each in node.args)
+    if node.op not in ("power", "factorial", "doublefactorial", "binomial") or not all(map(_is_integer, node.args)):
+        return False
+    try:
+        value = rational(node)
+    except TooLargeError:
+        return True
+    except NoValueError:
+        return False
+    return node.args[0] == TEN or (value is not None and max(abs(value.numerator), value.denominator) >= 10**_DIGITS)
+
+
+def _is_integer(node: Node) -> bool:
+    node = node.args[0] if node.op == "neg" else node
+    return node.op == "number" and node.value.denominator == 1
 
 
 def is_undone_for(gold: Value, answer: Value) -> bool:

@@ -172,7 +172,7 @@ ADVERBS = ("exactly", "precisely", "only", "just")
 # In any part of the sentence.
 _HEDGE_WORDS = (
     "not neither nor maybe perhaps possibly probably either guess unsure unknown think could might cannot can't isn't "
-    "unless depends wrong incorrect around about approximately roughly but false never untrue "
+    "unless depends should wrong incorrect around about approximately roughly but false never untrue "
     "may failed contradiction contradicts rejected ruled refuted doubt doubtful unlikely hardly disagree reject "
     "exclude excluded thought believed assumed supposed claimed rumored guessed predicted"
 )

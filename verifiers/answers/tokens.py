@@ -320,6 +320,8 @@ class _Scanner(AccentScanner):
                 self.closing.pop()
             kind = self.closing.pop() if self.closing else ""
             self.gap = self.gap or kind == "text"
+            if kind.startswith("mark "):
+                self._check_mark(kind)
             if kind == "}" or kind.startswith("end "):
                 self.sign(kind)
 

@@ -164,7 +164,7 @@ def is_undone(node: Node) -> bool:
     for each in node.walk():
         if each.op in _ROUNDING:
             undone = True
-        elif each.op in _NAMED or each.op == "symbol":
+        elif each.op in FUNCTIONS or each.op == "symbol":
             return False
         if each.op in ("add", "plusminus") and len(each.args) > 1:
             undone = True
@@ -176,8 +176,8 @@ def is_undone(node: Node) -> bool:
 
 
 _ROUNDING = frozenset(("floor", "ceil", "absolute"))
-_NAMED_WORDS = (
+_FUNCTION_WORDS = (
     "sin cos tan cot sec csc asin acos atan acot asec acsc sinh cosh tanh coth asinh acosh atanh exp ln lg log "
     "unknownlog cis binomial factorial doublefactorial"
 )
-_NAMED = frozenset(_NAMED_WORDS.split())
+FUNCTIONS = frozenset(_FUNCTION_WORDS.split())

@@ -1,0 +1,147 @@
+"""The written form of a value, whatever its value is: it tells an answer from a formula of its question said back,
+and an expanded or factored one from one that is not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from verifiers.answers.comparison import equal_expressions
+from verifiers.answers.conditions import MIRROR
+from verifiers.answers.tree import FUNCTIONS, ONE, ZERO, Node, has, names, subtract
+from verifiers.answers.values import (
+    Amount,
+    Assignments,
+    Choice,
+    Expression,
+    Function,
+    Matrix,
+    Relation,
+    Sequence,
+    Value,
+)
+
+Form = tuple[Any, ...]
+_ONE: Form = ("number", ONE.value)
+_OPEN = FUNCTIONS - {"exp"}  # e^2 in another spelling
+
+
+def form(value: Value) -> Form | None:
+    r"""What is written in a value, without the order of sums and products and the parts that change nothing.
+
+    `(x+2)(x+5)` and `1 \cdot (5+x)(2+x)` have one form, `x^2+7x+10` another. A single name in front and a unit, degree
+    or per cent sign behind do not count. None for other values, such as intervals and words.
+    """
+    match value:
+        case Expression(node=node) | Function(node=node) | Amount(node=node):
+            return _form(node)
+        case Assignments(names=(_,), items=(item,)) | Choice(value=item):
+            return form(item)
+        case Relation(signs=signs, sides=sides):
+            return _difference(signs[0], *sides) if len(sides) == 2 else ("relation", signs, *map(_form, sides))
+        case Sequence(kind=kind, items=items):
+            return (kind, *map(form, items))
+        case Matrix(rows=rows):
+            return ("matrix", *(tuple(map(form, row)) for row in rows))
+    return None
+
+
+def _difference(sign: str, left: Node, right: Node) -> Form:
+    """A relation in one form, on whichever side its terms are."""
+    difference = _form(subtract(left, right))
+    if sign in MIRROR and sign > MIRROR[sign]:
+        sign, difference = MIRROR[sign], _opposite(difference)
+    if sign == MIRROR.get(sign, sign):
+        difference = min(difference, _opposite(difference), key=repr)
+    return ("relation", sign, difference)
+
+
+def _form(node: Node) -> Form:
+    if node.args and not names(node):  # i^4, sin(pi/2), 0!
+        for neutral in (ZERO, ONE):
+            if equal_expressions(node, neutral):
+                return ("number", neutral.value)
+    match node.op:
+        case "add":
+            return _combined("add", [_form(each) for each in node.args], _opposite)
+        case "mul":
+            return _product([_form(each) for each in node.args])
+        case "div":
+            return _product([_form(node.args[0]), _reciprocal(_form(node.args[1]))])
+        case "degrees" | "percent" | "absolute":
+            return _form(node.args[0])
+        case "root":
+            return ("power", "", _form(node.args[0]), _reciprocal(_form(node.args[1])))
+        case "neg":
+            return _opposite(_form(node.args[0]))
+        case "number":
+            return ("number", node.value)
+        case "power" if _form(node.args[1]) == _ONE:
+            return _form(node.args[0])
+    return (node.op, node.name, *map(_form, node.args))
+
+
+def _product(factors: list[Form]) -> Form:
+    is_negative = [each[0] == "neg" or (each[0] == "number" and each[1] < 0) for each in factors]
+    sizes = [_opposite(each) if is_below else each for each, is_below in zip(factors, is_negative, strict=True)]
+    product = _combined("mul", sizes, _reciprocal)
+    return _opposite(product) if sum(is_negative) % 2 else product
+
+
+def _combined(op: str, parts: list[Form], inverse: Callable[[Form], Form]) -> Form:
+    """The parts of a sum or product in one order, without neutral parts and without a part beside its inverse."""
+    counts: Counter[Form] = Counter()
+    for part in parts:
+        counts.update(part[1] if part[0] == op else [part])
+    for part in list(counts):
+        if pairs := min(counts[part], counts[inverse(part)]):
+            counts -= Counter({part: pairs, inverse(part): pairs})
+    rest = tuple(sorted(counts.elements(), key=repr))
+    if len(rest) == 1:
+        return rest[0]
+    return (op, rest) if rest else ("number", 0 if op == "add" else 1)
+
+
+def _opposite(part: Form) -> Form:
+    if part[0] == "number":
+        return ("number", -part[1])
+    if part[0] == "add":
+        return ("add", tuple(sorted(map(_opposite, part[1]), key=repr)))
+    return part[1] if part[0] == "neg" else ("neg", part)
+
+
+def _reciprocal(part: Form) -> Form:
+    if part == _ONE:
+        return part
+    if part[0] == "mul":
+        return ("mul", tuple(sorted(map(_reciprocal, part[1]), key=repr)))
+    return part[1] if part[0] == "inverse" else ("inverse", part)
+
+
+def has_open_part(part: Form) -> bool:
+    """Whether a function is left to be evaluated in a form: a logarithm, a factorial, a trigonometric function."""
+    return has_part(part, *_OPEN)
+
+
+def has_part(part: Form, *ops: str) -> bool:
+    return part[0] in ops or any(has_part(each, *ops) for each in part if isinstance(each, tuple) and each)
+
+
+def is_expanded(node: Node) -> bool:
+    """Whether no sum with a letter is a factor or the base of a power."""
+    products = [each for each in node.walk() if each.op in ("mul", "power")]
+    parts = [part for each in products for part in (each.args if each.op == "mul" else each.args[:1])]
+    return not any(has(part, "add") and names(part) for part in parts)
+
+
+def num_factors(node: Node) -> int:
+    """The number of factors with a letter, those of a power with a whole exponent as often as it says."""
+    if node.op == "mul":
+        return sum(map(num_factors, node.args))
+    if node.op in ("neg", "div"):
+        return num_factors(node.args[0])
+    if node.op == "power" and node.args[1].op == "number" and node.args[1].value.denominator == 1:
+        return int(node.args[1].value) * num_factors(node.args[0])
+    return int(bool(names(node)))
