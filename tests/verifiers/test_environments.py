@@ -89,12 +89,14 @@ def test_a_problem_without_its_environment_is_refused(pool: VerifierPool, column
 
 SCORER = """#!{python}
 import json, sys
-print(json.dumps({{"ready": True, "cpu": 0}}), flush=True)
+print(json.dumps({{"ready": True}}), flush=True)
 for line in sys.stdin:
-    for name, row, response, answer in json.loads(line)["items"]:
+    batch = json.loads(line)
+    for number, (name, row, response, answer) in zip(batch["numbers"], batch["items"], strict=True):
         score = float(json.loads(name)["name"] == "mine" and row == "3" and json.loads(answer) == "4")
         result = {{"verdict": "correct" if score else "wrong", "layer": "environment", "seconds": 0.1}}
-        print(json.dumps({{"result": {{**result, "environment_score": score}}, "cpu": 0}}), flush=True)
+        of_item = {{"token": batch["token"], "number": number}}
+        print(json.dumps({{"result": {{**result, "environment_score": score}}, **of_item}}), flush=True)
 """
 
 
