@@ -2,7 +2,7 @@
 
 A request is a task with numbered items and a new random token. The child (`Channel` of environments/worker.py) repeats
 the token and the number of its item in every message. So code that the child evaluates can answer neither in its place
-nor for the next item: a message without them, or more messages than were asked for, and the child counts as dead.
+nor for the next item: a message without them, or more messages than were asked for, end the child.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class ChildProcess:
         self.is_ready = False
         self.deadline = monotonic() + LOADING_SECONDS
         self._token = ""
+        self._is_trusted = True  # it has said nothing but what it was asked for
         self._pieces: list[bytes] = []  # of an incomplete line
         self._events: deque[Event] = deque()  # read, not yet returned by `next_event`
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  what the child writes before it is ready
@@ -98,28 +99,37 @@ class ChildProcess:
     def events(self) -> list[Event] | None:
         """Wait for output and return its complete messages; None if the child is dead, or not to be trusted."""
         data = os.read(self.output, 1 << 20)
-        if not data:
+        if not data or not self._is_trusted:
             return None
         self._pieces.append(data)
         if b"\n" not in data:
             return []
         *lines, rest = b"".join(self._pieces).split(b"\n")
         self._pieces = [rest]
-        events = []
+        events: list[Event] = []
         for line in lines:
-            try:
-                message = json.loads(line)
-            except (ValueError, RecursionError):
-                return None
-            if not self.is_ready and message == {"ready": True}:
-                self.is_ready = True
-                continue
-            if not (self.pending and isinstance(message, dict)):
-                return None
-            if (message.pop("token", None), message.pop("number", None)) != (self._token, self.pending[0]):
-                return None
-            events.append((self.pending.popleft() if "result" in message else self.pending[0], message))
+            message = self._message(line)
+            if message is None:  # what came before counts
+                self._is_trusted = False
+                self._kill_group()
+                break
+            if message:
+                events.append((self.pending.popleft() if "result" in message else self.pending[0], message))
         return events
+
+    def _message(self, line: bytes) -> dict[str, Any] | None:
+        """A message about the first pending item without its marks, empty for the start; None for anything else."""
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+        if message == {"ready": True} and not self.is_ready:
+            self.is_ready = True
+            return {}
+        if not (self.pending and isinstance(message, dict)):
+            return None
+        marks = message.pop("token", None), message.pop("number", None)
+        return message if marks == (self._token, self.pending[0]) and message else None
 
     def next_event(self) -> dict[str, Any] | None:
         """Wait for the next message; None if the child is dead, or it has not come in time."""
@@ -153,14 +163,17 @@ class ChildProcess:
         """Kill the child immediately, with the programs that it has started. Returns the status with which it ended."""
         if self._output.closed:
             return self._child.wait()
-        with suppress(ProcessLookupError, PermissionError):  # all have ended; macOS refuses a group of ended processes
-            os.killpg(self.pid, signal.SIGKILL)
+        self._kill_group()
         status = self._child.wait()
         with suppress(BrokenPipeError):  # a request that was not read
             self._input.close()
         self._output.close()  # not read to its end: a program that left the group may hold the other side
         self._stderr.close()
         return status
+
+    def _kill_group(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):  # all have ended; macOS refuses a group of ended processes
+            os.killpg(self.pid, signal.SIGKILL)
 
     def stop(self) -> int:
         """Close the child's input, which ends it; kill it if it has not ended after one second."""
