@@ -41,7 +41,7 @@ class ChildProcess:
         self.pending: deque[int] = deque()
         self.is_ready = False
         self.deadline = monotonic() + LOADING_SECONDS
-        self._token = ""
+        self._token, self._request_seconds = "", 0.0
         self._is_trusted = True  # it has said nothing but what it was asked for
         self._pieces: list[bytes] = []  # of an incomplete line
         self._events: deque[Event] = deque()  # read, not yet returned by `next_event`
@@ -58,16 +58,8 @@ class ChildProcess:
         )
         assert self._child.stdin is not None and self._child.stdout is not None
         self._input, self._output = self._child.stdin, self._child.stdout
+        self.pid, self.output = self._child.pid, self._output.fileno()  # the file descriptor to wait on
         os.set_blocking(self._input.fileno(), False)
-
-    @property
-    def pid(self) -> int:
-        return self._child.pid
-
-    @property
-    def output(self) -> int:
-        """The file descriptor to wait on."""
-        return self._output.fileno()
 
     @property
     def is_busy(self) -> bool:
@@ -82,10 +74,10 @@ class ChildProcess:
         return self.deadline - monotonic()
 
     def send(self, task: str, items: Sequence[Sequence[Any]], seconds: float, numbers: Sequence[int] = (0,)) -> None:
-        """Send a request, which may take so many seconds. A dead child is reported by the next call of `events`."""
-        self._token = secrets.token_hex(16)
+        """Send a request, which may take so many seconds, from the start on. `events` tells of a dead child."""
+        self._token, self._request_seconds = secrets.token_hex(16), seconds
         self.pending.extend(numbers)
-        self.deadline = monotonic() + seconds
+        self.deadline = monotonic() + seconds if self.is_ready else self.deadline
         request = {"token": self._token, "task": task, "numbers": list(numbers), "items": items}
         data = memoryview((json.dumps(request) + "\n").encode("ascii"))
         with suppress(BrokenPipeError):
@@ -125,6 +117,7 @@ class ChildProcess:
             return None
         if message == {"ready": True} and not self.is_ready:
             self.is_ready = True
+            self.deadline = monotonic() + self._request_seconds
             return {}
         if not (self.pending and isinstance(message, dict)):
             return None
@@ -134,20 +127,11 @@ class ChildProcess:
     def next_event(self) -> dict[str, Any] | None:
         """Wait for the next message; None if the child is dead, or it has not come in time."""
         while not self._events:
-            if (events := self._events_in_time()) is None:
+            events = self.events() if _wait(self.output, select.POLLIN, self.seconds_left()) else None
+            if events is None:
                 return None
             self._events.extend(events)
         return self._events.popleft()[1]
-
-    def wait_until_ready(self) -> bool:
-        """Wait for the start; false if it takes too long or fails."""
-        while not self.is_ready:
-            if self._events_in_time() is None:
-                return False
-        return True
-
-    def _events_in_time(self) -> list[Event] | None:
-        return self.events() if _wait(self.output, select.POLLIN, self.seconds_left()) else None
 
     def startup_error(self) -> str:
         """The last line that the child wrote before it was ready."""

@@ -61,31 +61,24 @@ class RewardProcess:
         return result
 
     def _call(self, name: str, columns: Mapping[str, Sequence[Any]], size: int) -> list[float | None] | None:
-        """The values of one call; None where it took too long or ended the process."""
+        """The values of one call; None where it took too long or ended the process. RuntimeError for a failed start."""
         columns = {key: list(column) for key, column in columns.items()}
         if self._child is None:
-            self._start()
-        assert self._child is not None
+            # glibc reserves 64 MiB of address space for each arena, up to 8 arenas for each processor core.
+            own = {"OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
+            self._child = ChildProcess(self._command, variables=project_variables() | own)
         item = (json.dumps(columns, default=_json_value), size)
         self._child.send(name, [item], self._seconds * max(size, MAX_STRETCH))
         if (event := self._child.next_event()) is None:
+            is_started, message = self._child.is_ready, self._child.startup_error()
             self._kill()
+            if not is_started:
+                raise RuntimeError(f"the process of reward.functions does not start: {message}")
             return None
         if "error" in event["result"]:
             raise ValueError(event["result"]["error"])
         values: list[float | None] = event["result"]["values"]
         return values
-
-    def _start(self) -> None:
-        """Start the process and wait for its functions. RuntimeError where they cannot be loaded there."""
-        # glibc reserves 64 MiB of address space for each arena, up to 8 arenas for each processor core.
-        self._child = ChildProcess(
-            self._command, variables=project_variables() | {"OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
-        )
-        if not self._child.wait_until_ready():
-            message = self._child.startup_error()
-            self._kill()
-            raise RuntimeError(f"the process of reward.functions does not start: {message}")
 
     def _kill(self) -> None:
         if self._child is not None:

@@ -59,4 +59,4 @@ def test_a_late_child_and_one_that_has_ended_have_no_result(child: ChildProcess)
     child.send("time.sleep(60)", ["a"], 0.1)
     assert child.next_event() is None and child.is_running
     ended = ChildProcess([sys.executable, "-c", "import sys; sys.exit('why')"])
-    assert not ended.wait_until_ready() and ended.startup_error() == "why" and ended.stop() == 1
+    assert ended.next_event() is None and ended.startup_error() == "why" and ended.stop() == 1
