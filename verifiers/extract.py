@@ -60,6 +60,7 @@ def answer_block(response: str) -> str | None:
 
 
 _STATED = re.compile(r"\banswers?[ \t*_]*(?:(?:is|are)\b|[:=])[ \t*_:]*\n?[ \t]*", re.IGNORECASE)
+_TRUTH = ("yes", "no", "true", "false")
 _MAX_STATED = 2_000  # characters at the end in which an answer is stated
 
 
@@ -69,7 +70,8 @@ def stated_value(response: str) -> str | None:
     if (lead := deque(_STATED.finditer(end), maxlen=1)) and (value := end[lead[0].end() :].strip("*_ \t\n")):
         is_line = "\n" not in value or value.startswith(("\\[", "$$"))
         value = value if value.endswith("..") else value.removesuffix(".").rstrip("*_")
-        return value if is_line and read(answer_part(value)) is not None else None
+        is_value = value.casefold() in _TRUTH or read(answer_part(value)) is not None
+        return value if is_line and is_value else None
     return None
 
 

@@ -111,7 +111,9 @@ def test_the_last_number_is_the_whole_number_that_grading_reads() -> None:
         ("The answer is 5. Check: 6 - 1 = 5", "5"),
         ("The answer is that Tom has 6 apples.", "6"),
         ("The answer is (B).\n\nQuestion: what is 4?", "4"),
+        ("The answer is False.", "False"),
         ("The answer is not clear.", None),
+        ("This answer is wrong.", None),
     ],
 )
 def test_an_answer_that_is_stated_at_the_end_is_taken_whole(response: str, extract: str, answer: str | None) -> None:
