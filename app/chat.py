@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from itertools import chain
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from app.run_files import read_settings
 from app.run_library import RunLibrary
+from data.child_process import ChildProcess, project_variables
 from reasoner.config.schema import SamplingConfig
 from reasoner.rollouts.prompts import check_text, load_template
 from reasoner.runs.run_dir import STEP_PATTERN
@@ -163,47 +161,33 @@ def grade_response(response: str, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _ChatWorker:
-    """A process of reasoner.inference.chat_worker: it reads one line of JSON and writes lines of JSON."""
+    """A process of reasoner.inference.chat_worker."""
 
     def __init__(self, runs_dir: Path) -> None:
-        root = str(Path(__file__).parents[1])
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "reasoner.inference.chat_worker", "--runs", str(runs_dir)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))},
-        )
-        self._is_busy = False
+        command = [sys.executable, "-m", "reasoner.inference.chat_worker", "--runs", str(runs_dir)]
+        self._child = ChildProcess(command, variables=project_variables())
 
     def sample(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Send the request; yields the worker's events. Closing the iterator interrupts the worker."""
-        assert self._process.stdin is not None
-        self._is_busy = True
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
+        self._child.send("sample", [[request]], inf)
         try:
             yield from self._until_done()
         finally:
-            if self._is_busy and self._process.poll() is None:  # the page was closed, or Stop was pressed
-                self._process.send_signal(signal.SIGINT)
+            if self._child.is_running and self._child.is_busy:  # the page was closed, or Stop was pressed
+                self._child.interrupt()
                 for _ in self._until_done():
                     pass
 
     def _until_done(self) -> Iterator[dict[str, Any]]:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            event: dict[str, Any] = json.loads(line)
-            self._is_busy = "done" not in event and "error" not in event
-            yield event
-            if not self._is_busy:
+        while (event := self._child.next_event()) is not None:
+            yield event.get("result", event)
+            if "result" in event:
                 return
-        self._is_busy = False
-        yield {"error": f"the model's process ended with status {self._process.wait()}"}
+        reason = "" if self._child.is_ready else f": {self._child.startup_error()}"
+        yield {"error": f"the model's process ended with status {self._child.kill()}{reason}"}
 
     def is_ready(self) -> bool:
-        return self._process.poll() is None and not self._is_busy
+        return self._child.is_running and not self._child.is_busy
 
     def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
+        self._child.kill()

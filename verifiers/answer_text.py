@@ -22,6 +22,7 @@ _RESTRICTIONS = frozenset(["integer", "integers", "prime", "primes", "natural", 
 _BOUND = re.compile(r"[<>≤≥]|\\[lg]eq?(?:slant)?(?![a-z])")
 # The line of a longer text that gives the answer.
 _ANSWER_LINE = re.compile(r"\n[ \t*_#]*(?:the )?final answer[ \t*_]*:[ \t*_\n]*(?=\S)", re.IGNORECASE)
+_MARK = re.compile(r"^[ \t]*(?:(\d{1,2})\.|(\d{1,2})\)|\((\d{1,2})\)|([-*•–]))[ \t]+(?=\S)", re.MULTILINE)  # of a list
 _FENCES = ("**", "__", "``", "`", "*", "_", '"', "'")
 _OF_MATHS = frozenset("0123456789\\=<>^+*/")
 
@@ -54,6 +55,7 @@ def _without_markup(text: str) -> str:
     text = text.strip().rstrip("\\").strip()
     if "\n" in text and (lines := list(_ANSWER_LINE.finditer(text))):
         text = text[lines[-1].end() :]
+    text = _without_list_marks(text)
     for fence in _FENCES if text[:1] in "*_`#\"'" else ():
         marks = len(text) - len(text.lstrip("#"))
         text = text[marks:].strip() if marks > 1 or text[1:2] == " " else text  # a heading, but not "#7"
@@ -67,6 +69,15 @@ def _without_markup(text: str) -> str:
 def formulas_in(text: str) -> tuple[str, ...]:
     """The formulas of a text, between maths delimiters."""
     return tuple(dict.fromkeys(next(filter(None, match.groups())).strip() for match in _FORMULA.finditer(text)))
+
+
+def _without_list_marks(text: str) -> str:
+    """The text without numbers from 1 on, and without two or more equal dashes or dots, at the begin of its lines."""
+    marks = list(_MARK.finditer(text))
+    signs = [match[4] for match in marks if match[4]]
+    numbers = [int(match[match.lastindex or 0]) for match in marks if not match[4]]
+    is_listed = numbers == list(range(1, len(numbers) + 1)) and (len(signs) != 1 and len(set(signs)) < 2)
+    return _MARK.sub("", text) if marks and is_listed else text
 
 
 def _formula(text: str) -> str:

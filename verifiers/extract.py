@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from data.answer_key import box_contents, final_boxes
+from verifiers.answer_text import answer_part
+from verifiers.answers.last_number import last_number
+from verifiers.answers.statements import read
 from verifiers.format import blocks
 from verifiers.limits import too_long
 
@@ -32,10 +36,16 @@ def extract_answer(response: str, extract: str = "strict") -> Extraction:
     fault = blocks(response).fault
     if extract == "strict" and fault:
         return Extraction(None, False, fault)
-    answer = EXTRACTORS[extract](response)
+    answer = EXTRACTORS[extract](behind_thinking(response))
     if answer is not None:
         answer = answer.strip() or None
     return Extraction(answer, not fault, "" if answer else f"no answer ({extract})")
+
+
+def behind_thinking(response: str) -> str:
+    """The response behind its last think block; nothing where that is not closed."""
+    rest = response.rpartition("</think>")[2]
+    return "" if "<think>" in rest else rest
 
 
 def answer_block(response: str) -> str | None:
@@ -49,16 +59,20 @@ def answer_block(response: str) -> str | None:
     return content if inner is None else inner
 
 
-# A minus sign belongs to the number unless an operand stands before it.
-_NUMBER = re.compile(r"(?:(?<![\w)}])-)?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:/\d+)?%?")
+_STATED = re.compile(r"\banswers?[ \t*_]*(?:(?:is|are)\b|[:=])[ \t*_:]*\n?[ \t]*", re.IGNORECASE)
+_TRUTH = ("yes", "no", "true", "false")
+_MAX_STATED = 2_000  # characters at the end in which an answer is stated
 
 
-def last_number(response: str) -> str | None:
-    """The last number anywhere: integer, decimal, a/b or percentage."""
-    number = None
-    for match in _NUMBER.finditer(response):
-        number = match[0].rstrip(",")
-    return number
+def stated_value(response: str) -> str | None:
+    """What the response ends with behind "the answer is" or "Answer:", if it is as a whole a value or a choice."""
+    end = response[-_MAX_STATED:].rstrip()
+    if (lead := deque(_STATED.finditer(end), maxlen=1)) and (value := end[lead[0].end() :].strip("*_ \t\n")):
+        is_line = "\n" not in value or value.startswith(("\\[", "$$"))
+        value = value if value.endswith("..") else value.removesuffix(".").rstrip("*_")
+        is_value = value.casefold() in _TRUTH or read(answer_part(value)) is not None
+        return value if is_line and is_value else None
+    return None
 
 
 def after_hashes(response: str) -> str | None:
@@ -90,9 +104,9 @@ def first_answer(*extractors: Callable[[str], str | None]) -> Callable[[str], st
 
 EXTRACTORS: dict[str, Callable[[str], str | None]] = {
     "strict": answer_block,  # and only from a well-formed response
-    "lenient": first_answer(answer_block, final_boxes, after_hashes, last_number),
+    "lenient": first_answer(answer_block, final_boxes, after_hashes, stated_value, last_number),
     "boxed": final_boxes,
-    "last-number": last_number,
+    "last-number": first_answer(stated_value, last_number),
     "gsm8k": after_hashes,
 }
 

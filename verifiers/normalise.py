@@ -44,7 +44,6 @@ _LATEX: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\{\s?,\s?\}(?=\d)|(?<=\d),\\!\s*(?=\d{3})", ","),
         (r"\\!|\\(?:displaystyle|textstyle|limits|nolimits)(?![a-zA-Z])", ""),
         (r"^\s*~(?=[\d.])", r"\\approx "),  # ~100
-        (r"(?<=[\w})])\s*\\q?quad(?![a-zA-Z])\s*(?=[-+])", ", "),  # two values side by side, and no sum
         (r"(?<!\\)\\[,;: ]|~|\\(?:quad|qquad|thinspace)(?![a-zA-Z])", " "),
         (r"\\[dtc]frac(?![a-zA-Z])", r"\\frac"),
         (r"\\(?:math(?:rm|bf|it|sf)|text(?:bf|it|rm|sf|normal)|mbox|operatorname|rm|bf)\s*\{", r"\\text{"),
@@ -91,7 +90,13 @@ _PLAIN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(?<=[\])])\s*u\s*(?=[\[(])", r"\\cup "),
     )
 )
-_IDLE_SPACE = re.compile(r"(?<![0-9A-Za-z,])\s+(?![A-Za-z]{2})|\s+(?![0-9A-Za-z\\])")
+_IDLE_SPACE = re.compile(r"(?<![0-9A-Za-z,.])\s+(?![A-Za-z]{2})|(?<=\.)\s+(?!\d|[A-Za-z]{2})|\s+(?![0-9A-Za-z\\])")
+# A wide space, a line break, or the end of one formula and the begin of the next, between two values.
+_BORDER = re.compile(
+    r"(?:(?<=[\d})%!.])|(?<=(?<![a-zA-Z\\])[a-zA-Z]))[ \t]*"
+    r"(?:\\q?quad(?![a-zA-Z])|\n|\$\s*\$|\\\)\s*\\\(|\\\]\s*\\\[)\s*"
+    r"(?=[-+]?\s*(?:[(\d.]|[a-zA-Z](?![a-zA-Z])|\\(?:[dt]?frac|sqrt|pi|d?binom)))"
+)
 _TEXT = re.compile(r"\\text\s*\{([^{}]*)\}")
 
 
@@ -104,12 +109,19 @@ def canonical(text: str) -> str:
     text = re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿ]+", lambda run: "^{" + run[0].translate(_SUPERSCRIPTS) + "}", text)
     text = re.sub("[₀₁₂₃₄₅₆₇₈₉]+", lambda run: "_{" + run[0].translate(_SUBSCRIPTS) + "}", text)
     text = unicodedata.normalize("NFKC", text.translate(_SIGNS))
+    text = _BORDER.sub(_comma, text) if "\\begin" not in text else text
     for pattern, replacement in _LATEX:
         text = pattern.sub(replacement, text)
     for pattern, replacement in _PLAIN:
         text = pattern.sub(replacement, text)
     text = _TEXT.sub(lambda match: rf"\text{{{inner}}}" if (inner := match[1].strip()) else "", text)
     return _tidy(text)
+
+
+def _comma(border: re.Match[str]) -> str:
+    """A comma at a border outside brackets, else a space."""
+    before = re.sub(r"\\[()\[\]]", "", border.string[: border.start()])
+    return ", " if sum(map(before.count, "([{")) == sum(map(before.count, ")]}")) else " "
 
 
 def _tidy(text: str) -> str:

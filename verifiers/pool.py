@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from data.child_process import CHECKOUT
 from data.environments.spec import VERIFIER, EnvironmentRow, worker_command
 from data.problem import Problem
 from verifiers.answers.explanation import Explanation
@@ -23,7 +24,7 @@ from verifiers.questions import Question, encode, question_of
 from verifiers.rewards import DEFAULT_WEIGHTS, RewardWeights, add_reward
 from verifiers.score import UNJUDGED, Judgement, RewardInput, Score, Verdict
 from verifiers.worker_pool import WorkerPool
-from verifiers.worker_process import CHECKOUT, WorkerProcess, grader_command
+from verifiers.worker_process import WorkerProcess, grader_command
 
 MEMORY_MIB = 512  # of address space
 

@@ -1,24 +1,20 @@
 """The worker process of the pool: `python -m verifiers.worker SECONDS MEMORY_MIB [preload]` grades batches of items.
 
-Input: one JSON line per batch, {"task": name, "items": [[argument, ...], ...], "late": items that are known to time
-out, with the answer for the response}. Output: one JSON line per event,
-{"ready": true} once, {"loading": seconds or 0} around the import of the algebra libraries, {"reading": ...} with what
-was extracted from a response before it is judged, {"result": ...} for each item in order; all with "cpu", the seconds
-of processor time this process has used. The parent enforces the time limits; the limits set here (memory, and an alarm
-that kills the process) hold if the parent cannot.
+Its messages: {"loading": seconds or 0} around the import of the algebra libraries, {"reading": ...} with what was
+extracted from a response before it is judged, and {"result": ...}. The parent enforces the time limits; the limits set
+here (memory, and an alarm that kills the process) hold if the parent cannot.
 """
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from data.environments.worker import LOADING_SECONDS, MAX_STRETCH, limit_memory, private_channel, set_alarm
+from data.environments.worker import LOADING_SECONDS, MAX_STRETCH, Channel, limit_memory, set_alarm
 from verifiers import peer, symbolic
 from verifiers.answers.explanation import explain
 from verifiers.equivalence import judge, same_answer
@@ -27,19 +23,25 @@ from verifiers.questions import decode
 from verifiers.rewards import Reading, judge_response
 from verifiers.score import Verdict
 
-_late: set[tuple[str, ...]] = set()  # of the batch
-
 
 class KnownTimeoutError(Exception):
     """The answer of a response is known to time out."""
 
 
 def _score(
-    send: Callable[..., None], response: str, gold: str, verifier: str, extract: str, facts: str = ""
+    send: Callable[..., None],
+    response: str,
+    gold: str,
+    verifier: str,
+    extract: str,
+    facts: str = "",
+    late: Sequence[str] = (),
 ) -> dict[str, Any]:
+    """Judge a response; `late` are answers that are known to time out."""
+
     def on_read(reading: Reading) -> None:
         send(reading={"extracted": reading.extraction.answer, "well_formed": reading.well_formed})
-        if (reading.extraction.answer, gold, verifier, extract, facts) in _late:
+        if reading.extraction.answer in late:
             raise KnownTimeoutError
 
     return asdict(judge_response(response, gold, verifier, extract, question=decode(facts), on_read=on_read))
@@ -72,24 +74,20 @@ TASKS: dict[str, Callable[..., Any]] = {
 
 def serve(seconds: float, memory_mib: int, *, preload: bool) -> None:
     """Grade batches until the parent closes standard input or ends."""
-    send = private_channel()
+    channel = Channel()
     limit_memory(memory_mib)
     if preload:
         symbolic.warm_up()
 
     def on_loading(begins: bool) -> None:
-        send(loading=LOADING_SECONDS if begins else 0)
+        channel.send(loading=LOADING_SECONDS if begins else 0)
         set_alarm(LOADING_SECONDS if begins else MAX_STRETCH * seconds)
 
     symbolic.watch_loading(on_loading)
-    send(ready=True)
-    for line in sys.stdin:
-        batch = json.loads(line)
-        _late.clear()
-        _late.update(map(tuple, batch["late"]))
-        for item in batch["items"]:
-            set_alarm(MAX_STRETCH * seconds)
-            send(result=_run_task(partial(TASKS[batch["task"]], send), item))
+    channel.ready()
+    for task, item in channel.items():
+        set_alarm(MAX_STRETCH * seconds)
+        channel.send(result=_run_task(partial(TASKS[task], channel.send), item))
         signal.alarm(0)
 
 

@@ -47,7 +47,8 @@ class WorkerPool:
         self._lock = threading.Lock()
         self._is_open = True
         self._preload = preload
-        self._late: dict[Item, None] = {}  # the last MAX_LATE items that timed out, with what was read for a response
+        # The last MAX_LATE items that timed out; True where the first part is an answer that was read in a response.
+        self._late: dict[Item, bool] = {}
         if preload:
             for place in range(workers):
                 self._start(place)
@@ -97,7 +98,7 @@ class WorkerPool:
             worker = self._workers[place] or (self._start(place) if work.waiting else None)
             if worker and not worker.is_busy and work.waiting:
                 numbers = work.next_batch()
-                worker.send_batch(work.task, numbers, [work.jobs[number] for number in numbers], work.late(numbers))
+                worker.send_batch(work.task, numbers, [work.item(number) for number in numbers])
         busy = [(place, worker) for place, worker in enumerate(self._workers) if worker and worker.is_busy]
         timeout = min(worker.seconds_left() for _, worker in busy)
         ready = {key.data for key, _ in self._selector.select(max(0.001, timeout))}
@@ -148,7 +149,7 @@ class _Work:
     to time out. Of equal items the first is sent.
     """
 
-    def __init__(self, task: str, jobs: Sequence[Item], known_late: dict[Item, None], *, num_workers: int) -> None:
+    def __init__(self, task: str, jobs: Sequence[Item], known_late: dict[Item, bool], *, num_workers: int) -> None:
         self.task = task
         self.jobs = jobs
         self.results: list[Any] = [None] * len(jobs)
@@ -191,16 +192,19 @@ class _Work:
             self.results[place] = {**reading, **result} if reading else result
         self.num_open -= len(places)
 
-    def late(self, numbers: Sequence[int]) -> list[Item]:
-        """The known late items that differ from these in what is read for a response at most."""
-        others = {(self.task, *self.jobs[number][1:]) for number in numbers}
-        return [key[1:] for key in self._known_late if (key[0], *key[2:]) in others]
+    def item(self, number: int) -> Sequence[Any]:
+        """An item as it is sent: with the answers, if there are any, that timed out when they were read in a response."""
+        job = self.jobs[number]
+        end = (self.task, *job[1:])
+        answers = [key[1] for key, is_read in self._known_late.items() if is_read and (key[0], *key[2:]) == end]
+        return [*job, answers] if answers else job
 
     def on_timeout(self, numbers: Sequence[int], seconds: float) -> None:
         """Handle the timeout of a worker with these items pending: the first has TIMED_OUT, the others wait again."""
         for number in numbers[:1]:
-            answer = self.readings.get(number, {}).get("extracted") or self.jobs[number][0]
-            self._known_late[self.task, answer, *self.jobs[number][1:]] = None
+            answer = self.readings.get(number, {}).get("extracted")
+            text, *rest = self.jobs[number]
+            self._known_late[self.task, answer or text, *rest] = bool(answer)
             if len(self._known_late) > MAX_LATE:
                 del self._known_late[next(iter(self._known_late))]
             self.finish(number, {**LATE, "seconds": seconds})

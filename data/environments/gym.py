@@ -10,15 +10,23 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import fields, replace
 from difflib import get_close_matches
+from dis import get_instructions
 from functools import lru_cache
 from importlib.util import find_spec
+from types import CodeType
 from typing import Any
+from unicodedata import normalize
 
 DEFAULTS: dict[str, Any] = {"size": 500, "seed": 20250101, "level": None}  # parameters that every task has
 SPLITS = {"train": 0, "validation": 10**9, "heldout": 2 * 10**9}  # added to the seed: entry n is made with seed + n
 
 _DUNDER = re.compile(r"__\w+__")
+_OF_OBJECTS = ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR")  # instructions that an answer has no use for
+_NAMES = ("LOAD_NAME", "LOAD_GLOBAL")
+_REACHING = frozenset(("getattr", "vars", "globals", "locals", "eval", "exec", "compile", "open", "breakpoint"))
 _FORBIDDEN = ("os.", "subprocess.", "socket.", "shutil.", "ctypes.", "signal.", "pty.", "webbrowser.")
+
+_is_scoring: list[bool] = []  # not empty while a scorer has an answer
 
 
 class Gym:
@@ -64,12 +72,18 @@ class Gym:
     def score(self, number: int, _response: str, answer: str | None) -> dict[str, Any]:
         """The score of an answer by the task's own scorer, as environment_score.
 
-        Some scorers call `eval` on the answer: names of Python's internals, and side effects, are refused.
+        Some scorers call `eval` on the answer: names of Python's internals, as its parser reads them (NFKC), and side
+        effects are refused, and so is code with attributes, which could reach the pipe to the parent.
         """
-        if answer is not None and _DUNDER.search(answer):
+        if answer is not None and _DUNDER.search(normalize("NFKC", answer)):
             raise ValueError("the answer has a name of Python's internals")
+        entry = deepcopy(self._entry(number))  # may run code of the task itself
         _refuse_side_effects()
-        return {"environment_score": float(self._dataset.score_answer(answer, deepcopy(self._entry(number))))}
+        _is_scoring.append(True)
+        try:
+            return {"environment_score": float(self._dataset.score_answer(answer, entry))}
+        finally:
+            _is_scoring.clear()
 
 
 def tasks() -> list[tuple[str, str]]:
@@ -158,9 +172,24 @@ def _refuse_side_effects() -> None:
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    if event == "open":
+    if event == "exec" and _is_scoring:
+        caller = str(sys._getframe(1).f_globals.get("__name__"))
+        if arguments[0].co_filename.startswith("<") and caller.startswith(("reasoning_gym.", "sympy.")):
+            _check_code(arguments[0])
+    elif event == "open":
         _, mode, flags = arguments
         if set(mode or "") & set("wax+") or (flags or 0) & (os.O_WRONLY | os.O_RDWR):
             raise PermissionError("a scorer may not write to files")
     elif event.startswith(_FORBIDDEN) and event not in ("os.listdir", "os.scandir", "os.walk"):
         raise PermissionError(f"a scorer may not use {event}")
+
+
+def _check_code(code: CodeType) -> None:
+    """PermissionError for evaluated code that reads an attribute, or names a builtin that reaches other objects."""
+    for instruction in get_instructions(code):
+        is_internal = instruction.argval in _REACHING or str(instruction.argval).startswith("__")
+        if instruction.opname in _OF_OBJECTS or (instruction.opname in _NAMES and is_internal):
+            raise PermissionError(f"an answer may not use {instruction.argval}")
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _check_code(constant)

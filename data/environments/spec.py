@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
+from data.child_process import ChildProcess
 from data.problem import Problem
 
 VERIFIER = "environment"  # Problem.verifier of all these problems
@@ -157,26 +157,25 @@ def worker_environment() -> dict[str, str]:
 def _ask(python: str, task: str, *arguments: str, memory_mib: int = MEMORY_MIB) -> Sequence[Any]:
     """The rows that a fresh worker process answers. ValueError with its message, or where it ends without an answer."""
     command = worker_command(python, LOAD_SECONDS, memory_mib)
-    too_long = f"cannot load an environment with {command[0]}: it took longer than {LOAD_SECONDS:,.0f} s"
-    line = json.dumps({"task": task, "items": [arguments]}) + "\n"
     try:
-        done = subprocess.run(
-            command, input=line, capture_output=True, text=True, env=worker_environment(), timeout=LOAD_SECONDS
-        )
-    except subprocess.TimeoutExpired:
-        raise ValueError(too_long) from None
+        child = ChildProcess(command, variables=worker_environment())
     except OSError as error:
         raise ValueError(f"cannot load an environment with {command[0]}: {error}") from error
-    events = [json.loads(event) for event in done.stdout.splitlines()]
-    result = next((event["result"] for event in events if "result" in event), None)
-    if done.returncode == -signal.SIGALRM:
-        raise ValueError(too_long)
-    if result is None:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise ValueError(f"the process of an environment ended with status {done.returncode}: {last}")
-    if "error" in result:
-        raise ValueError(result["error"])
-    rows: Sequence[Any] = result["rows"]
+    child.send(task, [arguments], LOAD_SECONDS)
+    try:
+        while (event := child.next_event()) is not None and "result" not in event:
+            pass
+        is_late, message = child.seconds_left() <= 0, child.startup_error()
+    finally:
+        status = child.stop()
+    if event is None and (is_late or status == -signal.SIGALRM):
+        took = f"it took longer than {LOAD_SECONDS:,.0f} s"
+        raise ValueError(f"cannot load an environment with {command[0]}: {took}")
+    if event is None:
+        raise ValueError(f"the process of an environment ended with status {status}: {message}")
+    if "error" in event["result"]:
+        raise ValueError(event["result"]["error"])
+    rows: Sequence[Any] = event["result"]["rows"]
     return rows
 
 

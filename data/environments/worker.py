@@ -6,9 +6,9 @@ It is started by its path and imports nothing of this project by name, because o
 theirs: our checkout is taken from the module path, and FOLDER (of `pip install --target`) comes first on it. The hash
 seed is 0, since some generators iterate over sets. The interpreter may be another one, of Python 3.10 or later.
 
-Input: one JSON line per batch, {"task": "load", "tasks" or "score", "items": [[argument, ...], ...]}. Output: the
-events of verifiers/worker.py: {"ready": true} once, {"loading": seconds or 0} around the start of an environment, and
-{"result": ...} for each item in order. The parent enforces the time limits; the limits set here hold if it cannot.
+Its tasks are "load", "tasks" and "score". Its messages are those of verifiers/worker.py: {"loading": seconds or 0}
+around the start of an environment, and {"result": ...}. The parent enforces the time limits; the limits set here hold
+if it cannot.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import module_from_spec, spec_from_file_location
 from math import ceil, isfinite
 from pathlib import Path
-from time import perf_counter, process_time
+from time import perf_counter
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
@@ -39,18 +39,40 @@ Send = Callable[..., None]
 _environments: dict[str, Any] = {}  # those that this process has started, by their JSON text
 
 
-def private_channel() -> Send:
-    """A function that sends events to the parent. Standard output and error are redirected to nowhere."""
-    channel = os.fdopen(os.dup(1), "w", encoding="ascii")
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, 1)
-    os.dup2(devnull, 2)
+class Channel:
+    """This process's side of the lines of JSON of data/child_process.py.
 
-    def send(**event: Any) -> None:
-        channel.write(json.dumps({**event, "cpu": process_time()}) + "\n")
-        channel.flush()
+    Its pipes have no other place in this process: standard input, output and, from `ready` on, error lead nowhere.
+    """
 
-    return send
+    def __init__(self) -> None:
+        self._input, self._output = os.fdopen(os.dup(0), encoding="ascii"), os.fdopen(os.dup(1), "w", encoding="ascii")
+        self._nowhere = os.open(os.devnull, os.O_RDWR)
+        self._of_item: dict[str, Any] = {}  # what makes a message one of the item in progress
+        os.dup2(self._nowhere, 0)
+        os.dup2(2, 1)  # what is printed before `ready` tells why a start fails
+
+    def ready(self) -> None:
+        """Tell the parent that the start is over."""
+        os.dup2(self._nowhere, 1)
+        os.dup2(self._nowhere, 2)
+        self._write({"ready": True})
+
+    def items(self) -> Iterator[tuple[str, list[Any]]]:
+        """(task, item) of each item, until the parent closes its side or ends. Each needs one `send` of a result."""
+        for line in self._input:
+            request = json.loads(line)
+            for number, item in zip(request["numbers"], request["items"], strict=True):
+                self._of_item = {"token": request["token"], "number": number}
+                yield request["task"], item
+
+    def send(self, **message: Any) -> None:
+        """Send a message about the item in progress."""
+        self._write({**message, **self._of_item})
+
+    def _write(self, message: dict[str, Any]) -> None:
+        self._output.write(json.dumps(message) + "\n")
+        self._output.flush()
 
 
 def limit_memory(memory_mib: int) -> None:
@@ -69,14 +91,12 @@ def set_alarm(seconds: float) -> None:
 def main(seconds: float, memory_mib: int, folder: str = "") -> None:
     """Answer batches until the parent closes standard input or ends."""
     _set_module_path(folder)
-    send = private_channel()
+    channel = Channel()
     limit_memory(memory_mib)
-    send(ready=True)
-    for line in sys.stdin:
-        batch = json.loads(line)
-        for item in batch["items"]:
-            set_alarm(MAX_STRETCH * seconds)
-            send(result=TASKS[batch["task"]](send, seconds, *item))
+    channel.ready()
+    for task, item in channel.items():
+        set_alarm(MAX_STRETCH * seconds)
+        channel.send(result=TASKS[task](channel.send, seconds, *item))
         signal.alarm(0)
 
 

@@ -1,15 +1,13 @@
 """Worker process of the dashboard's Chat page: keeps one model loaded and streams the answer to one question at a time.
 
-Reads one JSON request per line on standard input; writes JSON events, one per line, on standard output. SIGINT stops
-the answer in progress, not the process.
+An item is a request, and its result {"done": true} or {"error": text}; before that it sends an event for every token.
+SIGINT stops the answer in progress, not the process.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import sys
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from typing import Any
 from tokenizers.decoders import DecodeStream
 
 from data import Problem
+from data.environments.worker import Channel, Send
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.hf_engine import TransformersEngine
 from reasoner.models.loading import config_context, load_config, load_tokenizer
@@ -41,21 +40,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=Path, required=True)
     args = parser.parse_args()
-    out = os.fdopen(os.dup(1), "w")  # what libraries print goes to standard error
-    os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    channel = Channel()
+    channel.ready()
     model: _Model | None = None
-    while line := _next_request():
+    for _, (request,) in channel.items():
+        result: dict[str, Any] = {"done": True}
         try:
-            request = json.loads(line)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             folder = resolve_model(request["model"], runs=args.runs, step=request["step"] or None)
             if model is None or model.files != _files(folder):
                 model = _Model(folder)
-            _answer(model, request, out)
-            _send(out, done=True)
+            _answer(model, request, channel.send)
         except KeyboardInterrupt:
-            _send(out, done=True, stopped=True)
+            result |= {"stopped": True}
         except (ValueError, OSError, RuntimeError) as error:
-            _send(out, error=str(error))
+            result = {"error": str(error)}
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        channel.send(result=result)
 
 
 def _files(folder: Path) -> list[tuple[Path, int, int]]:
@@ -64,23 +67,14 @@ def _files(folder: Path) -> list[tuple[Path, int, int]]:
     return [(path, stat.st_mtime_ns, stat.st_size) for path, stat in files]
 
 
-def _next_request() -> str:
-    """Read the next request. A SIGINT between two answers is ignored."""
-    while True:
-        try:
-            return sys.stdin.readline()
-        except KeyboardInterrupt:
-            continue
-
-
-def _answer(model: _Model, request: dict[str, Any], out: Any) -> None:
+def _answer(model: _Model, request: dict[str, Any], send: Send) -> None:
     """Render the prompt, sample the completions and send an event for every token."""
     check_text(request["begin"], "the beginning of the response")
     prompt_template = load_template(request["prompt"])
     prompt_template = replace(prompt_template, prefill=prompt_template.prefill + request["begin"])
     problem = Problem("play", request["question"], request["gold"] or "0", "play", "")
     prompt = render(problem, prompt_template, model.tokenizer)
-    _send(out, prompt=prompt.text)
+    send(prompt=prompt.text)
     sampling = SamplingParams(
         num_samples=1,
         temperature=request["temperature"],
@@ -90,25 +84,19 @@ def _answer(model: _Model, request: dict[str, Any], out: Any) -> None:
     for sample in range(request["samples"]):
         stream = DecodeStream(skip_special_tokens=True)
         if prompt.prefill:
-            _send(out, sample=sample, text=prompt.prefill)
+            send(sample=sample, text=prompt.prefill)
 
         def send_token(token: int, logprob: float, stream: DecodeStream = stream, sample: int = sample) -> None:
             text = stream.step(model.tokenizer.backend_tokenizer, token)
             if text:
-                _send(out, sample=sample, text=text, logprob=logprob)
+                send(sample=sample, text=text, logprob=logprob)
 
         model.engine.on_token = send_token
         seed = sample_seed(request["seed"], "play", prompt.problem.id, sample)
         completion = model.engine.generate([prompt], sampling, [[seed]])[0][0]
         # What the reward grades: with special tokens, and up to a stop text.
         response = prompt.prefill + completion.text
-        _send(out, sample=sample, ended=completion.finish, tokens=len(completion.token_ids), response=response)
-
-
-def _send(out: Any, **event: Any) -> None:
-    """Write one event as a line of JSON."""
-    out.write(json.dumps(event) + "\n")
-    out.flush()
+        send(sample=sample, ended=completion.finish, tokens=len(completion.token_ids), response=response)
 
 
 if __name__ == "__main__":

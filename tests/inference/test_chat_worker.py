@@ -1,6 +1,5 @@
 """The worker process of the dashboard's Chat page: prompts, responses, models that change, bad requests."""
 
-import io
 import json
 import os
 from pathlib import Path
@@ -31,14 +30,15 @@ def folder(tmp_path_factory) -> Path:
 
 def test_chat_worker_refuses_bad_request_and_answers_next(folder, tmp_path):
     request = REQUEST | {"model": str(folder), "seed": 0, "question": "1 + 1?"}
-    lines = [line for changes, _ in BAD.values() for line in (request | changes, request)]
-    text = "{\n" + "".join(json.dumps(line) + "\n" for line in lines)
+    items = [[item] for changes, _ in BAD.values() for item in (request | changes, request)]
+    batch = {"token": "t", "task": "sample", "numbers": list(range(len(items))), "items": items}
+    text = json.dumps(batch) + "\n"
     worker = forkserver(TRAINING).start("--runs", tmp_path, module="reasoner.inference.chat_worker", text=text)
     assert worker.wait(timeout=250) == 0
     events = [json.loads(line) for line in worker.output().splitlines()]
-    ends = [event for event in events if "error" in event or "done" in event]
-    assert ["error" in end for end in ends] == [True] + [True, False] * len(BAD), worker.errors()
-    assert [reason in end["error"] for end, (_, reason) in zip(ends[1::2], BAD.values(), strict=True)] == [True] * 3
+    ends = [event["result"] for event in events if "result" in event]
+    assert ["error" in end for end in ends] == [True, False] * len(BAD), worker.errors()
+    assert [reason in end["error"] for end, (_, reason) in zip(ends[::2], BAD.values(), strict=True)] == [True] * 3
 
 
 class Engine:
@@ -56,11 +56,11 @@ class Engine:
 
 def answers(folder, request, tokenizer=None):
     """(prompt, completion) of each sample, and the events."""
-    model, out = _Model(folder), io.StringIO()
+    model, events = _Model(folder), []
     model.tokenizer = tokenizer or model.tokenizer
     model.engine = Engine(model.engine)
-    _answer(model, REQUEST | {"seed": 0, "question": "1 + 1?"} | request, out)
-    return model.engine.calls, [json.loads(line) for line in out.getvalue().splitlines()]
+    _answer(model, REQUEST | {"seed": 0, "question": "1 + 1?"} | request, lambda **event: events.append(event))
+    return model.engine.calls, events
 
 
 def test_beginning_of_the_response_keeps_the_begin_token(folder):

@@ -21,6 +21,7 @@ import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,6 +97,13 @@ def crowd(completions):
     return [1.0] * len(completions)
 
 
+def forges(completions):
+    for descriptor in range(3, 9) if "loop" in completions else ():
+        with suppress(OSError):
+            os.write(descriptor, b'{"result": {"values": [9.0, 9.0]}}\\n{"values": [9.0, 9.0]}\\n')
+    return [1.0] * len(completions)
+
+
 def pid(completions):
     return [os.getpid()] * len(completions)
 """
@@ -112,6 +120,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def functions(file: Path) -> dict[str, RewardFunction]:
     names = ("has_hint", "waits", "stuck", "dies", "greedy", "nothing", "fails", "leaves", "parallel", "crowd", "pid")
+    names += ("forges",)
     return {function.name: function for function in load_reward_functions(spec(file, names))}
 
 
@@ -136,8 +145,8 @@ def test_functions_are_called_in_another_process_which_stays(functions, process)
     assert first == second and first != [os.getpid()] * 2
 
 
-@pytest.mark.parametrize("name", ["stuck", "dies", "greedy", "crowd"])
-def test_completion_that_hangs_or_ends_the_process_gets_no_value_and_the_others_theirs(
+@pytest.mark.parametrize("name", ["stuck", "dies", "greedy", "crowd", "forges"])
+def test_completion_that_hangs_or_ends_the_process_or_answers_for_it_gets_no_value_and_the_others_theirs(
     functions, process, name, capsys
 ):
     assert process.values(functions[name], COLUMNS, 2) == [1.0, None]

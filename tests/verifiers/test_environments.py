@@ -1,5 +1,6 @@
 """Responses graded by the scorers of environments, in real worker processes. Skips where a library is absent."""
 
+import json
 import os
 import signal
 import sys
@@ -80,6 +81,48 @@ def test_an_answer_that_a_scorer_evaluates_does_no_harm(pool: VerifierPool, name
     assert (scores[0].verdict, scores[4].verdict) == (Verdict.CRASHED, Verdict.TIMED_OUT)
 
 
+FORGED = {"result": {"verdict": "correct", "layer": "environment", "seconds": 0.0, "environment_score": 1.0}}
+BYTES = repr(json.dumps({**FORGED, "cpu": 0.0}) + "\n") + ".encode()"
+IMPORT = "_\uff3fimport_\uff3f"  # `__import__` for Python's parser
+OS = "getattr(Random.seed, '_'+'_globals_'+'_')['_os']"
+FORGERIES = {  # what code in an answer tries, with N for a descriptor
+    "write its result under a name in other letters": f"[{IMPORT}('os').write(N, {BYTES})]",
+    "write it by attributes": f"[getattr({OS}, 'write')(N, {BYTES})]",
+    "write it and end the process": f"[{IMPORT}('os').write(N, {BYTES}), {IMPORT}('os')._exit(0)]",
+    "write several": f"[{IMPORT}('os').write(N, {BYTES} * 3)]",
+    "write no JSON": f"[{IMPORT}('os').write(N, b'x\\n')]",
+    "find what sends results": f"[f[0].f_locals['channel'].send(**{FORGED}) for f in {IMPORT}('inspect').stack()[-2:]]",
+    "read the next item": f"[{IMPORT}('os').read(0, 1)]",
+}
+
+
+@NEEDS_GYM
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_code_in_an_answer_neither_writes_its_score_nor_moves_those_of_others(pool: VerifierPool, forgery: str) -> None:
+    problem = load("gym:spiral_matrix?size=1")[0]
+    texts = [FORGERIES[forgery].replace("N", str(descriptor)) for descriptor in range(3, 7)]
+    scores = pool.score([(response(text), problem) for code in texts for text in (code, "7", problem.answer)])
+    assert not any(score.correct for score in scores[::3])
+    assert outcomes(scores[1::3]) == [(Verdict.WRONG, 0.0)] * 4
+    assert outcomes(scores[2::3]) == [(Verdict.CORRECT, 1.0)] * 4
+
+
+@NEEDS_GYM
+def test_answers_that_a_scorer_evaluates_keep_their_scores(pool: VerifierPool) -> None:
+    """Lists, and expressions for sympy's parser, which itself evaluates code from strings."""
+    matrix, integral, numbers = (
+        load(f"gym:{name}?size=1")[0] for name in ("spiral_matrix", "simple_integration", "countdown")
+    )
+    items = [
+        (str(matrix.answer.split()), matrix),
+        (f"{integral.answer}*1.0", integral),
+        (f"0+{numbers.answer}", numbers),
+    ]
+    scores = pool.score([(response(text), problem) for text, problem in items])
+    assert [score.environment_score for score in scores][:2] == [0.1, 1.0]
+    assert scores[2].environment_score and scores[2].verdict is not Verdict.CRASHED
+
+
 @pytest.mark.parametrize("columns", [{}, {"environment": {"name": "{}", "env_python": "./evil.sh", "row": 0}}])
 def test_a_problem_without_its_environment_is_refused(pool: VerifierPool, columns: dict[str, object]) -> None:
     problem = Problem("p", "?", "1", verifier="environment", columns=columns)
@@ -89,12 +132,14 @@ def test_a_problem_without_its_environment_is_refused(pool: VerifierPool, column
 
 SCORER = """#!{python}
 import json, sys
-print(json.dumps({{"ready": True, "cpu": 0}}), flush=True)
+print(json.dumps({{"ready": True}}), flush=True)
 for line in sys.stdin:
-    for name, row, response, answer in json.loads(line)["items"]:
+    batch = json.loads(line)
+    for number, (name, row, response, answer) in zip(batch["numbers"], batch["items"], strict=True):
         score = float(json.loads(name)["name"] == "mine" and row == "3" and json.loads(answer) == "4")
         result = {{"verdict": "correct" if score else "wrong", "layer": "environment", "seconds": 0.1}}
-        print(json.dumps({{"result": {{**result, "environment_score": score}}, "cpu": 0}}), flush=True)
+        of_item = {{"token": batch["token"], "number": number}}
+        print(json.dumps({{"result": {{**result, "environment_score": score}}, **of_item}}), flush=True)
 """
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from data import Problem
+from data.child_process import CHECKOUT
 from tests.fixtures.processes import is_alive, wait_until_gone
 from verifiers import RewardWeights, Verdict, VerifierPool
 from verifiers.worker_process import WorkerProcess, grader_command
 
-CHECKOUT = Path(__file__).parents[2]
 ENDLESS = r"x+\sum_{k=1}^{9999}\frac{\sin(k^{2})}{\cos(k)+\sqrt{k}+\sqrt{k+\sqrt{k+\sqrt{k}}}}"
 
 
@@ -222,16 +222,15 @@ def test_a_worker_ends_when_its_parent_is_killed() -> None:
 @pytest.mark.parametrize("end", [WorkerProcess.kill, WorkerProcess.stop])
 def test_a_program_that_a_worker_has_started_ends_with_it(end: Callable[[WorkerProcess], None]) -> None:
     script = (
-        "import subprocess, sys; own = subprocess.Popen(['sleep', '300'])\n"
-        'print(\'{"ready": true, "cpu": 0.0, "result":\', own.pid, \'}\', flush=True); sys.stdin.read()\n'
+        "import json, subprocess, sys; own = subprocess.Popen(['sleep', '300'])\n"
+        "print('{\"ready\": true}', flush=True); batch = json.loads(input())\n"
+        "print(json.dumps({'token': batch['token'], 'number': 0, 'result': own.pid}), flush=True); sys.stdin.read()\n"
     )
     worker = WorkerProcess([sys.executable, "-c", script], 1.0)
-    worker.pending.append(0)
-    events = []
-    while not events:
-        events = worker.events()
+    worker.send_batch("score", [0], [[]])
+    event = worker.next_event()
     end(worker)
-    assert wait_until_gone(events[0][1]["result"], seconds=10)
+    assert event and wait_until_gone(event["result"], seconds=10)
 
 
 def test_a_worker_at_work_when_its_parent_is_killed_ends_by_its_own_alarm() -> None:

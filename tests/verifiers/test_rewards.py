@@ -21,7 +21,8 @@ def response(answer: str) -> str:
         (response("41") + " 42", Verdict.MALFORMED, 0.0, False),
         (response("42") + " I hope", Verdict.MALFORMED, 0.0, True),  # correct, but not well-formed: no reward
         (r"So \boxed{42}.", Verdict.MALFORMED, 0.0, True),
-        ("<think>It is 42", Verdict.MALFORMED, 0.0, True),
+        ("It is 42", Verdict.MALFORMED, 0.0, True),
+        ("<think>It is 42", Verdict.NO_ANSWER, 0.0, False),  # thought only
         ("<think>Hm", Verdict.NO_ANSWER, 0.0, False),
         ("", Verdict.NO_ANSWER, 0.0, False),
         (response(r"\boxed{}"), Verdict.NO_ANSWER, 0.2, False),

@@ -18,8 +18,9 @@ class NumberScanner:
         self.gap = False
         self.closing: list[str] = []  # what each open brace is: "" dropped, "text", "}" kept
         self.depth = 0  # of brackets in which a comma separates
-        self.wide: set[int] = set()  # places of the tokens behind a wide space or a line break
+        self.borders: set[int] = set()  # places of the tokens behind a line break or a new formula
         self.quads: set[int] = set()  # those behind a wide space
+        self.formula_end = 0  # place of the token behind the last formula; -1 within one
         self.short_digits = 0  # arguments of one digit that the last command still takes
 
     def _peek(self, distance: int = 0) -> str:
@@ -67,6 +68,8 @@ class NumberScanner:
             digits = self._period_in_brackets(digits)
         elif self._peek() == "." and not self._peek(1).isalnum():
             self.at += self._peek(1) != "."  # 5. is 5
+            if self._peek().isspace():
+                self.borders.add(len(self.tokens) + 1)  # "3. 14" is no decimal
         self._ellipsis(digits)
         self._exponent(start)
 

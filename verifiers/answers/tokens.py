@@ -40,7 +40,30 @@ def tokenize(text: str) -> tuple[Token, ...]:
     """The tokens of an answer. UnreadableError for an unknown command or character, and over MAX_TOKENS."""
     scanner = _Scanner(text if text.isascii() else text.translate(FULL_WIDTH))
     scanner.scan()
-    return tuple(with_commas(scanner.tokens, scanner.wide, scanner.quads) if scanner.wide else scanner.tokens)
+    has_borders = scanner.borders or scanner.quads
+    return tuple(with_commas(scanner.tokens, scanner.borders, scanner.quads) if has_borders else scanner.tokens)
+
+
+def spans(text: str) -> list[tuple[Token, int, int]]:
+    """The tokens of any text, with the place where each begins and ends; "unknown" ones where the grammar knows none.
+
+    The scanner rewrites what is before it, so places are counted from the end.
+    """
+    scanner = _Scanner(text if text.isascii() else text.translate(FULL_WIDTH))
+    places: list[tuple[int, int]] = []
+    while (left := len(scanner.text) - scanner.at) > 0:
+        last = scanner.tokens[-1:]
+        try:
+            scanner.read_next()
+        except UnreadableError:
+            scanner.at += len(scanner.text) - scanner.at >= left
+            scanner.add("unknown", "")
+        start, end = len(text) - left, len(text) - len(scanner.text) + scanner.at
+        place = max(start, places[-1][0] if places else 0), end
+        places += [place] * (len(scanner.tokens) - len(places))
+        if last and last[0] is not scanner.tokens[len(places) - 1] and len(scanner.tokens) == len(places):
+            places[-1] = places[-1][0], end  # the number has got its period: 0.1\overline{6}
+    return [(token, *place) for token, place in zip(scanner.tokens, places, strict=True)]
 
 
 class _Scanner(AccentScanner):
@@ -48,34 +71,43 @@ class _Scanner(AccentScanner):
 
     def scan(self) -> None:
         while self.at < len(self.text):
-            character = self.text[self.at]
-            if character == "$" and self._is_currency():
-                self._character(character, is_escaped=True)
-            elif character == "$" and (self.is_text or self.closing[-1:] == ["$"]):
-                self._formula_in_text()
-            elif character == "~" and (self.text[self.at - 1 : self.at + 2] == " ~ " or self._is_approximation()):
-                self._character("≈")
-            elif character.isspace() or character in '"$~\u200b\ufeff\u2061\u2062':
-                self._wide_space(character == "\n")
-                self.gap, self.at = self.gap or character not in '"$\u200b\ufeff\u2061\u2062', self.at + 1
-            elif character == "\\":
-                self._command()
-            elif (character.isdecimal() and character.isascii()) or self._is_decimal_point():
-                self._number()
-            elif character.isascii() and character.isalpha():
-                self._letters()
-            elif self.text.startswith("(s)", self.at) and self.tokens and self.tokens[-1].kind == "word":
-                self.at += 3  # apple(s)
-            else:
-                self._character(character)
+            self.read_next()
             if len(self.tokens) > MAX_TOKENS:
                 raise UnreadableError("too many tokens")
         if self.closing and self.closing != ["$"]:
             raise UnreadableError("a brace is not closed")
 
-    def _wide_space(self, is_wide: bool) -> None:
-        if is_wide and self.tokens:
-            self.wide.add(len(self.tokens))
+    def read_next(self) -> None:
+        """Read the character here, or the command or run that begins with it."""
+        character = self.text[self.at]
+        if character == "$" and self._is_currency():
+            self._character(character, is_escaped=True)
+        elif character == "$" and (self.is_text or self.closing[-1:] == ["$"]):
+            self._formula_in_text()
+        elif character == "~" and (self.text[self.at - 1 : self.at + 2] == " ~ " or self._is_approximation()):
+            self._character("≈")
+        elif character.isspace() or character in '"$~\u200b\ufeff\u2061\u2062':
+            if character == "\n":
+                self.borders.add(len(self.tokens))
+            elif character == "$":
+                self._formula(is_open=self.formula_end != -1)
+            self.gap, self.at = self.gap or character not in '"$\u200b\ufeff\u2061\u2062', self.at + 1
+        elif character == "\\":
+            self._command()
+        elif (character.isdecimal() and character.isascii()) or self._is_decimal_point():
+            self._number()
+        elif character.isascii() and character.isalpha():
+            self._letters()
+        elif self.text.startswith("(s)", self.at) and self.tokens and self.tokens[-1].kind == "word":
+            self.at += 3  # apple(s)
+        else:
+            self._character(character)
+
+    def _formula(self, *, is_open: bool) -> None:
+        """Begin a formula, behind a border where the last one has just ended, or end it."""
+        if is_open and self.formula_end == len(self.tokens):
+            self.borders.add(len(self.tokens))
+        self.formula_end = -1 if is_open else len(self.tokens)
 
     def _is_currency(self) -> bool:
         """Whether the dollar sign here is the only one and stands before a plain number: it is no delimiter."""
@@ -114,7 +146,6 @@ class _Scanner(AccentScanner):
                 self._skip_spaces()
                 self.at += self._peek() == "."
             self.gap = self.gap or name in (*WIDE_SPACES, "thinspace", "space", "hspace")
-            self._wide_space(name in WIDE_SPACES)
             self.quads |= {len(self.tokens)} if name in WIDE_SPACES else set()
             self._skip_option(name)
         elif name in TEXT_STYLES:
@@ -176,6 +207,7 @@ class _Scanner(AccentScanner):
             self.sign("\\\\")
             self._row_space()
         elif sign in "()[]":
+            self._formula(is_open=sign in "([")
             self.gap = True
         elif sign == "|":
             self.sign("‖")

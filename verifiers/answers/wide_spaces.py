@@ -1,4 +1,4 @@
-r"""Wide spaces and line breaks that separate values: `x = 4 \quad y = 5`, `2\sqrt3 \quad -1`."""
+r"""Borders that separate values: wide spaces, line breaks, new formulas: `x = 4 \quad y = 5`, `$2$ $-1$`."""
 
 from __future__ import annotations
 
@@ -8,24 +8,42 @@ from verifiers.answers.slices import Tokens, nesting
 from verifiers.answers.token import Token
 
 WIDE_SPACES = ("quad", "qquad")
-_SEPARATORS = (",", ";", ":", "\\\\", "&", "=", "<", ">", "≤", "≥", "+", "-", "*", "/")  # no value ends with them
+_SEPARATORS = (
+    ",",
+    ";",
+    ":",
+    "\\\\",
+    "&",
+    "=",
+    "<",
+    ">",
+    "≤",
+    "≥",
+    "+",
+    "-",
+    "*",
+    "/",
+    "^",
+    "_",
+)  # no value ends with them
+_OPEN = ("word", "function", "operator")  # nor with such tokens
 
 
-def with_commas(tokens: Tokens, places: Set[int], quads: Set[int]) -> list[Token]:
-    """The tokens with a comma at each wide space that stands between values.
+def with_commas(tokens: Tokens, borders: Set[int], quads: Set[int]) -> list[Token]:
+    """The tokens with a comma at each border that stands between values.
 
-    `places` are those of the tokens behind spaces and line breaks, which separate named values; those in `quads`,
-    behind a wide space, are separated from any value if they begin a number. A space within brackets or behind a
-    separator is no comma.
+    `borders` are the places of the tokens behind line breaks and new formulas, `quads` of those behind wide spaces,
+    which separate named values, and any value from a number. Within brackets or behind a separator is no border.
     """
     result: list[Token] = []
     depth, has_value = 0, False  # whether an equation has begun since the last separator
     for place, token in enumerate(tokens):
         before = tokens[place - 1 : place]
-        is_behind_value = bool(before) and before[0].kind != "word" and not before[0].is_sign(*_SEPARATORS)
-        is_value = has_value and place in places and _is_named(tokens[place:])
-        if depth == 0 and is_behind_value and (is_value or (place in quads and _is_number(tokens[place:]))):
-            result.append(Token("sign", ","))
+        is_behind_value = bool(before) and before[0].kind not in _OPEN and not before[0].is_sign(*_SEPARATORS)
+        if depth == 0 and is_behind_value and place in borders | quads:
+            is_named = has_value and _is_named(tokens[place:])
+            is_value = is_named or _begins_value(tokens[place:], is_number=place not in borders)
+            result += [Token("sign", ",")] if is_value else []
         depth += nesting(token)
         if depth == 0:
             has_value = token.is_sign("=") or (has_value and not token.is_sign(",", ";", "\\\\"))
@@ -45,7 +63,9 @@ def _is_named(tokens: Tokens) -> bool:
     return place < len(tokens) and tokens[place].is_sign("=", "∈")
 
 
-def _is_number(tokens: Tokens) -> bool:
-    """Whether tokens begin with a number or a function, with or without a sign of its own."""
+def _begins_value(tokens: Tokens, *, is_number: bool) -> bool:
+    """Whether tokens begin with a number or a function, or any other value, with or without a sign of its own."""
     rest = tokens[1:] if tokens[0].is_sign("-", "+", "±") else tokens
-    return bool(rest) and rest[0].kind in ("number", "function", "vulgar")
+    is_bracket = bool(rest) and nesting(rest[0]) == 1 and not rest[0].is_sign("{")  # which begins an argument
+    kinds = ("number", "function", "vulgar") if is_number else ("number", "function", "vulgar", "letter")
+    return bool(rest) and (rest[0].kind in kinds or (is_bracket and not is_number))

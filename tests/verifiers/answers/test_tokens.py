@@ -62,9 +62,16 @@ def test_unknown_or_unbalanced_text_is_unreadable(text: str) -> None:
         (r"\frac{1}{2} \quad x", "frac { 1 } { 2 } x"),
         (r"x= \quad y=5", "x = y = 5"),
         (r"(x=4 \quad y=5)", "( x = 4 y = 5 )"),
+        ("2x\n-5", "2 x , - 5"),
+        ("$x$ $y$", "x , y"),
+        (r"\(1\)\(234\)", "1 , 234"),
+        ("3.\n14", "3 , 14"),
+        ("(2\n5)", "( 2 5 )"),
+        ("2x +\n5", "2 x + 5"),
+        ("$5$ $\\text{cm}$", "5 cm"),
     ],
 )
-def test_a_wide_space_between_named_values_is_a_comma(text: str, tokens: str) -> None:
+def test_a_border_between_values_is_a_comma(text: str, tokens: str) -> None:
     assert texts(text) == tokens.split()
 
 
