@@ -17,6 +17,8 @@ from reasoner.runs.rollouts import write_json
 from tests.app.library_of import OTHER_SPEC, PROMPTS, SPEC, WORSE, N, asking, rows_of, write_evaluation, write_library
 from verifiers import VerifierPool
 
+WITHOUT_CHECKSUMS = shutil.ignore_patterns("sha256.json")  # of evaluations that a test changes
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -56,7 +58,7 @@ def test_the_list_has_a_row_for_each_evaluation_and_set(call, folder):
 def test_an_evaluation_of_a_checkpoint_is_of_its_run(folder, tmp_path, model):
     (tmp_path / "runs").mkdir()
     copied = tmp_path / "evals" / "some"
-    shutil.copytree(folder / "evals" / "unvoted", copied)
+    shutil.copytree(folder / "evals" / "unvoted", copied, ignore=WITHOUT_CHECKSUMS)
     write_json(copied / "evaluation.json", files.read_manifest(copied) | {"model": model})
     for call in asking(tmp_path):
         assert call("evals")["rows"][0]["run"] == ("whole" if model.startswith("whole/") else None)
@@ -120,7 +122,7 @@ def test_curves_are_those_of_the_counts_and_of_every_draw(call, folder):
 def test_k_is_never_above_the_fewest_samples(call, folder, tmp_path):
     """A problem with four responses among those with six ends the curves at four."""
     (tmp_path / "runs").mkdir()
-    shutil.copytree(folder / "evals" / "voted", tmp_path / "evals" / "short")
+    shutil.copytree(folder / "evals" / "voted", tmp_path / "evals" / "short", ignore=WITHOUT_CHECKSUMS)
     path = tmp_path / "evals" / "short" / "samples.parquet"
     table = pq.read_table(path)
     pq.write_table(table.filter([r["problem_id"] != "tied" or r["sample"] < 4 for r in table.to_pylist()]), path)
@@ -179,7 +181,7 @@ def test_responses_that_could_not_be_graded_do_not_vote(folder, tmp_path):
     """As in reasoner.evals.result, also where no classes are stored."""
     (tmp_path / "runs").mkdir()
     copied = tmp_path / "evals" / "unvoted"
-    shutil.copytree(folder / "evals" / "unvoted", copied)
+    shutil.copytree(folder / "evals" / "unvoted", copied, ignore=WITHOUT_CHECKSUMS)
     table = pq.read_table(copied / "samples.parquet")
     rows = [
         row | ({"verdict": "timed_out", "correct": False} if row["problem_id"] == "unanimous" else {})
@@ -193,7 +195,7 @@ def test_responses_that_could_not_be_graded_do_not_vote(folder, tmp_path):
 
 
 def test_a_single_held_out_problem_has_no_difference_and_the_page_says_so(folder, tmp_path):
-    shutil.copytree(folder / "runs", tmp_path / "runs")
+    shutil.copytree(folder / "runs", tmp_path / "runs", ignore=WITHOUT_CHECKSUMS)
     for name in ("whole", "other"):
         path = tmp_path / "runs" / name / "heldout" / "after" / f"samples_{files.task_name(SPEC)}.jsonl"
         lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -252,7 +254,7 @@ def test_an_evaluation_that_is_not_there_is_named(call, arguments, message):
 def test_texts_with_strange_line_ends_can_be_read(folder, tmp_path, sign):
     (tmp_path / "runs").mkdir()
     copied = tmp_path / "evals" / "strange"
-    shutil.copytree(folder / "evals" / "voted", copied)
+    shutil.copytree(folder / "evals" / "voted", copied, ignore=WITHOUT_CHECKSUMS)
     lines = files.read_samples(copied, SPEC)
     lines[0]["resps"][0][0] = f"one{sign}two"
     path = copied / f"samples_{files.task_name(SPEC)}.jsonl"
@@ -286,7 +288,7 @@ def test_compare_names_a_run_without_held_out_evaluation(call):
 
 
 def test_evaluations_with_different_specifications_are_not_compared(folder, tmp_path):
-    shutil.copytree(folder / "runs", tmp_path / "runs")
+    shutil.copytree(folder / "runs", tmp_path / "runs", ignore=WITHOUT_CHECKSUMS)
     path = tmp_path / "runs" / "other" / "heldout" / "after"
     write_json(path / "evaluation.json", files.read_manifest(path) | {"grader": "another"})
     for call in asking(tmp_path):

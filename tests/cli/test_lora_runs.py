@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 pytest.importorskip("peft")
 
 from reasoner.cli.main import main
+from reasoner.models.checksums import write_checksums
 from reasoner.models.loading import load_policy
 from reasoner.models.lora import write_merged
 from reasoner.models.resolve import resolve_model
@@ -56,6 +57,7 @@ def set_values(path):
         for name, tensor in load_file(path).items()
     }
     save_file(tensors, path)
+    write_checksums(path.parent)
 
 
 def weights_of(path):
