@@ -23,7 +23,7 @@ from reasoner.inference.server_token import read_token
 from reasoner.inference.stop_tokens import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
 from reasoner.inference.vllm_adapter import is_adapter_state, stored_weights
 from reasoner.inference.weight_senders import SENDERS
-from reasoner.models.loading import load_config, load_meta_model, load_tokenizer
+from reasoner.models.loading import load_config, load_meta_model, load_tokenizer, num_ids
 from reasoner.models.resolve import full_folder
 from reasoner.progress import OnDecodeStep
 from reasoner.types import Completion, OnGroupDone, Prompt, SamplingParams
@@ -55,7 +55,8 @@ class RemoteEngine:
         full = full_folder(folder)
         model = load_meta_model(full)
         self._weight_names = model.state_dict().keys()
-        self._vocabulary_size = cast(Tensor, model.get_input_embeddings().weight).shape[0]
+        num_rows = cast(Tensor, model.get_input_embeddings().weight).shape[0]
+        self._num_ids = min(num_rows, num_ids(self._tokenizer))  # no others are sampled: limit_ids
         self._max_model_len = max_model_len
         self._version: int | None = None  # None: nothing has been sent yet
         self._num_updates = 0
@@ -158,7 +159,7 @@ class RemoteEngine:
         )
 
     def _parse(self, request: Request, answer: Mapping[str, Any]) -> SampledTokens:
-        return parse_completion(answer, max_tokens=request.body["max_tokens"], vocabulary_size=self._vocabulary_size)
+        return parse_completion(answer, max_tokens=request.body["max_tokens"], num_ids=self._num_ids)
 
     def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
         if self._sender is None:

@@ -40,7 +40,7 @@ class ServerInfo:
     num_workers: int
 
 
-def parse_completion(answer: Mapping[str, Any], *, max_tokens: int, vocabulary_size: int) -> SampledTokens:
+def parse_completion(answer: Mapping[str, Any], *, max_tokens: int, num_ids: int) -> SampledTokens:
     """The completion in an answer to /v1/completions of vLLM, with its token ids and their log-probabilities.
 
     Log-probabilities need no tolerance above 0: vLLM's softmax adds up terms of which the largest is exactly 1.
@@ -59,8 +59,8 @@ def parse_completion(answer: Mapping[str, Any], *, max_tokens: int, vocabulary_s
     if not 0 < len(ids) == len(logprobs) <= max_tokens:
         raise _malformed(f"{len(ids)} token ids and {len(logprobs)} log-probabilities; at most {max_tokens} were asked")
     for one in ids:
-        if type(one) is not int or not 0 <= one < vocabulary_size:
-            raise _malformed(f"the token id {reprlib.repr(one)}; the model has 0 to {vocabulary_size - 1}")
+        if type(one) is not int or not 0 <= one < num_ids:
+            raise _malformed(f"the token id {reprlib.repr(one)}; the model has 0 to {num_ids - 1}")
     for one in logprobs:
         if type(one) not in (int, float) or not _LOWEST_LOGPROB <= one <= 0:  # which NaN is not either
             raise _malformed(f"the log-probability {reprlib.repr(one)}; it lies between {_LOWEST_LOGPROB:g} and 0")

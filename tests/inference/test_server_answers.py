@@ -47,10 +47,10 @@ MALFORMED = {
 
 
 def test_completion_is_read_into_typed_values():
-    parsed = parse_completion({"choices": [GOOD]}, max_tokens=2, vocabulary_size=10)
+    parsed = parse_completion({"choices": [GOOD]}, max_tokens=2, num_ids=10)
     assert parsed == SampledTokens((0, 9), (-0.1, 0.0), "length")
     assert all(type(one) is float for one in parsed.logprobs)
-    floor = parse_completion({"choices": [GOOD | logprobs(-9999.0)]}, max_tokens=2, vocabulary_size=10)
+    floor = parse_completion({"choices": [GOOD | logprobs(-9999.0)]}, max_tokens=2, num_ids=10)
     assert floor.logprobs == (-9999.0,)  # vLLM's value for minus infinity
 
 
@@ -59,7 +59,7 @@ def test_completion_with_a_value_that_is_none_is_a_fault_of_the_server():
     whole += [{}, {"choices": {}}, {"choices": []}, {"choices": ["x"]}, {"choices": "x"}, {"choices": [None]}]
     for answer in whole:
         with pytest.raises(ServerError, match=r"malformed answer|broken off") as error:
-            parse_completion(answer, max_tokens=24, vocabulary_size=10)
+            parse_completion(answer, max_tokens=24, num_ids=10)
         assert len(str(error.value)) < 300, answer
 
 

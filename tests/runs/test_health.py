@@ -202,8 +202,8 @@ def test_stale_weights_alarm_is_raised_at_the_first_step(deaf):
     [{"lr": 1e-3, "beta": 0.001}, {"name": "ppo", "lr": 3e-4}],  # PPO has four updates a step
     ids=["grpo", "ppo"],
 )
-def test_a_toy_that_learns_raises_no_alarm_in_sixty_steps(folder, settings):
-    history = lived(folder, 60, second_is_five, **settings)
+def test_a_toy_that_learns_raises_no_alarm_in_forty_steps(folder, settings):
+    history = lived(folder, 40, second_is_five, **settings)  # solved by then: later all rewards are equal
     assert history[0]["correct"] < 0.2 and sum(line["correct"] for line in history[-5:]) / 5 > 0.6
     assert alarms_of(history) == []
 
