@@ -193,7 +193,7 @@ class _Work:
         self.num_open -= len(places)
 
     def item(self, number: int) -> Sequence[Any]:
-        """An item as it is sent: with the answers, if there are any, that timed out when they were read in a response."""
+        """An item as it is sent: with answers, if there are any, that timed out when they were read in a response."""
         job = self.jobs[number]
         end = (self.task, *job[1:])
         answers = [key[1] for key, is_read in self._known_late.items() if is_read and (key[0], *key[2:]) == end]
