@@ -16,7 +16,6 @@ def add_arguments(command: Parser) -> None:
     )
     command.add_argument(
         "--num-samples",
-        "--samples",
         type=int,
         default=16,
         metavar="N",

@@ -35,7 +35,7 @@ from reasoner.runs.import_rows import (
     row_of,
 )
 from reasoner.runs.json_files import json_line, write_json
-from reasoner.runs.migrate import FORMAT
+from reasoner.runs.run_dir import FORMAT
 from verifiers import Verdict
 
 Steps = Iterator[tuple[int, list[Row]]]
