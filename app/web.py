@@ -68,7 +68,7 @@ def build(
     """
     workers = ChatWorkers(library)
     closed = READ_ONLY if is_read_only else ()
-    pages = [page for page in PAGES if page not in closed]
+    pages = tuple(page for page in PAGES if page not in closed)
     access = Access(pages=pages, hosts=hosts, auth=auth, has_mcp=has_mcp)
     headers = _headers(can_be_framed=is_read_only)
     sessions, routes = _mcp(library) if has_mcp else (nullcontext(), [])

@@ -177,7 +177,7 @@ def test_a_file_may_hold_true_and_false_and_no_other_word_for_them(tmp_path):
 
 
 def test_the_defaults_stay_clear_of_known_traps():  # traps 8, 44
-    with pytest.raises(ValueError, match="top_p.* training samples from the whole"):
+    with pytest.raises(ValueError, match=r"top_p.* training samples from the whole"):
         resolve([("command line", {"sampling.top_p": 0.9})])
     whole = sampling_params(Config(), load_template("r1-zero"))
     assert (whole.top_p, whole.top_k) == (1.0, 0)
