@@ -22,7 +22,6 @@ from reasoner.runs.json_files import (
     read_object,
     show,
 )
-from reasoner.runs.migrate import migrate_metrics
 
 _SETTINGS = {
     "steps": COUNT,
@@ -79,7 +78,7 @@ def _numbers(path: Path) -> list[dict[str, float]]:
         for name, value in line.items():
             if not is_number(value):
                 raise ValueError(f"{path}, line {number} is damaged: {name} is {show(value)}; it must be a number")
-    return [migrate_metrics(line) for line in lines]
+    return lines
 
 
 def read_validations(folder: Path) -> list[dict[str, Any]]:

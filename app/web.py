@@ -7,14 +7,13 @@ import tempfile
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, StreamingResponse
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
@@ -33,7 +32,6 @@ PAGES = (
     "overview", "rollouts", "group", "problem", "problems", "failures", "disagreements", "reflection", "evals",
     "compare", "chat", "notes",
 )  # fmt: skip
-_OLD_PAGES = {"aha": "reflection", "play": "chat"}  # names of pages in links of earlier versions
 _STATIC = Path(__file__).parent / "static"
 _MOUNT = '<div id="reasoner"></div>'  # the element that main.js fills
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "testserver")
@@ -71,8 +69,8 @@ def build(
     """
     workers = ChatWorkers(library)
     closed = READ_ONLY if is_read_only else ()
-    pages = [page for page in PAGES if page not in closed]
-    access = Access(pages=(*pages, *_OLD_PAGES), hosts=hosts, auth=auth, has_mcp=has_mcp)
+    pages = tuple(page for page in PAGES if page not in closed)
+    access = Access(pages=pages, hosts=hosts, auth=auth, has_mcp=has_mcp)
     headers = _headers(can_be_framed=is_read_only)
     head = (
         f'<meta name="reasoner-closed" content="{" ".join(closed)}"><link rel="stylesheet" href="/pages/app.css">'
@@ -128,8 +126,6 @@ def build(
         except REQUEST_ERRORS as error:
             return _Json({"error": error_message(error)}, 400)
 
-    for old, new in _OLD_PAGES.items():
-        app.add_api_route(f"/{old}", partial(_redirect, new), methods=["GET", "HEAD"])
     app.mount("/pages", StaticFiles(directory=_STATIC), name="pages")
     shell = _shell(pages, lambda: add_endpoints(library, workers, closed))
     for name in ("sleep_when_free", "progress_update_sleep_when_free"):  # private; tests/app checks them
@@ -215,11 +211,6 @@ async def _body(request: Request) -> dict[str, Any]:
 def _lines(events: Iterator[dict[str, Any]]) -> Iterator[str]:
     for event in events:
         yield json.dumps(finite(event)) + "\n"
-
-
-def _redirect(page: str, request: Request) -> Response:
-    """Send a link of an earlier version on to the page's present name, with its query."""
-    return RedirectResponse(f"/{page}?{request.url.query}" if request.url.query else f"/{page}", 308)
 
 
 def _export(library: RunLibrary, parameters: dict[str, str]) -> Response:

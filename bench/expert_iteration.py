@@ -140,7 +140,7 @@ def evaluate(out: Path, run: str, problems: int) -> Path:
     """Evaluate a trained model again, on so many held-out problems; the folder of the evaluation."""
     name = f"{run}-{problems}"
     command = [sys.executable, "-m", "reasoner", "eval", "--model", out / run, "--name", name, "--out", out / "evals"]
-    command += ["--problems", problems, "--n", SAMPLES, "--pass@1", "--greedy"]
+    command += ["--problems", problems, "--num-samples", SAMPLES, "--pass@1", "--greedy"]
     subprocess.run([str(word) for word in command], stdout=sys.stderr, check=True)
     return out / "evals" / name
 

@@ -4,7 +4,7 @@ Steps of the embedded base with one thread a process, in turns: one process alon
 nothing of each other, and two ranks. The prompts of a process are the same in each. Two by themselves show what sharing
 the machine costs; the model adds to their parts what the ranks have beyond: waiting for the slower one, collective
 operations and the work for all rows, both timed apart. It is compared with what the two ranks took.
-Then it goes on to GPUs, where nothing of it is measured but the work for all rows. The machine must be quiet.
+The machine must be quiet.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import json
 import socket
 import statistics
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,6 @@ SCRIPT = str(Path(__file__).with_name("scaling_rank.py"))
 PARTS = ("sampling", "grading", "passes", "shared", "files", "sync", "waiting", "collectives")
 EXCHANGE = "the rollouts of the other ranks"  # as the collective operation is called
 MEASURE = -1  # as scaling_rank
-GPUS = (1, 8, 64, 512)
-KIND, PRESET, PROMPTS_PER_GPU = "h100", "qwen2.5-7b", 16
 
 
 # ------------------------------------------------------------------------------------------------ the model
@@ -201,48 +199,7 @@ def report(arms: dict[str, list[list[Answer]]], points: dict[str, Points]) -> li
     rows += [["model", f"{expected:.3f}"], ["measured", f"{totals['ranks']:.3f}"]]
     lines += table(("step of two ranks", "seconds"), rows)
     lines.append(f"The model is {expected / totals['ranks'] - 1:+.1%} from the measurement.\n")
-    return lines + gpu_table(costs.shared.per_unit + costs.files.per_unit)
-
-
-def gpu_table(shared: float) -> list[str]:
-    """The doctor's model for GPUS, with `shared` seconds a completion of the work for all rows, as measured here."""
-    from reasoner.config.recipes import RECIPES
-    from reasoner.config.resolve import resolve
-    from reasoner.doctor.gpu_plan import GpuPlan
-    from reasoner.doctor.gpus import find_gpu
-    from reasoner.doctor.preset_fit import meta_model
-    from reasoner.doctor.rank_memory import STRATEGIES, first_that_fits
-    from reasoner.doctor.step_model import step_time
-    from reasoner.rl.algorithms import resolve_algorithm
-
-    def rows() -> Iterator[list[str]]:
-        model = meta_model(RECIPES[PRESET].shape)
-        for count in GPUS:
-            values = {**(RECIPES[PRESET].gpu or {}), "processes": count, "optim.dtype": "bfloat16"}
-            values |= {"engine.dtype": "bfloat16", "engine.gpu_memory": 0.3, "optim.recompute": True}
-            values |= {"optim.micro_batch_tokens": 8192, "data.prompts_per_step": PROMPTS_PER_GPU * count}
-            values |= {"lora.rank": 0, "lora.base_dtype": "float32", "algo.beta": 0.0, "engine.name": "vllm"}
-            cfg = resolve([("bench", values)]).config
-            plan = GpuPlan(KIND, find_gpu(KIND), cfg, model, resolve_algorithm(cfg.algo))
-            peaks = {
-                sharding: plan.memory().peak(sharding) for sharding in (STRATEGIES if count > 1 else STRATEGIES[:1])
-            }
-            sharding = first_that_fits(peaks, plan.available)
-            work = plan.work()
-            time = step_time(plan.shape(), plan.gpu, work, count, sharding or STRATEGIES[0])
-            replicated = shared * work.prompts * work.group_size
-            seconds = time.total + replicated
-            speed = work.prompts * work.group_size * work.mean_tokens / seconds / count
-            parts = [f"{value:.1f}" for value in (*asdict(time).values(), replicated, seconds)]
-            yield [str(count), sharding or "none fits", *parts, f"{speed:,.0f}"]
-
-    header = ("GPUs", "sharding", "sampling", "tail", "exchange", "passes", "gradients", "sync", "shared", "seconds")
-    title = (
-        f"**A model, not a measurement**: {PRESET} with all weights trained, {PROMPTS_PER_GPU} prompts of 8 "
-        f"completions a GPU, {KIND}, seconds of a step by `reasoner doctor --gpu`; shared: batch, "
-        f"advantages, metrics and files, {1000 * shared:.2f} ms a completion as measured on this CPU, times all.\n"
-    )
-    return [title, *table((*header, "tokens a second and GPU"), list(rows()))]
+    return lines
 
 
 def main() -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from reasoner.evals.eval_log import current_names
 from reasoner.runs.json_files import read_object
 from reasoner.runs.metrics import read_metrics
 
@@ -38,7 +37,7 @@ def _percent(share: float | None) -> float | None:
 
 def main(folders: list[Path]) -> None:
     """Print the rows of ROWS before and after training, and the time, one column per run."""
-    reports = [current_names(read_object(folder / "report.json")) for folder in folders]
+    reports = [read_object(folder / "report.json") for folder in folders]
     print("| % unless said | " + " | ".join(folder.name for folder in folders) + " |")
     print("|---|" + "---:|" * len(folders))
     for name, read in ROWS.items():

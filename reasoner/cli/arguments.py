@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from reasoner.config.former_names import REMOVED, SETTINGS, renamed_setting
 from reasoner.config.other_names import did_you_mean, find_other_name, other_name_message
 
 Handler = Callable[[argparse.Namespace], int | None]  # returns an exit status, None for 0
@@ -35,11 +34,9 @@ class Parser(argparse.ArgumentParser):
                 option for parser in _parsers(self) for action in parser._actions for option in action.option_strings
             }
             message = f"unknown argument {flag!r}{did_you_mean(flag, known - {flag})}"
-            old = flag.removeprefix("--")
-            if f"--{SETTINGS.get(old)}" in known or (old in REMOVED and "--optim.lr" in known):
-                message = renamed_setting(old)
-            elif (row := find_other_name(old)) and f"--{row.ours or 'algo.name'}" in known:
-                message = other_name_message(old, prefix="--")
+            name = flag.removeprefix("--")
+            if (row := find_other_name(name)) and f"--{row.ours or 'algo.name'}" in known:
+                message = other_name_message(name, prefix="--")
         self.exit(2, f"reasoner: error: {message}\n")
 
     def _check_value(self, action: argparse.Action, value: str) -> None:

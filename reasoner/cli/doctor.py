@@ -16,7 +16,6 @@ def add_arguments(command: Parser) -> None:
     )
     command.add_argument(
         "--num-samples",
-        "--samples",
         type=int,
         default=16,
         metavar="N",
@@ -25,7 +24,7 @@ def add_arguments(command: Parser) -> None:
     command.add_argument(
         "--gpu",
         metavar="KIND",
-        help="predict memory and time of the run on GPUs of this kind, as many as --processes, which this machine need "
+        help="predict the memory of the run on GPUs of this kind, as many as --processes, which this machine need "
         "not have, and run nothing: rtx-4090, a100, h100, h200 [check the run on this machine]",
     )
     add_json(command, "all findings and measurements")
@@ -51,10 +50,10 @@ def run_doctor(args: argparse.Namespace) -> int:
 
 
 def _check_gpus(args: argparse.Namespace) -> int:
-    """Predict the run on the GPUs of --gpu, with the preset for their memory."""
-    from reasoner.doctor.gpus import find_gpu
+    """Predict the memory of the run on the GPUs of --gpu, with the preset for their memory."""
+    from reasoner.doctor.gpus import gpu_bytes
 
-    resolved, run_dir = new_run(args, gpu_bytes=find_gpu(args.gpu).memory)
+    resolved, run_dir = new_run(args, gpu_bytes=gpu_bytes(args.gpu))
     from reasoner.runtime import gc_paused
 
     with gc_paused():

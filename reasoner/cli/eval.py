@@ -92,7 +92,7 @@ def _add_sampling(command: Parser) -> None:
         "A checkpoint of a run is sampled with the settings of the run, the embedded base with those of its preset.",
     )
     sampling.add_argument(
-        "--num-samples", "--n", type=int, metavar="N", help="samples of each problem, at least 1 [the largest K]"
+        "--num-samples", type=int, metavar="N", help="samples of each problem, at least 1 [the largest K]"
     )
     sampling.add_argument(
         "--greedy",

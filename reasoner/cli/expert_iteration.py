@@ -25,9 +25,7 @@ def add_arguments(command: Parser) -> None:
     rounds.add_argument("--data", help="problems: of `reasoner data list`, or a file [data.train of the preset]")
     rounds.add_argument("--rounds", type=int, default=3, metavar="N", help="number of rounds, at least 1 [3]")
     rounds.add_argument("--problems", type=int, default=420, metavar="N", help="problems sampled in a round [420]")
-    rounds.add_argument(
-        "--num-samples", "--samples", type=int, default=8, metavar="N", help="completions of each problem [8]"
-    )
+    rounds.add_argument("--num-samples", type=int, default=8, metavar="N", help="completions of each problem [8]")
     add_selection(rounds, per_problem=4)
     add_json(command, "the table of the rounds")
     add_settings(command, stage="sft", has_data=False)

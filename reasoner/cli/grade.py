@@ -36,9 +36,7 @@ def add_arguments(command: Parser) -> None:
     command.add_argument("--gold", help="the gold answer to grade --answer against")
     command.add_argument("--answer", help="the answer to grade, without a file")
     command.add_argument("--question", help="the question, which may name choices, a unit or an order of the answer")
-    command.add_argument(
-        "--verifier", "--rule", default="maths", help="how answers are compared: maths or countdown [maths]"
-    )
+    command.add_argument("--verifier", default="maths", help="how answers are compared: maths or countdown [maths]")
     command.add_argument(
         "--explain",
         action="store_true",

@@ -33,7 +33,6 @@ class Command:
     name: str
     summary: str
     epilog: str = ""
-    aliases: tuple[str, ...] = ()
     module: str = ""  # file of this package, if it has not the command's name
 
 
@@ -129,8 +128,7 @@ COMMANDS = (
     Command(
         "app",
         "start the dashboard: rollouts, curves and reflection of your runs in a browser",
-        epilog="example: reasoner app --port 8000   (also: reasoner dashboard)",
-        aliases=("dashboard",),
+        epilog="example: reasoner app --port 8000",
     ),
     Command(
         "serve",
@@ -141,8 +139,7 @@ COMMANDS = (
     Command(
         "reflection",
         "analyse reflection over a run: how often, with which outcome, the best examples",
-        epilog="example: reasoner reflection first   (also: reasoner aha)",
-        aliases=("aha",),
+        epilog="example: reasoner reflection first",
     ),
     Command(
         "import",
@@ -182,20 +179,19 @@ def build_parser(arguments: Sequence[str]) -> Parser:
             description=row.summary,
             allow_abbrev=False,
             epilog=row.epilog,
-            aliases=row.aliases,
         )
-        if not {row.name, *row.aliases}.isdisjoint(arguments):
+        if row.name in arguments:
             command.arguments = arguments
             import_module(f"reasoner.cli.{row.module or row.name}").add_arguments(command)
     return parser
 
 
-_AT = re.compile(r"--(pass@|pass\^|cons@|maj@)(.*)")
-_LISTS = {"pass@": "pass_at", "pass^": "pass_hat", "cons@": "cons_at", "maj@": "cons_at"}
+_AT = re.compile(r"--(pass@|pass\^|cons@)(.*)")
+_LISTS = {"pass@": "pass_at", "pass^": "pass_hat", "cons@": "cons_at"}
 
 
 def _split_at(arguments: Sequence[str]) -> tuple[list[str], dict[str, list[int]]]:
-    """Separate --pass@K, --pass^K, --cons@K and --maj@K (the same as cons) from the other arguments.
+    """Separate --pass@K, --pass^K and --cons@K from the other arguments.
 
     Returns the others, and the values of K in order, by the names in _LISTS. ValueError for a K that is no whole
     number above 0.

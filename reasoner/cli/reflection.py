@@ -1,4 +1,4 @@
-"""`reasoner reflection`, also `reasoner aha`: self-checks, self-corrections and "aha" moments over a run."""
+"""`reasoner reflection`: self-checks, self-corrections and "aha" moments over a run."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def add_arguments(command: Parser) -> None:
     command.add_argument("--problems", type=int, metavar="N", help="the first N problems, at least 1 [all]")
     command.add_argument("--skip", type=int, default=0, metavar="N", help="leave out the first N problems before [0]")
     command.add_argument(
-        "--num-samples", "--samples", type=int, default=16, metavar="N", help="completions of each, at least 1 [16]"
+        "--num-samples", type=int, default=16, metavar="N", help="completions of each, at least 1 [16]"
     )
     command.add_argument("--temperature", type=float, help="above 0 [a run: as trained; base: 1; any other model: 0.6]")
     command.add_argument(

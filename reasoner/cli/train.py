@@ -136,7 +136,6 @@ def _help_defaults(arguments: Sequence[str], stage: str) -> tuple[str, dict[str,
         preset, why = choose_preset(name, model or "base", Path(early_values["--run.dir"] or "runs"))
     except (ValueError, OSError):  # a name or a model that cannot be used: the help is shown all the same
         preset, why = find_preset("base", "cpu"), f"no preset suits {name or model}"
-    why = why or "it is named by --preset"
     values = preset_values(preset.values(early_values["--algo.name"]), stage)
     values |= stage_defaults(stage, preset.name, int(str(values.get("lora.rank", 0))))
     model = model or values.get("model", "base")

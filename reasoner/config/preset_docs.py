@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reasoner.config.former_names import PRESETS as FORMER
 from reasoner.config.presets import GPUS, HEADROOM, MACHINES, Fit, fits
 from reasoner.config.recipes import RECIPES, Values
 
@@ -55,10 +54,6 @@ frozen weights of a LoRA run are then on the GPU twice, and those of `qwen2.5-7b
 why it does not fit 24 GB. The transformers engine never frees its weights.
 
 To add a model, add a row of its shape and its recipe to `RECIPES` in `reasoner/config/recipes.py` and run `make docs`.
-
-## Former names
-
-A former name is understood, and a line says what it stands for.
 """
 
 
@@ -99,9 +94,7 @@ def markdown() -> str:
         name, _, machine = label.partition("@")
         text = _settings_text(row.settings) if row.fits else "does not fit"
         lines.append(f"| `{name}` | {machine} | {row.vllm_gib:.1f} | {row.transformers_gib:.1f} | {text} |")
-    lines += ["", _METHOD, "| former name | now |", "|---|---|"]
-    lines += [f"| `{former}` | `{name}` |" for former, name in FORMER.items()]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", _METHOD])
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
-from reasoner.config.former_names import PRESETS as FORMER
 from reasoner.config.recipes import RECIPES, Recipe, Values
 
 # Bytes of the memory that a machine's values are computed for; 0: not computed, the doctor compares with what is free.
@@ -108,10 +107,10 @@ def machine_of(gpu_memory: int | None) -> str:
 
 
 def find_preset(text: str, machine: str) -> Preset:
-    """The preset of a name: NAME for this machine, NAME@MACHINE, or a former name. ValueError for an unknown one and
-    for a machine that it does not fit.
+    """The preset of a name: NAME for this machine, or NAME@MACHINE. ValueError for an unknown one and for a machine
+    that it does not fit.
     """
-    name, at, variant = FORMER.get(text, text).partition("@")
+    name, at, variant = text.partition("@")
     if name not in RECIPES or (at and variant not in MACHINES):
         close = get_close_matches(text, [*RECIPES, *fits()], 1, cutoff=0.5)
         raise ValueError(
@@ -188,15 +187,7 @@ def _machine_text(gpu_memory: int | None) -> str:
     return text
 
 
-def former_name_note(text: str) -> str:
-    """A sentence on what replaces a former name of a preset; empty for any other name."""
-    if text not in FORMER:
-        return ""
-    now = FORMER[text]
-    return f"preset {text} is now {now} ({now.partition('@')[0]} alone takes the values for this machine)"
-
-
 def is_same_preset(one: str, other: str) -> bool:
     """Whether two names stand for the same preset; a name without a machine stands for any."""
-    first, second = (FORMER.get(name, name).partition("@") for name in (one, other))
+    first, second = one.partition("@"), other.partition("@")
     return first[0] == second[0] and (first[2] == second[2] or not first[2] or not second[2])

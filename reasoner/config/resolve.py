@@ -14,7 +14,6 @@ from types import NoneType, UnionType
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from data.registry import name_columns, table_parts
-from reasoner.config.former_names import renamed_setting
 from reasoner.config.limits import check, number_range, value_of
 from reasoner.config.other_names import did_you_mean, other_name_message
 from reasoner.config.preset_docs import recipe_lines
@@ -102,11 +101,7 @@ _NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true o
 
 
 def unknown_setting_error(key: str) -> ValueError:
-    """The error for an unknown key, with its new name if it was renamed, its name here if it is TRL's or verl's, or the
-    most similar known one.
-    """
-    if message := renamed_setting(key):
-        return ValueError(message)
+    """The error for an unknown key, with its name here if it is TRL's or verl's, or the most similar known one."""
     if message := other_name_message(key):
         return ValueError(f"unknown setting: {message}")
     return ValueError(f"unknown setting {key!r}{did_you_mean(key, settings())}")

@@ -21,7 +21,7 @@ from reasoner.doctor.budget import run_budget
 from reasoner.doctor.disk import disk_finding, write_seconds
 from reasoner.doctor.findings import Finding, Severity, format_finding, summary
 from reasoner.doctor.gpu_plan import gpu_plan, plan_findings
-from reasoner.doctor.gpus import find_gpu
+from reasoner.doctor.gpus import gpu_bytes
 from reasoner.doctor.memory import MemoryEstimate, memory_of, peak_memory
 from reasoner.doctor.memory_advice import memory_finding, processes_finding
 from reasoner.doctor.pass_rate import ResponseStats, response_findings, response_stats
@@ -63,7 +63,7 @@ def check_gpus(resolved: RunSettings, run_dir: Path, gpu: str, *, json_file: Pat
     """check_run for `processes` GPUs of a kind (doctor.gpus) that this machine need not have: predictions alone."""
     cfg = resolved.config
     measurements: Measurements = {}
-    plan = gpu_plan(cfg, preflight(cfg, run_dir, download=False), gpu, find_gpu(gpu))
+    plan = gpu_plan(cfg, preflight(cfg, run_dir, download=False), gpu, gpu_bytes(gpu))
     return _report(resolved, plan_findings(plan, measurements), measurements, json_file)
 
 

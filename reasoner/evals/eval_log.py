@@ -45,18 +45,10 @@ from reasoner.runs.json_files import (
     read_lines,
     read_object,
 )
-from reasoner.runs.migrate import EVAL_NAMES
 from reasoner.runs.parquet_files import read_table, write_table
 from reasoner.runs.rollouts import write_json
 
 EvalManifest = Mapping[str, Any]  # evaluation.json; reasoner.evals.manifest.make_manifest puts it together
-
-
-def current_names(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object of an evaluation's files, and the objects inside it, with the present names as keys."""
-    return {
-        EVAL_NAMES.get(name, name): current_names(own) if isinstance(own, dict) else own for name, own in value.items()
-    }
 
 
 def task_name(spec: str) -> str:
@@ -119,7 +111,7 @@ def read_samples(folder: Path, spec: str) -> list[dict[str, Any]]:
     if not is_file(path):
         raise ValueError(f"{folder} has no {path.name}")
     check_file(path)
-    lines = [current_names(line) for line in read_lines(path, _LINE, torn="never")]
+    lines = read_lines(path, _LINE, torn="never")
     for number, line in enumerate(lines, 1):
         where = f"{path}, line {number}"
         check(line["doc"], where, {"id": TEXT, "question": TEXT, "answer": TEXT})
@@ -137,7 +129,6 @@ def read_flat(folder: Path) -> list[dict[str, Any]]:
         raise ValueError(f"{folder} has no {path.name}")
     table = read_table(path)
     try:
-        table = table.rename_columns([EVAL_NAMES.get(name, name) for name in table.column_names])
         if missing := [name for name in RESPONSE_SCHEMA.names if name not in table.column_names]:
             raise ValueError(f"it has no column {missing[0]!r}")
         table = table.select(RESPONSE_SCHEMA.names).cast(RESPONSE_SCHEMA)

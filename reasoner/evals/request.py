@@ -30,7 +30,7 @@ _FLAGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "api_key_variable": ("--api-key-variable", (_ENDPOINT,)),
     "concurrency": ("--concurrency", (_ENDPOINT,)),
     "greedy": ("--greedy", _SAMPLED),
-    "num_samples": ("--n", _SAMPLED),
+    "num_samples": ("--num-samples", _SAMPLED),
     "data": ("--data", _SAMPLED),
     "problems": ("--problems", _SAMPLED),
     "temperature": ("--temperature", _SAMPLED),

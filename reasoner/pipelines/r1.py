@@ -66,7 +66,7 @@ R1 = (
     Template(
         "cold-samples",
         COLD,
-        "sample --model {model} --data {data} --problems {cold_problems} --samples {cold_samples} --seed {seed}",
+        "sample --model {model} --data {data} --problems {cold_problems} --num-samples {cold_samples} --seed {seed}",
     ),
     Template(
         "cold-examples",
@@ -83,7 +83,7 @@ R1 = (
         "rejection-samples",
         REJECTION,
         "sample --model {rl} --data {data} --skip {rejection_skip} --problems {rejection_problems} "
-        "--samples {rejection_samples} --seed {seed}",
+        "--num-samples {rejection_samples} --seed {seed}",
     ),
     Template(
         "rejection-examples",
@@ -99,7 +99,7 @@ R1 = (
         "preference-samples",
         REWARD,
         "sample --model {sft} --data {data} --skip {preference_skip} --problems {preference_problems} "
-        "--samples {preference_samples} --seed {seed}",
+        "--num-samples {preference_samples} --seed {seed}",
     ),
     Template(
         "preference-pairs",
@@ -125,7 +125,7 @@ R1 = (
     Template(
         "student-samples",
         STUDENT,
-        "sample --model {final-rl} --data {data} --problems {student_problems} --samples {student_samples} "
+        "sample --model {final-rl} --data {data} --problems {student_problems} --num-samples {student_samples} "
         "--seed {seed}",
         needs=("student",),
     ),

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from reasoner.runs.io import write_bytes
 from reasoner.runs.json_files import COUNT, NUMBER, TEXT, Torn, checked_line, read_lines
-from reasoner.runs.migrate import migrate_alarm
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ _FIELDS = {field.name: _KIND_OF[str(field.type)] for field in fields(Alarm)}
 
 def read_alarms(run_dir: Path, *, torn: Torn = "never") -> list[Alarm]:
     """Read the alarms of a run, the oldest first. ValueError for a damaged file; `torn` as in read_lines."""
-    lines = map(migrate_alarm, read_lines(run_dir / "alarms.jsonl", _FIELDS, torn=torn))
+    lines = read_lines(run_dir / "alarms.jsonl", _FIELDS, torn=torn)
     return [Alarm(**{name: line[name] for name in _FIELDS}) for line in lines]
 
 

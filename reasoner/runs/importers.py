@@ -35,8 +35,8 @@ from reasoner.runs.import_rows import (
 )
 from reasoner.runs.io import named_errors
 from reasoner.runs.json_files import checked_line, write_json
-from reasoner.runs.migrate import FORMAT
 from reasoner.runs.parquet_files import read_table, write_table
+from reasoner.runs.run_dir import FORMAT
 from verifiers import Verdict
 
 Steps = Iterator[tuple[int, list[Row]]]

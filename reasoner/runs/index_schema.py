@@ -126,7 +126,7 @@ class Rows:
 
 def read(table: pa.Table, step: int) -> Rows:
     """Convert the table of a step's shard into rows of the index."""
-    missing: list[Any] = [None] * table.num_rows  # for columns that older shards lack
+    missing: list[Any] = [None] * table.num_rows  # for columns that the shard lacks
     columns = dict.fromkeys(COLUMNS, missing) | table.to_pydict()
     lengths = columns["tokens"]
     answers = [(answer or "")[:_ANSWER] for answer in columns["extracted"]]

@@ -79,11 +79,11 @@ def _check_kinds(schema: pa.Schema) -> None:
 
 
 def _check_rewards(kind: pa.DataType) -> None:
-    """Raise ValueError where the parts of the reward are neither (name, value) pairs nor the map of older shards."""
+    """Raise ValueError where the parts of the reward are not (name, value) pairs."""
     is_list = pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)
     if is_list and [field.name for field in kind.value_type] == ["name", "value"]:
         return
-    if not (pa.types.is_map(kind) or pa.types.is_null(kind)):
+    if not pa.types.is_null(kind):
         raise ValueError(f"column 'rewards' holds {kind} values, not list of {{name, value}}")
 
 

@@ -1,7 +1,7 @@
 """Read and cut a run's metrics.jsonl, times.jsonl and evals.jsonl (reasoner.trainer.metrics_logger writes them).
 
 Everything measured by a clock is in times.jsonl alone, so two runs with the same seed have byte-identical
-metrics.jsonl files. Lines of folders of format 1 get the names of today (reasoner.runs.migrate).
+metrics.jsonl files.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Any
 
 from reasoner.runs.io import write_text
 from reasoner.runs.json_files import COUNT, read_lines, scan_lines
-from reasoner.runs.migrate import migrate_metrics
 
 FILES = ("metrics.jsonl", "times.jsonl", "evals.jsonl")
 
@@ -29,7 +28,7 @@ def read_evals(run_dir: Path) -> list[dict[str, Any]]:
 
 def _lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a JSON lines file without a torn last line. ValueError for any other damaged line."""
-    return [migrate_metrics(line) for line in read_lines(path, {"step": COUNT})]
+    return read_lines(path, {"step": COUNT})
 
 
 def scan(path: Path) -> list[tuple[str, dict[str, Any] | None]]:
@@ -38,8 +37,7 @@ def scan(path: Path) -> list[tuple[str, dict[str, Any] | None]]:
     The object is None where the line is damaged or torn. A complete last line counts even without its newline. Returns
     [] when there is no file.
     """
-    lines = scan_lines(path, lambda line: isinstance(line.get("step"), int))
-    return [(text, line and migrate_metrics(line)) for text, line in lines]
+    return scan_lines(path, lambda line: isinstance(line.get("step"), int))
 
 
 def lacks_newline(path: Path) -> bool:

@@ -33,9 +33,8 @@ from typing import Any
 import pyarrow as pa
 
 from reasoner.runs.json_files import write_json as write_json
-from reasoner.runs.migrate import FORMAT
 from reasoner.runs.parquet_files import read_table, write_table
-from reasoner.runs.run_dir import check_free
+from reasoner.runs.run_dir import FORMAT, check_free
 from reasoner.types import RolloutGroup
 
 SCHEMA = pa.schema(
@@ -267,12 +266,9 @@ def read(run_dir: Path, step: int) -> list[dict[str, Any]]:
 
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows of a shard's table as `write_shard` takes them: `rewards` as (name, value) pairs.
-
-    Older shards hold them as a map, newer ones as a list of {name, value}.
-    """
+    """The rows of a shard's table as `write_shard` takes them: `rewards` as (name, value) pairs."""
     rows: list[dict[str, Any]] = table.to_pylist()
     for row in rows:
         if row.get("rewards"):
-            row["rewards"] = [tuple(part.values()) if isinstance(part, dict) else part for part in row["rewards"]]
+            row["rewards"] = [tuple(part.values()) for part in row["rewards"]]
     return rows

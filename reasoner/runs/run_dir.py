@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reasoner.runs.json_files import is_file
-from reasoner.runs.migrate import migrate_settings, read_config
+from reasoner.runs.json_files import COUNT, OBJECT, is_file, read_object
 
+FORMAT = 2  # of the run folders that this version writes and reads
 STEP_PATTERN = "step-" + 6 * "[0-9]"  # glob pattern of a checkpoint's folder; not digits of other scripts
 
 
@@ -37,13 +37,26 @@ def find_run(name: str, runs: Path) -> Path:
 
 
 def check_format(run_dir: Path) -> None:
-    """Raise ValueError for a run folder of a newer format. A damaged config.json is left to those who read it."""
+    """Raise ValueError for a run folder of another format. A damaged config.json is left to those who read it."""
     path = run_dir / "config.json"
     try:
-        stored = read_config(path)
+        stored = _read_config(path)
     except ValueError:
         return
-    migrate_settings(stored, path)
+    _check_format(stored, path)
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    may = {"format": COUNT, "origin": OBJECT, "fingerprints": OBJECT, "reward_functions": OBJECT}
+    return read_object(path, {"config": OBJECT}, may, allow_nan=True)
+
+
+def _check_format(stored: Mapping[str, Any], path: Path) -> None:
+    if (number := stored.get("format", "none")) != FORMAT:
+        raise ValueError(
+            f"{path} has format {number}, and this version of reasoner reads format {FORMAT}: start a new run, or "
+            "export the old one with the version that made it"
+        )
 
 
 def check_inside(folder: Path, kind: str = "run", *, parts: Sequence[Path] | None = None) -> None:
@@ -84,13 +97,14 @@ def read_settings(run_dir: Path) -> dict[str, Any]:
     """Read config.json of a run: `format`, `config`; `stage`, `origin`, `fingerprints` and `reward_functions` if it has
     them.
 
-    Names of format 1 are those of format 2. A setting may be infinite or NaN. ValueError that names the file when it is
-    missing, damaged or of a newer format.
+    A setting may be infinite or NaN. ValueError that names the file when it is missing, damaged or of another format.
     """
     path = run_dir / "config.json"
     if not is_file(path):
         raise ValueError(f"{run_dir} has no config.json")
-    return migrate_settings(read_config(path), path)
+    stored = _read_config(path)
+    _check_format(stored, path)
+    return stored
 
 
 def stage_of(stored: Mapping[str, Any]) -> str:

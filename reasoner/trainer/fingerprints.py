@@ -64,16 +64,13 @@ def check_unchanged(
     ValueError where model, prompt or training data are not the ones that the run began with. Other validation problems
     are reported. `settings` are those of now, by dotted key.
     """
-    then = stored.get("fingerprints") or {}
-    settled = [name for name in now if name not in _VALIDATION]
-    if missing := [name for name in settled if name not in then]:
-        what = ", ".join(missing)
-        log(f"cannot check whether {what} changed since the run began: config.json has no fingerprints of them")
-    for name in settled:
-        if name in then and then[name] != now[name]:
+    then = stored.get("fingerprints", {})
+    for name in now:
+        if name not in _VALIDATION and then.get(name) != now[name]:
             raise ValueError(
                 f"{name} is {settings[name]!r} as before, but its content has changed: its fingerprint is "
-                f"{now[name][:16]}, and that of the run {then[name][:16]}. Restore the old content, or start a new run"
+                f"{now[name][:16]}, and that of the run {str(then.get(name))[:16]}. Restore the old content, or start "
+                "a new run"
             )
     is_same_set = all(stored["config"].get(key) == settings.get(key) for key in _VALIDATION)
     before, after = (prints.get("validation.data") for prints in (then, now))

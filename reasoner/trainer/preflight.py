@@ -15,7 +15,6 @@ from data.files import READERS, can_read
 from data.registry import check as check_problems
 from data.registry import hub_sources, load
 from data.related_sets import shared_set
-from reasoner.config.former_names import DEFAULTS as FORMER_DEFAULTS
 from reasoner.config.resolve import settings, to_dict
 from reasoner.config.schema import Config
 from reasoner.config.stages import is_used, problem_sets
@@ -153,8 +152,7 @@ def check_learned_rewards(cfg: Config, algorithm: Algorithm) -> None:
     }
     values = to_dict(cfg)
     for key, (is_usable, need) in conditions.items():
-        default = settings()[key].default
-        if values[key] not in (default, FORMER_DEFAULTS.get(key, default)) and not is_usable:
+        if values[key] != settings()[key].default and not is_usable:
             raise ValueError(f"{key} is {values[key]!r}; it needs {need}")
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from data.related_sets import own_sets, sources_of
-from reasoner.config.former_names import REMOVED, renamed_setting
-from reasoner.config.presets import Preset, find_preset, former_name_note, machine_of, preset_for
+from reasoner.config.presets import Preset, find_preset, machine_of, preset_for
 from reasoner.config.recipes import RECIPES
 from reasoner.config.resolve import RunSettings, check_types, resolve, settings, to_dict, with_values
 from reasoner.config.schema import Config
@@ -99,10 +98,7 @@ def resolve_resumed_run(
         )
     check_used(values, stage)
     stored = before["config"]
-    unknown = stored.keys() - settings().keys()
-    if removed := sorted(unknown & REMOVED.keys()):
-        raise ValueError(f"{run_dir} cannot be resumed: {renamed_setting(removed[0])}")
-    if unknown:
+    if unknown := stored.keys() - settings().keys():
         raise ValueError(
             f"{run_dir}/config.json has settings that this version does not know: {', '.join(sorted(unknown))}"
         )
@@ -154,13 +150,12 @@ def _last(sources: Sequence[Values], key: str, default: object) -> Any:
 
 
 def choose_preset(name: str | None, model: str, runs: Path, gpu_bytes: int | None = None) -> tuple[Preset, str]:
-    """(the preset of the name, a note on a former name), or without a name (the one that fits the model and the
-    machine, the reason). `runs` is the folder where a run of the model's name may be; `gpu_bytes`: memory of the GPU,
-    None for this machine's.
+    """(the preset, the reason): that of the name, or without a name the one that fits the model and the machine. `runs`
+    is the folder where a run of the model's name may be; `gpu_bytes`: memory of the GPU, None for this machine's.
     """
     memory = gpu_memory() if gpu_bytes is None else gpu_bytes
     if name is not None:
-        return find_preset(name, machine_of(memory)), former_name_note(name)
+        return find_preset(name, machine_of(memory)), "it is named by --preset"
     if model == "base":  # the same on every machine
         return find_preset(model, "cpu"), "the embedded base has its own preset"
     return preset_for(model, _num_parameters(model, runs), gpu_memory=memory)
@@ -203,7 +198,7 @@ def _preset_note(preset: Preset, why: str, resolved: RunSettings, *, is_named: b
     embedded base and for a preset that was named and has none.
     """
     cfg = resolved.config
-    lines = [why] if is_named and why else []
+    lines = []
     if not is_named and cfg.model != "base":
         lines.append(f"preset {preset.label}: {why}. {_size(cfg)}")
     values = [

@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 
 from reasoner.models.checksums import damage
-from reasoner.runs import health, migrate
+from reasoner.runs import health
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import FILES, lacks_newline, metrics_prefix, scan, truncate_logs
 from reasoner.runs.run_dir import read_settings, recovery_hint, stage_of
@@ -27,12 +27,10 @@ def resume_point(run_dir: Path, log: Log) -> Path | None:
     """Choose the checkpoint to resume from and report what is lost and what is written again. None if the run starts
     anew because it has not reached its first checkpoint.
 
-    A run folder of an earlier format is converted first. ValueError, with no other change to the records, if no
-    checkpoint is undamaged or the records reach none of them.
+    ValueError, with no change to the records, if no checkpoint is undamaged or the records reach none of them.
     """
     with store.lock_run_dir(run_dir):
         checkpoint.clean_partial(run_dir)
-        migrate.convert(run_dir, log)
         num_steps = len(metrics_prefix(run_dir))
         checkpoints = checkpoint.valid_checkpoints(run_dir, log)
         newest = next(checkpoints, None)

@@ -56,7 +56,7 @@ def test_command_gives_the_settings_of_the_run(tmp_path):
     ("origin", "preset", "changes"),
     [
         ("preset qwen2.5-0.5b@24gb", "qwen2.5-0.5b@24gb", {"optim.lr": 2e-6}),
-        ("preset 0.5b", "qwen2.5-0.5b@24gb", {"optim.micro_batch_tokens": 2048, "optim.recompute": False}),
+        ("preset qwen2.5-0.5b@24gb", "qwen2.5-0.5b@24gb", {"optim.micro_batch_tokens": 2048, "optim.recompute": False}),
         ("preset of another version", "", {"optim.lr": 2e-6}),
     ],
 )

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.timeout(120)  # nothing here may wait for a named pipe
 
 NO_LINES = NOT_A_FILE | NO_OBJECT | {holding("{}\n{}\n{}"): "it has no"}
 GROWS = {missing: None, empty: None, truncated: None}
-SETTINGS = '{{"config": {}}}'
+SETTINGS = '{{"format": 2, "config": {}}}'
 STEP = {"step": 0, "correct": 0.5}
 RUNS = {
     "config.json": NOT_A_FILE

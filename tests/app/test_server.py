@@ -43,12 +43,6 @@ def locked(folder):
         yield connection
 
 
-@pytest.mark.parametrize(("old", "new"), [("/aha?run=a&label=cue", "/reflection?run=a&label=cue"), ("/play", "/chat")])
-def test_links_of_earlier_versions_redirect_with_their_query(client, old, new):
-    reply = client.get(old, follow_redirects=False)
-    assert (reply.status_code, reply.headers["location"]) == (308, new) and client.get(new).status_code == 200
-
-
 # ------------------------------------------------------------------------------------------------- asking
 
 

@@ -26,7 +26,7 @@ ACTIONS = {"rollouts", "runs", "data", "base", "reward-model", "pipeline"}  # co
 
 _PATH = re.compile(r"[\w-]+(?:[./][\w-]+)*/?")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][\w.-]*")
-_METRIC = re.compile(r"--(?:pass@|pass\^|cons@|maj@)\w+")
+_METRIC = re.compile(r"--(?:pass@|pass\^|cons@)\w+")
 _INLINE = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 

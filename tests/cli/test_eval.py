@@ -48,7 +48,7 @@ def first(tmp_path_factory):
     problems = tmp_path / "mine.jsonl"
     problems.write_text("".join(json.dumps({"q": f"What is {i}+1?", "a": str(i + 1)}) + "\n" for i in range(6)))
     sets = f"generated:heldout,{problems}?question=q&answer=a"
-    evaluate(tmp_path, "--data", sets, "--pass@1", "--pass^2", "--maj@4", "--greedy", "--name", "one")
+    evaluate(tmp_path, "--data", sets, "--pass@1", "--pass^2", "--cons@4", "--greedy", "--name", "one")
     return tmp_path, sets
 
 
@@ -79,7 +79,7 @@ def test_complete_evaluation_samples_nothing(first, monkeypatch, capsys):
     tmp_path, sets = first
     before = written(tmp_path / "evals" / "one")
     monkeypatch.setattr("reasoner.inference.model_spec.make_engine", None)  # would fail if it were called
-    again = ["--data", sets, "--pass@1", "--pass^2", "--maj@4", "--greedy", "--name", "one"]
+    again = ["--data", sets, "--pass@1", "--pass^2", "--cons@4", "--greedy", "--name", "one"]
     evaluate(tmp_path, *again)
     evaluate(tmp_path, *again, "--regrade")
     assert written(tmp_path / "evals" / "one") == before
@@ -124,7 +124,7 @@ def test_an_evaluation_can_be_run_from_python(first, monkeypatch):
 
 def test_two_evaluations_of_one_model_compare(first, capsys):
     tmp_path, sets = first
-    evaluate(tmp_path, "--data", sets, "--pass@1", "--n", "4", "--seed", "1", "--name", "three")
+    evaluate(tmp_path, "--data", sets, "--pass@1", "--num-samples", "4", "--seed", "1", "--name", "three")
     assert main(["compare", "one", "three", "--out", str(tmp_path / "evals")]) == 0
     assert "no difference shown" in capsys.readouterr().out
 
@@ -134,8 +134,8 @@ def test_two_evaluations_of_one_model_compare(first, capsys):
     [
         (["--data", "gsm9k"], "unknown problems 'gsm9k' (did you mean 'gsm8k'?)"),
         (["--data", "math500", "--pass@1"], "Without a network give a local copy instead"),
-        (["--pass@8", "--n", "4"], "--num-samples is 4; the largest K asked for needs 8 samples"),
-        (["--pass^8", "--n", "4"], "the largest K asked for needs 8"),
+        (["--pass@8", "--num-samples", "4"], "--num-samples is 4; the largest K asked for needs 8 samples"),
+        (["--pass^8", "--num-samples", "4"], "the largest K asked for needs 8"),
         (["--data", "{tmp}/x.jsonl?question=q"], "no column 'q' for the question"),
         (["--data", "{tmp}/x.jsonl,{tmp}/x.jsonl"], "would have the same files"),
         (["--model", "{tmp}/bare"], "no tokenizer can be loaded from"),
@@ -170,7 +170,10 @@ def test_bad_input_is_one_line_and_status_two(tmp_path, capsys, monkeypatch, arg
     ("arguments", "message"),
     [
         ([], "no 'response'"),
-        (["--n", "2"], "--n has no effect on the responses in files (--responses); leave out one of the two"),
+        (
+            ["--num-samples", "2"],
+            "--num-samples has no effect on the responses in files (--responses); leave out one of the two",
+        ),
         (
             ["--greedy", "--seed", "9", "--model", "base", "--stop", "x", "--concurrency", "2"],
             "--model, --concurrency, --greedy, --stop, --seed have no effect on the responses in files",

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from reasoner.cli.main import main
-from reasoner.config.former_names import SETTINGS
 from reasoner.config.other_names import OTHER_NAMES, find_other_name, markdown, other_name_message
 from reasoner.config.resolve import resolve, settings
 
@@ -15,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(("name", "row"), OTHER_NAMES.items())
 def test_every_other_name_leads_to_a_setting_or_says_why_there_is_none(name, row):
     assert row.ours in settings() or (not row.ours and row.difference)
-    assert name not in settings() and name not in SETTINGS
+    assert name not in settings()
     assert find_other_name(name) is row
 
 

@@ -1,4 +1,4 @@
-"""Presets: names and former names, the one for a model and a machine, their values, their tables in the docs."""
+"""Presets: names, the one for a model and a machine, their values, their tables in the docs."""
 
 import subprocess
 import sys
@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from data.registry import check, load
-from reasoner.config.former_names import PRESETS as FORMER
 from reasoner.config.preset_docs import listing, markdown
 from reasoner.config.presets import (
     GPUS,
@@ -15,7 +14,6 @@ from reasoner.config.presets import (
     MACHINES,
     find_preset,
     fits,
-    former_name_note,
     is_same_preset,
     machine_of,
     preset_for,
@@ -107,22 +105,16 @@ def test_unknown_preset_is_refused_with_the_known_ones(name, message):
         find_preset(name, "cpu")
 
 
-@pytest.mark.parametrize("name", FORMER)
-def test_former_name_is_a_preset_of_today_on_any_machine(name):
-    for machine in MACHINES:
-        assert find_preset(name, machine).label == FORMER[name]
-    assert FORMER[name] in former_name_note(name) and not former_name_note("base")
-
-
 def test_presets_that_were_run_or_released_keep_their_numbers():
-    values = {name: find_preset(name, "80gb").values() for name in ("cpu", "cpu-large", "base")}
-    assert values["cpu"] == {  # the run of docs/RESULTS.md
+    names = ("smollm-135m@cpu", "qwen2.5-0.5b@cpu", "base")
+    values = {name: find_preset(name, "80gb").values() for name in names}
+    assert values["smollm-135m@cpu"] == {  # the run of docs/RESULTS.md
         "model": "HuggingFaceTB/SmolLM2-135M-Instruct", "steps": 60, "data.train": "one-step",
         "data.prompts_per_step": 16, "prompt.style": "few-shot", "sampling.max_tokens": 48, "optim.lr": 1e-5,
         "optim.micro_batch_tokens": 1024, "validation.data": "one-step:validation", "validation.samples": 4,
         "eval.heldout": "one-step:heldout", "eval.heldout_problems": 137, "eval.samples": 8, "run.save_interval": 5,
     }  # fmt: skip
-    assert values["cpu-large"] == {
+    assert values["qwen2.5-0.5b@cpu"] == {
         "model": "Qwen/Qwen2.5-0.5B", "steps": 20, "data.prompts_per_step": 4, "sampling.max_tokens": 256,
         "optim.lr": 3e-6, "optim.micro_batch_tokens": 512, "validation.interval": 10, "validation.problems": 10,
         "validation.samples": 4, "eval.heldout_problems": 20, "eval.samples": 4, "run.save_interval": 10,
@@ -138,11 +130,10 @@ def test_presets_that_were_run_or_released_keep_their_numbers():
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [
-        ("0.5b", "qwen2.5-0.5b@24gb", True),
-        ("0.5b", "qwen2.5-0.5b", True),
+        ("qwen2.5-0.5b", "qwen2.5-0.5b@24gb", True),
         ("qwen2.5-0.5b@24gb", "qwen2.5-0.5b@80gb", False),
         ("base", "base", True),
-        ("base", "cpu", False),
+        ("base", "smollm-135m", False),
     ],
 )
 def test_same_preset_by_another_name(one, other, same):

@@ -76,8 +76,6 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
         ({"critic.lr": 5.0}, "critic.lr is 5.0; it must be at most 1"),
         ({"optim.decay_share": -0.1}, "optim.decay_share is -0.1; it must be at least 0"),
         ({"sampling.temperature": 0.0}, "sampling.temperature is 0"),
-        ({"algo.trunk": "own"}, "unknown setting 'algo.trunk'; it is now 'algo.critic_backbone'"),
-        ({"reward.custom": "a:b"}, "unknown setting 'reward.custom'; it is now 'reward.functions'"),
         (
             {"data.selection": "learnability", "max_off_policy_steps": 1, "algo.importance_sampling": "token"},
             "max_off_policy_steps is 1; with data.selection learnability it must be 0",
@@ -112,7 +110,7 @@ def test_settings_file_is_read_as_flat_keys(tmp_path):
     [
         ("steps = ", "is not TOML"),
         ("step = 4", "unknown setting 'step'; did you mean 'steps'"),
-        ("[algo]\ngroup = 4", "unknown setting 'algo.group'; it is now 'algo.group_size'"),
+        ("[algo]\ngroup = 4", "unknown setting 'algo.group'; did you mean 'algo.group_size'"),
         ("steps = 'four'", "steps takes a whole number, not 'four'"),
         ("steps = true", "steps takes a whole number, not True"),
     ],
@@ -179,7 +177,7 @@ def test_a_file_may_hold_true_and_false_and_no_other_word_for_them(tmp_path):
 
 
 def test_the_defaults_stay_clear_of_known_traps():  # traps 8, 44
-    with pytest.raises(ValueError, match=r"unknown setting 'sampling\.top_p'; training samples from the whole"):
+    with pytest.raises(ValueError, match=r"top_p.* training samples from the whole"):
         resolve([("command line", {"sampling.top_p": 0.9})])
     whole = sampling_params(Config(), load_template("r1-zero"))
     assert (whole.top_p, whole.top_k) == (1.0, 0)

@@ -43,7 +43,6 @@ def test_a_spec_names_kind_task_split_parameters_and_interpreter() -> None:
         ("gym:gcd?size", "cannot read the parameters"),
         ("gym:gcd?size=", "cannot read the parameters"),
         ("gym:gcd?env_python=/no/such", "env_python=/no/such: there is no such interpreter or folder"),
-        ("reasoning-gym:gcd", "is now gym:gcd"),
     ],
 )
 def test_a_faulty_spec_is_refused_with_what_it_may_be(spec: str, message: str) -> None:

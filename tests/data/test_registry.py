@@ -230,7 +230,6 @@ def test_files_of_another_kind_are_refused(tmp_path: Path, content: bytes, name:
         ("generatd:train", "did you mean 'generated'"),
         ("", "known are generated:train"),
         ("generated:corpus", "no split 'corpus'; it has train, validation, heldout"),
-        ("generated:selection", "no split 'selection'; it is now generated:validation"),
         ("math500:train", "no split 'train'; it has test"),
         ("no/such/file.jsonl", "there is no such file"),
     ],

@@ -137,24 +137,3 @@ def test_details_separate_format_from_reasoning_and_list_families(sets):
     for row in ("well-formed", "correct, any form (lenient)", "lost to the form alone", "sums 1", "words 2"):
         assert row in text
     assert "\x1b" not in text
-
-
-def test_an_evaluation_with_the_old_names_reads_the_same(folder, tmp_path):
-    old_names = {"correct": "right", "correct_lenient": "right_lenient", "well_formed": "in_form"}
-    old = tmp_path / "old"
-    old.mkdir()
-    table = pq.read_table(folder / "samples.parquet")
-    pq.write_table(table.rename_columns([old_names.get(n, n) for n in table.column_names]), old / "samples.parquet")
-    lines = [json.loads(line) for line in (folder / "samples_generated_heldout.jsonl").read_text().splitlines()]
-    (old / "samples_generated_heldout.jsonl").write_text(
-        "".join(json.dumps({old_names.get(key, key): value for key, value in line.items()}) + "\n" for line in lines)
-    )
-    assert eval_log.read_flat(old) == eval_log.read_flat(folder)
-    assert eval_log.read_samples(old, SPEC) == eval_log.read_samples(folder, SPEC)
-
-
-def test_old_names_of_metrics_are_renamed_inside_objects_too(sets):
-    present = sets[SPEC]["sampled"].to_dict()
-    old = {key.replace("correct_given", "right_given"): value for key, value in present.items()}
-    old["health"] = {key.replace("tokens_correct", "tokens_right"): value for key, value in present["health"].items()}
-    assert old != present and eval_log.current_names(old) == present

@@ -23,7 +23,7 @@ def r1(settings: R1Settings = DEFAULTS, *changes: str) -> dict[str, str]:
 def test_commands_have_the_settings_and_the_runs_of_other_stages():
     commands = r1(R1Settings(seed=3))
     assert commands["cold-samples"] == (
-        "sample --model base --data generated --problems 300 --samples 8 --seed 3 --runs runs --name p-cold-samples"
+        "sample --model base --data generated --problems 300 --num-samples 8 --seed 3 --runs runs --name p-cold-samples"
     )
     assert commands["cold-examples"] == (
         "rollouts export runs/p-cold-samples runs/p/cold.jsonl --as sft --per-problem 4"

@@ -359,14 +359,6 @@ def test_record_adds_alarms_and_forget_drops_those_of_later_steps(tmp_path):
     assert read_alarms(tmp_path) == []
 
 
-def test_read_alarms_shows_former_names_under_those_of_today(tmp_path):
-    record(tmp_path, [replace(alarm(2), name="cut off"), replace(alarm(3), name="KL spike")])
-    assert "cut off" in (tmp_path / "alarms.jsonl").read_text()
-    assert [alarm.name for alarm in read_alarms(tmp_path)] == ["truncation", "KL spike"]
-    record(tmp_path, [alarm(5)])  # writes the file again
-    assert "cut off" not in (tmp_path / "alarms.jsonl").read_text()
-
-
 @pytest.mark.parametrize("text", ['{"name": "truncation"}\n', '{"name"', "[]\n"])
 def test_read_alarms_refuses_a_damaged_file(tmp_path, text):
     (tmp_path / "alarms.jsonl").write_text(text)

@@ -4,7 +4,6 @@ import json
 import os
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -49,14 +48,6 @@ def run(tmp_path):
     for step in range(3):
         write(path, step)
     return path
-
-
-def as_map(path):
-    """Write the shard again as versions before wrote it: the parts of the reward as a map."""
-    table = pq.read_table(path)
-    place = table.schema.get_field_index("rewards")
-    column = pa.array([dict(row["rewards"]) for row in store.rows_of(table)], pa.map_(pa.string(), pa.float32()))
-    pq.write_table(table.set_column(place, "rewards", column), path, compression="zstd")
 
 
 @pytest.fixture
@@ -253,21 +244,6 @@ def test_exports_hold_the_matching_rollouts(run, tmp_path, capsys, suffix):
         assert store.rows_of(pq.read_table(path)) == [row for row in rows(run) if row["problem_id"] == "p1"]
     else:
         assert path.read_text().count("## ") == 6
-
-
-def test_shards_with_a_map_of_rewards_are_listed_shown_and_exported(run, tmp_path, capsys):
-    expected = rows(run)
-    for step in range(3):
-        as_map(store.shard_path(run, step))
-    assert pa.types.is_map(pq.read_schema(store.shard_path(run, 0)).field("rewards").type)
-    assert rows(run) == expected
-    status, said = reasoner(capsys, "show", run, "2.1.0")
-    assert status == 0 and "(correct 1, format 0)" in said.out
-    parquet, jsonl = tmp_path / "new.parquet", tmp_path / "new.jsonl"
-    assert [reasoner(capsys, "export", run, path)[0] for path in (parquet, jsonl)] == [0, 0]
-    assert store.rows_of(pq.read_table(parquet)) == expected and pq.read_schema(parquet) == store.SCHEMA
-    result = [json.loads(line)["rewards"] for line in jsonl.read_text().splitlines()]
-    assert result == [dict(row["rewards"]) for row in expected]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from reasoner.runs.run_dir import check_free, check_inside, find_run, read_settings
 
-WHOLE = json.dumps({"config": {"steps": 1}, "origin": {}})
+WHOLE = json.dumps({"format": 2, "config": {"steps": 1}, "origin": {}})
 
 
 def folder(run, files):
@@ -100,3 +100,11 @@ def test_read_settings_names_a_damaged_file(tmp_path, text):
     folder(tmp_path / "a", {"config.json": text})
     with pytest.raises(ValueError, match=r"a/config.json is damaged: "):
         read_settings(tmp_path / "a")
+
+
+@pytest.mark.parametrize("number", [{}, {"format": 1}, {"format": 3}], ids=str)
+def test_another_format_is_refused_with_the_way_out(tmp_path, number):
+    folder(tmp_path / "a", {"config.json": json.dumps(number | {"config": {"steps": 1}})})
+    for read in (read_settings, lambda run: find_run("a", run.parent)):
+        with pytest.raises(ValueError, match=rf"has format {number.get('format', 'none')}, .* 2: start a new run, or "):
+            read(tmp_path / "a")

@@ -12,7 +12,7 @@ def stored_run(tmp_path, **more):
     """The folder of a run with settings and no checkpoint."""
     resolved, run_dir = resolve_new_run({"run.dir": str(tmp_path), "run.name": "a", "seed": 5}, origin="a test")
     run_dir.mkdir()
-    about = {"config": to_dict(resolved.config), "origin": resolved.origin} | more
+    about = {"format": 2, "config": to_dict(resolved.config), "origin": resolved.origin} | more
     (run_dir / "config.json").write_text(json.dumps(about))
     return run_dir
 
@@ -141,7 +141,7 @@ def test_unknown_preset_and_folder_in_use_are_refused(tmp_path):
             ("preset qwen2.5-0.5b@80gb", *["machine 80gb"] * 2),
             "values of the machine (80gb)",
         ),
-        ("0.5b", 0, ("preset qwen2.5-0.5b@24gb", *["machine 24gb"] * 2), "preset 0.5b is now qwen2.5-0.5b@24gb (qwen2"),
+        ("qwen2.5-0.5b@24gb", 0, ("preset qwen2.5-0.5b@24gb", *["machine 24gb"] * 2), "values of the machine (24gb)"),
         ("base", 0, ("preset base", "preset base", "default"), ""),
     ],
 )
@@ -151,74 +151,3 @@ def test_preset_gives_its_recipe_and_the_values_of_the_machine(tmp_path, monkeyp
     keys = ("steps", "optim.micro_batch_tokens", "optim.dtype")
     assert tuple(resolved.origin[key] for key in keys) == origins
     assert resolved.note.startswith(note) and bool(resolved.note) == bool(note)
-
-
-def test_run_of_a_former_preset_is_resumed_with_its_values(tmp_path):
-    run_dir = stored_run(tmp_path)
-    stored = json.loads((run_dir / "config.json").read_text())
-    stored["origin"] = {key: value.replace("preset base", "preset 0.5b") for key, value in stored["origin"].items()}
-    (run_dir / "config.json").write_text(json.dumps(stored))
-    resolved, _ = resolve_resumed_run("a", {"steps": 40}, origin="another test", runs=tmp_path)
-    assert to_dict(resolved.config) == stored["config"] | {"steps": 40}
-    assert resolved.origin["optim.lr"] == "preset 0.5b"
-
-
-def test_resumed_run_has_its_stored_settings_and_the_allowed_changes(tmp_path):
-    run_dir = stored_run(tmp_path)
-    changes = {"steps": 99, "validation.samples": 3}
-    resolved, folder = resolve_resumed_run("a", changes, origin="another test", runs=tmp_path)
-    assert folder == run_dir
-    assert (resolved.config.seed, resolved.config.steps, resolved.config.validation.samples) == (5, 99, 3)
-    assert (resolved.origin["seed"], resolved.origin["steps"]) == ("a test", "another test")
-    with pytest.raises(ValueError, match=r"seed, optim\.lr cannot change when a run is resumed; steps, "):
-        resolve_resumed_run("a", {"seed": 1, "steps": 9, "optim.lr": 1.0}, origin="another test", runs=tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("stored", "given", "message"),
-    [
-        (
-            {"f": 1.0},
-            {},
-            r"started from Python with reward_functions f \(weight 1.0\), and now there are none; resume it",
-        ),
-        ({"f": 1.0}, {"f": 2.0}, r"f \(weight 1.0\), now they are f \(weight 2.0\); resume it from Python: .*\[f\]"),
-        ({"f": 1.0}, {"g": 1.0}, r"now they are g \(weight 1.0\)"),
-        ({}, {"f": 1.0}, r"started without reward_functions; now they are f \(weight 1.0\)"),
-    ],
-)
-def test_resuming_with_other_reward_functions_is_refused(tmp_path, stored, given, message):
-    stored_run(tmp_path, **({"reward_functions": stored} if stored else {}))
-    with pytest.raises(ValueError, match=message):
-        resolve_resumed_run("a", {}, origin="a test", runs=tmp_path, reward_functions=given)
-    assert resolve_resumed_run("a", {}, origin="a test", runs=tmp_path, reward_functions=stored)[1] == tmp_path / "a"
-
-
-def test_supervised_run_has_its_own_defaults_and_name(tmp_path):
-    values = {"run.dir": str(tmp_path), "sft.data": "a.jsonl", "sft.rows": 8}
-    resolved, run_dir = resolve_new_run(values, origin="a test", stage="sft")
-    cfg = resolved.config
-    assert (cfg.stage, cfg.optim.lr, cfg.algo.beta, cfg.sft.rows, cfg.sft.epochs) == ("sft", 5e-4, 0.0, 8, 3)
-    assert (resolved.origin["optim.lr"], resolved.origin["sampling.max_tokens"]) == ("reasoner sft", "preset base")
-    assert run_dir.name.startswith("base-sft-")
-
-
-@pytest.mark.parametrize(
-    ("values", "stage", "message"),
-    [
-        ({"sft.data": "a.jsonl", "algo.name": "ppo"}, "sft", "algo.name: without a meaning for reasoner sft"),
-        ({}, "sft", "sft.data is empty; name the data: --data, FILE"),
-        ({"sft.data": "a.jsonl"}, "rl", "sft.data: without a meaning for reasoner train"),
-    ],
-)
-def test_settings_of_another_stage_are_refused(tmp_path, values, stage, message):
-    with pytest.raises(ValueError, match=message):
-        resolve_new_run({"run.dir": str(tmp_path), **values}, origin="a test", stage=stage)
-
-
-def test_run_of_another_stage_is_resumed_by_its_own_command(tmp_path):
-    run_dir = stored_run(tmp_path, stage="sft")
-    with pytest.raises(ValueError, match=f"reasoner sft --resume {run_dir}"):
-        resolve_resumed_run("a", {}, origin="a test", runs=tmp_path)
-    with pytest.raises(ValueError, match="steps: without a meaning for reasoner sft"):
-        resolve_resumed_run("a", {"steps": 9}, origin="a test", runs=tmp_path, stage="sft")

@@ -26,7 +26,7 @@ def samples(tmp_path_factory) -> Path:
     runs = tmp_path_factory.mktemp("runs")
     problems = "".join(f'{{"question": "What is {i} + 1?", "answer": "{i + 1}"}}\n' for i in range(12, 52))
     (runs / "sums.jsonl").write_text(problems)
-    command = ["sample", "--model", "base", "--data", runs / "sums.jsonl", "--samples", 4, "--max-tokens", 32]
+    command = ["sample", "--model", "base", "--data", runs / "sums.jsonl", "--num-samples", 4, "--max-tokens", 32]
     command += ["--engine", "transformers", "--runs", runs, "--name", "a", "--seed", 3]
     out = reasoner(*command, "--out", runs / "a.jsonl", "--where", "ended", "--per-problem", 2)
     assert f"rollouts: {runs / 'a'}" in out
@@ -61,7 +61,7 @@ def test_exported_examples_are_those_of_the_selection(samples):
 
 def test_completions_may_have_the_whole_context(samples):
     """As by default for a model whose context is below 32,768 tokens."""
-    command = ["--data", samples / "sums.jsonl", "--problems", 1, "--samples", 1, "--max-tokens", 100_000]
+    command = ["--data", samples / "sums.jsonl", "--problems", 1, "--num-samples", 1, "--max-tokens", 100_000]
     reasoner("sample", *command, "--engine", "transformers", "--runs", samples, "--name", "whole")
     (row,) = pq.read_table(samples / "whole" / "rollouts" / "step-000000.parquet").to_pylist()
     assert 0 < len(row["token_ids"]) < 512
