@@ -29,18 +29,24 @@ Event = tuple[int, dict[str, Any]]  # the number of an item, and a message about
 
 
 class ChildProcess:
-    """A child that `command` starts, in `folder` (the working folder if None), with these environment variables.
+    """A child that `command` starts, in `folder` (the working folder if None), with these environment variables; the
+    start may take `start_seconds`.
 
     `pending` holds the numbers of the items sent and not answered; the first is in progress. A message with "result"
     ends an item. OSError where the command cannot be started.
     """
 
     def __init__(
-        self, command: Sequence[str], *, folder: Path | None = None, variables: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        *,
+        folder: Path | None = None,
+        variables: Mapping[str, str] | None = None,
+        start_seconds: float = LOADING_SECONDS,
     ) -> None:
         self.pending: deque[int] = deque()
         self.is_ready = False
-        self.deadline = monotonic() + LOADING_SECONDS
+        self.deadline = monotonic() + start_seconds
         self._token, self._request_seconds = "", 0.0
         self._is_trusted = True  # it has said nothing but what it was asked for
         self._pieces: list[bytes] = []  # of an incomplete line

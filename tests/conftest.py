@@ -5,6 +5,7 @@ dashboard, the forkserver with torch behind it for trainings, vLLM's import. The
 from __future__ import annotations
 
 import os
+import signal
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from reasoner.inference.server_token import VARIABLE
 
 # Of servers and trainers that tests start: none uses or makes the token of the user.
 os.environ[VARIABLE] = "the-token-of-the-tests"
+# Runs that tests start save at a closed terminal, also where the tests were started by nohup.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 GROUPS = {
     "training": (

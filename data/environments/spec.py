@@ -158,7 +158,7 @@ def _ask(python: str, task: str, *arguments: str, memory_mib: int = MEMORY_MIB) 
     """The rows that a fresh worker process answers. ValueError with its message, or where it ends without an answer."""
     command = worker_command(python, LOAD_SECONDS, memory_mib)
     try:
-        child = ChildProcess(command, variables=worker_environment())
+        child = ChildProcess(command, variables=worker_environment(), start_seconds=LOAD_SECONDS)
     except OSError as error:
         raise ValueError(f"cannot load an environment with {command[0]}: {error}") from error
     child.send(task, [arguments], LOAD_SECONDS)

@@ -89,7 +89,10 @@ def test_evaluation_of_a_run_samples_its_base_with_the_adapter(runs, merged):
     for model in ("adapter", str(merged), str(runs / "tiny")):
         name = Path(model).name
         where = ("--runs", str(runs), "--out", str(runs / "evals"), "--name", name, "--engine", "transformers")
-        assert main(["eval", "--model", model, "--problems", "2", "--pass@1", "--n", "2", *where, *sampling]) == 0
+        assert (
+            main(["eval", "--model", model, "--problems", "2", "--pass@1", "--num-samples", "2", *where, *sampling])
+            == 0
+        )
         texts[name] = pq.read_table(runs / "evals" / name / "samples.parquet").column("text").to_pylist()
     assert len(texts["adapter"]) == 4
     assert texts["adapter"] == texts["merged"] != texts["tiny"]
@@ -99,16 +102,17 @@ def test_chat_worker_answers_with_the_adapter_of_a_run(runs, merged):
     request = {"step": "", "prompt": "none", "begin": "", "gold": "", "question": "1 + 1?", "seed": 0, "samples": 2}
     request |= {"temperature": 1.0, "max_tokens": 8}  # top-p is always 1
     models = ("adapter", str(merged), str(runs / "tiny"))
-    text = "".join(json.dumps(request | {"model": model}) + "\n" for model in models)
+    items = [[request | {"model": model}] for model in models]
+    text = json.dumps({"token": "t", "task": "sample", "numbers": [0, 1, 2], "items": items}) + "\n"
     worker = forkserver(TRAINING).start("--runs", runs, module="reasoner.inference.chat_worker", text=text)
     assert worker.wait(timeout=250) == 0, worker.errors()
     answers = [[]]
-    for event in map(json.loads, worker.output().splitlines()):
-        assert "error" not in event, event
-        if "done" in event:
+    for event in map(json.loads, worker.output().splitlines()[1:]):  # the first says that it is ready
+        if "result" in event:
+            assert event["result"] == {"done": True}
             answers.append([])
         else:
-            answers[-1].append(event)
+            answers[-1].append({name: value for name, value in event.items() if name not in ("token", "number")})
     adapter, of_merged, of_base, rest = answers
     assert sum("ended" in event for event in adapter) == 2 and rest == []
     assert adapter == of_merged != of_base

@@ -50,7 +50,7 @@ def test_refusal_is_one_line_of_the_first_rank(tmp_path):
 def test_error_of_one_rank_names_it():
     waiting, faulty = run_ranks(2, programs.evaluation_with_fault)
     assert faulty == "RankError: rank 1 of 2, 3 problems from p/0 on: ZeroDivisionError: a fault of the engine"
-    assert waiting.startswith("RankError: rank 0 of 2, 3 problems from p/0 on: RuntimeError: waited for the responses")
+    assert waiting.startswith("RankError: rank 0 of 2, 3 problems from p/0 on: LostRankError: waited for the responses")
     assert "another rank has ended" in waiting
 
 

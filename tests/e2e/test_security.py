@@ -125,11 +125,12 @@ def own_code(folder: Path, mark: Path, parts: tuple[str, ...]) -> Path:
 
 def _chat(folder: Path) -> str:
     asked = {"model": str(folder), "step": "", "prompt": "none", "question": "1?", "gold": "", "begin": ""}
-    return json.dumps(asked | {"temperature": 1.0, "samples": 1, "max_tokens": 1, "seed": 0}) + "\n"
+    item = asked | {"temperature": 1.0, "samples": 1, "max_tokens": 1, "seed": 0}
+    return json.dumps({"token": "t", "task": "sample", "numbers": [0], "items": [[item]]}) + "\n"
 
 
 EVAL, CHAT = "reasoner.cli.main", "reasoner.inference.chat_worker"  # modules whose main is run
-EVAL_FLAGS = ["--data", "generated:heldout", "--engine", "transformers", "--max-tokens", "1", "--n", "1"]
+EVAL_FLAGS = ["--data", "generated:heldout", "--engine", "transformers", "--max-tokens", "1", "--num-samples", "1"]
 BOTH = ("config", "tokenizer_config")
 NO_CONFIG, NO_TOKENIZER = "no model configuration can be loaded from", "no tokenizer can be loaded from"
 

@@ -173,8 +173,8 @@ def test_evaluation_of_an_endpoint_has_the_usual_results_and_no_key(server, prob
 
 
 def test_second_evaluation_asks_only_for_what_is_missing(server, problems):
-    assert evaluate(server, problems, "--n", "2") == 0
-    assert evaluate(server, problems, "--n", "2") == 0
+    assert evaluate(server, problems, "--num-samples", "2") == 0
+    assert evaluate(server, problems, "--num-samples", "2") == 0
     assert len(server.requests) == 10
 
 
