@@ -1,4 +1,4 @@
-"""`reasoner app`, also `reasoner dashboard`: the dashboard in a browser."""
+"""`reasoner app`: the dashboard in a browser."""
 
 from __future__ import annotations
 

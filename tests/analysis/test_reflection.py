@@ -216,5 +216,5 @@ def test_a_run_without_rollouts_is_refused(tmp_path, capsys):
 
 def test_study_includes_steps_without_reflection(tmp_path, capsys):
     run = write_run(tmp_path / "a", [[group("6*7", "42", [(PLAIN_WRONG, False), (PLAIN_RIGHT, True)])], STEPS[1]])
-    assert main(["aha", str(run)]) == 0
+    assert main(["reflection", str(run)]) == 0
     assert ["0", "0.0%", "0.00", "0.00", "0.00"] in [line.split() for line in capsys.readouterr().out.splitlines()]

@@ -18,8 +18,8 @@ TEXTS = [
     "<think>no such word</think> wait",
 ]
 INSIDE = """e => {
-    const mark = e.getBoundingClientRect(), pane = e.closest('.pane').getBoundingClientRect();
-    return mark.top >= pane.top && mark.bottom <= pane.bottom;
+    const mark = e.getBoundingClientRect(), pane = e.closest('.pane')?.getBoundingClientRect();
+    return pane && mark.top >= pane.top && mark.bottom <= pane.bottom;
 }"""
 PANE = '.pane[data-state="ready"][data-rollout="{}"]'
 

@@ -65,7 +65,7 @@ def test_evaluation_files_exist_and_agree(first):
 
 
 def test_evaluation_that_does_not_fit_goes_on_when_there_is_room(first, tmp_path, capsys):
-    sets = ["--data", first[1], "--pass@1", "--pass^2", "--maj@4", "--greedy", "--name", "one"]
+    sets = ["--data", first[1], "--pass@1", "--pass^2", "--cons@4", "--greedy", "--name", "one"]
     for size in (300, 3000):  # too little for the responses, then for the tables
         with largest_file(size):
             assert main([*EVAL, "--out", str(tmp_path / "evals"), *sets]) == 1

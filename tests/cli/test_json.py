@@ -10,7 +10,7 @@ import pytest
 from reasoner.cli.main import COMMANDS, build_parser, main
 
 # Commands and actions without a result to write: servers, a training without a table, a script for a shell.
-NO_RESULT = {"app", "dashboard", "serve", "base build", "base corpus", "reward-model train", "completion"}
+NO_RESULT = {"app", "serve", "base build", "base corpus", "reward-model train", "completion"}
 NO_RESULT |= {"publish"}  # what it writes is a file for a browser
 
 

@@ -58,7 +58,7 @@ def doctor(place, tmp_path, capsys):
         "model": place / "taught", "data": place / "sums.jsonl", "prompt": place / "prompt.toml",
         "data.prompts_per_step": 4, "algo.group_size": 4, "sampling.max_tokens": 24, "steps": 3,
         "validation.interval": 0, "eval.heldout_problems": 0, "engine": "transformers", "threads": 1, "problems": 8,
-        "samples": 8, "run.dir": tmp_path / "runs", "json": tmp_path / "report.json",
+        "num-samples": 8, "run.dir": tmp_path / "runs", "json": tmp_path / "report.json",
     }  # fmt: skip
     threads = torch.get_num_threads()
 
@@ -125,7 +125,7 @@ def test_no_call_exceeds_the_limits_on_problems_and_samples(doctor, monkeypatch,
 
     monkeypatch.setattr("reasoner.inference.hf_engine.TransformersEngine", Counting)
     status, _, report, _ = doctor(
-        problems=problems, samples=samples, **{"data.prompts_per_step": 8, "algo.group_size": 8}
+        problems=problems, **{"num-samples": samples, "data.prompts_per_step": 8, "algo.group_size": 8}
     )
     assert status == 0 and len({name for call in calls for name, _ in call}) <= problems
     assert max(count for call in calls for _, count in call) <= samples
@@ -199,7 +199,7 @@ def test_a_disk_without_room_is_an_error(doctor, monkeypatch):
         ({"data": "{bad}"}, "0 of 1 gold answers"),
         ({"sampling.temperature": 0.0}, "sampling.temperature is 0"),
         ({"problems": 0}, "--problems is 0; it must be at least 1"),
-        ({"samples": 1}, "--num-samples is 1; it must be at least 2"),
+        ({"num-samples": 1}, "--num-samples is 1; it must be at least 2"),
     ],
 )
 def test_a_run_that_cannot_be_checked_is_refused_in_one_line(doctor, tmp_path, changed, message):
@@ -216,7 +216,13 @@ VLLM = pytest.param("vllm", marks=[pytest.mark.slow, pytest.mark.skipif(find_spe
 @pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 @pytest.mark.parametrize("engine", ["transformers", VLLM])
 def test_the_embedded_base_is_green(tmp_path, engine):
-    small = {"data.prompts_per_step": 4, "algo.group_size": 4, "problems": 8, "samples": 8, "eval.heldout_problems": 0}
+    small = {
+        "data.prompts_per_step": 4,
+        "algo.group_size": 4,
+        "problems": 8,
+        "num-samples": 8,
+        "eval.heldout_problems": 0,
+    }
     arguments = {"model": "base", "engine": engine, "threads": 1, "json": tmp_path / "report.json", **small}
     command = forkserver(TRAINING).start(
         "doctor", *(part for key, value in arguments.items() for part in (f"--{key}", value))

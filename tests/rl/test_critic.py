@@ -369,10 +369,8 @@ def test_settings_of_a_critic_are_accepted_where_there_is_one():
 
 
 @pytest.mark.parametrize("algo", [{}, {"name": "ppo", "critic_backbone": "shared"}], ids=["no critic", "shared"])
-def test_run_with_the_former_defaults_of_the_critic_is_accepted(algo):
-    """Run folders hold every setting, so those of before have critic.epochs and critic.minibatches 1."""
-    cfg = replace(config(**algo), critic=CriticConfig(epochs=1, minibatches=1))
-    check_learned_rewards(cfg, resolve_algorithm(cfg.algo))
+def test_minibatches_of_a_critic_need_one_with_a_backbone_of_its_own(algo):
+    cfg = config(**algo)
     with pytest.raises(ValueError, match=r"critic\.minibatches is 2; it needs a critic with a backbone of its own"):
         check_learned_rewards(replace(cfg, critic=CriticConfig(minibatches=2)), resolve_algorithm(cfg.algo))
 

@@ -13,7 +13,7 @@ from tests.fixtures.forkserver import TRAINING, ForkedCommand, forkserver
 
 PLAN = ExpertIteration(name="ei", data="generated", rounds=3, problems=9, samples=2, selection=Selection(per_problem=4))
 SMALL = {
-    "rounds": 2, "problems": 8, "samples": 4, "where": "ended", "run.name": "ei", "engine": "transformers",
+    "rounds": 2, "problems": 8, "num-samples": 4, "where": "ended", "run.name": "ei", "engine": "transformers",
     "validation.interval": 0, "eval.heldout_problems": 2, "eval.samples": 2, "sampling.max_tokens": 32, "threads": 1,
     "sft.epochs": 1,
 }  # fmt: skip
