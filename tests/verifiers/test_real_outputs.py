@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from data import Problem
 from data.answer_key import final_answer
-from verifiers import Verdict, extract_answer
+from verifiers import Verdict, VerifierPool, extract_answer
 from verifiers.maths import equivalent
 
 SHARED = Path(__file__).parents[3] / "shared"
@@ -43,6 +44,31 @@ def test_agrees_with_the_labels_of_800_math_responses() -> None:
         != label
     ]
     assert differs == [("10{,}000", "10000")]  # the label is wrong
+
+
+def test_answers_of_35_models_are_judged_as_labelled_and_no_wrong_one_is_paid() -> None:
+    pairs = rows("graded_outputs/real_pairs.jsonl")
+    with VerifierPool(2, 2.0) as pool:
+        judgements = pool.judge([(row["prediction"], row["gold"]) for row in pairs])
+    differs = [
+        (row["id"], row["equivalent"])
+        for row, judgement in zip(pairs, judgements, strict=True)
+        if (judgement.verdict is Verdict.CORRECT) != row["equivalent"]
+    ]
+    assert len(differs) <= 3 and all(is_equivalent for _, is_equivalent in differs), differs
+
+
+def test_responses_of_35_models_are_judged_as_labelled_and_no_wrong_one_is_paid() -> None:
+    responses = [row for row in rows("graded_outputs/real_responses.jsonl") if not row.get("arguable")]
+    items = [(row["response"], Problem(row["id"], row["question"], row["gold"])) for row in responses]
+    with VerifierPool(2, 2.0) as pool:
+        scores = pool.score(items, extract="lenient")
+    differs = [
+        (row["id"], row["correct"])
+        for row, score in zip(responses, scores, strict=True)
+        if score.correct != row["correct"]
+    ]
+    assert len(differs) <= 2 and all(is_correct for _, is_correct in differs), differs
 
 
 def test_accuracy_of_tora_matches_its_report() -> None:
