@@ -217,7 +217,8 @@ def _train(args: argparse.Namespace, resolved: RunSettings, run_dir: Path, world
         raise SystemExit(interrupt.status) from None
     except (OSError, MemoryError, RuntimeError) as error:
         if not (run_dir / "config.json").is_file():
-            vanished = "" if run_dir.exists() else f"the run folder {run_dir} has vanished: "
+            is_lost = isinstance(error, FileNotFoundError) and not run_dir.exists()
+            vanished = f"the run folder {run_dir} has vanished: " if is_lost else ""
             raise type(error)(f"{vanished}{error}") from error
         kind = RankError if isinstance(error, RankError) else RuntimeError
         raise kind(f"{error}\nWhat was complete is kept; {resume_hint}") from error

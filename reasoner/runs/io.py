@@ -34,7 +34,7 @@ def named_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.filename is not None:
             raise
-        raise OSError(f"cannot write {path}: {error}") from error
+        raise type(error)(f"cannot write {path}: {error}") from error
 
 
 def write_text(path: Path, text: str) -> None:

@@ -8,6 +8,7 @@ import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
@@ -98,6 +99,13 @@ def test_a_full_disk_is_told_of_and_the_run_goes_on_when_there_is_room(tmp_path,
     assert complete(tmp_path / "a", 3) and not list((tmp_path / "a").rglob("*.partial"))
     monkeypatch.undo()
     assert go_on(tmp_path) == 0 and rollouts(tmp_path / "a") == healthy
+
+
+def test_a_disk_without_room_is_told_of_before_the_run_has_a_folder(tmp_path, monkeypatch, capsys, train):
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=1000))
+    assert train(tmp_path / "runs") == 1
+    told = capsys.readouterr().err
+    assert "no space" in told and "vanished" not in told and not (tmp_path / "runs").exists()
 
 
 def test_a_checkpoint_that_does_not_fit_leaves_the_one_before(tmp_path, capsys, train):
