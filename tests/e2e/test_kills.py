@@ -167,8 +167,8 @@ def test_command_that_is_ended_at_random_moments_ends_with_equal_bytes(tmp_path,
         if not end(command, inputs, folder, moment) or content(folder) == wanted:
             continue
         finish(command, inputs, folder)
-        found = content(folder)
-        assert found.keys() == wanted.keys(), (seed, moment)
-        assert [name for name in wanted if found[name] != wanted[name]] == [], (seed, moment)
+        files = content(folder)
+        assert files.keys() == wanted.keys(), (seed, moment)
+        assert [name for name in wanted if files[name] != wanted[name]] == [], (seed, moment)
         if (ended := ended + 1) == times:
             break

@@ -40,8 +40,8 @@ def test_both_set_ups_pin_the_same_versions_of_what_decides_a_result() -> None:
 def locked(name: str) -> dict[str, str]:
     """The versions of an image's packages, each with the hash of its file, by the names of the projects."""
     lines = [line for line in (ROOT / name).read_text().splitlines() if not line.startswith("#")]
-    found = [re.fullmatch(r"(\S+)==(\S+) --hash=sha256:[0-9a-f]{64}", line) for line in lines]
-    return {canonicalize_name(one[1]): one[2] for one in found if one is not None} if all(found) else {}
+    matches = [re.fullmatch(r"(\S+)==(\S+) --hash=sha256:[0-9a-f]{64}", line) for line in lines]
+    return {canonicalize_name(one[1]): one[2] for one in matches if one is not None} if all(matches) else {}
 
 
 @pytest.mark.parametrize(("name", "engine"), PINS.items())

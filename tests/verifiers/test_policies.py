@@ -152,11 +152,11 @@ def paid(pool: VerifierPool, rows: list[tuple[Problem, str]]) -> list[tuple[str,
     open_rows = [(problem, answer) for problem, answer, known in judged if known is None]
     pairs = [(answer, problem.answer) for problem, answer in open_rows]
     results = pool.judge(pairs, questions=[question_of(problem) for problem, _ in open_rows])
-    found = [(problem, answer) for problem, answer, known in judged if known is Verdict.CORRECT]
-    found += [row for row, result in zip(open_rows, results, strict=True) if result]
+    paid = [(problem, answer) for problem, answer, known in judged if known is Verdict.CORRECT]
+    paid += [row for row, result in zip(open_rows, results, strict=True) if result]
     return [
         (problem.id, problem.answer, answer)
-        for problem, answer in found
+        for problem, answer in paid
         if not is_own_form(answer, problem.answer)
         and not is_choice(answer, problem.question)
         and JUSTIFIED.keys().isdisjoint([(problem.id, answer), (problem.answer, answer)])
