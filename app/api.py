@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import inspect
+import json
 import math
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from app.chat import models
@@ -19,6 +21,7 @@ from app.problems import problem, problems
 from app.reflection import reflection, words
 from app.rollouts import difference, group, rollout, rollouts
 from app.run_library import RunLibrary
+from reasoner.runs.filters import CHOICES
 
 QUERIES: dict[str, Callable[..., dict[str, Any]]] = {
     query.__name__: query
@@ -30,6 +33,14 @@ QUERIES: dict[str, Callable[..., dict[str, Any]]] = {
 
 REQUEST_ERRORS = (ValueError, OSError, OverflowError, sqlite3.Error)  # shown to the user; others are bugs
 _LONGEST_MESSAGE = 2000  # characters: a message may hold a value of the request
+
+
+def page_facts(closed: Collection[str]) -> str:
+    """Elements of a page's head that its scripts read: the pages and queries that it does not offer, and the fields of
+    a filter of rollouts with the values to choose from.
+    """
+    facts = {"closed": " ".join(closed), "filters": json.dumps(CHOICES)}
+    return "".join(f'<meta name="reasoner-{name}" content="{html.escape(text)}">' for name, text in facts.items())
 
 
 def error_message(error: Exception) -> str:

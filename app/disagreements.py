@@ -76,8 +76,8 @@ def judge_answer(
 
 
 def _is_in(step: int, where: Filter) -> bool:
-    is_late = where.first_step is None or step >= where.first_step
-    return is_late and (where.last_step is None or step <= where.last_step)
+    first, last = where.step or (None, None)
+    return (first is None or step >= first) and (last is None or step <= last)
 
 
 def _row(step: int, row: dict[str, Any]) -> dict[str, Any]:

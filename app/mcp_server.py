@@ -54,7 +54,7 @@ def _tools(library: RunLibrary) -> list[Callable[..., dict[str, Any]]]:
 
         `where`: texts by field. step, reward and tokens: "3" or "3:8"; problem: an id; subject; level; verdict;
         correct: yes or no; finish: stop or length; label: cue, self-correction or aha; text: words, "a phrase",
-        begin*, -without; regex: a regular expression in RE2's syntax.
+        begin*, -without.
         `order`: step, -step, reward, -reward, tokens or -tokens.
         """
         return query("rollouts", run=run, where=where, order=order, offset=offset, limit=limit)

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from app.api import run_query
+from app.api import page_facts, run_query
 from app.notes import notes_of
 from app.run_library import RunLibrary
 from reasoner.analysis.failures import classify
@@ -208,7 +208,7 @@ def _page(name: str, content: Mapping[str, Any]) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="{_CSP}">
 <meta name="referrer" content="no-referrer">
-<meta name="reasoner-closed" content="{" ".join(CLOSED)}">
+{page_facts(CLOSED)}
 <title>{title}</title>
 <style>body {{ margin: 0; }}
 {(_STATIC / "app.css").read_text("utf-8")}</style>

@@ -19,17 +19,16 @@ from app.notes import notes_of
 from app.run_files import read_settings
 from app.run_library import RunLibrary
 from reasoner.analysis.reflection import spans_of
-from reasoner.runs.filters import FIELDS, Filter, RolloutRow, read_filter
+from reasoner.runs.filters import read_filter
 from reasoner.runs.index import RolloutIndex
 from reasoner.runs.index_queries import group_members, group_range, group_row, groups_of_problem
 from reasoner.runs.json_files import is_file
-from reasoner.runs.regex_search import check_pattern, pattern_hits
-from reasoner.runs.search_hits import excerpt, hits, union
+from reasoner.runs.rollout_row import ListedRollout
+from reasoner.runs.word_search import excerpt, hits
 from verifiers.reflection.outcomes import Span
 
 _MOST_ROWS = 500
 _STATISTICS = ("logprobs", "entropy", "kl", "loss", "advantages", "importance_ratio")
-_EXCERPT_REACH = 4000  # characters after the first match of a regular expression that an excerpt may need
 
 
 def rollouts(
@@ -43,8 +42,8 @@ def rollouts(
 ) -> dict[str, Any]:
     """A page of the rollouts that match the filter `where`, and their number.
 
-    `near`: the name of a rollout; `place` is then its position among the matches. In a search (`text`, `regex`) each
-    row has an excerpt around the first hit (reasoner.runs.search_hits.excerpt).
+    `near`: the name of a rollout; `place` is then its position among the matches. In a search (`text`) each row
+    has an excerpt around the first hit (reasoner.runs.word_search.excerpt).
     """
     if not 0 <= limit <= _MOST_ROWS:
         raise ValueError(f"limit is {limit}; it must lie between 0 and {_MOST_ROWS}")
@@ -58,37 +57,26 @@ def rollouts(
             "place": index.rank(index.find(near).id, row_filter) if near else None,
             "rows": [
                 asdict(one) | {"name": one.name, "excerpt": around}
-                for one, around in zip(page, _excerpts(index, page, row_filter), strict=True)
+                for one, around in zip(page, _excerpts(index, page, row_filter.text), strict=True)
             ],
             "num_indexed": num_indexed,
             "num_shards": num_shards,
             "faults": index.faults(),
-            "fields": FIELDS,
         }
 
 
-def _excerpts(index: RolloutIndex, rows: Sequence[RolloutRow], where: Filter) -> list[list[str]]:
-    if where.text is None and where.regex is None:
+def _excerpts(index: RolloutIndex, rows: Sequence[ListedRollout], text: str | None) -> list[list[str]]:
+    if text is None:
         return [[] for _ in rows]
-    texts = index.completions([row.id for row in rows])
-    return [excerpt(text, _hits(text, where.text or "", where.regex or "", reach=_EXCERPT_REACH)) for text in texts]
+    return [excerpt(completion, hits(completion, text)) for completion in index.completions([row.id for row in rows])]
 
 
-def _hits(completion: str | None, text: str, regex: str, **limit: int) -> list[tuple[int, int]]:
-    """The hits of the words and of the regular expression of a search. `limit`: that of pattern_hits."""
-    return union(hits(completion, text), pattern_hits(completion, regex, **limit))
-
-
-def rollout(
-    library: RunLibrary, run: str, name: str, with_formulas: bool = False, text: str = "", regex: str = ""
-) -> dict[str, Any]:
+def rollout(library: RunLibrary, run: str, name: str, with_formulas: bool = False, text: str = "") -> dict[str, Any]:
     """One rollout in full: texts, per-token statistics, reflection spans, and the names of related rollouts.
 
-    `hits`: [start, end) of the words of the search `text` and the matches of `regex` in the completion, in characters.
+    `hits`: [start, end) of the words of the search `text` in the completion, in characters.
     `with_formulas`: add `formulas`, the question and the completion split into text and formulas.
     """
-    if regex:
-        check_pattern(regex)
     run_dir = library.run(run)
     with library.index(run) as index:
         one = index.find(name)
@@ -106,7 +94,7 @@ def rollout(
             "visits": [{"step": visit["step"], "group": visit["grp"]} for visit in visits],
             "note": notes_of(run_dir).get(name),
             "think": _think(row["completion"]),
-            "hits": _hits(row["completion"], text, regex),
+            "hits": hits(row["completion"], text),
         }
         if with_formulas:
             content["formulas"] = {key: segments(row[key]) for key in ("question", "completion")}

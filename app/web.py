@@ -20,7 +20,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.routing import BaseRoute
 
 from app.access import Access
-from app.api import REQUEST_ERRORS, error_message, finite, run_query
+from app.api import REQUEST_ERRORS, error_message, finite, page_facts, run_query
 from app.body_limit import BodyLimit
 from app.chat import ChatWorkers
 from app.endpoints import add_endpoints
@@ -73,7 +73,7 @@ def build(
     access = Access(pages=pages, hosts=hosts, auth=auth, has_mcp=has_mcp)
     headers = _headers(can_be_framed=is_read_only)
     head = (
-        f'<meta name="reasoner-closed" content="{" ".join(closed)}"><link rel="stylesheet" href="/pages/app.css">'
+        f'{page_facts(closed)}<link rel="stylesheet" href="/pages/app.css">'
         '<script type="module" src="/pages/main.js"></script>'
     )
     # In a browser an unknown address shows the frame of the pages, without Gradio, which works at the known ones alone.

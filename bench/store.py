@@ -24,7 +24,8 @@ import pyarrow as pa
 from app.api import run_query
 from app.run_library import RunLibrary
 from reasoner.runs import rollouts as store
-from reasoner.runs.index import Filter, RolloutIndex
+from reasoner.runs.filters import Filter
+from reasoner.runs.index import RolloutIndex
 from reasoner.runs.json_files import append_line
 from reasoner.runs.metric_names import METRICS, TIMES
 from reasoner.runs.parquet_files import write_table
@@ -141,7 +142,7 @@ def questions(index: RolloutIndex, draw: random.Random) -> dict[str, Callable[[]
 
     def filtered() -> object:
         first = low()
-        return index.page(Filter(first_step=first, last_step=first + 50, correct=False, least_tokens=500), limit=50)
+        return index.page(Filter(step=(first, first + 50), correct=False, tokens=(500, None)), limit=50)
 
     return {
         "first page": lambda: index.page(limit=50),
@@ -153,7 +154,7 @@ def questions(index: RolloutIndex, draw: random.Random) -> dict[str, Callable[[]
         'phrase "aha moment", page': lambda: index.page(Filter(text='"aha moment"'), limit=50),
         'phrase "aha moment", count': lambda: index.count(Filter(text='"aha moment"')),
         "two words and a step range, page": lambda: index.page(
-            Filter(text="mistake carry", first_step=low()), limit=50
+            Filter(text="mistake carry", step=(low(), None)), limit=50
         ),
         "jump to a row": lambda: index.page(offset=draw.randrange(index.count()), limit=50),
         "one rollout with its text": detail,

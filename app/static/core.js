@@ -39,8 +39,12 @@ export function put(parent, ...children) {
 }
 
 // The pages and queries that are not offered here: a public dashboard writes nothing, a published file has no server.
-const CLOSED = (document.querySelector('meta[name="reasoner-closed"]')?.content ?? "").split(" ");
+const fact = (name) => document.querySelector(`meta[name="reasoner-${name}"]`).content;
+const CLOSED = fact("closed").split(" ");
 export const isOffered = (name) => !CLOSED.includes(name);
+
+// The fields of a filter of rollouts, each with the values to choose from; [] for a text, a number or LOW:HIGH.
+export const FILTERS = JSON.parse(fact("filters"));
 
 // Send a query to the server; returns its reply. An Error has the server's message.
 export async function ask(query, values = {}) {

@@ -17,14 +17,14 @@ export function clearPane(pane, ...children) {
 // rollout that is to be shown.
 export async function detail(pane, { run, name, page, onchange }) {
   const statistic = page.params.colour ?? (page.params.tok ? "logprobs" : "none"), withFormulas = page.params.formulas === "1";
-  const { text = "", regex = "" } = page.params, query = [text, regex && `/${regex}/`].filter(Boolean).join(" ");
+  const { text = "" } = page.params;
   const request = pane.request = {};  // replies may arrive in another order
   pane.dataset.state = "loading";
   pane.keys = null;  // those of the rollout before would star that one
   let rollout;
   try {
     await saving;  // its note may be the one that is being saved
-    rollout = await ask("rollout", { run, name, with_formulas: withFormulas, text, ...(regex ? { regex } : {}) });
+    rollout = await ask("rollout", { run, name, with_formulas: withFormulas, text });
   } catch (error) {
     if (pane.request === request) clearPane(pane, fault(error));
     return;
@@ -32,10 +32,10 @@ export async function detail(pane, { run, name, page, onchange }) {
   if (pane.request !== request) return;
   const redraw = (values) => { page.set(values); return detail(pane, { run, name, page, onchange }); };
   const unit = unitsOf(rollout.completion);
-  const view = { run, name, rollout, statistic, withFormulas, query, unit, hits: rollout.hits.map((hit) => hit.map(unit)), redraw };
+  const view = { run, name, rollout, statistic, withFormulas, query: text, unit, hits: rollout.hits.map((hit) => hit.map(unit)), redraw };
   const notes = noteFields(view);
   const walkSpans = walk(pane, "mark.cue, .token.cue"), walkHits = walk(pane, ".hit:not(.rest)");
-  put(pane, toolbar(view, notes.star), question(view), facts(rollout), query ? hitBar(view, walkHits) : null,
+  put(pane, toolbar(view, notes.star), question(view), facts(rollout), text ? hitBar(view, walkHits) : null,
     rollout.tokens_fault ? el("p", { class: "muted" }, `Tokens are not shown: ${visible(rollout.tokens_fault)}`) : null,
     body(view), spanList(view),
     el("details", {}, el("summary", {}, "prompt"), el("div", { class: "text", dir: "ltr" }, rollout.prompt ?? "")),

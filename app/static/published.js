@@ -68,21 +68,19 @@ const charactersBefore = (text, position) => [...text.slice(0, position)].length
 
 // ------------------------------------------------------------------------------------------------ filters
 
-// The check of a number against "3", "3:8", "3:" or ":8".
-function within(key) {
-  return (text) => {
-    const [low, high] = text.includes(":") ? text.split(":") : [text, text];
-    const [least, most] = [low === "" ? -Infinity : Number(low), high === "" ? Infinity : Number(high)];
-    if (Number.isNaN(least + (most === Infinity ? 0 : most))) throw new Error(`${key} is '${text}'; it must be a number, or LOW:HIGH with either left out`);
-    return (row) => row[key] !== null && row[key] >= least && row[key] <= most;
+// The check of a column: of a number against "3", "3:8", "3:" or ":8", of a text against itself.
+function check(key, text) {
+  const [low, high] = text.includes(":") ? text.split(":") : [text, text];
+  const [least, most] = [low === "" ? -Infinity : Number(low), high === "" ? Infinity : Number(high)];
+  return (row) => {
+    if (typeof row[key] !== "number") return String(row[key] ?? "") === text;
+    if (Number.isNaN(least) || Number.isNaN(most)) throw new Error(`${key} is '${text}'; it must be a number, or LOW:HIGH with either left out`);
+    return row[key] >= least && row[key] <= most;
   };
 }
-const equal = (key) => (text) => (row) => String(row[key] ?? "") === text;
 
-// By field: a function of its text that returns the check of a row.
+// By field that is no column: a function of its text that returns the check of a row.
 const FILTERS = {
-  step: within("step"), reward: within("reward"), tokens: within("tokens"), problem: equal("problem"), subject: equal("subject"),
-  level: equal("level"), verdict: equal("verdict"), finish: equal("finish"),
   correct: (text) => (row) => (row.verdict === "correct") === (text === "yes"),
   failure: (text) => (row) => published.causes[row.name] === text,
   label: (text) => (row) => published.rollouts[row.name].spans.some((span) => span.label === text),
@@ -97,8 +95,8 @@ const FILTERS = {
 
 // A page of the rollouts that match the filter.
 function rolloutPage({ where, order, offset = 0, limit = 100, near }) {
-  const checks = Object.entries(where).map(([name, text]) => FILTERS[name](text));
-  const rows = published.rows.filter((row) => checks.every((check) => check(row)));
+  const checks = Object.entries(where).map(([name, text]) => (FILTERS[name] ? FILTERS[name](text) : check(name, text)));
+  const rows = published.rows.filter((row) => checks.every((holds) => holds(row)));
   const key = order.replace("-", ""), sign = order.startsWith("-") ? -1 : 1;
   if (key !== "step") rows.sort((a, b) => sign * (a[key] - b[key]));
   else if (sign < 0) rows.reverse();

@@ -7,7 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reasoner.runs.index import Filter, RolloutIndex
+from reasoner.runs.filters import Filter
+from reasoner.runs.index import RolloutIndex
 from reasoner.runs.json_files import json_line
 
 if TYPE_CHECKING:

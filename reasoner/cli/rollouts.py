@@ -20,8 +20,9 @@ from reasoner.cli.rollouts_diff import add_diff_arguments, diff_rollouts
 from reasoner.console import escape_controls, log, print_result, shorten
 
 if TYPE_CHECKING:
-    from reasoner.runs.filters import Filter, RolloutRow
+    from reasoner.runs.filters import Filter
     from reasoner.runs.index import RolloutIndex
+    from reasoner.runs.rollout_row import ListedRollout
     from reasoner.runs.selection import Selection
 
 _EXCERPT = 70  # characters of a completion in a list
@@ -115,17 +116,13 @@ def list_rollouts(args: argparse.Namespace) -> None:
 
 def grep_rollouts(args: argparse.Namespace) -> int:
     """Print the rollouts whose completion has the words, with an excerpt. Exit status 1 where none has, like grep."""
-    from reasoner.runs.regex_search import pattern_hits
-    from reasoner.runs.search_hits import excerpt, hits, union
+    from reasoner.runs.word_search import excerpt, hits
 
     with open_index(args) as index:
         where = _filter(args, text=args.pattern)
         rollouts = index.page(where, limit=args.limit)
         texts = index.completions([one.id for one in rollouts])
-        spans = (union(hits(text, args.pattern), pattern_hits(text, args.regex or "")) for text in texts)
-        excerpts = (
-            excerpt(text, own, before=_EXCERPT // 3, length=_EXCERPT) for text, own in zip(texts, spans, strict=True)
-        )
+        excerpts = (excerpt(text, hits(text, args.pattern), before=_EXCERPT // 3, length=_EXCERPT) for text in texts)
         _print_rows(
             [_row(one, shorten("".join(pieces), _EXCERPT)) for one, pieces in zip(rollouts, excerpts, strict=True)]
         )
@@ -135,7 +132,7 @@ def grep_rollouts(args: argparse.Namespace) -> int:
     return 0 if rollouts else 1
 
 
-def _write_page(args: argparse.Namespace, index: RolloutIndex, rollouts: Sequence[RolloutRow], total: int) -> None:
+def _write_page(args: argparse.Namespace, index: RolloutIndex, rollouts: Sequence[ListedRollout], total: int) -> None:
     """Write --json: the number of rollouts that match, and those that are printed with their completions."""
     if args.json is not None:
         texts = index.completions([one.id for one in rollouts])
@@ -272,7 +269,8 @@ def _check_known(index: RolloutIndex, where: Filter) -> None:
             raise ValueError(f"{index.run_dir} has no {name} {str(value)!r}{hint}")
     (steps,) = index.rows("SELECT MIN(step) AS first, MAX(step) AS last FROM shards")
     first, last = steps["first"], steps["last"]
-    if last is not None and ((where.first_step or 0) > last or (where.last_step or last) < first):
+    low, high = where.step or (None, None)
+    if last is not None and ((low or 0) > last or (high or last) < first):
         raise ValueError(f"{index.run_dir} has only rollouts of the steps {first} to {last}")
 
 
@@ -283,7 +281,7 @@ def _filter(args: argparse.Namespace, text: str | None = None) -> Filter:
     return read_filter(values | ({} if text is None else {"text": text}))
 
 
-def _row(one: RolloutRow, text: str) -> list[str]:
+def _row(one: ListedRollout, text: str) -> list[str]:
     return [one.name, one.verdict, f"{one.reward:g}", f"{one.advantage:+.2f}", str(one.tokens), one.problem, text]
 
 

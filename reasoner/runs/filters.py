@@ -1,14 +1,14 @@
-"""Filters and orders of rollouts, and their translation into SQL for the index."""
+"""Filters and orders of rollouts: one declaration of each field for users, the index and the pages."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, get_args
 
+from reasoner.runs.word_search import match
 from reasoner.types import Finish
 from verifiers import Verdict
 from verifiers.reflection.outcomes import LABELS
@@ -16,6 +16,8 @@ from verifiers.reflection.outcomes import LABELS
 ROWS = 2**24  # rollouts of a step, at most
 MOST_STEP = 999_999_999  # the name of a shard has nine digits at most
 MOST_NUMBER = 2**63 - 1  # of SQLite
+
+Bounds = tuple[Any, Any]  # the lowest and the highest value, inclusive; None is no bound
 
 
 def ids_of_step(step: int) -> tuple[int, int]:
@@ -33,32 +35,6 @@ ORDERS = {
     "-reward": "reward DESC, id",
     "-step": "id DESC",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Conditions on rollouts; None is any value. Bounds are inclusive."""
-
-    first_step: int | None = None
-    last_step: int | None = None
-    problem: str | None = None
-    subject: str | None = None
-    level: int | None = None
-    verdict: str | None = None
-    correct: bool | None = None
-    well_formed: bool | None = None
-    finish: str | None = None
-    least_reward: float | None = None
-    most_reward: float | None = None
-    least_tokens: int | None = None
-    most_tokens: int | None = None
-    text: str | None = None  # words; "a phrase"; begin*; -without
-    regex: str | None = None  # a regular expression (reasoner.runs.regex_search), which sql() leaves out
-    label: str | None = None  # of a reflection span (verifiers.reflection): cue, self-correction, aha
-    failure: str | None = None  # a cause of CAUSES
-
-
-ALL = Filter()
 # The causes of failures (reasoner.analysis.failures), with their meanings, in the order in which they are tried.
 CAUSES = {
     "repeated": "the response repeats itself",
@@ -72,81 +48,36 @@ CAUSES = {
     "near the gold answer": "the answer differs by its sign, a power of ten, one, one digit, or at most 10 %",
     "other wrong answer": "none of these",
 }
-FIELDS = {
-    "step": "a step (the first is 0), or LOW:HIGH",
-    "problem": "the id of a problem",
-    "subject": "a family",
-    "level": "a level",
-    "verdict": ", ".join(Verdict),
-    "correct": "yes, no",
-    "finish": ", ".join(get_args(Finish)),
-    "reward": "a reward, or LOW:HIGH",
-    "tokens": "a number of tokens, or LOW:HIGH",
-    "failure": f"{', '.join(CAUSES)} (found when the dashboard shows the page Failures)",
-    "label": "with a reflection span of this label: cue, self-correction, aha (needs `reasoner reflection RUN` first)",
-    "text": 'words of the completion, "a phrase", begin*, -without',
-    "regex": "a regular expression in RE2's syntax that a part of the completion matches; (?i) ignores case",
-}
 
 
-def read_filter(texts: Mapping[str, str | None]) -> Filter:
-    """Parse a user's filter: texts by the names of FIELDS; an empty or missing one is any value.
-
-    ValueError that names the field, its value and the allowed ones.
-    """
-    if unknown := texts.keys() - FIELDS.keys():
-        raise ValueError(f"unknown filter {sorted(unknown)[0]!r}; known are {', '.join(FIELDS)}")
-    wanted = {name: value for name, value in texts.items() if value}
-    first_step, last_step = _bounds("step", wanted, partial(_int_up_to, MOST_STEP))
-    least_reward, most_reward = _bounds("reward", wanted, float)
-    least_tokens, most_tokens = _bounds("tokens", wanted, partial(_int_up_to, MOST_NUMBER))
-    return Filter(
-        first_step=first_step,
-        last_step=last_step,
-        level=_whole("level", wanted),
-        correct=_yes("correct", wanted),
-        least_reward=least_reward,
-        most_reward=most_reward,
-        least_tokens=least_tokens,
-        most_tokens=most_tokens,
-        problem=wanted.get("problem"),
-        subject=wanted.get("subject"),
-        verdict=_one_of("verdict", wanted, [str(verdict) for verdict in Verdict]),
-        finish=_one_of("finish", wanted, get_args(Finish)),
-        label=_one_of("label", wanted, LABELS),
-        failure=_one_of("failure", wanted, list(CAUSES)),
-        text=wanted.get("text"),
-        regex=wanted.get("regex"),
-    )
+# ------------------------------------------------------------------------------------------------ readers of values
 
 
-def _bounds(name: str, texts: Mapping[str, str], kind: Callable[[str], Any]) -> tuple[Any, Any]:
+def _bounds(number: Callable[[str], Any], text: str) -> Bounds:
     """Parse "3", "3:8", "3:" or ":8" as (low, high)."""
-    if name not in texts:
-        return None, None
-    low, colon, high = texts[name].partition(":")
+    low, colon, high = text.partition(":")
     try:
-        least, most = (kind(low) if low else None), (kind(high) if high else None)
+        least, most = (number(low) if low else None), (number(high) if high else None)
     except ValueError as error:
-        limit = f" ({error})" if isinstance(error, _TooLargeError) else ""
-        raise ValueError(
-            f"{name} is {texts[name]!r}; it must be a number, or LOW:HIGH with either left out{limit}"
-        ) from error
+        raise ValueError(f"it must be a number, or LOW:HIGH with either left out{_limit(error)}") from error
     if least is not None and most is not None and least > most:
-        raise ValueError(f"{name} is {texts[name]!r}; the lower bound comes first")
+        raise ValueError("the lower bound comes first")
     return (least, most) if colon else (least, least)
 
 
-def _whole(name: str, texts: Mapping[str, str]) -> int | None:
+def _int(text: str) -> int:
     try:
-        return _int_up_to(MOST_NUMBER, texts[name]) if name in texts else None
+        return _int_up_to(MOST_NUMBER, text)
     except ValueError as error:
-        limit = f" ({error})" if isinstance(error, _TooLargeError) else ""
-        raise ValueError(f"{name} is {texts[name]!r}; it must be a whole number{limit}") from error
+        raise ValueError(f"it must be a whole number{_limit(error)}") from error
 
 
 class _TooLargeError(ValueError):
     """A number that the index cannot hold."""
+
+
+def _limit(error: ValueError) -> str:
+    return f" ({error})" if isinstance(error, _TooLargeError) else ""
 
 
 def _int_up_to(most: int, text: str) -> int:
@@ -158,105 +89,118 @@ def _int_up_to(most: int, text: str) -> int:
     return value
 
 
-def _one_of(name: str, texts: Mapping[str, str], known: Sequence[str]) -> str | None:
-    value = texts.get(name)
-    if value is not None and value not in known:
-        hint = "".join(f"; did you mean {close!r}?" for close in get_close_matches(value, known, 1))
-        raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(known)}{hint}")
-    return value
+def _one_of(values: Sequence[str], text: str) -> str:
+    if text not in values:
+        hint = "".join(f"; did you mean {close!r}?" for close in get_close_matches(text, values, 1))
+        raise ValueError(f"it must be one of {', '.join(values)}{hint}")
+    return text
 
 
-def _yes(name: str, texts: Mapping[str, str]) -> bool | None:
-    if name not in texts:
-        return None
-    if texts[name] not in ("yes", "no"):
-        raise ValueError(f"{name} is {texts[name]!r}; it must be yes or no")
-    return texts[name] == "yes"
+def _yes(text: str) -> bool:
+    if text not in ("yes", "no"):
+        raise ValueError("it must be yes or no")
+    return text == "yes"
+
+
+# ------------------------------------------------------------------------------------------------ the filter
+
+
+def _field(
+    sql: str,
+    meaning: str = "",
+    *,
+    read: Callable[[str], Any] = str,
+    values: Sequence[str] = (),
+    stored: Callable[[Any], Any] = lambda value: value,
+) -> Any:
+    """A field of Filter: its condition in SQL, or of bounds the expression that they hold for; what a user may write;
+    the reader of that, or the `values` to choose from; the value in the index.
+    """
+    if values and read is str:
+        read = partial(_one_of, tuple(values))
+    about = {"sql": sql, "meaning": meaning or ", ".join(values), "read": read, "values": values, "stored": stored}
+    return field(default=None, metadata=about)
+
+
+def _ids(steps: Bounds) -> Bounds:
+    """The bounds of the ids of some steps."""
+    first, last = steps
+    return None if first is None else ids_of_step(first)[0], None if last is None else ids_of_step(last)[1]
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutRow:
-    """The index's row of a rollout, as lists show it."""
+class Filter:
+    """Conditions on rollouts; None is any value."""
 
-    id: int
-    step: int
-    group: int
-    sample: int
-    problem: str
-    subject: str | None
-    level: int | None
-    verdict: str
-    well_formed: bool
-    finish: str
-    reward: float
-    advantage: float
-    tokens: int | None  # None where the shard has no tokens
-    answer: str
-    head: str  # the beginning of the completion
+    step: tuple[int | None, int | None] | None = _field(
+        "id", "a step (the first is 0), or LOW:HIGH", read=partial(_bounds, partial(_int_up_to, MOST_STEP)), stored=_ids
+    )
+    problem: str | None = _field("problem = ?", "the id of a problem")
+    subject: str | None = _field("subject = ?", "a family")
+    level: int | None = _field("level = ?", "a level", read=_int)
+    verdict: str | None = _field("verdict = ?", values=[str(verdict) for verdict in Verdict])
+    correct: bool | None = _field("(verdict = 'correct') = ?", read=_yes, values=("yes", "no"))
+    finish: str | None = _field("finish = ?", values=get_args(Finish))
+    reward: tuple[float | None, float | None] | None = _field(
+        "reward", "a reward, or LOW:HIGH", read=partial(_bounds, float)
+    )
+    tokens: tuple[int | None, int | None] | None = _field(
+        "tokens", "a number of tokens, or LOW:HIGH", read=partial(_bounds, partial(_int_up_to, MOST_NUMBER))
+    )
+    failure: str | None = _field(
+        "id IN (SELECT id FROM failures WHERE cause = ?)",
+        f"{', '.join(CAUSES)} (found when the dashboard shows the page Failures)",
+        values=tuple(CAUSES),
+    )
+    label: str | None = _field(
+        "id IN (SELECT id FROM spans WHERE label = ?)",
+        f"with a reflection span of this label: {', '.join(LABELS)} (needs `reasoner reflection RUN` first)",
+        values=LABELS,
+    )
+    text: str | None = _field(
+        "id IN (SELECT rowid FROM words WHERE words MATCH ?)",
+        'words of the completion, "a phrase", begin*, -without',
+        stored=match,
+    )
 
-    @property
-    def name(self) -> str:
-        return f"{self.step}.{self.group}.{self.sample}"
+
+ALL = Filter()
+FIELDS: dict[str, str] = {one.name: one.metadata["meaning"] for one in fields(Filter)}  # what a user may write
+# What the pages draw their fields from: the values to choose from; none for a text, a number or bounds.
+CHOICES: dict[str, list[str]] = {one.name: list(one.metadata["values"]) for one in fields(Filter)}
+
+
+def read_filter(texts: Mapping[str, str | None]) -> Filter:
+    """Parse a user's filter: texts by the names of FIELDS; an empty or missing one is any value.
+
+    ValueError that names the field, its value and the allowed ones.
+    """
+    if unknown := texts.keys() - FIELDS.keys():
+        raise ValueError(f"unknown filter {sorted(unknown)[0]!r}; known are {', '.join(FIELDS)}")
+    values = {}
+    for one in fields(Filter):
+        if text := texts.get(one.name):
+            try:
+                values[one.name] = one.metadata["read"](text)
+            except ValueError as error:
+                raise ValueError(f"{one.name} is {text!r}; {error}") from error
+    return Filter(**values)
 
 
 def sql(where: Filter) -> tuple[str, list[Any]]:
-    """Translate the filter, but for its regular expression, into a WHERE clause and its values."""
-    conditions: dict[str, object | None] = {
-        "id >= ?": None if where.first_step is None else where.first_step * ROWS,
-        "id < ?": None if where.last_step is None else (where.last_step + 1) * ROWS,
-        "problem = ?": where.problem,
-        "subject = ?": where.subject,
-        "level = ?": where.level,
-        "verdict = ?": where.verdict,
-        "(verdict = 'correct') = ?": where.correct,
-        "well_formed = ?": where.well_formed,
-        "finish = ?": where.finish,
-        "reward >= ?": where.least_reward,
-        "reward <= ?": where.most_reward,
-        "tokens >= ?": where.least_tokens,
-        "tokens <= ?": where.most_tokens,
-        "id IN (SELECT id FROM spans WHERE label = ?)": where.label,
-        "id IN (SELECT id FROM failures WHERE cause = ?)": where.failure,
-        "id IN (SELECT rowid FROM words WHERE words MATCH ?)": None if where.text is None else match(where.text),
-    }
-    if where.first_step is not None or where.last_step is not None:
-        # A range of steps is a range of row ids, which is faster to scan than any index. A plus sign before a column
-        # keeps SQLite from using that column's index.
-        conditions = {c if c.startswith(("id", "(")) else f"+{c}": value for c, value in conditions.items()}
-    active = {condition: value for condition, value in conditions.items() if value is not None}
-    return " AND ".join(["1", *active]), list(active.values())
-
-
-_TERM = re.compile(r'(-?)(?:"([^"]*)"|([^\s"]+))')
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """Consecutive words to search for; with `is_prefix` the last one matches every word that begins with it."""
-
-    words: tuple[str, ...]
-    is_prefix: bool
-
-    def fts5(self) -> str:
-        return f'"{" ".join(self.words)}"' + "*" * self.is_prefix
-
-
-def terms(text: str) -> tuple[list[Term], list[Term]]:
-    """Parse a user's search into (wanted, unwanted) terms: words, "phrases", begin*, -without; there is no other
-    syntax.
-    """
-    wanted: list[Term] = []
-    unwanted: list[Term] = []
-    for minus, phrase, word in _TERM.findall(text):
-        words = tuple(re.findall(r"\w+", phrase or word))
-        if words:
-            (unwanted if minus else wanted).append(Term(words, is_prefix=word.endswith("*")))
-    return wanted, unwanted
-
-
-def match(text: str) -> str:
-    """Translate a user's search into an FTS5 query. ValueError when it has no wanted term."""
-    wanted, unwanted = terms(text)
-    if not wanted:
-        raise ValueError(f'nothing to search for in {text!r}: write words, "a phrase", begin*, or -without beside one')
-    return " ".join([" AND ".join(term.fts5() for term in wanted), *(f"NOT {term.fts5()}" for term in unwanted)])
+    """Translate the filter into a WHERE clause and its values."""
+    # A range of steps is a range of row ids, which is faster to scan than any index. A plus sign before a column keeps
+    # SQLite from using that column's index.
+    plus = "" if where.step is None else "+"
+    conditions, values = ["1"], []
+    for one in fields(where):
+        if (value := getattr(where, one.name)) is None:
+            continue
+        condition, value = one.metadata["sql"], one.metadata["stored"](value)
+        sign = "" if condition.startswith(("id", "(")) else plus
+        bounds = zip((">= ?", "<= ?"), value, strict=True) if isinstance(value, tuple) else [("", value)]
+        for comparison, bound in bounds:
+            if bound is not None:
+                conditions.append(f"{sign}{condition} {comparison}".rstrip())
+                values.append(bound)
+    return " AND ".join(conditions), values

@@ -9,7 +9,6 @@ A rollout is named STEP.GROUP.SAMPLE, as in 12.3.7. Its id in the index is STEP 
 from __future__ import annotations
 
 import fcntl
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,16 +17,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from reasoner.runs.filters import ALL, FIELDS, ORDERS, ROWS, Filter, RolloutRow, ids_of_step, match, read_filter, sql
+from reasoner.runs.filters import ALL, ORDERS, ROWS, Filter, ids_of_step, sql
 from reasoner.runs.index_file import delete_index, index_path, open_index, transaction
 from reasoner.runs.index_schema import SUMMARISE, Rows
 from reasoner.runs.index_shards import read_shard, shard_completions, shard_digest, shard_steps, shard_table, shards
 from reasoner.runs.json_files import is_file
 from reasoner.runs.parquet_files import read_table
-from reasoner.runs.regex_search import MAX_ROLLOUTS, matching_ids
+from reasoner.runs.rollout_row import ListedRollout
 from reasoner.runs.rollouts import SCHEMA, rows_of, shard_path
-
-__all__ = ["FIELDS", "ORDERS", "Filter", "RolloutIndex", "RolloutRow", "index_path", "match", "read_filter"]
+from reasoner.runs.word_search import match
 
 _TOGETHER = 32  # shards per transaction: merging the words of many at once is faster
 _EMPTY: dict[str, object] = {"gold": "", "rewards": [], "token_ids": []}  # in place of null or a missing column
@@ -50,7 +48,6 @@ class RolloutIndex:
         is_file(self.path)  # ValueError for a named pipe, say
         self._seen = -1  # modification time of the folder of shards when they were indexed, in nanoseconds
         self._db = open_index(self.path, self.run_dir)
-        self._matches: dict[Filter, str] = {}  # ids of the rollouts of filters with a regular expression, as JSON
 
     def close(self) -> None:
         self._db.close()
@@ -73,7 +70,6 @@ class RolloutIndex:
             known = {row[0] for row in self._db.execute("SELECT step FROM shards")}
             fresh = sorted(states.keys() - known)
             added = 0
-            self._matches = {}
             with ThreadPoolExecutor(1) as reader:  # one shard is read while another is written
                 for start in range(0, len(fresh), _TOGETHER):
                     steps = fresh[start : start + _TOGETHER]
@@ -106,28 +102,29 @@ class RolloutIndex:
 
     def page(
         self, where: Filter = ALL, *, after: int = -1, offset: int = 0, limit: int = 50, order: str = "step"
-    ) -> list[RolloutRow]:
+    ) -> list[ListedRollout]:
         """The first `limit` rollouts of the filter in this order, after the id `after` and `offset` more.
 
-        ValueError for a text or regular expression that cannot be searched, and for an order that is not in ORDERS.
+        ValueError for a text that cannot be searched, and for an order that is not in ORDERS.
         """
         if order not in ORDERS:
             raise ValueError(f"unknown order {order!r}; known are {', '.join(ORDERS)}")
         if where == ALL and order == "step" and offset:
             after, offset = self._skipped(offset)
-        after = max(after, (where.first_step or 0) * ROWS - 1)  # SQLite scans from the first lower bound
-        if where.text is not None and where.regex is None and order == "step":
+        first_step = (where.step or (None, None))[0] or 0
+        after = max(after, first_step * ROWS - 1)  # SQLite scans from the first lower bound
+        if where.text is not None and order == "step":
             return self._search(where, where.text, after, limit, offset)
-        clause, values = self._conditions(where)
+        clause, values = sql(where)
         rows = self._db.execute(
             "SELECT * FROM rollouts WHERE id IN "
             f"(SELECT id FROM rollouts WHERE id > ? AND {clause} ORDER BY {ORDERS[order]} LIMIT ? OFFSET ?) "
             f"ORDER BY {ORDERS[order]}",
             [after, *values, limit, offset],
         )
-        return [RolloutRow(*row) for row in rows]
+        return [ListedRollout(*row) for row in rows]
 
-    def _search(self, where: Filter, text: str, after: int, limit: int, offset: int) -> list[RolloutRow]:
+    def _search(self, where: Filter, text: str, after: int, limit: int, offset: int) -> list[ListedRollout]:
         """page() of a search in the order of steps, in which the words are stored: no more is read than is shown."""
         clause, values = sql(replace(where, text=None))
         rows = self._db.execute(
@@ -135,18 +132,7 @@ class RolloutIndex:
             f"WHERE words MATCH ? AND words.rowid > ? AND {clause} ORDER BY words.rowid LIMIT ? OFFSET ?",
             [match(text), after, *values, limit, offset],
         )
-        return [RolloutRow(*row) for row in rows]
-
-    def _conditions(self, where: Filter) -> tuple[str, list[Any]]:
-        """sql() of the filter. With a regular expression: of the ids that it leaves, which are searched for once."""
-        clause, values = sql(where)
-        if where.regex is None:
-            return clause, values
-        if where not in self._matches:
-            query = f"SELECT id FROM rollouts WHERE {clause} ORDER BY id LIMIT ?"
-            ids = [row[0] for row in self._db.execute(query, [*values, MAX_ROLLOUTS + 1])]
-            self._matches[where] = json.dumps(matching_ids(self.run_dir, ids, where.regex))
-        return "id IN (SELECT value FROM json_each(?))", [self._matches[where]]
+        return [ListedRollout(*row) for row in rows]
 
     def count(self, where: Filter = ALL) -> int:
         """The number of rollouts of the filter."""
@@ -155,7 +141,7 @@ class RolloutIndex:
         if where.text is not None and where == Filter(text=where.text):  # no row of another table is looked up
             query = "SELECT COUNT(*) FROM words WHERE words MATCH ?"
             return int(self._db.execute(query, [match(where.text)]).fetchone()[0])
-        clause, values = self._conditions(where)
+        clause, values = sql(where)
         return int(self._db.execute(f"SELECT COUNT(*) FROM rollouts WHERE {clause}", values).fetchone()[0])
 
     def rank(self, number: int, where: Filter = ALL) -> int:
@@ -164,7 +150,7 @@ class RolloutIndex:
             step, row = divmod(number, ROWS)
             cursor = self._db.execute("SELECT COALESCE(SUM(rows), 0) FROM shards WHERE step < ?", [step])
             return int(cursor.fetchone()[0]) + row
-        clause, values = self._conditions(where)
+        clause, values = sql(where)
         cursor = self._db.execute(f"SELECT COUNT(*) FROM rollouts WHERE id < ? AND {clause}", [number, *values])
         return int(cursor.fetchone()[0])
 
@@ -186,7 +172,7 @@ class RolloutIndex:
 
     def name(self, number: int) -> str:
         """The name STEP.GROUP.SAMPLE of the rollout with this id. ValueError for an unknown id."""
-        row = self._db.execute("SELECT step, grp, sample FROM rollouts WHERE id = ?", [number]).fetchone()
+        row = self._db.execute('SELECT step, "group", sample FROM rollouts WHERE id = ?', [number]).fetchone()
         if row is None:
             raise ValueError(f"{self.run_dir} has no rollout with the number {number}")
         return ".".join(map(str, row))
@@ -199,19 +185,19 @@ class RolloutIndex:
             offset -= rows
         return 2**62, 0
 
-    def find(self, name: str) -> RolloutRow:
+    def find(self, name: str) -> ListedRollout:
         """Look up a rollout by its name STEP.GROUP.SAMPLE. ValueError for a malformed and for an unknown name."""
         parts = name.split(".")
         if len(parts) != 3 or not all(part.isascii() and part.isdecimal() and len(part) <= _DIGITS for part in parts):
             raise ValueError(f"{name!r} is not the name of a rollout; write STEP.GROUP.SAMPLE, as in 12.3.7")
         step, group, sample = map(int, parts)
         row = self._db.execute(
-            "SELECT * FROM rollouts WHERE id BETWEEN ? AND ? AND grp = ? AND sample = ?",
+            'SELECT * FROM rollouts WHERE id BETWEEN ? AND ? AND "group" = ? AND sample = ?',
             [*ids_of_step(step), group, sample],
         ).fetchone()
         if row is None:
             raise ValueError(f"{self.run_dir} has no rollout {name}")
-        return RolloutRow(*row)
+        return ListedRollout(*row)
 
     def rollout(self, number: int) -> dict[str, Any]:
         """The columns of SCHEMA, and others that the shard has, of the rollout with this id."""

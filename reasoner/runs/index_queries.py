@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reasoner.runs.filters import ROWS, ids_of_step, match
+from reasoner.runs.filters import ROWS, ids_of_step
 from reasoner.runs.index import RolloutIndex
+from reasoner.runs.word_search import match
 
 Rows = list[dict[str, Any]]
 
@@ -49,7 +50,8 @@ def group_range(index: RolloutIndex, step: int) -> list[int]:
 def group_members(index: RolloutIndex, step: int, group: int) -> Rows:
     """Sample number, reward, advantage and verdict of the rollouts of a group, in order."""
     return index.rows(
-        "SELECT sample, reward, advantage, verdict FROM rollouts WHERE id BETWEEN ? AND ? AND grp = ? ORDER BY sample",
+        'SELECT sample, reward, advantage, verdict FROM rollouts WHERE id BETWEEN ? AND ? AND "group" = ? '
+        "ORDER BY sample",
         [*ids_of_step(step), group],
     )
 
@@ -57,7 +59,7 @@ def group_members(index: RolloutIndex, step: int, group: int) -> Rows:
 def group_ids(index: RolloutIndex, step: int, group: int) -> list[int]:
     """The ids of the rollouts of a group, in order."""
     rows = index.rows(
-        "SELECT id FROM rollouts WHERE id BETWEEN ? AND ? AND grp = ? ORDER BY id", [*ids_of_step(step), group]
+        'SELECT id FROM rollouts WHERE id BETWEEN ? AND ? AND "group" = ? ORDER BY id', [*ids_of_step(step), group]
     )
     return [row["id"] for row in rows]
 
@@ -70,8 +72,8 @@ def groups_of_problem(index: RolloutIndex, problem: str) -> Rows:
 def rollouts_of_problem(index: RolloutIndex, problem: str) -> Rows:
     """Number, verdict, reward, advantage, tokens and answer of every rollout of a problem, in order."""
     return index.rows(
-        "SELECT step, grp, sample, verdict, reward, advantage, tokens, answer FROM rollouts WHERE problem = ? "
-        "ORDER BY id",
+        'SELECT step, "group" AS grp, sample, verdict, reward, advantage, tokens, answer FROM rollouts '
+        "WHERE problem = ? ORDER BY id",
         [problem],
     )
 

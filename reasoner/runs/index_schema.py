@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import groupby
 from statistics import fmean, pstdev
 from typing import Any
@@ -14,14 +14,15 @@ from typing import Any
 import pyarrow as pa
 
 from reasoner.runs.filters import ROWS
+from reasoner.runs.rollout_row import ListedRollout
 from reasoner.types import REWARD_TOLERANCE
 
-TABLES = """
+_SQL = {"int": "INTEGER", "bool": "INTEGER", "float": "REAL", "str": "TEXT"}  # by annotation
+LISTED = {one.name: _SQL[str(one.type).removesuffix(" | None")] for one in fields(ListedRollout)}
+
+TABLES = f"""
+CREATE TABLE rollouts ({", ".join(f'"{name}" {kind}' for name, kind in LISTED.items())}, PRIMARY KEY (id));
 CREATE TABLE shards (step INTEGER PRIMARY KEY, size INTEGER, changed INTEGER, rows INTEGER, fault TEXT, digest TEXT);
-CREATE TABLE rollouts (
-    id INTEGER PRIMARY KEY, step INTEGER, grp INTEGER, sample INTEGER, problem TEXT, subject TEXT, level INTEGER,
-    verdict TEXT, well_formed INTEGER, finish TEXT, reward REAL, advantage REAL, tokens INTEGER, answer TEXT, head TEXT
-);
 CREATE INDEX by_problem ON rollouts (problem, id);
 CREATE INDEX by_verdict ON rollouts (verdict, id);
 CREATE INDEX by_tokens ON rollouts (tokens, id);
@@ -106,10 +107,9 @@ SUMMARISE = (
     JOIN (SELECT problem, first_sampled FROM problems) USING (problem) GROUP BY step, subject, step = first_sampled
     """,
 )
-COLUMNS = (
-    "group", "sample", "problem_id", "subject", "level", "verdict", "well_formed", "finish", "reward", "advantage",
-    "tokens", "completion", "extracted", "question",
-)  # fmt: skip
+# Of columns of the list: the column of the shard that they are made from.
+_SOURCES = {"problem": "problem_id", "answer": "extracted", "head": "completion"}
+COLUMNS = (*(_SOURCES.get(name, name) for name in LISTED if name not in ("id", "step")), "question")
 _STD = -2  # place of reward_std in a row of groups
 _HEAD, _ANSWER = 120, 60  # characters of a completion and an answer in a list
 
@@ -128,19 +128,23 @@ def read(table: pa.Table, step: int) -> Rows:
     """Convert the table of a step's shard into rows of the index."""
     missing: list[Any] = [None] * table.num_rows  # for columns that the shard lacks
     columns = dict.fromkeys(COLUMNS, missing) | table.to_pydict()
-    lengths = columns["tokens"]
-    answers = [(answer or "")[:_ANSWER] for answer in columns["extracted"]]
-    listed = [columns[name] for name in COLUMNS[: COLUMNS.index("tokens")]]
-    rollouts, words = [], []
-    for number, (*values, tokens, answer, text) in enumerate(
-        zip(*listed, lengths, answers, columns["completion"], strict=True)
-    ):
-        head = " ".join(text[: 2 * _HEAD].lstrip().removeprefix("<think>").split())[:_HEAD]
-        rollouts.append((step * ROWS + number, step, *values, tokens, answer, head))
-        words.append((step * ROWS + number, text))
-    return Rows(
-        rollouts, words, groups := _groups(columns, step), [_step(columns, lengths, groups, step)] if words else []
-    )
+    ids = range(step * ROWS, step * ROWS + table.num_rows)
+    listed = columns | {
+        "id": ids,
+        "step": [step] * len(ids),
+        "problem": columns["problem_id"],
+        "answer": [(answer or "")[:_ANSWER] for answer in columns["extracted"]],
+        "head": list(map(_head, columns["completion"])),
+    }
+    rollouts = list(zip(*(listed[name] for name in LISTED), strict=True))
+    words = list(zip(ids, columns["completion"], strict=True))
+    groups = _groups(columns, step)
+    return Rows(rollouts, words, groups, [_step(columns, groups, step)] if words else [])
+
+
+def _head(completion: str) -> str:
+    """The beginning of a completion on one line, for a list."""
+    return " ".join(completion[: 2 * _HEAD].lstrip().removeprefix("<think>").split())[:_HEAD]
 
 
 def _groups(columns: Mapping[str, list[Any]], step: int) -> list[tuple[Any, ...]]:
@@ -156,10 +160,9 @@ def _groups(columns: Mapping[str, list[Any]], step: int) -> list[tuple[Any, ...]
     return rows_of_groups
 
 
-def _step(
-    columns: Mapping[str, list[Any]], lengths: Sequence[int | None], groups: Sequence[tuple[Any, ...]], step: int
-) -> tuple[Any, ...]:
-    """The row of table `steps`. `lengths`: tokens of each completion, None where unknown."""
+def _step(columns: Mapping[str, list[Any]], groups: Sequence[tuple[Any, ...]], step: int) -> tuple[Any, ...]:
+    """The row of table `steps`."""
+    lengths = columns["tokens"]
     right = [verdict == "correct" for verdict in columns["verdict"]]
     known = sorted(n for n in lengths if n is not None)
     of = {

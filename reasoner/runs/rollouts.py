@@ -26,6 +26,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -34,45 +35,24 @@ import pyarrow as pa
 
 from reasoner.runs.json_files import write_json as write_json
 from reasoner.runs.parquet_files import read_table, write_table
+from reasoner.runs.rollout_row import RolloutRow
 from reasoner.runs.run_dir import FORMAT, check_free
 from reasoner.types import RolloutGroup
 
-SCHEMA = pa.schema(
-    [
-        ("step", pa.int32()),
-        ("group", pa.int32()),
-        ("sample", pa.int32()),
-        ("problem_id", pa.string()),
-        ("question", pa.string()),
-        ("gold", pa.string()),
-        ("source", pa.string()),
-        ("verifier", pa.string()),
-        ("subject", pa.string()),
-        ("level", pa.int32()),
-        ("prompt", pa.string()),
-        ("completion", pa.string()),
-        ("prompt_token_ids", pa.list_(pa.int32())),
-        ("token_ids", pa.list_(pa.int32())),
-        ("logprobs", pa.list_(pa.float32())),
-        ("entropy", pa.list_(pa.float32())),
-        ("kl", pa.list_(pa.float32())),
-        ("loss", pa.list_(pa.float32())),
-        ("advantages", pa.list_(pa.float32())),
-        ("tokens", pa.int32()),
-        ("finish", pa.string()),
-        ("policy_version", pa.int32()),
-        ("verdict", pa.string()),
-        ("layer", pa.string()),
-        ("extracted", pa.string()),
-        ("well_formed", pa.bool_()),
-        ("reward", pa.float32()),
-        # not a map, which `datasets` cannot read
-        ("rewards", pa.list_(pa.struct([("name", pa.string()), ("value", pa.float32())]))),
-        ("advantage", pa.float32()),
-    ]
-)
+_ARROW = {
+    "int": pa.int32(),
+    "float": pa.float32(),
+    "str": pa.string(),
+    "bool": pa.bool_(),
+    "Sequence[int]": pa.list_(pa.int32()),
+    "Sequence[float]": pa.list_(pa.float32()),
+    # not a map, which `datasets` cannot read
+    "Sequence[tuple[str, float]]": pa.list_(pa.struct([("name", pa.string()), ("value", pa.float32())])),
+}
+_COLUMNS = pa.schema([(one.name, _ARROW[str(one.type).removesuffix(" | None")]) for one in fields(RolloutRow)])
 # The columns that a shard has only where a row does.
-OPTIONAL = pa.schema([("importance_ratio", pa.list_(pa.float32()))])
+OPTIONAL = pa.schema([_COLUMNS.field("importance_ratio")])
+SCHEMA = pa.schema([column for column in _COLUMNS if column not in OPTIONAL])
 
 _PACKAGES = (
     "torch",
@@ -188,43 +168,48 @@ def write_step(
     `advantages`: one per completion. `tokens`: the trainer's statistics of every token by number of the completion
     (reasoner.rl.token_stats); completions without them have null columns.
     """
-    rows: list[dict[str, object]] = []
+    rows: list[RolloutRow] = []
     tokens = tokens or {}
     for number, group in enumerate(groups):
         problem = group.prompt.problem
         for sample, (completion, score) in enumerate(zip(group.completions, group.scores, strict=True)):
-            rows.append(
-                {
-                    "step": step,
-                    "group": number,
-                    "sample": sample,
-                    "problem_id": problem.id,
-                    "question": problem.question,
-                    "gold": problem.answer,
-                    "source": problem.source,
-                    "verifier": problem.verifier,
-                    "subject": problem.subject,
-                    "level": problem.level,
-                    "prompt": group.prompt.text,
-                    "completion": group.prompt.prefill + completion.text,
-                    "prompt_token_ids": group.prompt.token_ids,
-                    "token_ids": completion.token_ids,
-                    "logprobs": completion.logprobs,
-                    "tokens": len(completion.token_ids),
-                    "finish": completion.finish,
-                    "policy_version": completion.policy_version,
-                    "verdict": str(score.verdict),
-                    "layer": score.layer,
-                    "extracted": score.extracted,
-                    "well_formed": score.well_formed,
-                    "reward": score.reward,
-                    "rewards": list(score.parts.items()),
-                    "advantage": advantages[len(rows)],
-                }
-                | dict(tokens.get(len(rows), {}))
+            row = RolloutRow(
+                step=step,
+                group=number,
+                sample=sample,
+                problem_id=problem.id,
+                question=problem.question,
+                gold=problem.answer,
+                source=problem.source,
+                verifier=problem.verifier,
+                subject=problem.subject,
+                level=problem.level,
+                prompt=group.prompt.text,
+                completion=group.prompt.prefill + completion.text,
+                prompt_token_ids=group.prompt.token_ids,
+                token_ids=completion.token_ids,
+                logprobs=completion.logprobs,
+                tokens=len(completion.token_ids),
+                finish=completion.finish,
+                policy_version=completion.policy_version,
+                verdict=str(score.verdict),
+                layer=score.layer,
+                extracted=score.extracted,
+                well_formed=score.well_formed,
+                reward=score.reward,
+                rewards=list(score.parts.items()),
+                advantage=advantages[len(rows)],
+                **tokens.get(len(rows), {}),
             )
-    write_shard(shard_path(run_dir, step), rows)
-    return rows
+            rows.append(row)
+    written = [stored_row(row) for row in rows]
+    write_shard(shard_path(run_dir, step), written)
+    return written
+
+
+def stored_row(row: RolloutRow) -> dict[str, object]:
+    """The row as `write_shard` takes it: without a column of OPTIONAL that it has no value for."""
+    return {name: value for name, value in vars(row).items() if value is not None or name not in OPTIONAL.names}
 
 
 def schema_of(rows: Sequence[Mapping[str, object]]) -> pa.Schema:

@@ -10,7 +10,8 @@ from reasoner.analysis import reflection as study
 from reasoner.cli.main import main
 from reasoner.evals.paired import paired_difference
 from reasoner.runs import rollouts as store
-from reasoner.runs.index import Filter, RolloutIndex
+from reasoner.runs.filters import Filter
+from reasoner.runs.index import RolloutIndex
 from tests.fixtures.rollouts import group, write
 from verifiers.reflection.outcomes import LABELS, spans
 

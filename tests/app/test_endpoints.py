@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -52,15 +51,6 @@ def test_every_query_of_the_pages_is_a_named_endpoint(client):
 def test_gradio_client_fetches_a_rollout(client, rollouts):
     reply = client.predict("a", rollouts[0]["name"], api_name="/rollout")
     assert (reply["completion"], reply["reward"]) == (rollouts[0]["completion"], rollouts[0]["reward"])
-
-
-def test_gradio_client_searches_by_regular_expression(client, rollouts):
-    pattern = r"answer is \d+\. Hmm"
-    answer = client.predict("a", where={"regex": pattern}, api_name="/rollouts")
-    matching = [row["name"] for row in rollouts if re.search(pattern, row["completion"])]
-    assert [row["name"] for row in answer["rows"]] == matching and matching
-    one = client.predict("a", matching[0], regex=pattern, api_name="/rollout")
-    assert [re.fullmatch(pattern, one["completion"][start:end]) is not None for start, end in one["hits"]] == [True]
 
 
 def test_an_endpoint_replies_what_the_page_gets(client, folder):

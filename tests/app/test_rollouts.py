@@ -53,9 +53,6 @@ FILTERS = {
     "text": st.sampled_from(sorted(TEXTS)).map(
         lambda text: (text, lambda row: TEXTS[text](re.findall(r"\w+", row["completion"].lower())))
     ),
-    "regex": st.sampled_from([r"(?i)\bwait\b", "answer is (99|4)", r"Hmm.*\. R|<script>", "caf.", "unicorn"]).map(
-        lambda pattern: (pattern, lambda row: bool(re.search(pattern, row["completion"])))
-    ),
 }
 wheres = st.fixed_dictionaries({}, optional=FILTERS)
 

@@ -183,32 +183,3 @@ def test_five_thousand_hits_are_marked(site):
 def typed(page, label, text):
     page.get_by_label(label).fill(text)
     page.keyboard.press("Enter")
-
-
-def test_a_regular_expression_selects_rollouts_and_its_matches_are_marked(site):
-    page = search(site, "/rollouts?run=words&text=answer")
-    typed(page, "regex", "(?i)WAIT at the caf.")
-    expect(page.locator("[data-count]")).to_have_text("60")
-    page.wait_for_selector('.row[data-rollout="0.0.0"] mark.hit')
-    expect_marks(page, '.row[data-rollout="0.0.0"]', "wait at the café", "answer", "answer")
-    page.locator('.row[data-rollout="0.0.0"]').click()
-    page.wait_for_selector(PANE.format("0.0.0"))
-    expect_marks(page, ".pane", "wait at the café", "answer", "answer")  # after two emojis
-    assert page.locator('[data-hits="3"] b').inner_text() == "answer /(?i)WAIT at the caf./"
-    typed(page, "regex", "<img src=x on[a-z]+")
-    page.wait_for_selector('.row[data-rollout="0.0.1"] mark.hit')
-    expect_marks(page, '.row[data-rollout="0.0.1"]', *["<img src=x onerror"] * 2)  # as text
-    assert page.evaluate("window.PWNED") is None
-
-
-def test_an_expression_that_explodes_elsewhere_is_harmless_and_a_bad_one_is_named(site):
-    page = search(site, "/rollouts?run=many&regex=(word%20%7Cword%20word%20)%2B%24")
-    expect(page.locator("[data-count]")).to_have_text("2")  # "word " 5,000 times
-    for pattern, reason in (
-        ("(?=word)", "invalid perl operator"),
-        ("w*", "matches the empty text"),
-        ("(w", "missing )"),
-    ):
-        typed(page, "regex", pattern)
-        page.wait_for_selector(f'[role="alert"]:has-text("{reason}")')
-    site.refused()

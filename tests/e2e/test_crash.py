@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from reasoner.runs import rollouts as store
-from reasoner.runs.index import Filter, RolloutIndex
+from reasoner.runs.filters import Filter
+from reasoner.runs.index import RolloutIndex
 from tests.fixtures.rollouts import numbered, write
 
 KILLS = [3, pytest.param(20, marks=pytest.mark.slow)]
@@ -80,7 +81,7 @@ def killed(nursery, order, seconds, meanwhile=lambda: None):
 
 def answers(index):
     """What the index tells of the rollouts, and of the shards that it could not read."""
-    wheres = [Filter(), Filter(verdict="correct"), Filter(text='"sample 2"'), Filter(first_step=3, last_step=9)]
+    wheres = [Filter(), Filter(verdict="correct"), Filter(text='"sample 2"'), Filter(step=(3, 9))]
     return {
         "pages": [index.page(where, limit=10**6) for where in wheres],
         "counts": [index.count(where) for where in wheres],

@@ -8,8 +8,9 @@ import pytest
 
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
+from reasoner.runs.filters import Filter
 from reasoner.runs.importers import READERS, import_run
-from reasoner.runs.index import Filter, RolloutIndex
+from reasoner.runs.index import RolloutIndex
 from reasoner.runs.metric_names import METRICS
 from reasoner.runs.metrics import read_metrics
 from tests.fixtures.full_disk import largest_file
@@ -37,7 +38,7 @@ def test_an_imported_run_can_be_indexed(tmp_path, imported):
     index = RolloutIndex(run)
     assert index.refresh() == 6 and index.faults() == {}
     assert [one.name for one in index.page()] == ["3.0.0", "3.0.1", "3.1.0", "5.0.0", "5.0.1", "5.1.0"]
-    assert [one.name for one in index.page(Filter(verdict="correct", first_step=4))] == ["5.0.0"]
+    assert [one.name for one in index.page(Filter(verdict="correct", step=(4, None)))] == ["5.0.0"]
     assert [one.name for one in index.page(Filter(text="waiting"))] == ["3.1.0", "5.1.0"]
     assert index.rollout(index.find("5.1.0").id) == store.read(run, 5)[2]
     index.close()

@@ -10,8 +10,10 @@ import pytest
 from data import Problem
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
-from reasoner.runs.index import Filter, RolloutIndex, match
+from reasoner.runs.filters import Filter
+from reasoner.runs.index import RolloutIndex
 from reasoner.runs.index_file import is_on_network
+from reasoner.runs.word_search import match
 from reasoner.types import Completion, Prompt, RolloutGroup
 from verifiers import RewardWeights, Score, Verdict
 from verifiers.rewards import add_reward
@@ -74,16 +76,16 @@ def test_index_has_every_rollout_and_reads_it_back_complete(run, index):
 @pytest.mark.parametrize(
     ("where", "predicate"),
     [
-        (Filter(first_step=1, last_step=1), lambda r: r["step"] == 1),
-        (Filter(first_step=1), lambda r: r["step"] >= 1),
+        (Filter(step=(1, 1)), lambda r: r["step"] == 1),
+        (Filter(step=(1, None)), lambda r: r["step"] >= 1),
         (Filter(problem="p1"), lambda r: r["problem_id"] == "p1"),
         (Filter(level=1, verdict="wrong"), lambda r: r["level"] == 1 and r["verdict"] == "wrong"),
-        (Filter(least_reward=0.5), lambda r: r["reward"] >= 0.5),
-        (Filter(most_reward=0.0, finish="stop"), lambda r: r["reward"] <= 0),
-        (Filter(least_tokens=10, most_tokens=30), lambda r: 10 <= len(r["token_ids"]) <= 30),
+        (Filter(reward=(0.5, None)), lambda r: r["reward"] >= 0.5),
+        (Filter(reward=(None, 0.0), finish="stop"), lambda r: r["reward"] <= 0),
+        (Filter(tokens=(10, 30)), lambda r: 10 <= len(r["token_ids"]) <= 30),
         (Filter(text="wait"), lambda r: "Wait," in r["completion"]),
         (Filter(text="wait*"), lambda r: "ait" in r["completion"]),
-        (Filter(text='"let me check"', last_step=0), lambda r: "let me check" in r["completion"] and r["step"] == 0),
+        (Filter(text='"let me check"', step=(None, 0)), lambda r: "let me check" in r["completion"] and r["step"] == 0),
         (Filter(text="answer -wait"), lambda r: "answer" in r["completion"]),
         (Filter(subject="words"), lambda r: False),
     ],

@@ -1,23 +1,11 @@
 // All rollouts: filters, full-text search, a list of any length, and one rollout in full.
-import { address, ask, el, empty, fault, isOffered, number, put, select, signClass, verdictBadge, visible, withSign } from "../core.js";
+import { FILTERS, address, ask, el, empty, fault, isOffered, number, put, select, signClass, verdictBadge, visible, withSign } from "../core.js";
 import { clearPane, detail } from "../detail.js";
 import { published } from "../published.js";
 
-const FIELDS = [
-  "step", "problem", "subject", "level", "verdict", "correct", "finish", "reward", "tokens", "failure", "label", "text",
-  ...(published ? [] : ["regex"]),  // which needs the server: a browser's own engine may take exponential time
-];
-const CHOICES = {
-  correct: ["", "yes", "no"], finish: ["", "stop", "length"], label: ["", "cue", "self-correction", "aha"],
-  failure: [
-    "", "repeated", "truncated", "not graded", "right in another form", "no answer", "malformed", "unparsable", "arithmetic slip",
-    "near the gold answer", "other wrong answer",
-  ],
-  verdict: ["", "correct", "wrong", "malformed", "no_answer", "unparsable", "refused", "timed_out", "crashed"],
-};
 const HINTS = {
   step: "12 or 10:20", problem: "id", subject: "family", level: "1", reward: "0.5:", tokens: ":200",
-  text: 'words, "a phrase", prefix*, -without', regex: "wait.{0,20}check, (?i)aha",
+  text: 'words, "a phrase", prefix*, -without',
 };
 const ORDERS = [
   ["step", "first to last"], ["-step", "last to first"], ["-reward", "highest reward"], ["reward", "lowest reward"],
@@ -41,11 +29,11 @@ function rowCells(row) {
 // A field of the filter; `onchange` is called with its value.
 function filterField(name, value, onchange) {
   const change = (event) => onchange(event.target.value.trim());
-  if (CHOICES[name]) {
-    const options = CHOICES[name].map((choice) => el("option", { value: choice, selected: choice === value }, choice.replace("_", " ") || "any"));
+  if (FILTERS[name].length) {
+    const options = ["", ...FILTERS[name]].map((choice) => el("option", { value: choice, selected: choice === value }, choice.replace("_", " ") || "any"));
     return el("label", {}, name, el("select", { "aria-label": name, onchange: change }, options));
   }
-  return el("label", { class: ["text", "regex"].includes(name) ? "wide" : "" }, name,
+  return el("label", { class: name === "text" ? "wide" : "" }, name,
     el("input", { "aria-label": name, placeholder: HINTS[name], value, data: name === "text" ? { search: "" } : {}, onchange: change }));
 }
 
@@ -133,7 +121,7 @@ class VirtualList {
 
 export async function open(root, page) {
   const { run } = page.params;
-  const filter = () => Object.fromEntries(FIELDS.filter((name) => page.params[name]).map((name) => [name, page.params[name]]));
+  const filter = () => Object.fromEntries(Object.keys(FILTERS).filter((name) => page.params[name]).map((name) => [name, page.params[name]]));
   const query = (values) => ask("rollouts", { run, where: filter(), order, ...values });
   let order = page.params.order ?? "step", current = null, index = -1;
   let loading = Promise.resolve();  // of the first rows of the present filter
@@ -168,7 +156,7 @@ export async function open(root, page) {
     reset();
   };
   put(root,
-    el("div", { class: "filters" }, FIELDS.map((name) => filterField(name, page.params[name] ?? "", (value) => changeFilter(name, value))),
+    el("div", { class: "filters" }, Object.keys(FILTERS).map((name) => filterField(name, page.params[name] ?? "", (value) => changeFilter(name, value))),
       orderSelect),
     el("div", { class: "bar-row" }, count, note, el("button", { onclick: () => page.go("rollouts", { run }) }, "clear"), exports),
     el("div", { class: "split" }, el("div", { class: "listing" }, heads, list.box), pane));
@@ -195,7 +183,7 @@ export async function open(root, page) {
   }
   // Load the first rows; returns whether they are those of the present filter.
   async function loadRows() {
-    list.reset({ isSearch: Boolean(page.params.text || page.params.regex) });
+    list.reset({ isSearch: Boolean(page.params.text) });
     list.box.dataset.state = "loading";
     const { generation } = list;
     try {

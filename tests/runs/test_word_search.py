@@ -9,8 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from reasoner.runs.filters import match, terms
-from reasoner.runs.search_hits import excerpt, hits
+from reasoner.runs.word_search import excerpt, hits, match, terms
 
 TEXT = "<think>Wait,\x00 the CAFÉ waiter\u202e waits 🎉 for <b>wait</b>.</think> wait"
 

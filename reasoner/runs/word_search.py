@@ -1,4 +1,4 @@
-"""Find the words of a search in a text.
+"""Searches for words in completions: the syntax, its translation for the index, and the places of the words in a text.
 
 The index stores words without the texts, so FTS5 cannot mark hits, and its highlight() takes quadratic time on a text
 that repeats a word. This module splits texts into words as FTS5's tokenizer unicode61 does: letters and digits,
@@ -10,14 +10,47 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-
-from reasoner.runs.filters import Term, terms
 
 Span = tuple[int, int]  # [start, end) in characters
 
 _WORD = re.compile(r"[^\W_\u0300-\u036f]+(?:[\u0300-\u036f]+[^\W_\u0300-\u036f]*)*")  # accents may stand alone
+
+_TERM = re.compile(r'(-?)(?:"([^"]*)"|([^\s"]+))')
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Consecutive words to search for; with `is_prefix` the last one matches every word that begins with it."""
+
+    words: tuple[str, ...]
+    is_prefix: bool
+
+    def fts5(self) -> str:
+        return f'"{" ".join(self.words)}"' + "*" * self.is_prefix
+
+
+def terms(text: str) -> tuple[list[Term], list[Term]]:
+    """Parse a user's search into (wanted, unwanted) terms: words, "phrases", begin*, -without; there is no other
+    syntax.
+    """
+    wanted: list[Term] = []
+    unwanted: list[Term] = []
+    for minus, phrase, word in _TERM.findall(text):
+        words = tuple(re.findall(r"\w+", phrase or word))
+        if words:
+            (unwanted if minus else wanted).append(Term(words, is_prefix=word.endswith("*")))
+    return wanted, unwanted
+
+
+def match(text: str) -> str:
+    """Translate a user's search into an FTS5 query. ValueError when it has no wanted term."""
+    wanted, unwanted = terms(text)
+    if not wanted:
+        raise ValueError(f'nothing to search for in {text!r}: write words, "a phrase", begin*, or -without beside one')
+    return " ".join([" AND ".join(term.fts5() for term in wanted), *(f"NOT {term.fts5()}" for term in unwanted)])
 
 
 def hits(text: str | None, query: str) -> list[Span]:
@@ -37,17 +70,6 @@ def hits(text: str | None, query: str) -> list[Span]:
             runs.append((first, last))
     spans = [match.span() for match in islice(_WORD.finditer(text), runs[-1][1] + 1)] if runs else []
     return [(spans[first][0], spans[last][1]) for first, last in runs]
-
-
-def union(*hits: Sequence[Span]) -> list[Span]:
-    """The spans of several searches as one list, in order; spans that overlap become one."""
-    spans: list[Span] = []
-    for start, end in sorted(span for own in hits for span in own):
-        if spans and start < spans[-1][1]:
-            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
-        else:
-            spans.append((start, end))
-    return spans
 
 
 def _words(text: str) -> list[str]:
