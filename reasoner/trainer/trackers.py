@@ -1,7 +1,7 @@
-"""Experiment trackers: a copy of the metrics and of a few rollouts for trackio, wandb or TensorBoard, best effort.
+"""Experiment trackers: a copy of the metrics and of a few rollouts for trackio, wandb or TensorBoard.
 
-The run folder holds the truth. A tracker that fails, hangs or lags loses records and nothing else: each has a thread
-and a bounded queue of its own, and training waits for none of them.
+The run folder holds the truth. These libraries queue what they get and send it from threads of their own. A tracker
+that raises an error is reported once and left out from then on; the run goes on.
 """
 
 from __future__ import annotations
@@ -9,25 +9,21 @@ from __future__ import annotations
 import math
 import os
 import secrets
-import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from queue import Empty, Queue
 from textwrap import indent
 
 from reasoner.console import shorten
 
-_FAULTS = 3  # in a row, after which a tracker is switched off
 _ROWS = 16  # rollouts of a step
+_COLUMNS = ("question", "completion", "reward", "advantage", "verdict")
 
 Log = Callable[[str], None]  # shows a line
-Row = Mapping[str, object]  # a rollout: question, completion, reward, advantage, verdict
+Row = Mapping[str, object]  # a rollout, with _COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +39,7 @@ class TrackedRun:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """An open tracker. Called from one thread, in the order of the steps; may raise, and may take its time."""
+    """An open tracker. Each function may raise."""
 
     log: Callable[[int, Mapping[str, float]], object]  # step, metrics
     rollouts: Callable[[int, Sequence[Row]], object]  # step, one row or more
@@ -53,45 +49,41 @@ class Sink:
 class Tracking:
     """The trackers of a run. ValueError, before anything opens, for an unknown name or a library that is missing."""
 
-    def __init__(
-        self, names: Sequence[str], run: TrackedRun, *, log: Log, capacity: int = 256, timeout: float = 5.0
-    ) -> None:
+    def __init__(self, names: Sequence[str], run: TrackedRun, *, log: Log) -> None:
         check_trackers(names)
-        self._log, self._timeout = log, timeout  # the seconds that close waits for all of them together
-        self._channels = [_Channel(name, partial(TRACKERS[name], run), log, capacity) for name in dict.fromkeys(names)]
+        self._log = log
+        self._sinks: dict[str, Sink] = {}
+        for name in dict.fromkeys(names):
+            with self._leaving_out(name):
+                self._sinks[name] = TRACKERS[name](run)
 
     def __enter__(self) -> Tracking:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        self.close("finished" if kind is None else "failed")
+        for name, sink in list(self._sinks.items()):
+            with self._leaving_out(name):
+                sink.finish("finished" if kind is None else "failed")
 
-    def log_step(self, step: int, metrics: Mapping[str, float], rows: Sequence[Row]) -> None:
-        """Send a step's metrics, and the first of its rollouts."""
-        self.log(step, metrics)
-        self.rollouts(step, rows)
-
-    def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Send the finite metrics of a step. `step` itself is the axis and is left out."""
+    def log_step(self, step: int, metrics: Mapping[str, float], rows: Sequence[Row] = ()) -> None:
+        """Send the finite metrics of a step, without `step` itself, which is the axis, and the first of its rollouts."""
         finite = {name: value for name, value in metrics.items() if name != "step" and math.isfinite(value)}
-        for channel in self._channels:
-            channel.offer(lambda sink: sink.log(step, finite))
+        shown = [{name: row[name] for name in _COLUMNS} for row in rows[:_ROWS]]
+        for name, sink in list(self._sinks.items()):
+            with self._leaving_out(name):
+                sink.log(step, finite)
+                if shown:
+                    sink.rollouts(step, shown)
 
-    def rollouts(self, step: int, rows: Sequence[Row]) -> None:
-        shown = [dict(row) for row in rows[:_ROWS]]
-        for channel in self._channels if shown else ():
-            channel.offer(lambda sink: sink.rollouts(step, shown))
-
-    def close(self, status: str) -> None:
-        """Let the trackers finish, within the timeout, and say what they did not get."""
-        until = time.monotonic() + self._timeout
-        for channel in self._channels:
-            channel.end(status)
-        for channel in self._channels:
-            channel.thread.join(max(0.0, until - time.monotonic()))
-            late = f" still busy after {self._timeout:g} s," if channel.thread.is_alive() else ""
-            if (unsent := channel.offered - channel.sent) or late:
-                self._log(f"tracker {channel.name}:{late} {unsent} of {channel.offered} records were not sent")
+    @contextmanager
+    def _leaving_out(self, name: str) -> Iterator[None]:
+        """A block that calls a tracker: after an error the tracker is left out."""
+        try:
+            yield
+        except Exception as error:  # the boundary to foreign code: whatever it raises must not reach the run
+            self._sinks.pop(name, None)
+            fault = shorten(f"{type(error).__name__}: {error}", 160)
+            self._log(f"tracker {name}: {fault} (the run goes on without it)")
 
 
 def check_trackers(names: Sequence[str]) -> None:
@@ -104,56 +96,6 @@ def check_trackers(names: Sequence[str]) -> None:
             raise ValueError(f'tracker {name!r} is not installed; it comes with pip install "reasoner-rlvr[{name}]"')
 
 
-class _Channel:
-    """One tracker with its queue, and the thread that opens it and hands it the records."""
-
-    def __init__(self, name: str, open_sink: Callable[[], Sink], log: Log, capacity: int) -> None:
-        self.name = name
-        self.offered = self.sent = 0
-        self._sink = cache(open_sink)  # tried again until it has succeeded
-        self._log = log
-        self._capacity = capacity
-        self._status = ""
-        self._faults = 0  # in a row
-        self._has_warned = False
-        self._queue: Queue[Callable[[Sink], object] | None] = Queue()
-        self.thread = threading.Thread(target=self._work, name=f"tracker {name}", daemon=True)
-        self.thread.start()
-
-    def offer(self, record: Callable[[Sink], object]) -> None:
-        """Queue a record, at the expense of the oldest where the queue is full."""
-        self.offered += 1
-        with suppress(Empty):  # the thread may take it first
-            while self._queue.qsize() >= self._capacity:
-                self._queue.get_nowait()
-        self._queue.put(record)
-
-    def end(self, status: str) -> None:
-        self._status = status
-        self._queue.put(None)
-
-    def _work(self) -> None:
-        self._deliver(lambda sink: None)  # opens it: seconds of imports, maybe of network
-        while self._faults < _FAULTS and (record := self._queue.get()) is not None:
-            self.sent += self._deliver(record)
-        if self._faults < _FAULTS:
-            self._deliver(lambda sink: sink.finish(self._status))
-
-    def _deliver(self, record: Callable[[Sink], object]) -> bool:
-        """Hand over a record; False if that failed."""
-        try:
-            record(self._sink())
-        except Exception as error:  # the boundary to foreign code: whatever it raises must not reach the run
-            self._faults += 1
-            if not self._has_warned:
-                self._has_warned = True
-                fault = shorten(f"{type(error).__name__}: {error}", 160)
-                self._log(f"tracker {self.name}: {fault} (the run goes on; {_FAULTS} in a row switch the tracker off)")
-            return False
-        self._faults = 0
-        return True
-
-
 def _trackio(run: TrackedRun) -> Sink:
     import trackio
 
@@ -161,7 +103,7 @@ def _trackio(run: TrackedRun) -> Sink:
 
     def trace(row: Row) -> object:  # not a trackio.Table, which shows 250 characters of a text
         said = [{"role": "user", "content": row["question"]}, {"role": "assistant", "content": row["completion"]}]
-        return trackio.Trace(said, {name: row[name] for name in ("reward", "advantage", "verdict")})
+        return trackio.Trace(said, {name: row[name] for name in _COLUMNS[2:]})
 
     return Sink(
         log=lambda step, metrics: opened.log(dict(metrics), step=step),
