@@ -66,7 +66,7 @@ class Tracking:
                 sink.finish("finished" if kind is None else "failed")
 
     def log_step(self, step: int, metrics: Mapping[str, float], rows: Sequence[Row] = ()) -> None:
-        """Send the finite metrics of a step, without `step` itself, which is the axis, and the first of its rollouts."""
+        """Send the finite metrics of a step, without `step` itself (the axis), and the first of its rollouts."""
         finite = {name: value for name, value in metrics.items() if name != "step" and math.isfinite(value)}
         shown = [{name: row[name] for name in _COLUMNS} for row in rows[:_ROWS]]
         for name, sink in list(self._sinks.items()):
