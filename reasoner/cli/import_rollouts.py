@@ -12,8 +12,10 @@ from reasoner.console import print_result
 def add_arguments(command: Parser) -> None:
     """Add the arguments of the command."""
     command.set_defaults(handler=run_import)
-    command.add_argument("system", metavar="SYSTEM", help="the system that wrote the rollouts: trl, verl, prime-rl")
-    command.add_argument("source", type=Path, metavar="FOLDER", help="the folder that it wrote them to")
+    command.add_argument(
+        "system", metavar="SYSTEM", help="trl, or rows: .parquet or .jsonl files with the columns of docs/DASHBOARD.md"
+    )
+    command.add_argument("source", type=Path, metavar="FOLDER", help="the folder of the files; for rows also a file")
     command.add_argument("--name", help="name of the new run [the folder's name]")
     add_runs_folder(command)
     add_json(command, "the run's folder and the number of rollouts")

@@ -249,7 +249,8 @@ unknown setting: num_generations is TRL's name; here it is algo.group_size
 
 Defaults differ: [config.md](config.md) has those here. Reward functions have TRL's signature
 ([DATA.md](DATA.md#reward-functions)), verl's parquet files are read as they are ([DATA.md](DATA.md#layouts)), and
-rollouts of both are imported for the dashboard (`reasoner import`).
+rollouts of TRL are imported for the dashboard
+([DASHBOARD.md](DASHBOARD.md#rollouts-of-other-trainers)).
 """
 
 _CONVENTIONS = """\

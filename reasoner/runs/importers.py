@@ -1,45 +1,46 @@
-"""Import rollouts that other trainers dumped as a run folder, for the dashboard and `reasoner rollouts`.
+"""Import rollouts of other trainers as a run folder, for the dashboard and `reasoner rollouts`.
 
-A reader is a generator of (step, rows) in the order of the steps, which keep the dump's numbers. What a dump does not
-contain (TRL's and verl's have no tokens) is null or empty.
+docs/DASHBOARD.md lists the columns of a rollout that is imported, a record here. `rows` reads files with these columns;
+`trl` makes them from what TRL logs. What a record lacks is computed from the others, or null.
 
-None of these systems has verdicts. Where a part of the reward (else a metric) is named accuracy, correct or acc, a
-value above one half is "correct", else "wrong". Failing that, where the whole dump holds just two rewards, the higher
-one is "correct". Failing that the verdict is "refused", the one verdict that implies neither an answer, nor a timeout,
-nor a crash. `layer` names the part that decided.
+Where a record has no verdict: of the parts of its reward one that is named accuracy, correct or acc decides, a value
+above one half is "correct", else "wrong". Failing that, where the whole dump holds just two rewards, the higher one is
+"correct". Failing that the verdict is "refused", the one verdict that implies neither an answer, nor a timeout, nor a
+crash. `layer` names the part that decided.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 import shutil
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import pyarrow as pa
 
+from data.files import read_file, read_files
+from reasoner.console import first_line
 from reasoner.runs import rollouts as store
-from reasoner.runs.import_rows import (
-    Row,
-    blaming,
-    inside,
-    number_of,
-    number_rows,
-    numbers,
-    pieces_of,
-    readable,
-    records_of,
-    row_of,
-)
+from reasoner.runs.filters import MOST_STEP
 from reasoner.runs.io import named_errors
 from reasoner.runs.json_files import checked_line, write_json
-from reasoner.runs.parquet_files import read_table, write_table
+from reasoner.runs.parquet_files import write_table
+from reasoner.runs.rollout_row import RolloutRow
 from reasoner.runs.run_dir import FORMAT
 from verifiers import Verdict
 
+Record = Mapping[str, Any]  # a rollout in the columns of docs/DASHBOARD.md
+Row = dict[str, Any]  # columns of RolloutRow; `rewards` is empty where nothing scored the rollout
 Steps = Iterator[tuple[int, list[Row]]]
+Records = Iterator[tuple[str, Record]]  # (place for messages, record)
+
+_ACCURACY = re.compile(r"accuracy|(?<!in)correct|^acc$", re.IGNORECASE)
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def import_run(system: str, source: Path, run_dir: Path) -> int:
@@ -51,18 +52,18 @@ def import_run(system: str, source: Path, run_dir: Path) -> int:
     """
     if system not in READERS:
         raise ValueError(f"unknown system {system!r}; known are {', '.join(READERS)}")
-    if not source.is_dir():
-        raise ValueError(f"{source}: there is no such folder")
+    if not source.exists():
+        raise ValueError(f"{source}: there is no such file or folder")
     if run_dir.exists() and (not run_dir.is_dir() or any(run_dir.iterdir())):
         raise ValueError(f"{run_dir} is in use; choose another name for the run")
-    right = _higher_of_two(READERS[system](source))
+    right = _higher_of_two(_steps(system, source))
     run_dir.parent.mkdir(parents=True, exist_ok=True)
     with named_errors(run_dir), _new_folder(run_dir.with_name(f".{run_dir.name}.partial")) as folder:
         partial = folder / "run"
-        num_rollouts = _write(READERS[system](source), partial, right)
+        num_rollouts = _write(_steps(system, source), partial, right)
         if not num_rollouts:
             raise ValueError(f"{source} has no rollouts that {system} dumped")
-        config = {"model": "?", "imported": system, "source": readable(source.resolve().name)}
+        config = {"model": "?", "imported": system, "source": _readable(source.resolve().name)}
         write_json(partial / "config.json", {"format": FORMAT, "config": config, "origin": {}})
         write_json(partial / "versions.json", {"imported_from": system})
         partial.replace(run_dir)
@@ -80,6 +81,25 @@ def _new_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(path)
 
 
+def _steps(system: str, source: Path) -> Steps:
+    """The rows of the dump by step, in order. ValueError for records that are not in the order of their steps."""
+    step, rows = -1, list[Row]()
+    for where, record in READERS[system](source):
+        with _blaming(where):
+            row, own = _row(record, system), record["step"]
+            if not isinstance(own, int) or not 0 <= own <= MOST_STEP:
+                raise ValueError(f"step is {own!r}; it must be a whole number from 0 to {MOST_STEP:,}")
+            if own < step:
+                raise ValueError(f"step {own} comes after step {step}; the steps must be in order")
+        if own > step and rows:
+            yield step, rows
+            rows = []
+        step = own
+        rows.append(row)
+    if rows:
+        yield step, rows
+
+
 def _write(steps: Steps, run_dir: Path, right: float | None) -> int:
     """Write the shards and metrics.jsonl; returns the number of rollouts. `right`: the reward of a correct answer."""
     (run_dir / "rollouts").mkdir(parents=True)
@@ -87,8 +107,9 @@ def _write(steps: Steps, run_dir: Path, right: float | None) -> int:
     with (run_dir / "metrics.jsonl").open("wb") as metrics:
         for step, rows in steps:
             groups = _groups(step, rows, right)
-            with blaming(f"step {step}"):
-                table = pa.Table.from_pylist([row for group in groups for row in group], store.SCHEMA)
+            written = [store.stored_row(row) for group in groups for row in group]
+            with _blaming(f"step {step}"):
+                table = pa.Table.from_pylist(written, store.schema_of(written))
             write_table(store.shard_path(run_dir, step), table)
             metrics.write(checked_line(_metrics(step, groups)))
             num_rollouts += len(rows)
@@ -96,17 +117,17 @@ def _write(steps: Steps, run_dir: Path, right: float | None) -> int:
 
 
 def _higher_of_two(steps: Steps) -> float | None:
-    """The higher of the dump's two rewards; None where it holds fewer or more, or has an accuracy."""
-    seen: set[float] = set()
+    """The higher of the dump's two rewards; None where it holds fewer or more, or has verdicts."""
+    rewards: set[float] = set()
     for _, rows in steps:
-        seen |= {row["reward"] for row in rows if row["rewards"]}
-        if len(seen) > 2 or any(row["verdict"] for row in rows):
+        rewards |= {row["reward"] for row in rows if row["rewards"]}
+        if len(rewards) > 2 or any(row["verdict"] for row in rows):
             return None
-    return max(seen) if len(seen) == 2 else None
+    return max(rewards) if len(rewards) == 2 else None
 
 
-def _groups(step: int, rows: Sequence[Row], right: float | None) -> list[list[Row]]:
-    """The step's rows by prompt, in order of first appearance, with group, sample, verdict and advantage filled in."""
+def _groups(step: int, rows: Sequence[Row], right: float | None) -> list[list[RolloutRow]]:
+    """The step's rows by prompt, in order of first appearance, complete. `right`: the reward of a correct answer."""
     by_prompt: dict[str, list[Row]] = {}
     for row in rows:
         by_prompt.setdefault(row["prompt"], []).append(row)
@@ -116,161 +137,154 @@ def _groups(step: int, rows: Sequence[Row], right: float | None) -> list[list[Ro
         own = []
         for sample, row in enumerate(group):
             is_scored, verdict, layer = bool(row["rewards"]), row["verdict"], row["layer"]
-            advantage = row["advantage"] if row["advantage"] is not None else (row["reward"] - mean) * is_scored
             if verdict is None and is_scored and right is not None:
                 verdict, layer = Verdict.CORRECT if row["reward"] == right else Verdict.WRONG, "reward"
-            place = {"step": step, "group": number, "sample": sample}
             judged = {"verdict": str(verdict or Verdict.REFUSED), "layer": layer}
-            own.append(row | place | judged | {"advantage": advantage})
+            advantage = {"advantage": (row["reward"] - mean) * is_scored} if row["advantage"] is None else {}
+            own.append(RolloutRow(**row | {"step": step, "group": number, "sample": sample} | judged | advantage))
         groups.append(own)
     return groups
 
 
-def _metrics(step: int, groups: Sequence[Sequence[Row]]) -> dict[str, float]:
+def _metrics(step: int, groups: Sequence[Sequence[RolloutRow]]) -> dict[str, float]:
     """The metrics (reasoner.runs.metric_names) that follow from the rows; `correct` is a share of the rollouts with
     a verdict.
     """
     rows = [row for group in groups for row in group]
-    rewards = [[row["reward"] for row in group if row["rewards"]] for group in groups]
-    lengths = [len(row["token_ids"]) for row in rows]
-    metrics: dict[str, float] = {"step": step, "well_formed": fmean(row["well_formed"] for row in rows)}
+    rewards = [[row.reward for row in group if row.rewards] for group in groups]
+    metrics: dict[str, float] = {"step": step, "well_formed": fmean(row.well_formed for row in rows)}
     if any(rewards):
         metrics["reward/mean"] = fmean(reward for group in rewards for reward in group)
         metrics["frac_reward_zero_std"] = fmean(len(set(group)) == 1 for group in rewards if group)
-    if judged := [row["verdict"] for row in rows if row["verdict"] != Verdict.REFUSED]:
+    if judged := [row.verdict for row in rows if row.verdict != Verdict.REFUSED]:
         metrics["correct"] = judged.count(Verdict.CORRECT) / len(judged)
-    if all(lengths):
-        metrics["completions/mean_length"] = fmean(lengths)
+    if all(row.tokens for row in rows):
+        metrics["completions/mean_length"] = fmean(row.tokens or 0 for row in rows)
     return metrics
 
 
 # ------------------------------------------------------------------------------------------------ readers
 
 
-def read_trl(source: Path) -> Steps:
+def read_trl(source: Path) -> Records:
     """Read what GRPOTrainer's log_completions wrote, as of TRL 1.16.0: a file per step, a column per reward function.
 
     The functions' weights are not in it, so the reward is the plain sum. A function may have logged columns of its own
     (TRL's accuracy_reward logs the two that are read here); a number among those is taken for a reward.
     """
-    for step, path in number_rows(source, "completions/completions_*.parquet", "completions_*.parquet"):
-        with blaming(path):
-            records = read_table(path).to_pylist()
-        rows = []
-        for number, record in enumerate(records, 1):
-            with blaming(f"{path}, row {number}"):
-                rewards = numbers(record, "step", "advantage")
-                answers = {"gold": record.get("solution"), "extracted": record.get("answer_parsed")}
-                advantage = number_of(record.get("advantage"))
-                texts = record["prompt"], record["completion"]
-                rows.append(row_of("trl", *texts, rewards, sum(rewards.values()), **answers, advantage=advantage))
-        if rows:
-            yield step, rows
+    for folder in (source / "completions", source):
+        ends = [
+            (re.fullmatch(r"completions_(\d{1,9})", path.stem, re.ASCII), path) for path in folder.glob("*.parquet")
+        ]
+        if files := sorted((int(end[1]), path) for end, path in ends if end):
+            break
+    for step, path in files:
+        for where, record in read_file(path):
+            with _blaming(where):
+                rewards = _numbers({name: value for name, value in record.items() if name not in ("step", "advantage")})
+                own = {name: record[name] for name in ("prompt", "completion")}
+                own |= {"gold": record.get("solution"), "extracted": record.get("answer_parsed")}
+                own |= {"step": step, "rewards": rewards, "advantage": _number(record.get("advantage"))}
+                yield where, own | {"reward": sum(rewards.values()) if rewards else None}
 
 
-def read_verl(source: Path) -> Steps:
-    """Read STEP.jsonl of trainer.rollout_data_dir, as of verl 0.9.1: the score and what else its function returned."""
-    for step, path in number_rows(source, "*.jsonl"):
-        rows = []
-        for where, record in records_of(path):
-            with blaming(where):
-                answers = {"gold": record.get("gts"), "extracted": record.get("pred")}
-                accuracy = {"True": True, "False": False}.get(str(record.get("acc")), record.get("acc"))  # numpy's bool
-                rewards = numbers(record | {"acc": accuracy}, "step", "gts", "pred")
-                rows.append(row_of("verl", record["input"], record["output"], rewards, record["score"], **answers))
-        if rows:
-            yield step, rows
+READERS: dict[str, Callable[[Path], Records]] = {"trl": read_trl, "rows": read_files}
 
 
-def read_prime_rl(source: Path) -> Steps:
-    """Read the rollouts that prime-rl trained on (all rollouts of a step where it does not say), in any of its layouts.
+# ------------------------------------------------------------------------------------------------ records
 
-    monitors/file/traces/stream and annotations   from 0.9.1.dev29, 2026-09; in order of arrival, so held in memory
-    rollouts/step_N/train/effective/traces.jsonl  from 2026-07; beside it all/traces.jsonl
-    rollouts/step_N/train_rollouts.jsonl          earlier
-    A line is an episode with its traces (as of verifiers 0.4.0), or a trace, or a RolloutOutput (up to 0.3.0).
+
+def _row(record: Record, system: str) -> Row:
+    """A record as a row without its group. A <think> that ends the prompt is repeated at the beginning of the
+    completion, as in this project's own runs.
     """
-    for folder in (source / "monitors" / "file" / "traces", source / "traces", source):
-        if stream := pieces_of(folder, "stream"):
-            yield from _shipped(stream, pieces_of(folder, "annotations/orchestrator"))
-            return
-    for step, folder in number_rows(source, "rollouts/step_*", "run_default/rollouts/step_*", "step_*"):
-        names = ("train/effective/traces.jsonl", "train/all/traces.jsonl", "train_rollouts.jsonl")
-        path = next((folder / name for name in names if (folder / name).is_file()), None)
-        if path is not None and (rows := [row for _, row in _traces([path], {})]):
-            yield step, rows
+    prompt, completion = _text(record["prompt"]), _text(record["completion"])
+    if prompt.rstrip().endswith("<think>") and not completion.lstrip().startswith("<think>"):
+        completion = "<think>" + completion
+    thought, end, rest = completion.partition("</think>")
+    is_answered = "\\boxed{" in rest or "</answer>" in rest.partition("<answer>")[2]
+    total = _number(record["reward"])
+    rewards = record.get("rewards") or {"reward": total}
+    parts = _numbers(rewards if isinstance(rewards, dict) else {part["name"]: part["value"] for part in rewards})
+    layer, accuracy = _accuracy(parts) or ("", None)
+    computed = {
+        "problem_id": hashlib.sha256(prompt.encode()).hexdigest()[:16],
+        "question": _question(record["prompt"], prompt),
+        "source": system,
+        "tokens": len(record.get("token_ids") or ()) or None,
+        "verdict": None if accuracy is None else (Verdict.CORRECT if accuracy > 0.5 else Verdict.WRONG),
+        "layer": layer,
+        "well_formed": "<think>" in thought and bool(end) and is_answered,
+        "advantage": None,
+    }
+    columns = {name: value for name, value in record.items() if name in store.COLUMNS.names and value is not None}
+    if "verdict" in columns:
+        Verdict(columns["verdict"])
+    texts = {name: _text(columns[name]) for name in ("gold", "extracted") if name in columns}
+    own = {"prompt": prompt, "completion": completion, "gold": "", "reward": total or 0.0}
+    return computed | columns | own | texts | {"rewards": [] if total is None else list(parts.items())}
 
 
-READERS: dict[str, Callable[[Path], Steps]] = {"trl": read_trl, "verl": read_verl, "prime-rl": read_prime_rl}
+def _accuracy(parts: Mapping[str, float]) -> tuple[str, float] | None:
+    """(name, value) of the part that measures accuracy, by its name; of several the shortest ("acc", not
+    "format_correct").
+    """
+    names = sorted(filter(_ACCURACY.search, parts), key=len)
+    return (names[0], parts[names[0]]) if names else None
 
 
-def _shipped(stream: Sequence[Path], annotations: Sequence[Path]) -> Steps:
-    """The rollouts by the step whose batch they were in; where that is not annotated, by the step of their arrival."""
-    info_of: dict[str, Row] = {}
-    for path in annotations:
-        for where, record in records_of(path):
-            with blaming(where):
-                info_of[record["trace_id"]] = info_of.get(record["trace_id"], {}) | record.get("info", {})
-    has_batches = any(info.get("effective") for info in info_of.values())
-    steps: dict[int, list[Row]] = {}
-    for info, row in _traces(stream, info_of):
-        if info.get("effective") or not has_batches:
-            steps.setdefault(info["at"], []).append(row)
-    yield from sorted(steps.items())
+def _question(prompt: object, text: str) -> str:
+    """The user's last message: of a conversation, or of Qwen's template with or without its special tokens.
+
+    Where there is no such message it is `text`, the whole prompt.
+    """
+    if isinstance(prompt, list):
+        return next((_text(message) for message in reversed(prompt) if message.get("role") == "user"), text)
+    plain = "\n" + text.replace("<|im_start|>", "").replace("<|im_end|>", "")
+    _, _, turn = plain.rpartition("\nuser\n")
+    return turn.rpartition("\nassistant")[0].strip() or text
 
 
-def _traces(paths: Iterable[Path], info_of: Mapping[str, Row]) -> Iterator[tuple[Row, Row]]:
-    """(annotations, row) of each rollout that may train the policy. `info_of`: annotations by the trace's id."""
-    for path in paths:
-        for where, record in records_of(path):
-            rows = []
-            with blaming(where):
-                work = inside(record, "run", "work") or {}
-                for trace in record.get("traces", [record]):
-                    info = work | trace.get("info", {}) | info_of.get(trace.get("id"), {})
-                    info["at"] = int(inside(info.get("ship") or info.get("arrival") or work, "step") or 0)
-                    is_train = (info.get("kind") or work.get("type") or "train") == "train"
-                    if is_train and inside(trace, "agent", "trainable") is not False:
-                        rows.append((info, _trace(trace, info) if "nodes" in trace else _output(trace)))
-            yield from rows
+def _text(value: object) -> str:
+    """Render a text, a message, a conversation, or any other value as one text."""
+    if isinstance(value, list) and len(value) == 1:
+        return _text(value[0])
+    if value is None or value == []:
+        return ""
+    if isinstance(value, list) and all(isinstance(part, dict) and "role" in part for part in value):
+        return _readable("\n\n".join(f"{part['role']}:\n{_text(part)}" for part in value))
+    if isinstance(value, dict) and "role" in value:
+        content = value.get("content") or ""
+        if not isinstance(content, str):
+            content = "\n".join(part.get("text") or f"[{part['type']}]" for part in content)
+        thought = f"<think>\n{value['reasoning_content']}\n</think>\n" if value.get("reasoning_content") else ""
+        calls = "".join(f"\n{json.dumps(call)}" for call in value.get("tool_calls") or [])
+        return _readable(thought + content + calls)
+    return _readable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
-def _trace(trace: Row, info: Row) -> Row:
-    """The last branch of a trace's graph of messages as a row. Its `token_ids` are the sampled tokens alone."""
-    nodes = trace["nodes"]
-    branch: list[Row] = nodes[-1:]
-    while branch and branch[0].get("parent") is not None and len(branch) < len(nodes):
-        branch.insert(0, nodes[branch[0]["parent"]])
-    first = next((place for place, node in enumerate(branch) if node.get("sampled")), len(branch))
-    messages = [node["message"] for node in branch]
-    tokens = [pair for node in branch for pair in zip(node.get("token_ids", ()), node.get("mask", ()), strict=True)]
-    start = next((place for place, (_, is_sampled) in enumerate(tokens) if is_sampled), len(tokens))
-    sampled = array("i", [token for token, is_sampled in tokens if is_sampled])
-    logprobs = array("f", [logprob for node in branch for logprob in node.get("logprobs", ())])
-    task = inside(trace, "task", "data") or trace.get("task") or {}
-    parts = {name: part if isinstance(part, dict) else {"score": part} for name, part in trace["rewards"].items()}
-    scores = {name: part["score"] for name, part in parts.items() if part["score"] is not None}
-    finish = next((call.get("finish_reason") for call in reversed(trace.get("calls", [])) if not call.get("error")), "")
-    versions = (inside(info, "policy", "start"), info.get("policy_version"), trace.get("policy_version"))
-    return row_of(
-        "prime-rl",
-        messages[:first] or task.get("prompt"),
-        messages[first:],
-        numbers(scores),
-        sum(score * parts[name].get("weight", 1.0) for name, score in scores.items()),
-        metrics=numbers(trace.get("metrics", {})),
-        gold=task.get("answer"),
-        advantage=number_of(info.get("advantage")),
-        prompt_token_ids=array("i", [token for token, _ in tokens[:start]]),
-        token_ids=sampled,
-        logprobs=logprobs if len(logprobs) == len(sampled) else [],
-        finish=finish if finish in ("stop", "length") else None,
-        policy_version=next((version for version in versions if version is not None), None),
-    )
+def _readable(text: str) -> str:
+    """Replace lone surrogates, which JSON may hold and UTF-8 may not, by U+FFFD."""
+    return _LONE_SURROGATE.sub("\ufffd", text)
 
 
-def _output(record: Row) -> Row:
-    """A RolloutOutput as a row: the parts of its reward are among its metrics."""
-    rewards = numbers({"reward": record["reward"]} | (record.get("metrics") or {}))
-    known = {"gold": record.get("answer"), "finish": "length" if record.get("is_truncated") else None}
-    return row_of("prime-rl", record["prompt"], record["completion"], rewards, record["reward"], metrics=None, **known)
+def _numbers(record: Record) -> dict[str, float]:
+    """The numbers of a record by name, without pandas' index columns (named __...)."""
+    named = {_readable(name): _number(value) for name, value in record.items()}
+    return {name: number for name, number in named.items() if number is not None and not name.startswith("__")}
+
+
+def _number(value: object) -> float | None:
+    """The value as a float; None where it is not a number or too large for 32-bit floats."""
+    return float(value) if isinstance(value, int | float) and abs(value) < 1e38 else None
+
+
+@contextmanager
+def _blaming(place: object) -> Iterator[None]:
+    """Turn the errors of a malformed dump into a ValueError of one line that begins with `place`."""
+    try:
+        yield
+    except KeyError as error:
+        raise ValueError(f"{place}: no {error}") from error
+    except (AttributeError, IndexError, OSError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        raise ValueError(f"{place}: {first_line(error)}") from error

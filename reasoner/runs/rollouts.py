@@ -49,10 +49,10 @@ _ARROW = {
     # not a map, which `datasets` cannot read
     "Sequence[tuple[str, float]]": pa.list_(pa.struct([("name", pa.string()), ("value", pa.float32())])),
 }
-_COLUMNS = pa.schema([(one.name, _ARROW[str(one.type).removesuffix(" | None")]) for one in fields(RolloutRow)])
-# The columns that a shard has only where a row does.
-OPTIONAL = pa.schema([_COLUMNS.field("importance_ratio")])
-SCHEMA = pa.schema([column for column in _COLUMNS if column not in OPTIONAL])
+COLUMNS = pa.schema([(one.name, _ARROW[str(one.type).removesuffix(" | None")]) for one in fields(RolloutRow)])
+# The columns that a shard has only where a row does, and those of every shard.
+OPTIONAL = pa.schema([COLUMNS.field("importance_ratio")])
+SCHEMA = pa.schema([column for column in COLUMNS if column not in OPTIONAL])
 
 _PACKAGES = (
     "torch",

@@ -168,11 +168,11 @@ def write_library(folder: Path) -> Path:
     dump.mkdir()
     for step in (3, 4):
         lines = [
-            {"input": f"q{n // 2}", "output": f"said {n}", "score": float(n % 2), "gts": "1", "step": step}
+            {"prompt": f"q{n // 2}", "completion": f"said {n}", "reward": float(n % 2), "gold": "1", "step": step}
             for n in range(4)
         ]
         (dump / f"{step}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    import_run("verl", dump, runs / "theirs")
+    import_run("rows", dump, runs / "theirs")
     return folder
 
 

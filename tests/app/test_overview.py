@@ -31,7 +31,7 @@ def test_list_of_runs_has_the_state_of_each(call, folder):
     assert (by_name["whole"]["step"], by_name["whole"]["algorithm"], by_name["theirs"]["algorithm"]) == (
         8,
         "grpo",
-        "verl",
+        "rows",
     )
     assert by_name["whole"]["metrics"] == {"pass@1": 0.4} and by_name["empty"]["correct"] == []
     assert page["folder"] == str(folder / "runs")

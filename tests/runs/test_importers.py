@@ -14,20 +14,59 @@ from reasoner.runs.index import RolloutIndex
 from reasoner.runs.metric_names import METRICS
 from reasoner.runs.metrics import read_metrics
 from tests.fixtures.full_disk import largest_file
-from tests.runs.foreign_files import HOSTILE, WELL_FORMED, lines, trl_step, verl_line
+from tests.fixtures.rollouts import group, write
+from tests.runs.foreign_files import HOSTILE, WELL_FORMED, columns, lines, record, trl_step
 
 
 def test_hostile_text_round_trips_and_lone_surrogates_are_replaced(tmp_path, imported):
     hostile = HOSTILE + "\ud800"  # json.dumps writes it as \ud800, which json.loads gives back
-    record = verl_line(hostile, hostile, 1.0, 0) | {"gts": hostile, "pred": hostile, "\ud800": 1.0, "huge": 10**400}
-    lines(tmp_path / "dump" / "0.jsonl", [record])
-    with (tmp_path / "dump" / "0.jsonl").open("ab") as file:
-        file.write(b'{"input": "bytes \xff", "output": "", "score": NaN}\n')
-    first, second = store.read(imported("verl"), 0)
+    rewards = {"\ud800": 1.0, "huge": 10**400}
+    one = record(hostile, hostile, 1.0, 0, gold=hostile, extracted=hostile, rewards=rewards)
+    lines(tmp_path / "dump" / "0.jsonl", [one, record("q", "", float("nan"), 0)])
+    first, second = store.read(imported("rows"), 0)
     whole = HOSTILE + "\ufffd"
     assert [first[name] for name in ("prompt", "question", "completion", "gold", "extracted")] == [whole] * 5
-    assert dict(first["rewards"]) == {"score": 1.0, "\ufffd": 1.0}
-    assert (second["prompt"], second["rewards"], second["verdict"]) == ("bytes \ufffd", [], "refused")
+    assert dict(first["rewards"]) == {"\ufffd": 1.0}
+    assert (second["prompt"], second["rewards"], second["verdict"]) == ("q", [], "refused")
+
+
+def test_rows_are_taken_as_they_are_and_completed_from_each_other(tmp_path, imported):
+    given = {
+        "question": "2 + 2?", "gold": "4", "problem_id": "p1", "source": "mine", "subject": "sums", "level": 2,
+        "verdict": "correct", "layer": "rational", "extracted": "4", "well_formed": False, "advantage": 0.25,
+        "rewards": {"accuracy": 1.0, "length": -0.5}, "prompt_token_ids": [1, 2], "token_ids": [3, 4, 5],
+        "logprobs": [-0.5, -0.25, -1.0], "finish": "stop", "policy_version": 6, "unknown": "left out",
+    }  # fmt: skip
+    chat = [{"role": "user", "content": "3 + 3?"}]
+    records = [record("Q", "4", 0.5, 6, **given), record(chat, "6", 1.0, 7), record(chat, "7", 0.0, 7)]
+    lines(tmp_path / "dump" / "all.jsonl", records)
+    run = imported("rows")
+    (whole,) = store.read(run, 6)
+    parts = whole.pop("rewards")
+    assert parts == [("accuracy", 1.0), ("length", -0.5)]
+    assert {name: whole[name] for name in given if name in whole} == {
+        name: value for name, value in given.items() if name not in ("rewards", "unknown")
+    }
+    assert (whole["reward"], whole["tokens"], whole["group"], whole["sample"]) == (0.5, 3, 0, 0)
+    first, second = store.read(run, 7)
+    assert (first["question"], first["source"], first["tokens"]) == ("3 + 3?", "rows", None)
+    assert [row["advantage"] for row in (first, second)] == [0.5, -0.5]
+    assert first["rewards"] == [("reward", 1.0)] and [row["verdict"] for row in (first, second)] == ["refused"] * 2
+    assert read_metrics(run)[0]["completions/mean_length"] == 3 and read_metrics(run)[0]["correct"] == 1.0
+
+
+def test_the_higher_of_two_rewards_is_correct_where_nothing_is_said(tmp_path, imported):
+    lines(tmp_path / "dump" / "0.jsonl", [record("q", "4", 1.0, 0), record("q", "5", -1.0, 0)])
+    assert columns(imported("rows"), 0, "verdict", "layer") == [("correct", "reward"), ("wrong", "reward")]
+
+
+def test_an_export_of_a_run_can_be_imported(tmp_path, imported):
+    (tmp_path / "own" / "rollouts").mkdir(parents=True)
+    write(tmp_path / "own", 3, [group("1+1", "2", [("2", True), ("3", False)])])
+    own = store.read(tmp_path / "own", 3)
+    (tmp_path / "dump").mkdir()
+    store.shard_path(tmp_path / "own", 3).rename(tmp_path / "dump" / "all.parquet")
+    assert store.read(imported("rows"), 3) == own
 
 
 def test_an_imported_run_can_be_indexed(tmp_path, imported):
@@ -45,29 +84,30 @@ def test_an_imported_run_can_be_indexed(tmp_path, imported):
 
 
 def test_import_records_its_origin_in_config_and_versions(tmp_path, imported):
-    lines(tmp_path / "dump" / "0.jsonl", [verl_line("q", "4", 1.0, 0)])
-    run = imported("verl")
+    lines(tmp_path / "dump" / "0.jsonl", [record("q", "4", 1.0, 0)])
+    run = imported("rows")
     stored = json.loads((run / "config.json").read_text())
-    assert stored == {"format": 2, "config": {"model": "?", "imported": "verl", "source": "dump"}, "origin": {}}
-    assert json.loads((run / "versions.json").read_text()) == {"imported_from": "verl"}
+    assert stored == {"format": 2, "config": {"model": "?", "imported": "rows", "source": "dump"}, "origin": {}}
+    assert json.loads((run / "versions.json").read_text()) == {"imported_from": "rows"}
     assert read_metrics(run)[0].keys() <= METRICS.keys()
     assert sorted(path.name for path in run.iterdir()) == ["config.json", "metrics.jsonl", "rollouts", "versions.json"]
 
 
+WHOLE = '{"step": 1, "prompt": "q", "completion": "4", "reward": 1}'
 DAMAGES = [
-    ("verl", "1.jsonl", '{"input": "q", "output": "4", "score": 1}\n{"input": ', "1.jsonl, line 2: "),
-    ("verl", "1.jsonl", "\n[1]\n", "1.jsonl, line 2: not a JSON object"),
-    ("verl", "1.jsonl", '{"input": "q", "output": "4"}\n', "1.jsonl, line 1: no 'score'"),
-    ("verl", "1.jsonl", "[" * 100_000 + "\n", "1.jsonl, line 1: "),
+    ("rows", "1.jsonl", WHOLE + '\n{"prompt": ', "1.jsonl, line 2: "),
+    ("rows", "1.jsonl", "\n[1]\n", "1.jsonl, line 2: "),
+    ("rows", "1.jsonl", '{"step": 1, "prompt": "q", "completion": "4"}\n', "1.jsonl, line 1: no 'reward'"),
+    ("rows", "1.jsonl", WHOLE.replace("1,", "-1,"), "1.jsonl, line 1: step is -1"),
+    ("rows", "1.jsonl", f"{WHOLE}\n{WHOLE.replace('1,', '0,')}", "1.jsonl, line 2: step 0 comes after step 1"),
+    ("rows", "1.jsonl", WHOLE.replace("{", '{"verdict": "right", '), "1.jsonl, line 1: 'right'"),
+    ("rows", "1.jsonl", WHOLE.replace("{", '{"level": "high", '), "step 1: "),
+    ("rows", "1.jsonl", "[" * 100_000 + "\n", "1.jsonl, line 1: "),
+    ("rows", "1.parquet", "PAR1 torn", "1.parquet: "),
+    ("rows", "notes.txt", "", "has no file that can be read"),
     ("trl", "completions_00001.parquet", "PAR1 torn", "completions_00001.parquet: "),
-    ("prime-rl", "rollouts/step_1/train/all/traces.jsonl", '{"nodes": 3, "rewards": {}}\n', "traces.jsonl, line 1: "),
-    ("prime-rl", "rollouts/step_1/train/all/traces.jsonl", '{"traces": [7]}\n', "traces.jsonl, line 1: "),
-    ("prime-rl", "rollouts/step_1/train_rollouts.jsonl", '{"a": 1}\n', "train_rollouts.jsonl, line 1: no 'reward'"),
-    ("prime-rl", "traces/stream/00000.jsonl.zst", "no frame", "00000.jsonl.zst: "),
-    ("verl", "notes.txt", "", "has no rollouts that verl dumped"),
     ("trl", "1.jsonl", "{}", "has no rollouts that trl dumped"),
-    ("prime-rl", "rollouts/step_1/train/all/traces.jsonl", "", "has no rollouts that prime-rl dumped"),
-    ("nemo", "notes.txt", "", "unknown system 'nemo'; known are trl, verl, prime-rl"),
+    ("nemo", "notes.txt", "", "unknown system 'nemo'; known are trl, rows"),
 ]
 
 
@@ -84,28 +124,28 @@ def test_an_unreadable_dump_is_refused_with_its_place_and_leaves_no_folder(tmp_p
 
 def test_an_import_that_fails_late_leaves_no_folder(tmp_path):
     for step in range(3):
-        lines(tmp_path / "dump" / f"{step}.jsonl", [verl_line("q", "4", step, step)])
-    (tmp_path / "dump" / "3.jsonl").write_text('{"input": 1')
+        lines(tmp_path / "dump" / f"{step}.jsonl", [record("q", "4", step, step)])
+    (tmp_path / "dump" / "3.jsonl").write_text('{"prompt": 1')
     with pytest.raises(ValueError, match=r"3\.jsonl, line 1"):
-        import_run("verl", tmp_path / "dump", tmp_path / "runs" / "a")
+        import_run("rows", tmp_path / "dump", tmp_path / "runs" / "a")
     assert not list(tmp_path.glob("runs/*"))
 
 
 def test_folders_that_are_missing_or_in_use_are_refused(tmp_path):
-    lines(tmp_path / "dump" / "0.jsonl", [verl_line("q", "4", 1.0, 0)])
-    with pytest.raises(ValueError, match="nowhere: there is no such folder"):
-        import_run("verl", tmp_path / "nowhere", tmp_path / "run")
+    lines(tmp_path / "dump" / "0.jsonl", [record("q", "4", 1.0, 0)])
+    with pytest.raises(ValueError, match="nowhere: there is no such file"):
+        import_run("rows", tmp_path / "nowhere", tmp_path / "run")
     (tmp_path / "run").mkdir()
-    assert import_run("verl", tmp_path / "dump", tmp_path / "run") == 1  # an empty folder is free
+    assert import_run("rows", tmp_path / "dump", tmp_path / "run") == 1  # an empty folder is free
     before = (tmp_path / "run" / "config.json").stat().st_mtime_ns
     with pytest.raises(ValueError, match="run is in use"):
-        import_run("verl", tmp_path / "dump", tmp_path / "run")
+        import_run("rows", tmp_path / "dump", tmp_path / "run")
     assert (tmp_path / "run" / "config.json").stat().st_mtime_ns == before
 
 
 def test_importers_need_no_torch():
     code = "import sys, reasoner.runs.importers; sys.exit(bool({'torch', 'transformers'} & set(sys.modules)))"
-    assert list(READERS) == ["trl", "verl", "prime-rl"]
+    assert list(READERS) == ["trl", "rows"]
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
