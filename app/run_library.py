@@ -13,7 +13,8 @@ from pathlib import Path
 
 from reasoner.analysis.failures import classify
 from reasoner.analysis.reflection import study
-from reasoner.runs.index import RolloutIndex, index_path
+from reasoner.runs.index import RolloutIndex
+from reasoner.runs.index_file import index_path
 from reasoner.runs.run_dir import check_inside, holds_model
 from reasoner.runs.run_state import changed_at
 

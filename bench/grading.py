@@ -24,7 +24,7 @@ from math_verify import parse, verify
 from math_verify.errors import TimeoutException
 
 from data import Problem
-from data.answer_key import final_answer
+from data.gold_answers import final_answer
 from verifiers import VerifierPool
 from verifiers.answers.evaluation import is_zero
 from verifiers.answers.rationals import rational

@@ -32,8 +32,8 @@ from runs import ONE_UPDATE, is_over, train_all
 
 from data import Problem, load
 from data.arithmetic import Equation, Operator, equation
-from data.contamination import Split, split_of_step
 from data.files import write_jsonl
+from data.splits import Split, split_of_step
 from reasoner.evals.estimators import estimate, pass_at_k
 from reasoner.runs.metrics import read_metrics
 from reasoner.runs.parquet_files import read_table

@@ -14,7 +14,7 @@ from math import prod
 from random import Random
 
 from data.arithmetic import Equation, Operator, equation
-from data.contamination import Split, split_of_key, split_of_step, strictest
+from data.splits import Split, split_of_key, split_of_step, strictest
 
 LEVELS = (1, 2, 3)
 HARD_LEVELS = (4, 5)

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from itertools import count, islice
 from random import Random
 
-from data.contamination import SPLITS, Split
 from data.families import FAMILIES, HARD_LEVELS, LEVELS, Draft, draw
 from data.problem import Problem
+from data.splits import SPLITS, Split
 
 CELLS = tuple((family, level) for level in LEVELS for family in FAMILIES)
 PROBLEMS_PER_CELL = 200

@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from data.answer_key import GOLD_FORMS
 from data.conversation import LEFT_OUT
 from data.faults import RowFault
 from data.files import Row
+from data.gold_answers import GOLD_FORMS
 from data.problem import Problem
 from data.spec import TableSpec
 from data.table_rows import USUAL_COLUMNS, RowReading

@@ -10,10 +10,10 @@ from math import isfinite
 from numbers import Integral, Real
 from typing import Any
 
-from data.answer_key import gold_answer
 from data.conversation import Conversation, is_conversation, read_conversation
 from data.environments.spec import VERIFIER, EnvironmentRow
 from data.faults import OnFault, RowFault, refuse
+from data.gold_answers import gold_answer
 from data.problem import Problem
 
 Columns = Mapping[str, str]  # field of Problem -> name of the column that holds it
@@ -40,7 +40,7 @@ class RowReading:
 
     problem: Problem
     columns: Columns  # the column of each field that the row has
-    gold_form: str  # a key of data.answer_key.GOLD_FORMS
+    gold_form: str  # a key of data.gold_answers.GOLD_FORMS
     left_out: tuple[str, ...] = ()  # of the row's conversation: keys of data.conversation.LEFT_OUT
 
 

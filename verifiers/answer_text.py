@@ -6,7 +6,7 @@ import re
 from decimal import Decimal
 from numbers import Real
 
-from data.answer_key import final_boxes
+from data.boxes import final_boxes
 from verifiers.answers.sentences import is_doubt, is_relative
 
 # One formula between maths delimiters, text in bold, and what some solutions end with.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from data.answer_key import last_box
+from data.boxes import last_box
 from verifiers.score import Judgement, Verdict
 
 MAX_CHARACTERS = 500

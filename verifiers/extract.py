@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from data.answer_key import box_contents, final_boxes
+from data.boxes import box_contents, final_boxes
 from verifiers.answer_text import answer_part
 from verifiers.answers.last_number import last_number
 from verifiers.answers.statements import read

@@ -19,12 +19,12 @@ def grader_version() -> str:
 
 
 def grader_files() -> list[Path]:
-    """The files that decide a verdict: this package, `answers`, and `data`'s modules for boxes and environments."""
+    """The files that decide a verdict: this package, `answers`, and `data`'s modules for answers and environments."""
     package = _ROOT / "verifiers"
     return [
         *sorted(package.glob("*.py")),
         *sorted((package / "answers").glob("*.py")),
-        _ROOT / "data" / "answer_key.py",
+        *(_ROOT / "data" / name for name in ("boxes.py", "gold_answers.py")),
         *sorted((_ROOT / "data" / "environments").glob("*.py")),
     ]
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from data.answer_key import final_answer
+from data.gold_answers import final_answer
 from data.problem import Problem
 from reasoner.analysis.report_format import Block, Paragraph, Section, Table
 from reasoner.console import escape_controls, shorten

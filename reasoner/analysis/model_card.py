@@ -138,7 +138,7 @@ def _results(run_dir: Path, cfg: Mapping[str, Any], facts: CardFacts) -> list[tu
     """(kind of problems, their specs, evaluations before and after) of held-out results of these weights if the run has
     them, and of the validation of this step.
     """
-    results = []
+    results: list[tuple[str, str, Mapping[str, Any]]] = []
     report = read_object(run_dir / "report.json", {"before": OBJECT, "after": OBJECT})
     is_end = len(read_metrics(run_dir)) == facts.steps_done
     # A run that was continued to more steps and stopped has the table of its first end.

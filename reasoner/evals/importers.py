@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from data import Problem
-from data.answer_key import final_answer
+from data.gold_answers import final_answer
 from reasoner.models.checksums import check_file
 from reasoner.runs.json_files import foreign_objects
 from reasoner.types import Response

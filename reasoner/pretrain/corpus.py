@@ -3,7 +3,7 @@
 A document is a solved problem or a drill of bare arithmetic. Some of the problems are in the R1-Zero prompt
 template, mostly with a short wrong answer and often with malformed tags; the others are in textbook form, where worked
 solutions are more common. No document states a calculation or a countdown of the train, validation or held-out
-problems (data.contamination).
+problems (data.splits).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Callable
 from random import Random
 
 from data.arithmetic import Equation, Operator, digit_by_digit, equation, work
-from data.contamination import split_of_step
 from data.families import Draft, candidates, draw
+from data.splits import split_of_step
 from reasoner.pretrain.mixture import MIXTURES, Mixture, Shares
 from reasoner.pretrain.solutions import STYLES, candidate_with_verdict, claim_with_check, compare_values, slip
 from reasoner.rollouts.prompts import R1_ZERO

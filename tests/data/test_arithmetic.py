@@ -5,8 +5,8 @@ from random import Random
 import pytest
 
 from data.arithmetic import equation, work
-from data.contamination import is_elementary
 from data.families import FAMILIES, LEVELS, draw
+from data.splits import is_elementary
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from data.contamination import split_of_step
 from data.generated import CELLS, draft, problems
 from data.registry import fingerprint
+from data.splits import split_of_step
 
 
 def test_a_problem_is_a_function_of_its_index():

@@ -7,9 +7,9 @@ import pytest
 
 from data import Problem
 from data.arithmetic import equation
-from data.contamination import split_of_step
 from data.families import LEVELS, draw
 from data.generated import problems
+from data.splits import split_of_step
 from reasoner.pretrain.corpus import _DRILLS, TAGGINGS, calculations_in, document, is_clean
 from reasoner.pretrain.mixture import MIXTURES, with_checks
 from reasoner.pretrain.solutions import CARELESS, STYLES, Working, claim_with_check, slip

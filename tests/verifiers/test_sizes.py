@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from data.answer_key import box_contents, box_spans
+from data.boxes import box_contents, box_spans
 from tests.verifiers.test_pool import ENDLESS, problem
 from verifiers import Verdict, VerifierPool, score_response
 from verifiers.extract import extract_answer, num_answers

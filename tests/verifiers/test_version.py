@@ -17,7 +17,7 @@ def test_grader_files_include_every_data_module_that_verifiers_import():
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("data.")
     }
     names = {path.relative_to(ROOT).as_posix() for path in grader_files()}
-    assert imports - NO_VERDICT <= names and "data/answer_key.py" in imports
+    assert imports - NO_VERDICT <= names and "data/boxes.py" in imports
     assert {f"verifiers/{path.name}" for path in (ROOT / "verifiers").glob("*.py")} <= names
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from data.answer_key import box_spans
+from data.boxes import box_spans
 from verifiers import grade
 from verifiers.equations import equations, plain_with_places
 from verifiers.reflection.cues import LEXICON, Cue, cues

@@ -1,14 +1,10 @@
-"""The final answer of a worked solution: after `####` as in GSM8K, or in the last `\\boxed{}` as in MATH."""
+"""Boxed answers: the contents of `\\boxed{}` and `\\fbox{}` in a text."""
 
 from __future__ import annotations
 
 import re
-from collections import deque
 
 _BRACE_OR_ESCAPE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
-
-# `\boxed 2` and `\fbox2` of some solutions of MATH: to the next space, or the end of the formula.
-_UNBRACED = re.compile(r"(?<!\\)\\(?:boxed|fbox)(?:\s+(?!\{)|(?=\d))((?:\\[a-zA-Z]+|\\[^a-zA-Z()\[\]\\]|[^\s$\\])+)")
 
 # From the end of one box to the content of the next where a comma, "and" or "or" joins the two.
 _SPACE = r"(?:[\s$~]|\\[()\[\],;: ]|\\q?quad(?![a-z]))*"
@@ -69,22 +65,3 @@ def _is_joint(text: str) -> bool:
     """Whether a text between the contents of two boxes joins them."""
     match = _JOINT.fullmatch(text) if len(text) <= _MAX_JOINT else None
     return match is not None and (match[1] is not None or not {",", ";"}.isdisjoint(_THIN_SPACE.sub("", text)))
-
-
-def final_answer(solution: str) -> str:
-    """The gold answer of a solution in either form; a text in neither form is itself the answer, trimmed."""
-    return gold_answer(solution)[1]
-
-
-def gold_answer(solution: str) -> tuple[str, str]:
-    """(a key of GOLD_FORMS, the answer trimmed) of a solution or of an answer alone."""
-    if "####" in solution:
-        return "hashes", solution.rpartition("####")[2].strip()
-    spans = box_spans(solution)
-    unbraced = deque(_UNBRACED.finditer(solution), maxlen=1)
-    if unbraced and not (spans and spans[-1][0] > unbraced[0].start()):
-        return "boxed", unbraced[0][1].rstrip(".,;:")
-    return ("boxed", solution[slice(*spans[-1])].strip()) if spans else ("plain", solution.strip())
-
-
-GOLD_FORMS = {"hashes": "after ####", "boxed": "in \\boxed{}", "plain": "plain"}

@@ -1,7 +1,7 @@
 """The facts of calculations, and their splits."""
 
 from data.arithmetic import equation
-from data.contamination import SPLITS, fact, is_elementary, split_of_step
+from data.splits import SPLITS, fact, is_elementary, split_of_step
 
 
 def test_every_form_of_a_fact_is_the_same_fact():
