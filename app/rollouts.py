@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from reasoner.runs.filters import read_filter
 from reasoner.runs.index import RolloutIndex
 from reasoner.runs.index_queries import group_members, group_range, group_row, groups_of_problem
 from reasoner.runs.json_files import is_file
-from reasoner.runs.rollout_row import ListedRollout
+from reasoner.runs.rollout_row import ListedRollout, RolloutRow
 from reasoner.runs.word_search import excerpt, hits
 from verifiers.reflection.outcomes import Span
 
@@ -101,10 +101,8 @@ def rollout(library: RunLibrary, run: str, name: str, with_formulas: bool = Fals
         return content
 
 
-_PLAIN = (
-    "step", "group", "sample", "problem_id", "question", "gold", "source", "verifier", "subject", "level", "prompt",
-    "completion", "finish", "policy_version", "verdict", "layer", "extracted", "well_formed", "reward", "advantage",
-)  # fmt: skip
+# The columns of a shard that are no lists; the number of tokens is the index's.
+_PLAIN = [one.name for one in fields(RolloutRow) if "Sequence" not in str(one.type) and one.name != "tokens"]
 
 
 def _think(completion: str) -> list[int]:

@@ -27,6 +27,7 @@ from reasoner.models.loading import load_tokenizer
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.generate import generate_groups
 from reasoner.runs import rollouts as store
+from reasoner.runs.run_start import open_run
 from reasoner.types import SamplingParams
 from verifiers import RewardWeights, VerifierPool
 
@@ -64,7 +65,7 @@ def sample(policy: str, problems: list[Problem], num: int, run_dir: Path, *, see
     limits = {"context": spec.context, "max_tokens": spec.max_tokens}
     prompts = filter_prompts(problems, spec.template, tokenizer, **limits)
     sampling = SamplingParams(num_samples=num, max_tokens=spec.max_tokens, stop=spec.template.stop)
-    store.open_run(run_dir, {"model": policy, "prompt.style": spec.prompt}, {}, resuming=True)
+    open_run(run_dir, {"model": policy, "prompt.style": spec.prompt}, {}, resuming=True)
     longest = max(len(prompt.token_ids) for prompt in prompts)
     with (
         closing(EngineFactory(spec, EngineConfig(), seed=seed, longest_prompt=longest)) as engine,

@@ -29,6 +29,7 @@ from reasoner.runs.index import RolloutIndex
 from reasoner.runs.json_files import append_line
 from reasoner.runs.metric_names import METRICS, TIMES
 from reasoner.runs.parquet_files import write_table
+from reasoner.runs.run_start import open_run
 
 STEP = 1024
 GROUP = 8
@@ -94,7 +95,7 @@ def rows_of(step: int, *, count: int = STEP) -> list[dict[str, object]]:
 
 def write(folder: Path, rollouts: int) -> float:
     """Rollouts a second, the making of the rows not counted."""
-    store.open_run(folder, {"model": "bench", "steps": rollouts // STEP}, {}, resuming=False)
+    open_run(folder, {"model": "bench", "steps": rollouts // STEP}, {}, resuming=False)
     spent = 0.0
     for step in range(-(-rollouts // STEP)):
         rows = rows_of(step, count=min(STEP, rollouts - step * STEP))
@@ -108,7 +109,7 @@ def write(folder: Path, rollouts: int) -> float:
 def write_copies(folder: Path, rollouts: int) -> float:
     """Rollouts a second; every step has the rows of the first, with its own number and problems."""
     steps = -(-rollouts // STEP)
-    store.open_run(folder, {"model": "bench", "steps": steps}, {}, resuming=False)
+    open_run(folder, {"model": "bench", "steps": steps}, {}, resuming=False)
     table = pa.Table.from_pylist(rows_of(0), store.SCHEMA)
     began = time.perf_counter()
     for step in range(steps):

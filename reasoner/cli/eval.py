@@ -186,7 +186,7 @@ def _evaluate(args: argparse.Namespace, world: World) -> None:
     """Evaluate as the first rank, print and write the results."""
     with gc_paused():
         from reasoner.evals.run import evaluate
-        from reasoner.runs.rollouts import versions
+        from reasoner.runs.run_start import versions
 
     result = evaluate(_request(args), world)
     print_result(f"\n{result.text}\n\n{result.provenance}\nfiles: {result.folder}")

@@ -34,7 +34,8 @@ from reasoner.models.loading import context_length, load_meta_model, load_tokeni
 from reasoner.progress import shown_progress
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rollouts.prompts import Template
-from reasoner.runs.rollouts import versions, write_json
+from reasoner.runs.json_files import write_json
+from reasoner.runs.run_start import versions
 from reasoner.runtime import setup_torch
 from reasoner.trainer.checkpoint import check_saves, nearest
 from reasoner.trainer.components import build_trainer, open_generator, render_prompts, sampling_params

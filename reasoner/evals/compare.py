@@ -11,7 +11,7 @@ from reasoner.console import escape_controls, print_result
 from reasoner.evals import eval_log
 from reasoner.evals.paired import PairedTest, difference, format_p, holm
 from reasoner.evals.tables import align_rows
-from reasoner.runs.rollouts import write_json
+from reasoner.runs.json_files import write_json
 from reasoner.runs.run_dir import check_inside
 
 _MAX_FLIPS = 20  # flipped problems in the printout; all of them are in the JSON

@@ -44,9 +44,9 @@ from reasoner.runs.json_files import (
     json_line,
     read_lines,
     read_object,
+    write_json,
 )
 from reasoner.runs.parquet_files import read_table, write_table
-from reasoner.runs.rollouts import write_json
 
 EvalManifest = Mapping[str, Any]  # evaluation.json; reasoner.evals.manifest.make_manifest puts it together
 

@@ -4,35 +4,52 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from data import Problem
 from reasoner.evals.result import EvalResult
 from reasoner.evals.tables import Sets
-from reasoner.types import EvalSample
+from reasoner.types import EvalSample, Response
+from verifiers import Score
 
-RESPONSE_SCHEMA = pa.schema(
-    [
-        ("set", pa.string()),
-        ("way", pa.string()),
-        ("problem_id", pa.string()),
-        ("sample", pa.int32()),
-        ("seed", pa.int64()),
-        ("text", pa.string()),
-        ("answer", pa.string()),
-        ("gold", pa.string()),
-        ("verdict", pa.string()),
-        ("layer", pa.string()),
-        ("correct", pa.bool_()),
-        ("correct_lenient", pa.bool_()),
-        ("well_formed", pa.bool_()),
-        ("class", pa.int32()),  # of the vote: 0 is the correct one; null abstains, or there was no vote
-        ("finish", pa.string()),
-        ("tokens", pa.int32()),
-    ]
-)
+
+@dataclass(frozen=True, slots=True)
+class _GradedResponse:
+    """A response of an evaluation with its score."""
+
+    spec: str  # the data set
+    way: str
+    problem: Problem
+    sample: int
+    response: Response
+    score: Score
+    vote_class: int | None  # 0 is the correct one; None abstains, or there was no vote
+
+
+# The columns of samples.parquet: their types, and their values for a graded response.
+_COLUMNS: dict[str, tuple[pa.DataType, Callable[[_GradedResponse], object]]] = {
+    "set": (pa.string(), lambda one: one.spec),
+    "way": (pa.string(), lambda one: one.way),
+    "problem_id": (pa.string(), lambda one: one.problem.id),
+    "sample": (pa.int32(), lambda one: one.sample),
+    "seed": (pa.int64(), lambda one: one.response.seed),
+    "text": (pa.string(), lambda one: one.response.text),
+    "answer": (pa.string(), lambda one: one.score.extracted),
+    "gold": (pa.string(), lambda one: one.problem.answer),
+    "verdict": (pa.string(), lambda one: str(one.score.verdict)),
+    "layer": (pa.string(), lambda one: one.score.layer),
+    "correct": (pa.bool_(), lambda one: one.score.correct),
+    "correct_lenient": (pa.bool_(), lambda one: one.score.lenient),
+    "well_formed": (pa.bool_(), lambda one: one.score.well_formed),
+    "class": (pa.int32(), lambda one: one.vote_class),
+    "finish": (pa.string(), lambda one: one.response.finish),
+    "tokens": (pa.int32(), lambda one: one.response.tokens),
+}
+RESPONSE_SCHEMA = pa.schema([(name, kind) for name, (kind, _) in _COLUMNS.items()])
 
 
 def sample_rows(manifest: Mapping[str, Any], ways: Mapping[str, EvalResult]) -> Iterator[dict[str, Any]]:
@@ -106,24 +123,8 @@ def response_rows(sets: Sets) -> Iterator[dict[str, Any]]:
             for number, one in enumerate(evaluation.samples):
                 classes = evaluation.classes[number] if evaluation.classes else (None,) * len(one.responses)
                 for sample, (response, score) in enumerate(zip(one.responses, one.scores, strict=True)):
-                    yield {
-                        "set": spec,
-                        "way": way,
-                        "problem_id": one.problem.id,
-                        "sample": sample,
-                        "seed": response.seed,
-                        "text": response.text,
-                        "answer": score.extracted,
-                        "gold": one.problem.answer,
-                        "verdict": str(score.verdict),
-                        "layer": score.layer,
-                        "correct": score.correct,
-                        "correct_lenient": score.lenient,
-                        "well_formed": score.well_formed,
-                        "class": classes[sample],
-                        "finish": response.finish,
-                        "tokens": response.tokens,
-                    }
+                    graded = _GradedResponse(spec, way, one.problem, sample, response, score, classes[sample])
+                    yield {name: value(graded) for name, (_, value) in _COLUMNS.items()}
 
 
 def _sha(text: str) -> str:

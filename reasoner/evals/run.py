@@ -18,7 +18,8 @@ from reasoner.evals.model_eval import evaluate_model
 from reasoner.evals.request import EvalRequest
 from reasoner.evals.response_files import grade_response_files
 from reasoner.evals.tables import Sets, details, table
-from reasoner.runs.rollouts import versions, write_json
+from reasoner.runs.json_files import write_json
+from reasoner.runs.run_start import versions
 from verifiers import VerifierPool
 
 

@@ -32,8 +32,8 @@ from reasoner.pipelines.state import (
     write_state,
 )
 from reasoner.runs.io import write_text
-from reasoner.runs.rollouts import lock_run_dir
 from reasoner.runs.run_dir import is_unused
+from reasoner.runs.run_start import lock_run_dir
 from reasoner.runtime import end_with_parent, stop_signals
 
 REASONER = (sys.executable, "-m", "reasoner")

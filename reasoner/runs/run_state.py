@@ -45,7 +45,7 @@ def _has_evaluation(run_dir: Path, cfg: Mapping[str, Any]) -> bool:
 
 
 def is_live(run_dir: Path) -> bool:
-    """Whether a process holds the run's lock (reasoner.runs.rollouts). ValueError if it is not a file."""
+    """Whether a process holds the run's lock (reasoner.runs.run_start). ValueError if it is not a file."""
     path = run_dir / "lock"
     if not is_file(path):
         return False

@@ -21,8 +21,8 @@ from reasoner.distributed.world import num_launched
 from reasoner.evals.tables import align_rows, percent
 from reasoner.inference.model_spec import ModelSpec
 from reasoner.rollouts.seeds import attempt_seed
+from reasoner.runs.json_files import write_json
 from reasoner.runs.metrics import read_metrics
-from reasoner.runs.rollouts import write_json
 from reasoner.runs.run_dir import read_settings
 from reasoner.runs.selection import Selection
 from reasoner.trainer.sample import SampleRequest, sample

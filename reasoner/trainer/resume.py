@@ -17,6 +17,7 @@ from reasoner.runs import health
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import FILES, lacks_newline, metrics_prefix, scan, truncate_logs
 from reasoner.runs.run_dir import read_settings, recovery_hint, stage_of
+from reasoner.runs.run_start import lock_run_dir
 from reasoner.trainer import checkpoint, rollback
 from reasoner.trainer.validation import BEST_BY
 
@@ -29,7 +30,7 @@ def resume_point(run_dir: Path, log: Log) -> Path | None:
 
     ValueError, with no change to the records, if no checkpoint is undamaged or the records reach none of them.
     """
-    with store.lock_run_dir(run_dir):
+    with lock_run_dir(run_dir):
         checkpoint.clean_partial(run_dir)
         num_steps = len(metrics_prefix(run_dir))
         checkpoints = checkpoint.valid_checkpoints(run_dir, log)

@@ -35,7 +35,7 @@ from reasoner.rl.batch import Batch
 from reasoner.rl.reward_model_passes import RewardModelPasses
 from reasoner.rollouts.prompts import load_template
 from reasoner.runs.io import write_text
-from reasoner.runs.rollouts import write_json
+from reasoner.runs.json_files import write_json
 from reasoner.runs.run_dir import read_settings
 from reasoner.sft.epochs import num_steps
 from reasoner.trainer.fingerprints import file_fingerprint

@@ -19,6 +19,7 @@ from reasoner.rollouts.generate import generate_groups
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import metrics_prefix
 from reasoner.runs.run_dir import check_free, read_settings, stage_of
+from reasoner.runs.run_start import lock_run_dir, open_run
 from reasoner.trainer.fingerprints import check_unchanged
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.step_metrics import StepTimer, grading_times, rollout_metrics
@@ -79,9 +80,9 @@ def sample(request: SampleRequest, run_dir: Path) -> None:
     steps = [prompts[i : i + PROMPTS_PER_STEP] for i in range(0, len(prompts), PROMPTS_PER_STEP)]
     longest = max(len(prompt.token_ids) for prompt in prompts)
     with ExitStack() as stack:
-        stack.enter_context(store.lock_run_dir(run_dir))
+        stack.enter_context(lock_run_dir(run_dir))
         store.delete_from(run_dir, start)
-        store.open_run(run_dir, settings, {}, resuming=resuming, fingerprints=fingerprints, stage="sample")
+        open_run(run_dir, settings, {}, resuming=resuming, fingerprints=fingerprints, stage="sample")
         tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
         factory = EngineFactory(model, request.engine, seed=request.seed, longest_prompt=longest)
         stack.enter_context(closing(factory))

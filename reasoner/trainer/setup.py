@@ -21,9 +21,9 @@ from reasoner.evals.contamination import contamination_line
 from reasoner.models.loading import context_length, load_tokenizer
 from reasoner.rollouts.control_rewards import with_wrong_golds
 from reasoner.rollouts.reward_functions import RewardFunction
-from reasoner.runs import rollouts as store
 from reasoner.runs.metric_names import Place
 from reasoner.runs.run_dir import read_settings
+from reasoner.runs.run_start import lock_run_dir, open_run
 from reasoner.runtime import has_gpu, setup_torch
 from reasoner.trainer import checkpoint, resume
 from reasoner.trainer.components import build_trainer, open_generator, render_prompts, sampling_params
@@ -224,11 +224,11 @@ def open_folder(
         def open_own_folder() -> None:
             checkpoint.check_room(run_dir, trainer, keep=cfg.run.keep_last)
             checkpoint.check_saves(run_dir, trainer, start.tokenizer)
-            stack.enter_context(store.lock_run_dir(run_dir))
+            stack.enter_context(lock_run_dir(run_dir))
             if resuming:
                 resume.repair(run_dir, steps_done, log)
                 checkpoint.prune(run_dir, steps_done, keep=cfg.run.keep_last, every=cfg.run.save_interval)
-            store.open_run(
+            open_run(
                 run_dir,
                 to_dict(cfg),
                 start.resolved.origin,

@@ -20,7 +20,7 @@ from reasoner.rl.batch import Batch
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rollouts.prompts import Template
 from reasoner.rollouts.seeds import attempt_seed
-from reasoner.runs.rollouts import write_json
+from reasoner.runs.json_files import write_json
 from reasoner.sft.batches import backward_likelihood, batch_likelihood, collate_examples, examples_of_step
 from reasoner.sft.dataset import ExampleSplit, load_examples
 from reasoner.sft.epochs import num_steps

@@ -16,7 +16,7 @@ from reasoner.evals.before_after import HeldOutEvals, example_answers, table, wr
 from reasoner.evals.result import EvalResult, MetricKs, sample_and_score
 from reasoner.evals.sampling import engine_batches
 from reasoner.models.loading import load_policy
-from reasoner.runs import rollouts as store
+from reasoner.runs.json_files import write_json
 from reasoner.runs.metric_names import METRICS
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.rollout_generator import RolloutGenerator
@@ -98,7 +98,7 @@ def evaluate_heldout(
     for name, evals in (("before", before), ("after", after)):
         write_eval(run_dir / "heldout" / name, evals, cfg, generator.engine.name)
     (run_dir / "report.txt").write_text(text)
-    store.write_json(run_dir / "report.json", {"before": before.to_dict(), "after": after.to_dict()})
+    write_json(run_dir / "report.json", {"before": before.to_dict(), "after": after.to_dict()})
     print_result(f"\n{text}")
 
 

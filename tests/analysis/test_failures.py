@@ -3,9 +3,9 @@
 import pytest
 
 from reasoner.analysis.failures import Response, classify, examples, failure_of, timeline
-from reasoner.runs import rollouts as store
 from reasoner.runs.filters import CAUSES, Filter
 from reasoner.runs.index import RolloutIndex
+from reasoner.runs.run_start import open_run
 from tests.fixtures.rollouts import group, write
 
 LOOP = "Add one more and then add one more again. " * 20
@@ -68,7 +68,7 @@ def test_a_right_answer_in_another_form_is_marked_where_it_stands():
 
 def test_the_causes_of_a_run_partition_its_failures(tmp_path):
     run = tmp_path / "a"
-    store.open_run(run, {}, {}, resuming=False)
+    open_run(run, {}, {}, resuming=False)
     write(run, 0, [group("6*7", "42", [("6*7=43", False), ("42", True), ("So 17", False), (LOOP, False)])])
     write(run, 1, [group("6*7", "42", [("42", True), ("42", True)])])
     index = RolloutIndex(run)

@@ -10,6 +10,7 @@ from reasoner.analysis.plots import detailed_metrics, draw
 from reasoner.evals.estimators import estimate
 from reasoner.runs import rollouts as store
 from reasoner.runs.rollouts import shard_path
+from reasoner.runs.run_start import open_run
 from reasoner.types import Completion, Prompt, RolloutGroup
 from verifiers import RewardWeights, Score, Verdict
 from verifiers.rewards import add_reward
@@ -38,7 +39,7 @@ def look(step, value):
 @pytest.fixture
 def run(tmp_path):
     """Three steps of two groups of two; evaluations before the first and after the last."""
-    store.open_run(tmp_path, {}, {}, resuming=False)
+    open_run(tmp_path, {}, {}, resuming=False)
     lines = []
     for step in range(3):
         groups = [group("a", [True, False], [10, 4]), group("b", [False, False], [6, 8])]

@@ -9,9 +9,9 @@ import pytest
 from reasoner.analysis import reflection as study
 from reasoner.cli.main import main
 from reasoner.evals.paired import paired_difference
-from reasoner.runs import rollouts as store
 from reasoner.runs.filters import Filter
 from reasoner.runs.index import RolloutIndex
+from reasoner.runs.run_start import open_run
 from tests.fixtures.rollouts import group, write
 from verifiers.reflection.outcomes import LABELS, spans
 
@@ -38,7 +38,7 @@ STEPS = [
 
 
 def write_run(run_dir, steps):
-    store.open_run(run_dir, {}, {}, resuming=False)
+    open_run(run_dir, {}, {}, resuming=False)
     for step, groups in enumerate(steps):
         write(run_dir, step, groups)
     return run_dir
@@ -210,7 +210,7 @@ def test_aha_command_prints_the_results_of_the_study(run, tmp_path, capsys):
 
 
 def test_a_run_without_rollouts_is_refused(tmp_path, capsys):
-    store.open_run(tmp_path / "runs" / "empty", {}, {}, resuming=False)
+    open_run(tmp_path / "runs" / "empty", {}, {}, resuming=False)
     assert main(["reflection", str(tmp_path / "runs" / "empty")]) == 2
     assert "has no rollouts yet" in capsys.readouterr().err
 

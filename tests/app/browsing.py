@@ -22,6 +22,7 @@ import torch
 from data import Problem
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
+from reasoner.runs.run_start import open_run
 from reasoner.types import Completion, Prompt, RolloutGroup
 from tests.fixtures.forkserver import DASHBOARD, forkserver
 from verifiers import RewardWeights, Score, Verdict
@@ -137,7 +138,7 @@ def train(runs: Path, name: str, *, seed: int = 0) -> Path:
 def made_up(runs: Path, name: str, *, steps: int, texts: list[str], question: str = "What is 2 + 2?") -> Path:
     """A generated run: every step has two problems with these texts, of which the first is correct."""
     run = runs / name
-    store.open_run(run, {"model": "base", "steps": 100, "algo.name": "grpo"}, {}, resuming=False)
+    open_run(run, {"model": "base", "steps": 100, "algo.name": "grpo"}, {}, resuming=False)
     for step in range(steps):
         grow(run, step, texts=texts, question=question)
     return run

@@ -21,6 +21,7 @@ from reasoner.evals.result import MetricKs, sample_and_score
 from reasoner.pipelines.state import DONE, RUNNING, PipelineState, StageRecord, write_state
 from reasoner.rollouts.prompts import load_template
 from reasoner.runs import rollouts as store
+from reasoner.runs import run_start
 from reasoner.runs.importers import import_run
 from reasoner.runs.index import RolloutIndex
 from reasoner.types import Completion, Prompt, RolloutGroup, SamplingParams
@@ -63,7 +64,7 @@ def asking(folder: Path) -> Iterator[Callable[..., dict[str, Any]]]:
 
 
 def open_run(run: Path, *, steps: int) -> None:
-    store.open_run(run, {"model": "base", "algo.name": "grpo", "steps": steps, "seed": 0}, {}, resuming=False)
+    run_start.open_run(run, {"model": "base", "algo.name": "grpo", "steps": steps, "seed": 0}, {}, resuming=False)
 
 
 def name_folders(run: Path, folder: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 from reasoner.evals import eval_log as files
 from reasoner.evals.compare import compare_metrics, find_flips, samples_by_problem
 from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, pass_at_k
-from reasoner.runs.rollouts import write_json
+from reasoner.runs.json_files import write_json
 from tests.app.library_of import OTHER_SPEC, PROMPTS, SPEC, WORSE, N, asking, rows_of, write_evaluation, write_library
 from verifiers import VerifierPool
 

@@ -7,10 +7,10 @@ from statistics import fmean, median
 
 import pytest
 
-from reasoner.runs import rollouts as store
 from reasoner.runs.health import new_alarms, record
 from reasoner.runs.metrics import read_metrics
 from reasoner.runs.run_dir import find_run
+from reasoner.runs.run_start import lock_run_dir, open_run
 from tests.app.browsing import expect, new_page, ready, served
 from tests.app.library_of import STEPS, grouped, num_correct, rows_of, until, write_run
 
@@ -40,7 +40,7 @@ def test_list_of_runs_has_the_state_of_each(call, folder):
 def test_another_stage_than_rl_stands_in_the_place_of_the_algorithm(fresh):
     runs, call = fresh
     for name, stage in (("tuned", "sft"), ("taste", "reward-model"), ("drawn", "sample")):
-        store.open_run(runs / name, {"algo.name": "grpo", "steps": 1}, {}, resuming=False, stage=stage)
+        open_run(runs / name, {"algo.name": "grpo", "steps": 1}, {}, resuming=False, stage=stage)
     rows = {row["name"]: row["algorithm"] for row in call("runs")["runs"]}
     assert rows == {"tuned": "sft", "taste": "reward-model", "drawn": "sample"}
 
@@ -70,7 +70,7 @@ def test_time_left_is_given_for_live_runs_only(fresh):
     runs, call = fresh
     run = write_run(runs / "a", steps=10, written=4, indexed=False)
     assert call("runs")["runs"][0]["seconds_left"] is None
-    with store.lock_run_dir(run):
+    with lock_run_dir(run):
         (row,) = call("runs")["runs"]
     assert row["status"] == "live" and row["seconds_left"] == 6 * median([2.0, 3.0, 4.0, 5.0])
 

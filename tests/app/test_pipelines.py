@@ -5,7 +5,7 @@ import json
 import pytest
 
 from reasoner.pipelines.state import FILE
-from reasoner.runs import rollouts as store
+from reasoner.runs.run_start import lock_run_dir
 from tests.app.library_of import ESTIMATE, write_pipeline, write_run
 
 
@@ -13,7 +13,7 @@ def test_stages_have_their_states_and_figures(fresh):
     runs, call = fresh
     write_run(runs / "a", steps=4, written=1, indexed=False)
     write_pipeline(runs / "r1")
-    with store.lock_run_dir(runs / "r1"):
+    with lock_run_dir(runs / "r1"):
         [row] = call("runs")["pipelines"]
     assert (row["name"], row["recipe"], row["fault"]) == ("r1", "r1", None)
     assert [stage["state"] for stage in row["stages"]] == ["done", "done", "running", "waiting"]

@@ -14,6 +14,7 @@ from reasoner.analysis.failures import classify
 from reasoner.analysis.reflection import study
 from reasoner.runs import rollouts as store
 from reasoner.runs.index import RolloutIndex
+from reasoner.runs.run_start import lock_run_dir
 from reasoner.runs.run_state import is_live
 from tests.app.library_of import until, write_run, write_step
 
@@ -23,8 +24,8 @@ ROOT = Path(__file__).parents[2]
 HOLD = """
 import sys, time
 from pathlib import Path
-from reasoner.runs import rollouts as store
-with store.lock_run_dir(Path(sys.argv[1])):
+from reasoner.runs.run_start import lock_run_dir
+with lock_run_dir(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(120)
 """
@@ -39,7 +40,7 @@ def test_run_is_live_while_another_process_holds_its_lock(fresh):
         assert process.stdout.readline() == "held\n"
         assert [is_live(run) for _ in range(3)] == [True] * 3  # looking does not take the lock away
         assert call("runs")["runs"][0]["status"] == "live"
-        with pytest.raises(ValueError, match="is being trained by another process"), store.lock_run_dir(run):
+        with pytest.raises(ValueError, match="is being trained by another process"), lock_run_dir(run):
             pass
     finally:
         process.send_signal(signal.SIGKILL)

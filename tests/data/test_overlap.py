@@ -12,7 +12,7 @@ from data import Problem, load
 from data.overlap import describe_overlaps, find_overlaps, words_of
 from reasoner.cli.main import main
 from reasoner.evals.contamination import contamination_line, contamination_of_model
-from reasoner.runs.rollouts import open_run
+from reasoner.runs.run_start import open_run
 
 BENCHMARKS = Path(__file__).parents[3] / "shared" / "benchmarks"
 QUESTION = "A train travels 1,200 miles in 3 hours. At the same rate, how many hours would it take to travel 400 miles?"

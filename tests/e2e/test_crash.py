@@ -13,6 +13,7 @@ import pytest
 from reasoner.runs import rollouts as store
 from reasoner.runs.filters import Filter
 from reasoner.runs.index import RolloutIndex
+from reasoner.runs.run_start import open_run
 from tests.fixtures.rollouts import numbered, write
 
 KILLS = [3, pytest.param(20, marks=pytest.mark.slow)]
@@ -52,7 +53,7 @@ for line in sys.stdin:
 @pytest.fixture
 def run(tmp_path):
     path = tmp_path / "a"
-    store.open_run(path, {}, {}, resuming=False)
+    open_run(path, {}, {}, resuming=False)
     return path
 
 

@@ -22,6 +22,7 @@ from reasoner.models.loading import load_policy
 from reasoner.runs import parquet_files
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_evals, read_metrics
+from reasoner.runs.run_start import lock_run_dir
 from reasoner.trainer.checkpoint import best_score, list_checkpoints, valid_checkpoints
 from tests.fixtures.full_disk import largest_file
 from tests.fixtures.tiny import save_tiny
@@ -312,7 +313,7 @@ def test_a_model_problems_or_a_prompt_that_changed_are_refused(tmp_path, capsys,
 def test_a_second_process_is_refused_and_changes_nothing(tmp_path, capsys, finished):
     shutil.copytree(finished, tmp_path / "a")
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*") if path.is_file()}
-    with store.lock_run_dir(tmp_path / "a"):
+    with lock_run_dir(tmp_path / "a"):
         assert go_on(tmp_path) == 2
     assert "is being trained by another process" in capsys.readouterr().err
     after = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*") if path.is_file()}

@@ -12,8 +12,8 @@ from app.run_library import RunLibrary
 from reasoner.cli.main import main
 from reasoner.inference.stop_tokens import end_token_ids
 from reasoner.models.loading import load_policy
-from reasoner.runs import rollouts as store
 from reasoner.runs.run_dir import check_inside, find_run
+from reasoner.runs.run_start import open_run
 from tests.fixtures.forkserver import TRAINING, forkserver
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
@@ -24,7 +24,7 @@ OURS = [path for package in ("reasoner", "data", "verifiers", "app") for path in
 @pytest.fixture
 def run(tmp_path) -> Path:
     path = tmp_path / "runs" / "a"
-    store.open_run(path, {}, {}, resuming=False)
+    open_run(path, {}, {}, resuming=False)
     return path
 
 

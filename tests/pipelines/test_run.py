@@ -17,7 +17,7 @@ from reasoner.pipelines import run as module
 from reasoner.pipelines.run import forward_signals, run_pipeline
 from reasoner.pipelines.stages import StageTemplate, build_stages
 from reasoner.pipelines.state import FILE
-from reasoner.runs.rollouts import lock_run_dir
+from reasoner.runs.run_start import lock_run_dir
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """

@@ -13,6 +13,7 @@ from reasoner.runs import rollouts as store
 from reasoner.runs.filters import Filter
 from reasoner.runs.index import RolloutIndex
 from reasoner.runs.index_file import is_on_network
+from reasoner.runs.run_start import open_run
 from reasoner.runs.word_search import match
 from reasoner.types import Completion, Prompt, RolloutGroup
 from verifiers import RewardWeights, Score, Verdict
@@ -46,7 +47,7 @@ def write(run, step, texts=TEXTS):
 @pytest.fixture
 def run(tmp_path):
     path = tmp_path / "runs" / "a"
-    store.open_run(path, {}, {}, resuming=False)
+    open_run(path, {}, {}, resuming=False)
     for step in range(3):
         write(path, step)
     return path
@@ -220,7 +221,7 @@ def test_rollouts_command_lists_greps_and_shows(run, capsys):
 
 def test_grep_excerpt_shows_the_word_and_not_a_longer_one(tmp_path, capsys):
     run = tmp_path / "a"
-    store.open_run(run, {}, {}, resuming=False)
+    open_run(run, {}, {}, resuming=False)
     write(run, 0, ["Ask the waiter. " + "So it goes on and on. " * 20 + "Voil\u00e0, wait!", "", "", ""])
     for pattern in ("wait", "voila"):
         _, said = reasoner(capsys, "grep", run, pattern)

@@ -13,6 +13,7 @@ from datasets import load_dataset
 from data import Problem
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
+from reasoner.runs.run_start import lock_run_dir, open_run, versions
 from reasoner.types import Completion, Prompt, RolloutGroup
 from verifiers import RewardWeights, Score, Verdict
 from verifiers.rewards import add_reward
@@ -35,7 +36,7 @@ def group():
 
 
 def test_read_returns_the_rows_that_were_written(tmp_path):
-    store.open_run(tmp_path / "a", {"steps": 2}, {"steps": "default"}, resuming=False)
+    open_run(tmp_path / "a", {"steps": 2}, {"steps": "default"}, resuming=False)
     store.write_step(tmp_path / "a", 4, [group()], [0.75, -0.75])
     first, second = store.read(tmp_path / "a", 4)
     assert (first["prompt"], first["completion"]) == ("Q 2+2?<think>", "<think>so 4")
@@ -55,11 +56,11 @@ def test_a_step_without_rollouts_is_refused(tmp_path):
 
 
 def test_open_run_refuses_a_folder_in_use_unless_resuming(tmp_path):
-    store.open_run(tmp_path / "a", {"steps": 2}, {}, resuming=False)
+    open_run(tmp_path / "a", {"steps": 2}, {}, resuming=False)
     with pytest.raises(ValueError, match=r"is in use.*--resume a"):
-        store.open_run(tmp_path / "a", {"steps": 3}, {}, resuming=False)
+        open_run(tmp_path / "a", {"steps": 3}, {}, resuming=False)
     assert json.loads((tmp_path / "a" / "config.json").read_text())["config"] == {"steps": 2}
-    store.open_run(tmp_path / "a", {"steps": 3}, {}, resuming=True)
+    open_run(tmp_path / "a", {"steps": 3}, {}, resuming=True)
     assert json.loads((tmp_path / "a" / "config.json").read_text())["config"] == {"steps": 3}
 
 
@@ -92,7 +93,7 @@ def test_shards_and_exports_open_in_other_libraries(tmp_path, reader):
     if importlib.util.find_spec(library) is None:
         pytest.skip(f"{library} is not installed")
     run, exported = tmp_path / "a", tmp_path / "all.parquet"
-    store.open_run(run, {}, {}, resuming=False)
+    open_run(run, {}, {}, resuming=False)
     for step in range(2):
         store.write_step(run, step, [group()], [0.75, -0.75])
     assert main(["rollouts", "export", str(run), str(exported)]) == 0
@@ -105,12 +106,12 @@ def test_shards_and_exports_open_in_other_libraries(tmp_path, reader):
 
 
 def test_versions_has_python_and_packages(tmp_path):
-    packages = store.versions()
+    packages = versions()
     assert {"python", "torch", "transformers", "processor", "platform"} <= packages.keys()
 
 
 def test_token_statistics_are_stored_with_their_completion(tmp_path):
-    store.open_run(tmp_path / "a", {}, {}, resuming=False)
+    open_run(tmp_path / "a", {}, {}, resuming=False)
     store.write_step(tmp_path / "a", 0, [group()], [0.5, -0.5], {1: {"entropy": [0.25], "loss": [-0.125]}})
     first, second = store.read(tmp_path / "a", 0)
     assert (first["entropy"], first["tokens"]) == (None, 2)
@@ -119,15 +120,15 @@ def test_token_statistics_are_stored_with_their_completion(tmp_path):
 
 def test_held_refuses_a_run_locked_by_another_process(tmp_path):
     script = (
-        "import sys; from pathlib import Path; from reasoner.runs import rollouts as store\n"
-        "with store.lock_run_dir(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+        "import sys; from pathlib import Path; from reasoner.runs.run_start import lock_run_dir\n"
+        "with lock_run_dir(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as holder:
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(ValueError, match="is being trained by another process"), store.lock_run_dir(tmp_path):
+        with pytest.raises(ValueError, match="is being trained by another process"), lock_run_dir(tmp_path):
             pass
         holder.kill()
         holder.wait()
-        with store.lock_run_dir(tmp_path):
+        with lock_run_dir(tmp_path):
             pass

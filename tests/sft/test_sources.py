@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from reasoner.runs import rollouts as store
+from reasoner.runs.run_start import open_run
 from reasoner.sft.sources import check_source, read_source, sft_row
 from tests.fixtures.rollouts import group, write
 
@@ -13,7 +13,7 @@ RIGHT = "<think> one </think> <answer> 2 </answer>"
 
 @pytest.fixture
 def runs(tmp_path):
-    store.open_run(tmp_path / "a", {}, {}, resuming=False)
+    open_run(tmp_path / "a", {}, {}, resuming=False)
     write(tmp_path / "a", 0, [group("p", "2", [(RIGHT, True), ("2", False)], tokens=3)])
     return tmp_path
 
