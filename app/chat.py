@@ -11,12 +11,11 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from app.run_files import read_settings
 from app.run_library import RunLibrary
 from data.child_process import ChildProcess, project_variables
 from reasoner.config.schema import SamplingConfig
 from reasoner.rollouts.prompts import check_text, load_template
-from reasoner.runs.run_dir import STEP_PATTERN
+from reasoner.runs.run_dir import STEP_PATTERN, read_settings
 from verifiers import extract_answer, grade, score_response
 from verifiers.equivalence import VERIFIERS
 

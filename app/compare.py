@@ -6,11 +6,11 @@ from dataclasses import asdict
 from typing import Any
 
 from app.overview import overview
-from app.run_files import read_settings, read_versions
 from app.run_library import RunLibrary
 from reasoner.evals import compare as paired_evals
 from reasoner.evals.eval_log import read_manifest
-from reasoner.runs.run_dir import setting_differences
+from reasoner.runs.json_files import read_object
+from reasoner.runs.run_dir import read_settings, setting_differences
 
 _MOST = 6  # runs
 _MOST_FLIPS = 200  # problems that are sent
@@ -25,7 +25,7 @@ def compare(library: RunLibrary, runs: list[str]) -> dict[str, Any]:
         raise ValueError(f"{len(set(runs))} runs are chosen; choose two to {_MOST}")
     names = list(dict.fromkeys(runs))
     settings = [read_settings(library.run(name))["config"] for name in names]
-    versions = [read_versions(library.run(name)) for name in names]
+    versions = [read_object(library.run(name) / "versions.json") for name in names]
     return {
         "runs": names,
         "curves": {name: _curves(library, name) for name in names},

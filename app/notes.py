@@ -8,17 +8,22 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from app.run_files import read_notes
 from app.run_library import RunLibrary
-from reasoner.runs.json_files import append_line, is_file
+from reasoner.runs.json_files import FLAG, NUMBER, TEXT, append_line, is_file, read_lines
 
 _LONGEST = 10_000
 _TAG = re.compile(r"(?<![\w#&/])#(\w[\w-]*)")
 
 
+_NOTE = {"rollout": TEXT, "star": FLAG, "note": TEXT, "time": NUMBER}
+
+
 def notes_of(run_dir: Path) -> dict[str, dict[str, Any]]:
-    """The latest star and note of each rollout, by the rollout's name. ValueError for a damaged file."""
-    latest = {change["rollout"]: change for change in read_notes(run_dir)}
+    """The latest star and note of each rollout, by the rollout's name; lines that were torn in writing are left out.
+    ValueError for a damaged file.
+    """
+    changes = read_lines(run_dir / "notes.jsonl", _NOTE, torn="any")
+    latest = {change["rollout"]: change for change in changes}
     return {name: change for name, change in latest.items() if change["star"] or change["note"]}
 
 

@@ -10,14 +10,17 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from app.notes import notes_of
 from app.pipelines import pipelines
 from app.rollouts import verdict_counts
-from app.run_files import check_run, read_alarms, read_metrics, read_settings, read_validations
 from app.run_library import RunLibrary
+from reasoner.runs.alarms import read_alarms
 from reasoner.runs.health import active_alarms
 from reasoner.runs.index_queries import step_rows
+from reasoner.runs.json_files import is_file, read_object
 from reasoner.runs.metric_names import METRICS, TIMES
-from reasoner.runs.run_dir import stage_of
+from reasoner.runs.metrics import read_evals, read_metrics
+from reasoner.runs.run_dir import read_settings, stage_of
 from reasoner.runs.run_state import run_state
 
 _MOST_STEPS = 4_000  # points per curve; of a longer run only every second step, or every third, ... is sent
@@ -44,7 +47,7 @@ def _row(library: RunLibrary, run_dir: Path) -> dict[str, Any]:
 
 def _state(run_dir: Path) -> dict[str, Any]:
     """A run's columns in the list. ValueError or OSError for a run that cannot be read."""
-    check_run(run_dir)
+    _check_run(run_dir)
     stored = read_settings(run_dir)
     cfg, stage = stored["config"], stage_of(stored)
     figures = _figures(run_dir, _states(run_dir, _LOGS))
@@ -64,6 +67,26 @@ def _state(run_dir: Path) -> dict[str, Any]:
         "correct": figures.correct,
         "alarms": figures.num_alarms,
     }
+
+
+_FILES = ("lock", "tokenizer.json", "report.json", "report.txt", "index.sqlite", "index.sqlite.lock")
+_FOLDERS = ("rollouts", "checkpoints", "heldout")
+
+
+def _check_run(folder: Path) -> None:
+    """Raise ValueError for the first file or folder of the run that cannot be read or is of the wrong kind.
+
+    Shards and models are not opened: the index names the shards that cannot be read.
+    """
+    read_settings(folder)
+    read_object(folder / "versions.json")
+    notes_of(folder)
+    for name in _FILES:
+        is_file(folder / name)
+    for name in _FOLDERS:
+        path = folder / name
+        if (path.exists() or path.is_symlink()) and not path.is_dir():
+            raise ValueError(f"{path} is not a directory")
 
 
 _LOGS = ("metrics.jsonl", "times.jsonl", "evals.jsonl", "alarms.jsonl")
@@ -122,7 +145,7 @@ def _curves_in(run_dir: Path, _states: _States) -> _Curves:
 @lru_cache(maxsize=4096)
 def _figures(run_dir: Path, _states: _States) -> _Figures:
     """Read what the list of runs shows, once for each state of a run's logs."""
-    metrics, validations, alarms = _curves(run_dir).lines, read_validations(run_dir), read_alarms(run_dir)
+    metrics, validations, alarms = _curves(run_dir).lines, read_evals(run_dir), read_alarms(run_dir, torn="last")
     correct = [line["correct"] for line in metrics if "correct" in line]
     latest = validations[-1]["sampled"]["metrics"] if validations else {}
     seconds = [line["time/step"] for line in metrics[-20:] if "time/step" in line]
@@ -140,7 +163,7 @@ def overview(library: RunLibrary, run: str, since: int = 0) -> dict[str, Any]:
     new steps.
     """
     run_dir = library.run(run)
-    curves, validations = _curves(run_dir), read_validations(run_dir)
+    curves, validations = _curves(run_dir), read_evals(run_dir)
     steps: list[dict[str, Any]] = []
     if (run_dir / "rollouts").is_dir():
         with library.index(run) as index:
@@ -179,5 +202,6 @@ def _validation(validation: dict[str, Any]) -> dict[str, Any]:
 def _alarms(run_dir: Path, curves: _Curves) -> list[dict[str, Any]]:
     """The recorded alarms, the newest first, each with `is_active`: whether its check still fails."""
     return [
-        asdict(alarm) | {"is_active": alarm.name in curves.active_alarms} for alarm in reversed(read_alarms(run_dir))
+        asdict(alarm) | {"is_active": alarm.name in curves.active_alarms}
+        for alarm in reversed(read_alarms(run_dir, torn="last"))
     ]

@@ -16,7 +16,6 @@ from tokenizers.decoders import DecodeStream
 from app.differences import word_difference
 from app.formulas import segments
 from app.notes import notes_of
-from app.run_files import read_settings
 from app.run_library import RunLibrary
 from reasoner.analysis.reflection import spans_of
 from reasoner.runs.filters import read_filter
@@ -24,6 +23,7 @@ from reasoner.runs.index import RolloutIndex
 from reasoner.runs.index_queries import group_members, group_range, group_row, groups_of_problem
 from reasoner.runs.json_files import is_file
 from reasoner.runs.rollout_row import ListedRollout, RolloutRow
+from reasoner.runs.run_dir import read_settings
 from reasoner.runs.word_search import excerpt, hits
 from verifiers.reflection.outcomes import Span
 

@@ -188,7 +188,7 @@ def _reason(each: ComparedPair) -> str:
 
 def text(compared: Sequence[ComparedPair]) -> str:
     """The comparison for a terminal: the counts, and the first pairs of each outcome but agreement."""
-    parts = [_aligned(table) for table in (counts(compared), label_counts(compared)) if table]
+    parts = ["\n".join(align_rows(table)) for table in (counts(compared), label_counts(compared)) if table]
     for outcome in OUTCOMES[1:]:
         pairs = [each for each in compared if each.outcome == outcome]
         if not pairs:
@@ -200,10 +200,6 @@ def text(compared: Sequence[ComparedPair]) -> str:
             lines += [f"      {name:<22} {shorten(value, _WIDTH)}" for name, value in _readings(each).items()]
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join(align_rows(rows))
 
 
 def sections(compared: Sequence[ComparedPair]) -> list[Section]:

@@ -4,7 +4,7 @@ example answers, and commands to continue with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from reasoner.console import escape_controls
 from reasoner.evals import eval_log
 from reasoner.evals.manifest import make_manifest
 from reasoner.evals.result import EvalResult
-from reasoner.evals.tables import percent
+from reasoner.evals.tables import align_rows, percent
 from reasoner.rollouts.prompts import load_template
 from reasoner.types import EvalSample
 from verifiers.reflection import ReflectionRates, reflect
@@ -35,7 +35,7 @@ class HeldOutEvals:
 
 def table(before: HeldOutEvals, after: HeldOutEvals) -> str:
     """Format the comparison as plain text."""
-    return "\n".join([_heading(before), *_lines(_rows(before, after)), "", *_lines(_cell_rows(before, after))])
+    return "\n".join([_heading(before), *align_rows(_rows(before, after)), "", *align_rows(_cell_rows(before, after))])
 
 
 def _heading(evals: HeldOutEvals) -> str:
@@ -90,11 +90,6 @@ def _cell_rows(before: HeldOutEvals, after: HeldOutEvals) -> list[Row]:
 
 def _cell(evals: HeldOutEvals, name: str) -> str:
     return " / ".join(percent(evaluation.cells[name].value) for evaluation in (evals.sampled, evals.greedy))
-
-
-def _lines(rows: Sequence[Row]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    return [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}" for a, b, c in rows]
 
 
 def example_answers(before: HeldOutEvals, after: HeldOutEvals, number: int = 3) -> str:

@@ -10,25 +10,41 @@ from pathlib import Path
 from typing import Any
 
 from reasoner.runs.io import write_text
-from reasoner.runs.json_files import COUNT, read_lines, scan_lines
+from reasoner.runs.json_files import COUNT, NUMBER, OBJECT, check, check_each, is_number, read_lines, scan_lines, show
 
 FILES = ("metrics.jsonl", "times.jsonl", "evals.jsonl")
 
 
 def read_metrics(run_dir: Path) -> list[dict[str, float]]:
     """The METRICS and TIMES (reasoner.runs.metric_names) of each step of a run, in order; `step` counts from 0."""
-    times = {line["step"]: line for line in _lines(run_dir / "times.jsonl")}
-    return [line | times.get(line["step"], {}) for line in _lines(run_dir / "metrics.jsonl")]
+    times = {line["step"]: line for line in _numbers(run_dir / "times.jsonl")}
+    return [line | times.get(line["step"], {}) for line in _numbers(run_dir / "metrics.jsonl")]
 
 
 def read_evals(run_dir: Path) -> list[dict[str, Any]]:
     """The validations of a run: `step` (steps done), `sampled`, `greedy` (reasoner.evals.result.EvalResult.to_dict)."""
-    return _lines(run_dir / "evals.jsonl")
+    path = run_dir / "evals.jsonl"
+    validations = read_lines(path, {"step": COUNT, "sampled": OBJECT, "greedy": OBJECT})
+    for number, validation in enumerate(validations, 1):
+        where = f"{path}, line {number}"
+        check(validation["sampled"], where, {"metrics": OBJECT, "problems": COUNT})
+        check(validation["greedy"], where, {"metrics": OBJECT})
+        check(validation["greedy"]["metrics"], where, {"pass@1": OBJECT})
+        measures = check(validation.get("measures", {}), where, {})
+        check(measures, where, dict.fromkeys(measures, NUMBER))
+        for way in ("sampled", "greedy"):
+            check_each(validation[way]["metrics"], where, {"value": NUMBER}, {"low": NUMBER, "high": NUMBER})
+    return validations
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
-    """The objects of a JSON lines file without a torn last line. ValueError for any other damaged line."""
-    return read_lines(path, {"step": COUNT})
+def _numbers(path: Path) -> list[dict[str, float]]:
+    """The lines of a file of numbers, without a torn last one. ValueError for any other damaged line."""
+    lines = read_lines(path, {"step": COUNT})
+    for number, line in enumerate(lines, 1):
+        for name, value in line.items():
+            if not is_number(value):
+                raise ValueError(f"{path}, line {number} is damaged: {name} is {show(value)}; it must be a number")
+    return lines
 
 
 def scan(path: Path) -> list[tuple[str, dict[str, Any] | None]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reasoner.runs.json_files import COUNT, OBJECT, is_file, read_object
+from reasoner.runs.json_files import COUNT, NUMBER, OBJECT, TEXT, check, is_file, read_object
 
 FORMAT = 2  # of the run folders that this version writes and reads
 STEP_PATTERN = "step-" + 6 * "[0-9]"  # glob pattern of a checkpoint's folder; not digits of other scripts
@@ -46,9 +46,22 @@ def check_format(run_dir: Path) -> None:
     _check_format(stored, path)
 
 
+_SETTINGS = {  # settings that readers show, with what they must be
+    "steps": COUNT,
+    "model": TEXT,
+    "algo.name": TEXT,
+    "imported": TEXT,
+    "prompt.style": TEXT,
+    "sampling.temperature": NUMBER,
+    "sampling.max_tokens": NUMBER,
+}
+
+
 def _read_config(path: Path) -> dict[str, Any]:
     may = {"format": COUNT, "origin": OBJECT, "fingerprints": OBJECT, "reward_functions": OBJECT}
-    return read_object(path, {"config": OBJECT}, may, allow_nan=True)
+    stored = read_object(path, {"config": OBJECT}, may, allow_nan=True)
+    check(stored["config"], path, {}, _SETTINGS)
+    return stored
 
 
 def _check_format(stored: Mapping[str, Any], path: Path) -> None:

@@ -33,7 +33,7 @@ def look(step, value):
         return {"value": middle, "low": middle - 0.1 if middle else 0.0, "high": middle + 0.1 if middle else 0.0}
 
     both = {"pass@1": around(value), "cons@16": around(value + 0.2 if value else 0.0)}
-    return {"step": step, "sampled": {"metrics": both}, "greedy": {"metrics": {"pass@1": around(value)}}}
+    return {"step": step, "sampled": {"problems": 2, "metrics": both}, "greedy": {"metrics": {"pass@1": around(value)}}}
 
 
 @pytest.fixture

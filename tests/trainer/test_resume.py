@@ -35,7 +35,8 @@ def whole(tmp_path_factory):
         if step + 1 == 4:
             checkpoint.save_best(run, 4, made, tiny_tokenizer(), score=LOOKS[4])
     times = [{"step": step, "time/run": 1.0 + step} for step in range(STEPS)]
-    looks = [{"step": step, "sampled": {}, "greedy": {}} for step in (0, *LOOKS)]
+    metrics = {"metrics": {"pass@1": {"value": 0.5}}}
+    looks = [{"step": step, "sampled": {"problems": 2, **metrics}, "greedy": metrics} for step in (0, *LOOKS)]
     for name, found in (("metrics", lines), ("times", times), ("evals", looks)):
         (run / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in found))
     health.record(run, health.all_alarms(lines))
