@@ -40,11 +40,15 @@ def _example(index: RolloutIndex, failure: dict[str, Any]) -> dict[str, Any]:
     """An example with the text around the failure's place, or with the end of the response if it has none."""
     row = index.rollout(failure["id"])
     text: str = row["completion"]
-    first, last = (failure["start"], failure["end"]) if failure["end"] else (len(text), len(text))
-    start, end = max(0, first - _EXCERPT // 2), min(len(text), last + _EXCERPT // 2)
+    place = (failure["start"], failure["end"]) if failure["end"] else (len(text), len(text))
     return {
         **{name: failure[name] for name in ("name", "cause", "detail")},
         **{name: row[name] for name in ("question", "gold", "extracted", "verdict")},
-        "excerpt": [text[start:first], text[first:last], text[last:end]],
-        "cut": [start > 0, end < len(text)],
+        **excerpt_of(text, *place),
     }
+
+
+def excerpt_of(text: str, first: int, last: int) -> dict[str, Any]:
+    """The text around [first, last): what is before it, in it and behind it, and whether either end is cut off."""
+    start, end = max(0, first - _EXCERPT // 2), min(len(text), last + _EXCERPT // 2)
+    return {"excerpt": [text[start:first], text[first:last], text[last:end]], "cut": [start > 0, end < len(text)]}

@@ -14,8 +14,7 @@ from app.notes import notes_of
 from app.pipelines import pipelines
 from app.rollouts import verdict_counts
 from app.run_library import RunLibrary
-from reasoner.runs.alarms import read_alarms
-from reasoner.runs.health import active_alarms
+from reasoner.runs.health import active_alarms, read_alarms
 from reasoner.runs.index_queries import step_rows
 from reasoner.runs.json_files import is_file, read_object
 from reasoner.runs.metric_names import METRICS, TIMES

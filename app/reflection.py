@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from app.failures import excerpt_of
 from app.run_library import RunLibrary
 from reasoner.analysis.reflection import gallery, timeline, totals, uplift
 from reasoner.runs.index import RolloutIndex
 from reasoner.runs.index_queries import first_self_correction, step_rows, word_counts
 from verifiers.reflection.cues import LEXICON
 from verifiers.reflection.outcomes import LABELS, OUTCOMES
-
-_EXCERPT = 420  # characters around a span
 
 
 def reflection(library: RunLibrary, run: str, label: str = "", offset: int = 0, limit: int = 12) -> dict[str, Any]:
@@ -51,15 +50,9 @@ def _card(card: dict[str, Any]) -> dict[str, Any]:
 
 def _excerpt(index: RolloutIndex, card: dict[str, Any]) -> dict[str, Any]:
     row = index.rollout(card["id"])
-    text: str = row["completion"]
-    start = max(0, card["start"] - _EXCERPT // 2)
-    end = min(len(text), card["end"] + _EXCERPT // 2)
-    return {
-        "question": row["question"],
-        "gold": row["gold"],
-        "excerpt": [text[start : card["start"]], text[card["start"] : card["end"]], text[card["end"] : end]],
-        "cut": [start > 0, end < len(text)],
-    }
+    return {name: row[name] for name in ("question", "gold")} | excerpt_of(
+        row["completion"], card["start"], card["end"]
+    )
 
 
 def words(library: RunLibrary, run: str, text: str) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from reasoner.rl.kl import response_kl
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rollouts.generate import generate_groups
 from reasoner.rollouts.prompts import load_template, render
-from reasoner.runs.alarms import read_alarms
+from reasoner.runs.health import read_alarms
 from reasoner.runs.io import write_text
 from reasoner.runs.metrics import read_metrics
 from reasoner.sft.batches import collate_examples

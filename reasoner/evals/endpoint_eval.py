@@ -9,14 +9,10 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from data import Problem, load
-from data.registry import check as check_problems
-from data.registry import evaluation_spec
 from reasoner.console import log
-from reasoner.evals import eval_log
-from reasoner.evals.manifest import check_set_names, eval_folder, make_manifest, provenance
-from reasoner.evals.model_eval import evaluate_way, sampling_identity, sampling_ways
+from reasoner.evals.manifest import eval_folder, make_manifest, provenance
+from reasoner.evals.model_eval import data_entries, evaluate_ways, problem_specs, sampling_identity, sampling_ways
 from reasoner.evals.request import EvalRequest
-from reasoner.evals.result import EvalResult
 from reasoner.evals.sampling import SampleCall
 from reasoner.evals.tables import Sets
 from reasoner.inference.endpoint import Endpoint, EndpointClient, EndpointSpec
@@ -38,10 +34,7 @@ def evaluate_endpoint(request: EvalRequest, pool: VerifierPool) -> tuple[dict[st
     Responses are cached by address and name of the model. ValueError before anything is asked for arguments that cannot
     be evaluated.
     """
-    specs = [evaluation_spec(spec) for spec in request.data or ["generated"]]
-    check_set_names(specs)
-    for name in specs:
-        check_problems(name)
+    specs = problem_specs(request)
     spec = _endpoint_spec(request)
     ways = sampling_ways(request, spec)
     problems = {name: load(name, limit=request.max_problems(name)) for name in specs}
@@ -55,10 +48,7 @@ def evaluate_endpoint(request: EvalRequest, pool: VerifierPool) -> tuple[dict[st
         num_samples=max(sampling.num_samples for sampling in ways.values()),
         seed=request.sampling_seed,
         ks=request.ks,
-        data={
-            name: eval_log.data_entry([one.problem for one in own], left_out=len(problems[name]) - len(own))
-            for name, own in prompts.items()
-        },
+        data=data_entries(problems, prompts),
     )
     eval_folder(request, manifest)
     log(f"{provenance(manifest)}\nthe first prompt:\n{prompts[specs[0]][0].text}")
@@ -69,11 +59,7 @@ def evaluate_endpoint(request: EvalRequest, pool: VerifierPool) -> tuple[dict[st
     ) -> list[list[tuple[Response, ...]]]:
         return [client.respond(call.prompts, sampling, call.seeds, on_decode_step) for call in calls]
 
-    sets: dict[str, dict[str, EvalResult]] = {name: {} for name in specs}
-    for way, sampling in ways.items():
-        for name, result in evaluate_way(request, manifest, sample, pool, prompts, way, sampling).items():
-            sets[name][way] = result
-    return manifest, sets
+    return manifest, evaluate_ways(request, manifest, sample, pool, prompts, ways)
 
 
 def _endpoint_spec(request: EvalRequest) -> EndpointSpec:

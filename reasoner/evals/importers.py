@@ -13,14 +13,14 @@ A response is cut off at the first end-of-turn marker in its text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from data import Problem
+from data.files import read_file
 from data.gold_answers import final_answer
 from reasoner.models.checksums import check_file
-from reasoner.runs.json_files import foreign_objects
 from reasoner.types import Response
 
 ProblemResponses = tuple[Problem, str, tuple[Response, ...]]  # problem, prompt, responses
@@ -34,14 +34,14 @@ def read_responses(path: Path, *, cut: Sequence[str] = ()) -> list[ProblemRespon
     A response also ends before the first occurrence of a text of `cut`. ValueError that names the file, the line and
     the missing field.
     """
-    if path.suffix not in READERS:
-        raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; known are {', '.join(READERS)}")
+    if path.suffix not in (".jsonl", ".parquet"):
+        raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; known are .jsonl, .parquet")
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file")
     check_file(path)
     by_id: dict[str, ProblemResponses] = {}
     docs: dict[str, tuple[object, object]] = {}  # of lm-eval: doc_id and filter by problem id
-    for where, row in READERS[path.suffix](path):
+    for where, row in read_file(path):
         try:
             problem, prompt, responses = _read(row, len(by_id), path.stem)
             if "resps" in row and _is_other_filter(row, problem.id, docs):
@@ -144,16 +144,3 @@ def _explain_missing_field(row: Mapping[str, Any], error: Exception) -> str:
         f"{reason}; it has {', '.join(map(repr, row)) or 'nothing'} "
         "(known: lm-eval's samples, lighteval's details, or gold and response)"
     )
-
-
-def _jsonl(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    return foreign_objects(path.read_text("utf-8", errors="replace").split("\n"), path)
-
-
-def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    from reasoner.runs.parquet_files import read_table
-
-    yield from ((f"{path}, row {number}", row) for number, row in enumerate(read_table(path).to_pylist(), 1))
-
-
-READERS: dict[str, Callable[[Path], Iterator[tuple[str, dict[str, Any]]]]] = {".jsonl": _jsonl, ".parquet": _parquet}

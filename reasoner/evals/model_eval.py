@@ -41,10 +41,7 @@ def evaluate_model(request: EvalRequest, pool: VerifierPool, world: World = ALON
     Responses are cached, so that an interrupted evaluation continues. ValueError before anything is sampled for
     arguments that cannot be evaluated. Of several ranks this is the first; the others are in serve_first.
     """
-    specs = [evaluation_spec(spec) for spec in request.data or ["generated"]]
-    check_set_names(specs)
-    for spec in specs:
-        check_problems(spec)
+    specs = problem_specs(request)
     engine_name = request.engine or "auto"
     check_engine(engine_name)
     model = _model_spec(request)
@@ -54,24 +51,16 @@ def evaluate_model(request: EvalRequest, pool: VerifierPool, world: World = ALON
     manifest = _manifest(request, model, engine_config, ways)
     eval_folder(request, manifest, [name for name in IDENTITY if name != "data"])  # refuse a used name before loading
     prompts = _render_prompts(model, problems)
-    manifest["data"] = {
-        spec: eval_log.data_entry([prompt.problem for prompt in own], left_out=len(problems[spec]) - len(own))
-        for spec, own in prompts.items()
-    }
+    manifest["data"] = data_entries(problems, prompts)
     eval_folder(request, manifest)  # and before anything is sampled
     log(f"{provenance(manifest)}\nthe first prompt:\n{prompts[specs[0]][0].text}")
     if line := contamination_of_model(model.folder, problems):
         log(line)
     longest = max(len(prompt.token_ids) for own in prompts.values() for prompt in own)
-    sets: dict[str, dict[str, EvalResult]] = {spec: {} for spec in specs}
     factory = EngineFactory(model, engine_config, seed=request.sampling_seed, longest_prompt=longest)
     with closing(factory) as engine, end_others(world):
         sampler = engine_sampler(engine) if world.size == 1 else RankSampler(engine, world)
-        for way, sampling in ways.items():
-            results = evaluate_way(request, manifest, sampler, pool, prompts, way, sampling, num_engines=world.size)
-            for spec, result in results.items():
-                sets[spec][way] = result
-    return manifest, sets
+        return manifest, evaluate_ways(request, manifest, sampler, pool, prompts, ways, num_engines=world.size)
 
 
 def _model_spec(request: EvalRequest) -> ModelSpec:
@@ -104,45 +93,62 @@ def _manifest(
     )
 
 
-def evaluate_way(
+def evaluate_ways(
     request: EvalRequest,
     manifest: Mapping[str, Any],
     sampler: Sampler,
     pool: VerifierPool,
     prompts: PromptsBySet,
-    way: str,
-    sampling: SamplingParams,
+    ways: Mapping[str, SamplingParams],
     *,
     num_engines: int = 1,
-) -> dict[str, EvalResult]:
-    """The metrics of every problem set for one way of sampling, "sampled" or "greedy"."""
+) -> Sets:
+    """The metrics of every problem set for each way of sampling: "sampled", "greedy" or both."""
+    sets: dict[str, dict[str, EvalResult]] = {spec: {} for spec in prompts}
     fingerprint = str(manifest["model_fingerprint"])
-    identity = {"model": fingerprint, "engine": manifest["engine"], "sampling": sampling_identity(sampling)}
-    path = request.out / "cache" / fingerprint / f"{digest(identity)}.jsonl"
-    results = {}
-    with ResponseCache(path, identity) as cache, shown_progress() as progress:
-        for spec, own in prompts.items():
-            _report_missing(request, f"{spec}, {way}", own, sampling, cache)
-            progress.begin(f"{spec}, {way}")
-            responses = generate_responses(
-                sampler,
-                own,
-                sampling,
-                seed=request.sampling_seed,
-                cache=cache,
-                progress=progress,
-                num_engines=num_engines,
-            )
-            results[spec] = score_responses(
-                [(p.problem, p.text, answers) for p, answers in zip(own, responses, strict=True)],
-                pool,
-                extract=own[0].extract,
-                label=spec,
-                temperature=sampling.temperature,
-                ks=request.ks if way == "sampled" else MetricKs(),
-                progress=progress,
-            )
-    return results
+    for way, sampling in ways.items():
+        identity = {"model": fingerprint, "engine": manifest["engine"], "sampling": sampling_identity(sampling)}
+        path = request.out / "cache" / fingerprint / f"{digest(identity)}.jsonl"
+        with ResponseCache(path, identity) as cache, shown_progress() as progress:
+            for spec, own in prompts.items():
+                _report_missing(request, f"{spec}, {way}", own, sampling, cache)
+                progress.begin(f"{spec}, {way}")
+                responses = generate_responses(
+                    sampler,
+                    own,
+                    sampling,
+                    seed=request.sampling_seed,
+                    cache=cache,
+                    progress=progress,
+                    num_engines=num_engines,
+                )
+                sets[spec][way] = score_responses(
+                    [(p.problem, p.text, answers) for p, answers in zip(own, responses, strict=True)],
+                    pool,
+                    extract=own[0].extract,
+                    label=spec,
+                    temperature=sampling.temperature,
+                    ks=request.ks if way == "sampled" else MetricKs(),
+                    progress=progress,
+                )
+    return sets
+
+
+def data_entries(problems: Mapping[str, Sequence[Problem]], prompts: PromptsBySet) -> dict[str, dict[str, Any]]:
+    """The manifest's entry of each set, with the number of its problems that have no prompt."""
+    return {
+        spec: eval_log.data_entry([prompt.problem for prompt in own], left_out=len(problems[spec]) - len(own))
+        for spec, own in prompts.items()
+    }
+
+
+def problem_specs(request: EvalRequest) -> list[str]:
+    """The problem sets of the request. ValueError for one that `load` refuses, and for two whose files would clash."""
+    specs = [evaluation_spec(spec) for spec in request.data or ["generated"]]
+    check_set_names(specs)
+    for spec in specs:
+        check_problems(spec)
+    return specs
 
 
 def _render_prompts(model: ModelSpec, problems: Mapping[str, Sequence[Problem]]) -> dict[str, list[Prompt]]:

@@ -17,31 +17,16 @@ _SUBJECTS = {
     _ENDPOINT: "the model of a server (--model-url)",
     _RESPONSES: "the responses in files (--responses)",
 }
-_SAMPLED = (_MODEL, _ENDPOINT)
-# By field: its flag, and what it has an effect on. Others are refused for it. --extract, --out and --name go with all.
-_FLAGS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "model": ("--model", (_MODEL,)),
-    "step": ("--step", (_MODEL,)),
-    "engine": ("--engine", (_MODEL,)),
-    "dtype": ("--dtype", (_MODEL,)),
-    "model_url": ("--model-url", (_ENDPOINT,)),
-    "model_name": ("--model-name", (_ENDPOINT,)),
-    "api": ("--api", (_ENDPOINT,)),
-    "api_key_variable": ("--api-key-variable", (_ENDPOINT,)),
-    "concurrency": ("--concurrency", (_ENDPOINT,)),
-    "greedy": ("--greedy", _SAMPLED),
-    "num_samples": ("--num-samples", _SAMPLED),
-    "data": ("--data", _SAMPLED),
-    "problems": ("--problems", _SAMPLED),
-    "temperature": ("--temperature", _SAMPLED),
-    "top_p": ("--top-p", _SAMPLED),
-    "max_tokens": ("--max-tokens", _SAMPLED),
-    "prompt": ("--prompt", _SAMPLED),
-    "stop": ("--stop", _SAMPLED),
-    "seed": ("--seed", _SAMPLED),
-    "regrade": ("--regrade", _SAMPLED),
-    "cut": ("--cut", (_RESPONSES,)),
-}
+# The fields that have an effect on some of these alone, and are refused for others.
+_EFFECTIVE = {
+    (_MODEL,): ("model", "step", "engine", "dtype"),
+    (_ENDPOINT,): ("model_url", "model_name", "api", "api_key_variable", "concurrency"),
+    (_MODEL, _ENDPOINT): (
+        "greedy", "num_samples", "data", "problems", "temperature", "top_p", "max_tokens", "prompt", "stop", "seed",
+        "regrade",
+    ),
+    (_RESPONSES,): ("cut",),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +92,9 @@ class EvalRequest:
         """Raise ValueError for arguments without effect on what is evaluated."""
         subject = _RESPONSES if self.responses else _ENDPOINT if self.model_url is not None else _MODEL
         refused = [
-            flag
-            for field, (flag, subjects) in _FLAGS.items()
+            f"--{field.replace('_', '-')}"
+            for subjects, fields in _EFFECTIVE.items()
+            for field in fields
             if subject not in subjects and _is_given(getattr(self, field))
         ]
         if subject == _MODEL and self.model_name is not None:

@@ -8,12 +8,30 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import NamedTuple
 
-from reasoner.runs.alarms import Alarm
-
 Lines = Sequence[Mapping[str, float]]  # the metrics of consecutive steps
 Violation = tuple[float, float] | None  # a value and the limit that it exceeds; None where it does not
 
 _PAST = 10  # steps back that the newest ones are compared with
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """A health check that failed, with the value and the limit that it exceeded."""
+
+    name: str
+    step: int  # the step, as in metrics.jsonl, after which the check failed
+    since: int  # the first step that the check looked at: the cause lies there, or before
+    value: float
+    limit: float
+    when: str
+    meaning: str
+    help: str
+
+    @property
+    def text(self) -> str:
+        """One paragraph for the console."""
+        event = f"{self.name} at step {self.step}: {self.when} ({self.value:.3g}, limit {self.limit:.3g})"
+        return f"ALARM  {event}. {self.meaning} What helps: {self.help}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -184,24 +184,6 @@ def _scan(line: bytes, needs: Callable[[dict[str, Any]], bool]) -> tuple[str, di
     except ValueError:
         return "", None
     return text, value if isinstance(value, dict) and needs(value) else None
-
-
-def foreign_objects(lines: Iterable[str], path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(place, object) of each line of another program's JSON lines file; blank lines are skipped and NaN is accepted.
-
-    `place` names the file and the line, for messages. ValueError for a line that is not a JSON object.
-    """
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{where}: not JSON ({error})") from error
-        if not isinstance(value, dict):
-            raise ValueError(f"{where}: not a JSON object")
-        yield where, value
 
 
 def _split_lines(content: bytes) -> list[bytes]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from reasoner.config.schema import Config
 from reasoner.rl.batch import Batch
 from reasoner.rollouts.reward_models import mean_model_reward
-from reasoner.runs.health import repetition
+from reasoner.runs.repetition import repetition
 from reasoner.trainer.rollout_generator import StepRollouts
 from reasoner.types import RolloutGroup
 from verifiers.reflection import rates

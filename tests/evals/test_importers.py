@@ -96,8 +96,8 @@ def test_text_after_the_end_of_turn_is_cut_off(tmp_path):  # EVAL trap 11
         ('{"gold": "4", "text": "4"}\n', r"line 1: no 'response'; it has 'gold', 'text' \(known: lm-eval"),
         ('{"gold": "4", "responses": []}\n', "its responses must be texts, at least one"),
         ('{"gold": "4", "responses": [4]}\n', "its responses must be texts"),
-        ('{"gold": "4", "response": "4"}\nnonsense\n', "line 2: not JSON"),
-        ("[1]\n", "not a JSON object"),
+        ('{"gold": "4", "response": "4"}\nnonsense\n', "line 2: not valid JSON"),
+        ("[1]\n", "expected a JSON object"),
         (
             '{"id": 1, "gold": "4", "response": "4"}\n{"id": 1, "gold": "5", "response": "4"}\n',
             "had the gold answer '4'",
