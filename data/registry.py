@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 
+from data import generated, one_step
 from data.environments import spec as environments
 from data.faults import OnFault
 from data.files import READERS
@@ -45,38 +46,11 @@ class Source:
     about: str
 
 
-def _load_generated(split: str, limit: int | None) -> list[Problem]:
-    from data.generated import problems
-
-    return problems(split, limit)
-
-
-def _load_hard(split: str, limit: int | None) -> list[Problem]:
-    from data.generated import hard_problems
-
-    return hard_problems(split, limit)
-
-
-def _load_one_step(split: str, limit: int | None) -> list[Problem]:
-    from data.one_step import problems
-
-    return problems(split, limit)
-
-
+_SPLITS = ("train", "validation", "heldout")
 SOURCES: dict[str, Source] = {
-    "generated": Source(
-        ("train", "validation", "heldout"),
-        _load_generated,
-        "made here: five families, three levels",
-    ),
-    "generated-hard": Source(
-        ("train", "validation", "heldout"), _load_hard, "made here: levels 4 and 5 of the same families"
-    ),
-    "one-step": Source(
-        ("train", "validation", "heldout"),
-        _load_one_step,
-        "made here: one calculation in plain words, for small models",
-    ),
+    "generated": Source(_SPLITS, generated.problems, "made here: five families, three levels"),
+    "generated-hard": Source(_SPLITS, generated.hard_problems, "made here: levels 4 and 5 of the same families"),
+    "one-step": Source(_SPLITS, one_step.problems, "made here: one calculation in plain words, for small models"),
     **{name: Source(row.splits, partial(load_hub, name), f"{row.about}, from the hub") for name, row in HUB.items()},
 }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, cast
 
@@ -141,3 +141,14 @@ def shorten(text: str, width: int) -> str:
 def escape_controls(text: str) -> str:
     """Escape control characters in model text, which a terminal would interpret."""
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+
+
+def markdown_table(rows: Sequence[Sequence[object]]) -> str:
+    """A table in Markdown whose first row is the header. A bar is escaped, and a line break is a space."""
+    lines = ["| " + " | ".join(map(markdown_cell, row)) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
+
+
+def markdown_cell(value: object) -> str:
+    """The text of a cell in a table in Markdown."""
+    return str(value).replace("|", "\\|").replace("\n", " ")

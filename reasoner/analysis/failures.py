@@ -161,8 +161,7 @@ def classify(index: RolloutIndex, *, limit: int | None = None) -> int:
 
     `limit`: of the first so many steps; None: of all.
     """
-    query = "SELECT step FROM steps WHERE step NOT IN (SELECT step FROM failure_steps) ORDER BY step LIMIT ?"
-    new_steps = [row["step"] for row in index.rows(query, [-1 if limit is None else limit])]
+    new_steps = index.steps_without("failure_steps", limit)
     for step in new_steps:
         causes = [(number, failure_of(_response(row))) for number, row in index.shard_rows(step, _COLUMNS)]
         failures = [(number, failure) for number, failure in causes if failure is not None]

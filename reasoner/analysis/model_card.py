@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from data.registry import SOURCES, hub_sources
-from reasoner.analysis.run_command import PLACES, command, file_name, is_from_python, python_call, shown_value
+from reasoner.analysis.run_command import changed_settings, command, file_name, is_from_python, python_call
+from reasoner.console import markdown_cell, markdown_table
 from reasoner.rollouts.prompts import Template
 from reasoner.runs.json_files import OBJECT, read_object
 from reasoner.runs.metrics import read_evals, read_metrics
@@ -52,9 +53,9 @@ def model_card(run_dir: Path, facts: CardFacts) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {
-        "table": _table,
+        "table": markdown_table,
         "code": _code,
-        "cell": _cell,
+        "cell": markdown_cell,
         "interval": _interval,
         "file_name": file_name,
     }
@@ -68,7 +69,7 @@ def model_card(run_dir: Path, facts: CardFacts) -> str:
         is_supervised=bool(cfg.get("sft.data")),
         problems=_problems(run_dir, cfg["data.train"]),
         reward=_rewards(stored),
-        changed=_changed(stored),
+        changed=changed_settings(stored),
         call=python_call(stored) if is_python else command(stored),
         call_language="python" if is_python else "",
         results=_results(run_dir, cfg, facts),
@@ -123,17 +124,6 @@ def _rewards(stored: Mapping[str, Any]) -> str:
     return " + ".join([*parts, *(f"{weight:g} × `{name}`" for name, weight in functions.items())])
 
 
-def _changed(stored: Mapping[str, Any]) -> list[list[str]]:
-    """The settings that differ from the defaults, with where they come from, under a header."""
-    rows = [
-        [f"`{key}`", f"`{shown_value(value)}`", file_name(origin)]
-        for key, value in stored["config"].items()
-        for origin in [stored["origin"].get(key, "unknown")]  # a run of a version without the setting
-        if origin != "default" and key not in PLACES
-    ]
-    return [["setting", "value", "from"], *rows]
-
-
 def _results(run_dir: Path, cfg: Mapping[str, Any], facts: CardFacts) -> list[tuple[str, str, Mapping[str, Any]]]:
     """(kind of problems, their specs, evaluations before and after) of held-out results of these weights if the run has
     them, and of the validation of this step.
@@ -172,15 +162,6 @@ def _versions(run_dir: Path) -> list[list[str]]:
     skip = ("platform", "processor")
     stored = read_object(run_dir / "versions.json")
     return [["package", "version"], *([name, str(value)] for name, value in stored.items() if name not in skip)]
-
-
-def _cell(text: object) -> str:
-    return str(text).replace("|", "\\|").replace("\n", " ")
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(map(_cell, row)) + " |" for row in rows]
-    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
 
 
 def _code(text: str, language: str = "") -> str:

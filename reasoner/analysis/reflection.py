@@ -38,13 +38,7 @@ def study(index: RolloutIndex, progress: Callable[[int, int], None] | None = Non
 
     `progress` is called with (done, all) steps. `limit`: of the first so many steps; None: of all.
     """
-    new_steps = [
-        row["step"]
-        for row in index.rows(
-            "SELECT step FROM steps WHERE step NOT IN (SELECT step FROM reflection_steps) ORDER BY step LIMIT ?",
-            [-1 if limit is None else limit],
-        )
-    ]
+    new_steps = index.steps_without("reflection_steps", limit)
     for done, step in enumerate(new_steps, 1):
         _study_step(index, step)
         if progress is not None:

@@ -85,6 +85,17 @@ def _known_preset(name: str) -> Preset | None:
         return None
 
 
+def changed_settings(stored: Mapping[str, Any]) -> list[list[str]]:
+    """A table of the settings that differ from the defaults, with where they come from; no folder is named."""
+    rows = [
+        [f"`{key}`", f"`{shown_value(value)}`", file_name(origin)]
+        for key, value in stored["config"].items()
+        for origin in [stored["origin"].get(key, "unknown")]  # a run of a version without the setting
+        if origin != "default" and key not in PLACES
+    ]
+    return [["setting", "value", "from"], *rows]
+
+
 def publishable(stored: Mapping[str, Any]) -> dict[str, Any]:
     """The settings file of a run (run_dir.read_settings) whose values and origins name no folder of its author."""
     names = [name for name in ("config", "origin") if name in stored]

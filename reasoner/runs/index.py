@@ -165,6 +165,11 @@ class RolloutIndex:
         for number, row in enumerate(rows_of(read_table(shard_path(self.run_dir, step), columns))):
             yield step * ROWS + number, _filled(dict.fromkeys(columns) | row)
 
+    def steps_without(self, table: str, limit: int | None) -> list[int]:
+        """The first `limit` indexed steps, or all, that a table of an analysis with a row a step does not have yet."""
+        query = f"SELECT step FROM steps WHERE step NOT IN (SELECT step FROM {table}) ORDER BY step LIMIT ?"
+        return [row["step"] for row in self.rows(query, [-1 if limit is None else limit])]
+
     def store(self, rows: Mapping[str, Sequence[Sequence[object]]]) -> None:
         """Insert complete rows into tables, all or none; rows with the same key are replaced."""
         with transaction(self._db):

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from reasoner.console import markdown_table
+
 # console: the line, or panel, after each step; sft, reward-model: the same in these stages; plots: the picture of
 # `reasoner report`; overview: the curves of a run on the dashboard; health: the small charts below them; compare: the
 # curves of several runs on the dashboard.
@@ -283,10 +285,11 @@ def markdown() -> str:
         "`reasoner report`; `overview`, `health` and `compare` are curves of the dashboard.",
     ]
     for title, table in {"metrics.jsonl": METRICS, "times.jsonl": TIMES}.items():
-        lines += ["", f"## {title}", "", "| metric | unit | meaning | shown |", "|---|---|---|---|"]
-        for row in table.values():
-            meaning = row.meaning.replace("|", "\\|").replace("<", "&lt;")
-            lines.append(f"| `{row.name}` | {row.unit} | {meaning} | {', '.join(row.places)} |")
+        rows = [
+            [f"`{row.name}`", row.unit, row.meaning.replace("<", "&lt;"), ", ".join(row.places)]
+            for row in table.values()
+        ]
+        lines += ["", f"## {title}", "", markdown_table([["metric", "unit", "meaning", "shown"], *rows])]
     return "\n".join(lines) + "\n"
 
 
