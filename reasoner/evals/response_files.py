@@ -1,21 +1,40 @@
-"""Evaluate the responses in files of other programs: `reasoner eval --responses FILE`. No model is loaded."""
+"""Evaluate the responses in files of other programs: `reasoner eval --responses FILE`. No model is loaded.
+
+    samples_*.jsonl     of lm-eval (and of this project): doc_id, doc, target, resps; the first filter of each doc is
+                        read, and each doc needs an id of its own
+    details_*.parquet   of lighteval (and of this project): doc with query, choices, gold_index; model_response with
+                        text
+    *.jsonl             lines with gold (or answer, target) and responses, or response; lines with the same id are
+                        responses to one problem. Optional: id, question, prompt, subject, level, verifier, tokens,
+                        finish
+
+A response is cut off at the first end-of-turn marker in its text.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from data import Problem
+from data.files import read_file
+from data.gold_answers import final_answer
 from reasoner.console import log
 from reasoner.evals import eval_log
-from reasoner.evals.importers import ProblemResponses, read_responses
 from reasoner.evals.manifest import check_set_names, make_manifest
 from reasoner.evals.request import EvalRequest
 from reasoner.evals.result import score_responses
 from reasoner.evals.tables import Sets
+from reasoner.models.checksums import check_file
 from reasoner.rollouts.seeds import digest
+from reasoner.types import Response
 from verifiers import VerifierPool
+
+ProblemResponses = tuple[Problem, str, tuple[Response, ...]]  # problem, prompt, responses
+
+ENDS = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "</s>")
 
 
 def grade_response_files(request: EvalRequest, pool: VerifierPool) -> tuple[dict[str, Any], Sets]:
@@ -71,3 +90,124 @@ def _extraction_of(path: Path) -> str:
     if not (path.parent / "evaluation.json").is_file():
         return "lenient"
     return str(eval_log.read_manifest(path.parent)["prompt"]["extract"])
+
+
+# ------------------------------------------------------------------------------------------------ readers
+
+
+def read_responses(path: Path, *, cut: Sequence[str] = ()) -> list[ProblemResponses]:
+    """Read problems with their responses, in the file's order.
+
+    A response also ends before the first occurrence of a text of `cut`. ValueError that names the file, the line and
+    the missing field.
+    """
+    if path.suffix not in (".jsonl", ".parquet"):
+        raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; known are .jsonl, .parquet")
+    if not path.is_file():
+        raise ValueError(f"{path}: there is no such file")
+    check_file(path)
+    by_id: dict[str, ProblemResponses] = {}
+    docs: dict[str, tuple[object, object]] = {}  # of lm-eval: doc_id and filter by problem id
+    for where, row in read_file(path):
+        try:
+            problem, prompt, responses = _read(row, len(by_id), path.stem)
+            if "resps" in row and _is_other_filter(row, problem.id, docs):
+                continue
+        except (KeyError, IndexError, TypeError, AttributeError) as error:
+            raise ValueError(f"{where}: {_explain_missing_field(row, error)}") from error
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from error
+        responses = tuple(_cut(response, (*ENDS, *cut)) for response in responses)
+        if problem.id in by_id:
+            first, first_prompt, earlier = by_id[problem.id]
+            if first.answer != problem.answer:
+                raise ValueError(f"{where}: problem {problem.id!r} had the gold answer {first.answer!r} before")
+            by_id[problem.id] = first, first_prompt, earlier + responses
+        else:
+            by_id[problem.id] = problem, prompt, responses
+    if not by_id:
+        raise ValueError(f"{path}: the file holds no responses")
+    return list(by_id.values())
+
+
+def _is_other_filter(row: Mapping[str, Any], name: str, docs: dict[str, tuple[object, object]]) -> bool:
+    """Whether lm-eval's row repeats an earlier doc under another filter. `name`: its problem id; `docs` notes it.
+
+    ValueError where another doc has the id, and where the doc is repeated under the same filter.
+    """
+    doc_id, used_filter = row.get("doc_id"), row.get("filter")
+    if name not in docs:
+        docs[name] = doc_id, used_filter
+        return False
+    first_doc_id, first_filter = docs[name]
+    if doc_id != first_doc_id:
+        raise ValueError(f"the docs with doc_id {first_doc_id!r} and {doc_id!r} both have the id {name!r}")
+    if used_filter == first_filter:
+        raise ValueError(f"the doc {name!r} stands twice under the filter {used_filter!r}")
+    return True
+
+
+def _read(row: Mapping[str, Any], number: int, source: str) -> ProblemResponses:
+    """The problem, the prompt and the responses of a row. `number`: the id of a problem without one."""
+    if "resps" in row:
+        doc, texts = row["doc"], [text for request in row["resps"] for text in request]
+        prompt = row["arguments"]["gen_args_0"]["arg_0"] if "arguments" in row else ""
+        problem = _problem(_name(doc, ("id",), row["doc_id"]), doc, str(row["target"]), source)
+        return problem, prompt, _responses(texts, row)
+    if "model_response" in row:
+        doc, response = row["doc"], row["model_response"]
+        gold = doc["gold_index"][0] if isinstance(doc["gold_index"], list) else doc["gold_index"]
+        problem = _problem(_name(doc, ("id",), number), doc, str(doc["choices"][gold]), source)
+        return problem, str(doc["query"]), _responses(list(response["text"]), {})
+    golds = [row[name] for name in ("gold", "answer", "target") if row.get(name) is not None]
+    if not golds:
+        raise KeyError("gold")
+    texts = row["responses"] if "responses" in row else [row["response"]]
+    problem = _problem(_name(row, ("id", "question"), number), row, str(golds[0]), source)
+    return problem, str(row.get("prompt") or ""), _responses(texts, row)
+
+
+def _name(row: Mapping[str, Any], fields: Sequence[str], otherwise: object) -> str:
+    """The first of the fields that has a value, such as the id 0; else `otherwise`."""
+    return str(next((row[field] for field in fields if row.get(field) not in (None, "")), otherwise))
+
+
+def _problem(name: str, row: Mapping[str, Any], gold: str, source: str) -> Problem:
+    level = row.get("level")
+    return Problem(
+        id=name,
+        question=str(row.get("question") or row.get("problem") or row.get("query") or ""),
+        answer=final_answer(gold),
+        source=source,
+        split="responses",
+        level=level if isinstance(level, int) else None,
+        subject=str(row["subject"]) if row.get("subject") else None,
+        verifier=str(row.get("verifier") or "maths"),
+    )
+
+
+def _responses(texts: Sequence[Any], row: Mapping[str, Any]) -> tuple[Response, ...]:
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise ValueError("its responses must be texts, at least one")
+    tokens, finish = row.get("tokens"), row.get("finish")
+    return tuple(
+        Response(
+            text,
+            tokens[place] if isinstance(tokens, list) else None,
+            finish[place] if isinstance(finish, list) else None,
+        )
+        for place, text in enumerate(texts)
+    )
+
+
+def _cut(response: Response, marks: Sequence[str]) -> Response:
+    ends = [at for mark in marks if (at := response.text.find(mark)) >= 0]
+    return Response(response.text[: min(ends)], response.tokens, response.finish) if ends else response
+
+
+def _explain_missing_field(row: Mapping[str, Any], error: Exception) -> str:
+    reason = f"no {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
+    return (
+        f"{reason}; it has {', '.join(map(repr, row)) or 'nothing'} "
+        "(known: lm-eval's samples, lighteval's details, or gold and response)"
+    )

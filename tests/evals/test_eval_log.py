@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reasoner.evals import eval_log
-from reasoner.evals.importers import read_responses
+from reasoner.evals.response_files import read_responses
 from reasoner.evals.result import MetricKs, sample_and_score
 from reasoner.evals.tables import details, table
 from reasoner.types import SamplingParams

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reasoner.evals.importers import read_responses
+from reasoner.evals.response_files import read_responses
 
 
 def lines(path, *rows):
