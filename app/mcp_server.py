@@ -53,7 +53,7 @@ def _tools(library: RunLibrary) -> list[Callable[..., dict[str, Any]]]:
         """A page of the rollouts that match a filter, and their number.
 
         `where`: texts by field. step, reward and tokens: "3" or "3:8"; problem: an id; subject; level; verdict;
-        correct: yes or no; finish: stop or length; label: cue, self-correction or aha; text: words, "a phrase",
+        correct: yes or no; finish: stop, length or abort; label: cue, self-correction or aha; text: words, "a phrase",
         begin*, -without.
         `order`: step, -step, reward, -reward, tokens or -tokens.
         """
