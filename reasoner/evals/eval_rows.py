@@ -13,7 +13,7 @@ import pyarrow as pa
 from data import Problem
 from reasoner.evals.result import EvalResult
 from reasoner.evals.tables import Sets
-from reasoner.types import EvalSample, Response
+from reasoner.types import Response
 from verifiers import Score
 
 
@@ -52,13 +52,16 @@ _COLUMNS: dict[str, tuple[pa.DataType, Callable[[_GradedResponse], object]]] = {
 RESPONSE_SCHEMA = pa.schema([(name, kind) for name, (kind, _) in _COLUMNS.items()])
 
 
+_DOC = ("id", "question", "answer", "subject", "level", "verifier")  # fields of a problem in samples_SET.jsonl
+
+
 def sample_rows(manifest: Mapping[str, Any], ways: Mapping[str, EvalResult]) -> Iterator[dict[str, Any]]:
     """The rows of samples_SET.jsonl: one per problem and way, with the value of every metric on that problem."""
     for way, evaluation in ways.items():
         per_problem = evaluation.per_problem
         for number, one in enumerate(evaluation.samples):
             values = {"greedy" if way == "greedy" else name: v[number] for name, v in per_problem.items()}
-            doc = _doc(one)
+            doc = {name: getattr(one.problem, name) for name in _DOC}
             yield {
                 "doc_id": number,
                 "doc": doc,
@@ -77,18 +80,6 @@ def sample_rows(manifest: Mapping[str, Any], ways: Mapping[str, EvalResult]) -> 
                 "tokens": [response.tokens for response in one.responses],
                 "finish": [response.finish for response in one.responses],
             }
-
-
-def _doc(one: EvalSample) -> dict[str, Any]:
-    problem = one.problem
-    return {
-        "id": problem.id,
-        "question": problem.question,
-        "answer": problem.answer,
-        "subject": problem.subject,
-        "level": problem.level,
-        "verifier": problem.verifier,
-    }
 
 
 def detail_rows(task: str, ways: Mapping[str, EvalResult]) -> Iterator[dict[str, Any]]:
