@@ -109,7 +109,7 @@ def _base(model: str) -> str:
 
 
 def _problems(run_dir: Path, spec: str) -> str:
-    if any((run_dir / name).is_file() for name in PROBLEM_FILES[:1]):
+    if (run_dir / PROBLEM_FILES[0]).is_file():
         return "a list from Python"
     source = SOURCES.get(spec.partition(":")[0].partition("?")[0])
     return f"`{file_name(spec)}`" + (f": {source.about}" if source else "")
@@ -129,12 +129,12 @@ def _results(run_dir: Path, cfg: Mapping[str, Any], facts: CardFacts) -> list[tu
     them, and of the validation of this step.
     """
     results: list[tuple[str, str, Mapping[str, Any]]] = []
-    report = read_object(run_dir / "report.json", {"before": OBJECT, "after": OBJECT})
-    is_end = len(read_metrics(run_dir)) == facts.steps_done
-    # A run that was continued to more steps and stopped has the table of its first end.
-    is_whole = is_end and (facts.steps_done == cfg["steps"] or cfg["max_train_tokens"])
-    if report and is_whole and not facts.is_checkpoint:
-        results.append(("Held-out", cfg["eval.heldout"], report))
+    if not facts.is_checkpoint:
+        report = read_object(run_dir / "report.json", {"before": OBJECT, "after": OBJECT})
+        is_end = len(read_metrics(run_dir)) == facts.steps_done
+        # A run that was continued to more steps and stopped has the table of its first end.
+        if report and is_end and (facts.steps_done == cfg["steps"] or cfg["max_train_tokens"]):
+            results.append(("Held-out", cfg["eval.heldout"], report))
     validations = {line["step"]: line for line in read_evals(run_dir)}
     if {0, facts.steps_done} <= validations.keys():
         sides = {"before": validations[0], "after": validations[facts.steps_done]}

@@ -213,7 +213,7 @@ def _row(record: Record, system: str) -> Row:
         "source": system,
         "tokens": len(record.get("token_ids") or ()) or None,
         "verdict": None if accuracy is None else (Verdict.CORRECT if accuracy > 0.5 else Verdict.WRONG),
-        "layer": layer,
+        "layer": "" if record.get("verdict") else layer,
         "well_formed": "<think>" in thought and bool(end) and is_answered,
         "advantage": None,
     }
