@@ -16,6 +16,7 @@ from typing import Any
 from data.registry import SOURCES, hub_sources
 from reasoner.analysis.run_command import changed_settings, command, file_name, is_from_python, python_call
 from reasoner.console import markdown_cell, markdown_table
+from reasoner.evals.tables import interval
 from reasoner.rollouts.prompts import Template
 from reasoner.runs.json_files import OBJECT, read_object
 from reasoner.runs.metrics import read_evals, read_metrics
@@ -56,7 +57,7 @@ def model_card(run_dir: Path, facts: CardFacts) -> str:
         "table": markdown_table,
         "code": _code,
         "cell": markdown_cell,
-        "interval": _interval,
+        "interval": interval,
         "file_name": file_name,
     }
     return environment.get_template("model_card.md.jinja").render(
@@ -140,13 +141,6 @@ def _results(run_dir: Path, cfg: Mapping[str, Any], facts: CardFacts) -> list[tu
         sides = {"before": validations[0], "after": validations[facts.steps_done]}
         results.append(("Validation", cfg["validation.data"], sides))
     return results
-
-
-def _interval(estimate: Mapping[str, float] | None) -> str:
-    if estimate is None:
-        return "-"
-    value, low, high = (100 * estimate[name] for name in ("value", "low", "high"))
-    return f"{value:.1f} [{low:.1f}, {high:.1f}]"
 
 
 def _request(model: str, template: Template) -> str:

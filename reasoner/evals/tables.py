@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from reasoner.console import escape_controls
@@ -41,7 +42,7 @@ def _line(name: str, way: str, evaluation: EvalResult, metrics: Sequence[str]) -
         _set_name(name),
         f"{evaluation.num_problems:,}",
         str(evaluation.num_samples),
-        *(_interval(values.get(metric)) for metric in metrics),
+        *(interval(values.get(metric)) for metric in metrics),
         f"{100 * evaluation.pass_at_1.se:.1f}",
         "-" if evaluation.se_run is None else f"{100 * evaluation.se_run:.1f}",
         percent(health["truncated"]),
@@ -112,10 +113,12 @@ def _caught(share: float | None, claims: int) -> str:
     return "none to catch" if share is None else f"{percent(share)} of {claims}"
 
 
-def _interval(value: Estimate | None) -> str:
-    if value is None:
+def interval(estimate: Estimate | Mapping[str, float] | None) -> str:
+    """Format an estimate, or its values by name, in percent with its interval; "-" for None."""
+    if estimate is None:
         return "-"
-    return f"{100 * value.value:.1f} [{100 * value.low:.1f}, {100 * value.high:.1f}]"
+    values = asdict(estimate) if isinstance(estimate, Estimate) else estimate
+    return "{:.1f} [{:.1f}, {:.1f}]".format(*(100 * values[name] for name in ("value", "low", "high")))
 
 
 def _count(value: float | None) -> str:
