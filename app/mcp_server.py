@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute
 
 from app.api import REQUEST_ERRORS, error_message, run_query
 from app.run_library import RunLibrary
+from reasoner.runs.filters import FIELDS, ORDERS
 
 _INSTRUCTIONS = (
     "Runs of reinforcement learning on mathematics: their curves, and every completion (rollout) with its question, "
@@ -50,14 +51,13 @@ def _tools(library: RunLibrary) -> list[Callable[..., dict[str, Any]]]:
     def search_rollouts(
         run: str, where: dict[str, str] | None = None, order: str = "step", offset: int = 0, limit: int = 20
     ) -> dict[str, Any]:
-        """A page of the rollouts that match a filter, and their number.
-
-        `where`: texts by field. step, reward and tokens: "3" or "3:8"; problem: an id; subject; level; verdict;
-        correct: yes or no; finish: stop, length or abort; label: cue, self-correction or aha; text: words, "a phrase",
-        begin*, -without.
-        `order`: step, -step, reward, -reward, tokens or -tokens.
-        """
         return query("rollouts", run=run, where=where, order=order, offset=offset, limit=limit)
+
+    fields = "\n".join(f"{name}: {meaning}" for name, meaning in FIELDS.items())
+    search_rollouts.__doc__ = (
+        f"A page of the rollouts that match a filter, and their number. `order`: {', '.join(ORDERS)}. `where`: texts by "
+        f"field, as follows.\n\n{fields}"
+    )
 
     def get_rollout(run: str, name: str) -> dict[str, Any]:
         """One rollout in full: question, gold answer, prompt, completion, verdict, rewards, advantage, reflection.
