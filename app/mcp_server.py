@@ -55,8 +55,8 @@ def _tools(library: RunLibrary) -> list[Callable[..., dict[str, Any]]]:
 
     fields = "\n".join(f"{name}: {meaning}" for name, meaning in FIELDS.items())
     search_rollouts.__doc__ = (
-        f"A page of the rollouts that match a filter, and their number. `order`: {', '.join(ORDERS)}. `where`: texts by "
-        f"field, as follows.\n\n{fields}"
+        f"A page of the rollouts that match a filter, and their number. `order`: {', '.join(ORDERS)}. `where`: texts "
+        f"by field, as follows.\n\n{fields}"
     )
 
     def get_rollout(run: str, name: str) -> dict[str, Any]:
