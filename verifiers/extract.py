@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from data.answer_key import box_contents, final_boxes
 from verifiers.answer_text import answer_part
 from verifiers.answers.last_number import last_number
-from verifiers.answers.statements import read
+from verifiers.answers.reading import read
 from verifiers.format import blocks
 from verifiers.limits import too_long
 

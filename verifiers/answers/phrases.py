@@ -13,7 +13,7 @@ from verifiers.answers.factors import decimal
 from verifiers.answers.number_words import PARTS, SCALES_AND_PARTS, in_words
 from verifiers.answers.phrase_table import LEADS, LEADS_BEHIND, PHRASES
 from verifiers.answers.sentence_words import QUANTITIES
-from verifiers.answers.slices import brackets
+from verifiers.answers.syntax import brackets
 from verifiers.answers.symbols import NUMBER_SETS
 from verifiers.answers.token import Token, UnreadableError
 

@@ -14,7 +14,8 @@ from zlib import crc32
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.evaluation import Evaluation
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
-from verifiers.answers.reals import ALL_REALS, complement, equal_reals, interval, union
+from verifiers.answers.results import Result, matched
+from verifiers.answers.reals import complement, equal_reals, interval, union
 from verifiers.answers.tree import (
     ONE,
     ZERO,
@@ -30,17 +31,16 @@ from verifiers.answers.tree import (
     subtract,
     symbol,
 )
-from verifiers.answers.values import RealFamily, Reals
+from verifiers.answers.values import ALL_REALS, EMPTY, Family, Item, Parameter, Reals
 
 _PRECISION = 200  # bits
 _MAX_PARAMETERS = 4
 _MAX_DENOMINATOR = 1_000
-Item = tuple[Node, ...]
 Domains = tuple[tuple[str, Reals], ...]
 Rows = list[list[Node]]
 
 
-def equal_real_families(gold: RealFamily, answer: RealFamily) -> bool | None:
+def equal_real_families(gold: Family, answer: Family) -> Result:
     """Whether two families have the same members; None if that is not decided."""
     is_function = bool(gold.argument and answer.argument and gold.name and answer.name)
     if is_function and gold.name.casefold() != answer.name.casefold():
@@ -49,25 +49,21 @@ def equal_real_families(gold: RealFamily, answer: RealFamily) -> bool | None:
         answer = _with_argument(answer, gold.argument)
     if len(gold.items) != len(answer.items):
         return None
-    rest = list(answer.items)
-    is_decided = True
-    for item in gold.items:
-        results = [_equal_items(item, gold.parameters, other, answer.parameters) for other in rest]
-        if True in results:
-            del rest[results.index(True)]
-        elif None in results:
-            is_decided = False
-        else:
-            return False
-    return True if is_decided else None
+    domains = _domains(gold), _domains(answer)
+    return matched(gold.items, answer.items, lambda one, other: _equal_items(one, domains[0], other, domains[1]))
 
 
-def _with_argument(family: RealFamily, argument: str) -> RealFamily:
+def _domains(family: Family) -> Domains:
+    return tuple((each.name, each.domain or ALL_REALS) for each in family.parameters)
+
+
+def _with_argument(family: Family, argument: str) -> Family:
     """The family of functions of another letter; parameters of that name get another one."""
-    away = {name: symbol(f"{name} ") for name, _ in family.parameters}
+    away = {each.name: symbol(f"{each.name} ") for each in family.parameters}
     change = away | {family.argument: symbol(argument)}
     items = tuple(tuple(replace_symbols(node, change) for node in item) for item in family.items)
-    return RealFamily(items, tuple((f"{name} ", reals) for name, reals in family.parameters), family.name, argument)
+    parameters = tuple(Parameter(f"{each.name} ", domain=each.domain) for each in family.parameters)
+    return Family(items, parameters, family.name, argument)
 
 
 def _equal_items(gold: Item, gold_domains: Domains, answer: Item, answer_domains: Domains) -> bool | None:
@@ -224,7 +220,7 @@ def _same_domains(gold: Domains, answer: Domains, matrix: list[list[Node]], star
 
 def _preimage(reals: Reals, slope: Node, start: Node) -> Reals:
     """The numbers p for which slope * p + start is in the set."""
-    result = Reals(())
+    result = EMPTY
     is_rising = _value(slope).real > 0
     for part in reals.intervals:
         ends = [_end(part.low, slope, start, is_rising), _end(part.high, slope, start, is_rising)]

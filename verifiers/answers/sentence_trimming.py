@@ -20,7 +20,7 @@ from verifiers.answers.sentence_words import (
     RANGES,
     STATING,
 )
-from verifiers.answers.slices import at_signs, bracket_content, cut
+from verifiers.answers.syntax import at_signs, bracket_content, cut
 from verifiers.answers.token import Token
 
 

@@ -56,7 +56,7 @@ from verifiers.answers.sentence_words import (
     STATING_PHRASES,
     VERBS,
 )
-from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
+from verifiers.answers.syntax import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import Token
 from verifiers.answers.units import unit_of_word
 

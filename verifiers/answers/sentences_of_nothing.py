@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from verifiers.answers.sentence_words import BEFORE_NOTHING, HAVING_NOTHING, LIMITS, NOTHING, OBJECTS
-from verifiers.answers.slices import Tokens
+from verifiers.answers.syntax import Tokens
 
 
 def states_nothing(tokens: Tokens) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from verifiers.answers.slices import Tokens, nesting
+from verifiers.answers.syntax import Tokens, nesting
 from verifiers.answers.token import Token
 
 WIDE_SPACES = ("quad", "qquad")

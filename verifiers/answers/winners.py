@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from verifiers.answers.results import Equality
-from verifiers.answers.slices import Tokens, cut
+from verifiers.answers.syntax import Tokens, cut
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.values import Value
 from verifiers.answers.wording import winner

@@ -7,7 +7,7 @@ from itertools import pairwise
 from verifiers.answers.phrase_table import LEADS
 from verifiers.answers.sentence_words import VERBS
 from verifiers.answers.sentences import is_doubt
-from verifiers.answers.slices import Tokens
+from verifiers.answers.syntax import Tokens
 
 _ARTICLES = ("the", "a", "an")
 _IN_FRONT = (*_ARTICLES, "on", "in")  # of a name, a day or a month

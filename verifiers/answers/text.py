@@ -1,15 +1,15 @@
-"""Letters of choices: `C`, "(c)", "option C", "the correct answer is C", and a choice with its value, "(C) 24"."""
+"""Golds that are no mathematics: letters of choices, and words."""
 
 from __future__ import annotations
 
-from verifiers.answers.results import Equality, Result
+from verifiers.answers.reading import CHOICES
 from verifiers.answers.sentences import is_doubt
-from verifiers.answers.slices import Tokens
 from verifiers.answers.symbols import NUMBER_SETS
+from verifiers.answers.syntax import Tokens
+from verifiers.answers.token import Token
 from verifiers.answers.tree import Node
-from verifiers.answers.values import Choice, Expression, Sequence, Value
+from verifiers.answers.values import Collection, Expression, Value, nodes_of
 
-CHOICES = "ABCDEFGHJ"
 _AROUND = frozenset(["the", "correct", "final", "answer", "choice", "option", "statement", "player", "is", "true"])
 _SIGNS = ("(", ")", "{", "}", ".", ":")
 _BOLD = {sign: letter for letter, sign in NUMBER_SETS.items()}  # \mathbf{C} is read as the set of complex numbers
@@ -17,9 +17,22 @@ _BOLD = {sign: letter for letter, sign in NUMBER_SETS.items()}  # \mathbf{C} is 
 
 def letter_of(value: Value | None) -> str:
     """The letter of a value that is only a capital letter; "" for another."""
-    if not isinstance(value, Expression) or value.node.op != "symbol":
-        return ""
-    return value.node.name if value.node.name in tuple(CHOICES) else ""
+    return _letter(value.node) if isinstance(value, Expression) else ""
+
+
+def _letter(node: Node) -> str:
+    return node.name if node.op == "symbol" and node.name in tuple(CHOICES) else ""
+
+
+def letters_of(value: Value | None) -> frozenset[str]:
+    """The letters of several choices, ACD or the list A, C, D; empty for another value."""
+    nodes: list[Node] = []
+    if isinstance(value, Expression) and value.node.op == "mul":
+        nodes = list(value.node.args)
+    elif isinstance(value, Collection) and value.is_bare:
+        nodes = nodes_of(value.items) or []
+    letters = [_letter(node) for node in nodes]
+    return frozenset(letters) if all(letters) and letters == sorted({*letters}) else frozenset()
 
 
 def letter_in(tokens: Tokens) -> str:
@@ -44,34 +57,12 @@ def letter_with_text(tokens: Tokens) -> str:
     is_plain = len(tokens) > 3 and tokens[0].kind == "letter" and tokens[1].is_sign("(") and tokens[-1].is_sign(")")
     rest = tokens[3:] if letter else tokens[2:-1] if is_plain else []
     others = any(bracketed_letter(rest[place : place + 3]) for place in range(len(rest)))
-    if (
-        not rest
-        or others
-        or any(token.kind == "word" and (token.text == "or" or is_doubt(token.text)) for token in rest)
-    ):
+    if not rest or others or any(t.kind == "word" and (t.text == "or" or is_doubt(t.text)) for t in rest):
         return ""
     return letter or letter_in(tokens[:1])
 
 
-def letters_of(value: Value | None) -> frozenset[str]:
-    """The letters of several choices, ACD or the list A, C, D; empty for another value."""
-    nodes: list[Node] = []
-    if isinstance(value, Expression) and value.node.op == "mul":
-        nodes = list(value.node.args)
-    elif isinstance(value, Sequence) and value.kind in ("list", "set"):
-        nodes = [item.node for item in value.items if isinstance(item, Expression)]
-        nodes = nodes if len(nodes) == len(value.items) else []
-    letters = [letter_of(Expression(node)) for node in nodes]
-    return frozenset(letters) if all(letters) and letters == sorted({*letters}) else frozenset()
-
-
-def equal_choices(gold: Value, answer: Value, equal: Equality) -> Result:
-    """A choice with its value is either of them; where both sides have both, both count."""
-    if isinstance(gold, Choice) and isinstance(answer, Choice):
-        return gold.letter == answer.letter and equal(gold.value, answer.value)
-    if isinstance(gold, Choice):
-        letter = letter_of(answer)
-        return letter == gold.letter if letter else equal(gold.value, answer)
-    assert isinstance(answer, Choice)
-    letter = letter_of(gold)
-    return letter == answer.letter if letter else equal(gold, answer.value)
+def choice_in_words(tokens: list[Token]) -> tuple[str, list[Token]]:
+    """The letter of a choice and the words behind it, "(E) none of these"; "" for none."""
+    letter = bracketed_letter(tokens[:3]) if len(tokens) > 3 and tokens[1].text.isupper() else ""
+    return (letter, tokens[3:]) if letter else ("", tokens)

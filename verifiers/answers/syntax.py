@@ -1,4 +1,4 @@
-"""Cutting sequences of tokens at signs outside brackets."""
+"""Cutting sequences of tokens at separators outside brackets, from the loosest separator to the tightest."""
 
 from __future__ import annotations
 
@@ -7,8 +7,30 @@ from collections.abc import Callable, Sequence
 from verifiers.answers.token import Token, UnreadableError
 
 Tokens = Sequence[Token]
+Test = Callable[[Token], bool]
 _OPENING = frozenset(("(", "[", "{", "\\{", "⟨", "⌊", "⌈"))
 _CLOSING = frozenset((")", "]", "}", "\\}", "⟩", "⌋", "⌉"))
+
+
+def separator(signs: str, words: str = "") -> Test:
+    """The test for tokens that are one of some signs or words."""
+    known = {"sign": frozenset(signs.split()), "word": frozenset(words.split())}
+    return lambda token: token.text in known.get(token.kind, ())
+
+
+def at_signs(*signs: str) -> Test:
+    return lambda token: token.kind == "sign" and token.text in signs
+
+
+# The levels of an answer, from the loosest to the tightest; terms are read by `terms.py`, sums by `expressions.py`.
+CONDITIONS = separator("such ∀", "where if")
+ALTERNATIVES = separator("; \\\\", "or")
+CONJUNCTIONS = separator(",", "and")
+RELATIONS = separator("= < > ≤ ≥ ≠ ∈ ∉ ≈ ≡ ≢ ↦ ∥ ⊥")
+SET_OPERATIONS = separator("∪ ∩ ∖ except")
+COMMAS = separator(", ;")
+AND_OR = separator(", ;", "and or")
+INEQUALITIES = separator("< > ≤ ≥ ≠")
 
 
 def nesting(token: Token) -> int:
@@ -20,7 +42,7 @@ def nesting(token: Token) -> int:
     return -1 if token.text in _CLOSING or token.text.startswith("end ") else 0
 
 
-def cut(tokens: Tokens, is_cut: Callable[[Token], bool]) -> tuple[list[list[Token]], list[Token]]:
+def cut(tokens: Tokens, is_cut: Test) -> tuple[list[list[Token]], list[Token]]:
     """The pieces between the tokens that `is_cut` names, outside brackets, and those tokens."""
     pieces: list[list[Token]] = [[]]
     cuts: list[Token] = []
@@ -40,8 +62,13 @@ def cut(tokens: Tokens, is_cut: Callable[[Token], bool]) -> tuple[list[list[Toke
     return pieces, cuts
 
 
-def at_signs(*signs: str) -> Callable[[Token], bool]:
-    return lambda token: token.kind == "sign" and token.text in signs
+def index_of(tokens: Tokens, is_one: Test) -> int | None:
+    """The place of the first token that passes a test, within brackets or not; None without one."""
+    return next((place for place, token in enumerate(tokens) if is_one(token)), None)
+
+
+def text_of(tokens: Tokens) -> str:
+    return "".join(token.text for token in tokens)
 
 
 def bracket_content(tokens: Tokens) -> tuple[str, list[Token], str] | None:
@@ -56,6 +83,12 @@ def bracket_content(tokens: Tokens) -> tuple[str, list[Token], str] | None:
     return None
 
 
+def is_tuple(tokens: Tokens) -> bool:
+    """Whether tokens are several components in round brackets."""
+    inside = bracket_content(tokens)
+    return inside is not None and inside[0] in ("(", "⟨") and bool(cut(inside[1], COMMAS)[1])
+
+
 def brackets(tokens: Tokens) -> list[Token]:
     """The tokens with brackets in one spelling: `]1, 2[` as (1, 2), `<1, 2>` as ⟨1, 2⟩, U between intervals as ∪."""
     result = list(tokens)
@@ -64,41 +97,25 @@ def brackets(tokens: Tokens) -> list[Token]:
     if not any(token.is_sign("\\}") for token in result):  # one large brace in front of cases
         pairs = zip(result, [*result[1:], Token("end", "")], strict=False)
         result = [one for one, other in pairs if not (one.is_sign("\\{") and other.text.startswith("begin "))]
-    open_levels: list[bool] = []  # whether a comma has been seen, for each open bracket
+    has_comma: list[bool] = []  # for each open bracket
     for place, token in enumerate(result):
         before, after = result[place - 1 : place], result[place + 1 : place + 2]
-        if token.is_sign(",", ";") and open_levels:
-            open_levels[-1] = True
-        elif token.is_sign("]") and not open_levels:
+        is_between = bool(before and after) and nesting(before[0]) == -1 and nesting(after[0]) == 1
+        is_last = not after or after[0].is_sign("∪", "∩", "∖", ".", ",")
+        if token.is_sign(",", ";") and has_comma:
+            has_comma[-1] = True
+        elif token.is_sign("]") and not has_comma:
             result[place] = Token("sign", "(", token.gap)
-            open_levels.append(False)
-        elif (
-            token.is_sign("[")
-            and open_levels
-            and open_levels[-1]
-            and (not after or after[0].is_sign("∪", "∩", "∖", ".", ","))
-        ):
+            has_comma.append(False)
+        elif token.is_sign("[") and has_comma and has_comma[-1] and is_last:
             result[place] = Token("sign", ")", token.gap)
-            open_levels.pop()
+            has_comma.pop()
         elif nesting(token) == 1:
-            if (
-                token.is_sign("\\{")
-                and before
-                and before[0].is_sign("-")
-                and place > 1
-                and nesting(result[place - 2]) == -1
-            ):
-                result[place - 1] = Token("sign", "∖")
-            open_levels.append(False)
-        elif nesting(token) == -1 and open_levels:
-            open_levels.pop()
-        elif (
-            token.kind == "letter"
-            and token.text == "U"
-            and before
-            and after
-            and nesting(before[0]) == -1
-            and nesting(after[0]) == 1
-        ):
+            if token.is_sign("\\{") and place > 1 and before[0].is_sign("-") and nesting(result[place - 2]) == -1:
+                result[place - 1] = Token("sign", "∖")  # ℝ - {2}
+            has_comma.append(False)
+        elif nesting(token) == -1 and has_comma:
+            has_comma.pop()
+        elif token.kind == "letter" and token.text == "U" and is_between:
             result[place] = Token("sign", "∪")
     return result
