@@ -44,15 +44,18 @@ def coerce(gold: Value, answer: Value) -> tuple[Value, Value]:
     Only an answer is read as a family of integers beside one, or as the formula of one: beside `n - 1` the answer "all
     integers" says nothing.
     """
-    if type(gold) is type(answer):
-        return gold, answer
-    conversion = _CONVERSIONS.get((type(answer), type(gold))) or _OF_ANSWERS.get((type(answer), type(gold)))
-    if conversion and (converted := conversion(answer, gold)) is not None:
-        return gold, converted
-    is_real = isinstance(answer, Family) and answer.is_real
-    conversion = _opened if is_real else _CONVERSIONS.get((type(gold), type(answer)))
-    converted = conversion(gold, answer) if conversion else None
-    return gold if converted is None else converted, answer
+    for _ in range(2):  # a relation as bounds, then an interval as a set of reals as well
+        if type(gold) is type(answer):
+            break
+        conversion = _CONVERSIONS.get((type(answer), type(gold))) or _OF_ANSWERS.get((type(answer), type(gold)))
+        if conversion and (converted := conversion(answer, gold)) is not None:
+            answer = converted
+            continue
+        is_real = isinstance(answer, Family) and answer.is_real
+        conversion = _opened if is_real else _CONVERSIONS.get((type(gold), type(answer)))
+        converted = conversion(gold, answer) if conversion else None
+        gold = gold if converted is None else converted
+    return gold, answer
 
 
 # -------------------------------------------------------------------------------------------- sets of reals
@@ -240,17 +243,33 @@ def _vector(value: Expression, target: Collection) -> Value | None:
     """3i - 2j + k beside a vector, and \\binom{1}{2} beside a column."""
     if target.kind not in ("tuple", "matrix"):
         return None
-    if value.node.op == "binomial":
+    if value.node.op == "binomial" and target.kind == "matrix":
         return Collection("tuple", tuple(map(Expression, value.node.args)), "()")
     return tuple_of(components(value.node)) if {"j"} <= names(value.node) <= {"j", "k"} else None
 
 
-def _ratio(value: Relation, target: Collection) -> Value | None:
-    """AP/PB = 2/3 beside a ratio."""
-    left, right = value.sides[0], value.sides[-1]
-    if target.kind != "ratio" or value.signs != ("=",) or left.op != "div" or names(right):
+def _beside_collection(value: Relation, target: Collection) -> Value | None:
+    """1/3 ≤ x/y ≤ 3 beside an interval, AP/PB = 2/3 beside a ratio."""
+    if target.kind == "ratio":
+        named = _ratio(value, target)
+        return named and named.items[0]
+    return bounds_of(value) if as_reals(target) is not None else None
+
+
+def _ratio(value: Relation, target: Value) -> Named | None:
+    """AP/PB = 2/3 beside a ratio, as the ratio AP:PB."""
+    left, right, item = value.sides[0], value.sides[-1], bare(target)
+    is_ratio = isinstance(item, Collection) and item.kind == "ratio"
+    parts = [_letters(each) for each in left.args] if left.op == "div" else []
+    if not is_ratio or value.signs != ("=",) or names(right) or len(parts) != 2 or not all(parts):
         return None
-    return Collection("ratio", (Expression(right), Expression(number(1))))
+    return Named((":".join(parts),), (Collection("ratio", (Expression(right), Expression(number(1)))),))
+
+
+def _letters(node: Node) -> str:
+    """The letters of a product of letters, AP; "" for another expression."""
+    factors = node.args if node.op == "mul" else (node,)
+    return "".join(each.name for each in factors) if all(each.op == "symbol" for each in factors) else ""
 
 
 def _as_relation(value: Named, _target: Relation) -> Value | None:
@@ -279,7 +298,8 @@ _CONVERSIONS: dict[tuple[type, type], Conversion] = {
     (Collection, Reals): _reals,
     (Reals, Family): _members,
     (Expression, Collection): _vector,
-    (Relation, Collection): _ratio,
+    (Relation, Collection): _beside_collection,
+    (Relation, Named): _ratio,
     (Expression, Piecewise): _one_piece,
     (Collection, Literal): _time,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from verifiers.answers.expressions import expression
 from verifiers.answers.integers import DOMAINS, consecutive, domain_of, parameters_of
 from verifiers.answers.names import name_of
 from verifiers.answers.reals import as_reals
@@ -198,6 +199,9 @@ def _names(conditions: Conditions) -> frozenset[str]:
 
 def _read_range(piece: list[Token], result: Conditions) -> None:
     parts = [part for part in cut(piece[2:], COMMAS)[0] if part]
+    if not any(part[0].is_sign("…") for part in parts):
+        result.ranges.append((piece[0].text, tuple(map(expression, parts))))
+        return
     values = consecutive(parts)
     if isinstance(values, tuple):
         result.ranges.append((piece[0].text, tuple(map(number, values))))

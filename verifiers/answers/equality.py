@@ -59,7 +59,7 @@ def _equal(gold: Value, answer: Value) -> Result:
         return False
     if not (isinstance(answer, Family) and not answer.is_real):
         gold = with_constants(gold)
-    if isinstance(gold, Family) or isinstance(answer, Family):
+    if isinstance(gold, Family) or (isinstance(answer, Family) and answer.is_real):
         gold, answer = coerce(gold, answer)
     if isinstance(gold, Relation) and isinstance(answer, Named):
         gold, answer = coerce(gold, answer)

@@ -22,7 +22,7 @@ MAX_LISTED = 60
 LARGEST_PRIME = 500
 _MARKS = frozenset("{}^_")
 _BOUNDS: dict[str, int | None] = {"+": 1, "≥0": 0, ">0": 1, "≥1": 1, "0": 0, "*": 1}  # marks at ℤ and ℕ
-_NOISE = ("is", "are", "a", "an", "any", "the", "that", "all", "every", "each")
+_NOISE = ("is", "are", "a", "an", "any", "the", "that", "all", "every", "each", "number", "numbers")
 _MEMBER = symbol("the member of a set of integers")
 
 
@@ -304,24 +304,30 @@ def congruence(tokens: Tokens) -> Family | None:
     rows: list[tuple[list[Token], list[Token]]] = []  # residue, modulus
     letter, sign, modulus = "", "", list[Token]()
     for piece in pieces:
-        sides, relations = cut(piece, at_signs("≡", "≢", "="))
+        sides, relations = cut(piece, at_signs("≡", "≢", "=", "∈"))
         if len(relations) == 1:
             modulo = index_of(sides[0], _is_mod)
             if modulo is not None:
                 modulus, sides[0] = sides[0][modulo + 1 :], sides[0][:modulo]
-            elif relations[0].text == "=" and sides[0]:
+            elif relations[0].text in "=∈" and sides[0]:
                 return None
             other = "".join(token.text for token in sides[0])
             if (letter and letter != other) or sign not in ("", relations[0].text.replace("=", "≡")):
                 return None
+            if len(sides[0]) != 1 or sides[0][0].kind != "letter":
+                return None
             letter, sign, piece = other, relations[0].text.replace("=", "≡"), sides[1]
+            inside = bracket_content(piece)
+            if relations[0].text == "∈":  # k mod 4 ∈ {0, 1}
+                rows += [(part, modulus) for part in cut(inside[1] if inside else piece, AND_OR)[0]]
+                continue
         elif relations or not piece:
             return None
         residue, own = _split_modulus(piece)
         rows.append((residue, own or modulus))
     for place in reversed(range(len(rows) - 1)):  # 0, 1 (mod 3): the modulus of the last one
         rows[place] = rows[place][0], rows[place][1] or rows[place + 1][1]
-    if not all(residue and modulus for residue, modulus in rows) or any(not name.isalpha() for name in letter.split()):
+    if not all(residue and modulus for residue, modulus in rows):
         return None
     if any(mark.is_word("and") for mark in marks) and len({str(row[1]) for row in rows}) > 1:
         return None  # both at once
@@ -336,9 +342,9 @@ def _is_mod(token: Token) -> bool:
 
 def _split_modulus(piece: list[Token]) -> tuple[list[Token], list[Token]]:
     """The residue and the modulus of `3 (mod 7)` and `3 mod 7`; an empty modulus where there is none."""
-    place = index_of(piece, _is_mod)
-    if place is not None:
-        return piece[:place], piece[place + 1 :]
+    parts, marks = cut(piece, _is_mod)
+    if len(marks) == 1:
+        return parts[0], parts[1]
     for place in range(1, len(piece)):
         inside = bracket_content(piece[place:])
         if inside is not None and inside[1] and _is_mod(inside[1][0]):
@@ -363,6 +369,15 @@ def divisible(tokens: Tokens) -> Family | None:
     minus = [] if len(tokens) == 3 or tokens[3].text == "-" else [Token("sign", "-")]
     family = _family(*_residue_nodes([*minus, *tokens[4:]] or [Token("number", "0")], [tokens[0]]))
     return other_residues(family) if tokens[1].text == "∤" else family
+
+
+def coprime(left: Tokens, right: Tokens) -> Family | None:
+    r"""The integers of `\gcd(n, 6) = 1`; None for another equation."""
+    inside = bracket_content(left[1:]) if left[0].text == "gcd" else None
+    parts = cut(inside[1], at_signs(","))[0] if inside is not None else []
+    tokens = sorted((part[0] for part in parts if len(part) == 1), key=lambda token: token.kind)
+    is_coprime = [token.text for token in right] == ["1"] and [token.kind for token in tokens] == ["letter", "number"]
+    return _coprime(_whole(tokens[1:]), None) if is_coprime and len(parts) == 2 else None
 
 
 def shifted(tokens: Tokens) -> Family | None:

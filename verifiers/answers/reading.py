@@ -14,19 +14,31 @@ from itertools import permutations
 from verifiers.answers.amounts import amount, has_unit, number_of_things
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.conditions import split
-from verifiers.answers.integers import congruence, divisible, integer_class, restrict, with_dots, without
+from verifiers.answers.integers import (
+    both,
+    congruence,
+    divisible,
+    integer_class,
+    other_residues,
+    primes,
+    restrict,
+    with_dots,
+    without,
+)
 from verifiers.answers.names import name_of
 from verifiers.answers.parameters import attach
 from verifiers.answers.phrases import drop_leads, join_words, number_in_front, rewrite
 from verifiers.answers.piecewise import holds, one_line_cases
 from verifiers.answers.quantities import quantity
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
-from verifiers.answers.reals import as_reals, interval, intersection, points, union
+from verifiers.answers.reals import as_reals, complement, half_line, intersection, interval, points, union
 from verifiers.answers.relations import item, several_names
 from verifiers.answers.symbols import WORDS
 from verifiers.answers.syntax import (
     ALTERNATIVES,
+    AND_OR,
     COMMAS,
+    CONDITIONS,
     CONJUNCTIONS,
     RELATIONS,
     SET_OPERATIONS,
@@ -139,11 +151,40 @@ def statement(tokens: Tokens) -> Value:
     for marks, reading in _READINGS:
         if not marks.isdisjoint(texts) and (value := reading(tokens)) is not None:
             return value
+    tokens = _spread(_without_arguments(tokens) if "=" in texts and texts & {"where", "∀"} else tokens)
     head, conditions = split(tokens)
     if not conditions or not head:
         return listing(head)
     value = _class_under(head, conditions)
-    return attach(listing(head), conditions, statement) if value is None else value
+    return attach(statement(head), conditions, statement) if value is None else value
+
+
+def _without_arguments(tokens: Tokens) -> list[Token]:
+    """The tokens without "for all x" and "for all real x" behind f(x) = ..."""
+    runs = zip(tokens, tokens[1:], tokens[2:], tokens[3:], tokens[4:], strict=False)
+    arguments = {run[2].text for run in runs if run[0].kind == "letter" and text_of(run[1:]) == f"({run[2].text})="}
+    pieces, cuts = cut(tokens, lambda token: AND_OR(token) or CONDITIONS(token))
+    result = list(pieces[0])
+    for piece, mark in zip(pieces[1:], cuts, strict=True):
+        rest = [token for token in piece if not (token.is_sign("ℝ", "∈") or token.is_word("real", "all", "any"))]
+        is_on_argument = CONDITIONS(mark) and len(rest) == 1 and rest[0].text in arguments
+        result += [] if is_on_argument else [mark, *piece]
+    return result
+
+
+def _spread(tokens: Tokens) -> Tokens:
+    """`x ≠ 2, 3` and "x not equal to 2 or 3" as two conditions that hold together."""
+    if not _has(tokens, "≠"):
+        return tokens
+    pieces, cuts = cut(tokens, lambda token: AND_OR(token) or token.is_word("where"))
+    result, left = list(pieces[0]), list[Token]()
+    for place, (piece, mark) in enumerate(zip(pieces[1:], cuts, strict=True)):
+        sides, relations = cut(pieces[place], RELATIONS)
+        if relations:
+            left = [*sides[0], relations[0]] if len(relations) == 1 and relations[0].text == "≠" else []
+        is_value = bool(left and piece) and not any(map(RELATIONS, piece))
+        result += [Token("word", "and"), *left, *piece] if is_value else [mark, *piece]
+    return result
 
 
 def _class_under(head: list[Token], conditions: list[list[Token]]) -> Value | None:
@@ -157,9 +198,9 @@ def _class_under(head: list[Token], conditions: list[list[Token]]) -> Value | No
     return value
 
 
-def _primes_with(primes: Literal, condition: Value) -> Literal:
+def _primes_with(members: Literal, condition: Value) -> Literal:
     if isinstance(condition, Reals | Family):
-        return Literal("primes", tuple(p for p in primes.parts if holds(condition, number(p))))
+        return Literal("primes", tuple(p for p in members.parts if holds(condition, number(p))))
     raise UnreadableError("a condition on primes")
 
 
@@ -189,28 +230,19 @@ def _except(tokens: Tokens) -> Value | None:
     if index_of(pieces[0], at_signs("powers")) is not None:
         return integer_class(tokens)
     value: Value = statement(pieces[0])
-    if isinstance(value, Expression) and value.node.op == "symbol":
-        value = item([*pieces[0], Token("sign", "∈"), Token("sign", "ℝ")], statement)
+    letter = value.node.name if isinstance(value, Expression) and value.node.op == "symbol" else ""
+    value = half_line("ℝ", letter) if letter else value
     for piece in pieces[1:]:
-        if isinstance(value, Family | Literal):
-            value = _members_without(value, statement(piece))
-            continue
-        reals = as_reals(value)
-        if reals is None or not reals.intervals:
+        other = statement(piece)
+        if isinstance(other, Family) and (letter or isinstance(value, Family)):
+            value = both(value, other_residues(other)) if isinstance(value, Family) else other_residues(other)
+        elif isinstance(value, Family | Literal):
+            value = without(value, numbers_in(other))
+        elif (reals := as_reals(value)) is None or not reals.intervals:
             raise UnreadableError("an exception to something that is no set of reals")
-        from verifiers.answers.reals import complement
-
-        rest = intersection(reals, complement(numbers_in(statement(piece))))
-        value = Reals(rest.intervals, reals.name)
+        else:
+            value = Reals(intersection(reals, complement(numbers_in(other))).intervals, reals.name)
     return value
-
-
-def _members_without(value: Family | Literal, other: Value) -> Value:
-    from verifiers.answers.integers import both, other_residues
-
-    if isinstance(other, Family) and isinstance(value, Family):
-        return both(value, other_residues(other))
-    return without(value, numbers_in(other))
 
 
 def _between(tokens: Tokens) -> Value | None:
@@ -274,16 +306,10 @@ def _of_form(tokens: Tokens) -> Value | None:
     if isinstance(value, Expression) and names(value.node):
         value = Family(((value.node,),), tuple(Parameter(name) for name in sorted(names(value.node))))
     if _has(tokens[:place], "primes"):
-        return _primes_with(Literal("primes", _all_primes()), value)
+        return _primes_with(Literal("primes", primes()), value)
     if isinstance(value, Family) or (isinstance(value, Named) and value.argument):
         return value
     raise UnreadableError("a form without a letter")
-
-
-def _all_primes() -> tuple[int, ...]:
-    from verifiers.answers.integers import primes
-
-    return primes()
 
 
 def _values_at_primes(tokens: Tokens) -> Value | None:
@@ -293,10 +319,12 @@ def _values_at_primes(tokens: Tokens) -> Value | None:
         return None
     letters = [token.text for token in conditions[0] if token.kind == "letter"]
     value = bare(listing(head))
+    if isinstance(value, Reals | Family):
+        return _primes_with(Literal("primes", primes()), value)
     nodes = nodes_of(value.items if isinstance(value, Collection) and value.is_bare else (value,))
-    if nodes is None or len(letters) != 1 or any(names(node) != {letters[0]} for node in nodes):
+    if nodes is None or len(letters) != 1 or any(not names(node) <= {letters[0]} for node in nodes):
         raise UnreadableError("values of another letter")
-    values = [rational(replace_symbols(node, {letters[0]: number(p)})) for node in nodes for p in _all_primes()]
+    values = [rational(replace_symbols(node, {letters[0]: number(p)})) for node in nodes for p in primes()]
     if any(each is None or each.denominator != 1 for each in values):
         raise UnreadableError("values that are not whole")
     return Literal("primes", tuple(sorted({int(each) for each in values if each is not None})))
@@ -357,7 +385,8 @@ _READINGS: tuple[tuple[frozenset[str], Callable[[Tokens], Value | None]], ...] =
     (frozenset(("primes",)), _values_at_primes),
     (frozenset(("mod",)), congruence),
     (frozenset(("|", "∤")), divisible),
-    (frozenset(("remainder", "powers")), lambda t: None if cut(t, RELATIONS)[1] else integer_class(t)),
+    (frozenset(("remainder",)), lambda t: None if any(map(RELATIONS, t)) else integer_class(t)),
+    (frozenset(("powers",)), lambda t: None if any(t.is_sign("=", "∈") for t in t) else integer_class(t)),
     (frozenset(("except",)), _except),
     (frozenset(_BETWEEN), _between),
     (frozenset(("from",)), _from_to),
@@ -448,7 +477,7 @@ def _conjunction(tokens: list[Token]) -> Value:
         sides, signs = cut(pieces[0], at_signs("="))  # n = 6, 12, 18, ...
         is_named = len(signs) == 1 and name_of(sides[0]) is not None
         return with_dots([sides[1], *pieces[1:]] if is_named else pieces)
-    values = [item(each, statement) for each in _spread(pieces)]
+    values = [item(each, statement) for each in pieces]
     has_and = any(each.is_word("and") for each in cuts)
     if (result := _both(values, has_and=has_and)) is not None:
         return result
@@ -462,23 +491,18 @@ def _conjunction(tokens: list[Token]) -> Value:
     return _alternatives(values)
 
 
-def _spread(pieces: list[list[Token]]) -> list[list[Token]]:
-    """`x ≠ 2, 3` as two conditions."""
-    result, left = [], list[Token]()
-    for piece in pieces:
-        sides, relations = cut(piece, RELATIONS)
-        if relations:
-            left = [*sides[0], relations[0]] if len(relations) == 1 and relations[0].text == "≠" else []
-        result.append(piece if relations else [*left, *piece])
-    return result
-
-
 def _both(values: list[Value], *, has_and: bool) -> Value | None:
     """Conditions on one letter that hold together; cases where no number meets all and only commas join them.
 
     None for other values.
     """
-    classes = [value for value in values if isinstance(value, Family | Literal)]
+    members = next((value for value in values if isinstance(value, Literal) and value.kind == "primes"), None)
+    others = [value for value in values if value is not members]
+    if members is not None and all(isinstance(each, Reals | Family) for each in others):
+        for each in others:
+            members = _primes_with(members, each)
+        return members
+    classes = [value for value in values if isinstance(value, Family)]
     reals = [value for value in values if isinstance(value, Reals) and value.name]
     if len(classes) == 1 and reals and len(reals) == len(values) - 1:
         within = reals[0]
@@ -525,7 +549,7 @@ def _alternatives(values: list[Value]) -> Value:
     if any(isinstance(value, Reals) for value in values):
         return _union(values)
     first = values[0]
-    names_of = [value.names if isinstance(value, Named) else () for value in values]
+    names_of = [value.names if isinstance(value, Named) and not value.argument else () for value in values]
     if len(names_of[0]) > 1 and all(each == names_of[0] for each in names_of):
         return Collection("list", tuple(values))
     if isinstance(first, Named) and len(first.names) > 1:
@@ -533,14 +557,14 @@ def _alternatives(values: list[Value]) -> Value:
     name = next((each for each in names_of if each), None)
     plain: list[Value] = []
     for value in values:
-        if isinstance(value, Named):
+        if isinstance(value, Named) and not value.argument:
             if not value.is_single or (value.names != name and not _is_index(value, values)):
                 raise UnreadableError("several names")
             plain += _members(value.items[0])
         else:
             plain.append(value)
     result = Collection("list", tuple(plain))
-    is_named = isinstance(first, Named) and not _is_index(first, values)
+    is_named = isinstance(first, Named) and not first.argument and not _is_index(first, values)
     return Named(first.names, (result,)) if is_named and isinstance(first, Named) else result
 
 

@@ -8,11 +8,11 @@ from verifiers.answers.amounts import amount, has_unit
 from verifiers.answers.evaluation import approximation
 from verifiers.answers.expressions import expression
 from verifiers.answers.inequalities import condition
-from verifiers.answers.integers import DOMAINS, both, congruence, integer_class, restrict
+from verifiers.answers.integers import DOMAINS, both, congruence, coprime, divisible, integer_class, restrict
 from verifiers.answers.names import are_capitals, function_name_of, is_quantity, long_name_of, name_of, names_of
 from verifiers.answers.piecewise import holds
 from verifiers.answers.reals import as_reals, complement, half_line, points
-from verifiers.answers.syntax import COMMAS, INEQUALITIES, RELATIONS, Tokens, at_signs, cut, index_of
+from verifiers.answers.syntax import COMMAS, INEQUALITIES, RELATIONS, Tokens, at_signs, cut, index_of, separator
 from verifiers.answers.terms import Statement, numbers_in, term
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, divide, is_infinite, names, number, signs, symbol
@@ -29,6 +29,7 @@ from verifiers.answers.values import (
     listed,
 )
 
+_MODULI = separator("≡ ≢", "mod")
 _MAX_ROUNDING = 0.05  # of a number: 22/7 ≈ 3
 _NOISE = ("a", "an", "any", "all", "every", "is", "are", "the", "that")
 _BOUNDS = frozenset("<>≤≥")
@@ -37,8 +38,13 @@ _BOUNDS = frozenset("<>≤≥")
 def item(tokens: Tokens, statement: Statement) -> Value:
     """The value of one item: a relation or a term."""
     tokens = _without_label(tokens)
+    if (family := divisible(tokens) or (congruence(tokens) if index_of(tokens, _MODULI) is not None else None)):
+        return family
     sides, relations = cut(tokens, RELATIONS)
     texts = [each.text for each in relations]
+    if len(tokens) > 3 and tokens[-1].is_sign("even", "odd", "primes") and any(map(INEQUALITIES, tokens)):
+        within, numbers = item(tokens[:-1], statement), integer_class([tokens[0], tokens[-1]])  # n ≥ 3 odd
+        return restrict(numbers, within) if isinstance(within, Reals) and numbers is not None else within
     if not texts:
         return term(tokens, statement)
     if not all(sides):
@@ -53,6 +59,8 @@ def item(tokens: Tokens, statement: Statement) -> Value:
         return _membership(sides[0], sides[1], statement, is_member=texts == ["∈"])
     if texts[0] == "∈" and len(sides) == 3 and sides[1][0].is_sign("ℝ"):
         return item([*sides[0], relations[1], *sides[2]], statement)  # x can be any real number at most 2
+    if texts == ["="] and (family := coprime(*sides)) is not None:
+        return family
     if set(texts) <= {"=", "≡"}:
         return _equation(sides, statement)
     if set(texts) & {"∈", "∉", "≡", "≢"}:

@@ -89,6 +89,10 @@ def is_tuple(tokens: Tokens) -> bool:
     return inside is not None and inside[0] in ("(", "⟨") and bool(cut(inside[1], COMMAS)[1])
 
 
+def _is_set_end(token: Token) -> bool:
+    return nesting(token) == -1 or token.is_sign("ℝ", "ℤ", "ℕ")
+
+
 def brackets(tokens: Tokens) -> list[Token]:
     """The tokens with brackets in one spelling: `]1, 2[` as (1, 2), `<1, 2>` as ⟨1, 2⟩, U between intervals as ∪."""
     result = list(tokens)
@@ -111,7 +115,7 @@ def brackets(tokens: Tokens) -> list[Token]:
             result[place] = Token("sign", ")", token.gap)
             has_comma.pop()
         elif nesting(token) == 1:
-            if token.is_sign("\\{") and place > 1 and before[0].is_sign("-") and nesting(result[place - 2]) == -1:
+            if token.is_sign("\\{") and place > 1 and before[0].is_sign("-") and _is_set_end(result[place - 2]):
                 result[place - 1] = Token("sign", "∖")  # ℝ - {2}
             has_comma.append(False)
         elif nesting(token) == -1 and has_comma:

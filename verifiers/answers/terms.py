@@ -22,6 +22,7 @@ from verifiers.answers.syntax import (
     at_signs,
     bracket_content,
     cut,
+    index_of,
     is_tuple,
 )
 from verifiers.answers.token import Token, UnreadableError
@@ -333,16 +334,18 @@ def _carried_out(node: Node) -> Node:
 
 
 def _integers(tokens: Tokens, _statement: Statement) -> Value | None:
-    is_shifted = any(token.is_sign("ℤ", "ℕ") for token in tokens) and any(
-        token.text == "π" or token.is_sign("+") or (token.kind == "number" and not token.gap) for token in tokens[:-1]
-    )
-    if is_shifted and not any(token.is_sign("^", "_") for token in tokens[:2]):
+    place = index_of(tokens, at_signs("ℤ", "ℕ"))
+    is_multiple = place == 1 and tokens[0].kind == "number" and not tokens[1].gap
+    if is_multiple or (place is not None and any(t.text == "π" or t.is_sign("+") and k < place for k, t in
+                                                 enumerate(tokens))):  # fmt: skip
         return shifted(tokens)
     return integer_class(tokens)
 
 
 def _reals(tokens: Tokens, _statement: Statement) -> Value | None:
     r"""∅, ℝ and its parts, `\mathbb{R}^+`, `\mathbb{R}_{\ne 0}`, with or without a letter; None for anything else."""
+    if tokens[0].text == "∞many" and all(t.kind == "word" or t.is_sign(*DOMAINS, "primes") for t in tokens[1:]):
+        return Literal("words", ("infinitely many",))
     if tokens[0].text == "∅":
         return EMPTY if len(tokens) == 1 else None
     if tokens[0].kind != "sign" or not tokens[0].text.startswith("ℝ"):
