@@ -7,7 +7,7 @@ from decimal import Decimal
 from numbers import Real
 
 from data.answer_key import final_boxes
-from verifiers.answers.sentences import is_doubt, is_relative
+from verifiers.answers.prose import changes_answer, has_doubt
 
 # One formula between maths delimiters, text in bold, and what some solutions end with.
 _FORMULA = re.compile(
@@ -90,7 +90,7 @@ def _formula(text: str) -> str:
     is_end = not after.strip(" .!\n") or after.split()[0] in ("is", "are")
     if not is_end or not any(len(word) > 1 for word in words) or not _OF_MATHS.isdisjoint(before + after):
         return text
-    if any(is_doubt(word) or is_relative(word) for word in words):
+    if has_doubt(before + after) or changes_answer(before):
         return text
     formula = str(next(filter(None, matches[0].groups())))
     return text if not _RESTRICTIONS.isdisjoint(words) and _BOUND.search(formula) else formula

@@ -18,10 +18,10 @@ from verifiers.answer_text import formulas_in
 from verifiers.answers.equality import equal
 from verifiers.answers.evaluation import approximation
 from verifiers.answers.forms import Form, form, has_open_part, has_part, is_expanded, num_factors
-from verifiers.answers.rationals import NoValueError, TooLargeError
-from verifiers.answers.results import all_equal
 from verifiers.answers.layer import read_with_units
+from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.reading import read
+from verifiers.answers.results import all_equal
 from verifiers.answers.scalars import equal_amounts, is_undone_for
 from verifiers.answers.text import letter_of
 from verifiers.answers.token import UnreadableError

@@ -7,18 +7,17 @@ from itertools import pairwise
 
 from verifiers.answers.expressions import expression
 from verifiers.answers.number_words import changes_value, has_noun
+from verifiers.answers.prose import changes_answer, has_doubt
 from verifiers.answers.rationals import rational
-from verifiers.answers.sentence_words import PRONOUNS
-from verifiers.answers.sentences import is_doubt, is_predicate, is_relative
-from verifiers.answers.syntax import Tokens, nesting
 from verifiers.answers.symbols import WORDS
+from verifiers.answers.syntax import Tokens, nesting
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, add, is_numeral, multiply, names, number
 from verifiers.answers.units import UNITS, Unit, pieces_of_amount, rate, unit, unit_of_word, with_joined_units
 from verifiers.answers.values import Amount
 
 _CURRENCY = ("$", "€", "£", "₹", "¥")
-_NO_NOUN_WORDS = "divide divides and but mod plus minus times divided over is are than to"
+_NO_NOUN_WORDS = "divide divides and but mod plus minus times divided over is are was were has have than to each"
 _NO_NOUNS = frozenset(_NO_NOUN_WORDS.split())  # behind a number: what follows is no noun
 _NUMBERED = ("grade", "place", "floor", "century", "position", "row", "column")  # the 12th of them is number 12
 _COMPARISONS = frozenset(("too", "less", "fewer", "than"))
@@ -29,6 +28,7 @@ _PREPOSITION_WORDS = (
 )
 _PREPOSITIONS = frozenset(_PREPOSITION_WORDS.split())
 _BASES = frozenset(name for each in UNITS.values() for name, _ in each.powers)
+_PRONOUNS = ("them", "him", "her", "us", "me", "you", "it")
 _CODES = ("usd", "eur", "gbp", "inr", "jpy", "cny", "rmb", "chf", "rs")
 
 
@@ -76,29 +76,26 @@ def number_of_things(tokens: Tokens) -> Amount | None:
         and (quotient := unit(tokens[size:], has_nouns=True)) is not None
     ):
         node = expression(tokens[:size])
-        is_plain = not (names(node) or changes_value(words) or any(is_doubt(word) for word in words))
+        is_plain = not (names(node) or changes_value(words) or has_doubt(" ".join(words)))
         return Amount(node, quotient.powers, quotient.factor) if is_plain else None
-    if not size or any(token.kind != "word" for token in tokens[size:]) or (len(words) == 1 and words[0] in WORDS):
+    if not size or any(token.kind != "word" for token in tokens[size:]) or (len(words) == 1 and words[0] in WORDS and not has_noun(words)):
         return None
     if (
         words[0] in _PREPOSITIONS
-        or any(map(is_predicate, words))
-        or any(is_doubt(word) or word in _NO_NOUNS for word in words)
+        or any(word in _NO_NOUNS for word in words)
+        or has_doubt(" ".join(words))
         or changes_value(words)
     ):
         return None
-    is_plural = words[-1].endswith("s") and not words[-1].endswith("ss")
-    if "answer" in words:  # 54 differs from the answer
+    if words[-1] == "more" or (words[-1] in _PRONOUNS and words[-2:-1] != ["of"]) or not _COMPARISONS.isdisjoint(words):
         return None
-    if words[-1] == "more" or (words[-1] in PRONOUNS and words[-2:-1] != ["of"]) or not _COMPARISONS.isdisjoint(words):
-        return None
-    if len(words) == 1 and is_relative(words[0]) and not is_plural:
+    if changes_answer(words[0]) and not words[-1].endswith("s"):
         return None
     if is_ordinal and (len(words) > 1 or words[0] not in _NUMBERED):
         return None
     node = expression(tokens[:size])
     is_one = rational(node) in (1, -1) or is_ordinal
-    if not (is_one or has_noun(words) or words[0] == "of" or node.op in ("div", "mixed")):
+    if not (is_one or has_noun(words) or len(words) == 1 or words[0] == "of" or node.op in ("div", "mixed")):
         return None
     return None if names(node) else Amount(node, ((" ".join(words).removesuffix("s"), 1),), Fraction(1))
 

@@ -8,8 +8,8 @@ from verifiers.answers.comparison import points
 from verifiers.answers.display import expression_text, value_text
 from verifiers.answers.evaluation import approximation, is_zero, start_budget
 from verifiers.answers.rationals import NoValueError, TooLargeError
-from verifiers.answers.reals import as_reals, complement, intersection
 from verifiers.answers.reading import read
+from verifiers.answers.reals import as_reals, complement, intersection
 from verifiers.answers.token import UnreadableError
 from verifiers.answers.tree import Node, names, replace_symbols, subtract
 from verifiers.answers.values import Expression, Value, bare

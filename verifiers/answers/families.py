@@ -14,9 +14,9 @@ from math import gcd
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.evaluation import Evaluation, approximation
 from verifiers.answers.rationals import NoValueError, TooLargeError
-from verifiers.answers.token import UnreadableError
 from verifiers.answers.real_families import equal_real_families
 from verifiers.answers.results import Result
+from verifiers.answers.token import UnreadableError
 from verifiers.answers.tree import Node, add, divide, has, multiply, names, number, replace_symbols, subtract
 from verifiers.answers.values import Family, Parameter
 

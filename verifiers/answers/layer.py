@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from verifiers.answers.amounts import amount
 from verifiers.answers.equality import equal
 from verifiers.answers.evaluation import start_budget
 from verifiers.answers.phrases import drop_leads, join_words
+from verifiers.answers.prose import stated_value
 from verifiers.answers.reading import read
 from verifiers.answers.scalars import is_undone_for
 from verifiers.answers.syntax import at_signs, cut
-from verifiers.answers.text import bracketed_letter, choice_in_words, letter_in, letter_of, letter_with_text, letters_of
+from verifiers.answers.text import (
+    bracketed_letter,
+    choice_in_words,
+    letter_in,
+    letter_of,
+    letter_with_text,
+    letters_of,
+    says,
+    wording,
+)
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.tree import names
@@ -27,7 +39,6 @@ from verifiers.answers.values import (
     Value,
     bare,
 )
-from verifiers.answers.wording import core, says, wording, yes_or_no_with
 
 _LAYERS: dict[type, str] = {
     Expression: "numeric",
@@ -60,8 +71,11 @@ def compare(gold: str, answer: str) -> Finding | None:
 
 def _by_value(gold: str, answer: str, gold_value: Value | None, answer_value: Value | None) -> Finding | None:
     """The finding on two values; None where one is not read, and where their equality is not decided."""
-    if gold_value is None or answer_value is None:
+    if gold_value is None:
         return None
+    if answer_value is None:
+        stated = _stated(answer)
+        return (True, layer_of(gold_value)) if stated is not None and equal(gold_value, stated) else None
     is_plain = isinstance(gold_value, Expression) and not names(gold_value.node)
     if is_plain or isinstance(gold_value, Amount) or isinstance(answer_value, Amount):
         gold_value, answer_value = read_with_units(gold, gold_value), read_with_units(answer, answer_value)
@@ -69,6 +83,13 @@ def _by_value(gold: str, answer: str, gold_value: Value | None, answer_value: Va
     if result is None:
         return None
     return result, "undone" if not result and is_undone_for(gold_value, answer_value) else layer_of(gold_value)
+
+
+@lru_cache(maxsize=4096)
+def _stated(text: str) -> Value | None:
+    """The value that a sentence states; None where it states none. It can only make an answer correct."""
+    part = stated_value(text, lambda part: read(part) is not None)
+    return None if part is None else read(part)
 
 
 def read_with_units(text: str, value: Value) -> Value:
@@ -136,31 +157,21 @@ def _in_words(gold: str, answer: str, gold_value: Value | None, answer_value: Va
     if letter := letter_of(gold_value) or bracketed_letter(expected):
         other = letter_in(words) or letter_with_text(words)
         return (other == letter, "choice") if other else None
-    if gold_value is not None and not (texts := core(expected)):
-        return None
-    if (other := choice_in_words(expected)[0]) and letter_in(words) == other:
+    has_words = any(token.kind == "word" for token in expected)
+    if gold_value is None and (other := choice_in_words(expected)[0]) and letter_in(words) == other:
         return True, "choice"
-    if (texts := core(expected)) and (says(texts, words) or core(words) == texts):
-        return True, "text"
-    if gold_value is None and (texts := wording(expected)):
-        return _says(expected, words, texts), "text"
-    return _yes_or_no(expected, words) if gold_value is None else None
-
-
-def _yes_or_no(expected: list[Token], words: list[Token]) -> Finding | None:
+    if (gold_value is None or has_words) and (texts := wording(expected)):
+        is_said = says(texts, words) or _says(expected, words)
+        return (True, "text") if is_said else None if gold_value else (False, "text")
     return None
 
 
-def _says(expected: list[Token], words: list[Token], texts: tuple[str, ...]) -> bool:
-    """Whether an answer says a gold in words; the letter in front of "(E) none of these" says it as well."""
+def _says(expected: list[Token], words: list[Token]) -> bool:
+    """Whether an answer says a gold in words, "(E) none of these", without its letter or with it."""
     (letter, rest), (other, behind) = choice_in_words(expected), choice_in_words(words)
-    if not letter:
-        return says(texts, words)
-    return other in ("", letter) and says(wording(rest), tuple(behind))
+    return bool(letter) and other in ("", letter) and says(wording(rest), behind)
 
 
 def layer_of(value: Value) -> str:
     return _LAYERS[type(bare(value))]
 
-
-_ = yes_or_no_with

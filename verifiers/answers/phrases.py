@@ -12,9 +12,8 @@ from itertools import takewhile
 from verifiers.answers.factors import decimal
 from verifiers.answers.number_words import PARTS, SCALES_AND_PARTS, in_words
 from verifiers.answers.phrase_table import LEADS, LEADS_BEHIND, PHRASES
-from verifiers.answers.sentence_words import QUANTITIES
-from verifiers.answers.syntax import brackets
 from verifiers.answers.symbols import NUMBER_SETS
+from verifiers.answers.syntax import brackets
 from verifiers.answers.token import Token, UnreadableError
 
 _MAX_LEADS = 12
@@ -170,7 +169,7 @@ def _with_ie(tokens: Sequence[Token]) -> Sequence[Token]:
 
 def _is_behind_article(word: str) -> bool:
     """Whether an a in front of a word is an article at the begin of a text as well: "a third", "a probability of"."""
-    return word in PARTS or word in QUANTITIES or word == "dozen" or in_words(word) is not None
+    return word in PARTS or word == "dozen" or in_words(word) is not None
 
 
 def _without_groups(tokens: Sequence[Token]) -> Sequence[Token]:

@@ -14,8 +14,8 @@ from zlib import crc32
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.evaluation import Evaluation
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
-from verifiers.answers.results import Result, matched
 from verifiers.answers.reals import complement, equal_reals, interval, union
+from verifiers.answers.results import Result, matched
 from verifiers.answers.tree import (
     ONE,
     ZERO,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from verifiers.answers.prose import has_doubt
 from verifiers.answers.reading import CHOICES
-from verifiers.answers.sentences import is_doubt
 from verifiers.answers.symbols import NUMBER_SETS
 from verifiers.answers.syntax import Tokens
 from verifiers.answers.token import Token
@@ -12,6 +12,11 @@ from verifiers.answers.values import Collection, Expression, Value, nodes_of
 
 _AROUND = frozenset(["the", "correct", "final", "answer", "choice", "option", "statement", "player", "is", "true"])
 _SIGNS = ("(", ")", "{", "}", ".", ":")
+_ARTICLES = ("the", "a", "an", "on", "in")
+_STOPS = (".", ",", ";", ":", "!", "(", ")")
+_OPPOSITES = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
+_TURNS = ("but", "unless", "except", "or", "maybe", "if", "only", "provided", "sometimes", "depends")
+_VERBS = ("is", "are", "was", "were", "be", "equals")
 _BOLD = {sign: letter for letter, sign in NUMBER_SETS.items()}  # \mathbf{C} is read as the set of complex numbers
 
 
@@ -57,7 +62,7 @@ def letter_with_text(tokens: Tokens) -> str:
     is_plain = len(tokens) > 3 and tokens[0].kind == "letter" and tokens[1].is_sign("(") and tokens[-1].is_sign(")")
     rest = tokens[3:] if letter else tokens[2:-1] if is_plain else []
     others = any(bracketed_letter(rest[place : place + 3]) for place in range(len(rest)))
-    if not rest or others or any(t.kind == "word" and (t.text == "or" or is_doubt(t.text)) for t in rest):
+    if not rest or others or any(t.kind == "word" and (t.text == "or" or has_doubt(t.text)) for t in rest):
         return ""
     return letter or letter_in(tokens[:1])
 
@@ -66,3 +71,34 @@ def choice_in_words(tokens: list[Token]) -> tuple[str, list[Token]]:
     """The letter of a choice and the words behind it, "(E) none of these"; "" for none."""
     letter = bracketed_letter(tokens[:3]) if len(tokens) > 3 and tokens[1].text.isupper() else ""
     return (letter, tokens[3:]) if letter else ("", tokens)
+
+
+def wording(tokens: Tokens) -> tuple[str, ...]:
+    """The words of an answer in words, casefolded and without articles and stops; empty for anything else.
+
+    Letters that stand together are a word; a single letter is none.
+    """
+    words: list[str] = []
+    is_open = False  # a word of single letters that may go on
+    for token in tokens:
+        if token.kind not in ("word", "letter") and not token.is_sign(*_STOPS):
+            return ()
+        if token.kind == "letter" and is_open and not token.gap:
+            words[-1] += token.text.casefold()
+        elif token.kind in ("word", "letter"):
+            words.append(token.text.casefold())
+        is_open = token.kind == "letter"
+    is_name = any(len(word) > 1 for word in words)
+    return tuple(word for word in words if word not in _ARTICLES) if is_name else ()
+
+
+def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
+    """Whether an answer says the gold's words: alone, or behind the last verb of being, or "=" of a sentence."""
+    if wording(tokens) == gold:
+        return True
+    if gold[0] in _OPPOSITES and len(tokens) > 1 and tokens[0].text.casefold() == gold[0] and tokens[1].kind == "sign":
+        turns = (*_TURNS, _OPPOSITES[gold[0]])
+        return len(gold) == 1 and not any(token.text.casefold() in turns for token in tokens)  # yes, by induction
+    ends = [place for place, token in enumerate(tokens, 1) if token.is_sign("=") or token.is_word(*_VERBS)]
+    subject = " ".join(token.text for token in tokens[: ends[-1]]) if ends else ""
+    return bool(ends) and not has_doubt(subject) and wording(tokens[ends[-1] :]) == gold
