@@ -78,7 +78,11 @@ def number_of_things(tokens: Tokens) -> Amount | None:
         node = expression(tokens[:size])
         is_plain = not (names(node) or changes_value(words) or has_doubt(" ".join(words)))
         return Amount(node, quotient.powers, quotient.factor) if is_plain else None
-    if not size or any(token.kind != "word" for token in tokens[size:]) or (len(words) == 1 and words[0] in WORDS and not has_noun(words)):
+    if (
+        not size
+        or any(token.kind != "word" for token in tokens[size:])
+        or (len(words) == 1 and words[0] in WORDS and not has_noun(words))
+    ):
         return None
     if (
         words[0] in _PREPOSITIONS

@@ -129,8 +129,10 @@ def _without_names(gold: Value, answer: Value) -> tuple[Value, Value] | None:
     if _is_set_of_solutions(gold_name, gold_item) != _is_set_of_solutions(name, item):
         return gold_item, item
     if gold_name and name and not _is_same_name(gold_name, name):
-        if isinstance(gold_item, Expression) and isinstance(item, Expression) and names(gold_item.node) | names(
-            item.node
+        if (
+            isinstance(gold_item, Expression)
+            and isinstance(item, Expression)
+            and names(gold_item.node) | names(item.node)
         ):
             return _named_relation(gold_name, gold_item), _named_relation(name, item)
         return None

@@ -64,8 +64,8 @@ def compare(gold: str, answer: str) -> Finding | None:
         return False, UNREAD
     start_budget()
     values = read(gold), read(answer)
-    return _in_words(gold, answer, *values) or _by_value(gold, answer, *values) or _without_algebra(
-        gold, answer, *values
+    return (
+        _in_words(gold, answer, *values) or _by_value(gold, answer, *values) or _without_algebra(gold, answer, *values)
     )
 
 
@@ -174,4 +174,3 @@ def _says(expected: list[Token], words: list[Token]) -> bool:
 
 def layer_of(value: Value) -> str:
     return _LAYERS[type(bare(value))]
-

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from verifiers.answers.accent_scanner import ARROW
 from verifiers.answers.cursor import Cursor
 from verifiers.answers.syntax import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import UnreadableError
+from verifiers.answers.tokens import ARROW
 
 _QUANTITY_WORDS = (
     "max min gcd lcm deg dim rank det tr trace ord var cov area perimeter vol volume length dist distance prob pr re im"

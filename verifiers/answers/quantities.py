@@ -152,7 +152,9 @@ def _date(tokens: Tokens) -> Literal | None:
     days = [int(text) for text in numbers if len(text) < 3]
     years = [int(text) for text in numbers if len(text) == 4]
     is_date = month and len(days) == 1 and len(days) + len(years) == len(numbers) < 3 and 1 <= days[0] <= 31
-    return Literal("date", (month, days[0], years[0] if years else 0)) if is_date and letters in ("", *_ORDINALS) else None
+    return (
+        Literal("date", (month, days[0], years[0] if years else 0)) if is_date and letters in ("", *_ORDINALS) else None
+    )
 
 
 _NOON = {"noon": "pm", "midday": "pm", "midnight": "am"}

@@ -38,7 +38,7 @@ _BOUNDS = frozenset("<>≤≥")
 def item(tokens: Tokens, statement: Statement) -> Value:
     """The value of one item: a relation or a term."""
     tokens = _without_label(tokens)
-    if (family := divisible(tokens) or (congruence(tokens) if index_of(tokens, _MODULI) is not None else None)):
+    if family := divisible(tokens) or (congruence(tokens) if index_of(tokens, _MODULI) is not None else None):
         return family
     sides, relations = cut(tokens, RELATIONS)
     texts = [each.text for each in relations]

@@ -324,7 +324,9 @@ def _around_matrix(tokens: Tokens, statement: Statement) -> Value | None:
         return matrix([list(column) for column in zip(*rows, strict=True)]) if mark in ("^T", "^⊤", "^t") else None
     if end < len(tokens):
         return None
-    factor = expression([*tokens[:place], Token("number", "1")] if tokens[place - 1].is_sign(*"-+*") else tokens[:place])
+    factor = expression(
+        [*tokens[:place], Token("number", "1")] if tokens[place - 1].is_sign(*"-+*") else tokens[:place]
+    )
     return matrix([[_carried_out(multiply(factor, entry)) for entry in row] for row in rows])
 
 

@@ -149,9 +149,7 @@ class Choice:
     value: Value
 
 
-Value = (
-    Expression | Reals | Collection | Named | Relation | Family | Amount | Piecewise | Literal | Choice
-)
+Value = Expression | Reals | Collection | Named | Relation | Family | Amount | Piecewise | Literal | Choice
 EMPTY = Reals(())
 ALL_REALS = Reals((Interval(MINUS_INFINITY, INFINITY, False, False),))
 
