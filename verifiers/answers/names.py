@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verifiers.answers.cursor import Cursor
+from verifiers.answers.expressions import Parser
 from verifiers.answers.syntax import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import UnreadableError
 from verifiers.answers.tokens import ARROW
@@ -37,8 +37,7 @@ def name_of(tokens: Tokens) -> str | None:
         return f"{ends[0]}{middle}{ends[1]}" if len(tokens) <= 4 else None  # angle BAC is angle CAB
     if tokens[0].text in ("π", "e", "i") and len(tokens) == 1:
         return None
-    reader = Cursor(tokens)
-    reader.at = 1
+    reader = Parser(tokens, 1)
     try:
         name = tokens[0].text + reader.subscript()
         name = name.removesuffix("_1,2").removesuffix(ARROW)  # both roots; the name of a vector
