@@ -17,8 +17,7 @@ from verifiers.answers.syntax import brackets
 from verifiers.answers.token import Token, UnreadableError
 
 _MAX_LEADS = 12
-_PHRASE_WORDS = {tuple(phrase.split()): signs for phrase, signs in PHRASES.items()}
-_LONGEST = max(map(len, _PHRASE_WORDS))
+_LONGEST = max(map(len, PHRASES))
 
 _PLURALS = {"halves": 2, **{f"{word}s": value for word, value in PARTS.items()}}
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
@@ -244,7 +243,7 @@ def _longest_phrase(tokens: Sequence[Token], place: int) -> tuple[int, tuple[tup
             break
         words.append(token.text)
     for size in range(len(words), 0, -1):
-        if (signs := _PHRASE_WORDS.get(tuple(words[:size]))) is not None:
+        if (signs := PHRASES.get(tuple(words[:size]))) is not None:
             return size, signs
     return 0, ()
 
