@@ -27,8 +27,8 @@ _PREPOSITION_WORDS = (
     "besides without despite unlike where while when against"
 )
 _PREPOSITIONS = frozenset(_PREPOSITION_WORDS.split())
-_BASES = frozenset(name for each in UNITS.values() for name, _ in each.powers)
 _PRONOUNS = ("them", "him", "her", "us", "me", "you", "it")
+_BASES = frozenset(name for each in UNITS.values() for name, _ in each.powers)
 _CODES = ("usd", "eur", "gbp", "inr", "jpy", "cny", "rmb", "chf", "rs")
 
 

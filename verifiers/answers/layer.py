@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from verifiers.answers.amounts import amount
 from verifiers.answers.equality import equal
 from verifiers.answers.evaluation import start_budget
 from verifiers.answers.phrases import drop_leads, join_words
-from verifiers.answers.prose import stated_value
 from verifiers.answers.reading import read
 from verifiers.answers.scalars import is_undone_for
 from verifiers.answers.syntax import at_signs, cut
@@ -71,11 +68,8 @@ def compare(gold: str, answer: str) -> Finding | None:
 
 def _by_value(gold: str, answer: str, gold_value: Value | None, answer_value: Value | None) -> Finding | None:
     """The finding on two values; None where one is not read, and where their equality is not decided."""
-    if gold_value is None:
+    if gold_value is None or answer_value is None:
         return None
-    if answer_value is None:
-        stated = _stated(answer)
-        return (True, layer_of(gold_value)) if stated is not None and equal(gold_value, stated) else None
     is_plain = isinstance(gold_value, Expression) and not names(gold_value.node)
     if is_plain or isinstance(gold_value, Amount) or isinstance(answer_value, Amount):
         gold_value, answer_value = read_with_units(gold, gold_value), read_with_units(answer, answer_value)
@@ -83,13 +77,6 @@ def _by_value(gold: str, answer: str, gold_value: Value | None, answer_value: Va
     if result is None:
         return None
     return result, "undone" if not result and is_undone_for(gold_value, answer_value) else layer_of(gold_value)
-
-
-@lru_cache(maxsize=4096)
-def _stated(text: str) -> Value | None:
-    """The value that a sentence states; None where it states none. It can only make an answer correct."""
-    part = stated_value(text, lambda part: read(part) is not None)
-    return None if part is None else read(part)
 
 
 def read_with_units(text: str, value: Value) -> Value:

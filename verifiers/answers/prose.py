@@ -9,42 +9,64 @@ import re
 from collections.abc import Callable
 
 _TEXT = re.compile(r"\\(?:text|mbox|textbf)\s*\{([^{}]*)\}")
-_DELIMITERS = re.compile(r"(?<!\\)\$(?![\d.])|(?<=[^\s\\])\$(?=[\s.,;:!?]|$)|\\[()\[\]]")
-_AFTERWORD = re.compile(r"(?<!\.)[.!]$|\s(?:because|since)\b[^,]*$")
-_WORD = re.compile(r"(?<![\\\w{^_])(?:[A-Za-z][a-z'’-]*[a-z]|[aI](?=\s+[A-Za-z]{2}))(?![\w}(])(?:['’]s)?")
+_FORMULA = re.compile(
+    r"(?<!\\)(?:\$\$?(\s*)[^$\s](?:[^$]*[^$\s])?\1\$\$?(?!\d)|\\\(.+?\\\)|\\\[.+?\\\])", re.DOTALL
+)  # not "$5 and $6"
+_AFTERWORD = re.compile(
+    r"(?<!\.)\.$|\s(?:because|since)\b[^,]*$|\s(?:is|are) (?:the|our|my) (?:only|answer|smallest|largest|least|greatest"
+    r"|minimum|maximum|required|desired|correct|final)\b[^\d=]*$"
+)
+_WORD = re.compile(
+    r"(?<![\\\w{^_])(?!(?:log|ln|sin|cos|tan|mod|max|min|gcd|lcm|sqrt|pi)\b)"
+    r"(?:[A-Za-z][a-z'’-]*[a-z]|[aI](?=\s+[A-Za-z]{2}))(?![\w}(])(?:['’]s)?"
+)
 _CLAUSE = re.compile(
-    r"[;.!]\s|\n|⇒|\\(?:Rightarrow|implies)"
+    r"[.!]\s|\n|⇒|\\(?:Rightarrow|implies)"
     r"|(?:^|[\s,])(?:so|thus|hence|therefore|then|giving|because|since|we (?:get|have|find))\b",
     re.IGNORECASE,
 )
 _VERB = re.compile(
     r"(?:\b(?:is|are|was|were|be|equals?)\b|(?<!\d):(?=[\s\d$\\(-]))"
-    r"(?:\s*:|\s+(?:equal to|exactly|precisely|just|only|also|now|an?|the)\b)*[\s,]*",
+    r"(?:\s*:|\s+(?:equal to|exactly|precisely|just|only|also|now|(?-i:an?)|the)\b)*[\s,]*",
     re.IGNORECASE,
 )
+
+
+def _words(words: str) -> str:
+    """A pattern for any of some words; "_" joins those of a phrase."""
+    return rf"\b(?:{'|'.join(words.split()).replace('_', ' ')})\b"
+
+
 _DOUBT = re.compile(
-    r"\?|≈|\\approx|~|n['’]t\b|\b[ie]\.?[eg]\b|\bthat is\b|\b(?:not?|never|none|nobody|nor|n?either|cannot|except|unless"
-    r"|if|whether|where|maybe|perhaps|possibly|probably|likely|unlikely|usually|sometimes|seems?|guess\w*|think\w*"
-    r"|thought|believe\w*|suppos\w+|assum\w+|claim\w*|expect\w*|estimat\w*|should|would|could|might|may|unsure|doubt\w*"
-    r"|unknown|wrong|error|incorrect|false|impossible|mistake|naive|instead|rather|but|however|otherwise|without"
-    r"|ignor\w+|exclud\w+|reject\w*|discard\w*|ruled?|contradict\w*|fail\w*|almost|nearly|about|around|approx\w*|circa"
-    r"|roughly|near|close|let|say|try|given that|given\W*\d|hint|example|cases?|bounds?|previous|old|former|(?:an)?other"
-    r"|candidates?|at (?:least|most|first)|(?:one|first|second|third) (?:possible|solution|root|of)|up to|until|then some"
-    r"|or (?:so|more|less))\b",
+    r"\?|≈|\\approx|~|n['’]t\b|\b[ie]\.?[eg]\b|given\W*\d|"
+    + _words(
+        "not? never none nobody nor n?either cannot except unless if whether where but however otherwise instead "
+        "rather without maybe perhaps possibly probably (?:un)?likely usually sometimes seems? should would could "
+        "might may let says? said try guess\\w* think\\w* thought believe\\w* suppos\\w+ assum\\w+ claim\\w* "
+        "expect\\w* estimat\\w* unsure doubt\\w* unknown wrong error incorrect false impossible mistake naive "
+        "ignor\\w+ exclud\\w+ reject\\w* discard\\w* ruled? contradict\\w* fail\\w* almost nearly about around "
+        "approx\\w* circa roughly near close hint example cases? bounds? previous old former (?:an)?other "
+        "candidates? given_that that_is up_to until then_some at_(?:least|most|first) or_(?:so|more|less) "
+        "(?:one|first|second|third)_(?:possible|solution|root|of)"
+    ),
     re.IGNORECASE,
 )
 _CHANGE = re.compile(  # beside a value: another one is stated
-    r"\b(?:or|plus|minus|times|than|as|less|fewer|over|under|above|below|between|before|after|squared|cubed|doubled?"
-    r"|halved|tripled|factorial|dozens?|hundreds?|thousands?|millions?|billions?|hal(?:f|ves)|thirds?|quarters?|fourths?"
-    r"|fifths?|squares?|cubes?|powers?|roots?|multiples?|factors?|divid\w+|divisible|short|off|negative|floor|onwards?"
-    r"|inverse|reciprocal|opposite|twice|raised|reversed|remains?|differs|fold|sided|too|on$|sum|difference|product"
-    r"|mod|modulo)\b",
+    _words(
+        "or plus minus times than as less fewer over under above below between before after squared? cubed? doubled? "
+        "twice tripled halved hal(?:f|ves) thirds? quarters? fourths? fifths? dozens? hundreds? thousands? millions? "
+        "billions? squares cubes powers? roots? multiples? factors? factorial divid\\w+ divisible mod modulo short off "
+        "negative floor inverse reciprocal opposite raised reversed remains? differs fold sided too onwards? on$ sum "
+        "difference product"
+    ),
     re.IGNORECASE,
 )
 _LEADS = re.compile(
-    r"(?:\b(?:the|an?|final|correct|answer|result|solution|total|value|in|we|get|it|my|our|and)\b|[\s,:])*",
+    rf"(?:{_words('the an? final correct answer result solution total value in we get it my our and')}(?!\()|[\s,:])*",
     re.IGNORECASE,
 )
+_RESTRICTION = re.compile(_words("integers? primes? natural rational even odd positive"), re.IGNORECASE)
+_BOUND = re.compile(r"[<>≤≥]|\\[lg]eq?(?:slant)?(?![a-z])")
 _NOTHING = re.compile(r"(?:there (?:is|are)|(?:the|this) \w+ has) (no [a-z ]+)", re.IGNORECASE)
 _WORKED_OUT = re.compile(r"[-+*/x×÷–]|\\(?:times|div|cdot)|^\W*$")  # in front of "=": 12 + 3
 _UNKNOWN = re.compile(r"(?<![\\A-Za-z])(?!x\s+[\d$])[A-Za-z](?![a-z])")
@@ -67,12 +89,15 @@ def stated_value(text: str, is_value: Callable[[str], bool]) -> str | None:
 
     `is_value`: whether a text is a value as it stands.
     """
-    text = _AFTERWORD.sub("", _DELIMITERS.sub("", _TEXT.sub(r" \1 ", text)).strip())
-    if (nothing := _NOTHING.fullmatch(text)) and is_value(nothing[1]):
+    formulas = list(_FORMULA.finditer(text))
+    text = _FORMULA.sub(_content, _TEXT.sub(r" \1 ", text)).strip()
+    if (nothing := _NOTHING.fullmatch(text.rstrip("."))) and is_value(nothing[1]):
         return nothing[1]
     if has_doubt(text):
         return None
-    clause = _CLAUSE.split(text)[-1].strip(" ,")
+    if len(formulas) == 1 and _is_alone(formulas[0]):
+        return _content(formulas[0])
+    clause = _CLAUSE.split(_AFTERWORD.sub("", text))[-1].strip(" ,")
     verbs = [verb for verb in _VERB.finditer(clause) if _starts_value(clause, verb.end(), is_value)]
     num_equations = sum("=" in part for part in _WORD.split(clause))
     if len(verbs) > 1 or num_equations > 1:
@@ -85,6 +110,18 @@ def stated_value(text: str, is_value: Callable[[str], bool]) -> str | None:
         lead = _LEADS.match(clause)
         return clause[lead.end() :] if lead and is_value(clause[lead.end() :]) else None
     return _value_at(clause, start, is_value) if start >= 0 else None
+
+
+def _content(formula: re.Match[str]) -> str:
+    return (formula[0].strip("$") if formula[0].startswith("$") else formula[0][2:-2]).strip()
+
+
+def _is_alone(formula: re.Match[str]) -> bool:
+    """Whether the only formula of a sentence is at its end, or in front of "is", with words alone around it."""
+    before, after = formula.string[: formula.start()], formula.string[formula.end() :]
+    is_end = re.match(r"[\s.!]*$|\s*(?:is|are)\b", after) is not None
+    is_range = _RESTRICTION.search(before) and _BOUND.search(formula[0])
+    return is_end and not (is_range or re.search(r"[\d\\=<>^+*/]", before + after) or changes_answer(before + after))
 
 
 def _starts_value(clause: str, start: int, is_value: Callable[[str], bool]) -> bool:
