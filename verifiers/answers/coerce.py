@@ -58,6 +58,76 @@ def coerce(gold: Value, answer: Value) -> tuple[Value, Value]:
     return gold, answer
 
 
+# ---------------------------------------------------------------------------------------------------- names
+
+
+def without_names(gold: Value, answer: Value) -> tuple[Value, Value] | None:
+    """Both values without a single name in front; None if their names differ."""
+    if not (_has_many(gold) and _has_many(answer)):
+        gold, answer = _link(gold), _link(answer)
+    (gold_name, gold_argument, gold_item), (name, argument, item) = _parts(gold), _parts(answer)
+    if gold_argument or argument:
+        if gold_argument and not argument and ("_" in name or "(" in name):
+            return None  # a_n = ... and a_{n+1} = ..., f(x) = ... and f(1) = ...
+        if gold_argument and argument and gold_name.casefold() != name.casefold() and gold_name and name:
+            return None
+        if gold_argument and argument and isinstance(item, Expression):
+            item = Expression(replace_symbols(item.node, {argument: symbol(gold_argument)}))
+        return gold_item, item
+    if gold_name and isinstance(item, Relation) and isinstance(gold_item, Expression):
+        return Relation(("=",), (symbol(gold_name), gold_item.node)), item
+    if gold_name and isinstance(gold_item, Collection) and gold_item.kind == "list" and isinstance(item, Named):
+        return None  # x = 3 or x = -2, and x = 3, y = -2
+    if _is_set_of_solutions(gold_name, gold_item) != _is_set_of_solutions(name, item):
+        return gold_item, item
+    if gold_name and name and not _is_same_name(gold_name, name):
+        if (
+            isinstance(gold_item, Expression)
+            and isinstance(item, Expression)
+            and names(gold_item.node) | names(item.node)
+        ):
+            return _named_relation(gold_name, gold_item), _named_relation(name, item)
+        return None
+    return gold_item, item
+
+
+def _named_relation(name: str, item: Expression) -> Relation:
+    return Relation(("=",), (symbol(name), item.node))
+
+
+def _is_set_of_solutions(name: str, value: Value) -> bool:
+    """Whether a name is that of a set, S = {1, -3}, whose members may have another name on the other side."""
+    return len(name) == 1 and name.isupper() and isinstance(value, Collection) and value.kind == "set"
+
+
+def _is_same_name(gold: str, answer: str) -> bool:
+    """Whether two names are one: r and radius, the angles B and ABC, x and x_0."""
+    short, long = sorted((gold, answer), key=len)
+    is_word = len(short) == 1 and len(long) > 3 and long.isalpha() and long.islower() and long[0] == short.casefold()
+    is_angle = len(short) == 1 and len(long) == 3 and long.isupper() and long.isalpha() and long[1] == short
+    return gold == answer or is_word or is_angle or (long.partition("_")[0] == short and "(" not in long)
+
+
+def _has_many(value: Value) -> bool:
+    return isinstance(value, Collection) or (isinstance(value, Named) and not value.is_single)
+
+
+def _link(value: Value) -> Value:
+    """The last link of a chain x = y = 5; any other value as it is."""
+    if not isinstance(value, Named) or not value.is_chain:
+        return value
+    letters = {name.partition("_")[0] for name in value.names}
+    last = letters.pop() if len(letters) == 1 else value.names[-1]  # x of x_1 = x_2 = 5
+    return Named((last,), value.items[-1:])
+
+
+def _parts(value: Value) -> tuple[str, str, Value]:
+    """(name, argument, value) of a single named value."""
+    if isinstance(value, Named) and value.is_single:
+        return value.names[0], value.argument, value.items[0]
+    return "", "", value
+
+
 # -------------------------------------------------------------------------------------------- sets of reals
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from verifiers.answers.expressions import expression
-from verifiers.answers.integers import DOMAINS, consecutive, domain_of, parameters_of
+from verifiers.answers.integers import DOMAINS, domain_of, parameters_of
 from verifiers.answers.names import name_of
+from verifiers.answers.progressions import consecutive
 from verifiers.answers.reals import as_reals
 from verifiers.answers.syntax import (
     AND_OR,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from functools import cache
-from itertools import pairwise
 from math import ceil, floor, gcd
 
 from verifiers.answers.expressions import expression
@@ -23,11 +21,11 @@ LARGEST_PRIME = 500
 _MARKS = frozenset("{}^_")
 _BOUNDS: dict[str, int | None] = {"+": 1, "≥0": 0, ">0": 1, "≥1": 1, "0": 0, "*": 1}  # marks at ℤ and ℕ
 _NOISE = ("is", "are", "a", "an", "any", "the", "that", "all", "every", "each", "number", "numbers")
-_MEMBER = symbol("the member of a set of integers")
+MEMBER = symbol("the member of a set of integers")
 
 
-def _family(*nodes: Node, least: int | None = None, is_natural: bool = False) -> Family:
-    return Family(tuple((node,) for node in nodes), (Parameter(_MEMBER.name, least, is_natural),))
+def integer_family_of(*nodes: Node, least: int | None = None, is_natural: bool = False) -> Family:
+    return Family(tuple((node,) for node in nodes), (Parameter(MEMBER.name, least, is_natural),))
 
 
 @cache
@@ -85,7 +83,7 @@ def integer_class(tokens: Tokens) -> Family | Literal | None:
         raise UnreadableError("a class of other members")
     parameter = domain[0] if domain else Parameter("")
     if place is None:
-        return _family(_MEMBER, least=parameter.least, is_natural=parameter.is_natural)
+        return integer_family_of(MEMBER, least=parameter.least, is_natural=parameter.is_natural)
     return _class(tokens[place].text, list(tokens[place + 1 :]), parameter)
 
 
@@ -100,15 +98,17 @@ def _class(kind: str, behind: list[Token], within: Parameter) -> Family | Litera
         behind = []
     if kind in ("even", "odd"):
         odd = kind == "odd"
-        node = multiply(number(2), _MEMBER)
-        result = _family(add(node, number(1)) if odd else node, least=None if least is None else max(least - odd, 0))
+        node = multiply(number(2), MEMBER)
+        result = integer_family_of(
+            add(node, number(1)) if odd else node, least=None if least is None else max(least - odd, 0)
+        )
     elif kind in ("squares", "cubes"):
-        node = Node("power", (_MEMBER, number(2 if kind == "squares" else 3)))
-        return _end(behind, _family(node, least=least, is_natural=least is None))
+        node = Node("power", (MEMBER, number(2 if kind == "squares" else 3)))
+        return _end(behind, integer_family_of(node, least=least, is_natural=least is None))
     elif kind == "powers":
         return _powers(behind, 0 if within == Parameter("") else least, is_free=within == Parameter(""))
     elif kind == "multiples":
-        return _family(multiply(_number(behind), _MEMBER), least=least, is_natural=within.is_natural)
+        return integer_family_of(multiply(_number(behind), MEMBER), least=least, is_natural=within.is_natural)
     elif kind == "coprime":
         return _coprime(_whole(behind), least)
     else:
@@ -126,7 +126,7 @@ def _within_class(kind: str, family: Family | Literal) -> Family | Literal:
     """The odd multiples of a number, odd primes; even ones of primes and powers are not read."""
     if isinstance(family, Literal):
         return Literal("primes", tuple(p for p in family.parts if p % 2 == (kind == "odd")))
-    change = {_MEMBER.name: add(multiply(number(2), _MEMBER), number(kind == "odd"))}
+    change = {MEMBER.name: add(multiply(number(2), MEMBER), number(kind == "odd"))}
     ((node,),) = family.items
     if node.op != "mul":
         raise UnreadableError("a class within a class")
@@ -149,12 +149,12 @@ def _whole(tokens: Tokens) -> int:
 
 def _coprime(modulus: int, least: int | None) -> Family:
     residues = {each for each in range(modulus) if gcd(each, modulus) == 1}
-    return _residue_family(modulus, residues, None if least is None else 0)
+    return _residueinteger_family_of(modulus, residues, None if least is None else 0)
 
 
-def _residue_family(modulus: int, residues: set[int], least: int | None) -> Family:
-    step = multiply(number(modulus), _MEMBER)
-    return _family(*(add(number(each), step) for each in sorted(residues)), least=least)
+def _residueinteger_family_of(modulus: int, residues: set[int], least: int | None) -> Family:
+    step = multiply(number(modulus), MEMBER)
+    return integer_family_of(*(add(number(each), step) for each in sorted(residues)), least=least)
 
 
 def _remainders(behind: list[Token], least: int | None) -> Family:
@@ -162,27 +162,27 @@ def _remainders(behind: list[Token], least: int | None) -> Family:
     parts, marks = cut(behind, at_signs("divided", "when divided"))
     if len(marks) != 1:
         raise UnreadableError("a remainder without a divisor")
-    step = multiply(_number(parts[1]), _MEMBER)
+    step = multiply(_number(parts[1]), MEMBER)
     residues = [_number(each) for each in cut(parts[0], AND_OR)[0] if each]
-    return _family(*(add(each, step) for each in residues), least=None if least is None else 0)
+    return integer_family_of(*(add(each, step) for each in residues), least=None if least is None else 0)
 
 
 def _powers(behind: list[Token], least: int | None, *, is_free: bool) -> Family:
     """Powers of 2 "including 1", "greater than 1", or with neither, where 1 may be among them or not."""
     place = index_of(behind, at_signs("including", "except", ">", "≥"))
     base = _number(behind[:place])
-    power = Node("power", (base, _MEMBER))
+    power = Node("power", (base, MEMBER))
     if place is None:
-        return _family(power, least=least, is_natural=is_free)
+        return integer_family_of(power, least=least, is_natural=is_free)
     sign, bound, value = behind[place].text, rational(_number(behind[place + 1 :])), rational(base)
     if value is None or bound is None or value <= 1 or (sign in ("including", "except") and bound != 1):
         raise UnreadableError("powers with another bound")
     if sign in ("including", "except"):
-        return _family(power, least=0 if sign == "including" else 1)
+        return integer_family_of(power, least=0 if sign == "including" else 1)
     first = next((n for n in range(40) if value**n > bound or (sign == "≥" and value**n == bound)), None)
     if first is None:
         raise UnreadableError("powers beyond a bound")
-    return _family(power, least=first)
+    return integer_family_of(power, least=first)
 
 
 def _powers_of_primes(behind: list[Token]) -> Literal:
@@ -223,7 +223,7 @@ def restrict(family: Family | Literal, reals: Reals) -> Value:
     if isinstance(family, Literal):
         return Literal("primes", tuple(p for p in family.parts if any(_holds(part, p) for part in reals.intervals)))
     modulus, residues, least = residues_of(family)
-    step, items, members = multiply(number(modulus), _MEMBER), [], []
+    step, items, members = multiply(number(modulus), MEMBER), [], []
     for part in reals.intervals:
         low, high = first_integer(part), last_integer(part)
         starts = [each for each in (low, least) if each is not None]
@@ -241,7 +241,7 @@ def restrict(family: Family | Literal, reals: Reals) -> Value:
         else:
             members += [number(each) for each in range(first, high + 1) if each % modulus in residues]
     if items:
-        return _family(*items, *members, least=0)
+        return integer_family_of(*items, *members, least=0)
     return Collection("list", tuple(map(Expression, members)))
 
 
@@ -255,13 +255,13 @@ def other_residues(family: Family) -> Family:
     modulus, residues, _ = residues_of(family)
     if not (others := set(range(modulus)) - residues):
         raise UnreadableError("no residue")
-    return _residue_family(modulus, others, None)
+    return _residueinteger_family_of(modulus, others, None)
 
 
 def from_least(family: Family, least: int) -> Family:
     """The members of residue classes that are at least `least`: n ≡ 1 (mod 4) with n > 0."""
     modulus, residues, _ = residues_of(family)
-    return _residue_family(modulus, {least + (each - least) % modulus for each in residues}, 0)
+    return _residueinteger_family_of(modulus, {least + (each - least) % modulus for each in residues}, 0)
 
 
 def without(family: Family | Literal, exceptions: Reals) -> Value:
@@ -332,7 +332,7 @@ def congruence(tokens: Tokens) -> Family | None:
     if any(mark.is_word("and") for mark in marks) and len({str(row[1]) for row in rows}) > 1:
         return None  # both at once
     items = [node for residue, modulus in rows for node in _residue_nodes(residue, modulus)]
-    family = _family(*items)
+    family = integer_family_of(*items)
     return other_residues(family) if sign == "≢" else family
 
 
@@ -357,7 +357,7 @@ def _residue_nodes(residue: list[Token], modulus: list[Token]) -> Iterator[Node]
     is_whole = node.op == "number" and node.value.denominator == 1 and node.value > 0
     if names(node) or not (is_whole or has(node, "pi", "degrees")):  # x ≡ π/6 (mod 2π)
         raise UnreadableError("a modulus")
-    return (add(each, multiply(node, _MEMBER)) for each in signs(expression(residue)))
+    return (add(each, multiply(node, MEMBER)) for each in signs(expression(residue)))
 
 
 def divisible(tokens: Tokens) -> Family | None:
@@ -367,7 +367,7 @@ def divisible(tokens: Tokens) -> Family | None:
     if len(tokens) not in (3, 5) or (len(tokens) == 5 and not tokens[3].is_sign("+", "-")):
         return None
     minus = [] if len(tokens) == 3 or tokens[3].text == "-" else [Token("sign", "-")]
-    family = _family(*_residue_nodes([*minus, *tokens[4:]] or [Token("number", "0")], [tokens[0]]))
+    family = integer_family_of(*_residue_nodes([*minus, *tokens[4:]] or [Token("number", "0")], [tokens[0]]))
     return other_residues(family) if tokens[1].text == "∤" else family
 
 
@@ -385,77 +385,7 @@ def shifted(tokens: Tokens) -> Family | None:
     if (found := domain_of(tokens)) is None or len(tokens) < 2:
         return None
     place = index_of(tokens, at_signs(*DOMAINS))
-    node = expression([*tokens[:place], Token("letter", _MEMBER.name), *found[1][place:]])
-    if names(node) != {_MEMBER.name} or has(node, "power"):
+    node = expression([*tokens[:place], Token("letter", MEMBER.name), *found[1][place:]])
+    if names(node) != {MEMBER.name} or has(node, "power"):
         raise UnreadableError("integers in another place")
-    return _family(node, least=found[0].least, is_natural=found[0].is_natural)
-
-
-# ------------------------------------------------------------------------------------------------ progressions
-
-
-def with_dots(parts: list[list[Token]]) -> Value:
-    r"""The members of `1, 2, 4, \ldots`, `\ldots, -2, 0, 2, \ldots` or `2, 4, \ldots, 10` as a family or a list.
-
-    The members before the dots are an arithmetic or a geometric progression, or the values of a quadratic polynomial.
-    """
-    places = [place for place, part in enumerate(parts) if part[0].is_sign("…")]
-    values = [rational(expression(part)) for place, part in enumerate(parts) if place not in places]
-    known = [value for value in values if value is not None]
-    if len(known) < len(values) or not known:
-        raise UnreadableError("dots between other values")
-    steps = {after - before for before, after in pairwise(known)}
-    if places == [len(parts) - 1]:
-        return _family(_term(known), least=0)
-    if places == [0, len(parts) - 1] and len(known) > 2 and len(steps) == 1:
-        return _family(add(number(known[0]), multiply(number(steps.pop()), _MEMBER)))
-    if places == [len(parts) - 2] and len(known) > 2:
-        return Collection("set", tuple(Expression(number(each)) for each in _finite(known)))
-    raise UnreadableError("dots")
-
-
-def _term(values: list[Fraction]) -> Node:
-    """The term with index 0, 1, ... of a progression through at least three values."""
-    steps = [after - before for before, after in pairwise(values)]
-    if len(values) > 2 and len(set(steps)) == 1:
-        return add(number(values[0]), multiply(number(steps[0]), _MEMBER))
-    if len(values) > 2 and all(values) and len({b / a for a, b in pairwise(values)}) == 1:
-        return multiply(number(values[0]), Node("power", (number(values[1] / values[0]), _MEMBER)))
-    bends = {after - before for before, after in pairwise(steps)}
-    if len(values) > 3 and len(bends) == 1:
-        half = bends.pop() / 2
-        return add(
-            number(values[0]), multiply(number(steps[0] - half), _MEMBER), multiply(number(half), _MEMBER, _MEMBER)
-        )
-    raise UnreadableError("members of an unknown sequence")
-
-
-def _finite(values: list[Fraction]) -> list[Fraction]:
-    """2, 4, ..., 10: an arithmetic progression with its last term."""
-    steps = {after - before for before, after in pairwise(values[:-1])}
-    step = steps.pop() if len(steps) == 1 else Fraction(0)
-    count = (values[-1] - values[0]) / step + 1 if step else Fraction(0)
-    if count.denominator != 1 or not len(values) < count <= MAX_LISTED:
-        raise UnreadableError("a sequence")
-    return [values[0] + place * step for place in range(int(count))]
-
-
-def consecutive(parts: list[list[Token]]) -> tuple[Fraction, ...] | int | None:
-    """The values of `0, 1, 2`, the least of `0, 1, 2, ...`; None, for all integers, of `0, ±1, ±2, ...`."""
-    places = [place for place, part in enumerate(parts) if part[0].is_sign("…")]
-    nodes = [expression(part) for place, part in enumerate(parts) if place not in places]
-    if places == [len(parts) - 1] and len(nodes) > 1 and all(node.op == "plusminus" for node in nodes[1:]):
-        whole = [rational(nodes[0]), *(rational(node.args[-1]) for node in nodes[1:])]
-        if whole == list(range(len(whole))):
-            return None
-    values = [rational(node) for node in nodes]
-    known = tuple(value for value in values if value is not None)
-    if len(known) < len(values) or not known:
-        raise UnreadableError("values of a parameter")
-    if not places:
-        return known
-    if places == [len(parts) - 1] and list(known) == [known[0] + place for place in range(len(known))]:
-        return int(known[0])
-    if places == [len(parts) - 2] and len(known) > 2 and known[1] == known[0] + 1:
-        return tuple(_finite(list(known)))
-    raise UnreadableError("an open sequence")
+    return integer_family_of(node, least=found[0].least, is_natural=found[0].is_natural)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import takewhile
 
-from verifiers.answers.expressions import decimal
+from verifiers.answers.atoms import decimal
 from verifiers.answers.number_words import PARTS, SCALES_AND_PARTS, in_words
 from verifiers.answers.phrase_table import LEADS, LEADS_BEHIND, PHRASES
 from verifiers.answers.symbols import NUMBER_SETS

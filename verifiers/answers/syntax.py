@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 
 from verifiers.answers.token import Token, UnreadableError
 
 Tokens = Sequence[Token]
 Test = Callable[[Token], bool]
+# A value does not end with these, and with tokens of these kinds.
+_SEPARATORS = (",", ";", ":", "\\\\", "&", "=", "<", ">", "≤", "≥", "+", "-", "*", "/", "^", "_")
+_OPEN = ("word", "function", "operator")
 _OPENING = frozenset(("(", "[", "{", "\\{", "⟨", "⌊", "⌈"))
 _CLOSING = frozenset((")", "]", "}", "\\}", "⟩", "⌋", "⌉"))
 
@@ -31,6 +34,7 @@ SET_OPERATIONS = separator("∪ ∩ ∖ except")
 COMMAS = separator(", ;")
 AND_OR = separator(", ;", "and or")
 INEQUALITIES = separator("< > ≤ ≥ ≠")
+_ENDS = separator(", ; . \\\\", "and either")
 
 
 def nesting(token: Token) -> int:
@@ -93,6 +97,15 @@ def _is_set_end(token: Token) -> bool:
     return nesting(token) == -1 or token.is_sign("ℝ", "ℤ", "ℕ")
 
 
+def without_ends(tokens: list[Token]) -> list[Token]:
+    """The tokens without separators at either end."""
+    while tokens and _ENDS(tokens[-1]):
+        tokens = tokens[:-1]
+    while tokens and _ENDS(tokens[0]):
+        tokens = tokens[1:]
+    return tokens
+
+
 def brackets(tokens: Tokens) -> list[Token]:
     """The tokens with brackets in one spelling: `]1, 2[` as (1, 2), `<1, 2>` as ⟨1, 2⟩, U between intervals as ∪."""
     result = list(tokens)
@@ -123,3 +136,46 @@ def brackets(tokens: Tokens) -> list[Token]:
         elif token.kind == "letter" and token.text == "U" and is_between:
             result[place] = Token("sign", "∪")
     return result
+
+
+# ------------------------------------------------------------------------------------------------- borders
+
+
+def with_commas(tokens: Tokens, borders: Set[int], quads: Set[int]) -> list[Token]:
+    r"""The tokens with a comma at each border that stands between values: `x = 4 \quad y = 5`, `$2$ $-1$`.
+
+    `borders` are the places of the tokens behind line breaks and new formulas, `quads` of those behind wide spaces,
+    which separate named values, and any value from a number. Within brackets or behind a separator is no border.
+    """
+    result: list[Token] = []
+    depth, has_value = 0, False  # whether an equation has begun since the last separator
+    for place, token in enumerate(tokens):
+        before = tokens[place - 1 : place]
+        is_behind_value = bool(before) and before[0].kind not in _OPEN and not before[0].is_sign(*_SEPARATORS)
+        if depth == 0 and is_behind_value and place in borders | quads:
+            rest = tokens[place:]
+            is_value = (has_value and _is_named(rest)) or _begins_value(rest, is_number=place not in borders)
+            result += [Token("sign", ",")] if is_value else []
+        depth += nesting(token)
+        if depth == 0:
+            has_value = token.is_sign("=") or (has_value and not token.is_sign(",", ";", "\\\\"))
+        result.append(token)
+    return result
+
+
+def _is_named(tokens: Tokens) -> bool:
+    """Whether tokens begin with a letter, with or without an index, and an equals sign or a sign of membership."""
+    end = 1
+    if len(tokens) > 2 and tokens[1].is_sign("_"):
+        end = 3
+        while end < len(tokens) and tokens[2].is_sign("{") and not tokens[end - 1].is_sign("}"):
+            end += 1
+    return tokens[0].kind == "letter" and end < len(tokens) and tokens[end].is_sign("=", "∈")
+
+
+def _begins_value(tokens: Tokens, *, is_number: bool) -> bool:
+    """Whether tokens begin with a number or a function, or any other value, with or without a sign of its own."""
+    rest = tokens[1:] if tokens[0].is_sign("-", "+", "±") else tokens
+    is_bracket = bool(rest) and nesting(rest[0]) == 1 and not rest[0].is_sign("{")  # which begins an argument
+    kinds = ("number", "function", "vulgar") if is_number else ("number", "function", "vulgar", "letter")
+    return bool(rest) and (rest[0].kind in kinds or (is_bracket and not is_number))

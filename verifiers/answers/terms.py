@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from verifiers.answers.amounts import amount, has_unit
 from verifiers.answers.expressions import expression
-from verifiers.answers.integers import DOMAINS, both, integer_class, restrict, shifted, with_dots, without
+from verifiers.answers.integers import DOMAINS, both, integer_class, restrict, shifted, without
 from verifiers.answers.names import name_of
 from verifiers.answers.piecewise import cases
+from verifiers.answers.progressions import with_dots
 from verifiers.answers.quantities import literal
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import as_reals, complement, half_line, intersection, points, union

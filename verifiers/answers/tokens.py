@@ -7,7 +7,7 @@ and size, spaces and dollar signs leave no token. Inside `\text{}` every run of 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Set
+from collections.abc import Callable
 
 from verifiers.answers.scanner import MAX_TOKENS, Scanner
 from verifiers.answers.symbols import (
@@ -24,7 +24,7 @@ from verifiers.answers.symbols import (
     TEXT_STYLES,
     UNIT_LETTERS,
 )
-from verifiers.answers.syntax import Tokens, nesting
+from verifiers.answers.syntax import with_commas
 from verifiers.answers.token import Token, UnreadableError
 
 ARROW = "\u20d7"  # behind the two ends of a vector: that from B to A is another one
@@ -45,9 +45,6 @@ _COLUMNS = re.compile(r"\{[lcr| ]*\}|\{\*\{[0-9]+\}\{[lcr| ]*\}\}")
 _BRACED = re.compile(r"\{([^{}]*)\}")
 _SILENT = '"$~\u200b\ufeff\u2061\u2062'
 _IGNORED = '"$\u200b\ufeff\u2061\u2062'  # leave no space either
-# A value does not end with these, and with tokens of these kinds.
-_SEPARATORS = (",", ";", ":", "\\\\", "&", "=", "<", ">", "≤", "≥", "+", "-", "*", "/", "^", "_")
-_OPEN = ("word", "function", "operator")
 _DOUBLED = re.compile(r"(?<!\\)\\\\(?=[A-Za-z{}])")
 _SINGLE = re.compile(r"(?<!\\)\\(?!\\)")
 
@@ -57,7 +54,7 @@ def tokenize(text: str) -> tuple[Token, ...]:
     scanner = _Reader(_plain(text))
     scanner.scan()
     has_borders = scanner.borders or scanner.quads
-    return tuple(_with_commas(scanner.tokens, scanner.borders, scanner.quads) if has_borders else scanner.tokens)
+    return tuple(with_commas(scanner.tokens, scanner.borders, scanner.quads) if has_borders else scanner.tokens)
 
 
 def _plain(text: str) -> str:
@@ -399,46 +396,3 @@ def _is_numeral(content: str) -> bool:
     r"""Whether a bar is over the digits of a number, `\\overline{abc}`: two or more, one of them a small letter."""
     is_plain = content.isascii() and content.isalnum() and len(content) > 1 and content == content.lower()
     return is_plain and not content.isdigit()
-
-
-# ------------------------------------------------------------------------------------------------- borders
-
-
-def _with_commas(tokens: Tokens, borders: Set[int], quads: Set[int]) -> list[Token]:
-    r"""The tokens with a comma at each border that stands between values: `x = 4 \quad y = 5`, `$2$ $-1$`.
-
-    `borders` are the places of the tokens behind line breaks and new formulas, `quads` of those behind wide spaces,
-    which separate named values, and any value from a number. Within brackets or behind a separator is no border.
-    """
-    result: list[Token] = []
-    depth, has_value = 0, False  # whether an equation has begun since the last separator
-    for place, token in enumerate(tokens):
-        before = tokens[place - 1 : place]
-        is_behind_value = bool(before) and before[0].kind not in _OPEN and not before[0].is_sign(*_SEPARATORS)
-        if depth == 0 and is_behind_value and place in borders | quads:
-            rest = tokens[place:]
-            is_value = (has_value and _is_named(rest)) or _begins_value(rest, is_number=place not in borders)
-            result += [Token("sign", ",")] if is_value else []
-        depth += nesting(token)
-        if depth == 0:
-            has_value = token.is_sign("=") or (has_value and not token.is_sign(",", ";", "\\\\"))
-        result.append(token)
-    return result
-
-
-def _is_named(tokens: Tokens) -> bool:
-    """Whether tokens begin with a letter, with or without an index, and an equals sign or a sign of membership."""
-    end = 1
-    if len(tokens) > 2 and tokens[1].is_sign("_"):
-        end = 3
-        while end < len(tokens) and tokens[2].is_sign("{") and not tokens[end - 1].is_sign("}"):
-            end += 1
-    return tokens[0].kind == "letter" and end < len(tokens) and tokens[end].is_sign("=", "∈")
-
-
-def _begins_value(tokens: Tokens, *, is_number: bool) -> bool:
-    """Whether tokens begin with a number or a function, or any other value, with or without a sign of its own."""
-    rest = tokens[1:] if tokens[0].is_sign("-", "+", "±") else tokens
-    is_bracket = bool(rest) and nesting(rest[0]) == 1 and not rest[0].is_sign("{")  # which begins an argument
-    kinds = ("number", "function", "vulgar") if is_number else ("number", "function", "vulgar", "letter")
-    return bool(rest) and (rest[0].kind in kinds or (is_bracket and not is_number))
