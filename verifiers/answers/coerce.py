@@ -303,7 +303,12 @@ def _opened(value: Value, family: Family) -> Value | None:
 def equal_letters(value: Named) -> tuple[str, ...]:
     """The letters of `x = y = z`, which have one value that is not said; () for other values."""
     last = value.items[-1]
-    if not (value.is_chain or value.is_single) or not isinstance(last, Expression) or last.node.op != "symbol":
+    if (
+        value.argument
+        or not (value.is_chain or value.is_single)
+        or not isinstance(last, Expression)
+        or last.node.op != "symbol"
+    ):
         return ()
     letters = (*value.names, last.node.name)
     return letters if len(set(letters)) == len(letters) and all(len(name) == 1 for name in letters) else ()

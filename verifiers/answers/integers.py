@@ -302,7 +302,7 @@ def congruence(tokens: Tokens) -> Family | None:
     r"""`n \equiv 0, 1 \pmod 3`, `2 \pmod 7`, `n mod 4 = 1 or 2`, `n ≡ 1 mod 4 or n ≡ 2 mod 8`; None for anything else."""
     pieces, marks = cut(tokens, AND_OR)
     rows: list[tuple[list[Token], list[Token]]] = []  # residue, modulus
-    letter, sign, modulus = "", "", list[Token]()
+    letter, sign, modulus, least = "", "", list[Token](), None
     for piece in pieces:
         sides, relations = cut(piece, at_signs("≡", "≢", "=", "∈"))
         if len(relations) == 1:
@@ -311,17 +311,19 @@ def congruence(tokens: Tokens) -> Family | None:
                 modulus, sides[0] = sides[0][modulo + 1 :], sides[0][:modulo]
             elif relations[0].text in "=∈" and sides[0]:
                 return None
-            other = "".join(token.text for token in sides[0])
+            other = "".join(token.text for token in sides[0] if token.kind == "letter")
             if (letter and letter != other) or sign not in ("", relations[0].text.replace("=", "≡")):
                 return None
-            if len(sides[0]) != 1 or sides[0][0].kind != "letter":
+            if (domain := domain_of(sides[0])) is not None:  # integers n congruent to 1 modulo 4
+                least, sides[0] = domain[0].least, [t for t in domain[1] if not t.is_word(*_NOISE)]
+            if len(sides[0]) > 1 or (sides[0] and sides[0][0].kind != "letter") or not (sides[0] or domain):
                 return None
             letter, sign, piece = other, relations[0].text.replace("=", "≡"), sides[1]
             inside = bracket_content(piece)
             if relations[0].text == "∈":  # k mod 4 ∈ {0, 1}
                 rows += [(part, modulus) for part in cut(inside[1] if inside else piece, AND_OR)[0]]
                 continue
-        elif relations or not piece:
+        elif relations or not piece or any(token.is_sign(*CLASSES) for token in piece):
             return None
         residue, own = _split_modulus(piece)
         rows.append((residue, own or modulus))
@@ -333,7 +335,8 @@ def congruence(tokens: Tokens) -> Family | None:
         return None  # both at once
     items = [node for residue, modulus in rows for node in _residue_nodes(residue, modulus)]
     family = integer_family_of(*items)
-    return other_residues(family) if sign == "≢" else family
+    family = other_residues(family) if sign == "≢" else family
+    return family if least is None else from_least(family, least)
 
 
 def _is_mod(token: Token) -> bool:

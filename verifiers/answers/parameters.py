@@ -7,16 +7,18 @@ from fractions import Fraction
 
 from verifiers.answers.comparison import divides_by_zero
 from verifiers.answers.conditions import INTEGER_LETTERS, Conditions, Statement, read_conditions
+from verifiers.answers.evaluation import Evaluation, approximation
 from verifiers.answers.integers import both, from_least, residues_of, restrict
-from verifiers.answers.rationals import rational
+from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.reals import complement, intersection
-from verifiers.answers.syntax import at_signs, index_of
+from verifiers.answers.syntax import INEQUALITIES
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, has, is_infinite, names, number, replace_symbols, symbol
 from verifiers.answers.values import (
     Collection,
     Expression,
     Family,
+    Interval,
     Item,
     Literal,
     Named,
@@ -36,6 +38,7 @@ def attach(value: Value, pieces: list[list[Token]], statement: Statement) -> Val
     """The value under its conditions: a family, a list over a finite range, a smaller set."""
     argument = argument_of(value)
     pieces = [piece for piece in pieces if not (argument and _is_on_argument(piece, argument))]
+    pieces = [piece for piece in pieces if not _is_on_domain(value, piece, statement)]
     letters = letters_of(value)
     is_plain = isinstance(value, Expression) and len(letters) < 2 and not has(value.node, "i")
     integers = frozenset("n") if argument else INTEGER_LETTERS
@@ -47,8 +50,7 @@ def attach(value: Value, pieces: list[list[Token]], statement: Statement) -> Val
     for name, nodes in found.ranges:
         value = _over_range(value, name, nodes)
     for piece in found.others:
-        if not _is_on_poles(value, piece, statement):
-            value = _under(value, piece, statement, found)
+        value = _under(value, piece, statement, found)
     return integer_family(value, found.parameters) if found.parameters else value
 
 
@@ -87,17 +89,40 @@ def _is_on_argument(piece: list[Token], argument: str) -> bool:
     return letters == {argument} and (argument in INTEGER_LETTERS or not is_bound or is_positive) and not is_equation
 
 
-def _is_on_poles(value: Value, piece: list[Token], statement: Statement) -> bool:
-    r"""Whether a condition only leaves out numbers where an expression has no value: `\frac{1}{x-1}, x \ne 1`."""
-    if not isinstance(value, Expression) or index_of(piece, at_signs("≠")) is None:
+def _is_on_domain(value: Value, piece: list[Token], statement: Statement) -> bool:
+    r"""Whether a condition only leaves out numbers where there is no value: `\frac{1}{x-1}, x \ne 1`, `\sqrt{x}, x \ge 0`."""
+    item = bare(_right_side(value))
+    if not isinstance(item, Expression) or not any(map(INEQUALITIES, piece)) or piece[0].kind != "letter":
         return False
     condition = statement(piece)
-    if not isinstance(condition, Reals) or condition.name not in names(value.node):
+    if not isinstance(condition, Reals) or condition.name not in names(item.node):
         return False
     others = complement(condition).intervals
-    points = [part.low for part in others if part.low == part.high]
-    is_exclusion = len(points) == len(others) > 0
-    return is_exclusion and all(divides_by_zero(replace_symbols(value.node, {condition.name: x})) for x in points)
+    points = [point for part in others for point in _samples(part)]
+    return bool(points) and not any(_has_value(replace_symbols(item.node, {condition.name: x})) for x in points)
+
+
+def _samples(part: Interval) -> list[Node]:
+    """The point that an interval is, or some numbers in it."""
+    if part.low == part.high:
+        return [part.low]
+    ends = [None if is_infinite(end) else approximation(end) for end in (part.low, part.high)]
+    low, high = (None if isinstance(end, complex) else end for end in ends)
+    start = low if low is not None else (high or 0.0) - 10
+    size = (high if high is not None else start + 10) - start
+    return [number(Fraction(start + size * share).limit_denominator(10**6)) for share in (0.03, 0.37, 0.61, 0.96)]
+
+
+def _has_value(node: Node) -> bool:
+    """Whether a tree has a real value, or one that other letters decide."""
+    if names(node):
+        return not divides_by_zero(node)
+    try:
+        run = Evaluation(60)
+        run.value(node)
+    except (NoValueError, TooLargeError):
+        return False
+    return run.is_real
 
 
 # ------------------------------------------------------------------------------------------------ members

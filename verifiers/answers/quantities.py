@@ -109,14 +109,15 @@ def _clock(tokens: Tokens) -> Literal | None:
         pieces, colons, numbers = [tokens[:1], *pieces], [Token("sign", ":")], [hour, minute]
     if (
         behind not in ("am", "pm")
-        or len(colons) > 1
+        or len(colons) > 2
         or len(numbers) != len(pieces)
         or len(pieces[0]) > 1 + (not colons) * 9
     ):
         return None
     if not all(text.isdigit() and len(text) <= 2 for text in numbers):
         return None
-    return Literal("time", (int(numbers[0]), int(numbers[1]) if colons else 0, behind))
+    hour_, minute_, second = (*map(int, numbers), 0, 0)[:3]
+    return Literal("time", (hour_, minute_, behind, *([second] if second else [])))
 
 
 def _with_half(tokens: list[Token]) -> list[Token]:

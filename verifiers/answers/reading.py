@@ -11,6 +11,7 @@ from functools import lru_cache
 from verifiers.answers.amounts import amount, has_unit, number_of_things
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.conditions import split
+from verifiers.answers.equality import equal
 from verifiers.answers.integers import (
     integer_class,
     restrict,
@@ -22,7 +23,7 @@ from verifiers.answers.progressions import with_dots
 from verifiers.answers.quantities import quantity
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.reals import intersection, points, union
-from verifiers.answers.relations import item, several_names
+from verifiers.answers.relations import item, several_names, with_approximation
 from verifiers.answers.special import SPECIAL_FORMS, has, primes_with
 from verifiers.answers.symbols import WORDS
 from verifiers.answers.syntax import (
@@ -34,6 +35,7 @@ from verifiers.answers.syntax import (
     RELATIONS,
     Tokens,
     at_signs,
+    bracket_content,
     cut,
     index_of,
     text_of,
@@ -71,6 +73,8 @@ def read(text: str) -> Value | None:
 
 def read_tokens(tokens: Tokens) -> Value | None:
     """The typed value of tokens without the words that lead to them; None where the grammar does not read them."""
+    if (value := _without_aside(tokens)) is not None:
+        return value
     letter, rest = _choice(tokens)
     for reading in (lambda: _value(letter, rest), lambda: quantity(tokens), lambda: _things(tokens)):
         try:
@@ -89,6 +93,31 @@ def _value(letter: str, tokens: Tokens) -> Value:
         return Choice(letter, statement(rewrite(tokens)))
     parts = amount(tokens) or amount(rewrite(tokens)) if has_unit(tokens) else None
     return parts or statement(rewrite(tokens))
+
+
+_NOTHING_WORDS = (
+    "no such real integer positive solution solutions value values number numbers root roots of exist exists"
+)
+_NOTHING = frozenset(_NOTHING_WORDS.split())
+
+
+def _without_aside(tokens: Tokens) -> Value | None:
+    """ "no such x", and a value without the words in brackets behind it: the value again, its noun, or a reason."""
+    words = [token.text for token in tokens if token.kind == "word"]
+    if words[:1] == ["no"] and tokens[0].kind == "word" and _NOTHING.issuperset(words) and len(tokens) > 1:
+        return EMPTY if len(words) >= len(tokens) - 1 and tokens[-1].kind in ("word", "letter") else None
+    place = max((k for k, token in enumerate(tokens) if token.is_sign("(") and token.gap), default=0)
+    inside = bracket_content(tokens[place:]) if place else None
+    if inside is None or not any(token.kind == "word" for token in inside[1]):
+        return None
+    head, aside = read_tokens(tokens[:place]), read_tokens(drop_leads(inside[1]))
+    if head is None or inside[1][0].is_word("since", "because"):
+        return head
+    if isinstance(aside, Expression):
+        is_again = equal(head, aside) is True
+        return head if is_again else with_approximation(head, aside.node) if aside.is_rounded else None
+    is_noun = all(token.kind == "word" and token.text not in WORDS for token in inside[1])
+    return read_tokens([*tokens[:place], *inside[1]]) if is_noun else None
 
 
 def _things(tokens: Tokens) -> Value:

@@ -107,19 +107,22 @@ def _approximate(sides: list[list[Token]], texts: list[str], statement: Statemen
     exact = [*sides[0]]
     for text, side in zip(texts[:place], sides[1 : place + 1], strict=True):
         exact += [Token("sign", text), *side]
-    return _with_approximation(statement(exact), sides[place + 1])
+    value = statement(exact)
+    try:
+        return with_approximation(value, expression(sides[place + 1]))
+    except UnreadableError:
+        return value
 
 
-def _with_approximation(value: Value, tokens: Tokens) -> Value:
+def with_approximation(value: Value, node: Node) -> Value:
     """A number, or a named one, with the rounded value behind it; another value as it is."""
     if isinstance(value, Named) and value.is_single:
-        return replace(value, items=(_with_approximation(value.items[0], tokens),))
+        return replace(value, items=(with_approximation(value.items[0], node),))
+    if not isinstance(value, Expression) or names(value.node) or names(node):
+        return value
     try:
-        node = expression(tokens)
-        if not isinstance(value, Expression) or names(value.node) or names(node):
-            return value
         exact, rounded = approximation(value.node), approximation(node)
-    except (UnreadableError, OverflowError):
+    except OverflowError:
         return value
     is_near = abs(exact - rounded) <= _MAX_ROUNDING * max(abs(exact), abs(rounded))
     return Expression(value.node, value.is_rounded, node) if is_near else value
