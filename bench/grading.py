@@ -28,7 +28,7 @@ from data.answer_key import final_answer
 from verifiers import VerifierPool
 from verifiers.answers.evaluation import is_zero
 from verifiers.answers.rationals import rational
-from verifiers.answers.statements import read
+from verifiers.answers.reading import read
 from verifiers.answers.tree import names
 from verifiers.equivalence import judge
 from verifiers.normalise import canonical

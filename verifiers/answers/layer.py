@@ -46,9 +46,9 @@ _LAYERS: dict[type, str] = {
     Family: "family",
     Amount: "unit",
     Piecewise: "structure",
-    Literal: "text",
     Choice: "choice",
 }
+_LAYERS_OF_KINDS = {"words": "text", "date": "time", "primes": "set"}  # of literals; others have their own name
 _FOR_ALGEBRA = (Expression, Relation, Named)  # other kinds are never left to math-verify
 MAX_CHARACTERS = 1_000
 UNREAD = "unread"  # the layer of an answer that the grammar cannot read where the gold leaves nothing to algebra
@@ -160,4 +160,7 @@ def _says(expected: list[Token], words: list[Token]) -> bool:
 
 
 def layer_of(value: Value) -> str:
-    return _LAYERS[type(bare(value))]
+    value = bare(value)
+    if isinstance(value, Literal) or (isinstance(value, Collection) and value.kind == "ratio"):
+        return _LAYERS_OF_KINDS.get(value.kind, value.kind)
+    return _LAYERS[type(value)]
