@@ -51,9 +51,10 @@ def coerce(gold: Value, answer: Value) -> tuple[Value, Value]:
         if conversion and (converted := conversion(answer, gold)) is not None:
             answer = converted
             continue
-        is_real = isinstance(answer, Family) and answer.is_real
-        conversion = _opened if is_real else _CONVERSIONS.get((type(gold), type(answer)))
-        converted = conversion(gold, answer) if conversion else None
+        of_gold = _CONVERSIONS.get((type(gold), type(answer)))
+        if isinstance(answer, Family) and answer.is_real:
+            of_gold = _opened
+        converted = of_gold(gold, answer) if of_gold else None
         gold = gold if converted is None else converted
     return gold, answer
 
@@ -181,7 +182,7 @@ def _rows(value: Value) -> list[tuple[Node, ...]]:
     """The rows of a value, with both signs of ± as two; none where it has no rows."""
     is_closed = isinstance(value, Collection) and value.kind == "tuple" and not value.is_plain_tuple
     try:
-        rows = [] if is_closed or isinstance(value, Named) and value.is_single else items_of(value)
+        rows = [] if is_closed or (isinstance(value, Named) and value.is_single) else items_of(value)
     except UnreadableError:
         return []
     return [tuple(both.args) for row in rows for both in signs(Node("tuple", row))]
@@ -260,9 +261,12 @@ def with_constants(gold: Value) -> Value:
     constants = frozenset(each for each in letters if each == "C" or (each[:2] in ("C_", "c_") and each[2:].isdigit()))
     if argument and len(letters - {argument}) == 1 and letters - {argument} <= _FACTORS:
         constants = letters - {argument}  # f(x) = cx
-    elif not constants or not constants < letters or not letters - constants <= _VARIABLES | {argument}:
-        return gold
-    elif constants == {"C"} and not (name.partition("(")[0] in _SOLUTIONS or _is_added(item.node, "C")):
+    elif (
+        not constants
+        or not constants < letters
+        or not letters - constants <= _VARIABLES | {argument}
+        or (constants == {"C"} and not (name.partition("(")[0] in _SOLUTIONS or _is_added(item.node, "C")))
+    ):
         return gold
     return real_family(gold, [Parameter(each, domain=ALL_REALS) for each in sorted(constants)])
 

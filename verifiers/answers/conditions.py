@@ -174,7 +174,7 @@ def _domain_and_relation(piece: list[Token]) -> list[list[Token]]:
 def read_conditions(
     pieces: list[list[Token]], letters: frozenset[str], integers: frozenset[str], statement: Statement
 ) -> Conditions:
-    """What pieces say about the letters of a value. A bound on one of the letters `integers` stays another condition."""
+    """What pieces say about the letters of a value. A bound on one of the letters `integers` declares nothing."""
     result = Conditions()
     for piece in pieces:
         inside = bracket_content(piece[2:]) if len(piece) > 4 and piece[1].is_sign("∈") else None

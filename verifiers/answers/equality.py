@@ -140,9 +140,9 @@ def _equal_collections(gold: Collection, answer: Collection) -> Result:
     answer = _with_letter_of(gold, answer)
     gold, answer = _expanded(gold), _expanded(answer)
     if gold.is_bare != answer.is_bare:
-        reals = as_reals(gold), as_reals(answer)
-        if None not in reals and "set" in (gold.kind, answer.kind):
-            return _equal_sets(*reals)
+        one, other = as_reals(gold), as_reals(answer)
+        if one is not None and other is not None and "set" in (gold.kind, answer.kind):
+            return _equal_sets(one, other)
         is_long = gold.kind == "list" and len(gold.items) > 2 and answer.kind == "tuple"
         return is_long and len(gold.items) == len(answer.items) and all_equal(map(equal, gold.items, answer.items))
     if gold.is_bare:
@@ -216,7 +216,7 @@ def _only_letter(value: Collection) -> str:
 
 
 def _equal_matrices(gold: Collection, answer: Collection) -> Result:
-    """Matrices entry by entry; a row or a column is the same as the vector in brackets, [[1, 2], [3, 4]] as a matrix."""
+    """Matrices entry by entry. A row or a column is the same as the vector in brackets, [[1, 2], [3, 4]] a matrix."""
     rows = [_rows(each) for each in (gold, answer)]
     if rows[0] is not None and rows[1] is not None:
         if [len(row) for row in rows[0]] != [len(row) for row in rows[1]]:

@@ -43,11 +43,8 @@ class Parser(Atoms):
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise UnreadableError("too deep")
-        terms: list[Node] = []
-        if self.here.is_sign(*_SIGNS):
-            terms = [Node(_SIGNS[self.next().text], (self.product(),))]
-        else:
-            terms = [self.product()]
+        is_signed = self.here.is_sign(*_SIGNS)
+        terms = [Node(_SIGNS[self.next().text], (self.product(),)) if is_signed else self.product()]
         while self.here.is_sign("+", "-", *_SIGNS):
             sign = self.next().text
             if sign == "+" and self.take("…"):
@@ -103,7 +100,7 @@ class Parser(Atoms):
         token = self.here
         if token.kind in ("number", "letter", "function", "vulgar") or is_called(token):
             return True
-        return token.is_sign("|") and self.bars == 0 or token.is_sign("∞", *GROUPS, *ROUNDED)
+        return (token.is_sign("|") and self.bars == 0) or token.is_sign("∞", *GROUPS, *ROUNDED)
 
     def _next_factor(self, value: Node, start: int, is_open: bool) -> Node:
         """The product with the factor that follows without a sign; a fraction after an integer makes a mixed number."""
@@ -126,7 +123,7 @@ class Parser(Atoms):
         return _product(value, right)
 
     def _next_number(self, value: Node, first: Token, is_integer: bool) -> Node:
-        """The product with a number behind it where that is no part of another number; a mixed one; groups of digits."""
+        """The product with a number that is no part of another one; a mixed number; groups of digits."""
         token, last = self.here, self.last
         if last.is_sign("°", "}") and value.op == "degrees" and self.ahead().is_sign("'"):
             return Node("mixed", (value, self.power()))

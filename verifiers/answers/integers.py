@@ -38,7 +38,7 @@ def primes() -> tuple[int, ...]:
 
 
 def domain_of(tokens: Tokens) -> tuple[Parameter, list[Token]] | None:
-    r"""The integers that a sign among tokens names, `\mathbb{Z}_{\ge 0}`, and the tokens beside it; None without one."""
+    r"""The integers that a sign among tokens names, `\mathbb{Z}_{\ge 0}`, and the other tokens; None without one."""
     place = index_of(tokens, at_signs(*DOMAINS))
     if place is None:
         return None
@@ -299,7 +299,7 @@ def last_integer(part: Interval) -> int | None:
 
 
 def congruence(tokens: Tokens) -> Family | None:
-    r"""`n \equiv 0, 1 \pmod 3`, `2 \pmod 7`, `n mod 4 = 1 or 2`, `n ≡ 1 mod 4 or n ≡ 2 mod 8`; None for anything else."""
+    r"""The integers of `n \equiv 0, 1 \pmod 3`, `2 \pmod 7`, `n mod 4 = 1 or 2`; None for anything else."""
     pieces, marks = cut(tokens, AND_OR)
     rows: list[tuple[list[Token], list[Token]]] = []  # residue, modulus
     letter, sign, modulus, least = "", "", list[Token](), None

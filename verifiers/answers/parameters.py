@@ -62,8 +62,8 @@ def _functions(value: Value, argument: str, found: Conditions) -> Value:
         return value
     if found.parameters[0].domain is not None:
         return real_family(value, found.parameters)
-    (item,) = value.items if isinstance(value, Named) and value.is_single else (None,)
-    if not isinstance(item, Expression) or not value.argument:
+    item = bare(value)
+    if not isinstance(item, Expression) or not isinstance(value, Named) or not value.argument:
         raise UnreadableError("a condition on a function")
     return function_family(item.node, argument, found.parameters)
 
@@ -90,7 +90,7 @@ def _is_on_argument(piece: list[Token], argument: str) -> bool:
 
 
 def _is_on_domain(value: Value, piece: list[Token], statement: Statement) -> bool:
-    r"""Whether a condition only leaves out numbers where there is no value: `\frac{1}{x-1}, x \ne 1`, `\sqrt{x}, x \ge 0`."""
+    r"""Whether a condition leaves out no number with a value: `\frac{1}{x-1}, x \ne 1`, `\sqrt{x}, x \ge 0`."""
     item = bare(_right_side(value))
     if not isinstance(item, Expression) or not any(map(INEQUALITIES, piece)) or piece[0].kind != "letter":
         return False

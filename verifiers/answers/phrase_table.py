@@ -17,11 +17,13 @@ LEADS = frozenset(_LEAD_WORDS.split())
 LEADS_BEHIND = {"follows": "it", "see": "we"}  # words that lead only behind their subject
 
 # PHRASE => SIGNS. [one|other|] is one of several words, or none. A sign of two words has a line between them; w: is
-# a word, f: a function. ALL, THAT and NUMBERS are the groups below.
+# a word, f: a function. Words in capitals are the groups below.
 _GROUPS = {
     "ALL": "|all|any|every|the|a|is a|are|is|must be a|must be|some",
     "THAT": "|is|are|that are|which are|that is|which is",
     "NUMBERS": "|s| number| numbers",
+    "ANY": "|all|the|any|every|the set of|the set of all",
+    "REALS": "real|reals|real number|real numbers|real values|real constant|real constants|constant|constants",
 }
 _TABLE = """
 [|all|any|every|the|all the|the set of|the set of all|set of|set of all] real numbers => ℝ
@@ -36,16 +38,17 @@ reals but => ℝ except
 [|the|an|a] closed interval => closed_interval
 [|the] open interval [from|between] => open_between
 [|the] closed interval [from|between] => closed_between
-[|all|the|any|every|the set of|the set of all] positive [real|reals|real number|real numbers|real values|real constant|real constants|constant|constants] => ℝ+
-[|all|the|any|every|the set of|the set of all] negative [real|reals|real number|real numbers|real values|real constant|real constants|constant|constants] => ℝ-
-[|all|the|any|every|the set of|the set of all] [nonnegative|non negative] [real|reals|real number|real numbers|real values|real constant|real constants|constant|constants] => ℝ≥0
-[|all|the|any|every|the set of|the set of all] [nonzero|non zero] [real|reals|real number|real numbers|real values|real constant|real constants|constant|constants] => ℝ≠0
+[ANY] positive [REALS] => ℝ+
+[ANY] negative [REALS] => ℝ-
+[ANY] [nonnegative|non negative] [REALS] => ℝ≥0
+[ANY] [nonzero|non zero] [REALS] => ℝ≠0
 [all|every|any] positive => ℝ+
 [all|every|any] negative => ℝ-
 [all|every|any] nonnegative => ℝ≥0
 [all|every|any] nonzero => ℝ≠0
 [i e|ie|that is|or equivalently|equivalently|in other words|that is to say] => same
-[except|except for|excluding|other than|apart from|with the exception of|but not|without|different from|not including] => except
+[except|except for|excluding|other than|apart from|with the exception of] => except
+[but not|without|different from|not including] => except
 [|an|any|some|every|an arbitrary|arbitrary|each] integer => ℤ
 [|all|the|the set of|the set of all|arbitrary] integers => ℤ
 whole number => ℤ
@@ -72,7 +75,8 @@ is negative => < 0
 is [nonnegative|non negative] => ≥ 0
 [union|union with|in union with] => ∪
 intersection => ∩
-[in|is in|is in the interval|inside|is inside|lying in|inside the interval|in the interval|can be|is any|can be any|belongs to|is a|is an|may be] => ∈
+[in|is in|is in the interval|inside|is inside|lying in|inside the interval|in the interval] => ∈
+[can be|is any|can be any|belongs to|is a|is an|may be] => ∈
 [outside|outside of|outside the interval|is outside|is outside of|not in|is not in] => ∉
 [diverges to|holds for|is true for|is satisfied for|is satisfied by] =>
 [|all|the] [linear|quadratic|constant|exponential] [functions|polynomials] =>

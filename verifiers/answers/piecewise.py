@@ -1,4 +1,4 @@
-"""Functions by cases: lines of an expression and its condition, and their equality: `|x|` and x for x ≥ 0, -x for x < 0."""
+"""Functions by cases, lines of an expression and its condition, and their equality: `|x|` is x for x ≥ 0, else -x."""
 
 from __future__ import annotations
 

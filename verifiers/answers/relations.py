@@ -11,9 +11,9 @@ from verifiers.answers.inequalities import condition
 from verifiers.answers.integers import DOMAINS, both, congruence, coprime, divisible, integer_class, restrict
 from verifiers.answers.names import are_capitals, function_name_of, is_quantity, long_name_of, name_of, names_of
 from verifiers.answers.piecewise import holds
-from verifiers.answers.reals import as_reals, complement, half_line, points
-from verifiers.answers.syntax import COMMAS, INEQUALITIES, RELATIONS, Tokens, at_signs, cut, index_of, separator
-from verifiers.answers.terms import Statement, numbers_in, term
+from verifiers.answers.reals import as_reals, complement, points
+from verifiers.answers.syntax import INEQUALITIES, RELATIONS, Tokens, at_signs, cut, index_of, separator
+from verifiers.answers.terms import Statement, term
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, divide, is_infinite, names, number, signs, symbol
 from verifiers.answers.values import (
@@ -25,7 +25,6 @@ from verifiers.answers.values import (
     Reals,
     Relation,
     Value,
-    bare,
     listed,
 )
 
@@ -313,6 +312,3 @@ def several_names(several: tuple[str, ...], value: Value) -> Value:
     if isinstance(value, Family):
         return value
     raise UnreadableError("names for other values")
-
-
-_ = (COMMAS, INEQUALITIES, _NOISE, bare, congruence, half_line, numbers_in)

@@ -36,7 +36,8 @@ _HAN = re.compile("[\u4e00-\u9fff]+")
 _CURRENCY = re.compile(r"\$[0-9][0-9.,]*(?=$|[ /])")
 LIBRARIES = re.compile(r"(?:np|numpy|math|sympy|cmath)\.(?=[A-Za-z])")  # np.arcsin(1/4)
 _FRONT, _BEHIND = tuple("{(-+*/"), tuple("})-+*/^_")  # of a product of two letters
-_NO_PRODUCTS = frozenset("or if in am pm no is to by cm mm km kg hr ft mi lb oz yd pt".split())
+_NO_PRODUCT_WORDS = "or if in am pm no is to by cm mm km kg hr ft mi lb oz yd pt"
+_NO_PRODUCTS = frozenset(_NO_PRODUCT_WORDS.split())
 _DIGIT_ARGUMENTS = {"frac": 2, "binom": 2, "sqrt": 1}  # arguments of one digit each, where they have no braces
 # Others may be words of English ("sec", "floor", "factorial").
 _FUNCTIONS_IN_TEXT = frozenset(

@@ -225,8 +225,8 @@ def _orders_of(value: Value) -> Collection:
     """All tuples with the components of one, or of several, in another order."""
     if isinstance(value, Collection) and value.is_bare:
         return Collection("list", tuple(each for item_ in value.items for each in _orders_of(item_).items))
-    is_tuple = isinstance(value, Collection) and value.kind == "tuple"
-    if not (is_tuple or (isinstance(value, Named) and len(value.names) > 1)) or len(value.items) > _MAX_PERMUTED:
+    is_row = (isinstance(value, Collection) and value.kind == "tuple") or isinstance(value, Named)
+    if not is_row or not isinstance(value, Collection | Named) or len(value.items) > _MAX_PERMUTED:
         raise UnreadableError("permutations of something else")
     orders = dict.fromkeys(permutations(value.items))
     return Collection("list", tuple(replace(value, items=order) for order in orders))

@@ -27,7 +27,7 @@ from verifiers.answers.syntax import (
     is_tuple,
 )
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import Node, multiply, names, negate, number, signs
+from verifiers.answers.tree import Node, multiply, negate, number, signs
 from verifiers.answers.values import (
     EMPTY,
     Collection,
@@ -108,14 +108,16 @@ def _set_expression(pieces: list[list[Token]], operations: list[str], statement:
     """Unions, intersections and differences, from left to right."""
     left = _operand(pieces[0], statement)
     for piece, operation in zip(pieces[1:], operations, strict=True):
-        is_difference = operation in ("∖", "except")
-        if is_difference and isinstance(left, Family | Literal):
-            right = _excluded(piece, statement)
-            left = both(left, right) if isinstance(left, Family) and isinstance(right, Family) else left
-            left = without(left, right) if isinstance(right, Reals) else left
+        if operation not in ("∖", "except"):
+            left = _combined(left, operation, _operand(piece, statement))
             continue
-        right = _excluded(piece, statement) if is_difference else _operand(piece, statement)
-        left = _combined(left, operation, right)
+        excluded = _excluded(piece, statement)
+        if isinstance(left, Family) and isinstance(excluded, Family):
+            left = both(left, excluded)
+        elif isinstance(left, Family | Literal) and isinstance(excluded, Reals):
+            left = without(left, excluded)
+        else:
+            left = _combined(left, operation, excluded)
     return left
 
 
@@ -126,18 +128,18 @@ def _operand(tokens: Tokens, statement: Statement) -> Value:
 
 
 def _combined(left: Value, operation: str, right: Value) -> Value:
-    sides = as_reals(left), as_reals(right)
-    if sides[0] is None or sides[1] is None:
-        is_union = isinstance(left, Collection) and isinstance(right, Collection) and operation == "∪"
-        if is_union and left.kind == right.kind == "set":
+    one, other = as_reals(left), as_reals(right)
+    if one is None or other is None:
+        are_sets = isinstance(left, Collection) and isinstance(right, Collection) and left.kind == right.kind == "set"
+        if operation == "∪" and are_sets and isinstance(left, Collection) and isinstance(right, Collection):
             return Collection("set", left.items + right.items)
-        if isinstance(left, Family) and isinstance(right, Family) and operation == "∪":
+        if operation == "∪" and isinstance(left, Family) and isinstance(right, Family):
             return union_of_families([left, right])
         raise UnreadableError("an operation on something that is no set of reals")
     if operation == "∪":
-        return union(*sides)
-    result = intersection(sides[0], sides[1] if operation == "∩" else complement(sides[1]))
-    return Reals(result.intervals, sides[0].name or result.name)
+        return union(one, other)
+    result = intersection(one, other if operation == "∩" else complement(other))
+    return Reals(result.intervals, one.name or result.name)
 
 
 def union_of_families(families: list[Family]) -> Family:
@@ -339,7 +341,7 @@ def _carried_out(node: Node) -> Node:
 def _integers(tokens: Tokens, _statement: Statement) -> Value | None:
     place = index_of(tokens, at_signs("ℤ", "ℕ"))
     is_multiple = place == 1 and tokens[0].kind == "number" and not tokens[1].gap
-    if is_multiple or (place is not None and any(t.text == "π" or t.is_sign("+") and k < place for k, t in
+    if is_multiple or (place is not None and any(t.text == "π" or (t.is_sign("+") and k < place) for k, t in
                                                  enumerate(tokens))):  # fmt: skip
         return shifted(tokens)
     return integer_class(tokens)
@@ -377,4 +379,3 @@ _READINGS: tuple[Callable[[Tokens, Statement], Value | None], ...] = (
     _ratio,
     _point,
 )
-_ = names

@@ -43,6 +43,7 @@ _ARGUMENT = re.compile(r"\s*\{[^{}]*\}")
 _ENVIRONMENT = re.compile(r"\s*\{([A-Za-z]+)(\*?)\}")
 _COLUMNS = re.compile(r"\{[lcr| ]*\}|\{\*\{[0-9]+\}\{[lcr| ]*\}\}")
 _BRACED = re.compile(r"\{([^{}]*)\}")
+_NUMERAL = re.compile(r"(?=.*[a-z])[a-z0-9]{2,}")  # the digits of a number: \\overline{abc}
 _SILENT = '"$~\u200b\ufeff\u2061\u2062'
 _IGNORED = '"$\u200b\ufeff\u2061\u2062'  # leave no space either
 _DOUBLED = re.compile(r"(?<!\\)\\\\(?=[A-Za-z{}])")
@@ -51,16 +52,13 @@ _SINGLE = re.compile(r"(?<!\\)\\(?!\\)")
 
 def tokenize(text: str) -> tuple[Token, ...]:
     """The tokens of an answer. UnreadableError for an unknown command or character, and over MAX_TOKENS."""
-    scanner = _Reader(_plain(text))
+    text = text if text.isascii() else text.translate(FULL_WIDTH)
+    if "\\\\" in text and not _SINGLE.search(text):  # LaTeX that is escaped twice: \\\\frac
+        text = _DOUBLED.sub(r"\\", text)
+    scanner = _Reader(text)
     scanner.scan()
     has_borders = scanner.borders or scanner.quads
     return tuple(with_commas(scanner.tokens, scanner.borders, scanner.quads) if has_borders else scanner.tokens)
-
-
-def _plain(text: str) -> str:
-    r"""The text with full-width signs in ASCII, and LaTeX that is escaped twice, `\\frac`, escaped once."""
-    text = text if text.isascii() else text.translate(FULL_WIDTH)
-    return _DOUBLED.sub(r"\\", text) if "\\\\" in text and not _SINGLE.search(text) else text
 
 
 def spans(text: str) -> list[tuple[Token, int, int]]:
@@ -189,28 +187,13 @@ class _Reader(Scanner):
             name, kind = known, self._kind(known)
         if kind is None:
             raise UnreadableError(f"command {name}")
-        kind(name)
+        kind(self, name)
 
-    def _kind(self, name: str) -> Callable[[str], None] | None:
-        """The function that reads a command; None for an unknown one."""
-        for names, function in (
-            (STYLES, self._style),
-            (TEXT_STYLES, lambda _: self._open("text")),
-            (_FONTS, self._font),
-            (("begin", "end"), self._environment),
-            (_ACCENTS, self._accent),
-            (("mathbin", "mathrel", "mathop", "mathord"), lambda _: self._open("")),
-            (("not",), self._negated),
-            (INVISIBLE, self._skip_argument),
-            (("mathbb", "Bbb"), self._number_set),
-            (GREEK, lambda name: self.add("letter", GREEK[name])),
-            (FUNCTION_WORDS, lambda name: self.function(FUNCTION_WORDS[name])),
-        ):
-            if name in names:
-                return function
+    def _kind(self, name: str) -> Callable[[_Reader, str], None] | None:
+        """The method that reads a command; None for an unknown one."""
         if name in PLAIN_MATRICES and self.text[self.at :].lstrip().startswith("{"):
-            return self._plain_matrix
-        return self._symbol if name in COMMANDS else None
+            return _Reader._plain_matrix
+        return _KINDS.get(name)
 
     def _symbol(self, name: str) -> None:
         kind, text = COMMANDS[name]
@@ -218,6 +201,18 @@ class _Reader(Scanner):
             self._superscript_prime()
         self.gap = self.gap or kind == "word"
         self.symbol(kind, text)
+
+    def _letter(self, name: str) -> None:
+        self.add("letter", GREEK[name])
+
+    def _function(self, name: str) -> None:
+        self.function(FUNCTION_WORDS[name])
+
+    def _text(self, _name: str) -> None:
+        self._open("text")
+
+    def _group(self, _name: str) -> None:
+        self._open("")
 
     def _style(self, name: str) -> None:
         if name in ("left", "right", "middle"):
@@ -235,7 +230,7 @@ class _Reader(Scanner):
     def _open(self, kind: str) -> None:
         """Enter the braces that must follow; they leave no token."""
         self.skip_spaces()
-        if self.peek() != "{":
+        if not self.text.startswith("{", self.at):
             raise UnreadableError("a brace is missing")
         self.at += 1
         self.closing.append(kind)
@@ -344,7 +339,7 @@ class _Reader(Scanner):
         elif name in _VECTORS and letter in UNIT_VECTORS:
             self.add("letter", UNIT_VECTORS[letter])
             self.at = self.text.index("}", self.at) + 1 if braced else self.at + 1
-        elif name == "overline" and braced and _is_numeral(content):
+        elif name == "overline" and _NUMERAL.fullmatch(content) and braced:
             digits = "+".join(f"10^{{{len(content) - 1 - place}}}*{digit}" for place, digit in enumerate(content))
             self.replace(size, f"({digits})")
         elif name in _VECTORS and braced and len(content) == 2 and content.isalpha() and content.isupper():
@@ -392,7 +387,17 @@ class _Reader(Scanner):
             del self.tokens[-1 - is_braced :]
 
 
-def _is_numeral(content: str) -> bool:
-    r"""Whether a bar is over the digits of a number, `\\overline{abc}`: two or more, one of them a small letter."""
-    is_plain = content.isascii() and content.isalnum() and len(content) > 1 and content == content.lower()
-    return is_plain and not content.isdigit()
+_KINDS: dict[str, Callable[[_Reader, str], None]] = {
+    **dict.fromkeys(COMMANDS, _Reader._symbol),
+    **dict.fromkeys(FUNCTION_WORDS, _Reader._function),
+    **dict.fromkeys(GREEK, _Reader._letter),
+    **dict.fromkeys(("mathbb", "Bbb"), _Reader._number_set),
+    **dict.fromkeys(INVISIBLE, _Reader._skip_argument),
+    "not": _Reader._negated,
+    **dict.fromkeys(("mathbin", "mathrel", "mathop", "mathord"), _Reader._group),
+    **dict.fromkeys(_ACCENTS, _Reader._accent),
+    **dict.fromkeys(("begin", "end"), _Reader._environment),
+    **dict.fromkeys(_FONTS, _Reader._font),
+    **dict.fromkeys(TEXT_STYLES, _Reader._text),
+    **dict.fromkeys(STYLES, _Reader._style),
+}

@@ -2,7 +2,8 @@ r"""Vectors as tuples of their components: `(1,2,0) + t(1,1,1)`, `2\mathbf{i} - 
 
 from __future__ import annotations
 
-from verifiers.answers.expressions import expression, is_called
+from verifiers.answers.atoms import is_called
+from verifiers.answers.expressions import expression
 from verifiers.answers.rationals import rational
 from verifiers.answers.syntax import Tokens, at_signs, bracket_content, cut, nesting
 from verifiers.answers.token import Token, UnreadableError
