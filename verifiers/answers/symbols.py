@@ -212,9 +212,9 @@ _UNIT_WORDS = (
     "kJ kW kN kPa Pa Hz kHz MHz GHz mL nm eV keV MeV MW AU pc kpc Mpc erg dyn tsp mpg cu ohm mol yen ml cc wk yr"
 )
 UNITS_AFTER_NUMBERS = frozenset(_UNIT_WORDS.split())
-# Commands that a letter behind them may be glued to, the longest first: \quadx, \lex.
-GLUED = sorted((name for name, (kind, _) in COMMANDS.items() if kind == "sign"), key=len, reverse=True)
-GLUED = ["qquad", "quad", *(name for name in GLUED if len(name) > 1)]
+# Commands that a letter behind them may be glued to, the longer first: \\quadx, \\lex.
+_GLUED_NAMES = "qquad quad leq geq neq le ge ne lt gt cup cap pm times cdot infty"
+GLUED = tuple(_GLUED_NAMES.split())
 # Chinese words: conjunctions, units, measure words, and what leads to an answer.
 HAN: dict[str, tuple[str, str]] = {
     "或者": ("word", "or"),

@@ -101,7 +101,7 @@ def without_ends(tokens: list[Token]) -> list[Token]:
     """The tokens without separators at either end."""
     while tokens and _ENDS(tokens[-1]):
         tokens = tokens[:-1]
-    while tokens and _ENDS(tokens[0]):
+    while tokens and _ENDS(tokens[0]) and not tokens[0].is_sign("."):
         tokens = tokens[1:]
     return tokens
 

@@ -315,7 +315,7 @@ def _around_matrix(tokens: Tokens, statement: Statement) -> Value | None:
     place = next((k for k, t in enumerate(tokens) if t.text.startswith("begin ")), None)
     if place is None:
         return None
-    end = 1 + max(k for k, t in enumerate(tokens) if t.text.startswith("end "))
+    end = 1 + max((k for k, t in enumerate(tokens) if t.text.startswith("end ")), default=place)
     inside = bracket_content(tokens[place:end])
     value = term(tokens[place:end], statement) if inside is not None else None
     if not isinstance(value, Collection) or value.kind != "matrix":

@@ -53,7 +53,7 @@ _SINGLE = re.compile(r"(?<!\\)\\(?!\\)")
 def tokenize(text: str) -> tuple[Token, ...]:
     """The tokens of an answer. UnreadableError for an unknown command or character, and over MAX_TOKENS."""
     text = text if text.isascii() else text.translate(FULL_WIDTH)
-    if "\\\\" in text and not _SINGLE.search(text):  # LaTeX that is escaped twice: \\\\frac
+    if "\\\\" in text and not _SINGLE.search(text):  # LaTeX that is escaped twice
         text = _DOUBLED.sub(r"\\", text)
     scanner = _Reader(text)
     scanner.scan()
@@ -202,18 +202,6 @@ class _Reader(Scanner):
         self.gap = self.gap or kind == "word"
         self.symbol(kind, text)
 
-    def _letter(self, name: str) -> None:
-        self.add("letter", GREEK[name])
-
-    def _function(self, name: str) -> None:
-        self.function(FUNCTION_WORDS[name])
-
-    def _text(self, _name: str) -> None:
-        self._open("text")
-
-    def _group(self, _name: str) -> None:
-        self._open("")
-
     def _style(self, name: str) -> None:
         if name in ("left", "right", "middle"):
             self.skip_spaces()
@@ -269,9 +257,11 @@ class _Reader(Scanner):
         content, _, _ = self.text[self.at + 1 :].partition("}")
         bare = content.strip(" ~\\,")
         is_unit = name == "mathrm" and bool(self.tokens) and (self.tokens[-1].kind == "number" or self.last_is("}"))
-        if self.peek() != "{":
+        if self.peek().isalpha():
             self.add("letter", self.peek())
             self.at += 1
+        elif self.peek() != "{":
+            raise UnreadableError("a font of what?")
         elif not (bare.isascii() and bare.isalpha()):
             self._open("units" if is_unit else "")
         else:
@@ -316,8 +306,6 @@ class _Reader(Scanner):
         self.add("sign", f"{name} {found[1]}")
         if found[1] == "array" and name == "begin" and self.peek() == "{" and not self.take(_COLUMNS):
             raise UnreadableError("columns")
-
-    # --------------------------------------------------------------------------------------------- accents
 
     def _accent(self, name: str) -> None:
         r"""A bar or dot over the digits of a decimal marks its period; over letters, a segment or a vector."""
@@ -389,15 +377,15 @@ class _Reader(Scanner):
 
 _KINDS: dict[str, Callable[[_Reader, str], None]] = {
     **dict.fromkeys(COMMANDS, _Reader._symbol),
-    **dict.fromkeys(FUNCTION_WORDS, _Reader._function),
-    **dict.fromkeys(GREEK, _Reader._letter),
+    **dict.fromkeys(FUNCTION_WORDS, lambda reader, name: reader.function(FUNCTION_WORDS[name])),
+    **dict.fromkeys(GREEK, lambda reader, name: reader.add("letter", GREEK[name])),
     **dict.fromkeys(("mathbb", "Bbb"), _Reader._number_set),
     **dict.fromkeys(INVISIBLE, _Reader._skip_argument),
     "not": _Reader._negated,
-    **dict.fromkeys(("mathbin", "mathrel", "mathop", "mathord"), _Reader._group),
+    **dict.fromkeys(("mathbin", "mathrel", "mathop", "mathord"), lambda reader, _: reader._open("")),
     **dict.fromkeys(_ACCENTS, _Reader._accent),
     **dict.fromkeys(("begin", "end"), _Reader._environment),
     **dict.fromkeys(_FONTS, _Reader._font),
-    **dict.fromkeys(TEXT_STYLES, _Reader._text),
+    **dict.fromkeys(TEXT_STYLES, lambda reader, _: reader._open("text")),
     **dict.fromkeys(STYLES, _Reader._style),
 }
