@@ -5,10 +5,9 @@ from __future__ import annotations
 from verifiers.answers.amounts import amount
 from verifiers.answers.equality import equal
 from verifiers.answers.evaluation import start_budget
-from verifiers.answers.phrases import drop_leads, join_words
-from verifiers.answers.reading import read
+from verifiers.answers.reading import read, words_of
 from verifiers.answers.scalars import is_undone_for
-from verifiers.answers.syntax import at_signs, cut
+from verifiers.answers.syntax import Tokens, at_signs, cut
 from verifiers.answers.text import (
     bracketed_letter,
     choice_in_words,
@@ -114,14 +113,6 @@ def _tokens(text: str) -> tuple[Token, ...]:
         return ()
 
 
-def _words(text: str) -> list[Token]:
-    """The tokens of an answer in words without the words that lead to it; empty where there are none."""
-    try:
-        return drop_leads(join_words(tokenize(text)))
-    except UnreadableError:
-        return []
-
-
 def _has_index(tokens: tuple[Token, ...]) -> bool:
     """Whether a number has an index that is no base, `12_c`, or a letter one, `A1`: algebra drops them."""
     return any(
@@ -133,7 +124,7 @@ def _has_index(tokens: tuple[Token, ...]) -> bool:
 
 def _in_words(gold: str, answer: str, gold_value: Value | None, answer_value: Value | None) -> Finding | None:
     """The finding on a gold that is the letter of a choice or words; None for another gold."""
-    expected, words = _words(gold), _words(answer)
+    expected, words = words_of(gold), words_of(answer)
     if isinstance(gold_value, Choice) and (other := letter_in(words)):
         return other == gold_value.letter, "choice"
     if letters := letters_of(gold_value):
@@ -153,7 +144,7 @@ def _in_words(gold: str, answer: str, gold_value: Value | None, answer_value: Va
     return None
 
 
-def _says(expected: list[Token], words: list[Token]) -> bool:
+def _says(expected: Tokens, words: Tokens) -> bool:
     """Whether an answer says a gold in words, "(E) none of these", without its letter or with it."""
     (letter, rest), (other, behind) = choice_in_words(expected), choice_in_words(words)
     return bool(letter) and other in ("", letter) and says(wording(rest), behind)

@@ -16,7 +16,7 @@ from verifiers.answers.syntax import (
     Tokens,
     bracket_content,
 )
-from verifiers.answers.token import UnreadableError
+from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.values import (
     EMPTY,
@@ -31,10 +31,17 @@ CHOICES = "ABCDEFGHJ"
 @lru_cache(maxsize=4096)
 def read(text: str) -> Value | None:
     """The typed value of an answer as written; None if the grammar does not know its form."""
+    tokens = words_of(text)
+    return read_tokens(tokens) if tokens else None
+
+
+@lru_cache(maxsize=4096)
+def words_of(text: str) -> tuple[Token, ...]:
+    """The tokens of an answer without the words that lead to it; empty where it is not read."""
     try:
-        return read_tokens(drop_leads(join_words(tokenize(text))))
+        return tuple(drop_leads(join_words(tokenize(text))))
     except UnreadableError:
-        return None
+        return ()
 
 
 def read_tokens(tokens: Tokens) -> Value | None:

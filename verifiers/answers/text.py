@@ -6,7 +6,6 @@ from verifiers.answers.prose import has_doubt
 from verifiers.answers.reading import CHOICES
 from verifiers.answers.symbols import NUMBER_SETS
 from verifiers.answers.syntax import Tokens
-from verifiers.answers.token import Token
 from verifiers.answers.tree import Node
 from verifiers.answers.values import Collection, Expression, Value, nodes_of
 
@@ -67,7 +66,7 @@ def letter_with_text(tokens: Tokens) -> str:
     return letter or letter_in(tokens[:1])
 
 
-def choice_in_words(tokens: list[Token]) -> tuple[str, list[Token]]:
+def choice_in_words(tokens: Tokens) -> tuple[str, Tokens]:
     """The letter of a choice and the words behind it, "(E) none of these"; "" for none."""
     letter = bracketed_letter(tokens[:3]) if len(tokens) > 3 and tokens[1].text.isupper() else ""
     return (letter, tokens[3:]) if letter else ("", tokens)

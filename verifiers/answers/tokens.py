@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 from verifiers.answers.scanner import MAX_TOKENS, Scanner
 from verifiers.answers.symbols import (
@@ -50,6 +51,7 @@ _DOUBLED = re.compile(r"(?<!\\)\\\\(?=[A-Za-z{}])")
 _SINGLE = re.compile(r"(?<!\\)\\(?!\\)")
 
 
+@lru_cache(maxsize=4096)
 def tokenize(text: str) -> tuple[Token, ...]:
     """The tokens of an answer. UnreadableError for an unknown command or character, and over MAX_TOKENS."""
     text = text if text.isascii() else text.translate(FULL_WIDTH)
