@@ -222,7 +222,7 @@ def drop_leads(tokens: Sequence[Token]) -> list[Token]:
         size, _ = _longest_phrase(tokens, start - 1)
         size = max(size, _number_at(tokens, start - 1)[1])
         rest = list(tokens[start - 1 :]) if size > 1 else rest
-    while rest and rest[-1].is_sign(*_STOPS):
+    while rest and (rest[-1].is_sign(*_STOPS) or (len(rest) > 1 and rest[-1].is_word("answer"))):
         rest.pop()
     return rest
 

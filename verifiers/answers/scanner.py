@@ -250,6 +250,7 @@ class Scanner:
                 self.symbol(kind, text)
             elif part:
                 self.word(part)
+        self.gap = True
 
     # ------------------------------------------------------------------------------------------ characters
 

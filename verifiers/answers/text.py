@@ -6,6 +6,7 @@ from verifiers.answers.prose import has_doubt
 from verifiers.answers.reading import CHOICES
 from verifiers.answers.symbols import NUMBER_SETS
 from verifiers.answers.syntax import Tokens
+from verifiers.answers.token import Token
 from verifiers.answers.tree import Node
 from verifiers.answers.values import Collection, Expression, Value, nodes_of
 
@@ -36,7 +37,8 @@ def letters_of(value: Value | None) -> frozenset[str]:
     elif isinstance(value, Collection) and value.is_bare:
         nodes = nodes_of(value.items) or []
     letters = [_letter(node) for node in nodes]
-    return frozenset(letters) if all(letters) and letters == sorted({*letters}) else frozenset()
+    is_run = isinstance(value, Collection) or letters == sorted(letters)  # BAD is a word
+    return frozenset(letters) if all(letters) and is_run and len({*letters}) == len(letters) else frozenset()
 
 
 def letter_in(tokens: Tokens) -> str:
@@ -56,7 +58,9 @@ def bracketed_letter(tokens: Tokens) -> str:
 
 
 def letter_with_text(tokens: Tokens) -> str:
-    """The letter of a choice, as a capital, with its text behind it: "(b) Beta", "B (6)"; "" for none or several."""
+    """The letter of a choice, as a capital, with its text behind it: "(b) Beta", "b. Beta", "B (6)"; "" for others."""
+    if len(tokens) > 2 and tokens[0].kind == "letter" and tokens[1].is_sign(".", ")", ":"):
+        tokens = (Token("sign", "("), tokens[0], Token("sign", ")"), *tokens[2:])
     letter = bracketed_letter(tokens[:3])
     is_plain = len(tokens) > 3 and tokens[0].kind == "letter" and tokens[1].is_sign("(") and tokens[-1].is_sign(")")
     rest = tokens[3:] if letter else tokens[2:-1] if is_plain else []
