@@ -118,11 +118,6 @@ def has_noun(words: Sequence[str]) -> bool:
     return any((word.endswith("s") and not word.endswith(("ss", "us"))) or word in _NO_S for word in words)
 
 
-def is_part_of_amount(words: Sequence[str]) -> bool:
-    """Whether the first word behind a number in a sentence is part of its value: "48 dozen eggs", "7 point five"."""
-    return bool(words) and (words[0] in _CHANGING or words[0] in PARTS)
-
-
 def changes_value(words: Sequence[str]) -> bool:
     """Whether the words after a number are more than a unit or a noun: "squared", "below zero", "point five"."""
     if not words:

@@ -1,20 +1,8 @@
-"""Phrases that stand for signs, and words that lead to an answer."""
+"""Phrases that stand for signs."""
 
 from __future__ import annotations
 
 from itertools import product
-
-# Words before the answer that say nothing about it.
-_LEAD_WORDS = (
-    "the a final answer is are solution solutions set interval intervals value values therefore thus so hence we "
-    "get have result equals point points pair pairs ordered roots root range domain union it be given by obtain "
-    "only possible function functions equation that which all x-values triple triples quadruple quadruples coordinates "
-    "total vector matrix inequality precisely exactly "
-    "conclude find finally deduce follows clearly ans my our see giving "
-    "correct count desired required requested vertex center centre midpoint"
-)
-LEADS = frozenset(_LEAD_WORDS.split())
-LEADS_BEHIND = {"follows": "it", "see": "we"}  # words that lead only behind their subject
 
 # PHRASE => SIGNS. [one|other|] is one of several words, or none. A sign of two words has a line between them; w: is
 # a word, f: a function. Words in capitals are the groups below.
@@ -76,7 +64,7 @@ is [nonnegative|non negative] => ≥ 0
 [union|union with|in union with] => ∪
 intersection => ∩
 [in|is in|is in the interval|inside|is inside|lying in|inside the interval|in the interval] => ∈
-[can be|is any|can be any|belongs to|is a|is an|may be] => ∈
+[can be|is any|can be any|belongs to|is a|is an] => ∈
 [outside|outside of|outside the interval|is outside|is outside of|not in|is not in] => ∉
 [diverges to|holds for|is true for|is satisfied for|is satisfied by] =>
 [|all|the] [linear|quadratic|constant|exponential] [functions|polynomials] =>

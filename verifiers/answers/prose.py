@@ -21,20 +21,20 @@ _WORD = re.compile(
     r"(?:[A-Za-z][a-z'’-]*[a-z]|[aI](?=\s+[A-Za-z]{2}))(?![\w}(])(?:['’]s)?"
 )
 _CLAUSE = re.compile(
-    r"[.!]\s|\n|⇒|\\(?:Rightarrow|implies)"
+    r"[.!]\s|\n|⇒|\\(?:Rightarrow|implies|therefore)"
     r"|(?:^|[\s,])(?:so|thus|hence|therefore|then|giving|because|since|we (?:get|have|find))\b",
     re.IGNORECASE,
 )
 _VERB = re.compile(
-    r"(?:\b(?:is|are|was|were|be|equals?)\b|(?<!\d):(?=[\s\d$\\(-]))"
-    r"(?:\s*:|\s+(?:equal to|exactly|precisely|just|only|also|now|(?-i:an?)|the)\b)*[\s,]*",
+    r"(?:\b(?:is|are|was|were|be|equals?|it['’]s)\b|(?<!\d):(?=[\s\d$\\(-]))"
+    r"(?:\s*:|\s+(?:equal to|a total of|exactly|precisely|just|only|also|now|(?-i:an?)|the)\b)*[\s,]*",
     re.IGNORECASE,
 )
 
 
 def _words(words: str) -> str:
     """A pattern for any of some words; "_" joins those of a phrase."""
-    return rf"\b(?:{'|'.join(words.split()).replace('_', ' ')})\b"
+    return rf"(?<![\\{{])\b(?:{'|'.join(words.split()).replace('_', ' ')})\b"
 
 
 _DOUBT = re.compile(
@@ -42,7 +42,7 @@ _DOUBT = re.compile(
     + _words(
         "not? never none nobody nor n?either cannot except unless if whether where but however otherwise instead "
         "rather without maybe perhaps possibly probably (?:un)?likely usually sometimes seems? should would could "
-        "might may let says? said try guess\\w* think\\w* thought believe\\w* suppos\\w+ assum\\w+ claim\\w* "
+        "might may let says? said try guess\\w* think\\w* thought believe\\w* suppos\\w+ assum\\w+ claim(?:s|ed) "
         "expect\\w* estimat\\w* unsure doubt\\w* unknown wrong error incorrect false impossible mistake naive "
         "ignor\\w+ exclud\\w+ reject\\w* discard\\w* ruled? contradict\\w* fail\\w* almost nearly about around "
         "approx\\w* circa roughly near close hint example cases? bounds? previous old former (?:an)?other "
@@ -62,7 +62,13 @@ _CHANGE = re.compile(  # beside a value: another one is stated
     re.IGNORECASE,
 )
 _LEADS = re.compile(
-    rf"(?:{_words('the an? final correct answer result solution total value in we get it my our and')}(?!\()|[\s,:])*",
+    "(?:"
+    + _words(
+        "the (?-i:an?)(?=_[\\w$\\\\]) all final correct answers? ans\\.? results? solutions? roots? total values? "
+        "functions? points? vertex cent(?:er|re) pairs? triples? exactly precisely only is are in we get it my our and "
+        "so thus hence therefore"
+    )
+    + r"(?=[\s:,]|$)|\\(?:Rightarrow|implies|therefore)\b|[\s,:])*",
     re.IGNORECASE,
 )
 _RESTRICTION = re.compile(_words("integers? primes? natural rational even odd positive"), re.IGNORECASE)
@@ -71,6 +77,7 @@ _NOTHING = re.compile(r"(?:there (?:is|are)|(?:the|this) \w+ has) (no [a-z ]+)",
 _WORKED_OUT = re.compile(r"[-+*/x×÷–]|\\(?:times|div|cdot)|^\W*$")  # in front of "=": 12 + 3
 _UNKNOWN = re.compile(r"(?<![\\A-Za-z])(?!x\s+[\d$])[A-Za-z](?![a-z])")
 _UNSOLVED = re.compile(r"(?:\d|[-+*/^]\s*)[a-zA-Z]\b|\b[a-zA-Z]\s*[-+*/^]")  # 2x, x^2
+_MAX_WORDS = 100  # characters of a value in words
 _OWN = re.compile(r"\b(?:its|it|answer|result|[b-hj-z])\b", re.IGNORECASE)
 
 
@@ -91,6 +98,8 @@ def stated_value(text: str, is_value: Callable[[str], bool]) -> str | None:
     """
     formulas = list(_FORMULA.finditer(text))
     text = _FORMULA.sub(_content, _TEXT.sub(r" \1 ", text)).strip()
+    if value := _behind_leads(text, is_value):
+        return value
     if (nothing := _NOTHING.fullmatch(text.rstrip("."))) and is_value(nothing[1]):
         return nothing[1]
     if has_doubt(text):
@@ -101,14 +110,13 @@ def stated_value(text: str, is_value: Callable[[str], bool]) -> str | None:
     verbs = [verb for verb in _VERB.finditer(clause) if _starts_value(clause, verb.end(), is_value)]
     num_equations = sum("=" in part for part in _WORD.split(clause))
     if len(verbs) > 1 or num_equations > 1:
-        return None
+        return clause if is_value(clause) else None  # m = 5 and n = 12
     if num_equations:
         start = _start_of_equation(clause, verbs[0].end() if verbs else -1)
     elif verbs:
         start = verbs[0].end() if _is_subject(clause[: verbs[0].start()], verbs[0][0]) else -1
     else:
-        lead = _LEADS.match(clause)
-        return clause[lead.end() :] if lead and is_value(clause[lead.end() :]) else None
+        return clause if is_value(clause) else _behind_leads(clause, is_value)
     return _value_at(clause, start, is_value) if start >= 0 else None
 
 
@@ -124,8 +132,17 @@ def _is_alone(formula: re.Match[str]) -> bool:
     return is_end and not (is_range or re.search(r"[\d\\=<>^+*/]", before + after) or changes_answer(before + after))
 
 
+def _behind_leads(text: str, is_value: Callable[[str], bool]) -> str | None:
+    """The value that has only words in front that lead to it; None for another text."""
+    lead = _LEADS.match(text)
+    rest = re.sub(r"(?<!\.)\.$", "", text[lead.end() :] if lead else "")
+    return rest if lead and lead[0].strip() and is_value(rest) else None
+
+
 def _starts_value(clause: str, start: int, is_value: Callable[[str], bool]) -> bool:
-    return start < len(clause) and (not _WORD.match(clause, start) or is_value(clause[start:]))
+    """Whether a value begins here: no word, or words that are one ("twelve")."""
+    is_short = start < len(clause) <= start + _MAX_WORDS
+    return start < len(clause) and (not _WORD.match(clause, start) or (is_short and is_value(clause[start:])))
 
 
 def _start_of_equation(clause: str, stated: int) -> int:

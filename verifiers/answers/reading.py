@@ -81,7 +81,7 @@ def _without_aside(tokens: Tokens) -> Value | None:
         return EMPTY if len(words) >= len(tokens) - 1 and tokens[-1].kind in ("word", "letter") else None
     place = max((k for k, token in enumerate(tokens) if token.is_sign("(") and token.gap), default=0)
     inside = bracket_content(tokens[place:]) if place else None
-    if inside is None or not words:
+    if inside is None or not (words or (inside[1][:1] and inside[1][0].is_sign("≈"))):
         return None
     head, aside = read_tokens(tokens[:place]), read_tokens(drop_leads(inside[1]))
     if head is None or inside[1][0].is_word("since", "because"):

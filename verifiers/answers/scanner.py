@@ -247,7 +247,7 @@ class Scanner:
             if part in HAN:
                 kind, text = HAN[part]
                 self.gap = True
-                self.symbol(kind, text)
+                self.symbol(kind, text) if kind else None
             elif part:
                 self.word(part)
         self.gap = True

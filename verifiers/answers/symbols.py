@@ -246,7 +246,7 @@ HAN: dict[str, tuple[str, str]] = {
     "大于": ("sign", ">"),
     "小于": ("sign", "<"),
     "等于": ("sign", "="),
-    **dict.fromkeys(("选项", "选", "答案", "答", "故", "所以", "因此", "点", "正确"), ("word", "answer")),
+    **dict.fromkeys(("选项", "选", "答案", "答", "故", "所以", "因此", "点", "正确"), ("", "")),
     **dict.fromkeys(("为", "是"), ("word", "is")),
     **dict.fromkeys("个只条人名本张件次种辆棵支岁", ("word", "things")),
 }

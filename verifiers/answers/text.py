@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from verifiers.answers.prose import has_doubt
 from verifiers.answers.reading import CHOICES
 from verifiers.answers.symbols import NUMBER_SETS
@@ -102,6 +104,10 @@ def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
     if gold[0] in _OPPOSITES and len(tokens) > 1 and tokens[0].text.casefold() == gold[0] and tokens[1].kind == "sign":
         turns = (*_TURNS, _OPPOSITES[gold[0]])
         return len(gold) == 1 and not any(token.text.casefold() in turns for token in tokens)  # yes, by induction
+    is_labelled = [token.is_sign(":") and before.is_word("answer", "winner") for before, token in pairwise(tokens)]
     ends = [place for place, token in enumerate(tokens, 1) if token.is_sign("=") or token.is_word(*_VERBS)]
-    subject = " ".join(token.text for token in tokens[: ends[-1]]) if ends else ""
-    return bool(ends) and not has_doubt(subject) and wording(tokens[ends[-1] :]) == gold
+    ends += [place for place, is_label in enumerate(is_labelled, 2) if is_label]
+    if [token.text for token in tokens[:3]] == ["it", "'", "s"]:
+        ends = [3, *ends]
+    end = max(ends, default=0)
+    return end > 0 and not has_doubt(" ".join(token.text for token in tokens[:end])) and wording(tokens[end:]) == gold
