@@ -3,7 +3,7 @@
 import pytest
 
 from verifiers.answers.prose import stated_value
-from verifiers.answers.statements import read
+from verifiers.answers.reading import read
 
 
 def stated(text: str) -> str | None:
