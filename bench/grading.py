@@ -8,12 +8,17 @@ line compares two worker processes with one.
 many pairs each grader decides as the table does, and how many wrong answers it accepts. math-verify has both sides
 boxed, which is its best configuration there, and is asked in its documented order (gold, answer) and in the other.
 `--every N` takes every N-th pair of each table only.
+
+`python bench/grading.py --last-lines [FOLDER]` grades the last line of the graded solutions in ../shared/graded_outputs
+against the solution's own final answer ("A: 12" or the last box): how many are accepted, how many have it as their last
+number, and the lines of which the rule of prose states another value.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -24,11 +29,14 @@ from math_verify import parse, verify
 from math_verify.errors import TimeoutException
 
 from data import Problem
+from data.boxes import final_boxes
 from data.gold_answers import final_answer
 from verifiers import VerifierPool
+from verifiers.answer_text import texts_of
 from verifiers.answers.evaluation import is_zero
+from verifiers.answers.last_number import last_number
 from verifiers.answers.rationals import rational
-from verifiers.answers.statements import read
+from verifiers.answers.reading import read
 from verifiers.answers.tree import names
 from verifiers.equivalence import judge
 from verifiers.normalise import canonical
@@ -40,6 +48,7 @@ from verifiers.symbolic import expression
 Pairs = list[tuple[str, str]]  # prediction, gold
 ROUNDS = 3
 TABLES = Path(__file__).parents[1] / "tests" / "verifiers" / "tables"
+GRADED = Path(__file__).parents[2] / "shared" / "graded_outputs"
 TABLE_SECONDS = 5  # math-verify's own limit for a parse and for a comparison; ours has it for a pair
 CACHES = (canonical, numeral, expression, read, rational, is_zero, names)
 
@@ -163,6 +172,34 @@ def _print_kind(name: str, counts: list[int]) -> None:
     print(f"| {name} | {number} | {' | '.join(cells)} |", flush=True)
 
 
+def last_lines(folder: Path) -> Pairs:
+    """The last line before "A: 12", or with the last box, and the final answer of each solution."""
+    pairs: Pairs = []
+    for line in (folder / "gsm8k_gpt3_solutions.jsonl").read_text("utf-8").splitlines():
+        response = re.sub(r"<<.*?>>", "", json.loads(line)["response"])  # the calculator's notes
+        *lines, final = [part for part in response.split("\n") if part.strip()] or [""]
+        if lines and final.startswith("A: "):
+            pairs.append((lines[-1], final.removeprefix("A: ")))
+    for line in (folder / "qwen25math_math100x8.jsonl").read_text("utf-8").splitlines():
+        for response in json.loads(line)["responses"]:
+            lines = [part for part in response.split("\n") if part.strip()]
+            pairs.append((lines[-1], final_boxes(response) or ""))
+    return pairs
+
+
+def sentences(folder: Path) -> None:
+    """Print how many last lines are accepted, and those whose stated value is not the final answer."""
+    pairs = last_lines(folder)
+    accepted = [bool(judge(line, final)) for line, final in pairs]
+    last = sum(bool(judge(last_number(line) or "", final)) for line, final in pairs)
+    refused = [pair for pair, is_right in zip(pairs, accepted, strict=True) if not is_right]
+    others = [(value, line, final) for line, final in refused if (value := texts_of(line)[1]) != line]
+    print(f"{len(pairs)} last lines: {sum(accepted)} accepted, {last} by their last number")
+    print(f"{len(others)} state another value:")
+    for value, line, final in others:
+        print(f"{value!r}, not {final!r}: {line!r}")
+
+
 def main(paths: list[Path]) -> None:
     sets = {"GSM8K-like": integers(1, 5000, 1000, 0), "AIME-like": integers(0, 999, 1000, 1)}
     sets |= {path.stem: from_file(path) for path in paths}
@@ -180,7 +217,10 @@ def main(paths: list[Path]) -> None:
 
 
 if __name__ == "__main__":
-    if "--tables" in sys.argv:
+    if "--last-lines" in sys.argv:
+        folder = Path(sys.argv[2]) if len(sys.argv) > 2 else GRADED
+        sentences(folder) if folder.is_dir() else print(f"{folder} is not there")
+    elif "--tables" in sys.argv:
         arguments = [argument for argument in sys.argv[1:] if argument != "--tables"]
         place = arguments.index("--every") if "--every" in arguments else len(arguments)
         tables(arguments[:place] + arguments[place + 2 :], every=int((arguments[place + 1 :] or ["1"])[0]))

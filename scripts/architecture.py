@@ -14,6 +14,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOMS = ("reasoner", "data", "verifiers", "app")
+PACKAGES = (*ROOMS, "verifiers/answers", "bench", "tests")
 
 Graph = dict[str, set[str]]
 
@@ -85,6 +86,18 @@ def num_layers(graph: Graph) -> int:
     return max(depth.values())
 
 
+def complexity(path: Path) -> tuple[int, str]:
+    """The largest cyclomatic complexity (McCabe, as ruff's C901 counts it) of a function in a file, and its name."""
+    functions = [n for n in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(n, ast.FunctionDef)]
+    return max(((_num_paths(function), function.name) for function in functions), default=(0, ""))
+
+
+def _num_paths(node: ast.AST) -> int:
+    """1 for a function, and 1 for each branch, loop, handler and case in it."""
+    branches = (ast.If, ast.For, ast.While, ast.ExceptHandler, ast.match_case)
+    return 1 + sum(isinstance(each, branches) for each in ast.walk(node))
+
+
 def main(root: Path) -> None:
     by_file, by_box = graphs(root)
     sizes = {name: len(path.read_text("utf-8").splitlines()) for name, path in files(root).items()}
@@ -103,6 +116,14 @@ def main(root: Path) -> None:
     }
     for name, value in rows.items():
         print(f"{name:<32}{value}")
+    print(f"\n{'package':<32}{'files':>6}{'lines':>8}  largest complexity of a function")
+    for package in PACKAGES:
+        paths = (
+            sorted((root / package).rglob("*.py")) if package.count("/") == 0 else sorted((root / package).glob("*.py"))
+        )
+        lines = sum(len(path.read_text("utf-8").splitlines()) for path in paths)
+        size, name, path = max(((*complexity(path), path) for path in paths), default=(0, "", root))
+        print(f"{package:<32}{len(paths):>6}{lines:>8}  {size} ({path.relative_to(root)}: {name})")
     for knot in [*circles(by_box), *circles(by_file)]:
         print("circle:", " -> ".join([*knot, knot[0]]))
 

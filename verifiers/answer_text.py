@@ -1,4 +1,4 @@
-"""The text of an answer in what a model writes: the last box, or the only formula of a sentence, without markup."""
+"""The text of an answer in what a model writes: the last box, or the value that a sentence states, without markup."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from decimal import Decimal
 from numbers import Real
 
 from data.boxes import final_boxes
-from verifiers.answers.sentences import is_doubt, is_relative
+from verifiers.answers.prose import stated_value
+from verifiers.answers.reading import read
 
 # One formula between maths delimiters, text in bold, and what some solutions end with.
 _FORMULA = re.compile(
@@ -17,14 +18,11 @@ _FORMULA = re.compile(
 _BOLD = re.compile(r"(?<![\w)}*])\*\*([^*\n]+)\*\*(?![\w({*])")
 _TAG = re.compile(r"<(b|strong|i|em|u|mark)>([^<>]*)</\1>\.?", re.IGNORECASE)  # HTML
 _AFTERWORD = re.compile(r"[.\s]*\bI hope (?:it|this) is correct[.\s]*$", re.IGNORECASE)
-# Words that restrict the numbers between the bounds of a formula: "all integers with $1<m<5$".
-_RESTRICTIONS = frozenset(["integer", "integers", "prime", "primes", "natural", "rational", "even", "odd", "positive"])
-_BOUND = re.compile(r"[<>≤≥]|\\[lg]eq?(?:slant)?(?![a-z])")
 # The line of a longer text that gives the answer.
 _ANSWER_LINE = re.compile(r"\n[ \t*_#]*(?:the )?final answer[ \t*_]*:[ \t*_\n]*(?=\S)", re.IGNORECASE)
 _MARK = re.compile(r"^[ \t]*(?:(\d{1,2})\.|(\d{1,2})\)|\((\d{1,2})\)|([-*•–]))[ \t]+(?=\S)", re.MULTILINE)  # of a list
+_MAX_SENTENCE = 1_000  # characters
 _FENCES = ("**", "__", "``", "`", "*", "_", '"', "'")
-_OF_MATHS = frozenset("0123456789\\=<>^+*/")
 
 
 def as_text(name: str, value: object) -> str:
@@ -37,14 +35,22 @@ def as_text(name: str, value: object) -> str:
 
 
 def texts_of(text: str) -> tuple[str, str]:
-    """The whole answer and the part of it that states the value, the same for a box; both without markup."""
+    """The whole answer and the part of it that states the value, both without markup.
+
+    They are the same where the grammar reads the whole, and where it states no value.
+    """
     box = final_boxes(text)
     whole = _without_markup(text if box is None else box)
-    return whole, whole if box is not None else _formula(whole)
+    is_sentence = len(whole) <= _MAX_SENTENCE and not _is_value(whole)
+    return whole, (stated_value(whole, _is_value) if is_sentence else None) or whole
+
+
+def _is_value(text: str) -> bool:
+    return read(text) is not None
 
 
 def answer_part(text: str) -> str:
-    """The content of the last box; without a box, the only formula of a sentence, or the text. Without markup."""
+    """The content of the last box, or the text; of a sentence the value that it states. Without markup."""
     return texts_of(text)[1]
 
 
@@ -78,19 +84,3 @@ def _without_list_marks(text: str) -> str:
     numbers = [int(match[match.lastindex or 0]) for match in marks if not match[4]]
     is_listed = numbers == list(range(1, len(numbers) + 1)) and (len(signs) != 1 and len(set(signs)) < 2)
     return _MARK.sub("", text) if marks and is_listed else text
-
-
-def _formula(text: str) -> str:
-    """The only formula of a sentence with words alone around it ("Thus $x<3$."); otherwise the text unchanged."""
-    matches = list(_FORMULA.finditer(text)) if "$" in text or "\\" in text else []
-    if len(matches) != 1:
-        return text
-    before, after = text[: matches[0].start()], text[matches[0].end() :]
-    words = [word.strip(".,;:!").casefold() for word in f"{before} {after}".split()]
-    is_end = not after.strip(" .!\n") or after.split()[0] in ("is", "are")
-    if not is_end or not any(len(word) > 1 for word in words) or not _OF_MATHS.isdisjoint(before + after):
-        return text
-    if any(is_doubt(word) or is_relative(word) for word in words):
-        return text
-    formula = str(next(filter(None, matches[0].groups())))
-    return text if not _RESTRICTIONS.isdisjoint(words) and _BOUND.search(formula) else formula

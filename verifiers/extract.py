@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from data.boxes import box_contents, final_boxes
-from verifiers.answer_text import answer_part
+from verifiers.answer_text import texts_of
 from verifiers.answers.last_number import last_number
-from verifiers.answers.statements import read
+from verifiers.answers.reading import read
 from verifiers.format import blocks
 from verifiers.limits import too_long
 
@@ -70,7 +70,7 @@ def stated_value(response: str) -> str | None:
     if (lead := deque(_STATED.finditer(end), maxlen=1)) and (value := end[lead[0].end() :].strip("*_ \t\n")):
         is_line = "\n" not in value or value.startswith(("\\[", "$$"))
         value = value if value.endswith("..") else value.removesuffix(".").rstrip("*_")
-        is_value = value.casefold() in _TRUTH or read(answer_part(value)) is not None
+        is_value = value.casefold() in _TRUTH or read(texts_of(value)[0]) is not None
         return value if is_line and is_value else None
     return None
 

@@ -15,20 +15,20 @@ from functools import lru_cache
 from data.problem import Problem
 from verifiers import maths
 from verifiers.answer_text import formulas_in
-from verifiers.answers.amounts import equal_amounts
-from verifiers.answers.choices import letter_of
-from verifiers.answers.equivalence import equal
+from verifiers.answers.equality import equal
 from verifiers.answers.evaluation import approximation
 from verifiers.answers.forms import Form, form, has_open_part, has_part, is_expanded, num_factors
+from verifiers.answers.layer import read_with_units
 from verifiers.answers.rationals import NoValueError, TooLargeError
+from verifiers.answers.reading import read
 from verifiers.answers.results import all_equal
-from verifiers.answers.scalars import is_undone_for
-from verifiers.answers.statements import read, read_with_units
+from verifiers.answers.scalars import equal_amounts, is_undone_for
+from verifiers.answers.text import letter_of
 from verifiers.answers.token import UnreadableError
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.tree import names
 from verifiers.answers.units import UNITS, unit
-from verifiers.answers.values import Amount, Assignments, Choice, Expression, Reals, Sequence, Value
+from verifiers.answers.values import Amount, Choice, Collection, Expression, Named, Reals, Value
 from verifiers.normalise import canonical
 from verifiers.score import Judgement, Verdict
 
@@ -191,7 +191,7 @@ def _forms_in(formulas: tuple[str, ...]) -> frozenset[Form]:
 def _forms_of(text: str) -> set[Form]:
     """The form of a text and, of a list, those of its items; the spelling of a text whose value has no form."""
     value = read(text.strip(" .,;:?"))
-    forms = () if value is None else map(form, (value, *value.items) if isinstance(value, Sequence) else (value,))
+    forms = () if value is None else map(form, (value, *value.items) if isinstance(value, Collection) else (value,))
     return {*filter(None, forms)} or {("text", canonical(text))}
 
 
@@ -245,16 +245,16 @@ def _by_kind(gold: Value, answer: Value, question: Question) -> tuple[bool, str]
         powers, factor = _known_unit(question.unit) or ((), Fraction(1))
         result = equal_amounts(Amount(gold.node, powers, factor), answer)
         return None if result is None else (result, "unit")
-    if question.form == "pair" and isinstance(gold, Sequence) and isinstance(answer, Reals):
+    if question.form == "pair" and isinstance(gold, Collection) and isinstance(answer, Reals):
         return False, "structure"
-    if question.form == "interval" and isinstance(gold, Sequence) and gold.kind == "interval":
-        return (False, "set") if isinstance(answer, Assignments) and len(answer.names) > 1 else None
+    if question.form == "interval" and isinstance(gold, Collection) and gold.kind == "tuple" and len(gold.items) == 2:
+        return (False, "set") if isinstance(answer, Named) and len(answer.names) > 1 else None
     if isinstance(gold, Expression) and isinstance(answer, Expression):
         is_open = question.form == "expanded" and is_expanded(gold.node) and not is_expanded(answer.node)
         is_open = is_open or (question.form == "factored" and num_factors(answer.node) < num_factors(gold.node))
         return (False, "undone") if is_open else None
-    is_list = isinstance(gold, Sequence) and isinstance(answer, Sequence) and gold.kind == answer.kind == "list"
-    if question.form == "order" and is_list and isinstance(gold, Sequence) and isinstance(answer, Sequence):
+    is_list = isinstance(gold, Collection) and isinstance(answer, Collection) and gold.kind == answer.kind == "list"
+    if question.form == "order" and is_list and isinstance(gold, Collection) and isinstance(answer, Collection):
         if len(gold.items) != len(answer.items):
             return None
         result = all_equal(map(equal, gold.items, answer.items))
@@ -276,8 +276,8 @@ def _is_near_each(gold: Value, answer: Value, question: Question) -> bool | None
     golds, answers = _numbers(gold), _numbers(answer)
     sizes = question.tolerance.split(", ")
     sizes = sizes * len(golds) if len(sizes) == 1 else sizes
-    is_bare = isinstance(gold, Sequence) and gold.kind in _BARE
-    same_kind = isinstance(answer, Sequence) and answer.kind in _BARE if is_bare else _form(gold) == _form(answer)
+    is_bare = isinstance(gold, Collection) and gold.kind in _BARE
+    same_kind = isinstance(answer, Collection) and answer.kind in _BARE if is_bare else _form(gold) == _form(answer)
     if not golds or not answers or not same_kind or len(sizes) != len(golds):
         return None
     if any(is_undone_for(*pair) for pair in zip(golds, answers, strict=False)):
@@ -292,12 +292,12 @@ def _is_near_each(gold: Value, answer: Value, question: Question) -> bool | None
 
 def _numbers(value: Value) -> list[Value]:
     """The number, or the numbers of a list, set or tuple; empty if one of its parts is no number."""
-    parts: list[Value] = list(value.items) if isinstance(value, Sequence) else [value]
+    parts: list[Value] = list(value.items) if isinstance(value, Collection) else [value]
     return parts if all(map(_is_number, parts)) else []
 
 
 def _form(value: Value) -> tuple[str, str]:
-    return (value.kind, value.brackets) if isinstance(value, Sequence) else ("", "")
+    return (value.kind, value.brackets) if isinstance(value, Collection) else ("", "")
 
 
 def _can_be_paired(near: list[list[bool]]) -> bool:

@@ -19,7 +19,7 @@ from reasoner.runs.repetition import repeats
 from verifiers import extract_answer
 from verifiers.answer_text import answer_part
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
-from verifiers.answers.statements import read
+from verifiers.answers.reading import read
 from verifiers.answers.values import Expression
 from verifiers.equations import Equation, equations, plain_with_places
 from verifiers.reflection.outcomes import judge

@@ -15,13 +15,12 @@ from reasoner.analysis.report_format import Block, Paragraph, Section, Table
 from reasoner.console import escape_controls, shorten
 from reasoner.evals.tables import align_rows
 from verifiers import VerifierPool
-from verifiers.answers import values as typed
-from verifiers.answers.choices import letter_of
 from verifiers.answers.display import value_text
 from verifiers.answers.layer import compare
-from verifiers.answers.statements import read
+from verifiers.answers.reading import read
+from verifiers.answers.text import letter_of
 from verifiers.answers.tree import Node, has, names
-from verifiers.answers.values import Amount, Assignments, Expression, Function, Value, Words
+from verifiers.answers.values import Amount, Collection, Expression, Literal, Named, Value
 from verifiers.limits import too_big
 from verifiers.maths import answer_part
 from verifiers.questions import question_of
@@ -66,7 +65,7 @@ _ROUNDING = re.compile(r"\b(round|nearest|approximate|decimal places?|significan
 
 
 def _tuple_or_interval(problem: Problem, value: Value) -> str:
-    if not isinstance(value, typed.Sequence) or value.kind != "interval" or value.brackets != "()":
+    if not isinstance(value, Collection) or value.brackets != "()" or len(value.items) != 2:
         return ""
     hints = [bool(pattern.search(problem.question)) for pattern in (_PAIR, _INTERVAL)]
     ends = [item.node if isinstance(item, Expression) else None for item in value.items]
@@ -111,16 +110,16 @@ AMBIGUITIES: tuple[Callable[[Problem, Value], str], ...] = (
 
 
 def _nodes(value: Value) -> Iterator[Node]:
-    if isinstance(value, Expression | Amount | Function):
+    if isinstance(value, Expression | Amount):
         yield from value.node.walk()
-    for item in value.items if isinstance(value, typed.Sequence | Assignments) else ():
+    for item in value.items if isinstance(value, Collection | Named) else ():
         yield from _nodes(item)
 
 
 def _several(value: Value) -> str:
-    if isinstance(value, typed.Sequence) and value.kind == "list" and len(value.items) > 1:
+    if isinstance(value, Collection) and value.kind == "list" and len(value.items) > 1:
         return f"{len(value.items)} values"
-    if isinstance(value, Assignments) and len(value.names) > 1:
+    if isinstance(value, Named) and len(value.names) > 1:
         return f"{len(value.names)} named values"
     if any(each.op in ("plusminus", "minusplus") for each in _nodes(value)):
         return "both signs"
@@ -137,7 +136,7 @@ def gold_findings(problem: Problem) -> Iterator[tuple[str, str]]:
         yield "unread", reason
         return
     value = read(answer_part(gold))
-    if value is None or isinstance(value, Words):
+    if value is None or (isinstance(value, Literal) and value.kind == "words"):
         is_word = re.fullmatch(r"(\\text\{|\\mbox\{)?[A-Za-z][A-Za-z .'-]*\}?", gold.strip("$")) is not None
         yield ("words" if is_word else "unread"), "compared as text" if is_word else "not read by the grammar"
         return

@@ -178,8 +178,8 @@ CONVENTIONS: dict[str, tuple[list[str], list[str]]] = {
     str(2**100): (["2^{100}"], [r"2^{50}\cdot2^{50}"]),
     # decorations: what is not printed as part of the value is left out, an accent makes a name of a letter
     "84": (
-        [r"84\tag{85}", r"84\phantom{85}", r"84\label{85}", r"\underline{84}", "it must be 84", "it would be 84"],
-        [r"85\tag{84}", r"85\phantom{84}", r"\hat{84}", r"\tilde{84}", r"\vec{84}", r"\bar{84}", "it should be 84"],
+        [r"84\tag{85}", r"84\phantom{85}", r"84\label{85}", r"\underline{84}", "it must be 84"],
+        [r"85\tag{84}", r"85\phantom{84}", r"\hat{84}", r"\tilde{84}", r"\vec{84}", r"\bar{84}", "it would be 84"],
     ),
     r"\hat{x}": (["x"], []),
     "7": (

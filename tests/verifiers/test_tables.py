@@ -1,7 +1,8 @@
 """Answers as Olympiads and models write them, by kind: right forms, and a near miss beside each.
 
 tests/verifiers/tables/KIND.jsonl holds the pairs, hostile.jsonl the answers that try to trick, flood or stall a grader.
-A pair with a question is graded with it.
+A pair with a question is graded with it. not_read_by_design.jsonl holds sentences: right ones that the rule of prose
+does not read, each with the part of the rule that excludes it, and wrong ones, which must never be correct.
 """
 
 import json
@@ -14,6 +15,7 @@ from verifiers import Verdict, VerifierPool
 from verifiers.questions import read_question
 
 TABLES = Path(__file__).parent / "tables"
+NOT_READ = Path(__file__).parent / "not_read_by_design.jsonl"
 HOSTILE = "hostile"
 KINDS = sorted(path.stem for path in TABLES.glob("*.jsonl") if path.stem != HOSTILE)
 SECONDS = 2.0  # of processor time for a pair: beyond a first use of the algebra libraries on a busy machine
@@ -51,6 +53,14 @@ def differs(pool: VerifierPool, rows: list[dict]) -> list[str]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_pair_of_a_kind_has_its_verdict(pool: VerifierPool, kind: str) -> None:
     faults = differs(pool, table(kind))
+    assert not faults, "\n".join(faults)
+
+
+def test_no_wrong_sentence_is_correct(pool: VerifierPool) -> None:
+    rows = [json.loads(line) for line in NOT_READ.read_text("utf-8").splitlines()]
+    wrong = [row for row in rows if not row["correct"]]
+    assert len(wrong) > 1000 and all(row["why"] for row in rows)
+    faults = differs(pool, wrong)
     assert not faults, "\n".join(faults)
 
 

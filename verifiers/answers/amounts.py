@@ -2,26 +2,22 @@ r"""Numbers with units: `60\ \mathrm{km/h}`, "2 hours 15 minutes", `\$12.50`, `1
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
 from verifiers.answers.expressions import expression
 from verifiers.answers.number_words import changes_value, has_noun
+from verifiers.answers.prose import changes_answer, has_doubt
 from verifiers.answers.rationals import rational
-from verifiers.answers.results import Result
-from verifiers.answers.scalars import equal_scalars, is_unfinished
-from verifiers.answers.sentence_words import PRONOUNS
-from verifiers.answers.sentences import is_doubt, is_predicate, is_relative
-from verifiers.answers.slices import Tokens, nesting
 from verifiers.answers.symbols import WORDS
+from verifiers.answers.syntax import Tokens, nesting
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, add, is_numeral, multiply, names, number
 from verifiers.answers.units import UNITS, Unit, pieces_of_amount, rate, unit, unit_of_word, with_joined_units
-from verifiers.answers.values import Amount, Expression, Value
+from verifiers.answers.values import Amount
 
 _CURRENCY = ("$", "€", "£", "₹", "¥")
-_NO_NOUN_WORDS = "divide divides and but mod plus minus times divided over is are than to"
+_NO_NOUN_WORDS = "divide divides and but mod plus minus times divided over is are was were has have than to each"
 _NO_NOUNS = frozenset(_NO_NOUN_WORDS.split())  # behind a number: what follows is no noun
 _NUMBERED = ("grade", "place", "floor", "century", "position", "row", "column")  # the 12th of them is number 12
 _COMPARISONS = frozenset(("too", "less", "fewer", "than"))
@@ -31,6 +27,7 @@ _PREPOSITION_WORDS = (
     "besides without despite unlike where while when against"
 )
 _PREPOSITIONS = frozenset(_PREPOSITION_WORDS.split())
+_PRONOUNS = ("them", "him", "her", "us", "me", "you", "it")
 _BASES = frozenset(name for each in UNITS.values() for name, _ in each.powers)
 _CODES = ("usd", "eur", "gbp", "inr", "jpy", "cny", "rmb", "chf", "rs")
 
@@ -79,29 +76,30 @@ def number_of_things(tokens: Tokens) -> Amount | None:
         and (quotient := unit(tokens[size:], has_nouns=True)) is not None
     ):
         node = expression(tokens[:size])
-        is_plain = not (names(node) or changes_value(words) or any(is_doubt(word) for word in words))
+        is_plain = not (names(node) or changes_value(words) or has_doubt(" ".join(words)))
         return Amount(node, quotient.powers, quotient.factor) if is_plain else None
-    if not size or any(token.kind != "word" for token in tokens[size:]) or (len(words) == 1 and words[0] in WORDS):
+    if (
+        not size
+        or any(token.kind != "word" for token in tokens[size:])
+        or (len(words) == 1 and words[0] in WORDS and not has_noun(words))
+    ):
         return None
     if (
         words[0] in _PREPOSITIONS
-        or any(map(is_predicate, words))
-        or any(is_doubt(word) or word in _NO_NOUNS for word in words)
+        or any(word in _NO_NOUNS for word in words)
+        or has_doubt(" ".join(words))
         or changes_value(words)
     ):
         return None
-    is_plural = words[-1].endswith("s") and not words[-1].endswith("ss")
-    if "answer" in words:  # 54 differs from the answer
+    if words[-1] == "more" or (words[-1] in _PRONOUNS and words[-2:-1] != ["of"]) or not _COMPARISONS.isdisjoint(words):
         return None
-    if words[-1] == "more" or (words[-1] in PRONOUNS and words[-2:-1] != ["of"]) or not _COMPARISONS.isdisjoint(words):
-        return None
-    if len(words) == 1 and is_relative(words[0]) and not is_plural:
+    if changes_answer(words[0]) and not words[-1].endswith("s"):
         return None
     if is_ordinal and (len(words) > 1 or words[0] not in _NUMBERED):
         return None
     node = expression(tokens[:size])
     is_one = rational(node) in (1, -1) or is_ordinal
-    if not (is_one or has_noun(words) or words[0] == "of" or node.op in ("div", "mixed")):
+    if not (is_one or has_noun(words) or len(words) == 1 or words[0] == "of" or node.op in ("div", "mixed")):
         return None
     return None if names(node) else Amount(node, ((" ".join(words).removesuffix("s"), 1),), Fraction(1))
 
@@ -157,59 +155,3 @@ def _number(tokens: list[Token]) -> Node | None:
         return expression(tokens)
     except UnreadableError:
         return None
-
-
-def equal_amounts(gold: Value, answer: Value) -> Result:
-    """Amounts of the same size; a unit may be left out or added, but not where the amount has several parts."""
-    if isinstance(gold, Amount) and isinstance(answer, Amount):
-        gold, answer = _pounds(gold, answer), _pounds(answer, gold)
-        gold, answer = _without_units(gold, answer), _without_units(answer, gold)
-        if answer.num_parts == 1 and is_unfinished(gold.node, answer.node):
-            return False
-        gold, answer = _without_things(gold, answer), _without_things(answer, gold)
-        if gold.powers != answer.powers:
-            return not gold.powers or not answer.powers if _same_number(gold, answer) else False
-        if gold.factor == answer.factor:
-            return _same_number(gold, answer)
-        nodes = [multiply(each.node, number(each.factor)) for each in (gold, answer)]
-        return equal_scalars(Expression(nodes[0]), Expression(nodes[1]))
-    amount_, other = (gold, answer) if isinstance(gold, Amount) else (answer, gold)
-    if not isinstance(other, Expression) or not isinstance(amount_, Amount):
-        return None
-    is_known = any(name in _BASES for name, _ in amount_.powers)
-    if is_known and other.node.op == "percent" != amount_.node.op:  # $15 and 15%
-        return False
-    is_temperature = amount_.powers in (UNITS["celsius"].powers, UNITS["fahrenheit"].powers)
-    if amount_.num_parts > 1 or (other.node.op == "degrees" and amount_.powers and not is_temperature):
-        return False
-    sides = (_number_of(amount_), other) if amount_ is gold else (other, _number_of(amount_))
-    return equal_scalars(*sides)
-
-
-def _without_units(value: Amount, other: Amount) -> Amount:
-    """An amount in (square) units as a number, beside an amount in another unit."""
-    is_in_units = [each.powers[:1] != () and each.powers[0][0] == "unit" for each in (value, other)]
-    return replace(value, powers=()) if is_in_units == [True, False] else value
-
-
-def _without_things(value: Amount, other: Amount) -> Amount:
-    """A rate per thing that is counted, $15 per ticket, as the amount of one, beside an amount that names no thing."""
-    things = [(name, power) for name, power in value.powers if power < 0 and name not in _BASES]
-    rest = tuple(each for each in value.powers if each not in things)
-    return replace(value, powers=rest) if rest and rest == other.powers else value
-
-
-def _number_of(value: Amount) -> Expression:
-    return Expression(value.node, value.is_rounded)
-
-
-def _pounds(value: Amount, other: Amount) -> Amount:
-    """Pounds as the weight or the currency that the other side has; any other amount as it is."""
-    for name in ("lb", "£"):
-        if value.powers == UNITS["pound"].powers and other.powers == UNITS[name].powers:
-            return replace(value, powers=other.powers, factor=UNITS[name].factor)
-    return value
-
-
-def _same_number(gold: Amount, answer: Amount) -> Result:
-    return equal_scalars(_number_of(gold), _number_of(answer))

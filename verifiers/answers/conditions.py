@@ -1,146 +1,239 @@
-"""Conditions on one letter as sets of reals: bounds, chains, and absolute values of linear terms.
-
-What is still to be solved, 2x + 1 ≥ 5 or x^2 < 9, is no set.
-"""
+"""The conditions behind an answer, cut from it: domains of parameters, ranges of their values, other relations."""
 
 from __future__ import annotations
 
-from fractions import Fraction
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
-from verifiers.answers.rationals import NoValueError, TooLargeError, rational
-from verifiers.answers.reals import ALL_REALS, complement, intersection, interval, order, point, union
-from verifiers.answers.token import UnreadableError
-from verifiers.answers.tree import (
-    INFINITY,
-    MINUS_INFINITY,
-    Node,
-    divide,
-    has,
-    is_infinite,
-    multiply,
-    names,
-    negate,
-    number,
-    replace_symbols,
-    subtract,
-    symbol,
+from verifiers.answers.expressions import expression
+from verifiers.answers.integers import DOMAINS, domain_of, parameters_of
+from verifiers.answers.names import name_of
+from verifiers.answers.progressions import consecutive
+from verifiers.answers.reals import as_reals
+from verifiers.answers.syntax import (
+    AND_OR,
+    COMMAS,
+    CONDITIONS,
+    INEQUALITIES,
+    RELATIONS,
+    Tokens,
+    at_signs,
+    bracket_content,
+    cut,
+    index_of,
+    is_tuple,
+    nesting,
 )
-from verifiers.answers.values import Reals, Relation
+from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.tree import Node, number
+from verifiers.answers.values import ALL_REALS, Parameter, Reals, Value
 
-MIRROR = {"<": ">", ">": "<", "≤": "≥", "≥": "≤", "=": "=", "≠": "≠"}
-
-
-def condition(sides: tuple[Node, ...], signs: tuple[str, ...]) -> Reals | None:
-    """The set of `a < x ≤ b`, `|x - 1| < 3` or `x ≠ 2`; None where it is to be solved, or no number fulfils it."""
-    letters = frozenset().union(*map(names, sides))
-    if len(letters) != 1 or (len(sides) > 2 and {"<", "≤"} & {*signs} and {">", "≥"} & {*signs}):
-        return None
-    (name,) = letters
-    result = ALL_REALS
-    for left, sign, right in zip(sides, signs, sides[1:], strict=False):
-        part = _pair(left, sign, right, name)
-        if part is None:
-            return None
-        result = intersection(result, part)
-    return Reals(result.intervals, name) if result.intervals else None
+Statement = Callable[[Tokens], Value]
+INTEGER_LETTERS = frozenset("nkmlj")
+_DECLARING_WORDS = "real constant constants arbitrary is are a an any some fixed the all every each be const"
+_DECLARING = frozenset(_DECLARING_WORDS.split())  # words around a parameter
+_MARKERS = frozenset(["arbitrary", "real", "constant", "constants", "const", "fixed"])
+_REALS = ("ℝ", "ℝ+", "ℝ-", "ℝ≥0", "ℝ≠0")
 
 
-def bounds_of(relation: Relation) -> Reals | None:
-    """The bounds of one expression of several letters, `1/3 ≤ x/y ≤ 3`; None for another relation."""
-    with_letters = [side for side in relation.sides if names(side)]
-    if len(with_letters) != 1 or len(names(with_letters[0])) < 2 or not {*relation.signs} <= {"<", ">", "≤", "≥"}:
-        return None
-    whole = symbol("an expression of several letters")
-    return condition(tuple(whole if side is with_letters[0] else side for side in relation.sides), relation.signs)
+@dataclass
+class Conditions:
+    """What the pieces behind an answer say."""
+
+    parameters: list[Parameter] = field(default_factory=list)
+    ranges: list[tuple[str, tuple[Node, ...]]] = field(default_factory=list)
+    others: list[list[Token]] = field(default_factory=list)
 
 
-def _pair(left: Node, sign: str, right: Node, name: str) -> Reals | None:
-    if not names(left):
-        left, sign, right = right, MIRROR[sign], left
-    if not names(left):
-        return None
-    if left.op == "absolute" and not names(right) and not is_infinite(right):
-        return _absolute(left.args[0], sign, right, name)
-    if is_infinite(left) or is_infinite(right):
-        if sign not in "<>" or left.op != "symbol":
-            return None
-        return ALL_REALS if (right == INFINITY) == (sign == "<") else Reals(())
-    return None if has(left, "add") or names(right) else _linear(subtract(left, right), sign, name)
+def split(tokens: Tokens) -> tuple[list[Token], list[list[Token]]]:
+    """The statement without its conditions, and the pieces of these.
+
+    They stand behind a "where", in brackets at the end, or after a comma.
+    """
+    head, behind = _split_at_word(list(tokens))
+    while head and (head[-1].is_sign(",", ";", ":") or head[-1].is_word("and")):
+        head.pop()
+    if not behind:
+        head, behind = _split_at_comma(head)
+    pieces = _pieces(behind)
+    for piece in pieces:
+        if is_tuple(piece):  # (1, n) for n ≥ 1, (2, 3)
+            head = [*head, Token("sign", ","), *piece]
+    return head, [piece for piece in pieces if not is_tuple(piece)]
 
 
-def _absolute(inner: Node, sign: str, bound: Node, name: str) -> Reals | None:
-    if order(bound, number(0)) < 0:
-        return None
-    if sign in "<≤":
-        parts = [
-            _linear(subtract(inner, bound), sign, name),
-            _linear(subtract(inner, negate(bound)), MIRROR[sign], name),
-        ]
-        return None if parts[0] is None or parts[1] is None else intersection(parts[0], parts[1])
-    if sign in ">≥":
-        inside = _absolute(inner, "≤" if sign == ">" else "<", bound, name)
-        return None if inside is None else complement(inside)
-    ends = [_linear(subtract(inner, each), "=", name) for each in (bound, negate(bound))]
-    if ends[0] is None or ends[1] is None:
-        return None
-    both = union(ends[0], ends[1])
-    return both if sign == "=" else complement(both)
+def _split_at_word(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
+    depth = 0
+    for place, token in enumerate(tokens):
+        if depth == 0 and place and CONDITIONS(token):
+            return tokens[:place], tokens[place + 1 :]
+        if depth == 0 and place and token.is_sign("(") and (inside := bracket_content(tokens[place:])):
+            head = tokens[:place]
+            if inside[1] and (_is_condition(inside[1], head) or _is_listed(inside[1], head)):
+                return head, inside[1]
+        depth += nesting(token)
+    return tokens, []
 
 
-def _linear(node: Node, sign: str, name: str) -> Reals | None:
-    """The set where a linear expression stands in this relation to zero."""
-    coefficients = linear(node, name)
-    if coefficients is None:
-        return None
-    constant, slope = coefficients
-    value = rational(constant)
-    root = divide(negate(constant), number(slope)) if value is None else number(-value / slope)
-    if sign in "=≠":
-        at = point(root)
-        return at if sign == "=" else complement(at)
-    above = (sign in ">≥") == (slope > 0)
-    is_closed = sign in "≤≥"
-    if above:
-        return interval(root, INFINITY, has_low=is_closed, has_high=False)
-    return interval(MINUS_INFINITY, root, has_low=False, has_high=is_closed)
+def _split_at_comma(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
+    pieces, _ = cut(tokens, COMMAS)
+    first = next((k for k in range(1, len(pieces)) if _begins_conditions(pieces, k)), None)
+    if first is None:
+        return tokens, []
+    while first > 1 and len(pieces[first - 1]) == 1 and pieces[first - 1][0].kind == "letter":
+        first -= 1  # a, b ∈ ℤ
+    return _joined(pieces[:first]), _joined(pieces[first:])
 
 
-def linear(node: Node, name: str) -> tuple[Node, Fraction] | None:
-    """(c, a) where an expression is c + a * name with a rational a that is not 0; None for anything else."""
-    slope = _slope(node, name)
-    if not slope or names(node) != {name}:
-        return None
-    return replace_symbols(node, {name: number(0)}), slope
+def _joined(pieces: list[list[Token]]) -> list[Token]:
+    comma = Token("sign", ",")
+    return [token for place, piece in enumerate(pieces) for token in ([comma] * (place > 0) + piece)]
 
 
-def _slope(node: Node, name: str) -> Fraction | None:
-    """The coefficient of a letter in an expression that is linear in it by its form; None for another."""
-    if node.op == "symbol":
-        return Fraction(node.name == name)
-    if name not in names(node):
-        return Fraction(0)
-    if node.op == "neg":
-        slope = _slope(node.args[0], name)
-        return None if slope is None else -slope
-    if node.op == "add":
-        slopes = [_slope(each, name) for each in node.args]
-        return None if None in slopes else sum((each for each in slopes if each), Fraction(0))
-    if node.op in ("mul", "div"):
-        with_name = [each for each in node.args if name in names(each)]
-        if len(with_name) != 1 or (node.op == "div" and with_name[0] is not node.args[0]):
-            return None
-        slope = _slope(with_name[0], name)
-        rest = [each for each in node.args if each is not with_name[0]]
-        factor = _factor(node, rest)
-        return None if slope is None or factor is None else slope * factor
-    return None
+def _values(head: list[Token]) -> list[Token]:
+    """What stands behind the first equals sign of a head."""
+    return cut(head, at_signs("="))[0][-1]
 
 
-def _factor(node: Node, rest: list[Node]) -> Fraction | None:
-    if any(has(each, "infinity") for each in rest):
-        raise UnreadableError("infinity in a product")
+def _begins_conditions(pieces: list[list[Token]], place: int) -> bool:
+    head, piece = _joined(pieces[:place]), pieces[place]
+    if _is_condition(piece, head):
+        return True
+    is_first = len(piece) == 3 and piece[1].is_sign("=") and piece[2].kind == "number"  # 2k + 1, k = 0, 1, 2
+    is_followed = bool(pieces[place + 1 : place + 2]) and not any(t.is_sign("=") for t in pieces[place + 1])
+    return is_first and is_followed and any(token.text == piece[0].text for token in _values(pieces[place - 1]))
+
+
+def _is_condition(piece: list[Token], head: list[Token]) -> bool:
+    r"""Whether a piece is `k ∈ ℤ`, or `t ≥ 0`, `t ∈ ℝ` or "t real" behind values that t is in."""
+    if not piece or any(token.is_sign(*DOMAINS) for token in piece):
+        return bool(piece)
+    is_relation = separating(head)
+    if piece[0].kind != "letter" or is_relation:
+        return False
+    is_declared = len(piece) > 1 and all(token.is_word(*_DECLARING) for token in piece[1:])  # k real
+    values = head if is_declared else _values(head)
+    is_inside = (len(values) > 1 or is_declared) and any(token.text == piece[0].text for token in values)
+    return is_inside and (is_declared or any(INEQUALITIES(t) or t.is_sign("∈") for t in piece[1:]))
+
+
+def separating(tokens: Tokens) -> bool:
+    """Whether there is an inequality or a sign of membership."""
+    return any(INEQUALITIES(token) or token.is_sign("∈") for token in tokens)
+
+
+def _is_listed(piece: list[Token], head: list[Token]) -> bool:
+    """Whether the inside of a bracket is `k = 0, 1, 2`: several values of a letter of the values before it."""
+    is_range = _is_range(piece) and bool(cut(piece, COMMAS)[1])
+    return is_range and any(token.text == piece[0].text for token in _values(head))
+
+
+def _is_range(piece: Tokens) -> bool:
+    return len(piece) > 2 and piece[0].kind == "letter" and piece[1].is_sign("=")
+
+
+def _pieces(tokens: list[Token]) -> list[list[Token]]:
+    """The pieces between "and", "where" and those commas that do not list letters or values."""
+    result: list[list[Token]] = []
+    pieces, cuts = cut(tokens, lambda token: AND_OR(token) or token.is_word("where"))
+    for piece, mark in zip(pieces, [None, *cuts], strict=True):
+        is_part = bool(result and mark) and not (mark is not None and mark.is_word("where", "or"))
+        if is_part:
+            last = result[-1]
+            is_relation = any(map(RELATIONS, piece))
+            is_part = _are_letters(last) or (_is_range(last) and not is_relation)
+            is_part = is_part or (last[0].is_sign(*DOMAINS) and bool(piece) and _are_letters(piece))
+        if mark is not None and mark.is_word("or") and result:
+            result[-1] += [mark, *piece]
+        elif is_part:
+            result[-1] += [Token("sign", ","), *piece] if piece else []
+        elif piece:
+            result.append(list(piece))
+    return [each for piece in result for each in _domain_and_relation(piece)]
+
+
+def _are_letters(piece: Tokens) -> bool:
+    return all(token.kind == "letter" or token.is_sign(",") for token in piece)
+
+
+def _domain_and_relation(piece: list[Token]) -> list[list[Token]]:
+    """`m ≥ 1 an integer` and "integers n ≥ 2" as a domain and a relation; any other piece alone."""
+    letter = next((token for token in piece if token.kind == "letter"), None)
+    place = index_of(piece, at_signs(*DOMAINS))
+    if letter is None or place is None or not any(map(INEQUALITIES, piece[1:])):
+        return [piece]
+    if any(token.is_sign("_", "^", "∈", "≥", ">") for token in piece[place + 1 : place + 2]):
+        return [piece]
+    rest = [t for k, t in enumerate(piece) if k != place and not t.is_word(*_DECLARING)]
+    return [[letter, piece[place]], rest]
+
+
+# ------------------------------------------------------------------------------------------------- meaning
+
+
+def read_conditions(
+    pieces: list[list[Token]], letters: frozenset[str], integers: frozenset[str], statement: Statement
+) -> Conditions:
+    """What pieces say about the letters of a value. A bound on one of the letters `integers` declares nothing."""
+    result = Conditions()
+    for piece in pieces:
+        inside = bracket_content(piece[2:]) if len(piece) > 4 and piece[1].is_sign("∈") else None
+        if inside is not None and inside[0] == "\\{" and not any(t.is_sign("|", ":") for t in inside[1]):
+            piece = [piece[0], Token("sign", "="), *inside[1]]  # k ∈ {0, 1, 2, ...}
+        if (parameters := parameters_of(piece) if domain_of(piece) else None) is not None:
+            result.parameters += parameters
+        elif _is_range(piece):
+            _read_range(piece, result)
+        else:
+            declared = _declaration(piece, statement)
+            is_bound = len(piece) > 1 and INEQUALITIES(piece[1]) and piece[0].text in integers | _names(result)
+            if declared and {each.name for each in declared} <= letters and not is_bound:
+                result.parameters += declared
+            else:
+                result.others.append(piece)
+    return result
+
+
+def _names(conditions: Conditions) -> frozenset[str]:
+    return frozenset(each.name for each in conditions.parameters)
+
+
+def _read_range(piece: list[Token], result: Conditions) -> None:
+    parts = [part for part in cut(piece[2:], COMMAS)[0] if part]
+    if not any(part[0].is_sign("…") for part in parts):
+        result.ranges.append((piece[0].text, tuple(map(expression, parts))))
+        return
+    values = consecutive(parts)
+    if isinstance(values, tuple):
+        result.ranges.append((piece[0].text, tuple(map(number, values))))
+    else:
+        result.parameters.append(Parameter(piece[0].text, values))
+
+
+def _declaration(piece: list[Token], statement: Statement) -> list[Parameter]:
+    """The real parameters of `c ∈ ℝ`, "c is any constant", "c", `t ≥ 0`; none for other pieces."""
+    has_marker = any(token.is_word(*_MARKERS) for token in piece)
+    plain = [token for token in piece if not token.is_word(*_DECLARING)]
+    place = index_of(plain, at_signs(*_REALS))
+    domain, named = ALL_REALS, [token for token in plain if not token.is_sign("∈")]
+    if place is not None:
+        end = place + 1
+        while end < len(plain) and (plain[end].is_sign(*"^_{}+->≥≠*<") or plain[end].text == "0"):
+            end += 1
+        reals = _set(plain[place:end], statement)
+        named = [token for token in [*plain[:place], *plain[end:]] if not token.is_sign("∈")]
+        if reals is None:
+            return []
+        domain = reals
+    elif any(map(RELATIONS, plain)) and not (has_marker and plain[-1].is_sign("∈")):
+        value = _set(plain, statement)
+        return [Parameter(value.name, domain=value)] if value is not None and value.name else []
+    letters = [name_of(part) for part in cut(named, AND_OR)[0] if part]
+    return [Parameter(name, domain=domain) for name in letters if name] if letters and all(letters) else []
+
+
+def _set(tokens: list[Token], statement: Statement) -> Reals | None:
     try:
-        value = rational(multiply(*rest))
-        return None if value is None else 1 / value if node.op == "div" else value
-    except (NoValueError, TooLargeError, ZeroDivisionError):
+        return as_reals(statement(tokens))
+    except UnreadableError:
         return None

@@ -7,27 +7,19 @@ from typing import Any
 
 from verifiers.answers.tree import Node
 from verifiers.answers.values import (
+    EMPTY,
     Amount,
-    Assignments,
     Choice,
-    Clock,
-    Date,
+    Collection,
     Expression,
     Family,
-    Function,
     Interval,
-    Matrix,
-    Nothing,
-    Numeral,
+    Literal,
+    Named,
     Piecewise,
-    Primes,
-    Ratio,
-    RealFamily,
     Reals,
     Relation,
-    Sequence,
     Value,
-    Words,
 )
 
 _SIGNS = {"add": " + ", "mul": "·", "div": "/", "power": "^", "mixed": " + "}
@@ -67,8 +59,10 @@ def value_text(value: Value) -> str:
 
 
 def _reals(value: Reals) -> str:
+    if value == EMPTY:
+        return "no solution"
     name = f" of {value.name}" if value.name else ""
-    return f"set of reals{name}: " + (" ∪ ".join(map(_interval, value.intervals)) or "∅")
+    return f"set of reals{name}: " + " ∪ ".join(map(_interval, value.intervals))
 
 
 def _interval(part: Interval) -> str:
@@ -76,10 +70,11 @@ def _interval(part: Interval) -> str:
     return f"{{{low}}}" if part.low == part.high else f"{'(['[part.has_low]}{low}, {high}{')]'[part.has_high]}"
 
 
-def _sequence(value: Sequence) -> str:
-    brackets = value.brackets or ("{}" if value.kind == "set" else "()" if value.kind == "tuple" else "  ")
-    kind = "tuple or interval" if value.kind == "interval" else value.kind
-    return f"{kind} {brackets[0]}{'; '.join(map(value_text, value.items))}{brackets[1]}".rstrip()
+def _collection(value: Collection) -> str:
+    brackets = value.brackets if value.kind == "tuple" else "{}" if value.kind == "set" else "  "
+    kind = "tuple or interval" if value.kind == "tuple" and len(value.items) == 2 else value.kind
+    joint = " : " if value.kind == "ratio" else "; "
+    return f"{kind} {brackets[0]}{joint.join(map(value_text, value.items))}{brackets[1]}".rstrip()
 
 
 def _amount(value: Amount) -> str:
@@ -87,8 +82,9 @@ def _amount(value: Amount) -> str:
     return f"{expression_text(value.node)} times {value.factor} {powers}"
 
 
-def _named(value: Assignments) -> str:
-    return ", ".join(f"{name} = {value_text(item)}" for name, item in zip(value.names, value.items, strict=True))
+def _named(value: Named) -> str:
+    head = [f"function {name}({value.argument})" if value.argument else name for name in value.names]
+    return ", ".join(f"{name} = {value_text(item)}" for name, item in zip(head, value.items, strict=True))
 
 
 def _relation(value: Relation) -> str:
@@ -98,37 +94,32 @@ def _relation(value: Relation) -> str:
     return f"relation {text}"
 
 
-def _real_family(value: RealFamily) -> str:
-    items = "; ".join(", ".join(map(expression_text, item)) for item in value.items)
-    head = f"{value.name}({value.argument}) = " if value.argument else f"{value.name} = " if value.name else ""
-    domains = ", ".join(f"{name} in {_reals(reals)}" for name, reals in value.parameters)
-    return f"family {head}{items} for all {domains}"
-
-
 def _family(value: Family) -> str:
     items = "; ".join(", ".join(map(expression_text, item)) for item in value.items)
-    domains = [each.name + (" ∈ ℤ" if each.least is None else f" ≥ {each.least}") for each in value.parameters]
-    return f"family {items} for all integers {', '.join(domains)}"
+    head = f"{value.name}({value.argument}) = " if value.argument else f"{value.name} = " if value.name else ""
+    return f"family {head}{items} for all {', '.join(_parameter(each) for each in value.parameters)}"
+
+
+def _parameter(each: Any) -> str:
+    if each.domain is not None:
+        return f"{each.name} in {_reals(each.domain)}"
+    return f"integers {each.name}" + ("" if each.least is None else f" ≥ {each.least}")
+
+
+def _literal(value: Literal) -> str:
+    parts = [str(each) for each in value.parts]
+    return f"{value.kind} {', '.join(parts[:8])}" + (", ..." if len(parts) > 8 else "")
 
 
 _TEXTS: dict[type, Callable[[Any], str]] = {
     Expression: lambda value: ("about " if value.is_rounded else "") + expression_text(value.node),
     Amount: _amount,
-    Words: lambda value: f"words {value.text}",
-    Primes: lambda value: f"primes {', '.join(map(str, value.members[:8]))}, ...",
-    Numeral: lambda value: f"numeral {value.digits} in base {value.base}",
-    Clock: lambda value: f"time {value.hour}:{value.minute:02} {value.half}",
-    Date: lambda value: f"date, month {value.month}, day {value.day}" + (f", year {value.year}" if value.year else ""),
+    Literal: _literal,
     Piecewise: lambda value: "; ".join(f"{value_text(one)} for {value_text(other)}" for one, other in value.pieces),
     Choice: lambda value: f"choice {value.letter}: {value_text(value.value)}",
     Reals: _reals,
-    Nothing: lambda value: "no solution",
-    Sequence: _sequence,
-    Matrix: lambda value: "matrix " + "; ".join(", ".join(map(value_text, row)) for row in value.rows),
-    Assignments: _named,
-    Function: lambda value: f"function {value.name}({value.argument}) = {expression_text(value.node)}",
+    Collection: _collection,
+    Named: _named,
     Relation: _relation,
     Family: _family,
-    RealFamily: _real_family,
-    Ratio: lambda value: "ratio " + " : ".join(map(expression_text, value.terms)),
 }

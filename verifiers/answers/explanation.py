@@ -8,11 +8,11 @@ from verifiers.answers.comparison import points
 from verifiers.answers.display import expression_text, value_text
 from verifiers.answers.evaluation import approximation, is_zero, start_budget
 from verifiers.answers.rationals import NoValueError, TooLargeError
+from verifiers.answers.reading import read
 from verifiers.answers.reals import as_reals, complement, intersection
-from verifiers.answers.statements import read
 from verifiers.answers.token import UnreadableError
 from verifiers.answers.tree import Node, names, replace_symbols, subtract
-from verifiers.answers.values import Assignments, Expression, Function, Value
+from verifiers.answers.values import Expression, Value, bare
 
 UNREAD = "not read by the grammar"
 
@@ -55,9 +55,8 @@ def _difference(gold: Value, answer: Value) -> str:
 
 
 def _node(value: Value) -> Node | None:
-    if isinstance(value, Assignments) and len(value.names) == 1:
-        value = value.items[0]
-    return value.node if isinstance(value, Expression | Function) else None
+    value = bare(value)
+    return value.node if isinstance(value, Expression) else None
 
 
 def _different_values(gold: Node, answer: Node) -> str:

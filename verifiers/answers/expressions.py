@@ -1,138 +1,117 @@
-r"""Recursive descent over the tokens of one expression: `\frac{1}{2}`, `2 sin 30°`, `C(10,3)`, `1 1/2`, `sqrt(3)/2`.
+r"""The parser of one expression: `\frac{1}{2}`, `2 sin 30°`, `1 1/2`, `x^{2^n}`, `30°`, `5!`.
 
-From the loosest to the tightest: sums; products, with and without a sign; minus signs; powers; `!`, `%` and `°` behind.
-Where notation is ambiguous (`1/2x`, `\sin x/2`) the text is not read, so that another layer decides.
+Precedence climbing over sums, products with and without a sign, minus signs, powers, and the signs behind a number;
+atoms are read by `atoms.py`. Where notation is ambiguous (`1/2x`) the text is not read, so that another layer decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from verifiers.answers.cursor import END
-from verifiers.answers.factors import FactorReader, decimal
+from verifiers.answers.atoms import END, GROUPS, ROUNDED, Atoms, decimal, is_called
 from verifiers.answers.series import with_dots
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import Node, add, divide, multiply, negate, number
+from verifiers.answers.tree import Node, add, divide, multiply, negate, number, symbol
 
 MAX_DEPTH = 60
 _BEHIND = ("percent", "degrees")  # signs behind a number
+_SIGNS = {"±": "plusminus", "∓": "minusplus"}
+_DEGREES, _RADIANS = ("degrees", "degree", "deg"), ("radians", "radian", "rad", "rads")
 
 
 def expression(tokens: Sequence[Token]) -> Node:
     """The tree of tokens that are one expression and nothing else. UnreadableError otherwise."""
-    reader = ExpressionReader(tokens)
-    node = reader.sum()
-    if reader.take("over"):
-        node = divide(node, reader.sum())
-    if reader.here is not END:
-        raise UnreadableError(f"after the expression: {reader.here.text}")
+    parser = Parser(tokens)
+    node = parser.sum()
+    if parser.take("over"):
+        node = divide(node, parser.sum())
+    if parser.here is not END:
+        raise UnreadableError(f"after the expression: {parser.here.text}")
     return node
 
 
-def _over(value: Node, divisor: Node) -> Node:
-    """The quotient; of two numbers with a per cent sign behind them, 1/2 %, the percentage."""
-    if divisor.op == "percent" and value.op == divisor.args[0].op == "number":
-        return Node("percent", (divide(value, divisor.args[0]),))
-    return divide(value, divisor)
+class Parser(Atoms):
+    """Reads sums, products and powers at its place."""
 
-
-class ExpressionReader(FactorReader):
-    """Reads sums and products of factors at its position."""
-
-    def __init__(self, tokens: Sequence[Token]) -> None:
-        super().__init__(tokens)
+    def __init__(self, tokens: Sequence[Token], at: int = 0) -> None:
+        super().__init__(tokens, at)
         self.depth = 0
+
+    # ------------------------------------------------------------------------------------ sums and products
 
     def sum(self) -> Node:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise UnreadableError("too deep")
-        terms = [self._first_term()]
-        while self.here.is_sign("+", "-", "±", "∓"):
-            sign = self.here.text
-            self.at += 1
+        is_signed = self.here.is_sign(*_SIGNS)
+        terms = [Node(_SIGNS[self.next().text], (self.product(),)) if is_signed else self.product()]
+        while self.here.is_sign("+", "-", *_SIGNS):
+            sign = self.next().text
             if sign == "+" and self.take("…"):
                 self.expect("+")
                 terms = [with_dots("sum", terms, self.product())]
                 continue
             term = self.product()
-            if sign in "±∓":
-                left = terms[0] if len(terms) == 1 else add(*terms)
-                terms = [Node("plusminus" if sign == "±" else "minusplus", (left, term))]
+            if sign in _SIGNS:
+                terms = [Node(_SIGNS[sign], (_added(terms), term))]
             else:
                 terms.append(term if sign == "+" else negate(term))
         self.depth -= 1
-        return terms[0] if len(terms) == 1 else add(*terms)
-
-    def _first_term(self) -> Node:
-        if self.here.is_sign("±", "∓"):
-            sign = self.here.text
-            self.at += 1
-            return Node("plusminus" if sign == "±" else "minusplus", (self.product(),))
-        return self.product()
+        return _added(terms)
 
     def product(self) -> Node:
         if self.take("+"):
             return self.product()
         if self.take("-"):
             return negate(self.product())
-        start = self.at
-        value = self.power()
+        start, value = self.at, self.power()
         is_open = False  # a slash whose denominator may go on: 1/2x
         while True:
-            if self.here.is_sign("*") and self.ahead().is_sign("…"):
-                self.at += 2
-                self.expect("*")
-                value = with_dots("product", list(value.args) if value.op == "mul" else [value], self.signed_power())
-            elif self.take("*"):
-                value, is_open = _times(value, self.signed_power()), False
+            if self.here.is_sign("*", "…") and (self.here.text == "*" or value.op == "mul"):
+                value, is_open = self._times(value), False
             elif self._is_letter_for_times():
                 self.at += 1
-                value, is_open = _times(value, self.signed_power()), False
+                value, is_open = _product(value, self.signed_power()), False
             elif self.take("choose"):
                 value = Node("binomial", (value, self.power()))
-            elif self.here.is_sign("…") and value.op == "mul":
-                self.at += 1
-                value = with_dots("product", list(value.args), self.signed_power())
-            elif self.here.is_sign("/"):
-                self.at += 1
+            elif self.take("/"):
                 is_open = not self.here.is_sign("(", "{")
                 value = _over(value, self.signed_power())
-            elif self.starts_factor():
+            elif self._starts_factor():
                 value, is_open = self._next_factor(value, start, is_open), False  # 1/6 n(n+1) is one sixth of it
             else:
                 return value
+
+    def _times(self, value: Node) -> Node:
+        """The product behind a sign, and behind dots: 1 * 2 * ... * n."""
+        self.take("*")
+        if not self.take("…"):
+            return _product(value, self.signed_power())
+        self.take("*")
+        return with_dots("product", list(value.args) if value.op == "mul" else [value], self.signed_power())
+
+    def _is_letter_for_times(self) -> bool:
+        """6.02 x 10^23: the letter between two numbers, the second of them a power of ten."""
+        is_apart = (self.here.gap and self.ahead().gap) or self.ahead(2).is_sign("^")
+        is_between = self.here.kind == "letter" and self.here.text in ("x", "X") and is_apart
+        return is_between and self.last.kind == "number" and self.ahead().text == "10"
+
+    def _starts_factor(self) -> bool:
+        token = self.here
+        if token.kind in ("number", "letter", "function", "vulgar") or is_called(token):
+            return True
+        return (token.is_sign("|") and self.bars == 0) or token.is_sign("∞", *GROUPS, *ROUNDED)
 
     def _next_factor(self, value: Node, start: int, is_open: bool) -> Node:
         """The product with the factor that follows without a sign; a fraction after an integer makes a mixed number."""
         token, first = self.here, self.tokens[start]
         is_integer = self.at == start + 1 and first.kind == "number" and first.text.isdigit()
-        if is_open and not (token.gap and self.tokens[self.at - 1].kind == "number"):
+        if is_open and not (token.gap and self.last.kind == "number"):
             raise UnreadableError("a product after a slash")
         if is_integer and token.kind == "vulgar":
             return Node("mixed", (value, self.power()))
-        last = self.tokens[self.at - 1]
-        if token.kind == "number" and last.is_sign("°", "}") and value.op == "degrees" and self.ahead().is_sign("'"):
-            return Node("mixed", (value, self.power()))
-        if token.kind == "number" and token.gap and last.kind == "letter" and self.tokens[self.at - 2].is_sign("^"):
-            return _times(value, self.power())
-        if token.kind == "number" and token.gap and last.kind == "letter" and self.ahead().is_sign("^"):  # C 2^x
-            return _times(value, self.power())
-        before = value.args[-1] if value.op == "mul" else value
-        if token.kind == "number" and last.is_sign("}") and before.op == "power" and not token.gap:  # 2^{10}3^{5}
-            return _times(value, self.power())
-        if token.kind == "number" and last.kind == "letter" and last.text == "i" and not token.gap:  # i4
-            return _times(value, self.power())
-        if token.kind == "number" and last.is_sign(")") and self.ahead().is_sign("°", "^"):  # (2n+1)45°
-            return _times(value, self.power())
-        if token.kind == "number" and (last.is_sign("!") or (token.gap and last.is_sign("}", ")"))):
-            return _times(value, self.power())
         if token.kind == "number":
-            if is_integer and self._is_fraction():
-                return self._mixed(value)
-            if not (is_integer and self._is_group(first)):
-                raise UnreadableError("two numbers")
-            return self._groups(first)
+            return self._next_number(value, first, is_integer)
         if is_integer and token.text == "C" and not token.gap and self.ahead().kind == "number":
             self.at += 1
             return Node("binomial", (value, self.power()))
@@ -141,13 +120,42 @@ class ExpressionReader(FactorReader):
         if is_integer and token.text == "frac" and inside.op == "div" and all(map(_is_natural, inside.args)):
             mixed = Node("mixed", (value, inside))
             return mixed if inside is right else Node(right.op, (mixed,))
-        return _times(value, right)
+        return _product(value, right)
 
-    def _is_letter_for_times(self) -> bool:
-        """6.02 x 10^23: the letter between two numbers, the second of them a power of ten."""
-        is_apart = (self.here.gap and self.ahead().gap) or self.ahead(2).is_sign("^")
-        is_between = self.here.kind == "letter" and self.here.text in ("x", "X") and is_apart
-        return is_between and self.tokens[self.at - 1].kind == "number" and self.ahead().text == "10"
+    def _next_number(self, value: Node, first: Token, is_integer: bool) -> Node:
+        """The product with a number that is no part of another one; a mixed number; groups of digits."""
+        token, last = self.here, self.last
+        if last.is_sign("°", "}") and value.op == "degrees" and self.ahead().is_sign("'"):
+            return Node("mixed", (value, self.power()))
+        before = value.args[-1] if value.op == "mul" else value
+        is_exponent = last.kind == "letter" and (self.ahead(-2).is_sign("^") or self.ahead().is_sign("^"))
+        if (
+            (token.gap and (is_exponent or last.is_sign("}", ")")))  # C 2^x
+            or (last.is_sign("}") and before.op == "power")  # 2^{10}3^{5}
+            or (last.kind == "letter" and last.text == "i" and not token.gap)  # i4
+            or (last.is_sign(")") and self.ahead().is_sign("°", "^"))  # (2n+1)45°
+            or last.is_sign("!")
+        ):
+            return _product(value, self.power())
+        if is_integer and self._is_fraction():
+            return self._mixed(value)
+        if not (is_integer and self._is_group(first)):
+            raise UnreadableError("two numbers")
+        digits = first.text
+        while self.here.kind == "number" and self._is_group(first):
+            digits += self.next().text
+        if self.here.kind == "number" and self._is_fraction():
+            return self._mixed(number(decimal(digits)))
+        if self.here.kind == "number":
+            head, point, _ = self.here.text.partition(".")
+            if not (point and len(head) == 3 and self.here.gap):
+                raise UnreadableError("two numbers")
+            digits += self.next().text
+        return number(decimal(digits))
+
+    def _is_group(self, first: Token) -> bool:
+        """Whether the number here is a group of three digits: 1 000 000."""
+        return self.here.gap and len(first.text) <= 3 and len(self.here.text) == 3 and self.here.text.isdigit()
 
     def _is_fraction(self) -> bool:
         return self.here.gap and self.ahead().is_sign("/") and self.ahead(2).kind == "number"
@@ -158,24 +166,90 @@ class ExpressionReader(FactorReader):
         self.expect("/")
         return _mixed(whole, over, self.power())
 
-    def _is_group(self, first: Token) -> bool:
-        return self.here.gap and len(first.text) <= 3 and len(self.here.text) == 3 and self.here.text.isdigit()
+    # ---------------------------------------------------------------------------------------------- powers
 
-    def _groups(self, first: Token) -> Node:
-        """1 000 000: groups of three digits."""
-        digits = first.text
-        while self.here.kind == "number" and self._is_group(first):
-            digits += self.here.text
+    def signed_power(self) -> Node:
+        """A power with the signs in front of it."""
+        if self.take("-"):
+            return negate(self.signed_power())
+        return self.signed_power() if self.take("+") else self.power()
+
+    def power(self) -> Node:
+        base = self.postfix(self.atom())
+        if not self.here.is_sign("^"):
+            return base
+        if self.is_degree() or (base.op in ("number", "mixed") and self.ahead().text == "o"):  # 75^o
+            self.at += 4 if self.ahead().is_sign("{") else 2
+            return self.postfix(Node("degrees", (base,)))
+        self.at += 1
+        if base.op == "symbol" and (name := self._name_behind(base.name)):
+            return self.postfix(symbol(name))
+        exponent = self.exponent()
+        if base.op == "symbol" and self.here.is_sign("_"):  # v^2_0
+            base = symbol(base.name + self.subscript())
+        return self.postfix(Node("power", (base, exponent)))
+
+    def _name_behind(self, name: str) -> str:
+        r"""The name with the primes of an exponent, `f^{\prime}`; "" where the exponent is another."""
+        start, is_braced = self.at, self.take("{")
+        size = 0
+        while self.take("'"):
+            size += 1
+        if size and (not is_braced or self.take("}")):
+            return name + "'" * size
+        self.at = start
+        return ""
+
+    def is_degree(self) -> bool:
+        is_braced = self.ahead().is_sign("{")
+        first = self.ahead(2) if is_braced else self.ahead()
+        return first.is_sign("°") or (is_braced and first.text == "o" and self.ahead(3).is_sign("}"))
+
+    def exponent(self) -> Node:
+        if self.take("-"):
+            return negate(self.exponent())
+        if self.take("+"):
+            return self.exponent()
+        if self.take("{"):
+            exponent = self.sum()
+            self.expect("}")
+        else:
+            exponent = self.atom()
+        return Node("power", (exponent, self.exponent())) if self.take("^") else exponent
+
+    def postfix(self, node: Node) -> Node:
+        while True:
+            if self.here.is_sign("!") and self.ahead().is_sign("!") and not self.ahead(2).is_sign("!"):
+                self.at += 1
+                node = Node("doublefactorial", (node,))
+            elif self.here.is_sign("!") and not self.ahead().is_sign("!"):
+                node = Node("factorial", (node,))
+            elif self.here.is_sign("%"):
+                node = Node("percent", (node,))
+            elif self.here.is_sign("°") or self.here.is_word(*_DEGREES):
+                node = Node("degrees", (node,))
+            elif self.here.is_sign("'") and node.op in ("number", "degrees"):
+                node = Node("degrees", (divide(node, number(60)),))  # minutes of arc
+            elif self.here.is_word(*_RADIANS):
+                node = Node("radians", (node,))
+            else:
+                return node
             self.at += 1
-        if self.here.kind == "number" and self._is_fraction():
-            return self._mixed(number(decimal(digits)))
-        if self.here.kind == "number":
-            head, point, _ = self.here.text.partition(".")
-            if not (point and len(head) == 3 and self.here.gap):
-                raise UnreadableError("two numbers")
-            digits += self.here.text
-            self.at += 1
-        return number(decimal(digits))
+
+
+def _added(terms: list[Node]) -> Node:
+    return terms[0] if len(terms) == 1 else add(*terms)
+
+
+def _product(left: Node, right: Node) -> Node:
+    return multiply(*(left.args if left.op == "mul" else (left,)), right)
+
+
+def _over(value: Node, divisor: Node) -> Node:
+    """The quotient; of two numbers with a per cent sign behind them, 1/2 %, the percentage."""
+    if divisor.op == "percent" and value.op == divisor.args[0].op == "number":
+        return Node("percent", (divide(value, divisor.args[0]),))
+    return divide(value, divisor)
 
 
 def _mixed(whole: Node, over: Node, under: Node) -> Node:
@@ -185,10 +259,6 @@ def _mixed(whole: Node, over: Node, under: Node) -> Node:
     if not (_is_natural(over) and _is_natural(under)):
         raise UnreadableError("a mixed number")
     return Node("mixed", (whole, divide(over, under)))
-
-
-def _times(left: Node, right: Node) -> Node:
-    return multiply(*(left.args if left.op == "mul" else (left,)), right)
 
 
 def _is_natural(node: Node) -> bool:

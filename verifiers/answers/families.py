@@ -14,6 +14,8 @@ from math import gcd
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.evaluation import Evaluation, approximation
 from verifiers.answers.rationals import NoValueError, TooLargeError
+from verifiers.answers.real_families import equal_real_families
+from verifiers.answers.results import Result
 from verifiers.answers.token import UnreadableError
 from verifiers.answers.tree import Node, add, divide, has, multiply, names, number, replace_symbols, subtract
 from verifiers.answers.values import Family, Parameter
@@ -24,8 +26,10 @@ _MAX_MEMBERS = 900
 _DIGITS = 50
 
 
-def equal_families(gold: Family, answer: Family) -> bool | None:
+def equal_families(gold: Family, answer: Family) -> Result:
     """Whether two families have the same members; None if that is not decided."""
+    if gold.is_real or answer.is_real:
+        return equal_real_families(gold, answer) if gold.is_real and answer.is_real else False
     if has_degrees(gold) != has_degrees(answer):
         plain = answer if has_degrees(gold) else gold
         if not any(has(node, "pi") for item in plain.items for node in item):

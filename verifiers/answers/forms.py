@@ -9,19 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from verifiers.answers.comparison import equal_expressions
-from verifiers.answers.conditions import MIRROR
+from verifiers.answers.inequalities import MIRROR
 from verifiers.answers.tree import FUNCTIONS, ONE, ZERO, Node, has, names, subtract
-from verifiers.answers.values import (
-    Amount,
-    Assignments,
-    Choice,
-    Expression,
-    Function,
-    Matrix,
-    Relation,
-    Sequence,
-    Value,
-)
+from verifiers.answers.values import Amount, Choice, Collection, Expression, Named, Relation, Value
 
 Form = tuple[Any, ...]
 _ONE: Form = ("number", ONE.value)
@@ -35,16 +25,14 @@ def form(value: Value) -> Form | None:
     or per cent sign behind do not count. None for other values, such as intervals and words.
     """
     match value:
-        case Expression(node=node) | Function(node=node) | Amount(node=node):
+        case Expression(node=node) | Amount(node=node):
             return _form(node)
-        case Assignments(names=(_,), items=(item,)) | Choice(value=item):
+        case Named(names=(_,), items=(item,)) | Choice(value=item):
             return form(item)
         case Relation(signs=signs, sides=sides):
             return _difference(signs[0], *sides) if len(sides) == 2 else ("relation", signs, *map(_form, sides))
-        case Sequence(kind=kind, items=items):
+        case Collection(kind=kind, items=items):
             return (kind, *map(form, items))
-        case Matrix(rows=rows):
-            return ("matrix", *(tuple(map(form, row)) for row in rows))
     return None
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
-from verifiers.answers.slices import bracket_content
-from verifiers.answers.statements import read
+from verifiers.answers.reading import read
 from verifiers.answers.symbols import VULGAR
+from verifiers.answers.syntax import bracket_content
 from verifiers.answers.token import Token
 from verifiers.answers.tokens import spans
 from verifiers.answers.tree import is_undone
-from verifiers.answers.values import Amount, Clock, Expression, Numeral, Ratio
+from verifiers.answers.values import Amount, Collection, Expression, Literal, Value
 
 _DIGIT = re.compile(rf"[\d{''.join(VULGAR)}]")
 _DELIMITER = re.compile(r"\$|\\[()\[\]]|\n")
@@ -22,7 +22,6 @@ _SIGNS, _BETWEEN = ("-", "+", "±"), ("*", "/", "^", "_", ":", ",")
 _OPENING, _CLOSING = ("(", "[", "{", "√"), (")", "]", "}", "!", "%", "°")
 _OPERATORS = (*_SIGNS, *_BETWEEN, *_OPENING, *_CLOSING)
 _MINUS = ("minus", "negative")
-_NUMBERS = (Expression, Amount, Ratio, Numeral, Clock)
 
 Span = tuple[Token, int, int]  # with the places where it begins and ends in the text
 
@@ -114,8 +113,13 @@ def _is_number(text: str) -> bool:
     """Whether a text is one number; arithmetic that has a rational result is left to do."""
     value = read(text)
     if not (isinstance(value, Expression) and is_undone(value.node)):
-        return isinstance(value, _NUMBERS)
+        return _is_single(value)
     try:
         return rational(value.node) is None
     except (NoValueError, TooLargeError):
         return False
+
+
+def _is_single(value: Value | None) -> bool:
+    is_ratio = isinstance(value, Collection) and value.kind == "ratio"
+    return is_ratio or isinstance(value, Expression | Amount | Literal)

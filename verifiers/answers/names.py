@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from verifiers.answers.accent_scanner import ARROW
-from verifiers.answers.cursor import Cursor
-from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
+from verifiers.answers.expressions import Parser
+from verifiers.answers.syntax import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import UnreadableError
+from verifiers.answers.tokens import ARROW
 
 _QUANTITY_WORDS = (
     "max min gcd lcm deg dim rank det tr trace ord var cov area perimeter vol volume length dist distance prob pr re im"
@@ -37,8 +37,7 @@ def name_of(tokens: Tokens) -> str | None:
         return f"{ends[0]}{middle}{ends[1]}" if len(tokens) <= 4 else None  # angle BAC is angle CAB
     if tokens[0].text in ("π", "e", "i") and len(tokens) == 1:
         return None
-    reader = Cursor(tokens)
-    reader.at = 1
+    reader = Parser(tokens, 1)
     try:
         name = tokens[0].text + reader.subscript()
         name = name.removesuffix("_1,2").removesuffix(ARROW)  # both roots; the name of a vector
@@ -88,6 +87,21 @@ def is_ratio_of_angle(tokens: Tokens) -> bool:
     letters = [token for token in tokens if token.kind == "letter"]
     is_plain = all(token.kind == "letter" or token.is_sign(*_AROUND_ANGLES) for token in tokens[1:])
     return tokens[0].kind == "function" and tokens[0].text in _RATIOS and len(letters) in (1, 3) and is_plain
+
+
+def are_capitals(tokens: Tokens) -> bool:
+    return all(token.kind == "letter" and token.text.isupper() for token in tokens)
+
+
+def is_quantity(left: Tokens) -> bool:
+    r"""Whether a left side is ⌊S⌋, |AB|, #S, sin θ or \sum a_n, of which a number is the value and no solution."""
+    is_rounded = left[0].is_sign("⌊", "⌈") and bracket_content(left) is not None
+    is_bar = left[0].is_sign("|", "‖") and left[0] == left[-1]
+    is_length = is_bar and len(left) == 4 and are_capitals(left[1:-1])
+    is_norm = is_bar and left[0].text == "‖" and len(left) > 2
+    is_sum = left[0].kind == "function" and left[0].text in ("sum", "product")
+    is_count = left[0].is_sign("#") and len(left) > 1
+    return is_rounded or is_count or is_length or is_norm or is_sum or is_ratio_of_angle(left)
 
 
 def long_name_of(tokens: Tokens) -> str:

@@ -115,12 +115,7 @@ _NO_S = frozenset(_NO_S_WORDS.split())
 
 def has_noun(words: Sequence[str]) -> bool:
     """Whether there is a plural among words: "red balls", "people at the party"; not "minimum" or "short"."""
-    return any((word.endswith("s") and not word.endswith("ss")) or word in _NO_S for word in words)
-
-
-def is_part_of_amount(words: Sequence[str]) -> bool:
-    """Whether the first word behind a number in a sentence is part of its value: "48 dozen eggs", "7 point five"."""
-    return bool(words) and (words[0] in _CHANGING or words[0] in PARTS)
+    return any((word.endswith("s") and not word.endswith(("ss", "us"))) or word in _NO_S for word in words)
 
 
 def changes_value(words: Sequence[str]) -> bool:

@@ -2,86 +2,193 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 from verifiers.answers.comparison import divides_by_zero
-from verifiers.answers.integer_sets import integers_in, integers_with, residues_from
-from verifiers.answers.qualifiers import INTEGER_LETTERS, Qualifiers
-from verifiers.answers.rationals import rational
-from verifiers.answers.real_parameters import real_family, take_declarations
+from verifiers.answers.conditions import INTEGER_LETTERS, Conditions, Statement, read_conditions
+from verifiers.answers.evaluation import Evaluation, approximation
+from verifiers.answers.integers import both, from_least, residues_of, restrict
+from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.reals import complement, intersection
-from verifiers.answers.slices import Tokens
+from verifiers.answers.syntax import INEQUALITIES
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import Node, is_infinite, names, number, replace_symbols, symbol
+from verifiers.answers.tree import Node, has, is_infinite, names, number, replace_symbols, symbol
 from verifiers.answers.values import (
-    Assignments,
+    Collection,
     Expression,
     Family,
-    Function,
+    Interval,
+    Item,
+    Literal,
+    Named,
     Parameter,
     Reals,
     Relation,
-    Sequence,
     Value,
+    bare,
+    listed,
 )
 
 _POINTS = (Fraction(7, 5), Fraction(11, 3))
 _ARGUMENTS = frozenset("xtz")
 
 
-def attach(value: Value, qualifiers: Qualifiers, statement: Callable[[Tokens], Value]) -> Value:
+def attach(value: Value, pieces: list[list[Token]], statement: Statement) -> Value:
     """The value under its conditions: a family, a list over a finite range, a smaller set."""
-    parameters, ranges, others = qualifiers
-    argument = _argument(value)
-    if argument:  # f(x) = 2x for all x
-        others = [piece for piece in others if not _is_on_argument(piece, argument)]
-        parameters = [each for each in parameters if each.name != argument]
-    if argument and parameters and not ranges and not others and isinstance(value, Function):
-        return function_family(value.node, argument, parameters)
-    integers = (frozenset("n") if argument else INTEGER_LETTERS) | {each.name for each in parameters}
-    reals, others = take_declarations(value, others, statement, integers)
-    if reals and not parameters and not ranges and not others:
-        return real_family(value, reals)
-    if reals or (argument and (ranges or others or parameters)):
-        raise UnreadableError("a condition on a function")
-    if argument:
-        return value
-    others = [piece for piece in others if not _is_on_poles(value, piece, statement)]
-    for name, nodes in ranges:
+    argument = argument_of(value)
+    pieces = [piece for piece in pieces if not (argument and _is_on_argument(piece, argument))]
+    pieces = [piece for piece in pieces if not _is_on_domain(value, piece, statement)]
+    letters = letters_of(value)
+    is_plain = isinstance(value, Expression) and len(letters) < 2 and not has(value.node, "i")
+    integers = frozenset("n") if argument else INTEGER_LETTERS
+    found = read_conditions(pieces, frozenset() if is_plain else letters, integers, statement)
+    found.parameters = [each for each in found.parameters if each.name != argument or each.domain is not None]
+    is_real = any(each.domain is not None for each in found.parameters)
+    if is_real or argument:
+        return _functions(value, argument, found)
+    for name, nodes in found.ranges:
         value = _over_range(value, name, nodes)
-    for piece in others:
-        bound = _lower_bound(piece, statement)
-        if bound is not None and bound.least is not None and isinstance(value, Family) and not _is_integers(value):
-            value = residues_from(value, bound.least)
-        elif (
-            bound is not None
-            and not isinstance(value, Reals | Family)
-            and any(bound.name in names(node) for row in _items(value) for node in row)
-        ):
-            parameters = [*(each for each in parameters if each.name != bound.name), bound]
-        else:
-            value = _under(value, piece, statement)
-    return _family(value, parameters) if parameters else value
+    for piece in found.others:
+        value = _under(value, piece, statement, found)
+    return integer_family(value, found.parameters) if found.parameters else value
 
 
-def _family(value: Value, parameters: list[Parameter]) -> Value:
-    """All values for the integer parameters; the integers of a set of reals."""
+def _functions(value: Value, argument: str, found: Conditions) -> Value:
+    """A function, or a value with real parameters, under conditions that only declare parameters."""
+    if found.ranges or found.others or (found.parameters and len({p.domain is None for p in found.parameters}) > 1):
+        raise UnreadableError("a condition on a function")
+    if not found.parameters:
+        return value
+    if found.parameters[0].domain is not None:
+        return real_family(value, found.parameters)
+    item = bare(value)
+    if not isinstance(item, Expression) or not isinstance(value, Named) or not value.argument:
+        raise UnreadableError("a condition on a function")
+    return function_family(item.node, argument, found.parameters)
+
+
+def argument_of(value: Value) -> str:
+    """x of f(x) = ..., n of a_n = ...; "" for other values."""
+    if isinstance(value, Named) and value.is_single:
+        index = value.names[0].partition("_")[2]
+        item = value.items[0]
+        return value.argument or (index if isinstance(item, Expression) and index in names(item.node) else "")
+    if isinstance(value, Collection) and value.items:
+        arguments = {argument_of(each) for each in value.items}
+        return arguments.pop() if len(arguments) == 1 else ""
+    return ""
+
+
+def _is_on_argument(piece: list[Token], argument: str) -> bool:
+    """Whether a condition says where a formula holds: "for all real x", `x ≠ 0`, `n ≥ 1`."""
+    letters = {token.text for token in piece if token.kind == "letter"}
+    is_positive = [token.text for token in piece if token.kind != "word"] == [argument, ">", "0"]
+    is_bound = any(token.is_sign("<", ">", "≤", "≥") for token in piece)
+    is_equation = any(token.is_sign("=") for token in piece)
+    return letters == {argument} and (argument in INTEGER_LETTERS or not is_bound or is_positive) and not is_equation
+
+
+def _is_on_domain(value: Value, piece: list[Token], statement: Statement) -> bool:
+    r"""Whether a condition leaves out no number with a value: `\frac{1}{x-1}, x \ne 1`, `\sqrt{x}, x \ge 0`."""
+    item = bare(_right_side(value))
+    if not isinstance(item, Expression) or not any(map(INEQUALITIES, piece)) or piece[0].kind != "letter":
+        return False
+    condition = statement(piece)
+    if not isinstance(condition, Reals) or condition.name not in names(item.node):
+        return False
+    others = complement(condition).intervals
+    points = [point for part in others for point in _samples(part)]
+    return bool(points) and not any(_has_value(replace_symbols(item.node, {condition.name: x})) for x in points)
+
+
+def _samples(part: Interval) -> list[Node]:
+    """The point that an interval is, or some numbers in it."""
+    if part.low == part.high:
+        return [part.low]
+    ends = [None if is_infinite(end) else approximation(end) for end in (part.low, part.high)]
+    low, high = (None if isinstance(end, complex) else end for end in ends)
+    start = low if low is not None else (high or 0.0) - 10
+    size = (high if high is not None else start + 10) - start
+    return [number(Fraction(start + size * share).limit_denominator(10**6)) for share in (0.03, 0.37, 0.61, 0.96)]
+
+
+def _has_value(node: Node) -> bool:
+    """Whether a tree has a real value, or one that other letters decide."""
+    if names(node):
+        return not divides_by_zero(node)
+    try:
+        run = Evaluation(60)
+        run.value(node)
+    except (NoValueError, TooLargeError):
+        return False
+    return run.is_real
+
+
+# ------------------------------------------------------------------------------------------------ members
+
+
+def items_of(value: Value) -> list[Item]:
+    """The rows of a family: numbers, components of tuples and ends of intervals, values in the names' order."""
+    value = bare(value)
+    if isinstance(value, Named):
+        pairs = sorted(zip(value.names, value.items, strict=True), key=lambda pair: pair[0])
+        return [tuple(_node(item) for _, item in pairs)]
+    if isinstance(value, Expression):
+        return [(value.node,)]
+    if isinstance(value, Collection) and value.kind == "tuple":
+        closed = 2 * (value.brackets[0] == "[") + (value.brackets[-1] == "]")
+        return [(*map(_node, value.items), *([number(closed)] if closed and len(value.items) == 2 else []))]
+    is_chain = isinstance(value, Relation) and len(value.sides) == 3 and value.sides[1].op == "symbol"
+    if isinstance(value, Relation) and is_chain and {*value.signs} <= {"<", "≤"}:
+        closed = 2 * (value.signs[0] == "≤") + (value.signs[1] == "≤")
+        return [(value.sides[0], value.sides[2], *([number(closed)] if closed else []))]
+    if isinstance(value, Collection) and value.is_bare:
+        return [row for each in value.items for row in items_of(each)]
+    raise UnreadableError("a family of other values")
+
+
+def _node(value: Value) -> Node:
+    if not isinstance(value, Expression):
+        raise UnreadableError("a family of other values")
+    return value.node
+
+
+def letters_of(value: Value) -> frozenset[str]:
+    """The letters of a value beside the argument of a function; none where it has no rows."""
+    try:
+        rows = items_of(_right_side(value))
+    except UnreadableError:
+        return frozenset()
+    return letters_in(rows) - {argument_of(value)}
+
+
+def letters_in(rows: list[Item] | tuple[Item, ...]) -> frozenset[str]:
+    return frozenset().union(*(names(node) for row in rows for node in row))
+
+
+def _right_side(value: Value) -> Value:
+    """y = cx as the named value cx; other values as they are."""
+    if isinstance(value, Relation) and value.signs == ("=",) and value.sides[0].op == "symbol":
+        return Named((value.sides[0].name,), (Expression(value.sides[1]),))
+    return value
+
+
+def integer_family(value: Value, parameters: list[Parameter]) -> Value:
+    """All values for integer parameters; the integers of a set of reals."""
     if isinstance(value, Reals) and len(parameters) == 1 and value.name == parameters[0].name:
-        return integers_in(value, parameters[0])
+        parameter = parameters[0]
+        return restrict(Family(((symbol(parameter.name),),), (parameter,)), value)
     if isinstance(value, Relation) and any(side.name == each.name for side in value.sides for each in parameters):
         raise UnreadableError("bounds of a parameter")
-    items = _items(value)
-    letters = frozenset().union(*(names(node) for each in items for node in each))
-    known = {each.name for each in parameters}
+    rows = items_of(value)
+    letters, known = letters_in(rows), {each.name for each in parameters}
     if isinstance(value, Expression) and len(letters - known) == 1 and letters - known <= _ARGUMENTS:
         return function_family(value.node, next(iter(letters - known)), parameters)
-    if not letters & known or letters - known:
+    if not letters & known or letters - known or not all(len(row) > 1 or names(row[0]) for row in rows):
         raise UnreadableError("parameters that are not those of the family")
-    if not all(len(each) > 1 or any(names(node) for node in each) for each in items):
-        raise UnreadableError("members without a parameter")
-    name = value.names[0] if isinstance(value, Assignments) and len(value.names) == 1 else ""
-    return Family(tuple(items), tuple(each for each in parameters if each.name in letters), name)
+    name = value.names[0] if isinstance(value, Named) and value.is_single else ""
+    return Family(tuple(rows), tuple(each for each in parameters if each.name in letters), name)
 
 
 def function_family(node: Node, argument: str, parameters: list[Parameter]) -> Family:
@@ -93,123 +200,76 @@ def function_family(node: Node, argument: str, parameters: list[Parameter]) -> F
     return Family((items,), used)
 
 
-def _argument(value: Value) -> str:
-    """x of f(x) = ..., n of a_n = ...; "" for other values."""
-    if isinstance(value, Function):
-        return value.argument
-    if isinstance(value, Assignments) and len(value.names) == 1 and isinstance(value.items[0], Expression):
-        index = value.names[0].partition("_")[2]
-        return index if index in names(value.items[0].node) else ""
-    if isinstance(value, Sequence) and value.items:
-        arguments = {_argument(each) for each in value.items}
-        return arguments.pop() if len(arguments) == 1 else ""
-    return ""
-
-
-def _is_on_argument(piece: list[Token], argument: str) -> bool:
-    """Whether a condition says where a formula holds: "for all real x", `x ≠ 0`, `n ≥ 1`."""
-    letters = {token.text for token in piece if token.kind == "letter"}
-    is_positive = [token.text for token in piece if token.kind != "word"] == [argument, ">", "0"]
-    is_whole = argument in INTEGER_LETTERS or not any(token.is_sign("<", ">", "≤", "≥") for token in piece)
-    is_whole = is_whole or is_positive
-    return letters == {argument} and is_whole and not any(token.is_sign("=") for token in piece)
-
-
-def _is_on_poles(value: Value, piece: list[Token], statement: Callable[[Tokens], Value]) -> bool:
-    r"""Whether a condition only leaves out numbers where an expression has no value: `\frac{1}{x-1}, x \ne 1`."""
-    if not isinstance(value, Expression) or not any(token.is_sign("≠") for token in piece):
-        return False
-    condition = statement(piece)
-    if not isinstance(condition, Reals) or condition.name not in names(value.node):
-        return False
-    left_out = [part.low for part in complement(condition).intervals if part.low == part.high]
-    is_exclusion = len(left_out) == len(complement(condition).intervals) > 0
-    return is_exclusion and all(divides_by_zero(replace_symbols(value.node, {condition.name: x})) for x in left_out)
-
-
-def _items(value: Value) -> list[tuple[Node, ...]]:
-    if isinstance(value, Assignments) and len(value.names) == 1:
-        value = value.items[0]
-    if isinstance(value, Family):
-        raise UnreadableError("a family of families")
-    if isinstance(value, Assignments):
-        return [tuple(_node(each) for each in _in_order(value))]
-    if isinstance(value, Expression):
-        return [(value.node,)]
-    if isinstance(value, Sequence) and value.kind in ("tuple", "interval"):
-        closed = 2 * (value.brackets[:1] == "[") + (value.brackets[-1:] == "]")
-        return [(*map(_node, value.items), *([number(closed)] if closed and len(value.items) == 2 else []))]
-    is_chain = isinstance(value, Relation) and len(value.sides) == 3 and value.sides[1].op == "symbol"
-    if isinstance(value, Relation) and is_chain and {*value.signs} <= {"<", "≤"}:
-        closed = 2 * (value.signs[0] == "≤") + (value.signs[1] == "≤")
-        return [(value.sides[0], value.sides[2], *([number(closed)] if closed else []))]
-    if isinstance(value, Sequence):
-        return [row for each in value.items for row in _items(each)]
-    raise UnreadableError("a family of other values")
-
-
-def _in_order(value: Assignments) -> list[Value]:
-    return [item for _, item in sorted(zip(value.names, value.items, strict=True), key=lambda pair: pair[0])]
-
-
-def _node(value: Value) -> Node:
-    if not isinstance(value, Expression):
-        raise UnreadableError("a family of other values")
-    return value.node
+def real_family(value: Value, parameters: list[Parameter]) -> Family:
+    """The family of a value for all values of its real parameters."""
+    value = _right_side(value)
+    rows = items_of(value)
+    if not {each.name for each in parameters} <= letters_in(rows):
+        raise UnreadableError("parameters that are not those of the family")
+    single = value if isinstance(value, Named) and value.is_single else None
+    if isinstance(value, Collection) and value.is_bare and isinstance(value.items[0], Named):
+        single = value.items[0]  # f(x) = cx or f(x) = x + c
+    names_ = {each.names for each in value.items if isinstance(each, Named)} if isinstance(value, Collection) else set()
+    if len(names_) > 1:
+        raise UnreadableError("functions of several names")
+    return Family(tuple(rows), tuple(parameters), single.names[0] if single else "", argument_of(value))
 
 
 def _over_range(value: Value, name: str, nodes: tuple[Node, ...]) -> Value:
     """The list of the values for each value of a letter."""
-    rows = _items(value)
     items: list[Value] = []
-    for row in rows:
+    for row in items_of(value):
         if not any(name in names(node) for node in row):
             raise UnreadableError("a range of another letter")
         for each in nodes:
             parts = tuple(Expression(replace_symbols(node, {name: each})) for node in row)
-            items.append(parts[0] if len(parts) == 1 else Sequence("tuple", parts, "()" if len(parts) == 2 else ""))
-    return Sequence("list", tuple(items))
+            items.append(parts[0] if len(parts) == 1 else Collection("tuple", parts, "()"))
+    return listed(items)
 
 
-def _lower_bound(piece: list[Token], statement: Callable[[Tokens], Value]) -> Parameter | None:
-    """The parameter of `n ≥ 0` or `k > 1`, where the letter is one of those used for integers; None for another."""
-    if piece[0].kind != "letter" or piece[0].text not in INTEGER_LETTERS:
-        return None
-    value = statement(piece)
-    if not isinstance(value, Reals) or len(value.intervals) != 1 or not is_infinite(value.intervals[0].high):
-        return None
-    low = value.intervals[0].low
-    bound = None if is_infinite(low) else rational(low)
-    if bound is None or bound.denominator != 1:
-        return None
-    return Parameter(value.name, int(bound) + (not value.intervals[0].has_low))
-
-
-def _is_integers(value: Family) -> bool:
-    """Whether a family is "integers n" or "positive integers n"."""
-    is_letter = len(value.items) == 1 and len(value.items[0]) == 1 and value.items[0][0].op == "symbol"
-    return is_letter and not any(each.is_natural for each in value.parameters)
-
-
-def _under(value: Value, piece: list[Token], statement: Callable[[Tokens], Value]) -> Value:
-    """A set of reals, or a letter alone, under one more condition."""
+def _under(value: Value, piece: list[Token], statement: Statement, found: Conditions) -> Value:
+    """A set of reals, a letter alone, integers or a value with an integer letter, under one more condition."""
     other = statement(piece)
-    if isinstance(value, Family) and isinstance(other, Family) and _is_integers(value):
-        return integers_with(value.parameters[0], other)
-    if isinstance(value, Family) and isinstance(other, Reals) and len(value.parameters) == 1:
-        if value.items != ((symbol(other.name),),):
-            raise UnreadableError("a condition on other integers")
-        return integers_in(other, value.parameters[0])
-    if (
-        isinstance(value, Expression)
-        and value.node.op == "symbol"
-        and isinstance(other, Reals)
-        and other.name == value.node.name
-    ):
+    name = other.name if isinstance(other, Reals) else ""
+    bound = _lower_bound(other) if piece[0].kind == "letter" and piece[0].text in INTEGER_LETTERS else None
+    if isinstance(value, Family):
+        return _members_under(value, other, bound)
+    node = value.node if isinstance(value, Expression) else None
+    if bound is not None and not isinstance(value, Reals) and name in letters_of(value):
+        if node == symbol(name) and not any(each.name == name for each in found.parameters):
+            return other
+        found.parameters = [each for each in found.parameters if each.name != name]
+        found.parameters.append(replace(bound, name=name))
+        return value
+    if node is not None and node.op == "symbol" and name == node.name:
         return other
     letters = {token.text for token in piece if token.kind == "letter"}
-    if isinstance(value, Expression) and isinstance(other, Family) and letters == {value.node.name} != {""}:
+    if node is not None and isinstance(other, Family | Literal) and letters == {node.name} != {""}:
         return other  # n such that 3 ∤ n
-    if isinstance(value, Reals) and isinstance(other, Reals) and other.name and value.name in ("", other.name):
-        return Reals(intersection(value, other).intervals, other.name)
+    if isinstance(value, Reals) and isinstance(other, Reals) and name and value.name in ("", name):
+        return Reals(intersection(value, other).intervals, name)
     raise UnreadableError("a condition on another kind of value")
+
+
+def _members_under(value: Family, other: Value, bound: Parameter | None) -> Value:
+    if isinstance(other, Family):
+        return both(value, other)
+    if not isinstance(other, Reals):
+        raise UnreadableError("a condition on a family")
+    is_letter = value.items == ((symbol(other.name),),)
+    if not is_letter and bound is not None and bound.least is not None and residues_of(value)[0] > 1:
+        return from_least(value, bound.least)
+    if is_letter or residues_of(value)[:2] == (1, {0}):
+        return restrict(value, other)
+    raise UnreadableError("a condition on other integers")
+
+
+def _lower_bound(value: Value) -> Parameter | None:
+    """The integers of `n ≥ 0` or `k > 1`; None for other conditions."""
+    if not isinstance(value, Reals) or len(value.intervals) != 1 or not is_infinite(value.intervals[0].high):
+        return None
+    (part,) = value.intervals
+    bound = None if is_infinite(part.low) else rational(part.low)
+    if bound is None or bound.denominator != 1:
+        return None
+    return Parameter(value.name, int(bound) + (not part.has_low))

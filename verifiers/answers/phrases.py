@@ -9,17 +9,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import takewhile
 
-from verifiers.answers.factors import decimal
+from verifiers.answers.atoms import decimal
 from verifiers.answers.number_words import PARTS, SCALES_AND_PARTS, in_words
-from verifiers.answers.phrase_table import LEADS, LEADS_BEHIND, PHRASES
-from verifiers.answers.sentence_words import QUANTITIES
-from verifiers.answers.slices import brackets
+from verifiers.answers.phrase_table import PHRASES
 from verifiers.answers.symbols import NUMBER_SETS
+from verifiers.answers.syntax import brackets
 from verifiers.answers.token import Token, UnreadableError
 
-_MAX_LEADS = 12
-_PHRASE_WORDS = {tuple(phrase.split()): signs for phrase, signs in PHRASES.items()}
-_LONGEST = max(map(len, _PHRASE_WORDS))
+_LONGEST = max(map(len, PHRASES))
 
 _PLURALS = {"halves": 2, **{f"{word}s": value for word, value in PARTS.items()}}
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
@@ -170,7 +167,7 @@ def _with_ie(tokens: Sequence[Token]) -> Sequence[Token]:
 
 def _is_behind_article(word: str) -> bool:
     """Whether an a in front of a word is an article at the begin of a text as well: "a third", "a probability of"."""
-    return word in PARTS or word in QUANTITIES or word == "dozen" or in_words(word) is not None
+    return word in PARTS or word == "dozen" or in_words(word) is not None
 
 
 def _without_groups(tokens: Sequence[Token]) -> Sequence[Token]:
@@ -188,42 +185,22 @@ def _without_groups(tokens: Sequence[Token]) -> Sequence[Token]:
 
 
 def drop_leads(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens without the words that lead to the answer ("The final answer is:") and the stop at the end."""
-    start = 0
+    """The tokens without a sign, "all" or "the set of" in front of the answer, and without the stop at the end."""
     tokens = _without_curve(tokens)
     words = [token.text for token in tokens[:4]]
     size = next((size for size in (2, 3) if words[:size][-2:] == ["set", "of"]), 0)
     if size and words[:size][:-2] in ([], ["the"]) and _longest_phrase(tokens, 0)[0] <= size:  # the set of all primes
         tokens = tokens[size:]
-    while tokens and tokens[0].is_sign("=", "→", "□"):
+    tokens = tokens[1:] if len(tokens) > 1 and tokens[0].is_word("is") else tokens
+    while tokens and tokens[0].is_sign("=", "→", "□", ":"):
         is_arrow = tokens[0].is_sign("=") and len(tokens) > 1 and tokens[1].is_sign(">")  # => 12
         tokens = tokens[2 if is_arrow else 1 :]
-    if len(tokens) > 1 and tokens[0].is_word("given") and not tokens[1].is_word("by"):  # given 45 students
-        return list(tokens)
-    while start < min(len(tokens), _MAX_LEADS) and tokens[start].kind == "word" and tokens[start].text in LEADS:
-        if (subject := LEADS_BEHIND.get(tokens[start].text)) and not (start and tokens[start - 1].is_word(subject)):
-            return list(tokens)
-        start += 1
+    start = 1 if tokens and tokens[0].is_word("all") and _longest_phrase(tokens, 0)[0] < 2 else 0
     if start + 1 < len(tokens) and tokens[start].is_word("any", "every", "each") and tokens[start + 1].kind == "letter":
         start += 1  # any n ≥ 4
     rest = list(tokens[start:])
-    if start and rest and rest[0].is_sign("(", "[") and not rest[0].gap:
-        raise UnreadableError("a call")
-    if start and len(rest) > 2 and rest[0].is_sign("'") and rest[1].text == "s":  # it's 15
-        rest = rest[2:]
-    if start and tokens[start - 1].is_word("equation") and rest and rest[0].is_sign("("):
-        raise UnreadableError("the number of an equation")
-    is_stop = len(rest) > 1 and rest[0].is_sign(".") and rest[1].gap  # Answer. 12
-    if start and rest and (rest[0].is_sign(":", "=", ",") or is_stop):
-        rest = rest[1:]
-    phrase_size, _ = _longest_phrase(tokens, 0)
-    is_stopped = all(token.is_sign(*_STOPS) for token in rest)
-    if start and (phrase_size > start or is_stopped):  # "the empty set", "all real numbers"
+    if start and all(token.is_sign(*_STOPS) for token in rest):
         rest = list(tokens)
-    if start and start < len(tokens) and tokens[start - 1].is_word("all", "the", "a") and rest:
-        size, _ = _longest_phrase(tokens, start - 1)
-        size = max(size, _number_at(tokens, start - 1)[1])
-        rest = list(tokens[start - 1 :]) if size > 1 else rest
     while rest and rest[-1].is_sign(*_STOPS):
         rest.pop()
     return rest
@@ -245,7 +222,7 @@ def _longest_phrase(tokens: Sequence[Token], place: int) -> tuple[int, tuple[tup
             break
         words.append(token.text)
     for size in range(len(words), 0, -1):
-        if (signs := _PHRASE_WORDS.get(tuple(words[:size]))) is not None:
+        if (signs := PHRASES.get(tuple(words[:size]))) is not None:
             return size, signs
     return 0, ()
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from verifiers.answers.number_words import in_words
-from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
+from verifiers.answers.syntax import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.values import Clock, Date, Numeral
+from verifiers.answers.values import Literal
 
 _MONTH_WORDS = "january february march april may june july august september october november december"
 _MONTHS = _MONTH_WORDS.split()
@@ -17,7 +17,7 @@ _PREFIXES = {"0X": 16, "0B": 2, "0O": 8}
 _BASES = {"hex": 16, "hexadecimal": 16, "binary": 2, "octal": 8, "decimal": 10}
 
 
-def quantity(tokens: Tokens) -> Numeral | Clock | Date:
+def quantity(tokens: Tokens) -> Literal:
     """The quantity that tokens are. UnreadableError for anything else."""
     for function in (_numeral, _clock, _date):
         value = function(tokens)
@@ -26,7 +26,7 @@ def quantity(tokens: Tokens) -> Numeral | Clock | Date:
     raise UnreadableError("no quantity")
 
 
-def _numeral(tokens: Tokens) -> Numeral | None:
+def _numeral(tokens: Tokens) -> Literal | None:
     r"""`1011_2`, `(2A7)_{16}`, "1011 in base 2", `1234_{\text{five}}`."""
     rest = [token for token in tokens if not token.is_sign("(", ")")]
     if len(rest) > 1 and rest[-1].is_word(*_BASES):  # 1011 in binary, 3A (hex)
@@ -46,10 +46,10 @@ def _numeral(tokens: Tokens) -> Numeral | None:
         left = left[:-1]
     minus = "-" if left and left[0].is_sign("-") else ""
     digits, base = _digits(left[len(minus) :]), _base(right)
-    return Numeral(minus + digits, base) if digits and base else None
+    return Literal("base", (minus + digits, base)) if digits and base else None
 
 
-def literal(tokens: Tokens) -> Numeral | Clock | Date | None:
+def literal(tokens: Tokens) -> Literal | None:
     """A date, a time or a numeral that its digits tell: 2021-01-05, 08:05, 0x1A3; None for anything else."""
     if not tokens or tokens[0].kind not in ("number", "letter") or any(token.gap for token in tokens[1:]):
         return None
@@ -57,16 +57,16 @@ def literal(tokens: Tokens) -> Numeral | Clock | Date | None:
     numbers = texts[::2]
     is_padded = all(text.isdigit() and len(text) == 2 for text in numbers[1:])
     if len(texts) == 5 and texts[1::2] == ["-", "-"] and is_padded and texts[0].isdigit() and len(texts[0]) == 4:
-        return Date(int(numbers[1]), int(numbers[2]), int(numbers[0]))
+        return Literal("date", (int(numbers[1]), int(numbers[2]), int(numbers[0])))
     if len(texts) == 3 and texts[1] == ":" and is_padded and len(texts[0]) == 2 and texts[0][0] == "0":
-        return Clock(int(texts[0]) or 12, int(texts[2]), "am")
+        return Literal("time", (int(texts[0]) or 12, int(texts[2]), "am"))
     text = "".join(texts).upper()
     if texts[-4:-2] == ["_", "{"] and texts[-2] in ("12", "16") and len(texts) > 5:  # FF_{16}
         digits, base = "".join(texts[:-4]).upper(), int(texts[-2])
         is_numeral = set(digits) <= set(_DIGITS[:base]) and not digits.isdigit()
-        return Numeral(digits, base) if is_numeral else None
+        return Literal("base", (digits, base)) if is_numeral else None
     base, digits = _PREFIXES.get(text[:2], 0), text[2:]
-    return Numeral(digits, base) if base and digits and set(digits) <= set(_DIGITS[:base]) else None
+    return Literal("base", (digits, base)) if base and digits and set(digits) <= set(_DIGITS[:base]) else None
 
 
 def _last_bracket(tokens: Tokens) -> list[Token] | None:
@@ -98,7 +98,7 @@ def _base(tokens: list[Token]) -> int:
     return value if value and 2 <= value <= 36 else 0
 
 
-def _clock(tokens: Tokens) -> Clock | None:
+def _clock(tokens: Tokens) -> Literal | None:
     """4:30 p.m., 16:05, 9 AM, "4:30 in the afternoon", noon."""
     tokens = _with_half(list(tokens[1:] if tokens and tokens[0].is_word("at") else tokens))
     pieces, colons = cut(tokens, at_signs(":"))
@@ -109,14 +109,15 @@ def _clock(tokens: Tokens) -> Clock | None:
         pieces, colons, numbers = [tokens[:1], *pieces], [Token("sign", ":")], [hour, minute]
     if (
         behind not in ("am", "pm")
-        or len(colons) > 1
+        or len(colons) > 2
         or len(numbers) != len(pieces)
         or len(pieces[0]) > 1 + (not colons) * 9
     ):
         return None
     if not all(text.isdigit() and len(text) <= 2 for text in numbers):
         return None
-    return Clock(int(numbers[0]), int(numbers[1]) if colons else 0, behind)
+    hour_, minute_, second = (*map(int, numbers), 0, 0)[:3]
+    return Literal("time", (hour_, minute_, behind, *([second] if second else [])))
 
 
 def _with_half(tokens: list[Token]) -> list[Token]:
@@ -134,7 +135,7 @@ def _with_half(tokens: list[Token]) -> list[Token]:
     return tokens
 
 
-def _date(tokens: Tokens) -> Date | None:
+def _date(tokens: Tokens) -> Literal | None:
     """January 12, 12th of January, March 3, 1998."""
     month, numbers = 0, []
     letters = ""
@@ -152,7 +153,9 @@ def _date(tokens: Tokens) -> Date | None:
     days = [int(text) for text in numbers if len(text) < 3]
     years = [int(text) for text in numbers if len(text) == 4]
     is_date = month and len(days) == 1 and len(days) + len(years) == len(numbers) < 3 and 1 <= days[0] <= 31
-    return Date(month, days[0], years[0] if years else 0) if is_date and letters in ("", *_ORDINALS) else None
+    return (
+        Literal("date", (month, days[0], years[0] if years else 0)) if is_date and letters in ("", *_ORDINALS) else None
+    )
 
 
 _NOON = {"noon": "pm", "midday": "pm", "midnight": "am"}

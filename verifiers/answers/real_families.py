@@ -1,7 +1,8 @@
-"""Families with real parameters: lines and planes, `f(x) = cx`, general solutions with constants of integration.
+"""Families with real parameters: `(1,2) + t(3,4)`, `y = C_1e^x + C_2e^{2x}`, `f(x) = cx`, compared as sets.
 
-Two families are equal if a linear change of the parameters, with a linear inverse, turns one into the other. The change
-is guessed from values at sample points and then proved: the expressions must agree after the substitution.
+Where both are linear in parameters without bounds, they are the same if each spans the other: the coefficients of the
+parameters, and the difference of the constant parts, as values at points. With bounds, a linear change of one
+parameter must map one domain onto the other, and otherwise other names and signs of the parameters.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from zlib import crc32
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.evaluation import Evaluation
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
-from verifiers.answers.reals import ALL_REALS, complement, equal_reals, interval, union
+from verifiers.answers.reals import equal_reals, interval, union
+from verifiers.answers.results import Result, matched
 from verifiers.answers.tree import (
     ONE,
     ZERO,
@@ -30,17 +32,16 @@ from verifiers.answers.tree import (
     subtract,
     symbol,
 )
-from verifiers.answers.values import RealFamily, Reals
+from verifiers.answers.values import ALL_REALS, EMPTY, Family, Item, Parameter, Reals
 
-_PRECISION = 200  # bits
+_PRECISION = 400  # bits
+_TINY = 1e-60
 _MAX_PARAMETERS = 4
-_MAX_DENOMINATOR = 1_000
-Item = tuple[Node, ...]
 Domains = tuple[tuple[str, Reals], ...]
-Rows = list[list[Node]]
+Rows = list[list[Node]]  # for each component the constant part, then the coefficient of each parameter
 
 
-def equal_real_families(gold: RealFamily, answer: RealFamily) -> bool | None:
+def equal_real_families(gold: Family, answer: Family) -> Result:
     """Whether two families have the same members; None if that is not decided."""
     is_function = bool(gold.argument and answer.argument and gold.name and answer.name)
     if is_function and gold.name.casefold() != answer.name.casefold():
@@ -49,53 +50,56 @@ def equal_real_families(gold: RealFamily, answer: RealFamily) -> bool | None:
         answer = _with_argument(answer, gold.argument)
     if len(gold.items) != len(answer.items):
         return None
-    rest = list(answer.items)
-    is_decided = True
-    for item in gold.items:
-        results = [_equal_items(item, gold.parameters, other, answer.parameters) for other in rest]
-        if True in results:
-            del rest[results.index(True)]
-        elif None in results:
-            is_decided = False
-        else:
-            return False
-    return True if is_decided else None
+    return matched(gold.items, answer.items, lambda one, other: _equal_items(one, gold, other, answer))
 
 
-def _with_argument(family: RealFamily, argument: str) -> RealFamily:
+def _with_argument(family: Family, argument: str) -> Family:
     """The family of functions of another letter; parameters of that name get another one."""
-    away = {name: symbol(f"{name} ") for name, _ in family.parameters}
+    away = {each.name: symbol(f"{each.name} ") for each in family.parameters}
     change = away | {family.argument: symbol(argument)}
     items = tuple(tuple(replace_symbols(node, change) for node in item) for item in family.items)
-    return RealFamily(items, tuple((f"{name} ", reals) for name, reals in family.parameters), family.name, argument)
+    parameters = tuple(Parameter(f"{each.name} ", domain=each.domain) for each in family.parameters)
+    return Family(items, parameters, family.name, argument)
 
 
-def _equal_items(gold: Item, gold_domains: Domains, answer: Item, answer_domains: Domains) -> bool | None:
+def _equal_items(gold: Item, gold_family: Family, answer: Item, answer_family: Family) -> Result:
     if len(gold) != len(answer):
         return False
-    gold, gold_domains = _renamed(gold, gold_domains, "p")
-    answer, answer_domains = _renamed(answer, answer_domains, "q")
-    variables = [frozenset().union(*map(names, item)) - {n for n, _ in d} for item, d in
-                 ((gold, gold_domains), (answer, answer_domains))]  # fmt: skip
-    if variables[0] != variables[1]:
+    gold, domains = _own(gold, gold_family, "p")
+    answer, others = _own(answer, answer_family, "q")
+    letters = [frozenset().union(*map(names, item)) for item in (gold, answer)]
+    if letters[0] - {name for name, _ in domains} != letters[1] - {name for name, _ in others}:
         return False
-    if max(len(gold_domains), len(answer_domains)) > _MAX_PARAMETERS:
+    if max(len(domains), len(others)) > _MAX_PARAMETERS:
         return None
-    rows = [[_affine(node, [name for name, _ in domains]) for node in item] for item, domains in
-            ((gold, gold_domains), (answer, answer_domains))]  # fmt: skip
-    known = [[row for row in side if row is not None] for side in rows]
-    if [len(side) for side in known] == [len(gold), len(answer)]:
-        return _equal_affine(known[0], gold_domains, known[1], answer_domains)
-    return _equal_renamed(gold, gold_domains, answer, answer_domains)
+    rows = _rows(gold, domains), _rows(answer, others)
+    if rows[0] is None or rows[1] is None:
+        return _equal_renamed(gold, domains, answer, others)
+    if len(domains) != len(others):
+        return False
+    try:
+        if all(equal_reals(reals, ALL_REALS) for _, reals in (*domains, *others)):
+            return _same_span(rows[0], rows[1])
+        if len(domains) == 1:
+            return _equal_scaled(rows[0], domains[0][1], rows[1], others[0][1])
+    except (NoValueError, TooLargeError, ZeroDivisionError):
+        return None
+    return _equal_renamed(gold, domains, answer, others)
 
 
-def _renamed(item: Item, domains: Domains, letter: str) -> tuple[Item, Domains]:
+def _own(item: Item, family: Family, letter: str) -> tuple[Item, Domains]:
     """The item with its own parameters only, under names of their own."""
     used = frozenset().union(*map(names, item))
-    own = [(name, reals) for name, reals in domains if name in used]
-    change = {name: symbol(f"{letter}·{place}") for place, (name, _) in enumerate(own)}
-    item = tuple(replace_symbols(node, change) for node in item)
-    return item, tuple((f"{letter}·{place}", reals) for place, (_, reals) in enumerate(own))
+    own = [each for each in family.parameters if each.name in used]
+    change = {each.name: symbol(f"{letter}·{place}") for place, each in enumerate(own)}
+    domains = tuple((f"{letter}·{place}", each.domain or ALL_REALS) for place, each in enumerate(own))
+    return tuple(replace_symbols(node, change) for node in item), domains
+
+
+def _rows(item: Item, domains: Domains) -> Rows | None:
+    rows = [_affine(node, [name for name, _ in domains]) for node in item]
+    known = [row for row in rows if row is not None]
+    return known if len(known) == len(rows) else None
 
 
 def _affine(node: Node, parameters: list[str]) -> list[Node] | None:
@@ -109,130 +113,87 @@ def _affine(node: Node, parameters: list[str]) -> list[Node] | None:
     if len(known) < len(parts):
         return None
     if node.op == "neg":
-        return [each if each == ZERO else negate(each) for each in known[0]]
+        return [negate(each) for each in known[0]]
     if node.op == "add":
-        return [_sum([each for each in column if each != ZERO]) for column in zip(*known, strict=True)]
+        return [add(*column) for column in zip(*known, strict=True)]
     is_open = [bool(names(each) & set(parameters)) for each in node.args]
     if node.op == "div" and is_open == [True, False]:
-        return [each if each == ZERO else divide(each, node.args[1]) for each in known[0]]
+        return [divide(each, node.args[1]) for each in known[0]]
     if node.op == "mul" and sum(is_open) == 1:
         factors = [each for each, has_parameter in zip(node.args, is_open, strict=True) if not has_parameter]
-        row = known[is_open.index(True)]
-        return [each if each == ZERO else _product([*factors, each]) for each in row]
+        return [multiply(*factors, each) for each in known[is_open.index(True)]]
     return None
 
 
-def _sum(terms: list[Node]) -> Node:
-    return add(*terms) if len(terms) > 1 else terms[0] if terms else ZERO
+def _same_span(gold: Rows, answer: Rows) -> bool:
+    """Whether the coefficients of each side, and the difference of the constants, are combinations of the other's."""
+    size = len(gold[0]) - 1
+    has_variables = any(names(node) for row in (*gold, *answer) for node in row)
+    lines = []
+    for place in range(2 * size + 3 if has_variables else 1):
+        for one, other in zip(gold, answer, strict=True):
+            values = [[_value(node, place) for node in row] for row in (one, other)]
+            lines.append((values[0][1:], values[1][1:], [values[0][0] - values[1][0]]))
+    ranks = [_rank([line[side] for line in lines]) for side in (0, 1)]
+    return ranks[0] == ranks[1] == _rank([[*line[0], *line[1], *line[2]] for line in lines])
 
 
-def _product(factors: list[Node]) -> Node:
-    factors = [each for each in factors if each != ONE]
-    return multiply(*factors) if len(factors) > 1 else factors[0] if factors else ONE
+def _rank(rows: list[list[Any]]) -> int:
+    """The rank of a matrix, by elimination with the largest pivot."""
+    rows, rank = [list(row) for row in rows], 0
+    for column in range(len(rows[0])):
+        pivot = max(range(rank, len(rows)), key=lambda place: abs(rows[place][column]), default=rank)
+        if pivot >= len(rows) or abs(rows[pivot][column]) < _TINY:
+            continue
+        rows[rank], rows[pivot] = rows[pivot], rows[rank]
+        for place in range(rank + 1, len(rows)):
+            factor = rows[place][column] / rows[rank][column]
+            rows[place] = [one - factor * other for one, other in zip(rows[place], rows[rank], strict=True)]
+        rank += 1
+    return rank
 
 
-def _equal_affine(gold: Rows, gold_domains: Domains, answer: Rows, answer_domains: Domains) -> bool | None:
-    """Compare families whose rows are [constant, coefficients of the parameters], one row for each component."""
-    if len(gold_domains) != len(answer_domains):
-        return False
-    try:
-        change = _linear_change(gold, answer)
-    except (NoValueError, TooLargeError, ZeroDivisionError, ValueError):  # the last two: mpmath, a singular matrix
-        return None
-    if change is None:
-        return False
-    matrix, start = change
-    for one, other in zip(gold, answer, strict=True):
-        columns = [_combination(other[1:], start, first=other[0])]
-        columns += [_combination(other[1:], [row[place] for row in matrix]) for place in range(len(gold_domains))]
-        for left, right in zip(one, columns, strict=True):
-            if (result := equal_expressions(left, right)) is not True:
-                return result
-    return _same_domains(gold_domains, answer_domains, matrix, start)
-
-
-def _combination(nodes: list[Node], factors: list[Node], first: Node = ZERO) -> Node:
-    terms = [
-        _product([factor, node]) for factor, node in zip(factors, nodes, strict=True) if ZERO not in (factor, node)
-    ]
-    return _sum([*([] if first == ZERO else [first]), *terms])
-
-
-def _linear_change(gold: Rows, answer: Rows) -> tuple[list[list[Node]], list[Node]] | None:
-    """(A, b) such that the answer at A p + b is the gold at p, by values at points; None if there is none.
-
-    The entries are rational numbers; for one parameter and no variable also an exact quotient.
-    """
-    size = len(answer[0]) - 1
-    variables = frozenset().union(*(names(node) for row in (*gold, *answer) for node in row))
-    places = range(2 * size + 2 if variables else 1)
-    sides = [[[_value(node, place) for node in row] for row in side for place in places] for side in (gold, answer)]
-    mp = Evaluation(_PRECISION).mp
-    if size == 0:
-        return [], []
-    left = mp.matrix([row[1:] for row in sides[1]])
-    right = [mp.matrix([one[0] - other[0] for one, other in zip(*sides, strict=True)])]
-    right += [mp.matrix([row[1 + place] for row in sides[0]]) for place in range(size)]
-    solutions = [mp.lu_solve(left, column) for column in right]
-    if size == 1 and not variables:
-        row = next(place for place, values in enumerate(sides[1]) if abs(values[1]) > 1e-20)
-        start = divide(subtract(gold[row][0], answer[row][0]), answer[row][1])
-        slope = divide(gold[row][1], answer[row][1])
-        return ([[_exact(slope)]], [_exact(start)]) if abs(sides[0][row][1]) > 1e-20 else None
-    entries = [[_fraction(solution[row]) for row in range(size)] for solution in solutions]
-    if any(value is None for column in entries for value in column):
-        return None
-    matrix = [[entries[1 + column][row] or Fraction(0) for column in range(size)] for row in range(size)]
-    if mp.det(mp.matrix([[mp.mpf(v.numerator) / v.denominator for v in row] for row in matrix])) == 0:
-        return None
-    return [[number(value) for value in row] for row in matrix], [number(value or 0) for value in entries[0]]
-
-
-def _exact(node: Node) -> Node:
-    value = rational(node)
-    return node if value is None else number(value)
-
-
-def _value(node: Node, place: int = 0) -> Any:
+def _value(node: Node, place: int) -> Any:
     """The value at one of some points of small positive coordinates."""
     point = {name: number(Fraction(3 + 7 * place + crc32(name.encode()) % 11, 17)) for name in names(node)}
     return Evaluation(_PRECISION).value(replace_symbols(node, point))
 
 
-def _fraction(value: Any) -> Fraction | None:
-    """The rational number of small denominator that a value is, to 28 digits."""
-    if abs(getattr(value, "imag", 0)) > 1e-30 or abs(value) > 1e9:
+def _equal_scaled(gold: Rows, domain: Reals, answer: Rows, other: Reals) -> Result:
+    """One parameter on each side: whether q = slope * p + start makes the rows the same and maps the domains."""
+    place = next((k for k, row in enumerate(answer) if abs(_value(row[1], 0)) > _TINY), None)
+    if place is None:
         return None
-    mp = Evaluation(_PRECISION).mp
-    real = mp.mpf(value.real)
-    guess = Fraction(str(mp.nstr(real, 30))).limit_denominator(_MAX_DENOMINATOR)
-    return guess if abs(real - mp.mpf(guess.numerator) / guess.denominator) < 1e-28 else None
+    slope = _plain(divide(gold[place][1], answer[place][1]))
+    start = _plain(divide(subtract(gold[place][0], answer[place][0]), answer[place][1]))
+    if names(slope) or names(start):
+        return None
+    for one, row in zip(gold, answer, strict=True):
+        pairs = ((one[1], multiply(slope, row[1])), (one[0], add(row[0], multiply(start, row[1]))))
+        if (result := equal_expressions(*pairs[0]) and equal_expressions(*pairs[1])) is not True:
+            return result
+    return equal_reals(domain, _preimage(other, slope, start))
 
 
-def _same_domains(gold: Domains, answer: Domains, matrix: list[list[Node]], start: list[Node]) -> bool | None:
-    """Whether the change of parameters q = A p + b maps the gold's domains onto the answer's."""
-    if all(equal_reals(reals, ALL_REALS) for _, reals in (*gold, *answer)):
-        return True
-    for row, (_, reals) in enumerate(answer):
-        places = [place for place, each in enumerate(matrix[row]) if abs(_value(each)) > 1e-20]
-        if len(places) != 1:
-            return None
-        if not equal_reals(gold[places[0]][1], _preimage(reals, matrix[row][places[0]], start[row])):
-            return False
-    return True
+def _plain(node: Node) -> Node:
+    """A quotient as a number, where it is the same number at two points; else as it is."""
+    values = [_value(node, place) for place in (0, 1)]
+    if names(node) and abs(values[0] - values[1]) < _TINY:
+        return number(Fraction(str(values[0].real)).limit_denominator(1_000))
+    value = None if names(node) else rational(node)
+    return node if value is None else number(value)
 
 
 def _preimage(reals: Reals, slope: Node, start: Node) -> Reals:
     """The numbers p for which slope * p + start is in the set."""
-    result = Reals(())
-    is_rising = _value(slope).real > 0
+    result, is_rising = EMPTY, _value(slope, 0).real > 0
     for part in reals.intervals:
         ends = [_end(part.low, slope, start, is_rising), _end(part.high, slope, start, is_rising)]
         closed = [part.has_low, part.has_high]
         if not is_rising:
             ends, closed = ends[::-1], closed[::-1]
         result = union(result, interval(ends[0], ends[1], has_low=closed[0], has_high=closed[1]))
-    return result if reals.intervals else complement(ALL_REALS)
+    return result
 
 
 def _end(node: Node, slope: Node, start: Node, is_rising: bool) -> Node:
@@ -241,18 +202,15 @@ def _end(node: Node, slope: Node, start: Node, is_rising: bool) -> Node:
     return divide(subtract(node, start), slope)
 
 
-def _equal_renamed(gold: Item, gold_domains: Domains, answer: Item, answer_domains: Domains) -> bool | None:
+def _equal_renamed(gold: Item, domains: Domains, answer: Item, others: Domains) -> Result:
     """True if other names or signs of the parameters make the items the same; else None."""
-    if len(gold_domains) != len(answer_domains):
+    if len(domains) != len(others):
         return None
-    for order in permutations(gold_domains):
+    for order in permutations(domains):
         for signs in product((1, -1), repeat=len(order)):
-            values = {
-                name: symbol(other) if sign > 0 else negate(symbol(other))
-                for (name, _), (other, _), sign in zip(answer_domains, order, signs, strict=True)
-            }
+            rows = list(zip(others, order, signs, strict=True))
+            values = {name: symbol(other) if s > 0 else negate(symbol(other)) for (name, _), (other, _), s in rows}
             pairs = zip(gold, answer, strict=True)
             if all(equal_expressions(one, replace_symbols(other, values)) is True for one, other in pairs):
-                domains = zip(order, answer_domains, signs, strict=True)
-                return all(equal_reals(g[1], _preimage(a[1], number(sign), number(0))) for g, a, sign in domains)
+                return all(equal_reals(g, _preimage(a, number(s), number(0))) for (_, a), (_, g), s in rows)
     return None

@@ -7,11 +7,15 @@ from functools import cmp_to_key
 from verifiers.answers.evaluation import sign
 from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.token import UnreadableError
-from verifiers.answers.tree import INFINITY, MINUS_INFINITY, Node, is_infinite, names, subtract
-from verifiers.answers.values import Expression, Interval, Nothing, Reals, Sequence, Value
+from verifiers.answers.tree import INFINITY, MINUS_INFINITY, Node, is_infinite, names, number, subtract
+from verifiers.answers.values import ALL_REALS, EMPTY, Collection, Interval, Reals, Value, nodes_of
 
 MAX_INTERVALS = 40
-ALL_REALS = Reals((Interval(MINUS_INFINITY, INFINITY, False, False),))
+_KINDS = {"ℝ": "ℝ", "R": "ℝ"} | {
+    mark: kind
+    for kind, marks in (("+", "ℝ+ ℝ>0 ℝ0<"), ("-", "ℝ- ℝ<0"), ("≥0", "ℝ≥0 ℝ+0 ℝ0+"), ("≠0", "ℝ≠0 ℝ*"))
+    for mark in marks.split()
+}
 
 
 def order(left: Node, right: Node) -> int:
@@ -36,7 +40,7 @@ def interval(low: Node, high: Node, *, has_low: bool, has_high: bool) -> Reals:
         raise UnreadableError("infinity is not a real number")
     comparison = order(low, high)
     if comparison > 0 or (comparison == 0 and not (has_low and has_high)):
-        return Reals(())
+        return EMPTY
     return Reals((Interval(low, high, has_low, has_high),))
 
 
@@ -47,7 +51,7 @@ def point(node: Node) -> Reals:
 
 
 def points(nodes: list[Node]) -> Reals:
-    result = Reals(())
+    result = EMPTY
     for node in nodes:
         result = union(result, point(node))
     return result
@@ -108,30 +112,42 @@ def equal_reals(gold: Reals, answer: Reals) -> bool:
     )
 
 
+def half_line(marks: str, name: str = "") -> Reals:
+    r"""The reals of `\mathbb{R}^+`, `\mathbb{R}_{\ge 0}` and the like, with the letter of a condition."""
+    if marks not in _KINDS:
+        raise UnreadableError("a part of the reals")
+    kind, zero = _KINDS[marks], number(0)
+    reals = {
+        "ℝ": ALL_REALS,
+        "+": Reals((Interval(zero, INFINITY, False, False),)),
+        "-": Reals((Interval(MINUS_INFINITY, zero, False, False),)),
+        "≥0": Reals((Interval(zero, INFINITY, True, False),)),
+        "≠0": complement(Reals((Interval(zero, zero, True, True),))),
+    }[kind]
+    return Reals(reals.intervals, name)
+
+
 def as_reals(value: Value) -> Reals | None:
     """A value as a set of reals: intervals, finite sets of numbers, the empty set; None for anything else."""
     if isinstance(value, Reals):
         return value
-    if isinstance(value, Nothing):
-        return Reals(())
-    if isinstance(value, Sequence):
-        if value.kind == "list" and all(isinstance(item, Sequence) and item.kind == "interval" for item in value.items):
-            return _union_of(value.items)
-        nodes = [item.node for item in value.items if isinstance(item, Expression)]
-        if len(nodes) != len(value.items):
-            return None
-        if value.kind == "interval" and len(nodes) == 2 and not any(map(names, nodes)):
-            low, high = nodes
-            reals = interval(low, high, has_low=value.brackets[0] == "[", has_high=value.brackets[1] == "]")
-            return reals if reals.intervals else None  # (8, -2) is a pair, and no empty interval
-        if value.kind == "set" and not any(map(names, nodes)):
-            return points(nodes)
-    return None
+    if not isinstance(value, Collection):
+        return None
+    if value.kind == "list" and all(isinstance(each, Collection) and each.kind == "tuple" for each in value.items):
+        return _union_of(value.items)
+    nodes = nodes_of(value.items)
+    if nodes is None or any(map(names, nodes)):
+        return None
+    if value.kind == "tuple" and len(nodes) == 2 and value.brackets[0] in "([":
+        low, high = nodes
+        reals = interval(low, high, has_low=value.brackets[0] == "[", has_high=value.brackets[1] == "]")
+        return reals if reals.intervals else None  # (8, -2) is a pair, and no empty interval
+    return points(nodes) if value.kind == "set" else None
 
 
 def _union_of(items: tuple[Value, ...]) -> Reals | None:
-    """The union of intervals in a list; None where one has letters."""
-    result = Reals(())
+    """The union of intervals in a list; None where one is none."""
+    result = EMPTY
     for item in items:
         part = as_reals(item)
         if part is None:

@@ -1,9 +1,12 @@
-"""Equality of two single values: arithmetic left undone, per cent and degree signs, rounded values."""
+"""Equality of single values: numbers and expressions, amounts, equations and inequalities."""
 
 from __future__ import annotations
 
-from verifiers.answers.comparison import equal_expressions
+from dataclasses import replace
+
+from verifiers.answers.comparison import equal_expressions, proportional
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
+from verifiers.answers.results import Result, all_equal
 from verifiers.answers.tree import (
     TEN,
     Node,
@@ -13,12 +16,20 @@ from verifiers.answers.tree import (
     is_numeral,
     is_scientific,
     is_undone,
+    multiply,
     names,
     negate,
     number,
+    subtract,
 )
-from verifiers.answers.values import Expression, Value
+from verifiers.answers.units import UNITS
+from verifiers.answers.values import Amount, Expression, Relation, Value
 
+_FUNCTIONS = ("sin", "cos", "tan", "cot", "sec", "csc", "ln", "log", "unknownlog", "binomial", "factorial", "absolute")
+_OF_UNKNOWN = ("ln", "log", "unknownlog", "factorial")
+_UNKNOWNS = frozenset("xyztrθ")  # letters whose equation may be a curve
+_MIRROR = {">": "<", "≥": "≤"}
+_BASES = frozenset(name for each in UNITS.values() for name, _ in each.powers)
 _HUNDRED = number(100)
 _DIGITS = 6  # of a number that is worked out
 
@@ -28,7 +39,7 @@ def is_closed(node: Node) -> bool:
 
 
 def equal_scalars(gold: Expression, answer: Expression) -> bool | None:
-    """Whether two single values are equal by the conventions of docs/GRADING_GRAMMAR.md; None if undecided."""
+    """Whether two single values are equal by the conventions of docs/GRADING.md; None if undecided."""
     if answer.approximation is not None:
         result = equal_scalars(gold, Expression(answer.node, answer.is_rounded))
         rounded = Expression(answer.approximation, is_rounded=True)
@@ -124,3 +135,124 @@ def _equal_angles(gold: Node, answer: Node) -> bool | None:
     if _top(with_sign) == "degrees" and not has(plain, "pi", "sin", "cos", "tan", "radians"):
         return equal_expressions(_bare(with_sign), plain)
     return equal_expressions(gold, answer)
+
+
+# -------------------------------------------------------------------------------------------------- amounts
+
+
+def equal_amounts(gold: Value, answer: Value) -> Result:
+    """Amounts of the same size; a unit may be left out or added, but not where the amount has several parts."""
+    if isinstance(gold, Amount) and isinstance(answer, Amount):
+        gold, answer = _pounds(gold, answer), _pounds(answer, gold)
+        gold, answer = _without_units(gold, answer), _without_units(answer, gold)
+        if answer.num_parts == 1 and is_unfinished(gold.node, answer.node):
+            return False
+        gold, answer = _without_things(gold, answer), _without_things(answer, gold)
+        if gold.powers != answer.powers:
+            return not gold.powers or not answer.powers if _same_number(gold, answer) else False
+        if gold.factor == answer.factor:
+            return _same_number(gold, answer)
+        nodes = [multiply(each.node, number(each.factor)) for each in (gold, answer)]
+        return equal_scalars(Expression(nodes[0]), Expression(nodes[1]))
+    amount_, other = (gold, answer) if isinstance(gold, Amount) else (answer, gold)
+    if not isinstance(other, Expression) or not isinstance(amount_, Amount):
+        return None
+    is_known = any(name in _BASES for name, _ in amount_.powers)
+    if is_known and other.node.op == "percent" != amount_.node.op:  # $15 and 15%
+        return False
+    is_temperature = amount_.powers in (UNITS["celsius"].powers, UNITS["fahrenheit"].powers)
+    if amount_.num_parts > 1 or (other.node.op == "degrees" and amount_.powers and not is_temperature):
+        return False
+    sides = (_number_of(amount_), other) if amount_ is gold else (other, _number_of(amount_))
+    return equal_scalars(*sides)
+
+
+def _without_units(value: Amount, other: Amount) -> Amount:
+    """An amount in (square) units as a number, beside an amount in another unit."""
+    is_in_units = [each.powers[:1] != () and each.powers[0][0] == "unit" for each in (value, other)]
+    return replace(value, powers=()) if is_in_units == [True, False] else value
+
+
+def _without_things(value: Amount, other: Amount) -> Amount:
+    """A rate per thing that is counted, $15 per ticket, as the amount of one, beside an amount that names no thing."""
+    things = [(name, power) for name, power in value.powers if power < 0 and name not in _BASES]
+    rest = tuple(each for each in value.powers if each not in things)
+    return replace(value, powers=rest) if rest and rest == other.powers else value
+
+
+def _number_of(value: Amount) -> Expression:
+    return Expression(value.node, value.is_rounded)
+
+
+def _pounds(value: Amount, other: Amount) -> Amount:
+    """Pounds as the weight or the currency that the other side has; any other amount as it is."""
+    for name in ("lb", "£"):
+        if value.powers == UNITS["pound"].powers and other.powers == UNITS[name].powers:
+            return replace(value, powers=other.powers, factor=UNITS[name].factor)
+    return value
+
+
+def _same_number(gold: Amount, answer: Amount) -> Result:
+    return equal_scalars(_number_of(gold), _number_of(answer))
+
+
+# ------------------------------------------------------------------------------------ equations, inequalities
+
+
+def equal_relations(gold: Value, answer: Value) -> Result:
+    """Relations up to a factor and up to the side on which they are read; an answer's value behind `=`."""
+    if isinstance(gold, Relation) and isinstance(answer, Relation):
+        return _equal_pair_of_relations(_rising(gold), _rising(answer))
+    if isinstance(answer, Relation) and answer.signs == ("=",) and isinstance(gold, Expression):
+        left, right = answer.sides
+        if not names(left) and equal_expressions(left, right) is not True:
+            return False
+        if names(right):
+            return _stated(gold, left, right)
+        if names(gold.node):
+            return False
+        is_open = left.op in _OF_UNKNOWN and left.args[0].op == "symbol"  # ln x = 2 is to be solved
+        is_asked = len(names(left)) != 1 or has(left, *_FUNCTIONS) or _has_reciprocal(left)
+        is_asked = is_asked and not is_open  # a + b = 12, x + 1/x = 5, but not x^2 = 12 or x + 2 = 5
+        return equal_scalars(gold, Expression(right)) if is_asked else False
+    if isinstance(gold, Relation) and isinstance(answer, Expression) and is_closed(answer.node):
+        return equal_scalars(Expression(gold.sides[1]), answer) if _is_asked(gold) else False
+    return None
+
+
+def _is_asked(gold: Relation) -> bool:
+    r"""Whether a gold gives the value of an expression of several letters that are no unknowns: `m + n = 17`."""
+    left, right = gold.sides[0], gold.sides[-1]
+    is_value = gold.signs == ("=",) and is_closed(right) and len(names(left)) > 1
+    return is_value and names(left).isdisjoint(_UNKNOWNS) and right != number(0)
+
+
+def _has_reciprocal(node: Node) -> bool:
+    """Whether a sum has a letter and its reciprocal: x + 1/x."""
+    is_over = [each.op == "div" and bool(names(each.args[1])) for each in node.args if names(each)]
+    return node.op == "add" and True in is_over and False in is_over
+
+
+def _stated(gold: Expression, left: Node, right: Node) -> Result:
+    """The right side with letters that an answer states: of an identity, or behind a name in other letters."""
+    is_name = bool(names(left)) and names(left).isdisjoint(names(gold.node) | names(right))
+    return equal_scalars(gold, Expression(right)) if is_name or equal_expressions(left, right) else None
+
+
+def _rising(relation: Relation) -> Relation:
+    if set(relation.signs) <= {">", "≥"}:
+        return Relation(tuple(_MIRROR[each] for each in reversed(relation.signs)), tuple(reversed(relation.sides)))
+    return relation
+
+
+def _equal_pair_of_relations(gold: Relation, answer: Relation) -> Result:
+    if gold.signs != answer.signs:
+        return False
+    if gold.signs[0] in "∥⊥":
+        orders = [answer.sides, answer.sides[::-1]]
+        return any(all_equal(map(equal_expressions, gold.sides, sides)) for sides in orders)
+    if len(gold.signs) == 1:
+        differences = [subtract(*each.sides) for each in (gold, answer)]
+        return proportional(differences[0], differences[1], has_sign=gold.signs[0] in "<≤")
+    same = all_equal(map(equal_expressions, gold.sides, answer.sides))
+    return True if same else None if set(gold.signs) == {"="} else same

@@ -157,6 +157,8 @@ CHARACTERS: dict[str, tuple[str, str]] = {
     **dict.fromkeys("÷⁄∕", ("sign", "/")),
     **dict.fromkeys("′’‘`", ("sign", "'")),
     **dict.fromkeys("∶ː", ("sign", ":")),
+    "、": ("sign", ","),
+    "。": ("sign", "."),
     "√": ("function", "sqrt"),
     **dict.fromkeys("∠∡", ("sign", "∠")),
     "∛": ("function", "cbrt"),
@@ -203,3 +205,48 @@ _SMALL_WORDS = (
     "boy use end die run hit fit sit add won who our yet fed dug do us My Our"
 )
 SMALL_WORDS = frozenset(_SMALL_WORDS.split())
+
+PAIRS = {"<=": "≤", ">=": "≥", "!=": "≠", "**": "^", "+-": "±", "->": "→", "==": "=", ":=": "="}
+UNIT_LETTERS = frozenset("msghNJWLKVA")  # upright behind a number: 5 \mathrm{m}
+_UNIT_WORDS = (
+    "kJ kW kN kPa Pa Hz kHz MHz GHz mL nm eV keV MeV MW AU pc kpc Mpc erg dyn tsp mpg cu ohm mol yen ml cc wk yr"
+)
+UNITS_AFTER_NUMBERS = frozenset(_UNIT_WORDS.split())
+# Commands that a letter behind them may be glued to, the longer first: \\quadx, \\lex.
+_GLUED_NAMES = "qquad quad leq geq neq le ge ne lt gt cup cap pm times cdot infty"
+GLUED = tuple(_GLUED_NAMES.split())
+# Chinese words: conjunctions, units, measure words, and what leads to an answer.
+HAN: dict[str, tuple[str, str]] = {
+    "或者": ("word", "or"),
+    "或": ("word", "or"),
+    "和": ("word", "and"),
+    "且": ("word", "and"),
+    "与": ("word", "and"),
+    "公里": ("word", "km"),
+    "千米": ("word", "km"),
+    "厘米": ("word", "cm"),
+    "毫米": ("word", "mm"),
+    "米": ("word", "m"),
+    "千克": ("word", "kg"),
+    "公斤": ("word", "kg"),
+    "克": ("word", "g"),
+    "小时": ("word", "hours"),
+    "分钟": ("word", "minutes"),
+    "秒": ("word", "s"),
+    "天": ("word", "days"),
+    "元": ("word", "yuan"),
+    "度": ("sign", "°"),
+    **dict.fromkeys(("无解", "空集"), ("sign", "∅")),
+    "正整数": ("sign", "ℤ1"),
+    "整数": ("sign", "ℤ"),
+    "自然数": ("sign", "ℕ"),
+    "大于等于": ("sign", "≥"),
+    "小于等于": ("sign", "≤"),
+    "不等于": ("sign", "≠"),
+    "大于": ("sign", ">"),
+    "小于": ("sign", "<"),
+    "等于": ("sign", "="),
+    **dict.fromkeys(("选项", "选", "答案", "答", "故", "所以", "因此", "点", "正确"), ("", "")),
+    **dict.fromkeys(("为", "是"), ("word", "is")),
+    **dict.fromkeys("个只条人名本张件次种辆棵支岁", ("word", "things")),
+}

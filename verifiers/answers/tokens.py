@@ -6,39 +6,58 @@ and size, spaces and dollar signs leave no token. Inside `\text{}` every run of 
 
 from __future__ import annotations
 
-import unicodedata
-from itertools import takewhile
+import re
+from collections.abc import Callable
+from functools import lru_cache
 
-from verifiers.answers.accent_scanner import UNIT_VECTORS, AccentScanner
-from verifiers.answers.letter_scanner import UNIT_LETTERS
-from verifiers.answers.number_scanner import PERIODS
+from verifiers.answers.scanner import MAX_TOKENS, Scanner
 from verifiers.answers.symbols import (
-    CHARACTERS,
     COMMANDS,
     FORMULAS,
     FULL_WIDTH,
     FUNCTION_WORDS,
+    GLUED,
     GREEK,
     INVISIBLE,
     NUMBER_SETS,
     PLAIN_MATRICES,
     STYLES,
-    SUBSCRIPTS,
-    SUPERSCRIPTS,
     TEXT_STYLES,
-    VULGAR,
+    UNIT_LETTERS,
 )
+from verifiers.answers.syntax import with_commas
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.wide_spaces import WIDE_SPACES, with_commas
 
-MAX_TOKENS = 600
-_FONTS = {"mathrm", "operatorname", "mathbf", "boldsymbol", "mathit", "mathsf", "bm", "mathcal"}
+ARROW = "\u20d7"  # behind the two ends of a vector: that from B to A is another one
+UNIT_VECTORS = {"i": "î", "j": "ĵ", "k": "k̂"}
+_WIDE_SPACES = ("quad", "qquad")
+_FONTS = ("mathrm", "operatorname", "mathbf", "boldsymbol", "mathit", "mathsf", "bm", "mathcal")
 _BOLD = ("mathbf", "boldsymbol", "bm")
+_DOTS = {"dot": "\u0307", "ddot": "\u0308"}
+_LINES = ("underline", "overline")  # also over and under numbers; any other accent makes a name of a letter
+_VECTORS = ("vec", "hat", "overrightarrow", "widehat")
+_ACCENTS = (*_LINES, *_VECTORS, *_DOTS, "bar", "tilde")
+_NAME = re.compile(r"\\([A-Za-z]+)")
+_ROW_SPACE = re.compile(r"\[[^\]]*(?:pt|em|ex|mm|cm)\]")
+_OPTION = re.compile(r"\[[^\]]*\]")
+_ARGUMENT = re.compile(r"\s*\{[^{}]*\}")
+_ENVIRONMENT = re.compile(r"\s*\{([A-Za-z]+)(\*?)\}")
+_COLUMNS = re.compile(r"\{[lcr| ]*\}|\{\*\{[0-9]+\}\{[lcr| ]*\}\}")
+_BRACED = re.compile(r"\{([^{}]*)\}")
+_NUMERAL = re.compile(r"(?=.*[a-z])[a-z0-9]{2,}")  # the digits of a number: \\overline{abc}
+_SILENT = '"$~\u200b\ufeff\u2061\u2062'
+_IGNORED = '"$\u200b\ufeff\u2061\u2062'  # leave no space either
+_DOUBLED = re.compile(r"(?<!\\)\\\\(?=[A-Za-z{}])")
+_SINGLE = re.compile(r"(?<!\\)\\(?!\\)")
 
 
+@lru_cache(maxsize=4096)
 def tokenize(text: str) -> tuple[Token, ...]:
     """The tokens of an answer. UnreadableError for an unknown command or character, and over MAX_TOKENS."""
-    scanner = _Scanner(text if text.isascii() else text.translate(FULL_WIDTH))
+    text = text if text.isascii() else text.translate(FULL_WIDTH)
+    if "\\\\" in text and not _SINGLE.search(text):  # LaTeX that is escaped twice
+        text = _DOUBLED.sub(r"\\", text)
+    scanner = _Reader(text)
     scanner.scan()
     has_borders = scanner.borders or scanner.quads
     return tuple(with_commas(scanner.tokens, scanner.borders, scanner.quads) if has_borders else scanner.tokens)
@@ -49,7 +68,7 @@ def spans(text: str) -> list[tuple[Token, int, int]]:
 
     The scanner rewrites what is before it, so places are counted from the end.
     """
-    scanner = _Scanner(text if text.isascii() else text.translate(FULL_WIDTH))
+    scanner = _Reader(text if text.isascii() else text.translate(FULL_WIDTH))
     places: list[tuple[int, int]] = []
     while (left := len(scanner.text) - scanner.at) > 0:
         last = scanner.tokens[-1:]
@@ -66,8 +85,8 @@ def spans(text: str) -> list[tuple[Token, int, int]]:
     return [(token, *place) for token, place in zip(scanner.tokens, places, strict=True)]
 
 
-class _Scanner(AccentScanner):
-    """Reads commands and other characters, beside letters and numbers."""
+class _Reader(Scanner):
+    """Reads commands, beside other characters."""
 
     def scan(self) -> None:
         while self.at < len(self.text):
@@ -78,30 +97,37 @@ class _Scanner(AccentScanner):
             raise UnreadableError("a brace is not closed")
 
     def read_next(self) -> None:
-        """Read the character here, or the command or run that begins with it."""
-        character = self.text[self.at]
-        if character == "$" and self._is_currency():
-            self._character(character, is_escaped=True)
-        elif character == "$" and (self.is_text or self.closing[-1:] == ["$"]):
-            self._formula_in_text()
-        elif character == "~" and (self.text[self.at - 1 : self.at + 2] == " ~ " or self._is_approximation()):
-            self._character("≈")
-        elif character.isspace() or character in '"$~\u200b\ufeff\u2061\u2062':
-            if character == "\n":
-                self.borders.add(len(self.tokens))
-            elif character == "$":
-                self._formula(is_open=self.formula_end != -1)
-            self.gap, self.at = self.gap or character not in '"$\u200b\ufeff\u2061\u2062', self.at + 1
-        elif character == "\\":
+        """Read the character here, or the command, number or run that begins with it."""
+        character = self.peek()
+        if character == "\\":
             self._command()
-        elif (character.isdecimal() and character.isascii()) or self._is_decimal_point():
-            self._number()
+        elif character in "{}":
+            self.at += 1
+            self._brace(character)
+        elif character == "$" and (self.is_currency() or self.is_text or self.closing[-1:] == ["$"]):
+            self.character("$") if self.is_currency() else self._formula_in_text()
+        elif character == "~" and self._is_approximation():
+            self.character("≈")
+        elif character.isspace() or character in _SILENT:
+            self._space(character)
+        elif self.is_number():
+            self.number()
         elif character.isascii() and character.isalpha():
-            self._letters()
+            self.letters()
+        elif "\u4e00" <= character <= "\u9fff":
+            self.han()
         elif self.text.startswith("(s)", self.at) and self.tokens and self.tokens[-1].kind == "word":
             self.at += 3  # apple(s)
         else:
-            self._character(character)
+            self.character(character)
+
+    def _space(self, character: str) -> None:
+        if character == "\n":
+            self.borders.add(len(self.tokens))
+        elif character == "$":
+            self._formula(is_open=self.formula_end != -1)
+        self.gap = self.gap or character not in _IGNORED
+        self.at += 1
 
     def _formula(self, *, is_open: bool) -> None:
         """Begin a formula, behind a border where the last one has just ended, or end it."""
@@ -109,18 +135,10 @@ class _Scanner(AccentScanner):
             self.borders.add(len(self.tokens))
         self.formula_end = -1 if is_open else len(self.tokens)
 
-    def _is_currency(self) -> bool:
-        """Whether the dollar sign here is the only one and stands before a plain number: it is no delimiter."""
-        rest = self.text[self.at + 1 :]
-        behind = rest.lstrip("0123456789.,")
-        return self.text.count("$") == 1 and rest[:1].isdigit() and (not behind or behind[0] in " /")
-
     def _is_approximation(self) -> bool:
-        """Whether the tilde here begins the answer, ~100, and is no space."""
-        return not self.tokens and not self.text[: self.at].strip(" $") and self._peek(1).isdigit()
-
-    def _is_decimal_point(self) -> bool:
-        return self._peek() == "." and (self._peek(1).isdigit() or self.text.startswith(PERIODS, self.at + 1))
+        """Whether the tilde here begins the answer, ~100, or stands between spaces, and is no space."""
+        is_first = not self.tokens and not self.text[: self.at].strip(" $") and self.peek(1).isdigit()
+        return is_first or self.text[self.at - 1 : self.at + 2] == " ~ "
 
     def _formula_in_text(self) -> None:
         r"""A dollar sign in `\text{}` begins a formula if there is another one, which ends it."""
@@ -131,73 +149,91 @@ class _Scanner(AccentScanner):
         elif "$" in self.text[self.at :]:
             self.closing.append("$")
 
-    # ------------------------------------------------------------------------------------------ commands
+    def _brace(self, brace: str) -> None:
+        if brace == "{" and self.peek() in tuple("+-=<>:*/") and self.peek(1) == "}":  # {-}7
+            self.replace(2, f"{self.peek()} ")
+        elif brace == "{" and self.peek() == "}" and not self.is_text and self.peek(1) not in ("^", "_", "{"):
+            self.at += 1  # {} is empty
+        elif brace == "{":
+            self.closing.append("text" if self.is_text else "}")
+            if not self.is_text:
+                self.sign("{")
+        else:
+            self._close()
+
+    def _close(self) -> None:
+        if self.closing[-1:] == ["$"]:
+            self.closing.pop()
+        if not self.closing:
+            raise UnreadableError("a brace is not open")
+        kind = self.closing.pop()
+        self.gap = self.gap or kind == "text"
+        if kind.startswith("mark "):  # \hat{84} is an estimate, not 84
+            marked = self.tokens[int(kind.removeprefix("mark ")) :]
+            if not any(token.kind in ("letter", "word") for token in marked):
+                raise UnreadableError("an accent over a number")
+        if kind == "}" or kind.startswith("end "):
+            self.sign(kind)
+
+    # -------------------------------------------------------------------------------------------- commands
 
     def _command(self) -> None:
-        end = self.at + 1
-        while end < len(self.text) and self.text[end].isascii() and self.text[end].isalpha():
-            end += 1
-        if end == self.at + 1:
+        found = self.take(_NAME)
+        if found is None:
             self._escape()
             return
-        name, self.at = self.text[self.at + 1 : end], end
-        if name in STYLES:
-            if name in ("left", "right", "middle"):
-                self._skip_spaces()
-                self.at += self._peek() == "."
-            self.gap = self.gap or name in (*WIDE_SPACES, "thinspace", "space", "hspace")
-            self.quads |= {len(self.tokens)} if name in WIDE_SPACES else set()
-            self._skip_option(name)
-        elif name in TEXT_STYLES:
-            self._open("text")
-        elif name in _FONTS:
-            self._font(name)
-        elif name in ("begin", "end"):
-            self._environment(name)
-        elif name in (
-            "overline",
-            "bar",
-            "dot",
-            "ddot",
-            "underline",
-            "vec",
-            "hat",
-            "overrightarrow",
-            "tilde",
-            "widehat",
-        ):
-            self._accent(name)
-        elif name in PLAIN_MATRICES and self.text[self.at :].lstrip().startswith("{"):
-            self._open(f"end {name}")
-            self.sign(f"begin {name}")
-        elif name in ("mathbin", "mathrel", "mathop", "mathord"):
-            self._open("")
-        elif name == "not":
-            self._negated()
-        elif name in INVISIBLE:
-            self._skip_argument()
-            if name == "fcolorbox":
-                self._skip_argument()
-        elif name in ("mathbb", "Bbb"):
-            self._number_set()
-        elif name in GREEK:
-            self.add("letter", GREEK[name])
-        elif name in FUNCTION_WORDS:
-            self._function(FUNCTION_WORDS[name])
-        elif name in COMMANDS:
-            kind, text = COMMANDS[name]
-            if name == "prime":
-                self._superscript_prime()
-            self.gap = self.gap or kind == "word"
-            self.sign(text) if kind == "sign" else self.add(kind, text)
-        else:
+        name = found[1]
+        kind = self._kind(name)
+        if kind is None and (known := next((each for each in GLUED if name.startswith(each)), "")):
+            self.at -= len(name) - len(known)  # \quadx, \lex
+            name, kind = known, self._kind(known)
+        if kind is None:
             raise UnreadableError(f"command {name}")
+        kind(self, name)
+
+    def _kind(self, name: str) -> Callable[[_Reader, str], None] | None:
+        """The method that reads a command; None for an unknown one."""
+        if name in PLAIN_MATRICES and self.text[self.at :].lstrip().startswith("{"):
+            return _Reader._plain_matrix
+        return _KINDS.get(name)
+
+    def _symbol(self, name: str) -> None:
+        kind, text = COMMANDS[name]
+        if name == "prime":
+            self._superscript_prime()
+        self.gap = self.gap or kind == "word"
+        self.symbol(kind, text)
+
+    def _style(self, name: str) -> None:
+        if name in ("left", "right", "middle"):
+            self.skip_spaces()
+            self.at += self.peek() == "."
+        self.gap = self.gap or name in (*_WIDE_SPACES, "thinspace", "space", "hspace")
+        self.quads |= {len(self.tokens)} if name in _WIDE_SPACES else set()
+        if name == "bbox":
+            self.take(_OPTION)
+
+    def _plain_matrix(self, name: str) -> None:
+        self._open(f"end {name}")
+        self.sign(f"begin {name}")
+
+    def _open(self, kind: str) -> None:
+        """Enter the braces that must follow; they leave no token."""
+        self.skip_spaces()
+        if not self.text.startswith("{", self.at):
+            raise UnreadableError("a brace is missing")
+        self.at += 1
+        self.closing.append(kind)
+        self.gap = self.gap or kind == "text"
 
     def _escape(self) -> None:
         r"""A backslash before a sign: `\{`, `\,`, `\%`, `\\`."""
-        sign = self._peek(1)
+        sign = self.peek(1)
         self.at += 2
-        if sign == " " and self._peek() == "{" and self.tokens and self._is_behind_set():
+        is_behind_set = self.last_is(")", "]", "ℝ", "ℤ", "ℕ") or (
+            bool(self.tokens) and self.tokens[-1].text in NUMBER_SETS
+        )
+        if sign == " " and self.peek() == "{" and is_behind_set:
             self.sign("∖")  # [1, 2] \ {1}
         elif sign in ",;: !":
             self.gap = self.gap or sign != "!"
@@ -205,173 +241,153 @@ class _Scanner(AccentScanner):
             self.sign("\\" + sign)
         elif sign == "\\":
             self.sign("\\\\")
-            self._row_space()
+            self.take(_ROW_SPACE)
         elif sign in "()[]":
             self._formula(is_open=sign in "([")
             self.gap = True
         elif sign == "|":
             self.sign("‖")
         elif sign in "%$&#":
-            self._character(sign, is_escaped=True)
             self.at -= 1
+            self.character(sign)
         else:
             raise UnreadableError("backslash")
 
-    def _is_behind_set(self) -> bool:
-        last = self.tokens[-1]
-        return last.is_sign(")", "]", "ℝ", "ℤ", "ℕ") or (last.kind == "letter" and last.text in NUMBER_SETS)
-
-    def _row_space(self) -> None:
-        r"""The space between rows in `\\\\[2pt]`."""
-        space, bracket, _ = self.text[self.at + 1 :].partition("]")
-        if self._peek() == "[" and bracket and space.endswith(("pt", "em", "ex", "mm", "cm")):
-            self.at += len(space) + 2
-
     def _font(self, name: str) -> None:
         r"""`\mathrm{e}` is the letter, `\mathrm{cm}` and `\operatorname{cis}` are words or functions."""
-        self._skip_spaces()
+        self.skip_spaces()
         content, _, _ = self.text[self.at + 1 :].partition("}")
         bare = content.strip(" ~\\,")
-        is_unit = name == "mathrm" and bool(self.tokens) and (self.tokens[-1].kind == "number" or self._is_behind("}"))
-        if self._peek() == "{" and bare.isascii() and bare.isalpha():
+        is_unit = name == "mathrm" and bool(self.tokens) and (self.tokens[-1].kind == "number" or self.last_is("}"))
+        if self.peek().isalpha():
+            self.add("letter", self.peek())
+            self.at += 1
+        elif self.peek() != "{":
+            raise UnreadableError("a font of what?")
+        elif not (bare.isascii() and bare.isalpha()):
+            self._open("units" if is_unit else "")
+        else:
             self.at += len(content) + 2
             if bare.lower() in FUNCTION_WORDS:
-                self._function(FUNCTION_WORDS[bare.lower()])
+                self.function(FUNCTION_WORDS[bare.lower()])
             elif bare in NUMBER_SETS and name in _BOLD:
                 self.sign(NUMBER_SETS[bare])
             elif is_unit and bare in UNIT_LETTERS:
-                self.gap = True
-                self.add("word", bare)
+                self.word(bare)
             elif len(bare) == 1:
                 self.add("letter", UNIT_VECTORS.get(bare, bare) if name in _BOLD else bare)
             else:
-                self.gap = True
-                self.add("word", bare if bare.isupper() else bare.casefold())
-        elif self._peek() == "{":
-            self._open("units" if is_unit else "")
-        elif self._peek().isalpha():
-            self.add("letter", self._peek())
-            self.at += 1
+                self.word(bare if bare.isupper() else bare.casefold())
 
-    def _is_behind(self, sign: str) -> bool:
-        return self.tokens[-1].is_sign(sign)
-
-    def _skip_option(self, name: str) -> None:
-        r"""The square bracket in `\bbox[5px, border: 2px solid]{12}`."""
-        option, bracket, _ = self.text[self.at :].partition("]")
-        if name == "bbox" and option.startswith("[") and bracket:
-            self.at += len(option) + 1
-
-    def _skip_argument(self) -> None:
+    def _skip_argument(self, name: str) -> None:
         """A colour, a tag or a space: its argument is not part of the answer."""
-        self._skip_spaces()
-        content, brace, _ = self.text[self.at :].partition("}")
-        if not content.startswith("{") or not brace or "{" in content[1:]:
-            raise UnreadableError("an argument")
-        self.at += len(content) + 1
+        for _ in range(2 if name == "fcolorbox" else 1):
+            if not self.take(_ARGUMENT):
+                raise UnreadableError("an argument")
         self.gap = True
 
-    def _number_set(self) -> None:
+    def _number_set(self, _name: str) -> None:
         r"""`\mathbb{Z}` and `\mathbb Z`; `\mathbb{E}` is a letter."""
-        self._skip_spaces()
-        size = 3 if self._peek() == "{" else 1
+        self.skip_spaces()
+        size = 3 if self.peek() == "{" else 1
         letter = self.text[self.at : self.at + size].strip("{}")
         if len(letter) != 1 or not letter.isalpha():
             raise UnreadableError("a letter of another kind")
         self.at += size
-        if letter in NUMBER_SETS:
-            self.sign(NUMBER_SETS[letter])
-        else:
-            self.add("letter", letter)
+        self.symbol(*(("sign", NUMBER_SETS[letter]) if letter in NUMBER_SETS else ("letter", letter)))
 
     def _environment(self, name: str) -> None:
-        self._open("")
-        self.closing.pop()
-        environment, brace, _ = self.text[self.at :].partition("}")
-        if not brace or not environment.rstrip("*").isalpha():
+        found = self.take(_ENVIRONMENT)
+        if found is None:
             raise UnreadableError("environment")
-        self.at += len(environment) + 1
-        if environment.endswith("*") and self.text[self.at : self.at + 3] in ("[l]", "[c]", "[r]"):
+        if found[2] and self.text[self.at : self.at + 3] in ("[l]", "[c]", "[r]"):
             self.at += 3
-        if environment.rstrip("*") in FORMULAS:
+        if found[1] in FORMULAS:
             return
         self.depth += 1 if name == "begin" else -1
-        self.add("sign", f"{name} {environment.rstrip('*')}")
-        if environment == "array" and name == "begin" and self._peek() == "{":
-            end = "}}" if self.text.startswith("{*{", self.at) else "}"  # *{20}{c}
-            columns, _, _ = self.text[self.at + 1 :].partition(end)
-            if not set(columns) <= set("lcr| ") | (set("*{}0123456789") if end == "}}" else set()):
-                raise UnreadableError("columns")
-            self.at += len(columns) + 1 + len(end)
+        self.add("sign", f"{name} {found[1]}")
+        if found[1] == "array" and name == "begin" and self.peek() == "{" and not self.take(_COLUMNS):
+            raise UnreadableError("columns")
 
-    # --------------------------------------------------------------------------------------- characters
+    def _accent(self, name: str) -> None:
+        r"""A bar or dot over the digits of a decimal marks its period; over letters, a segment or a vector."""
+        last = self.tokens[-1] if self.tokens else None
+        self.skip_spaces()
+        braced = _BRACED.match(self.text, self.at)
+        content = (
+            self.peek()
+            if self.peek().isdigit()
+            else braced[1]
+            if braced
+            else self.text[self.at + 1 :].partition("}")[0]
+        )
+        size = len(content) + 2 * (self.peek() == "{")
+        letter = content.strip(" \\math{") if braced else self.peek()
+        is_decimal = last is not None and last.kind == "number" and "." in last.text and not self.gap
+        if is_decimal and name in ("overline", "bar", "dot") and content.isdigit() and content.isascii():
+            self._period(name, content, size)
+        elif name in _VECTORS and letter in UNIT_VECTORS:
+            self.add("letter", UNIT_VECTORS[letter])
+            self.at = self.text.index("}", self.at) + 1 if braced else self.at + 1
+        elif name == "overline" and _NUMERAL.fullmatch(content) and braced:
+            digits = "+".join(f"10^{{{len(content) - 1 - place}}}*{digit}" for place, digit in enumerate(content))
+            self.replace(size, f"({digits})")
+        elif name in _VECTORS and braced and len(content) == 2 and content.isalpha() and content.isupper():
+            self.add("letter", content + ARROW)
+            self.at += size
+        elif name in _DOTS and (content if braced else self.peek()).isalpha() and len(content if braced else "x") == 1:
+            self.add("letter", (content if braced else self.peek()) + _DOTS[name])
+            self.at += size if braced else 1
+        elif self.peek() == "{" and name not in _DOTS:
+            self._open("" if name in _LINES else f"mark {len(self.tokens)}")
+        elif name not in _VECTORS or not self.peek().isalpha() or self.peek(1).isalpha():  # \vec b
+            raise UnreadableError("accent")
 
-    def _character(self, character: str, *, is_escaped: bool = False) -> None:
-        self.at += 1
-        if self.text.startswith("...", self.at - 1):
-            self.at += 2
-            character = "…"
-        if character in "{}" and not is_escaped:
-            self._brace(character)
-        elif character in SUPERSCRIPTS or character in SUBSCRIPTS:
-            self._script(character)
-        elif character == "∜":
-            self.add("function", "sqrt")
-            self.text = f"{self.text[: self.at]}[4]{self.text[self.at :]}"
-        elif character in VULGAR:
-            self.add("vulgar", VULGAR[character])
-        elif character in GREEK.values():
-            self.add("letter", character)
-        elif (character + self._peek()) in ("<=", ">=", "!=", "**", "+-", "->", "==", ":="):
-            pair = character + self._peek()
-            self.at += 1
-            self.sign({"<=": "≤", ">=": "≥", "!=": "≠", "**": "^", "+-": "±", "->": "→", "==": "=", ":=": "="}[pair])
-        elif character in CHARACTERS:
-            kind, text = CHARACTERS[character]
-            self.sign(text) if kind == "sign" else self.add(kind, text)
-        else:
-            plain = unicodedata.normalize("NFKC", character)
-            if len(plain) != 1 or plain == character:
-                raise UnreadableError(f"character {character!r}")
-            self.text = self.text[: self.at - 1] + plain + self.text[self.at :]
-            self.at -= 1
+    def _period(self, name: str, content: str, size: int) -> None:
+        r"""The period of `0.1\overline{6}`, also from one dot to another: `0.\dot{1}42\dot{8}`."""
+        last = self.tokens[-1]
+        head, mark, period = last.text.partition("r")
+        if mark and name != "dot":
+            raise UnreadableError("two periods")
+        self.at += size
+        digits = re.match(r"[0-9]*", self.text[self.at :])
+        between = digits[0] if digits and name == "dot" else ""
+        if between and not self.text.startswith("\\dot", self.at + len(between)):
+            raise UnreadableError("digits after a period")
+        self.at += len(between)
+        self.tokens[-1] = Token("number", f"{head}r{period}{content}{between}", last.gap)
 
-    def _brace(self, brace: str) -> None:
-        if brace == "{" and self._peek() in "+-=<>:*/" and self._peek(1) == "}":  # {-}7
-            self.text = f"{self.text[: self.at + 1]} {self.text[self.at + 2 :]}"
-        elif brace == "{" and self._peek() == "}" and not self.is_text and self._peek(1) not in ("^", "_", "{"):
-            self.at += 1  # {} is empty
-        elif brace == "{":
-            self.closing.append("text" if self.is_text else "}")
-            if not self.is_text:
-                self.sign("{")
-        else:
-            if not self.closing:
-                raise UnreadableError("a brace is not open")
-            if self.closing[-1] == "$":
-                self.closing.pop()
-            kind = self.closing.pop() if self.closing else ""
-            self.gap = self.gap or kind == "text"
-            if kind.startswith("mark "):
-                self._check_mark(kind)
-            if kind == "}" or kind.startswith("end "):
-                self.sign(kind)
-
-    def _script(self, first: str) -> None:
-        """A run of superscripts is an exponent, one of subscripts an index."""
-        table, mark = (SUPERSCRIPTS, "^") if first in SUPERSCRIPTS else (SUBSCRIPTS, "_")
-        run = table[first]
-        while self._peek() in table and self._peek():
-            run += table[self._peek()]
-            self.at += 1
-        is_behind_value = bool(self.tokens) and not self.gap and self.tokens[-1].kind in ("number", "letter")
-        if mark == "^" and self._peek() == "√" and not is_behind_value:  # ³√2
-            self.text = f"{self.text[: self.at]}√[{run}]{self.text[self.at + 1 :]}"
-            return
-        if mark == "^" and self._peek() in ("⁄", "/") and self._peek(1) in SUBSCRIPTS and run.isdigit():  # ⁷⁄₁₂
-            below = "".join(takewhile(str.isdigit, (SUBSCRIPTS.get(sign, "") for sign in self.text[self.at + 1 :])))
-            if below:
-                self.at += 1 + len(below)
-                self.add("vulgar", f"{run}/{below}")
+    def _negated(self, _name: str) -> None:
+        r"""`\not=`, `\not\in` and `\not\equiv`."""
+        self.skip_spaces()
+        for text, sign in (("=", "≠"), ("\\in", "∉"), ("\\equiv", "≢")):
+            if self.text.startswith(text, self.at) and not self.peek(len(text)).isalpha():
+                self.at += len(text)
+                self.sign(sign)
                 return
-        self.text = f"{self.text[: self.at]}{mark}{{{run}}}{self.text[self.at :]}"
+        raise UnreadableError("what is denied?")
+
+    def _superscript_prime(self) -> None:
+        r"""`^\prime` and `^{\prime}` are the prime alone."""
+        is_braced = [token.text for token in self.tokens[-2:]] == ["^", "{"] and self.peek() == "}"
+        if is_braced:
+            self.closing.pop()
+            self.at += 1
+        if is_braced or self.last_is("^"):
+            del self.tokens[-1 - is_braced :]
+
+
+_KINDS: dict[str, Callable[[_Reader, str], None]] = {
+    **dict.fromkeys(COMMANDS, _Reader._symbol),
+    **dict.fromkeys(FUNCTION_WORDS, lambda reader, name: reader.function(FUNCTION_WORDS[name])),
+    **dict.fromkeys(GREEK, lambda reader, name: reader.add("letter", GREEK[name])),
+    **dict.fromkeys(("mathbb", "Bbb"), _Reader._number_set),
+    **dict.fromkeys(INVISIBLE, _Reader._skip_argument),
+    "not": _Reader._negated,
+    **dict.fromkeys(("mathbin", "mathrel", "mathop", "mathord"), lambda reader, _: reader._open("")),
+    **dict.fromkeys(_ACCENTS, _Reader._accent),
+    **dict.fromkeys(("begin", "end"), _Reader._environment),
+    **dict.fromkeys(_FONTS, _Reader._font),
+    **dict.fromkeys(TEXT_STYLES, lambda reader, _: reader._open("text")),
+    **dict.fromkeys(STYLES, _Reader._style),
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
+from verifiers.answers.syntax import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import Token
 
 Powers = dict[str, int]

@@ -1,11 +1,14 @@
-"""The typed values that the grammar yields."""
+"""The ten kinds of values that an answer can be."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
-from verifiers.answers.tree import Node
+from verifiers.answers.tree import INFINITY, MINUS_INFINITY, Node
+
+Item = tuple[Node, ...]  # one member of a family: a number, or the components of a tuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,53 +39,46 @@ class Reals:
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
-    """Several values. `kind`: list (bare), set, tuple or interval; `brackets` as written, for example "[)"."""
+class Collection:
+    """Several values. `kind`: list (bare), set, tuple (of two also an interval), matrix (of rows), ratio.
+
+    `brackets`: of a tuple, as written ("[)"); "()" for a tuple of more than two. Of a ratio "time" where it may be one.
+    """
 
     kind: str
     items: tuple[Value, ...]
     brackets: str = ""
 
+    @property
+    def is_plain_tuple(self) -> bool:
+        return self.kind == "tuple" and self.brackets in ("()", "⟨⟩")
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether the values have no order."""
+        return self.kind in ("list", "set")
+
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
-    rows: tuple[tuple[Value, ...], ...]
+class Named:
+    """Values with the names in front of them: x = 1, y = 2; f(x) = 2x with its `argument`.
 
-
-@dataclass(frozen=True, slots=True)
-class Assignments:
-    """Values with the names in front of them: x = 1, y = 2. `is_chain`: written as x = y = 1."""
+    `is_chain`: written as x = y = 1.
+    """
 
     names: tuple[str, ...]
     items: tuple[Value, ...]
+    argument: str = ""
     is_chain: bool = False
 
-    def equal_letters(self) -> tuple[str, ...]:
-        """The letters of `x = y = z`, which have one value that is not said; () for other values."""
-        last = self.items[-1]
-        is_letter = isinstance(last, Expression) and last.node.op == "symbol"
-        if (
-            not (self.is_chain or len(self.names) == 1)
-            or not is_letter
-            or not all(len(name) == 1 for name in self.names)
-        ):
-            return ()
-        assert isinstance(last, Expression)
-        return () if last.node.name in self.names else (*self.names, last.node.name)
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """f(x) = ...: a name, its argument's letter, and the expression."""
-
-    name: str
-    argument: str
-    node: Node
+    @property
+    def is_single(self) -> bool:
+        return len(self.names) == 1
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Sides joined by =, <, >, ≤, ≥ or ≠."""
+    """Sides joined by =, <, >, ≤, ≥, ≠, ∥ or ⊥."""
 
     signs: tuple[str, ...]
     sides: tuple[Node, ...]
@@ -90,75 +86,29 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """An integer parameter. `least`: its lower bound, or None. `is_natural`: ℕ, which may begin with 0 or 1."""
+    """An integer parameter, or a real one of `domain`.
+
+    `least`: the lower bound of an integer one, or None. `is_natural`: of ℕ, which may begin with 0 or 1.
+    """
 
     name: str
     least: int | None = None
     is_natural: bool = False
+    domain: Reals | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """All values of items (numbers, or tuples of them) for all integer values of the parameters."""
+    """All values of the items for all values of the parameters, with the name in front and a function's argument."""
 
-    items: tuple[tuple[Node, ...], ...]
+    items: tuple[Item, ...]
     parameters: tuple[Parameter, ...]
-    name: str = ""  # in front of the values
-
-
-@dataclass(frozen=True, slots=True)
-class RealFamily:
-    """All values of items for all values of real parameters in their sets: lines, `f(x) = cx`, `x^2 + C`.
-
-    `name` and `argument`: of the function whose values the items are ("" for none).
-    """
-
-    items: tuple[tuple[Node, ...], ...]
-    parameters: tuple[tuple[str, Reals], ...]
     name: str = ""
     argument: str = ""
 
-
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """3:4. `is_time`: written as a time of day is, 12:30."""
-
-    terms: tuple[Node, ...]
-    is_time: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Nothing:
-    """No solution, the empty set."""
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The letter of a choice with its value: (B) 24."""
-
-    letter: str
-    value: Value
-
-
-@dataclass(frozen=True, slots=True)
-class Piecewise:
-    """Expressions, each with the set of numbers or integers for which it holds."""
-
-    pieces: tuple[tuple[Expression, Reals | Family], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Primes:
-    """A set of primes, by those of its members that are compared."""
-
-    members: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """A name, or another answer in words."""
-
-    text: str
+    @property
+    def is_real(self) -> bool:
+        return any(each.domain is not None for each in self.parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,49 +123,53 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True)
-class Numeral:
-    """Digits in a base."""
+class Piecewise:
+    """Expressions, each with the set of numbers or integers for which it holds."""
 
-    digits: str
-    base: int
-
-
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """A time of day: hour, minute, and "am" or "pm"."""
-
-    hour: int
-    minute: int
-    half: str
+    pieces: tuple[tuple[Expression, Reals | Family], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Date:
-    """A day of the year; `year` is 0 where it is not given."""
+class Literal:
+    """What is equal only where all parts are.
 
-    month: int
-    day: int
-    year: int = 0
+    `kind`: words (the text), base (digits, base), time (hour, minute, am or pm), date (month, day, year or 0), primes
+    (those members of a set of primes that are compared).
+    """
+
+    kind: str
+    parts: tuple[Any, ...]
 
 
-Value = (
-    Piecewise
-    | Amount
-    | Primes
-    | Words
-    | Numeral
-    | Clock
-    | Date
-    | Choice
-    | Expression
-    | Reals
-    | Sequence
-    | Matrix
-    | Assignments
-    | Function
-    | Relation
-    | Family
-    | RealFamily
-    | Ratio
-    | Nothing
-)
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The letter of a choice with its value: (B) 24."""
+
+    letter: str
+    value: Value
+
+
+Value = Expression | Reals | Collection | Named | Relation | Family | Amount | Piecewise | Literal | Choice
+EMPTY = Reals(())
+ALL_REALS = Reals((Interval(MINUS_INFINITY, INFINITY, False, False),))
+
+
+def listed(items: tuple[Value, ...] | list[Value]) -> Value:
+    """One value as it is, several as a list."""
+    return items[0] if len(items) == 1 else Collection("list", tuple(items))
+
+
+def bare(value: Value) -> Value:
+    """A value without a single name in front of it."""
+    return value.items[0] if isinstance(value, Named) and value.is_single else value
+
+
+def node_of(value: Value) -> Node | None:
+    """The tree of an expression; None for another value."""
+    return value.node if isinstance(value, Expression) else None
+
+
+def nodes_of(values: tuple[Value, ...]) -> list[Node] | None:
+    """The trees of values that are all expressions; None for others."""
+    nodes = [value.node for value in values if isinstance(value, Expression)]
+    return nodes if len(nodes) == len(values) else None

@@ -2,21 +2,22 @@ r"""Vectors as tuples of their components: `(1,2,0) + t(1,1,1)`, `2\mathbf{i} - 
 
 from __future__ import annotations
 
+from verifiers.answers.atoms import is_called
 from verifiers.answers.expressions import expression
-from verifiers.answers.factors import is_called
 from verifiers.answers.rationals import rational
-from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut, nesting
+from verifiers.answers.syntax import Tokens, at_signs, bracket_content, cut, nesting
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, add, multiply, names, negate, number, replace_symbols, subtract, with_letter_i
-from verifiers.answers.values import Expression, Sequence
+from verifiers.answers.values import Collection, Expression
 
+MATRICES = frozenset(("pmatrix", "bmatrix", "Bmatrix", "matrix", "smallmatrix", "array"))
 _UNITS = ("î", "ĵ", "k̂")
 _PLAIN_UNITS = ("i", "j", "k")
 _FACTORS = frozenset("tskrmncabuvλμαβ")  # letters that may stand in front of a vector; f(1,2) is a function's value
 TRANSPOSED = (["^", "T"], ["^", "{", "T", "}"], ["^", "⊤"], ["^", "{", "⊤", "}"], ["^", "t"])
 
 
-def vector(tokens: Tokens) -> Sequence | None:
+def vector(tokens: Tokens) -> Collection | None:
     """The tuple of a transposed row, of a linear combination of tuples with a letter in it, or of unit vectors."""
     for mark in TRANSPOSED:
         if [token.text for token in tokens[-len(mark) :]] == mark and tokens[-len(mark) - 1 :][0].is_sign(")", "]"):
@@ -31,8 +32,8 @@ def vector(tokens: Tokens) -> Sequence | None:
     return None
 
 
-def tuple_of(parts: list[Node]) -> Sequence:
-    return Sequence("tuple", tuple(map(Expression, parts)), "()" if len(parts) == 2 else "")
+def tuple_of(parts: list[Node]) -> Collection:
+    return Collection("tuple", tuple(map(Expression, parts)), "()")
 
 
 def components(node: Node, units: tuple[str, ...] = _PLAIN_UNITS) -> list[Node]:
@@ -59,7 +60,7 @@ def _components(tokens: Tokens) -> list[Node] | None:
     return [expression(part) for part in parts] if commas and all(parts) else None
 
 
-def _combination(tokens: Tokens) -> Sequence | None:
+def _combination(tokens: Tokens) -> Collection | None:
     """`(1,2) + t(3,4)`; None where no tuple has a factor that is a letter."""
     total: list[Node] = []
     has_letter = False

@@ -1,0 +1,345 @@
+r"""Atoms of one expression: numbers, letters, brackets, functions with their arguments, `C(10,3)`, `\log_2 8`.
+
+Where an argument may end in two places (`\sin x/2`) the text is not read.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from verifiers.answers.series import series
+from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.tree import INFINITY, PI, TEN, Node, divide, multiply, names, negate, number, symbol
+
+END = Token("end", "")
+GROUPS = {"(": ")", "{": "}", "[": "]", "\\{": "\\}"}
+ROUNDED = {"⌊": ("⌋", "floor"), "⌈": ("⌉", "ceil")}
+_CONSTANTS = {"π": PI, "e": Node("e"), "i": Node("i")}
+_FUNCTIONS_OF_LETTERS = ("f", "g", "h", "f'", "P", "F", "G")  # f(3) is no product
+_TRIGONOMETRIC = ("sin", "cos", "tan", "cot", "sec", "csc")
+_INVERSES = {name: f"a{name}" for name in (*_TRIGONOMETRIC, "sinh", "cosh", "tanh")}
+_CALLED = ("max", "min", "gcd", "lcm")
+_SCRIPT_KINDS = ("number", "letter", "word", "operator")
+
+
+def decimal(text: str) -> Fraction:
+    """The value of a number token: digits with a decimal point and, after an r, a period."""
+    head, _, period = text.partition("r")
+    whole, _, decimals = head.partition(".")
+    if not period:
+        return Fraction(int(whole + decimals or "0"), 10 ** len(decimals))
+    decimals = decimals.removesuffix(period) if decimals.endswith(period * 3) else decimals
+    cycle = Fraction(int(period), (10 ** len(period) - 1) * 10 ** len(decimals))
+    return Fraction(int(whole + decimals or "0"), 10 ** len(decimals)) + cycle
+
+
+def is_called(token: Token) -> bool:
+    r"""Whether a token is the name of a function of several numbers, `\max` or `\gcd`."""
+    return token.kind in ("operator", "word") and token.text in _CALLED
+
+
+class Atoms(ABC):
+    """Tokens, the place of the next one, and the methods that read the atom that begins there."""
+
+    def __init__(self, tokens: Sequence[Token], at: int = 0) -> None:
+        self.tokens = tokens
+        self.at = at
+        self.bars = 0  # absolute values that are open
+
+    @property
+    def here(self) -> Token:
+        return self.ahead(0)
+
+    @property
+    def last(self) -> Token:
+        return self.tokens[self.at - 1]
+
+    def ahead(self, distance: int = 1) -> Token:
+        place = self.at + distance
+        return self.tokens[place] if 0 <= place < len(self.tokens) else END
+
+    def next(self) -> Token:
+        """Step over the next token."""
+        self.at += 1
+        return self.ahead(-1)
+
+    def take(self, *signs: str) -> bool:
+        """Step over the next token if it is one of these signs."""
+        is_taken = self.here.is_sign(*signs)
+        self.at += is_taken
+        return is_taken
+
+    def expect(self, sign: str) -> None:
+        if not self.take(sign):
+            raise UnreadableError(f"expected {sign}")
+
+    @abstractmethod
+    def sum(self) -> Node:
+        """The sum here, as in brackets."""
+
+    @abstractmethod
+    def product(self) -> Node:
+        """The product here."""
+
+    @abstractmethod
+    def signed_power(self) -> Node:
+        """The power here, with the signs in front of it."""
+
+    @abstractmethod
+    def power(self) -> Node:
+        """The power here."""
+
+    @abstractmethod
+    def exponent(self) -> Node:
+        """The exponent behind `^`."""
+
+    @abstractmethod
+    def postfix(self, node: Node) -> Node:
+        """The node with the signs behind it."""
+
+    @abstractmethod
+    def is_degree(self) -> bool:
+        r"""Whether `^\circ` is here."""
+
+    # ----------------------------------------------------------------------------------------------- atoms
+
+    def atom(self) -> Node:
+        token = self.next()
+        if token.kind in _ATOMS:
+            return _ATOMS[token.kind](self, token)
+        if is_called(token) and self.here.is_sign("(", "\\{"):
+            return self._call(token.text)
+        if token.is_sign("∞"):
+            return INFINITY
+        if token.is_sign("{") and self.take("}"):
+            return self.atom()  # the empty braces of {}^{10}C_3
+        if token.is_sign("^", "_"):
+            return self._combinations(self.argument())
+        if token.is_sign(*GROUPS):
+            return self._enclosed(GROUPS[token.text])
+        if token.is_sign(*ROUNDED):
+            closing, name = ROUNDED[token.text]
+            return Node(name, (self._enclosed(closing),))
+        if token.is_sign("|"):
+            self.bars += 1
+            return Node("absolute", (self._enclosed("|"),))
+        raise UnreadableError(f"token {token.text}")
+
+    def _enclosed(self, closing: str) -> Node:
+        bars, self.bars = self.bars, 1 if closing == "|" else 0
+        node = self.sum()
+        if closing == "}" and self.take("over"):
+            node = divide(node, self.sum())
+        self.bars = bars - (closing == "|")
+        self.expect(closing)
+        return node
+
+    def argument(self) -> Node:
+        """One argument of a command: braces, or a single token."""
+        return self._enclosed("}") if self.take("{") else self.atom()
+
+    def subscript(self) -> str:
+        """Step over an index, `_1` or `_{10}`: its text with the underscore and without max and min; "" for none."""
+        if not self.take("_"):
+            return ""
+        if not self.take("{"):
+            token = self.next()
+            if token.kind not in _SCRIPT_KINDS:
+                raise UnreadableError("a subscript")
+            return f"_{token.text}"
+        text = ""
+        while not self.take("}"):
+            token = self.next()
+            if token.kind not in _SCRIPT_KINDS and not token.is_sign(",", "+", "-"):
+                raise UnreadableError("a subscript")
+            text += "" if token.text in ("max", "min") else token.text
+        return f"_{text}" if text else ""
+
+    def letter(self, token: Token) -> Node:
+        if token.text == "C" and self.here.is_sign("(") and (pair := self._pair()):
+            return Node("binomial", pair)
+        if token.text == "C" and self.here.is_sign("_") and (node := self._chosen()):
+            return node
+        name = token.text + self.subscript()
+        while self.take("'"):
+            name += "'"
+        is_zero = self.ahead().text == "0" and self.ahead(2).is_sign(")")
+        if (is_zero or name in _FUNCTIONS_OF_LETTERS) and self.here.is_sign("(") and not self.here.gap:
+            raise UnreadableError("a function's value")
+        return _CONSTANTS.get(name) or symbol(name)
+
+    # ----------------------------------------------------------------------------------------- combinations
+
+    def _combinations(self, above: Node) -> Node:
+        r"""`^{10}C_3` and `_{10}C_3`, from the letter on; with a P, the number of arrangements."""
+        letter = self.next()
+        if letter.text not in ("C", "P") or not self.take("_", "^"):
+            raise UnreadableError("an index in front")
+        below = self.argument()
+        node = Node("binomial", (above, below))
+        return node if letter.text == "C" else multiply(node, Node("factorial", (below,)))
+
+    def _chosen(self) -> Node | None:
+        """`C_{10}^{3}` with two natural numbers, `C_{2n}^n`; None for another index."""
+        start = self.at
+        self.at += 1
+        is_index = self.here.kind == "number" or self.here.is_sign("{") or self.ahead().is_sign("^")
+        above = self.argument() if is_index else None
+        if above is not None and self.take("^"):
+            below = self.argument()
+            are_numbers = above.op == below.op == "number" and below.value <= above.value
+            if are_numbers or names(above):
+                return Node("binomial", (above, below))
+        self.at = start
+        return None
+
+    def _pair(self) -> tuple[Node, Node] | None:
+        """The two arguments of C(10,3); None where there are not two."""
+        start = self.at
+        self.expect("(")
+        first = self.sum()
+        if self.take(","):
+            second = self.sum()
+            self.expect(")")
+            return first, second
+        self.at = start
+        return None
+
+    # ------------------------------------------------------------------------------------------- functions
+
+    def function(self, token: Token) -> Node:
+        reader = _READERS.get(token.text)
+        return reader(self) if reader else self._named_function(token.text)
+
+    def fraction(self) -> Node:
+        return divide(self.argument(), self.argument())
+
+    def binomial(self) -> Node:
+        pair = self._pair() if self.here.is_sign("(") else None
+        return Node("binomial", pair or (self.argument(), self.argument()))
+
+    def indexed_root(self) -> Node:
+        index = self.argument()
+        self.expect("of")
+        return Node("root", (self.argument(), index))
+
+    def root(self, index: int = 2) -> Node:
+        node = number(index)
+        if self.take("[") and not self.take("]"):
+            node = self._enclosed("]")
+        radicand = self.atom() if self.here.is_sign("{", "(") else self.postfix(self.atom())
+        return Node("root", (radicand, node))
+
+    def logarithm(self) -> Node:
+        base = None
+        if self.take("_"):
+            base = self.argument()
+        elif self.here.kind == "number" and not self.here.gap and self.ahead().is_sign("(") and not self.ahead().gap:
+            base = self.atom()  # log2(5)
+        exponent = self.exponent() if self.take("^") else None
+        argument = self._function_argument()
+        node = Node("log", (argument, base)) if base is not None else Node("unknownlog", (argument,))
+        return node if exponent is None else Node("power", (node, exponent))
+
+    def series(self, op: str) -> Node:
+        r"""`\sum_{k=1}^{n} k^2`: the terms are the product that follows."""
+        self.expect("_")
+        self.expect("{")
+        letter = self.next()
+        self.expect("=")
+        low = self.sum()
+        self.expect("}")
+        self.expect("^")
+        high = self.argument()
+        if letter.kind != "letter":
+            raise UnreadableError("an index")
+        return series(op, letter.text, self.product(), low, high)
+
+    def _call(self, op: str) -> Node:
+        r"""`\max(a, b)` and `\gcd(m, n)`, of letters: of numbers alone it would be arithmetic left undone."""
+        closing = GROUPS[self.next().text]
+        arguments = [self.sum()]
+        while self.take(","):
+            arguments.append(self.sum())
+        self.expect(closing)
+        if len(arguments) < 2 or not all(map(names, arguments)):
+            raise UnreadableError("a call with numbers")
+        return Node(op, tuple(arguments))
+
+    def _named_function(self, name: str) -> Node:
+        exponent = None
+        if self.here.is_sign("^") and not self.is_degree():
+            self.at += 1
+            exponent = self.exponent()
+        if exponent == negate(number(1)):
+            if name not in _INVERSES:
+                raise UnreadableError("an inverse")
+            name, exponent = _INVERSES[name], None
+        argument = self._function_argument()
+        node = Node("log", (argument, TEN)) if name == "lg" else Node({"abs": "absolute"}.get(name, name), (argument,))
+        if exponent is None and self.last.is_sign(")") and self.here.is_sign("^") and not self.is_degree():
+            self.at += 1  # sin(x)^2 in plain text
+            exponent = self.exponent()
+        return node if exponent is None else Node("power", (node, exponent))
+
+    def _function_argument(self) -> Node:
+        """The argument of a function: one bracket, or factors up to the next sign or function."""
+        if self.here.is_sign("(", "{", "[", "\\{"):
+            return self.atom()
+        is_function = self.here.kind == "function" and self.here.text not in ("frac", "sqrt", "binom")
+        if is_function or self.here.is_sign("-"):
+            return self.signed_power()
+        factors = [self.power()]
+        while self._continues_argument():
+            if self.here.kind == "number":
+                raise UnreadableError("two numbers")
+            factors.append(self.power())
+        if self.here.is_sign("/", "(") and not (self._is_quotient_of_functions() or self._is_factor_with_function()):
+            raise UnreadableError("where does the argument end?")
+        return factors[0] if len(factors) == 1 else multiply(*factors)
+
+    def _continues_argument(self) -> bool:
+        if self.here.text == "i" and self.here.gap and self.here.kind == "letter":  # \sin\theta\, i
+            return False
+        is_function = self.here.kind == "function" and self.here.text in ("frac", "sqrt")
+        return is_function or self.here.kind in ("number", "letter", "vulgar")
+
+    def _is_factor_with_function(self) -> bool:
+        r"""Whether a bracket behind a letter holds a function, as in `\cos x(1 + \cos x)`: then it is a factor."""
+        depth = 0
+        for token in self.tokens[self.at :] if self.last.kind == "letter" else ():
+            depth += token.is_sign("(") - token.is_sign(")")
+            if depth == 0 or (token.kind == "function" and token.text in _TRIGONOMETRIC):
+                return depth > 0
+        return False
+
+    def _is_quotient_of_functions(self) -> bool:
+        after = self.ahead()
+        is_wide = self.here.gap and after.gap and after.kind in ("number", "letter")  # ln x / x
+        is_quotient = after.kind == "function" or (after.is_sign("(") and self.here.gap) or is_wide
+        return self.here.is_sign("/") and is_quotient
+
+
+def _vulgar(_parser: Atoms, token: Token) -> Node:
+    over, _, under = token.text.partition("/")
+    return divide(number(int(over)), number(int(under)))
+
+
+_ATOMS: dict[str, Callable[[Atoms, Token], Node]] = {
+    "number": lambda _, token: number(decimal(token.text)),
+    "vulgar": _vulgar,
+    "letter": Atoms.letter,
+    "function": Atoms.function,
+}
+_READERS: dict[str, Callable[[Atoms], Node]] = {
+    "frac": Atoms.fraction,
+    "binom": Atoms.binomial,
+    "sum": lambda parser: parser.series("sum"),
+    "product": lambda parser: parser.series("product"),
+    "root": Atoms.indexed_root,
+    "sqrt": Atoms.root,
+    "cbrt": lambda parser: parser.root(3),
+    "log": Atoms.logarithm,
+}
