@@ -67,7 +67,7 @@ def letter_with_text(tokens: Tokens) -> str:
     is_plain = len(tokens) > 3 and tokens[0].kind == "letter" and tokens[1].is_sign("(") and tokens[-1].is_sign(")")
     rest = tokens[3:] if letter else tokens[2:-1] if is_plain else []
     others = any(bracketed_letter(rest[place : place + 3]) for place in range(len(rest)))
-    others = others or (len(rest) == 1 and rest[0].kind == "letter")  # A: C
+    others = others or (len(rest) == 1 and bool(letter_in(rest)))  # A: C
     if not rest or others or any(t.kind == "word" and (t.text == "or" or has_doubt(t.text)) for t in rest):
         return ""
     return letter or letter_in(tokens[:1])
