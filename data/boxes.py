@@ -8,7 +8,12 @@ _BRACE_OR_ESCAPE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
 
 # From the end of one box to the content of the next where a comma, "and" or "or" joins the two.
 _SPACE = r"(?:[\s$~]|\\[()\[\],;: ]|\\q?quad(?![a-z]))*"
-_JOINT = re.compile(rf"\}}{_SPACE}[,;]?{_SPACE}(?:(?:\\text\s?\{{\s?)?(and|or)\s?\}}?)?{_SPACE}\\(?:boxed|fbox)\s*\{{")
+_NAME = r"[A-Za-z](?:_\w|_\{\w{1,3}\})?"
+_JOINT = re.compile(
+    rf"\}}{_SPACE}[,;]?{_SPACE}(?:(?:\\text\s?\{{\s?)?(and|or)\s?\}}?)?{_SPACE}"
+    rf"(?:{_NAME}{_SPACE}={_SPACE})?\\(?:boxed|fbox)\s*\{{"
+)
+_NAMED = re.compile(rf"(?<![A-Za-z_\\])({_NAME}){_SPACE}={_SPACE}\\(?:boxed|fbox)\s*\{{$")
 _THIN_SPACE = re.compile(r"\\[,;]")
 _MAX_JOINT = 60  # characters: the expression would be slow on long runs of spaces
 _MAX_BOXES = 20
@@ -51,13 +56,20 @@ def last_box(text: str) -> str | None:
 def final_boxes(text: str) -> str | None:
     r"""The last box, or as a list the last boxes that a comma, "and" or "or" joins: `1, 2` of `\boxed{1}, \boxed{2}`.
 
-    Equal boxes count once. None without a box.
+    Equal boxes count once; boxes that all have a name in front, `x = \boxed{1}, y = \boxed{2}`, keep it. None without
+    a box.
     """
     spans = box_spans(text)
     first = len(spans) - 1
     while first > 0 and len(spans) - first < _MAX_BOXES and _is_joint(text[spans[first - 1][1] : spans[first][0]]):
         first -= 1
-    contents = dict.fromkeys(text[start:end] for start, end in spans[max(first, 0) :])
+    spans = spans[max(first, 0) :]
+    names = [_NAMED.search(text, max(start - _MAX_JOINT, 0), start) for start, _ in spans]
+    contents = dict.fromkeys(text[start:end] for start, end in spans)
+    if len(spans) > 1 and all(names) and len({name[1] for name in names if name}) == len(names):
+        contents = {
+            f"{name[1]} = {text[start:end]}": None for name, (start, end) in zip(names, spans, strict=True) if name
+        }
     return ", ".join(contents) if contents else None
 
 
