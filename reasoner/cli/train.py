@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -13,14 +13,9 @@ from reasoner.cli.arguments import LineHelp, Parser, add_json
 from reasoner.cli.dry_run import print_dry_run
 from reasoner.config.preset_docs import listing
 from reasoner.config.presets import MACHINES, find_preset
-from reasoner.config.resolve import (
-    RunSettings,
-    Setting,
-    allowed_values,
-    parse,
-    read_file,
-    settings,
-)
+from reasoner.config.resolve import RunSettings, parse, read_file
+from reasoner.config.schema import sections, settings
+from reasoner.config.setting import Setting
 from reasoner.config.stages import STAGES, is_used, preset_values, stage_defaults
 from reasoner.console import log, print_result, silent
 from reasoner.distributed.launch import launch
@@ -33,24 +28,6 @@ _SHORT = {  # shorter flags of settings
     "prompt.style": "--prompt",
     "engine.name": "--engine",
     "run.track": "--track",
-}
-_SECTIONS = {
-    "run": "model, length of the run, its folder, checkpoints and trackers",
-    "data": "training problems",
-    "prompt": "prompt template",
-    "sampling": "how completions are sampled",
-    "reward": "weights of the parts that the reward is the sum of, and reward models",
-    "algo": "the algorithm and its parts, KL penalty, clipping, off-policy correction",
-    "critic": "value function, for algorithms with a critic",
-    "ptx": "pretraining mix: texts whose likelihood is raised beside the reward",
-    "optim": "optimiser, learning rate and micro-batches",
-    "lora": "LoRA: train low-rank adapters instead of all weights",
-    "engine": "sampling engine",
-    "verify": "grading processes",
-    "validation": "validation during training, by which the best checkpoint is chosen",
-    "eval": "the table of held-out results at the end of the run",
-    "sft": "supervised examples",
-    "rm": "preferences, and how a reward model is trained on them",
 }
 _METAVARS = {int: "INT", float: "NUMBER", str: "TEXT", bool: "BOOL"}
 
@@ -100,46 +77,42 @@ def add_settings(command: Parser, stage: str = "rl", *, has_data: bool = True) -
         type=Path,
         help="read settings from this TOML file; repeatable, later files win, the command line wins over all",
     )
-    has_help = not {"-h", "--help"}.isdisjoint(command.arguments)  # the texts cost time and are only needed there
-    defaults: Mapping[str, str] = {}
-    if has_help:
-        note, defaults = _help_defaults(command.arguments, stage)
-        command.description = f"{command.description}. {note}"
-        command.epilog, command.formatter_class = listing(), LineHelp
-    sections = {key.split(".")[0] for key in settings() if is_used(key, stage)}
-    groups = {name: command.add_argument_group(name, about) for name, about in _SECTIONS.items() if name in sections}
+    used = {key: setting for key, setting in settings().items() if is_used(key, stage)}
+    names = {key.split(".")[0] for key in used}
+    groups = {name: command.add_argument_group(name, about) for name, about in sections().items() if name in names}
     short = _SHORT | ({STAGES[stage].source: "--data"} if has_data else {})
+    actions = {}
     for key, setting in settings().items():
         flags = [f"--{key}", *([short[key]] if key in short else [])]
-        text = _help(setting, defaults[key]) if has_help and is_used(key, stage) else argparse.SUPPRESS
         group = groups.get(key.split(".")[0] if "." in key else "run", command)
-        group.add_argument(*flags, dest=key, metavar=_METAVARS[setting.types[0]], help=text)
+        actions[key] = group.add_argument(*flags, dest=key, metavar=_METAVARS[setting.types[0]], help=argparse.SUPPRESS)
+
+    def fill_help(args: argparse.Namespace) -> None:
+        note, defaults = _help_defaults(args, stage)
+        command.description = f"{command.description}. {note}"
+        command.epilog, command.formatter_class = listing(), LineHelp
+        for key, setting in used.items():
+            actions[key].help = _help(setting, defaults[key])
+
+    command.fill_help = fill_help
 
 
 def _help(setting: Setting, default: str) -> str:
-    limits = allowed_values(setting)
-    if setting.key == "algo.name":
-        from reasoner.rl.algorithms import ALGORITHMS
-
-        limits = ", ".join(ALGORITHMS)
-    return f"{setting.help} ({limits + '; ' if limits else ''}default: {default})".replace("%", "%%")
+    allowed = ", ".join(ALGORITHMS) if setting.key == "algo.name" else setting.allowed
+    return f"{setting.text} ({allowed + '; ' if allowed else ''}default: {default})".replace("%", "%%")
 
 
-def _help_defaults(arguments: Sequence[str], stage: str) -> tuple[str, dict[str, str]]:
+def _help_defaults(args: argparse.Namespace, stage: str) -> tuple[str, dict[str, str]]:
     """(a sentence on where defaults come from, each setting's default as text with its origin) for a command line."""
-    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for flags in (("--model",), ("--preset",), ("--algo", "--algo.name"), ("--run.dir",)):
-        early.add_argument(*flags, dest=flags[-1], nargs="?")
-    early_values = vars(early.parse_known_args(arguments)[0])
-    model, name = early_values["--model"], early_values["--preset"]
+    model, name, chosen = args.model, args.preset, getattr(args, "algo.name")
     try:
-        preset, why = choose_preset(name, model or "base", Path(early_values["--run.dir"] or "runs"))
+        preset, why = choose_preset(name, model or "base", Path(getattr(args, "run.dir") or "runs"))
     except (ValueError, OSError):  # a name or a model that cannot be used: the help is shown all the same
         preset, why = find_preset("base", "cpu"), f"no preset suits {name or model}"
-    values = preset_values(preset.values(early_values["--algo.name"]), stage)
+    values = preset_values(preset.values(chosen), stage)
     values |= stage_defaults(stage, preset.name, int(str(values.get("lora.rank", 0))))
     model = model or values.get("model", "base")
-    algorithm = str(early_values["--algo.name"] or values.get("algo.name", settings()["algo.name"].default))
+    algorithm = str(chosen or values.get("algo.name", settings()["algo.name"].default))
     parts = asdict(ALGORITHMS[algorithm]) if algorithm in ALGORITHMS else {}
     defaults = {}
     for key, setting in settings().items():

@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from data.related_sets import own_sets, sources_of
+from reasoner.config.check import check, check_effect
 from reasoner.config.presets import Preset, find_preset, machine_of, preset_for
 from reasoner.config.recipes import RECIPES
-from reasoner.config.resolve import RunSettings, check_types, resolve, settings, to_dict, with_values
-from reasoner.config.schema import Config
+from reasoner.config.resolve import RunSettings, check_types, resolve, to_dict, with_values
+from reasoner.config.schema import Config, settings, value_of
 from reasoner.config.stages import STAGES, check_used, preset_values, problem_sets, stage_defaults
+from reasoner.inference.factory import resolve_engine_name
 from reasoner.models.resolve import full_folder, resolve_model
 from reasoner.models.size import num_parameters
+from reasoner.rl.algorithms import resolve_algorithm, with_parts
 from reasoner.runs.run_dir import check_free, find_run, read_settings, recovery_hint, stage_of
 from reasoner.runtime import gpu_memory
-from reasoner.trainer.unused_settings import check_named_settings
 
 Values = Mapping[str, object]  # settings by dotted key
 
@@ -51,7 +53,8 @@ def resolve_new_run(
     used, not in this stage or to no effect, and for a folder in use.
     """
     sources = [*(content for _, content in files), values]
-    check_used([key for content in sources for key in content], stage)
+    named = {key: value for content in sources for key, value in content.items()}
+    check_used(named, stage)
     model = str(_last(sources, "model", "base"))
     choice, why = choose_preset(preset, model, Path(str(_last(sources, "run.dir", "runs"))), gpu_bytes)
     algorithm = _last(sources, "algo.name", None)
@@ -61,12 +64,12 @@ def resolve_new_run(
     command, defaults = STAGES[stage].command, stage_defaults(stage, choice.name, rank)
     layers = (*layers, *([(f"reasoner {command}", defaults)] if defaults else []))
     resolved = resolve([*layers, *files, (origin, values)])
-    check_named_settings(resolved, [origin, *(name for name, _ in files)])
     cfg = resolved.config
     if cfg.stage != stage:
         raise ValueError(f"{STAGES[stage].source} is empty; name the data: --data, {STAGES[stage].takes}")
+    _check_run(cfg, named, is_elsewhere=gpu_bytes is not None)
     if stage == "rl":
-        resolved = _with_own_sets(resolved, {key for content in sources for key in content})
+        resolved = _with_own_sets(resolved, named)
     note = _preset_note(choice, why, resolved, is_named=preset is not None)
     resolved = replace(resolved, note="\n".join(filter(None, (note, _sets_note(resolved)))))
     if "/" in cfg.run.name or cfg.run.name.startswith("."):
@@ -110,7 +113,20 @@ def resolve_resumed_run(
         _check_steps(run_dir, values["steps"])
     _check_reward_functions(run_dir, before.get("reward_functions", {}), reward_functions or {})
     resolved = resolve([("the run", stored), (origin, values)])
+    _check_run(resolved.config, values)
     return RunSettings(resolved.config, before.get("origin", {}) | dict.fromkeys(values, origin)), run_dir
+
+
+def _check_run(cfg: Config, named: Values, *, is_elsewhere: bool = False) -> None:
+    """ValueError for values that contradict each other with the parts of the algorithm and the engine of the run, and
+    for named settings without effect in it. `is_elsewhere`: on another machine, which has a GPU and vLLM.
+    """
+    engine = cfg.engine
+    name = "vllm" if is_elsewhere and engine.name == "auto" and not engine.urls else resolve_engine_name(engine)
+    algo = with_parts(cfg.algo, resolve_algorithm(cfg.algo))
+    run = replace(cfg, algo=algo, engine=replace(engine, name=name))
+    check(run)
+    check_effect(run, {key: value_of(cfg, key) for key in named})
 
 
 CANNOT_CHANGE = (

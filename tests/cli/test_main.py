@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reasoner.cli.main import COMMANDS, Command, main
-from reasoner.config.resolve import settings
+from reasoner.config.schema import settings
 from reasoner.config.stages import is_used
 from reasoner.models.resolve import BASE
 from reasoner.rl.algorithms import ALGORITHMS
@@ -97,7 +97,7 @@ REFUSED = [
     (["--control", "coin"], "control is 'coin'"),
     (["--max_off_policy_steps", "1"], "max_off_policy_steps is 1"),
     (["--track", "tensorbord"], "unknown tracker 'tensorbord'"),
-    (["--engine", "sglang"], "unknown engine 'sglang'; known are auto, vllm"),
+    (["--engine", "sglang"], "engine.name is 'sglang'; known are vllm, transformers, remote, auto"),
     (["--data", "gsm9k"], "unknown problems 'gsm9k'"),
     (["--data", "gsm8k:tset"], "'gsm8k' has no split 'tset'"),
     (["--data", "{tmp}/none.jsonl"], "there is no such file"),
