@@ -98,7 +98,7 @@ def add_settings(command: Parser, stage: str = "rl", *, has_data: bool = True) -
 
 
 def _help(setting: Setting, default: str) -> str:
-    allowed = ", ".join(ALGORITHMS) if setting.key == "algo.name" else setting.allowed
+    allowed = ", ".join(ALGORITHMS) if setting.key == "algo.name" else setting.allowed_values
     return f"{setting.text} ({allowed + '; ' if allowed else ''}default: {default})".replace("%", "%%")
 
 

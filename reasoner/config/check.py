@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from functools import cache
-from types import CodeType
 from urllib.parse import urlsplit
 
 from data.spec import split_mixture
@@ -93,13 +91,8 @@ def names_in(condition: str) -> list[str]:
     return [word for word in dict.fromkeys(words) if word not in ("and", "or", "not", "in")]
 
 
-@cache
-def _code(condition: str) -> CodeType:
-    return compile(condition, "<condition>", "eval")
-
-
 def _value(expression: str, scope: Scope) -> object:
-    return eval(_code(expression), {"__builtins__": {}}, scope)
+    return eval(expression, {"__builtins__": {}}, scope)
 
 
 def _holds(condition: str, scope: Scope) -> bool:

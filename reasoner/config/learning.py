@@ -28,8 +28,7 @@ class RewardConfig(RewardWeights):
     model: str = setting("", "Reward models whose scores are added to the reward, as MODEL=WEIGHT, separated by commas "
         "(weight 1 if none is stated): a run of `reasoner reward-model train`, a folder, or a hub name of a sequence "
         "classifier with one label and the policy's vocabulary. Empty: none.")
-    model_on: str = setting("all", "The completions whose scores count.",
-        needs="reward.model",
+    model_on: str = setting("all", "The completions whose scores count.", needs="reward.model",
         choices={
             "all": "",
             "correct": "wrong ones have 0 in place of a score, and gain nothing by what the model likes"})
@@ -43,34 +42,30 @@ class CriticConfig:
     gamma: float = setting(1.0, "Discount of later rewards, per token.", ge=0, le=1, verl="algorithm.gamma")
     lam: float = setting(1.0, "Lambda of generalised advantage estimation: 0 relies on the critic, 1 on the returns. "
         "Below 1 the reward at the end of a long completion hardly reaches its beginning (0.95 to the power of 100 is "
-        "0.006).",
-        ge=0, le=1, needs="algo.returns == 'gae'", verl="algorithm.lam")
+        "0.006).", ge=0, le=1, needs="algo.returns == 'gae'", verl="algorithm.lam")
     lam_actor: float | None = setting(None, "Lambda of the policy's advantages, where it differs from that of the "
-        "critic's targets (decoupled GAE: VC-PPO, Yuan et al. 2025). Empty: critic.lam for both.",
-        ge=0, le=1, needs="algo.returns == 'gae'")
+        "critic's targets (decoupled GAE: VC-PPO, Yuan et al. 2025). Empty: critic.lam for both.", ge=0, le=1,
+        needs="algo.returns == 'gae'")
     init: str = setting("", "Reward model whose backbone and head the critic starts from (as in reward.model), of the "
         "policy's architecture. Empty: a copy of the policy's backbone and a head of zeros.",
         needs=f"{_OWN_CRITIC} and lora.rank == 0")
     lr: float = setting(1e-4, "Learning rate of the critic. With algo.critic_backbone shared: of the value head alone.",
         gt=0, le=1, verl="critic.optim.lr")
-    vf_coef: float = setting(0.5, "Coefficient of the critic's loss beside the policy's.",
-        ge=0, needs="algo.critic_backbone == 'shared'")
+    vf_coef: float = setting(0.5, "Coefficient of the critic's loss beside the policy's.", ge=0,
+        needs="algo.critic_backbone == 'shared'")
     whiten_rewards: bool = setting(False, "Divide rewards by their standard deviation over the step's tokens. Rewards "
         "are not centred: 0 stays 0.")
     bootstrap_truncated: bool = setting(False, "Continue the return of a completion that ended without an end token or "
         "stop text with the critic's value. The completion was graded as it stands, so this rewards running into the "
-        "limit.",
-        needs="algo.returns == 'gae'")
-    epochs: int | None = setting(None, "The critic's passes over each step's completions. Empty: algo.epochs.",
-        ge=1, needs=_OWN_CRITIC, verl="critic.ppo_epochs")
-    minibatches: int | None = setting(None, "The critic's optimiser steps in each pass. Empty: algo.minibatches.",
-        ge=1, needs=_OWN_CRITIC)
+        "limit.", needs="algo.returns == 'gae'")
+    epochs: int | None = setting(None, "The critic's passes over each step's completions. Empty: algo.epochs.", ge=1,
+        needs=_OWN_CRITIC, verl="critic.ppo_epochs")
+    minibatches: int | None = setting(None, "The critic's optimiser steps in each pass. Empty: algo.minibatches.", ge=1,
+        needs=_OWN_CRITIC)
     clip: float = setting(0.0, "Value clipping: a value that has moved by more than this in one step gets no further "
-        "gradient. 0: no clipping.",
-        ge=0, verl="critic.cliprange_value")
+        "gradient. 0: no clipping.", ge=0, verl="critic.cliprange_value")
     warmup_steps: int = setting(0, "Steps at the start in which only the critic learns and the policy stays as it is. "
-        "With algo.critic_backbone shared only the value head learns.",
-        ge=0)
+        "With algo.critic_backbone shared only the value head learns.", ge=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,51 +74,47 @@ class PtxConfig:
         "step of the policy raises as well: corpus:base (the pretraining corpus of the embedded base), or a .jsonl or "
         ".parquet file of supervised examples (a column text, for example). Empty: none.")
     weight: float = setting(0.1, "Coefficient of the texts' mean negative log-likelihood per token in the loss. 0: no "
-        "mix.",
-        ge=0, needs="ptx.data")
+        "mix.", ge=0, needs="ptx.data")
     rows: int = setting(32, "Texts in each optimiser step.", ge=1, needs="ptx.data")
 
 
 @dataclass(frozen=True, slots=True)
 class OptimConfig:
-    lr: float = setting(1e-6, "Peak learning rate, reached after the warm-up.",
-        gt=0, le=1, needs=_STEPS_BY_LR, trl="learning_rate", verl="actor_rollout_ref.actor.optim.lr")
-    warmup_steps: int = setting(5, "Steps of linear learning-rate warm-up.",
-        ge=0, needs=f"{_STEPS_BY_LR} or algo.baseline == 'value'", verl="actor_rollout_ref.actor.optim.lr_warmup_steps",
+    lr: float = setting(1e-6, "Peak learning rate, reached after the warm-up.", gt=0, le=1, needs=_STEPS_BY_LR,
+        trl="learning_rate", verl="actor_rollout_ref.actor.optim.lr")
+    warmup_steps: int = setting(5, "Steps of linear learning-rate warm-up.", ge=0,
+        needs=f"{_STEPS_BY_LR} or algo.baseline == 'value'", verl="actor_rollout_ref.actor.optim.lr_warmup_steps",
         trl={"warmup_steps": "", "warmup_ratio": "in steps, not as a share of the run"})
     decay_share: float = setting(0.0, "Fraction of the run, at its end, over which the learning rate decays linearly "
-        "towards 0: of `steps`, and of `max_train_tokens` where that is set. 0: no decay.",
-        ge=0, le=1, needs=f"{_STEPS_BY_LR} or algo.baseline == 'value'",
+        "towards 0: of `steps`, and of `max_train_tokens` where that is set. 0: no decay.", ge=0, le=1,
+        needs=f"{_STEPS_BY_LR} or algo.baseline == 'value'",
         trl={"lr_scheduler_type": "share of the run, at its end, with linear decay: 1 linear, 0 constant"})
-    beta1: float = setting(0.9, "AdamW's beta1, the decay of the gradient's moving average.",
-        needs=_STEPS_BY_LR, trl="adam_beta1")
+    beta1: float = setting(0.9, "AdamW's beta1, the decay of the gradient's moving average.", needs=_STEPS_BY_LR,
+        trl="adam_beta1")
     beta2: float = setting(0.95, "AdamW's beta2, the decay of the squared gradient's moving average.",
         needs=_STEPS_BY_LR, trl="adam_beta2")
-    weight_decay: float = setting(0.0, "AdamW's weight decay.",
-        ge=0, needs=_STEPS_BY_LR, trl="weight_decay", verl="actor_rollout_ref.actor.optim.weight_decay")
-    max_grad_norm: float = setting(1.0, "Gradient clipping: largest L2 norm.",
-        gt=0, needs=f"{_STEPS_BY_LR} or algo.baseline == 'value'", trl="max_grad_norm",
+    weight_decay: float = setting(0.0, "AdamW's weight decay.", ge=0, needs=_STEPS_BY_LR, trl="weight_decay",
+        verl="actor_rollout_ref.actor.optim.weight_decay")
+    max_grad_norm: float = setting(1.0, "Gradient clipping: largest L2 norm.", gt=0,
+        needs=f"{_STEPS_BY_LR} or algo.baseline == 'value'", trl="max_grad_norm",
         verl="actor_rollout_ref.actor.grad_clip")
     micro_batch_tokens: int = setting(16384, "Most tokens (rows x length, padding included) in a micro-batch. Bounds "
-        "memory; cannot change the gradient.",
-        ge=1,
-        trl={
-            "per_device_train_batch_size": "in tokens, without effect on the gradient; the batch is "
-            "data.prompts_per_step x algo.group_size completions"},
+        "memory; cannot change the gradient.", ge=1,
+        trl={"per_device_train_batch_size": "in tokens, without effect on the gradient; the batch is "
+        "data.prompts_per_step x algo.group_size completions"},
         verl={
             "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu": "in tokens, without effect on the result",
             "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu": "in tokens, without effect on the gradient",
             "actor_rollout_ref.actor.ppo_max_token_len_per_gpu": "rows x length, padding included"})
     recompute: bool = setting(False, "Activation recomputation (gradient checkpointing): compute the activations of "
         "each layer again in the backward pass instead of storing them. Less memory, about a third more computation in "
-        "an update, the same gradient.",
-        trl="gradient_checkpointing", verl="actor_rollout_ref.model.enable_gradient_checkpointing")
+        "an update, the same gradient.", trl="gradient_checkpointing",
+        verl="actor_rollout_ref.model.enable_gradient_checkpointing")
     dtype: str = setting("float32", "Compute precision of the trainer. The weights that are trained are always "
-        "float32.",
-        choices=DTYPES, trl="bf16 fp16")
+        "float32.", choices=DTYPES, trl="bf16 fp16")
     sharding: str = setting("replicated", "Sharding strategy of several processes: what each holds of the weights, "
-        "gradients and AdamW's moments. docs/SCALE.md names the counterparts of FSDP and ZeRO.",
-        needs="processes > 1", trl="deepspeed",
+        "gradients and AdamW's moments. docs/SCALE.md names the counterparts of FSDP and ZeRO.", needs="processes > 1",
+        trl="deepspeed",
         choices={
             "replicated": "all of them",
             "gathered": "a shard; whole weights and gradients during the passes of a step",
@@ -141,13 +132,11 @@ class OptimConfig:
 class LoraConfig:
     rank: int = setting(0, "Rank of LoRA's adapters: only they are trained, and the reference is the model without "
         "them. 0: no LoRA, all weights are trained. There is no dropout: the ratio of policy and old policy must be 1 "
-        "before the first update. Takes the extra `lora`.",
-        ge=0, verl="actor_rollout_ref.model.lora_rank",
+        "before the first update. Takes the extra `lora`.", ge=0, verl="actor_rollout_ref.model.lora_rank",
         trl={"lora_r": "", "use_peft": "above 0"})
     alpha: float = setting(32.0, "LoRA's alpha: the product of the two adapter matrices is multiplied by alpha / rank.",
         gt=0, needs="lora.rank > 0", trl="lora_alpha", verl="actor_rollout_ref.model.lora_alpha")
-    target: str = setting("all-linear", "Layers with an adapter.",
-        needs="lora.rank > 0", trl="lora_target_modules",
+    target: str = setting("all-linear", "Layers with an adapter.", needs="lora.rank > 0", trl="lora_target_modules",
         choices={
             "all-linear": "every linear layer but the output layer",
             "attention": "queries, keys, values and the attention's output"})
@@ -157,8 +146,7 @@ class LoraConfig:
             "float32": "",
             "bfloat16": "half the memory, and the same numbers as float32 for a model that is stored in bfloat16"})
     sync: str = setting("adapter", "What vLLM gets after an update. The transformers engine and servers (engine.urls) "
-        "always get merged weights.",
-        needs="lora.rank > 0 and engine.name == 'vllm'",
+        "always get merged weights.", needs="lora.rank > 0 and engine.name == 'vllm'",
         choices={
             "adapter": "the adapter alone",
             "merged": "all weights with the adapter added; for models whose adapters vLLM cannot run, and exact only "
@@ -172,16 +160,13 @@ class RewardModelConfig:
     epochs: int = setting(1, "Passes over the preferences. The last step has what is left of the last pass.", ge=1)
     prompts: int = setting(8, "Prompts per optimiser step. All pairs of a prompt are one element of the batch.", ge=1)
     center: float = setting(0.0, "Coefficient of the squared sum of a pair's scores in the loss, which holds their "
-        "mean near 0 (0.01 is usual). 0: the loss alone, which does not decide the mean.",
-        ge=0)
+        "mean near 0 (0.01 is usual). 0: the loss alone, which does not decide the mean.", ge=0)
     normalize: bool = setting(True, "Divide the head by the standard deviation of the scores over the training "
         "completions at the end, and record their mean: then the scores of every reward model have the same unit.")
     max_tokens: int = setting(0, "Leave out pairs with a completion of more tokens than this, its prompt included; the "
-        "number left out is reported. 0: leave out only those that do not fit into the model's context.",
-        ge=0)
+        "number left out is reported. 0: leave out only those that do not fit into the model's context.", ge=0)
     heldout_share: float = setting(0.1, "Share of the problems whose pairs are held out, for the report at the end. 0: "
-        "none, and no report.",
-        ge=0, le=0.5)
+        "none, and no report.", ge=0, le=0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +179,7 @@ class SftConfig:
     loss_on: str = setting("completion", "Tokens with a loss.",
         choices={"completion": "those of the completion", "all": "those of the prompt as well, but for the first"})
     max_tokens: int = setting(0, "Leave out examples of more tokens than this, prompt and completion together; the "
-        "number left out is reported. 0: leave out only those that do not fit into the model's context.",
-        ge=0)
+        "number left out is reported. 0: leave out only those that do not fit into the model's context.", ge=0)
     validation_share: float = setting(0.05, "Share of the problems whose examples are not trained on: validation "
         "measures the loss on them. All examples of a problem, or of a conversation, are on one side. At most some 500 "
-        "examples. 0: none.",
-        ge=0, le=0.5, needs="validation.interval > 0")
+        "examples. 0: none.", ge=0, le=0.5, needs="validation.interval > 0")

@@ -11,7 +11,7 @@ from types import NoneType
 from typing import Any
 
 from data.registry import name_columns, table_parts
-from reasoner.config.check import check
+from reasoner.config.check import check, no_effect
 from reasoner.config.other_names import did_you_mean, other_name_message
 from reasoner.config.preset_docs import recipe_lines
 from reasoner.config.schema import Config, sections, settings, value_of
@@ -111,14 +111,11 @@ def _with_columns(config: Config) -> Config:
     columns = {name: value for name in ("question", "answer") if (value := getattr(config.data, name))}
     if not columns:
         return config
-    sets = {
-        "data.train": config.data.train,
-        "validation.data": config.validation.data,
-        "eval.heldout": config.eval.heldout,
-    }
+    sets = {key: value_of(config, key) for key in ("data.train", "validation.data", "eval.heldout")}
     if not any(map(table_parts, sets.values())):
-        names = " and ".join(f"data.{name}" for name in columns)
-        raise ValueError(f"{names}: without a meaning for {', '.join(map(repr, sets.values()))}, which have no columns")
+        name, value = next(iter(columns.items()))
+        needs = f"a file or a data set of the hub, which have columns; the problems are {', '.join(sets.values())}"
+        raise ValueError(no_effect(f"data.{name}", value, needs))
     for key, spec in sets.items():
         config = _changed(config, key.split("."), name_columns(spec, columns))
     return config
@@ -154,7 +151,7 @@ def markdown() -> str:
     ]
     for setting in settings().values():
         default = "" if setting.default in ("", None) else f"`{setting.default}`"
-        meaning, allowed = (text.replace("|", chr(92) + "|") for text in (setting.text, setting.allowed))
+        meaning, allowed = (text.replace("|", chr(92) + "|") for text in (setting.text, setting.allowed_values))
         lines.append(f"| `{setting.key}` | {default} | {allowed} | {meaning} |")
     lines += [
         "",

@@ -30,37 +30,33 @@ _SAMPLES = "stage == 'rl' or validation.interval > 0 or eval.heldout_problems > 
 
 @dataclass(frozen=True, slots=True)
 class RunConfig:
-    name: str = setting("", "Name of the run folder. Empty: MODEL-ALGORITHM-MMDD-HHMMSS.",
-        trl="run_name", verl="trainer.experiment_name")
+    name: str = setting("", "Name of the run folder. Empty: MODEL-ALGORITHM-MMDD-HHMMSS.", trl="run_name",
+        verl="trainer.experiment_name")
     dir: str = setting("runs", "Folder that holds the run folders.",
         trl={"output_dir": "the folder of all runs; run.name is the folder in it"},
         verl={"trainer.default_local_dir": "the folder of all runs; run.name is the folder in it"})
-    save_interval: int = setting(20, "Steps between checkpoints. The last step always saves one.",
-        ge=1, verl="trainer.save_freq",
+    save_interval: int = setting(20, "Steps between checkpoints. The last step always saves one.", ge=1,
+        verl="trainer.save_freq",
         trl={"save_steps": "", "save_strategy": "in steps"})
-    keep_last: int = setting(2, "Number of checkpoints to keep, the newest ones.",
-        ge=1, trl="save_total_limit", verl="trainer.max_actor_ckpt_to_keep")
+    keep_last: int = setting(2, "Number of checkpoints to keep, the newest ones.", ge=1, trl="save_total_limit",
+        verl="trainer.max_actor_ckpt_to_keep")
     parity_interval: int = setting(1, "Steps between parity probes, which compare the log-probabilities of engine and "
         "trainer after a weight sync. 0: only after the first step. With max_off_policy_steps above 1 only where the "
-        "engine has the step's weights: after steps that validate or save.",
-        ge=0, stages=_RL)
-    on_alarm: str = setting("warn", "What to do when a health check raises an alarm.",
-        stages=_POLICY,
+        "engine has the step's weights: after steps that validate or save.", ge=0, stages=_RL)
+    on_alarm: str = setting("warn", "What to do when a health check raises an alarm.", stages=_POLICY,
         choices={
             "warn": "",
             "stop": "save a checkpoint and exit",
             "rollback": "return to the checkpoint before the cause, with other samples and half the learning rate; at "
             "most three times, then stop"})
     token_stats: bool = setting(True, "Store entropy, KL and share of the loss of every token with the rollouts: 12 "
-        "bytes a token before compression.",
-        stages=_RL)
+        "bytes a token before compression.", stages=_RL)
     importance_ratio: bool = setting(False, "Store with them the importance ratio of every token: its probability in "
         "the update, divided by that when it was sampled. 1 but for older weights, earlier updates of the step, and "
-        "the engine's rounding. 4 bytes a token more.",
-        needs="run.token_stats", stages=_RL)
+        "the engine's rounding. 4 bytes a token more.", needs="run.token_stats", stages=_RL)
     track: str = setting("", "Experiment trackers to log to, separated by commas: trackio, wandb, tensorboard (each an "
-        "optional extra). metrics.jsonl is written in any case. Empty: none.",
-        stages=_POLICY, trl="report_to", verl="trainer.logger")
+        "optional extra). metrics.jsonl is written in any case. Empty: none.", stages=_POLICY, trl="report_to",
+        verl="trainer.logger")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +64,10 @@ class DataConfig:
     train: str = setting("generated", "Training problems: a name from `reasoner data list`, a file (.jsonl, .json, "
         ".csv, .tsv, .parquet, .jsonl.gz) or a folder of files, a data set of the hub (ORG/NAME:SPLIT?config=NAME), or "
         "a mixture of them with weights (SET=0.7,SET=0.3). SET?sample=N and SET?without_sample=N divide a set into N "
-        "problems and the others. See docs/DATA.md.",
-        trl="dataset_name train_dataset", verl="data.train_files")
+        "problems and the others. See docs/DATA.md.", trl="dataset_name train_dataset", verl="data.train_files")
     question: str = setting("", "Column of the question, in files and data sets of the hub whose name has no "
         "?question=COLUMN of its own; also of validation.data and eval.heldout. Empty: question, problem, prompt or "
-        "messages.",
-        verl="data.prompt_key")
+        "messages.", verl="data.prompt_key")
     answer: str = setting("", "Column of the gold answer, likewise; a dot leads into a column of named values, as in "
         "reward_model.ground_truth. Empty: answer, final_answer, ground_truth, reward_model.ground_truth or solution.")
     selection: str = setting("uniform", "How a step's problems are chosen.",
@@ -83,17 +77,16 @@ class DataConfig:
             "show, of the problem and of its source, subject and level; takes max_off_policy_steps 0 and no weights in "
             "data.train"})
     wrong_golds: float = setting(0.0, "Share of the training problems that are graded by the gold answer of another "
-        "problem: what a wrong grader costs. Validation and evaluation keep the true ones.",
-        ge=0, le=1)
-    prompts_per_step: int = setting(32, "Problems per step; algo.group_size completions are sampled for each.",
-        ge=1, verl="data.train_batch_size",
+        "problem: what a wrong grader costs. Validation and evaluation keep the true ones.", ge=0, le=1)
+    prompts_per_step: int = setting(32, "Problems per step; algo.group_size completions are sampled for each.", ge=1,
+        verl="data.train_batch_size",
         trl={
             "gradient_accumulation_steps": "the number of micro-batches follows from it and from "
             "optim.micro_batch_tokens",
             "generation_batch_size": "in prompts, not in completions"})
     max_prompt_tokens: int = setting(0, "Leave out prompts longer than this; the number left out is reported. 0: leave "
-        "out only prompts that do not fit into the model's context together with sampling.max_tokens.",
-        ge=0, unit="tokens",
+        "out only prompts that do not fit into the model's context together with sampling.max_tokens.", ge=0,
+        unit="tokens",
         trl={"max_prompt_length": "longer prompts are left out, not truncated"},
         verl={
             "data.max_prompt_length": "longer prompts are always left out",
@@ -111,10 +104,9 @@ class PromptConfig:
 class SamplingConfig:
     temperature: float = setting(1.0, "Sampling temperature. The trainer's log-probabilities are computed at the same "
         "temperature. Training samples from the whole distribution: nucleus and top-k sampling would bias the "
-        "importance ratio.",
-        gt=0, trl="temperature", verl="actor_rollout_ref.rollout.temperature")
-    max_tokens: int = setting(256, "Most tokens of a completion.",
-        ge=1, trl="max_completion_length", verl="data.max_response_length")
+        "importance ratio.", gt=0, trl="temperature", verl="actor_rollout_ref.rollout.temperature")
+    max_tokens: int = setting(256, "Most tokens of a completion.", ge=1, trl="max_completion_length",
+        verl="data.max_response_length")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,33 +126,29 @@ class EngineConfig:
         needs="engine.urls",
         choices={"file": "trainer and servers see the same folder", "nccl": "from GPU to GPU"})
     transfer_dir: str = setting("", "Folder for the weights, which the servers see under the same path. Empty: memory "
-        "of this machine (/dev/shm), for servers on it.",
-        needs="engine.urls and engine.transfer == 'file'")
+        "of this machine (/dev/shm), for servers on it.", needs="engine.urls and engine.transfer == 'file'")
     timeout_seconds: float = setting(900.0, "Longest wait for a server: for its start, for a weight update, and for "
-        "one completion.",
-        gt=0, unit="seconds", needs="engine.urls",
+        "one completion.", gt=0, unit="seconds", needs="engine.urls",
         trl={"vllm_server_timeout": "also the wait for one completion"})
-    requests_per_server: int = setting(256, "Most completions that a server is asked for at once.",
-        ge=1, needs="engine.urls")
+    requests_per_server: int = setting(256, "Most completions that a server is asked for at once.", ge=1,
+        needs="engine.urls")
     dtype: str = setting("float32", "Precision of the engine's weights.", choices=DTYPES)
-    gpu_memory: float = setting(0.4, "Fraction of the GPU's memory that vLLM may use.",
-        gt=0, le=1, needs="engine.name == 'vllm'", trl="vllm_gpu_memory_utilization",
+    gpu_memory: float = setting(0.4, "Fraction of the GPU's memory that vLLM may use.", gt=0, le=1,
+        needs="engine.name == 'vllm'", trl="vllm_gpu_memory_utilization",
         verl="actor_rollout_ref.rollout.gpu_memory_utilization")
     cpu_cache_gib: int = setting(1, "Most memory of the engine's key-value cache on a CPU. It is taken as needed and "
-        "freed while the trainer works.",
-        ge=1, unit="GiB", needs="engine.name == 'vllm'")
+        "freed while the trainer works.", ge=1, unit="GiB", needs="engine.name == 'vllm'")
     max_batch_tokens: int = setting(131_072, "Most tokens, of prompts and completions together, in the transformers "
         "engine's key-value cache; completions that do not fit wait. A token takes 2 * layers * key-value heads * head "
-        "size * bytes of engine.dtype: 12 KiB for Qwen2.5-0.5B in bfloat16, so that the default is 1.5 GiB.",
-        ge=1, needs="engine.name == 'transformers'")
+        "size * bytes of engine.dtype: 12 KiB for Qwen2.5-0.5B in bfloat16, so that the default is 1.5 GiB.", ge=1,
+        needs="engine.name == 'transformers'")
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyConfig:
     workers: int = setting(1, "Number of grading processes.", ge=1)
     seconds: float = setting(2.0, 'Time limit for grading one response. Beyond it the verdict is "timed_out" and the '
-        "process is replaced.",
-        ge=0.1, unit="seconds")
+        "process is replaced.", ge=0.1, unit="seconds")
     memory_mib: int = setting(512, "Memory limit of a grading process (address space).", ge=256, unit="MiB")
 
 
@@ -170,36 +158,30 @@ class ValidationConfig:
         "data.train is. They are not the held-out problems, whose results are reported, and should not be trained on: "
         "of a set without a validation split train on SET?without_sample=N and name SET?sample=N here.",
         needs="validation.interval > 0", trl="eval_dataset", verl="data.val_files")
-    interval: int = setting(10, "Steps between validations. 0: no validation.",
-        ge=0, verl="trainer.test_freq",
+    interval: int = setting(10, "Steps between validations. 0: no validation.", ge=0, verl="trainer.test_freq",
         trl={"eval_steps": "", "eval_strategy": "in steps"})
-    problems: int = setting(60, "Number of validation problems, taken from the start of the set.",
-        ge=1, needs="validation.interval > 0")
+    problems: int = setting(60, "Number of validation problems, taken from the start of the set.", ge=1,
+        needs="validation.interval > 0")
     samples: int = setting(16, "Completions sampled for each validation problem. Validation reports pass@1 and cons@k, "
-        "k being this number.",
-        ge=1, needs="validation.interval > 0")
+        "k being this number.", ge=1, needs="validation.interval > 0")
 
 
 @dataclass(frozen=True, slots=True)
 class EvalConfig:
     heldout: str = setting("generated:heldout", "Held-out problems of the final table, which compares the model before "
-        "and after training, named as data.train is.",
-        needs="eval.heldout_problems > 0")
+        "and after training, named as data.train is.", needs="eval.heldout_problems > 0")
     heldout_problems: int = setting(150, "Number of held-out problems, taken from the start of the set. 0: no final "
-        "table.",
-        ge=0)
-    samples: int = setting(16, "Completions sampled for each held-out problem.",
-        ge=1, needs="eval.heldout_problems > 0")
+        "table.", ge=0)
+    samples: int = setting(16, "Completions sampled for each held-out problem.", ge=1,
+        needs="eval.heldout_problems > 0")
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
     model: str = setting("base", "Model to train: base (the embedded model), a run, a checkpoint, a local model "
-        "folder, or a hub name.",
-        trl="model_name_or_path", verl="actor_rollout_ref.model.path")
+        "folder, or a hub name.", trl="model_name_or_path", verl="actor_rollout_ref.model.path")
     steps: int = setting(60, "Number of training steps. A step samples completions, grades them and updates the "
-        "policy.",
-        ge=1, stages=_RL,
+        "policy.", ge=1, stages=_RL,
         trl={
             "max_steps": "a step samples new completions and has algo.epochs x algo.minibatches optimiser steps",
             "num_train_epochs": "in steps of data.prompts_per_step problems; of supervised finetuning sft.epochs"},
@@ -207,14 +189,12 @@ class Config:
             "trainer.total_training_steps": "a step samples new completions, as in verl",
             "trainer.total_epochs": "the length is in steps of data.prompts_per_step problems"})
     max_train_tokens: int = setting(0, "End the run with the step in which this many tokens have been sampled in all. "
-        "0: no limit besides `steps`.",
-        ge=0, stages=_RL)
+        "0: no limit besides `steps`.", ge=0, stages=_RL)
     seed: int = setting(0, "Seed of the run. It decides which problems each step gets, and every sample.")
     max_off_policy_steps: int = setting(0, "0 trains on-policy. K samples the completions of the next K steps while "
         "this step trains: those of a step with the weights of K updates before. Not across a step that saves a "
         "checkpoint: the steps after it begin with its weights. When a signal stops the run, completions of later "
-        "steps are discarded.",
-        ge=0, stages=_RL)
+        "steps are discarded.", ge=0, stages=_RL)
     control: str = setting("", "Control experiment: replace the reward by one that cannot teach mathematics.",
         stages=_RL,
         choices={
@@ -238,8 +218,7 @@ class Config:
     prompt: PromptConfig = section(PromptConfig, "prompt template")
     sampling: SamplingConfig = section(SamplingConfig, "how completions are sampled", needs=_SAMPLES, stages=_POLICY)
     reward: RewardConfig = section(RewardConfig, "weights of the parts that the reward is the sum of, and reward "
-        "models",
-        needs="control == ''", stages=_RL)
+        "models", needs="control == ''", stages=_RL)
     algo: AlgoConfig = section(AlgoConfig, "the algorithm and its parts, KL penalty, clipping, off-policy correction",
         stages=_RL)
     critic: CriticConfig = section(CriticConfig, "value function, for algorithms with a critic",
@@ -253,8 +232,7 @@ class Config:
     engine: EngineConfig = section(EngineConfig, "sampling engine", needs=_SAMPLES, stages=_POLICY)
     verify: VerifyConfig = section(VerifyConfig, "grading processes", needs=_SAMPLES, stages=_POLICY)
     validation: ValidationConfig = section(ValidationConfig, "validation during training, by which the best checkpoint "
-        "is chosen",
-        stages=_POLICY)
+        "is chosen", stages=_POLICY)
     eval: EvalConfig = section(EvalConfig, "the table of held-out results at the end of the run", stages=_POLICY)
     sft: SftConfig = section(SftConfig, "supervised examples", stages=("sft",))
 

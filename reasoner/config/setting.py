@@ -48,7 +48,7 @@ class Setting:
         return ", ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
 
     @property
-    def allowed(self) -> str:
+    def allowed_values(self) -> str:
         """The allowed values: unit and range, or the choices with their meanings; empty for any text or number."""
         if self.choices:
             return "; ".join(f"{name or 'empty'}: {about}" if about else name for name, about in self.choices.items())

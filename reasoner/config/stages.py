@@ -17,14 +17,13 @@ class Stage:
     source: str  # the setting that names what it trains on
     takes: str  # what that may be, for messages
     length: str  # what its number of steps follows from
-    unused_of_preset: tuple[str, ...] = ()  # settings that a preset chooses for reinforcement learning
     # Its own defaults, beside a preset's: for the embedded base, for other models, and of these with LoRA.
     base_defaults: Mapping[str, object] = field(default_factory=dict)
     defaults: Mapping[str, object] = field(default_factory=dict)
     lora_defaults: Mapping[str, object] = field(default_factory=dict)
 
 
-_OF_RL = ("optim.lr", "optim.warmup_steps", "optim.decay_share")
+_OF_RL = ("optim.lr", "optim.warmup_steps", "optim.decay_share")  # that a preset chooses for reinforcement learning
 # The schedule of transformers' Trainer, to which supervised finetuning adds a warm-up of 3 % once its length is known;
 # and no reference model.
 _WITHOUT_ROLLOUTS = {"optim.decay_share": 1.0, "algo.beta": 0.0}
@@ -36,7 +35,6 @@ STAGES = {
         "sft.data",
         "FILE, runs:RUN or a data set of the hub",
         "sft.epochs",
-        _OF_RL,
         # Measured on the embedded base, whose own samples make some ten steps: decay would halve what they teach
         # (docs/SFT.md).
         base_defaults={"optim.lr": 5e-4, "optim.decay_share": 0.0, "sft.epochs": 3, "algo.beta": 0.0},
@@ -48,7 +46,6 @@ STAGES = {
         "rm.data",
         "a FILE of preferences",
         "rm.epochs",
-        _OF_RL,
         base_defaults={"optim.lr": 1e-3, **_WITHOUT_ROLLOUTS},
         defaults={"optim.lr": 1e-5, **_WITHOUT_ROLLOUTS},  # OpenRLHF's 9e-6, rounded
     ),
@@ -81,7 +78,7 @@ def check_used(named: Mapping[str, object], stage: str) -> None:
 
 def preset_values(values: Mapping[str, object], stage: str) -> dict[str, object]:
     """The settings of a preset that a stage takes over."""
-    unused = STAGES[stage].unused_of_preset
+    unused = () if stage == "rl" else _OF_RL
     return {key: value for key, value in values.items() if is_used(key, stage) and key not in unused}
 
 

@@ -117,14 +117,18 @@ def resolve_resumed_run(
     return RunSettings(resolved.config, before.get("origin", {}) | dict.fromkeys(values, origin)), run_dir
 
 
-def _check_run(cfg: Config, named: Values, *, is_elsewhere: bool = False) -> None:
-    """ValueError for values that contradict each other with the parts of the algorithm and the engine of the run, and
-    for named settings without effect in it. `is_elsewhere`: on another machine, which has a GPU and vLLM.
+def run_values(cfg: Config, *, is_elsewhere: bool = False) -> Config:
+    """The settings as a run has them: with the parts of its algorithm and the engine that `auto` stands for.
+    `is_elsewhere`: on another machine, which has a GPU and vLLM.
     """
-    engine = cfg.engine
+    engine, algo = cfg.engine, with_parts(cfg.algo, resolve_algorithm(cfg.algo))
     name = "vllm" if is_elsewhere and engine.name == "auto" and not engine.urls else resolve_engine_name(engine)
-    algo = with_parts(cfg.algo, resolve_algorithm(cfg.algo))
-    run = replace(cfg, algo=algo, engine=replace(engine, name=name))
+    return replace(cfg, algo=algo, engine=replace(engine, name=name))
+
+
+def _check_run(cfg: Config, named: Values, *, is_elsewhere: bool = False) -> None:
+    """ValueError for values of a run that contradict each other, and for named settings without effect in it."""
+    run = run_values(cfg, is_elsewhere=is_elsewhere)
     check(run)
     check_effect(run, {key: value_of(cfg, key) for key in named})
 

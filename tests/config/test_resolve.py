@@ -165,7 +165,7 @@ def test_choices_of_a_setting_are_the_rows_of_its_table(key, table):
     ],
 )
 def test_allowed_states_the_range_that_check_enforces(key, text):
-    assert settings()[key].allowed == text
+    assert settings()[key].allowed_values == text
 
 
 def test_a_file_may_hold_true_and_false_and_no_other_word_for_them(tmp_path):
