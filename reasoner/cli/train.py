@@ -5,23 +5,30 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 from reasoner.cli.arguments import LineHelp, Parser, add_json
 from reasoner.cli.dry_run import print_dry_run
+from reasoner.config.check import names_in
 from reasoner.config.preset_docs import listing
 from reasoner.config.presets import MACHINES, find_preset
-from reasoner.config.resolve import RunSettings, parse, read_file
+from reasoner.config.resolve import RunSettings, parse, read_file, resolve
 from reasoner.config.schema import sections, settings
 from reasoner.config.setting import Setting
-from reasoner.config.stages import STAGES, is_used, preset_values, stage_defaults
+from reasoner.config.stages import STAGES, is_used
 from reasoner.console import log, print_result, silent
 from reasoner.distributed.launch import launch
 from reasoner.distributed.world import ALONE, RankError, World, num_launched, open_world
 from reasoner.rl.algorithms import ALGORITHMS
-from reasoner.trainer.resolve_run import CANNOT_CHANGE, choose_preset, resolve_new_run, resolve_resumed_run
+from reasoner.trainer.resolve_run import (
+    CANNOT_CHANGE,
+    choose_preset,
+    preset_layers,
+    resolve_new_run,
+    resolve_resumed_run,
+    values_and_origins,
+)
 
 _SHORT = {  # shorter flags of settings
     "algo.name": "--algo",
@@ -92,37 +99,33 @@ def add_settings(command: Parser, stage: str = "rl", *, has_data: bool = True) -
         command.description = f"{command.description}. {note}"
         command.epilog, command.formatter_class = listing(), LineHelp
         for key, setting in used.items():
-            actions[key].help = _help(setting, defaults[key])
+            actions[key].help = _help(setting, defaults[key], stage)
 
     command.fill_help = fill_help
 
 
-def _help(setting: Setting, default: str) -> str:
+def _help(setting: Setting, default: str, stage: str) -> str:
+    has_needs = all(is_used(name, stage) for name in names_in(setting.needs))  # sft has no algo.trust
     allowed = ", ".join(ALGORITHMS) if setting.key == "algo.name" else setting.allowed_values
-    return f"{setting.text} ({allowed + '; ' if allowed else ''}default: {default})".replace("%", "%%")
+    values = "; ".join(filter(None, (allowed, f"default: {default}")))
+    return f"{setting.text if has_needs else setting.help} ({values})".replace("%", "%%")
 
 
 def _help_defaults(args: argparse.Namespace, stage: str) -> tuple[str, dict[str, str]]:
     """(a sentence on where defaults come from, each setting's default as text with its origin) for a command line."""
-    model, name, chosen = args.model, args.preset, getattr(args, "algo.name")
+    name, algorithm = args.preset, getattr(args, "algo.name")
     try:
-        preset, why = choose_preset(name, model or "base", Path(getattr(args, "run.dir") or "runs"))
+        preset, why = choose_preset(name, args.model or "base", Path(getattr(args, "run.dir") or "runs"))
     except (ValueError, OSError):  # a name or a model that cannot be used: the help is shown all the same
-        preset, why = find_preset("base", "cpu"), f"no preset suits {name or model}"
-    values = preset_values(preset.values(chosen), stage)
-    values |= stage_defaults(stage, preset.name, int(str(values.get("lora.rank", 0))))
-    model = model or values.get("model", "base")
-    algorithm = str(chosen or values.get("algo.name", settings()["algo.name"].default))
-    parts = asdict(ALGORITHMS[algorithm]) if algorithm in ALGORITHMS else {}
-    defaults = {}
-    for key, setting in settings().items():
-        part = key.removeprefix("algo.")
-        if key in values:
-            defaults[key] = f"{values[key]}, preset {preset.label}"
-        elif setting.default is None and part in parts:
-            defaults[key] = f"{parts[part]}, algorithm {algorithm}"
-        else:
-            defaults[key] = "empty" if setting.default in ("", None) else str(setting.default)
+        preset, why = find_preset("base", "cpu"), f"no preset suits {name or args.model}"
+    resolved = resolve(preset_layers(preset, stage, {} if algorithm is None else {"algo.name": algorithm}))
+    model = args.model or resolved.config.model
+    if algorithm not in ALGORITHMS:
+        algorithm = resolved.config.algo.name
+    defaults = {
+        key: ("empty" if value in ("", None) else str(value)) + ("" if origin == "default" else f", {origin}")
+        for key, (value, origin) in values_and_origins(resolved, algorithm).items()
+    }
     note = f"The defaults below are those of model {model} with preset {preset.label} ({why})"
     if stage != "rl":
         return f"{note}; give --model or --preset with --help to see others", defaults

@@ -22,13 +22,11 @@ class AlgoConfig:
         trl="num_generations", verl="actor_rollout_ref.rollout.n")
     beta: float = setting(0.001, "Coefficient of the KL penalty towards the frozen reference policy. 0: no penalty, "
         "and no reference is loaded.", ge=0, trl="beta",
-        verl={
-            "actor_rollout_ref.actor.kl_loss_coef": "with algo.kl_in loss",
+        verl={"actor_rollout_ref.actor.kl_loss_coef": "with algo.kl_in loss",
             "algorithm.kl_ctrl.kl_coef": "with algo.kl_in reward"})
     reference_dtype: str = setting("float32", "Precision of the reference's weights.",
         needs="algo.beta > 0 and lora.rank == 0",
-        choices={
-            "float32": "",
+        choices={"float32": "",
             "bfloat16": "half the memory; the KL is then measured to a reference with rounded weights, and is not "
             "exactly 0 before the first update"})
     kl_target: float = setting(0.0, "Adaptive KL penalty: after each step algo.beta is changed towards this KL, in "
@@ -38,8 +36,7 @@ class AlgoConfig:
         "a token"})
     kl_controller: str = setting("double", "How algo.beta follows the KL.",
         needs="algo.beta > 0 and algo.kl_target > 0",
-        choices={
-            "double": "doubled above 1.5 targets, halved below 2/3: PPO's rule",
+        choices={"double": "doubled above 1.5 targets, halved below 2/3: PPO's rule",
             "proportional": "changed in proportion to the relative error, by at most a fifth in algo.kl_horizon "
             "responses: Ziegler et al. 2019"})
     kl_horizon: int = setting(10_000, "Responses over which an error of 20 % or more changes algo.beta by a fifth. A "
@@ -48,44 +45,35 @@ class AlgoConfig:
         verl="algorithm.kl_ctrl.horizon")
     ref_sync_steps: int = setting(0, "Steps between updates of the reference policy to the current policy, as in "
         "R1-Zero's training. 0: the reference stays the initial model.", ge=0, needs="algo.beta > 0",
-        trl={
-            "sync_ref_model": "above 0",
+        trl={"sync_ref_model": "above 0",
             "ref_model_sync_steps": "the reference becomes the policy: ref_model_mixup_alpha 1"})
     kl: str | None = setting(None, "KL estimator.", needs="algo.beta > 0",
-        choices={
-            "k1": "the log ratio",
+        choices={"k1": "the log ratio",
             "k2": "half its square",
             "k3": "GRPO's: unbiased, never negative",
             "k3_reverse": "the value of k3 with the gradient of KL(policy || reference)"},
-        verl={
-            "actor_rollout_ref.actor.kl_loss_type": "kl is k1, mse k2, low_var_kl k3",
-            "algorithm.kl_penalty": "kl is k1, mse k2, low_var_kl k3"})
+        verl={"actor_rollout_ref.actor.kl_loss_type algorithm.kl_penalty": "kl is k1, mse k2, low_var_kl k3"})
     kl_in: str | None = setting(None, "Where the KL penalty enters.", needs="algo.beta > 0",
         choices={"loss": "a term of the loss", "reward": "subtracted from each token's reward"},
-        verl={
-            "actor_rollout_ref.actor.use_kl_loss": "loss, with algo.beta above 0",
+        verl={"actor_rollout_ref.actor.use_kl_loss": "loss, with algo.beta above 0",
             "algorithm.use_kl_in_reward": "reward, with algo.beta above 0"})
     returns: str | None = setting(None, "Return of a token.",
-        choices={
-            "total": "the reward of the whole completion",
+        choices={"total": "the reward of the whole completion",
             "to_go": "the rewards from this token on",
             "process": "the rewards of reasoning steps",
             "gae": "generalised advantage estimation with a critic"})
     step_credit: str | None = setting(None, "How reasoning steps are credited.", needs="algo.returns == 'process'",
-        choices={
-            "gated": "only where the answer is correct, and all steps together weigh as much as the answer",
+        choices={"gated": "only where the answer is correct, and all steps together weigh as much as the answer",
             "sum": "DeepSeekMath's formula, which rewards many easy steps"})
     baseline: str | None = setting(None, "Baseline subtracted from the return.",
-        choices={
-            "none": "",
+        choices={"none": "",
             "batch": "mean of the batch",
             "moving": "moving average over steps",
             "group": "mean of the group",
             "leave_one_out": "mean of the rest of the group",
             "value": "a critic"})
     scale: str | None = setting(None, "What advantages are divided by.",
-        choices={
-            "none": "",
+        choices={"none": "",
             "group": "standard deviation of the group's rewards",
             "batch": "standard deviation over the batch's tokens; advantages are also centred"},
         trl={"scale_rewards": "True is group, False none; batch also centres over the batch"},
@@ -94,16 +82,14 @@ class AlgoConfig:
         trl="importance_sampling_level",
         choices={"token": "one for each token", "sequence": "one for each completion"})
     surrogate: str | None = setting(None, "Surrogate objective.",
-        choices={
-            "plain": "log-probability times advantage",
+        choices={"plain": "log-probability times advantage",
             "ratio": "unclipped importance ratio",
             "clip": "PPO's clipped ratio",
             "clip_weight": "CISPO: the ratio is a clipped constant weight"})
     clip_low: float | None = setting(None, "The importance ratio is clipped below at 1 - clip_low. With one update a "
         "step the ratio is 1.", ge=0, needs=f"algo.surrogate == 'clip' and {_CLIPS}",
         trl={"epsilon": "the lower bound alone; algo.clip_high is the upper one"},
-        verl={
-            "actor_rollout_ref.actor.clip_ratio": "the lower bound alone; algo.clip_high is the upper one",
+        verl={"actor_rollout_ref.actor.clip_ratio": "the lower bound alone; algo.clip_high is the upper one",
             "actor_rollout_ref.actor.clip_ratio_low": ""})
     clip_high: float | None = setting(None, "The importance ratio is clipped above at 1 + clip_high. With one update a "
         "step the ratio is 1.", ge=0, needs=f"algo.surrogate in ('clip', 'clip_weight') and {_CLIPS}",
@@ -114,8 +100,7 @@ class AlgoConfig:
         trl={"delta": "two-sided clipping: the same bound"},
         verl={"actor_rollout_ref.actor.clip_ratio_c": "off unless it is set"})
     loss_aggregation: str | None = setting(None, "How token losses are averaged.",
-        choices={
-            "token": "over all tokens of the step",
+        choices={"token": "over all tokens of the step",
             "sequence": "over each completion, then over completions",
             "constant": "sum over a completion, divided by sampling.max_tokens"},
         trl={"loss_type": "grpo is sequence, bnpo and dapo token, dr_grpo constant; cispo is --algo cispo"},
@@ -124,8 +109,7 @@ class AlgoConfig:
     filter_zero_advantages: bool | None = setting(None, "Leave zero-variance groups (all rewards equal) out of the "
         "batch. A step without any other group keeps them all.")
     filter_metric: str | None = setting(None, "The groups that are left out.", needs="algo.filter_zero_advantages",
-        choices={
-            "reward": "those with equal rewards",
+        choices={"reward": "those with equal rewards",
             "correct": "those with all or none correct, whose rewards differ by the form or a learned score alone: "
             "DAPO, eq. 11"},
         verl={"algorithm.filter_groups.metric": "acc is correct, score and seq_reward are reward"})
@@ -147,8 +131,7 @@ class AlgoConfig:
         needs="algo.baseline == 'moving'")
     critic_backbone: str | None = setting(None, "Model under the critic's value head.",
         needs="algo.baseline == 'value'",
-        choices={
-            "separate": "a copy of the policy",
+        choices={"separate": "a copy of the policy",
             "shared": "the policy itself, trained in the same optimiser steps"})
     epochs: int | None = setting(None, "Passes over each step's completions (mu in the papers).", ge=1,
         trl="num_iterations", verl="actor_rollout_ref.actor.ppo_epochs")

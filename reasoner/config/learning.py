@@ -21,16 +21,14 @@ class RewardConfig(RewardWeights):
         "list of numbers; also async), as FILE.py:function=weight or module:function=weight, separated by commas "
         "(weight 1 if none is stated). They are called in a process of their own, with the limits verify.seconds for "
         "each completion and verify.memory_mib: docs/DATA.md. Empty: none.",
-        trl={
-            "reward_funcs": "beside the rewards of reward.*, of which correct and format are on",
+        trl={"reward_funcs": "beside the rewards of reward.*, of which correct and format are on",
             "reward_weights": "the weights stand there, as FILE.py:function=weight"},
         verl={"custom_reward_function.path": "with TRL's signature: lists of completions and columns"})
     model: str = setting("", "Reward models whose scores are added to the reward, as MODEL=WEIGHT, separated by commas "
         "(weight 1 if none is stated): a run of `reasoner reward-model train`, a folder, or a hub name of a sequence "
         "classifier with one label and the policy's vocabulary. Empty: none.")
     model_on: str = setting("all", "The completions whose scores count.", needs="reward.model",
-        choices={
-            "all": "",
+        choices={"all": "",
             "correct": "wrong ones have 0 in place of a score, and gain nothing by what the model likes"})
     clip: float = setting(5.0, "Scores are clipped to between -clip and clip.", gt=0, needs="reward.model")
     missing_end: float = setting(-1.0, "Score of a completion that ended without an end token or stop text.",
@@ -102,8 +100,7 @@ class OptimConfig:
         "memory; cannot change the gradient.", ge=1,
         trl={"per_device_train_batch_size": "in tokens, without effect on the gradient; the batch is "
         "data.prompts_per_step x algo.group_size completions"},
-        verl={
-            "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu": "in tokens, without effect on the result",
+        verl={"actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu": "in tokens, without effect on the result",
             "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu": "in tokens, without effect on the gradient",
             "actor_rollout_ref.actor.ppo_max_token_len_per_gpu": "rows x length, padding included"})
     recompute: bool = setting(False, "Activation recomputation (gradient checkpointing): compute the activations of "
@@ -115,8 +112,7 @@ class OptimConfig:
     sharding: str = setting("replicated", "Sharding strategy of several processes: what each holds of the weights, "
         "gradients and AdamW's moments. docs/SCALE.md names the counterparts of FSDP and ZeRO.", needs="processes > 1",
         trl="deepspeed",
-        choices={
-            "replicated": "all of them",
+        choices={"replicated": "all of them",
             "gathered": "a shard; whole weights and gradients during the passes of a step",
             "sharded": "a shard, and whole weights of the layer at work",
             "auto": "the first of these that fits the GPU; on a CPU replicated"})
@@ -137,18 +133,15 @@ class LoraConfig:
     alpha: float = setting(32.0, "LoRA's alpha: the product of the two adapter matrices is multiplied by alpha / rank.",
         gt=0, needs="lora.rank > 0", trl="lora_alpha", verl="actor_rollout_ref.model.lora_alpha")
     target: str = setting("all-linear", "Layers with an adapter.", needs="lora.rank > 0", trl="lora_target_modules",
-        choices={
-            "all-linear": "every linear layer but the output layer",
+        choices={"all-linear": "every linear layer but the output layer",
             "attention": "queries, keys, values and the attention's output"})
     base_dtype: str = setting("float32", "Precision of the frozen weights under the adapter. The adapter is always "
         "float32.",
-        choices={
-            "float32": "",
+        choices={"float32": "",
             "bfloat16": "half the memory, and the same numbers as float32 for a model that is stored in bfloat16"})
     sync: str = setting("adapter", "What vLLM gets after an update. The transformers engine and servers (engine.urls) "
         "always get merged weights.", needs="lora.rank > 0 and engine.name == 'vllm'",
-        choices={
-            "adapter": "the adapter alone",
+        choices={"adapter": "the adapter alone",
             "merged": "all weights with the adapter added; for models whose adapters vLLM cannot run, and exact only "
             "with engine.dtype float32"})
 

@@ -48,8 +48,8 @@ def _rows() -> Iterator[OtherName]:
     for project, rows in _NOTHING_HERE.items():
         for one in settings().values():
             names = one.trl if project == "TRL" else one.verl
-            differences = dict.fromkeys(names.split(), "") if isinstance(names, str) else names
-            yield from (OtherName(project, name, one.key, text) for name, text in differences.items())
+            for group, text in ({names: ""} if isinstance(names, str) else names).items():
+                yield from (OtherName(project, name, one.key, text) for name in group.split())
         yield from (OtherName(project, name, "", reason) for name, reason in rows.items())
 
 

@@ -44,8 +44,7 @@ class RunConfig:
         "trainer after a weight sync. 0: only after the first step. With max_off_policy_steps above 1 only where the "
         "engine has the step's weights: after steps that validate or save.", ge=0, stages=_RL)
     on_alarm: str = setting("warn", "What to do when a health check raises an alarm.", stages=_POLICY,
-        choices={
-            "warn": "",
+        choices={"warn": "",
             "stop": "save a checkpoint and exit",
             "rollback": "return to the checkpoint before the cause, with other samples and half the learning rate; at "
             "most three times, then stop"})
@@ -71,8 +70,7 @@ class DataConfig:
     answer: str = setting("", "Column of the gold answer, likewise; a dot leads into a column of named values, as in "
         "reward_model.ground_truth. Empty: answer, final_answer, ground_truth, reward_model.ground_truth or solution.")
     selection: str = setting("uniform", "How a step's problems are chosen.",
-        choices={
-            "uniform": "each once per epoch, in a random order",
+        choices={"uniform": "each once per epoch, in a random order",
             "learnability": "at random, with weights p(1-p), where p is the pass rate that the run's rollouts so far "
             "show, of the problem and of its source, subject and level; takes max_off_policy_steps 0 and no weights in "
             "data.train"})
@@ -88,10 +86,8 @@ class DataConfig:
         "out only prompts that do not fit into the model's context together with sampling.max_tokens.", ge=0,
         unit="tokens",
         trl={"max_prompt_length": "longer prompts are left out, not truncated"},
-        verl={
-            "data.max_prompt_length": "longer prompts are always left out",
-            "data.filter_overlong_prompts": "longer prompts are always left out",
-            "data.truncation": "longer prompts are always left out"})
+        verl={"data.max_prompt_length data.filter_overlong_prompts data.truncation": "longer prompts are always left "
+        "out"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +108,7 @@ class SamplingConfig:
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
     name: str = setting("auto", "Sampling engine.",
-        choices={
-            "vllm": "",
+        choices={"vllm": "",
             "transformers": "",
             "remote": "vLLM servers, with engine.urls",
             "auto": "remote where engine.urls is set, else vllm where it can be imported, else transformers"},
@@ -182,11 +177,9 @@ class Config:
         "folder, or a hub name.", trl="model_name_or_path", verl="actor_rollout_ref.model.path")
     steps: int = setting(60, "Number of training steps. A step samples completions, grades them and updates the "
         "policy.", ge=1, stages=_RL,
-        trl={
-            "max_steps": "a step samples new completions and has algo.epochs x algo.minibatches optimiser steps",
+        trl={"max_steps": "a step samples new completions and has algo.epochs x algo.minibatches optimiser steps",
             "num_train_epochs": "in steps of data.prompts_per_step problems; of supervised finetuning sft.epochs"},
-        verl={
-            "trainer.total_training_steps": "a step samples new completions, as in verl",
+        verl={"trainer.total_training_steps": "a step samples new completions, as in verl",
             "trainer.total_epochs": "the length is in steps of data.prompts_per_step problems"})
     max_train_tokens: int = setting(0, "End the run with the step in which this many tokens have been sampled in all. "
         "0: no limit besides `steps`.", ge=0, stages=_RL)
@@ -197,8 +190,7 @@ class Config:
         "steps are discarded.", ge=0, stages=_RL)
     control: str = setting("", "Control experiment: replace the reward by one that cannot teach mathematics.",
         stages=_RL,
-        choices={
-            "": "the normal reward",
+        choices={"": "the normal reward",
             "random-reward": "0 or 1 by chance",
             "format-only": "1 for a well-formed completion",
             "wrong-gold": "1 for the gold answer of another problem"})

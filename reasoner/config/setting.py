@@ -13,7 +13,7 @@ T = TypeVar("T")
 ALL_STAGES = ("rl", "sft", "reward-model")  # of training: rows of reasoner.config.stages.STAGES
 _KINDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 
-# Names of another project: separated by spaces, or each with what differs there.
+# Names of another project, separated by spaces; with a mapping, what differs there.
 OtherNames = str | Mapping[str, str]
 
 
@@ -79,25 +79,9 @@ class Setting:
             raise ValueError(f"{self.key} is {value}; it must be {self.range or 'finite'}")
 
 
-def setting(
-    default: T,
-    help: str,
-    *,
-    ge: float | None = None,
-    gt: float | None = None,
-    le: float | None = None,
-    choices: Mapping[str, str] | None = None,
-    unit: str = "",
-    needs: str = "",
-    stages: tuple[str, ...] | None = None,
-    trl: OtherNames = "",
-    verl: OtherNames = "",
-) -> T:
-    """Declare a setting, a field of a dataclass. The arguments are the fields of Setting; `stages` are by default those
-    of its section.
-    """
-    metadata = {name: value for name, value in locals().items() if name != "default" and value not in (None, "")}
-    return field(default=default, metadata=metadata)
+def setting(default: T, help: str, **declared: Any) -> T:
+    """Declare a setting, a field of a dataclass. `declared`: further fields of Setting, `stages` if not the section's."""
+    return field(default=default, metadata={"help": help, **declared})
 
 
 def section(kind: type[T], help: str, *, needs: str = "", stages: tuple[str, ...] = ALL_STAGES) -> T:

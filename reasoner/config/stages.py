@@ -82,7 +82,7 @@ def preset_values(values: Mapping[str, object], stage: str) -> dict[str, object]
     return {key: value for key, value in values.items() if is_used(key, stage) and key not in unused}
 
 
-def stage_defaults(stage: str, preset: str, lora_rank: int) -> dict[str, object]:
+def stage_defaults(stage: str, preset: str, lora_rank: object) -> dict[str, object]:
     """Defaults of a stage beside those of a preset: learning rate and schedule, and no reference model."""
     own = STAGES[stage]
     if preset == "base":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from reasoner.config.stages import STAGES, check_used, preset_values, problem_se
 from reasoner.inference.factory import resolve_engine_name
 from reasoner.models.resolve import full_folder, resolve_model
 from reasoner.models.size import num_parameters
-from reasoner.rl.algorithms import resolve_algorithm, with_parts
+from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm, with_parts
 from reasoner.runs.run_dir import check_free, find_run, read_settings, recovery_hint, stage_of
 from reasoner.runtime import gpu_memory
 
@@ -52,17 +52,11 @@ def resolve_new_run(
     chosen; `gpu_bytes`: memory of the machine's GPU, None for this machine. ValueError for a setting that cannot be
     used, not in this stage or to no effect, and for a folder in use.
     """
-    sources = [*(content for _, content in files), values]
-    named = {key: value for content in sources for key, value in content.items()}
+    named = {key: value for content in (*(content for _, content in files), values) for key, value in content.items()}
     check_used(named, stage)
-    model = str(_last(sources, "model", "base"))
-    choice, why = choose_preset(preset, model, Path(str(_last(sources, "run.dir", "runs"))), gpu_bytes)
-    algorithm = _last(sources, "algo.name", None)
-    layers = choice.layers(None if algorithm is None else str(algorithm))
-    layers = tuple((name, preset_values(content, stage)) for name, content in layers)
-    rank = _last([*(content for _, content in layers), *sources], "lora.rank", 0)
-    command, defaults = STAGES[stage].command, stage_defaults(stage, choice.name, rank)
-    layers = (*layers, *([(f"reasoner {command}", defaults)] if defaults else []))
+    model, runs = str(named.get("model", "base")), Path(str(named.get("run.dir", "runs")))
+    choice, why = choose_preset(preset, model, runs, gpu_bytes)
+    layers = preset_layers(choice, stage, named)
     resolved = resolve([*layers, *files, (origin, values)])
     cfg = resolved.config
     if cfg.stage != stage:
@@ -164,9 +158,22 @@ def _listed(weights: Values) -> str:
     return ", ".join(f"{name} (weight {weight})" for name, weight in weights.items())
 
 
-def _last(sources: Sequence[Values], key: str, default: object) -> Any:
-    """The value of a setting in the last source that has it."""
-    return next((source[key] for source in reversed(sources) if key in source), default)
+def preset_layers(preset: Preset, stage: str, named: Values) -> list[tuple[str, Values]]:
+    """(origin, settings) of a preset and of a stage of training, for the algorithm and LoRA that are named."""
+    algorithm = named.get("algo.name")
+    layers = preset.layers(None if algorithm is None else str(algorithm))
+    own = [(origin, preset_values(values, stage)) for origin, values in layers]
+    rank = {key: value for values in (*(values for _, values in own), named) for key, value in values.items()}
+    return [*own, (f"reasoner {STAGES[stage].command}", stage_defaults(stage, preset.name, rank.get("lora.rank", 0)))]
+
+
+def values_and_origins(resolved: RunSettings, algorithm: str) -> dict[str, tuple[object, str]]:
+    """(value, origin) of each setting; a part that is left to the algorithm has the value in its row."""
+    parts = {f"algo.{name}": value for name, value in asdict(ALGORITHMS[algorithm]).items()}
+    return {
+        key: (parts[key], f"algorithm {algorithm}") if value is None and key in parts else (value, resolved.origin[key])
+        for key, value in to_dict(resolved.config).items()
+    }
 
 
 def choose_preset(name: str | None, model: str, runs: Path, gpu_bytes: int | None = None) -> tuple[Preset, str]:

@@ -122,7 +122,7 @@ REFUSED_ELSEWHERE = [
     (["eval", "--model", "base", "--step", "3"], "'base' is no run"),
     (["eval", "--prompt", "r2"], "unknown prompt style 'r2'"),
     (["eval", "--extract", "guess"], "unknown extraction 'guess'"),
-    (["eval", "--engine", "sglang"], "unknown engine 'sglang'"),
+    (["eval", "--engine", "sglang"], "engine.name is 'sglang'"),
     (["eval", "--dtype", "float8"], "--dtype is 'float8'; known are float32, bfloat16"),
     (["eval", "--pass@8", "--num-samples", "4"], "--num-samples is 4"),
     (["eval", "--num-samples", "0"], "--num-samples is 0; it must be at least 1"),
