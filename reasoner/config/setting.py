@@ -80,7 +80,7 @@ class Setting:
 
 
 def setting(default: T, help: str, **declared: Any) -> T:
-    """Declare a setting, a field of a dataclass. `declared`: further fields of Setting, `stages` if not the section's."""
+    """Declare a setting, a field of a dataclass. `declared`: further fields of Setting; `stages` are the section's."""
     return field(default=default, metadata={"help": help, **declared})
 
 

@@ -52,9 +52,9 @@ RUNS = {
     "moving": {"algo.name": "reinforce", "algo.baseline": "moving"},
     "adapter": {"algo.name": "grpo_process", "lora.rank": 2, "engine.name": "vllm"},
 }  # fmt: skip
-# Settings that the package of the settings itself applies, to the names of problem sets; and names of trackers, which
-# preflight() resolves.
-APPLIED_ELSEWHERE = {"data.question", "data.answer", "run.track"}
+# Applied to the names of problem sets by the package of the settings itself; names of trackers, which preflight()
+# resolves; and what several processes hold, which tests/distributed runs.
+APPLIED_ELSEWHERE = {"data.question", "data.answer", "run.track", "optim.sharding"}
 ONLY_SHOWN = ("reasoner.config", "reasoner.trainer.summary", "reasoner.trainer.preflight", "reasoner.doctor")
 
 
