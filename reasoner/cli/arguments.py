@@ -45,7 +45,7 @@ class Parser(argparse.ArgumentParser):
         if message.startswith("unrecognized arguments:"):
             flag = message.split(": ", 1)[1].split()[0].split("=")[0]
             known = {
-                option for parser in _parsers(self) for action in parser._actions for option in action.option_strings
+                option for parser in all_parsers(self) for action in parser._actions for option in action.option_strings
             }
             message = f"unknown argument {flag!r}{did_you_mean(flag, known - {flag})}"
             name = flag.removeprefix("--")
@@ -63,13 +63,13 @@ class Parser(argparse.ArgumentParser):
         self.error(f"{what} {value!r}; known are {', '.join(action.choices)}{did_you_mean(value, action.choices)}")
 
 
-def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+def all_parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
     """The parser and those of its sub-commands."""
     yield parser
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for child in action.choices.values():
-                yield from _parsers(child)
+                yield from all_parsers(child)
 
 
 def add_actions(command: Parser, names: Sequence[str]) -> argparse._SubParsersAction[Parser]:

@@ -42,11 +42,13 @@ def resolve_new_run(
     *,
     origin: str,
     preset: str | None = None,
+    defaults: tuple[str, Values] = ("", {}),
     files: Sequence[tuple[str, Values]] = (),
     gpu_bytes: int | None = None,
     stage: str = "rl",
 ) -> tuple[RunSettings, Path]:
-    """Resolve the settings of a new run and its folder: the preset, then `files` as (name, settings), then `values`.
+    """Resolve the settings of a new run and its folder: the preset, then `defaults` and `files` as (name, settings),
+    then `values`.
 
     `origin` is recorded as the source of `values`. Without `preset` the one that fits the model and the machine is
     chosen; `gpu_bytes`: memory of the machine's GPU, None for this machine. ValueError for a setting that cannot be
@@ -57,7 +59,7 @@ def resolve_new_run(
     model, runs = str(named.get("model", "base")), Path(str(named.get("run.dir", "runs")))
     choice, why = choose_preset(preset, model, runs, gpu_bytes)
     layers = preset_layers(choice, stage, named)
-    resolved = resolve([*layers, *files, (origin, values)])
+    resolved = resolve([*layers, defaults, *files, (origin, values)])
     cfg = resolved.config
     if cfg.stage != stage:
         raise ValueError(f"{STAGES[stage].source} is empty; name the data: --data, {STAGES[stage].takes}")
