@@ -28,9 +28,11 @@ from reasoner.types import Engine
 from tests.fixtures.inference_server import InferenceServer
 
 SMALL = {
-    "model": "base", "engine.name": "transformers", "threads": 1, "validation.interval": 0, "eval.heldout_problems": 0,
+    "model": str(BASE), "engine.name": "transformers", "threads": 1, "validation.interval": 0,
+    "eval.heldout_problems": 0,
 }  # fmt: skip
-STEP = {"steps": 1, "data.prompts_per_step": 2, "algo.group_size": 2, "sampling.max_tokens": 8}
+SUMS = str(Path(__file__).parents[1] / "fixtures" / "sums.jsonl")
+STEP = {"data.train": SUMS, "steps": 1, "data.prompts_per_step": 2, "algo.group_size": 2, "sampling.max_tokens": 8}
 EVALUATED = {
     "validation.interval": 1, "validation.problems": 1, "validation.samples": 1, "eval.heldout_problems": 1,
     "eval.samples": 1,
@@ -39,13 +41,14 @@ SHARED_CRITIC = {"algo.name": "ppo", "algo.critic_backbone": "shared", "algo.min
 # What differs in each run from SMALL, and in reinforcement learning from STEP.
 RUNS = {
     "preferences": {"rm.data": "{folder}/pairs.jsonl", "rm.heldout_share": 0.4},
-    "examples": {"sft.data": "{folder}/examples.jsonl", "validation.interval": 1, "validation.problems": 1},
+    "examples": EVALUATED | {"sft.data": "{folder}/examples.jsonl", "sampling.max_tokens": 8},
     "dapo": EVALUATED | {
         "steps": 2, "algo.name": "dapo", "algo.minibatches": 2, "algo.trust": "penalty", "algo.kl_target": 0.1,
         "algo.penalty_target": 0.1, "algo.kl_controller": "proportional", "algo.importance_sampling": "token",
     },
     "critic": {
-        "algo.name": "ppo", "reward.model": "preferences", "critic.init": "preferences", "ptx.data": "corpus:base",
+        "algo.name": "ppo", "reward.model": "preferences", "critic.init": "preferences",
+        "ptx.data": "{folder}/examples.jsonl",
     },
     "shared": SHARED_CRITIC,
     "trpo": {"algo.name": "trpo"},
@@ -121,7 +124,7 @@ def test_every_setting_is_read_by_a_run_in_which_it_has_an_effect(
     for name, changes in RUNS.items():
         stage = {"preferences": "reward-model", "examples": "sft"}.get(name, "rl")
         own = {key: value.format(folder=folder) if isinstance(value, str) else value for key, value in changes.items()}
-        common = {"model": "base", "threads": 1} if stage == "reward-model" else SMALL
+        common = {"model": str(BASE), "threads": 1} if stage == "reward-model" else SMALL
         values = {**common, **(STEP if stage == "rl" else {}), **own, "run.dir": str(folder / "runs"), "run.name": name}
         read.clear()
         resolved, run_dir = resolve_new_run(values, origin="a test", stage=stage)
