@@ -28,23 +28,18 @@ class Rule:
 
 _SHARDED = "optim.sharding in ('gathered', 'sharded')"
 RULES = (
-    Rule("max_off_policy_steps > 0", "algo.importance_sampling != 'none'",
-         "rollouts are older than the policy, and that must be corrected"),
-    Rule("max_off_policy_steps > 1", "max_off_policy_steps < run.save_interval",
-         "no rollouts are sampled across a step that saves a checkpoint"),
-    Rule("data.selection == 'learnability'", "max_off_policy_steps == 0",
-         "the problems of a step depend on all rollouts before it"),
+    Rule("max_off_policy_steps > 0", "algo.importance_sampling != 'none'", "rollouts are older than the policy"),
+    Rule("max_off_policy_steps > 1", "max_off_policy_steps < run.save_interval", "no checkpoint lies between"),
+    Rule("data.selection == 'learnability'", "max_off_policy_steps == 0", "problems depend on all rollouts before"),
     Rule("algo.filter_metric == 'correct'", "reward.correct > 0", "it leaves out groups by verdicts"),
     Rule("ptx.data", "algo.trust != 'constrained'", "TRPO searches on the RL loss alone"),
-    Rule("lora.rank > 0", "algo.ref_sync_steps == 0",
-         "the reference is the model without its adapter, and cannot follow the policy"),
-    Rule("lora.base_dtype == 'bfloat16'", "lora.rank > 0 and optim.dtype == 'bfloat16'",
-         "weights that are trained are float32"),
+    Rule("lora.rank > 0", "algo.ref_sync_steps == 0", "the reference is the model without its adapter"),
+    Rule("lora.base_dtype == 'bfloat16'", "lora.rank > 0 and optim.dtype == 'bfloat16'", "trained weights are float32"),
     Rule(_SHARDED, "algo.trust != 'constrained'", "TRPO's step and line search write all weights as one vector"),
     Rule(_SHARDED, "optim.state_dtype != '8bit'", "torchao's moments are not gathered from shards for a checkpoint"),
     Rule("engine.name == 'remote'", "engine.urls", "it samples from servers, --engine.urls http://HOST:PORT,..."),
     Rule("engine.urls", "engine.name in ('auto', 'remote')", "the servers are the engine"),
-)  # fmt: skip
+)
 
 
 def check(config: Config) -> None:

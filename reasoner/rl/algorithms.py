@@ -93,32 +93,24 @@ ALGORITHMS: dict[str, Algorithm] = {
 
 # Parts that do not go together.
 PART_RULES = (
-    Rule("algo.returns == 'process'", "algo.scale == 'group' and algo.baseline == 'group'",
-         "process returns are normalised over the steps of a group"),
+    Rule("algo.returns == 'process'", "algo.scale == algo.baseline == 'group'", "steps are normalised over a group"),
     Rule("algo.returns == 'process'", "algo.kl_in == 'loss'", "process returns take rewards from steps alone"),
-    Rule("algo.returns == 'process'", "not algo.filter_zero_advantages",
-         "process returns may differ where the rewards of whole completions are equal"),
+    Rule("algo.returns == 'process'", "not algo.filter_zero_advantages", "steps may differ where rewards are equal"),
     Rule("algo.scale == 'group'", "algo.kl_in == 'loss'", "it divides by the deviation of the rewards alone"),
-    Rule("algo.scale == 'group'", f"algo.baseline in {GROUPED}",
-         "it divides by the deviation of the group's rewards, and where that is 0 the advantage must be 0"),
+    Rule("algo.scale == 'group'", f"algo.baseline in {GROUPED}", "equal rewards must give advantage 0"),
     Rule("algo.returns == 'gae'", "algo.baseline == 'value'", "it takes a critic"),
-    Rule("algo.baseline == 'value'", "algo.returns in ('gae', 'to_go')",
-         "a critic estimates the value of each token's state"),
-    Rule("algo.trust == 'constrained'", "algo.critic_backbone == 'separate'",
-         "TRPO's step cannot include the loss of a critic on a shared backbone"),
-    Rule("algo.trust == 'constrained'", "algo.epochs * algo.minibatches == 1",
-         "TRPO takes one step on all completions"),
-    Rule("algo.trust == 'constrained'", "algo.surrogate in ('ratio', 'clip')",
-         "TRPO's line search compares the surrogate's value"),
-    Rule("algo.surrogate == 'ratio' and algo.epochs * algo.minibatches > 1", "algo.trust != 'none'",
-         "an unclipped ratio must be kept near 1"),
-    Rule("algo.surrogate == 'plain'", "algo.epochs * algo.minibatches == 1",
-         "it has no ratio for several updates on the same completions"),
+    Rule("algo.baseline == 'value'", "algo.returns in ('gae', 'to_go')", "a critic values the state of each token"),
+    Rule("algo.trust == 'constrained'", "algo.critic_backbone == 'separate'", "TRPO's step is the policy's alone"),
+    Rule("algo.trust == 'constrained'", "algo.epochs * algo.minibatches == 1", "TRPO takes one step on all rows"),
+    Rule("algo.trust == 'constrained'", "algo.surrogate in ('ratio', 'clip')", "TRPO's line search compares its value"),
+    Rule(
+        "algo.surrogate == 'ratio' and algo.epochs * algo.minibatches > 1", "algo.trust != 'none'", "no clip holds it"
+    ),
+    Rule("algo.surrogate == 'plain'", "algo.epochs * algo.minibatches == 1", "it has no ratio for several updates"),
     Rule("algo.dynamic_sampling", "algo.filter_zero_advantages", "it replaces the groups that are left out"),
     Rule("algo.dual_clip != 0", "algo.dual_clip > 1 and algo.surrogate == 'clip'", "it bounds the clipped ratio"),
-    Rule("algo.kl == 'k1' and algo.kl_in == 'loss'", "algo.beta == 0",
-         "k1 in the loss has no gradient on average: use it in the reward, or k2 or k3"),
-)  # fmt: skip
+    Rule("algo.kl == 'k1' and algo.kl_in == 'loss'", "algo.beta == 0", "k1 in the loss has no gradient on average"),
+)
 
 
 def resolve_algorithm(cfg: AlgoConfig) -> Algorithm:

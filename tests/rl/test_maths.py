@@ -323,7 +323,7 @@ def test_unknown_algorithm_is_refused_with_suggestion():
     ("settings", "message"),
     [
         ({"baseline": "groups"}, "algo.baseline is 'groups'; known are none, batch, moving, group, leave_one_out"),
-        ({"name": "grpo_process", "scale": "none"}, "'process' needs algo.scale == 'group'"),
+        ({"name": "grpo_process", "scale": "none"}, "'process' needs algo.scale == algo.baseline == 'group'"),
         ({"name": "grpo_process", "kl_in": "reward"}, "needs algo.kl_in == 'loss'"),  # trap 26
         ({"kl_in": "reward"}, "needs algo.kl_in == 'loss'"),
         ({"baseline": "none"}, "algo.scale == 'group' needs algo.baseline in"),
