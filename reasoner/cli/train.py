@@ -152,18 +152,19 @@ def run_train(args: argparse.Namespace) -> None:
         print_dry_run(args, resolved, run_dir)
         return
     if resolved.config.processes > 1:
-        from reasoner.trainer.preflight import preflight
-
-        preflight(resolved.config, run_dir)
         launch(resolved.config.processes, sys.argv[1:])
     _train(args, resolved, run_dir, ALONE)
 
 
 def _resolved_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
-    """The settings and the folder of the run that the command line starts or resumes."""
+    """The settings and the folder of the run that the command line starts or resumes. Checked, but for a dry run."""
     resolved, run_dir = new_run(args) if args.resume is None else _resumed_run(args)
     if args.json and not args.dry_run and not resolved.config.eval.heldout_problems:
         raise ValueError("--json is for the final table, and eval.heldout_problems is 0: this run makes none")
+    if not args.dry_run:
+        from reasoner.trainer.preflight import preflight
+
+        preflight(resolved.config, run_dir)
     return resolved, run_dir
 
 
@@ -176,11 +177,8 @@ def _num_processes(args: argparse.Namespace, size: int) -> str:
 
 def _train(args: argparse.Namespace, resolved: RunSettings, run_dir: Path, world: World) -> None:
     """Train in this process, which is one of `world`. RuntimeError or OSError that says how to go on."""
-    from reasoner.runtime import gc_paused
-    from reasoner.trainer.preflight import preflight
-
-    preflight(resolved.config, run_dir)
     from reasoner.distributed.world import RunInterrupt
+    from reasoner.runtime import gc_paused
 
     with gc_paused():
         run_stage = _stage(args.stage, world)

@@ -32,8 +32,7 @@ class AlgoConfig:
     kl_target: float = setting(0.0, "Adaptive KL penalty: after each step algo.beta is changed towards this KL, in "
         "nats: per token with algo.kl_controller double, of a whole response (the sum over its tokens) with "
         "proportional. 0: algo.beta stays constant.", ge=0, needs="algo.beta > 0",
-        verl={"algorithm.kl_ctrl.target_kl": "with algo.kl_controller proportional the KL of a whole response, not of "
-        "a token"})
+        verl={"algorithm.kl_ctrl.target_kl": "that of a whole response with algo.kl_controller proportional"})
     kl_controller: str = setting("double", "How algo.beta follows the KL.",
         needs="algo.beta > 0 and algo.kl_target > 0",
         choices={"double": "doubled above 1.5 targets, halved below 2/3: PPO's rule",

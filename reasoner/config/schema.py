@@ -72,15 +72,12 @@ class DataConfig:
     selection: str = setting("uniform", "How a step's problems are chosen.",
         choices={"uniform": "each once per epoch, in a random order",
             "learnability": "at random, with weights p(1-p), where p is the pass rate that the run's rollouts so far "
-            "show, of the problem and of its source, subject and level; takes max_off_policy_steps 0 and no weights in "
-            "data.train"})
+            "show, of the problem and of its source, subject and level"})
     wrong_golds: float = setting(0.0, "Share of the training problems that are graded by the gold answer of another "
         "problem: what a wrong grader costs. Validation and evaluation keep the true ones.", ge=0, le=1)
     prompts_per_step: int = setting(32, "Problems per step; algo.group_size completions are sampled for each.", ge=1,
         verl="data.train_batch_size",
-        trl={
-            "gradient_accumulation_steps": "the number of micro-batches follows from it and from "
-            "optim.micro_batch_tokens",
+        trl={"gradient_accumulation_steps": "the number of micro-batches follows from optim.micro_batch_tokens",
             "generation_batch_size": "in prompts, not in completions"})
     max_prompt_tokens: int = setting(0, "Leave out prompts longer than this; the number left out is reported. 0: leave "
         "out only prompts that do not fit into the model's context together with sampling.max_tokens.", ge=0,
@@ -199,10 +196,8 @@ class Config:
         "train` starts them, one for each GPU; under torchrun it is the number that torchrun has started. It does not "
         "decide results: rollouts of the first step, gradients and metrics are those of one process, to rounding.",
         ge=1, stages=_POLICY,
-        trl={"vllm_tensor_parallel_size": "an engine is on one GPU; each process has one of its own"},
-        verl={
-            "actor_rollout_ref.rollout.tensor_model_parallel_size": "an engine is on one GPU; each process has one of "
-            "its own",
+        trl={"vllm_tensor_parallel_size": "an engine is on one GPU: one for each process"},
+        verl={"actor_rollout_ref.rollout.tensor_model_parallel_size": "an engine is on one GPU: one for each process",
             "trainer.n_gpus_per_node": "on one machine, one for each GPU",
             "trainer.nnodes": "several machines are started by torchrun"})
     run: RunConfig = section(RunConfig, "model, length of the run, its folder, checkpoints and trackers")

@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import get_args
 
@@ -10,6 +11,8 @@ import pytest
 import torch
 
 from reasoner.config.algorithm import AlgoConfig
+from reasoner.config.check import check_effect
+from reasoner.config.schema import Config
 from reasoner.rl.advantages import (
     BASELINES,
     RETURNS,
@@ -367,6 +370,18 @@ def test_allowed_names_of_a_part_equal_its_table(part, names):
     with pytest.raises(ValueError, match=rf"algo\.{part} is 'nothing'; known are ") as refusal:
         resolve_algorithm(AlgoConfig(**{part: "nothing"}))
     assert set(str(refusal.value).partition("known are ")[2].split(", ")) == names
+
+
+@pytest.mark.parametrize(("setting", "bound"), [("clip_low", "low"), ("clip_high", "high"), ("dual_clip", "dual")])
+@pytest.mark.parametrize("name", SURROGATES)
+def test_bound_of_a_clip_needs_a_surrogate_that_it_changes(name, setting, bound):
+    ratio = torch.tensor([[0.3, 0.9, 1.3, 4.0], [0.3, 0.9, 1.3, 4.0]])
+    advantages, bounds = torch.tensor([[1.0], [-1.0]]), {"low": 0.2, "high": 0.2, "dual": 3.0}
+    changed = bounds | {bound: bounds[bound] / 2}
+    before, after = (SURROGATES[name].loss(ratio, ratio.log(), advantages, **own) for own in (bounds, changed))
+    cfg = Config(algo=AlgoConfig(surrogate=name, epochs=2, minibatches=1, trust="none"))
+    with nullcontext() if not torch.equal(before, after) else pytest.raises(ValueError, match="which has no effect"):
+        check_effect(cfg, {f"algo.{setting}": 0.7})
 
 
 def test_resolve_does_not_import_torch():
