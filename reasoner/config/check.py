@@ -42,12 +42,16 @@ RULES = (
 )
 
 
-def check(config: Config) -> None:
-    """ValueError for the first value that is not allowed or that contradicts another."""
+def check_values(config: Config) -> None:
+    """ValueError for the first value that is not allowed."""
     for key, setting in settings().items():
         setting.check(value_of(config, key))
-    check_rules(RULES, _scope(config))
     _check_urls(config.engine.urls)
+
+
+def check_run(config: Config) -> None:
+    """ValueError for the first values of a run that contradict each other; nothing is left to its algorithm."""
+    check_rules(RULES, _scope(config))
     if config.data.selection == "learnability" and split_mixture(config.data.train)[0][1] is not None:
         raise ValueError(
             f"data.train is {config.data.train}: weights in a mixture and data.selection learnability both say how "

@@ -11,7 +11,7 @@ from types import NoneType
 from typing import Any
 
 from data.registry import name_columns, table_parts
-from reasoner.config.check import check, no_effect
+from reasoner.config.check import check_values, no_effect
 from reasoner.config.other_names import did_you_mean, other_name_message
 from reasoner.config.preset_docs import recipe_lines
 from reasoner.config.schema import Config, sections, settings, value_of
@@ -84,13 +84,13 @@ def _flat(nested: Mapping[str, Any], prefix: str) -> dict[str, object]:
 def resolve(layers: Sequence[tuple[str, Mapping[str, object]]]) -> RunSettings:
     """Apply layers of (name, values by dotted key) over the defaults, the last one winning, and check the result.
 
-    ValueError for an unknown key and for what check() refuses.
+    ValueError for an unknown key and for what check_values() refuses.
     """
     resolved = RunSettings(Config(), dict.fromkeys(settings(), "default"))
     for name, values in layers:
         resolved = with_values(resolved, values, origin=name)
     resolved = replace(resolved, config=_with_columns(resolved.config))
-    check(resolved.config)
+    check_values(resolved.config)
     return resolved
 
 

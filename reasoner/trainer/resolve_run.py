@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from data.related_sets import own_sets, sources_of
-from reasoner.config.check import check, check_effect
+from reasoner.config.check import check_effect, check_run
 from reasoner.config.presets import Preset, find_preset, machine_of, preset_for
 from reasoner.config.recipes import RECIPES
 from reasoner.config.resolve import RunSettings, check_types, resolve, to_dict, with_values
@@ -125,7 +125,7 @@ def run_values(cfg: Config, *, is_elsewhere: bool = False) -> Config:
 def _check_run(cfg: Config, named: Values, *, is_elsewhere: bool = False) -> None:
     """ValueError for values of a run that contradict each other, and for named settings without effect in it."""
     run = run_values(cfg, is_elsewhere=is_elsewhere)
-    check(run)
+    check_run(run)
     check_effect(run, {key: value_of(cfg, key) for key in named})
 
 

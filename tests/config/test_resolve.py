@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from reasoner.config.check import check_run
 from reasoner.config.resolve import markdown, parse, read_file, resolve, to_dict
 from reasoner.config.schema import Config, settings
 from reasoner.inference.factory import ENGINES
@@ -98,7 +99,7 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
 )
 def test_a_value_out_of_range_is_refused_with_the_allowed_ones(values, message):
     with pytest.raises(ValueError, match=message):
-        resolve([("command line", values)])
+        check_run(resolve([("command line", values)]).config)
 
 
 def test_settings_file_is_read_as_flat_keys(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from reasoner.config.algorithm import AlgoConfig
-from reasoner.config.check import check
+from reasoner.config.check import check_run
 from reasoner.config.learning import OptimConfig
 from reasoner.config.schema import Config
 from reasoner.distributed.world import ALONE
@@ -185,5 +185,5 @@ def test_auto_is_replicated_on_a_cpu():
 def test_what_needs_whole_weights_refuses_shards(algo, state_dtype):
     cfg = Config(algo=AlgoConfig(**algo), optim=OptimConfig(sharding="sharded", state_dtype=state_dtype))
     with pytest.raises(ValueError, match=r"optim\.sharding in .* needs (algo\.trust|optim\.state_dtype)"):
-        check(cfg)
-    check(Config(algo=cfg.algo, optim=OptimConfig(state_dtype=state_dtype)))
+        check_run(cfg)
+    check_run(Config(algo=cfg.algo, optim=OptimConfig(state_dtype=state_dtype)))

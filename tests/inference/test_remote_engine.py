@@ -12,7 +12,7 @@ import torch
 
 from data.generated import problems
 from reasoner.cli.main import main
-from reasoner.config.check import check
+from reasoner.config.check import check_run, check_values
 from reasoner.config.learning import LoraConfig
 from reasoner.config.schema import Config, EngineConfig
 from reasoner.inference.factory import make_engine
@@ -290,8 +290,9 @@ def test_folders_of_trainers_that_were_killed_are_removed(tmp_path):
 )
 def test_addresses_are_checked_with_the_settings(settings, message):
     with pytest.raises(ValueError, match=message):
-        check(Config(engine=EngineConfig(**settings)))
-    check(Config(engine=EngineConfig(urls="http://a:1, https://b")))
+        for check in (check_values, check_run):
+            check(Config(engine=EngineConfig(**settings)))
+    check_values(Config(engine=EngineConfig(urls="http://a:1, https://b")))
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import torch
 pytest.importorskip("peft")
 
 from reasoner.config.algorithm import AlgoConfig
-from reasoner.config.check import check
+from reasoner.config.check import check_run
 from reasoner.config.learning import LoraConfig, OptimConfig
 from reasoner.config.schema import Config
 from reasoner.models.folder import BaseModel
@@ -177,7 +177,7 @@ def test_toy_learns_with_lora_and_keeps_its_reference():
 )
 def test_reference_that_follows_and_base_in_bfloat16_that_does_not_fit_are_refused(cfg):
     with pytest.raises(ValueError, match=r"lora\.(rank|base_dtype) .* needs "):
-        check(cfg)
-    check(
+        check_run(cfg)
+    check_run(
         replace(cfg, lora=replace(LORA, base_dtype="bfloat16"), optim=OptimConfig(dtype="bfloat16"), algo=AlgoConfig())
     )
