@@ -67,7 +67,7 @@ def check_effect(config: Config, named: Mapping[str, object]) -> None:
     for key, value in named.items():
         setting = settings()[key]
         for need in (setting.section_needs, setting.needs):
-            if need and value != setting.default and not _holds(need, scope):
+            if need and value != setting.default and not _value(need, scope):
                 raise ValueError(no_effect(key, value, f"{need} ({_values(need, scope)})"))
 
 
@@ -79,7 +79,7 @@ def no_effect(key: str, value: object, need: str) -> str:
 def check_rules(rules: Iterable[Rule], scope: Scope) -> None:
     """ValueError for the first rule that the values break."""
     for rule in rules:
-        if _holds(rule.when, scope) and not _holds(rule.needs, scope):
+        if _value(rule.when, scope) and not _value(rule.needs, scope):
             values = _values(f"{rule.when} {rule.needs}", scope)
             raise ValueError(f"{rule.when} needs {rule.needs}: {rule.why} ({values})")
 
@@ -90,12 +90,8 @@ def names_in(condition: str) -> list[str]:
     return [word for word in dict.fromkeys(words) if word not in ("and", "or", "not", "in")]
 
 
-def _value(expression: str, scope: Scope) -> object:
-    return eval(expression, {"__builtins__": {}}, scope)
-
-
-def _holds(condition: str, scope: Scope) -> bool:
-    return bool(_value(condition, scope))
+def _value(condition: str, scope: Scope) -> object:
+    return eval(condition, {"__builtins__": {}}, scope)
 
 
 def _values(condition: str, scope: Scope) -> str:
