@@ -20,7 +20,8 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedConfig, Qwen2Config, Qwen3Config
 
-from reasoner.config.learning import AlgoConfig, LoraConfig, OptimConfig
+from reasoner.config.algorithm import AlgoConfig
+from reasoner.config.learning import LoraConfig, OptimConfig
 from reasoner.config.schema import Config, DataConfig, SamplingConfig
 from reasoner.doctor.memory import MemoryEstimate
 from reasoner.models.frozen_weights import hold_in_bfloat16

@@ -18,7 +18,8 @@ import torch
 from torch.distributed.tensor import DTensor
 from transformers import AutoModelForCausalLM, LlamaConfig
 
-from reasoner.config.learning import AlgoConfig, OptimConfig
+from reasoner.config.algorithm import AlgoConfig
+from reasoner.config.learning import OptimConfig
 from reasoner.config.schema import Config
 from reasoner.distributed.world import open_world
 from reasoner.rl.algorithms import resolve_algorithm

@@ -11,7 +11,8 @@ from torch import Tensor
 from workloads import END, Meter, Workload, peak, resident, size_of
 
 from data import load
-from reasoner.config.learning import AlgoConfig, OptimConfig
+from reasoner.config.algorithm import AlgoConfig
+from reasoner.config.learning import OptimConfig
 from reasoner.config.schema import Config, DataConfig, EngineConfig, SamplingConfig
 from reasoner.inference import vllm_engine as sampler
 from reasoner.inference.factory import make_engine

@@ -18,7 +18,8 @@ from pathlib import Path
 import torch
 from workloads import WORKLOADS, ceiling, make_model
 
-from reasoner.config.learning import AlgoConfig, OptimConfig
+from reasoner.config.algorithm import AlgoConfig
+from reasoner.config.learning import OptimConfig
 from reasoner.config.schema import Config
 from reasoner.models.loading import load_policy
 from reasoner.models.resolve import resolve_model

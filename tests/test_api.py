@@ -32,6 +32,7 @@ from reasoner.cli.main import main
 from reasoner.config.resolve import to_dict
 from reasoner.models.resolve import BASE
 from reasoner.trainer.resolve_run import resolve_new_run
+from tests.fixtures.switched_off import without
 
 ROOT = Path(__file__).parents[1]
 ROWS = [{"problem": f"What is {a} + {b}?", "answer": str(a + b), "hint": f"{a}"} for a in range(3, 7) for b in (2, 5)]
@@ -153,7 +154,7 @@ class Recorder:
 @needs_base
 def test_callback_sees_each_step_and_ends_a_run_that_can_be_resumed(folder, capfd):
     place = {"name": "stopped", "runs": folder / "runs"}
-    settings = SMALL | {"run.save_interval": 10, "validation.interval": 0}
+    settings = without("validation", SMALL) | {"run.save_interval": 10}
     recorder, other = Recorder(last_step=1), TrainerCallback()
     stopped = train("base", PROBLEMS, steps=3, settings=settings, callbacks=[recorder, other], **place)
     assert recorder.calls == [("begin", 0, 3), ("log", 0, True), ("save", 1), ("end", 1, 1)]
@@ -166,7 +167,7 @@ def test_callback_sees_each_step_and_ends_a_run_that_can_be_resumed(folder, capf
 def test_model_in_memory_is_trained_as_its_folder_would_be(folder):
     model = AutoModelForCausalLM.from_pretrained(BASE)
     before = model.state_dict()["model.embed_tokens.weight"].clone()
-    settings = SMALL | {"validation.interval": 0}
+    settings = without("validation", SMALL)
     call = {"data": PROBLEMS, "steps": 1, "settings": settings, "preset": "base", "runs": folder / "runs"}
     own = train(model, tokenizer=AutoTokenizer.from_pretrained(BASE), name="own", **call)
     named = train("base", name="named", **call)
@@ -241,7 +242,7 @@ def test_interrupted_run_is_resumed_by_the_same_call(folder, run):
 
     calls: list[int] = []
     call = {"data": ROWS, "reward_functions": [interrupted], "steps": 2, "name": "b", "runs": folder / "runs"}
-    settings = SMALL | {"validation.interval": 0, "run.save_interval": 20}
+    settings = without("validation", SMALL) | {"run.save_interval": 20}
     with pytest.raises(KeyboardInterrupt, match=r"stopped by SIGINT; continue it with train\(name='b', resume=True"):
         train(**call, settings=settings)
     opened = Run(folder / "runs" / "b")

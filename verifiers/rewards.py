@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from math import isfinite
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from verifiers import reward_functions
@@ -35,29 +34,32 @@ REWARDS: dict[str, Reward] = {
 }
 
 
+def _weight(default: float, help: str) -> float:
+    """Declare a weight with its help text, which `reasoner train --help` shows."""
+    return field(default=default, metadata={"help": help})
+
+
+# fmt: off
 @dataclass(frozen=True, slots=True)
 class RewardWeights:
     """The weight of each part of the reward, any finite number. A part of weight 0 is not computed."""
 
-    # Weight of the correctness reward: 1 for a correct answer in the required form, else 0. For problems of an
-    # environment (gym:, env:) it is the score of the environment's own scorer.
-    correct: float = 1.0
-    # Weight of the format reward: 1 for a well-formed response (the form that prompt.style requires), else 0.
-    format: float = 0.2
-    # Weight of the cosine length reward, from -1 to 1 (Yeo et al. 2025): highest for short correct responses, lowest
-    # for short wrong ones and for those that reach sampling.max_tokens. 0: off.
-    length: float = 0.0
-    # Weight of DAPO's soft overlong penalty: 0 up to 80 % of sampling.max_tokens, then linearly down to -1. 0: off.
-    overlong: float = 0.0
-    # Weight of the repetition penalty, from -1 to 0: minus the share of 20-word sequences that occurred before. 0: off.
-    repetition: float = 0.0
-    # Weight of the language consistency reward, from 0 to 1: the share of the think block's letters that are in the
-    # main script of the question. 0: off.
-    language: float = 0.0
-    # Weight of the process reward, from -1 to 1: correct minus wrong equations in the think block, divided by their
-    # number. 0: off.
-    steps: float = 0.0
+    correct: float = _weight(1.0, "Weight of the correctness reward: 1 for a correct answer in the required form, else "
+        "0. For problems of an environment (gym:, env:) it is the score of the environment's own scorer.")
+    format: float = _weight(0.2, "Weight of the format reward: 1 for a well-formed response (the form that "
+        "prompt.style requires), else 0.")
+    length: float = _weight(0.0, "Weight of the cosine length reward, from -1 to 1 (Yeo et al. 2025): highest for "
+        "short correct responses, lowest for short wrong ones and for those that reach sampling.max_tokens. 0: off.")
+    overlong: float = _weight(0.0, "Weight of DAPO's soft overlong penalty: 0 up to 80 % of sampling.max_tokens, then "
+        "linearly down to -1. 0: off.")
+    repetition: float = _weight(0.0, "Weight of the repetition penalty, from -1 to 0: minus the share of 20-word "
+        "sequences that occurred before. 0: off.")
+    language: float = _weight(0.0, "Weight of the language consistency reward, from 0 to 1: the share of the think "
+        "block's letters that are in the main script of the question. 0: off.")
+    steps: float = _weight(0.0, "Weight of the process reward, from -1 to 1: correct minus wrong equations in the "
+        "think block, divided by their number. 0: off.")
 
+# fmt: on
 
 DEFAULT_WEIGHTS = RewardWeights()
 
@@ -75,13 +77,6 @@ def add_reward(reward_input: RewardInput, weights: RewardWeights) -> Score:
     }
     reward = float(sum(weight_of[name] * part for name, part in parts.items()))
     return replace(reward_input.score, parts={**reward_input.score.parts, **parts}, reward=reward)
-
-
-def check_weights(weights: RewardWeights) -> None:
-    """Raise ValueError for a weight that is not finite."""
-    for name in REWARDS:
-        if not isfinite(value := getattr(weights, name)):
-            raise ValueError(f"reward.{name} is {value}; a finite number is needed")
 
 
 @dataclass(frozen=True, slots=True)

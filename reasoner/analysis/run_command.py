@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from reasoner.config.presets import Preset, find_preset
-from reasoner.config.resolve import settings
+from reasoner.config.schema import settings
 from reasoner.config.stages import STAGES, is_used
 from reasoner.runs.run_dir import PROBLEM_FILES, stage_of
 

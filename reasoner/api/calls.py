@@ -12,7 +12,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from reasoner.config.other_names import find_other_name
-from reasoner.config.resolve import settings
+from reasoner.config.schema import settings
 from reasoner.console import rewording
 
 P = ParamSpec("P")

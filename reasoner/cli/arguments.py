@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from reasoner.config.other_names import did_you_mean, find_other_name, other_name_message
-
 Handler = Callable[[argparse.Namespace], int | None]  # returns an exit status, None for 0
 
 
@@ -19,19 +17,35 @@ class LineHelp(argparse.HelpFormatter):
         return text if "\n" in text else super()._fill_text(text, width, indent)
 
 
+class _Help(argparse.Action):
+    """--help, which reasoner.cli.main puts last: its texts may depend on the other arguments."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *_: object) -> None:
+        if isinstance(parser, Parser) and parser.fill_help is not None:
+            parser.fill_help(namespace)
+        parser.print_help()
+        parser.exit()
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose usage errors are one line, with the nearest known flag, command or choice, or the flag
     here of a name of TRL or verl.
     """
 
-    arguments: Sequence[str] = ()  # the command line: `train --help` shows the defaults that it would get
+    fill_help: Callable[[argparse.Namespace], None] | None = None  # writes the texts of --help
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, add_help=False)
+        self.add_argument("-h", "--help", action=_Help, nargs=0, help="show this help message and exit")
 
     def error(self, message: str) -> NoReturn:
         """Print the message and exit with status 2."""
+        from reasoner.config.other_names import did_you_mean, find_other_name, other_name_message
+
         if message.startswith("unrecognized arguments:"):
             flag = message.split(": ", 1)[1].split()[0].split("=")[0]
             known = {
-                option for parser in _parsers(self) for action in parser._actions for option in action.option_strings
+                option for parser in all_parsers(self) for action in parser._actions for option in action.option_strings
             }
             message = f"unknown argument {flag!r}{did_you_mean(flag, known - {flag})}"
             name = flag.removeprefix("--")
@@ -43,17 +57,19 @@ class Parser(argparse.ArgumentParser):
         """Refuse an unknown command, and a value that is not one of an option's choices."""
         if action.choices is None or value in action.choices:
             return
+        from reasoner.config.other_names import did_you_mean
+
         what = f"{action.option_strings[0]} is" if action.option_strings else f"unknown {action.dest}"
         self.error(f"{what} {value!r}; known are {', '.join(action.choices)}{did_you_mean(value, action.choices)}")
 
 
-def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+def all_parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
     """The parser and those of its sub-commands."""
     yield parser
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for child in action.choices.values():
-                yield from _parsers(child)
+                yield from all_parsers(child)
 
 
 def add_actions(command: Parser, names: Sequence[str]) -> argparse._SubParsersAction[Parser]:

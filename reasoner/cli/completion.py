@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from reasoner.cli.arguments import Parser
+from reasoner.cli.arguments import Parser, all_parsers
 from reasoner.console import print_result
 
 SHELLS = ("bash", "zsh")
@@ -22,6 +22,8 @@ def print_script(args: argparse.Namespace) -> None:
 
     from reasoner.cli.main import COMMANDS, build_parser
 
-    # --help: the settings of train, sft and doctor get their help texts, which zsh shows.
-    parser = build_parser([*(row.name for row in COMMANDS), "--help"])
+    parser = build_parser([row.name for row in COMMANDS])
+    for command in all_parsers(parser):
+        if isinstance(command, Parser) and command.fill_help is not None:  # zsh shows help texts
+            command.fill_help(command.parse_args([]))
     print_result(shtab.complete(parser, args.shell))

@@ -35,7 +35,7 @@ def run_config(args: argparse.Namespace) -> None:
 
 def show_settings(args: argparse.Namespace, name: str) -> None:
     """Print a run's settings with their defaults and origins: those that are not the default, unless --all."""
-    from reasoner.config.resolve import settings
+    from reasoner.config.schema import settings
     from reasoner.runs.run_dir import find_run, read_settings
 
     stored = read_settings(find_run(name, args.runs))

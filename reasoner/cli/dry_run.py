@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from pathlib import Path
 
 from reasoner.cli.arguments import write_result
-from reasoner.config.resolve import RunSettings, to_dict
+from reasoner.config.resolve import RunSettings
 from reasoner.config.stages import is_used, problem_sets
 from reasoner.console import log, print_result
 from reasoner.doctor.budget import plan
+from reasoner.trainer.resolve_run import values_and_origins
 
 
 def print_dry_run(args: argparse.Namespace, resolved: RunSettings, run_dir: Path) -> None:
@@ -31,14 +31,11 @@ def print_dry_run(args: argparse.Namespace, resolved: RunSettings, run_dir: Path
             filter_gradable(load(part))
     if resolved.note:
         log(resolved.note)
-    parts = {f"algo.{name}": value for name, value in asdict(checked.algorithm).items()}
     rows = []
-    values = {key: value for key, value in to_dict(cfg).items() if cfg.stage == "rl" or is_used(key, cfg.stage)}
-    for key, value in values.items():
-        is_open = value is None and key in parts  # the algorithm decides
-        shown, origin = (parts[key], f"algorithm {cfg.algo.name}") if is_open else (value, resolved.origin[key])
-        print_result(f"{key:<28} {shown!s:<24} {origin}")
-        rows.append({"setting": key, "value": shown, "origin": origin})
+    for key, (value, origin) in values_and_origins(resolved, cfg.algo.name).items():
+        if cfg.stage == "rl" or is_used(key, cfg.stage):
+            print_result(f"{key:<28} {value!s:<24} {origin}")
+            rows.append({"setting": key, "value": value, "origin": origin})
     print_result("\n".join([f"run folder: {run_dir}", *plan(cfg)]))
     if checked.model_folder is None:
         print_result(f"model: {cfg.model} is not in the cache; a run downloads it first. Nothing about it was checked")

@@ -56,7 +56,7 @@ def run_rounds(args: argparse.Namespace) -> None:
     )
     own = ("reasoner expert-iteration", _DEFAULTS | {"sft.data": plan.examples(1)})
     resolved, _ = resolve_new_run(
-        values, origin="command line", preset=args.preset, files=[own, *settings_files(args)], stage="sft"
+        values, origin="command line", preset=args.preset, defaults=own, files=settings_files(args), stage="sft"
     )
     if not args.data:
         cfg = resolved.config

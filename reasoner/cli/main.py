@@ -181,7 +181,6 @@ def build_parser(arguments: Sequence[str]) -> Parser:
             epilog=row.epilog,
         )
         if row.name in arguments:
-            command.arguments = arguments
             import_module(f"reasoner.cli.{row.module or row.name}").add_arguments(command)
     return parser
 
@@ -217,6 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     set_environment()
     try:
         rest, ks = _split_at(sys.argv[1:] if arguments is None else arguments)
+        rest.sort(key=("-h", "--help").__contains__)  # last: it shows the defaults that the others lead to
         parser = build_parser(rest)
         args = parser.parse_args(rest)
         if args.handler is None:  # no command, or one whose action was not named

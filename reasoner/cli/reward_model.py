@@ -21,7 +21,6 @@ def add_arguments(command: Parser) -> None:
     """Add the actions of the command."""
     actions = add_actions(command, ("train", "eval", "score"))
     training = add_action(actions, "train", "train a reward model on preferences", run_train)
-    training.arguments = command.arguments
     _add_train(training)
     _add_eval(add_action(actions, "eval", "evaluate a reward model on preferences that it has not seen", evaluate))
     _add_score(add_action(actions, "score", "add a column `score` to a file of completions", score))

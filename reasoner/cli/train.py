@@ -4,53 +4,37 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
 from reasoner.cli.arguments import LineHelp, Parser, add_json
 from reasoner.cli.dry_run import print_dry_run
+from reasoner.config.check import names_in
 from reasoner.config.preset_docs import listing
 from reasoner.config.presets import MACHINES, find_preset
-from reasoner.config.resolve import (
-    RunSettings,
-    Setting,
-    allowed_values,
-    parse,
-    read_file,
-    settings,
-)
-from reasoner.config.stages import STAGES, is_used, preset_values, stage_defaults
+from reasoner.config.resolve import RunSettings, parse, read_file, resolve
+from reasoner.config.schema import sections, settings
+from reasoner.config.setting import Setting
+from reasoner.config.stages import STAGES, is_used
 from reasoner.console import log, print_result, silent
 from reasoner.distributed.launch import launch
 from reasoner.distributed.world import ALONE, RankError, World, num_launched, open_world
 from reasoner.rl.algorithms import ALGORITHMS
-from reasoner.trainer.resolve_run import CANNOT_CHANGE, choose_preset, resolve_new_run, resolve_resumed_run
+from reasoner.trainer.resolve_run import (
+    CANNOT_CHANGE,
+    choose_preset,
+    preset_layers,
+    resolve_new_run,
+    resolve_resumed_run,
+    values_and_origins,
+)
 
 _SHORT = {  # shorter flags of settings
     "algo.name": "--algo",
     "prompt.style": "--prompt",
     "engine.name": "--engine",
     "run.track": "--track",
-}
-_SECTIONS = {
-    "run": "model, length of the run, its folder, checkpoints and trackers",
-    "data": "training problems",
-    "prompt": "prompt template",
-    "sampling": "how completions are sampled",
-    "reward": "weights of the parts that the reward is the sum of, and reward models",
-    "algo": "the algorithm and its parts, KL penalty, clipping, off-policy correction",
-    "critic": "value function, for algorithms with a critic",
-    "ptx": "pretraining mix: texts whose likelihood is raised beside the reward",
-    "optim": "optimiser, learning rate and micro-batches",
-    "lora": "LoRA: train low-rank adapters instead of all weights",
-    "engine": "sampling engine",
-    "verify": "grading processes",
-    "validation": "validation during training, by which the best checkpoint is chosen",
-    "eval": "the table of held-out results at the end of the run",
-    "sft": "supervised examples",
-    "rm": "preferences, and how a reward model is trained on them",
 }
 _METAVARS = {int: "INT", float: "NUMBER", str: "TEXT", bool: "BOOL"}
 
@@ -100,56 +84,48 @@ def add_settings(command: Parser, stage: str = "rl", *, has_data: bool = True) -
         type=Path,
         help="read settings from this TOML file; repeatable, later files win, the command line wins over all",
     )
-    has_help = not {"-h", "--help"}.isdisjoint(command.arguments)  # the texts cost time and are only needed there
-    defaults: Mapping[str, str] = {}
-    if has_help:
-        note, defaults = _help_defaults(command.arguments, stage)
-        command.description = f"{command.description}. {note}"
-        command.epilog, command.formatter_class = listing(), LineHelp
-    sections = {key.split(".")[0] for key in settings() if is_used(key, stage)}
-    groups = {name: command.add_argument_group(name, about) for name, about in _SECTIONS.items() if name in sections}
+    used = {key: setting for key, setting in settings().items() if is_used(key, stage)}
+    names = {key.split(".")[0] for key in used}
+    groups = {name: command.add_argument_group(name, about) for name, about in sections().items() if name in names}
     short = _SHORT | ({STAGES[stage].source: "--data"} if has_data else {})
+    actions = {}
     for key, setting in settings().items():
         flags = [f"--{key}", *([short[key]] if key in short else [])]
-        text = _help(setting, defaults[key]) if has_help and is_used(key, stage) else argparse.SUPPRESS
         group = groups.get(key.split(".")[0] if "." in key else "run", command)
-        group.add_argument(*flags, dest=key, metavar=_METAVARS[setting.types[0]], help=text)
+        actions[key] = group.add_argument(*flags, dest=key, metavar=_METAVARS[setting.types[0]], help=argparse.SUPPRESS)
+
+    def fill_help(args: argparse.Namespace) -> None:
+        note, defaults = _help_defaults(args, stage)
+        command.description = f"{command.description}. {note}"
+        command.epilog, command.formatter_class = listing(), LineHelp
+        for key, setting in used.items():
+            actions[key].help = _help(setting, defaults[key], stage)
+
+    command.fill_help = fill_help
 
 
-def _help(setting: Setting, default: str) -> str:
-    limits = allowed_values(setting)
-    if setting.key == "algo.name":
-        from reasoner.rl.algorithms import ALGORITHMS
-
-        limits = ", ".join(ALGORITHMS)
-    return f"{setting.help} ({limits + '; ' if limits else ''}default: {default})".replace("%", "%%")
+def _help(setting: Setting, default: str, stage: str) -> str:
+    has_needs = all(is_used(name, stage) for name in names_in(setting.needs))  # sft has no algo.trust
+    allowed = ", ".join(ALGORITHMS) if setting.key == "algo.name" else setting.allowed_values
+    values = "; ".join(filter(None, (allowed, f"default: {default}")))
+    return f"{setting.text if has_needs else setting.help} ({values})".replace("%", "%%")
 
 
-def _help_defaults(arguments: Sequence[str], stage: str) -> tuple[str, dict[str, str]]:
+def _help_defaults(args: argparse.Namespace, stage: str) -> tuple[str, dict[str, str]]:
     """(a sentence on where defaults come from, each setting's default as text with its origin) for a command line."""
-    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for flags in (("--model",), ("--preset",), ("--algo", "--algo.name"), ("--run.dir",)):
-        early.add_argument(*flags, dest=flags[-1], nargs="?")
-    early_values = vars(early.parse_known_args(arguments)[0])
-    model, name = early_values["--model"], early_values["--preset"]
+    name, algorithm = args.preset, getattr(args, "algo.name")
     try:
-        preset, why = choose_preset(name, model or "base", Path(early_values["--run.dir"] or "runs"))
+        preset, why = choose_preset(name, args.model or "base", Path(getattr(args, "run.dir") or "runs"))
     except (ValueError, OSError):  # a name or a model that cannot be used: the help is shown all the same
-        preset, why = find_preset("base", "cpu"), f"no preset suits {name or model}"
-    values = preset_values(preset.values(early_values["--algo.name"]), stage)
-    values |= stage_defaults(stage, preset.name, int(str(values.get("lora.rank", 0))))
-    model = model or values.get("model", "base")
-    algorithm = str(early_values["--algo.name"] or values.get("algo.name", settings()["algo.name"].default))
-    parts = asdict(ALGORITHMS[algorithm]) if algorithm in ALGORITHMS else {}
-    defaults = {}
-    for key, setting in settings().items():
-        part = key.removeprefix("algo.")
-        if key in values:
-            defaults[key] = f"{values[key]}, preset {preset.label}"
-        elif setting.default is None and part in parts:
-            defaults[key] = f"{parts[part]}, algorithm {algorithm}"
-        else:
-            defaults[key] = "empty" if setting.default in ("", None) else str(setting.default)
+        preset, why = find_preset("base", "cpu"), f"no preset suits {name or args.model}"
+    resolved = resolve(preset_layers(preset, stage, {} if algorithm is None else {"algo.name": algorithm}))
+    model = args.model or resolved.config.model
+    if algorithm not in ALGORITHMS:
+        algorithm = resolved.config.algo.name
+    defaults = {
+        key: ("empty" if value in ("", None) else str(value)) + ("" if origin == "default" else f", {origin}")
+        for key, (value, origin) in values_and_origins(resolved, algorithm).items()
+    }
     note = f"The defaults below are those of model {model} with preset {preset.label} ({why})"
     if stage != "rl":
         return f"{note}; give --model or --preset with --help to see others", defaults
@@ -176,18 +152,19 @@ def run_train(args: argparse.Namespace) -> None:
         print_dry_run(args, resolved, run_dir)
         return
     if resolved.config.processes > 1:
-        from reasoner.trainer.preflight import preflight
-
-        preflight(resolved.config, run_dir)
         launch(resolved.config.processes, sys.argv[1:])
     _train(args, resolved, run_dir, ALONE)
 
 
 def _resolved_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
-    """The settings and the folder of the run that the command line starts or resumes."""
+    """The settings and the folder of the run that the command line starts or resumes. Checked, but for a dry run."""
     resolved, run_dir = new_run(args) if args.resume is None else _resumed_run(args)
     if args.json and not args.dry_run and not resolved.config.eval.heldout_problems:
         raise ValueError("--json is for the final table, and eval.heldout_problems is 0: this run makes none")
+    if not args.dry_run:
+        from reasoner.trainer.preflight import preflight
+
+        preflight(resolved.config, run_dir)
     return resolved, run_dir
 
 
@@ -200,11 +177,8 @@ def _num_processes(args: argparse.Namespace, size: int) -> str:
 
 def _train(args: argparse.Namespace, resolved: RunSettings, run_dir: Path, world: World) -> None:
     """Train in this process, which is one of `world`. RuntimeError or OSError that says how to go on."""
-    from reasoner.runtime import gc_paused
-    from reasoner.trainer.preflight import preflight
-
-    preflight(resolved.config, run_dir)
     from reasoner.distributed.world import RunInterrupt
+    from reasoner.runtime import gc_paused
 
     with gc_paused():
         run_stage = _stage(args.stage, world)

@@ -2,48 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reasoner.config.schema import Config
+from reasoner.config.check import no_effect
+from reasoner.config.schema import Config, settings
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage of training. Names that end in "." stand for sections of settings."""
+    """A stage of training. The settings that it has a use for say so in their declaration."""
 
     command: str  # that starts and resumes its runs
     source: str  # the setting that names what it trains on
     takes: str  # what that may be, for messages
-    unused: tuple[str, ...]  # settings without a meaning in it
     length: str  # what its number of steps follows from
-    unused_of_preset: tuple[str, ...] = ()  # settings that a preset chooses for reinforcement learning
     # Its own defaults, beside a preset's: for the embedded base, for other models, and of these with LoRA.
     base_defaults: Mapping[str, object] = field(default_factory=dict)
     defaults: Mapping[str, object] = field(default_factory=dict)
     lora_defaults: Mapping[str, object] = field(default_factory=dict)
 
 
-_OF_SAMPLING = (  # of runs that learn from their own rollouts
-    "steps", "max_train_tokens", "max_off_policy_steps", "control", "run.parity_interval", "run.token_stats",
-    "run.importance_ratio",
-    "data.", "reward.", "algo.", "critic.", "ptx.",
-)  # fmt: skip
-_OF_ENGINE = ("sampling.", "engine.", "verify.", "validation.", "eval.")
-_OF_RL = ("optim.lr", "optim.warmup_steps", "optim.decay_share")
+_OF_RL = ("optim.lr", "optim.warmup_steps", "optim.decay_share")  # that a preset chooses for reinforcement learning
 # The schedule of transformers' Trainer, to which supervised finetuning adds a warm-up of 3 % once its length is known;
 # and no reference model.
 _WITHOUT_ROLLOUTS = {"optim.decay_share": 1.0, "algo.beta": 0.0}
 
 STAGES = {
-    "rl": Stage("train", "data.train", "a data set or a file of problems", ("sft.", "rm."), "steps"),
+    "rl": Stage("train", "data.train", "a data set or a file of problems", "steps"),
     "sft": Stage(
         "sft",
         "sft.data",
         "FILE, runs:RUN or a data set of the hub",
-        (*_OF_SAMPLING, "rm."),
         "sft.epochs",
-        _OF_RL,
         # Measured on the embedded base, whose own samples make some ten steps: decay would halve what they teach
         # (docs/SFT.md).
         base_defaults={"optim.lr": 5e-4, "optim.decay_share": 0.0, "sft.epochs": 3, "algo.beta": 0.0},
@@ -54,9 +45,7 @@ STAGES = {
         "reward-model train",
         "rm.data",
         "a FILE of preferences",
-        (*_OF_SAMPLING, *_OF_ENGINE, "processes", "run.on_alarm", "run.track", "lora.", "sft."),
         "rm.epochs",
-        _OF_RL,
         base_defaults={"optim.lr": 1e-3, **_WITHOUT_ROLLOUTS},
         defaults={"optim.lr": 1e-5, **_WITHOUT_ROLLOUTS},  # OpenRLHF's 9e-6, rounded
     ),
@@ -65,7 +54,7 @@ STAGES = {
 
 def is_used(key: str, stage: str) -> bool:
     """Whether a setting has a meaning in a stage."""
-    return not any(key == name or (name.endswith(".") and key.startswith(name)) for name in STAGES[stage].unused)
+    return stage in settings()[key].stages
 
 
 def problem_sets(cfg: Config) -> dict[str, str]:
@@ -78,25 +67,22 @@ def problem_sets(cfg: Config) -> dict[str, str]:
     return {key: spec for key, spec in sets.items() if spec and is_used(key, cfg.stage)}
 
 
-def check_used(keys: Iterable[str], stage: str) -> None:
-    """ValueError for settings that a stage would ignore."""
-    if unused := [key for key in keys if not is_used(key, stage)]:
-        others = [other.command for name, other in STAGES.items() if all(is_used(key, name) for key in unused)]
-        why = f"; reasoner {others[0]} takes {'it' if len(unused) == 1 else 'them'}" if others else ""
-        if "steps" in unused:
-            why = f"; its length is {STAGES[stage].length}"
-        elif "processes" in unused:
-            why = "; it is one process: leave --processes and torchrun out"
-        raise ValueError(f"{', '.join(unused)}: without a meaning for reasoner {STAGES[stage].command}{why}")
+def check_used(named: Mapping[str, object], stage: str) -> None:
+    """ValueError for the first of the named settings, values by key, that a stage would ignore."""
+    for key, value in named.items():
+        if key in settings() and not is_used(key, stage):
+            commands = " or ".join(f"reasoner {STAGES[other].command}" for other in settings()[key].stages)
+            length = f" (the length of reasoner {STAGES[stage].command} is {STAGES[stage].length})"
+            raise ValueError(no_effect(key, value, f"{commands}{length if key == 'steps' else ''}"))
 
 
 def preset_values(values: Mapping[str, object], stage: str) -> dict[str, object]:
     """The settings of a preset that a stage takes over."""
-    unused = STAGES[stage].unused_of_preset
+    unused = () if stage == "rl" else _OF_RL
     return {key: value for key, value in values.items() if is_used(key, stage) and key not in unused}
 
 
-def stage_defaults(stage: str, preset: str, lora_rank: int) -> dict[str, object]:
+def stage_defaults(stage: str, preset: str, lora_rank: object) -> dict[str, object]:
     """Defaults of a stage beside those of a preset: learning rate and schedule, and no reference model."""
     own = STAGES[stage]
     if preset == "base":

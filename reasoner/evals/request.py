@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from reasoner.config.limits import DTYPES
+from reasoner.config.learning import DTYPES
 from reasoner.evals import PROBLEMS
 from reasoner.evals.result import MetricKs
 

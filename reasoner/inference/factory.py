@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from reasoner.config.schema import EngineConfig
+from reasoner.config.schema import EngineConfig, settings
 from reasoner.console import log
 from reasoner.distributed.world import ALONE, World
 from reasoner.models.families import vllm_obstacle
@@ -97,8 +97,7 @@ def resolve_engine_name(cfg: EngineConfig) -> str:
 
 def check_engine(name: str) -> None:
     """Raise ValueError for an unknown engine name, and for vllm if it is not installed."""
-    if name not in ENGINES:
-        raise ValueError(f"unknown engine {name!r}; known are {', '.join(ENGINES)}")
+    settings()["engine.name"].check(name)
     if name == "vllm" and importlib.util.find_spec("vllm") is None:
         raise ValueError("engine 'vllm' is not installed here; use --engine transformers")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from reasoner.config.resolve import settings
+from reasoner.config.schema import settings
 from reasoner.config.stages import STAGES, is_used
 from reasoner.runs.run_dir import is_unused
 from reasoner.trainer.resolve_run import may_change

@@ -2,20 +2,20 @@
 one part of any row.
 
 The parts are tables of pure functions: returns, baselines and scales (advantages.py), surrogates (surrogates.py),
-ratios and weights (losses.py), KL estimators (kl.py). docs/ALGORITHMS.md has the formulas. PART_CHOICES repeats the
-names in the tables of files that import torch, so that settings are checked without it; tests/rl/test_maths.py compares
-the two.
+ratios and weights (losses.py), KL estimators (kl.py). docs/ALGORITHMS.md has the formulas. Their names are declared in
+reasoner.config.algorithm, so that settings are checked without torch; tests/rl/test_maths.py compares the two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from reasoner.config.learning import AlgoConfig, CriticConfig
-from reasoner.rl.surrogates import SURROGATES
+from reasoner.config.algorithm import AlgoConfig
+from reasoner.config.check import Rule, check_rules
+from reasoner.config.learning import CriticConfig
+from reasoner.config.schema import settings
 
 if TYPE_CHECKING:
     from reasoner.rl.losses import LossAggregation
@@ -91,25 +91,31 @@ ALGORITHMS: dict[str, Algorithm] = {
     "cispo": Algorithm(scale="group", surrogate="clip_weight", loss_aggregation="token", clip_high=4.0),
 }
 
-PART_CHOICES: dict[str, Collection[str]] = {
-    "returns": ("total", "to_go", "process", "gae"),
-    "baseline": ("none", "batch", "moving", "group", "leave_one_out", "value"),
-    "scale": ("none", "group", "batch"),
-    "ratio": ("token", "sequence"),
-    "surrogate": SURROGATES,
-    "loss_aggregation": ("token", "sequence", "constant"),
-    "filter_metric": ("reward", "correct"),
-    "step_credit": ("sum", "gated"),
-    "kl": ("k1", "k2", "k3", "k3_reverse"),
-    "kl_in": ("loss", "reward"),
-    "critic_backbone": ("separate", "shared"),
-    "trust": ("none", "penalty", "constrained"),
-}
+# Parts that do not go together.
+PART_RULES = (
+    Rule("algo.returns == 'process'", "algo.scale == algo.baseline == 'group'", "steps are normalised over a group"),
+    Rule("algo.returns == 'process'", "algo.kl_in == 'loss'", "process returns take rewards from steps alone"),
+    Rule("algo.returns == 'process'", "not algo.filter_zero_advantages", "steps may differ where rewards are equal"),
+    Rule("algo.scale == 'group'", "algo.kl_in == 'loss'", "it divides by the deviation of the rewards alone"),
+    Rule("algo.scale == 'group'", f"algo.baseline in {GROUPED}", "equal rewards must give advantage 0"),
+    Rule("algo.returns == 'gae'", "algo.baseline == 'value'", "it takes a critic"),
+    Rule("algo.baseline == 'value'", "algo.returns in ('gae', 'to_go')", "a critic values the state of each token"),
+    Rule("algo.trust == 'constrained'", "algo.critic_backbone == 'separate'", "TRPO's step is the policy's alone"),
+    Rule("algo.trust == 'constrained'", "algo.epochs * algo.minibatches == 1", "TRPO takes one step on all rows"),
+    Rule("algo.trust == 'constrained'", "algo.surrogate in ('ratio', 'clip')", "TRPO's line search compares its value"),
+    Rule(
+        "algo.surrogate == 'ratio' and algo.epochs * algo.minibatches > 1", "algo.trust != 'none'", "no clip holds it"
+    ),
+    Rule("algo.surrogate == 'plain'", "algo.epochs * algo.minibatches == 1", "it has no ratio for several updates"),
+    Rule("algo.dynamic_sampling", "algo.filter_zero_advantages", "it replaces the groups that are left out"),
+    Rule("algo.dual_clip != 0", "algo.dual_clip > 1 and algo.surrogate == 'clip'", "it bounds the clipped ratio"),
+    Rule("algo.kl == 'k1' and algo.kl_in == 'loss'", "algo.beta == 0", "k1 in the loss has no gradient on average"),
+)
 
 
 def resolve_algorithm(cfg: AlgoConfig) -> Algorithm:
     """Return the row named by `cfg.name` with the overrides in `cfg` applied. ValueError for an unknown name or part,
-    for incompatible parts, and for settings that would have no effect.
+    and for parts that do not go together.
     """
     if cfg.name not in ALGORITHMS:
         close = get_close_matches(cfg.name, ALGORITHMS, 1)
@@ -119,12 +125,17 @@ def resolve_algorithm(cfg: AlgoConfig) -> Algorithm:
         field.name: value for field in fields(Algorithm) if (value := getattr(cfg, field.name, None)) is not None
     }
     row = replace(ALGORITHMS[cfg.name], **overrides)
-    for part, choices in PART_CHOICES.items():
-        if getattr(row, part) not in choices:
-            raise ValueError(f"algo.{part} is {getattr(row, part)!r}; known are {', '.join(choices)}")
-    for fault in [*_incompatible_parts(row), *_settings_without_effect(row, cfg)]:
-        raise ValueError(f"{cfg.name}: {fault}")
+    parts = with_parts(cfg, row)
+    for key, setting in settings().items():
+        if key.startswith("algo."):
+            setting.check(getattr(parts, key.removeprefix("algo.")))
+    check_rules(PART_RULES, {"algo": parts})
     return row
+
+
+def with_parts(cfg: AlgoConfig, row: Algorithm) -> AlgoConfig:
+    """The settings with the parts of an algorithm, none of them empty."""
+    return replace(cfg, **asdict(row))
 
 
 def critic_passes(algorithm: Algorithm, critic: CriticConfig) -> tuple[int, int]:
@@ -132,98 +143,3 @@ def critic_passes(algorithm: Algorithm, critic: CriticConfig) -> tuple[int, int]
     the policy where the settings name none.
     """
     return critic.epochs or algorithm.epochs, critic.minibatches or algorithm.minibatches
-
-
-def _surrogates_with(field: str) -> str:
-    """The surrogates whose row has a field set, for messages."""
-    return " or ".join(name for name, surrogate in SURROGATES.items() if getattr(surrogate, field))
-
-
-def _settings_without_effect(row: Algorithm, cfg: AlgoConfig) -> list[str]:
-    """One sentence for each setting that differs from its default and has no effect in this run."""
-    surrogate = SURROGATES[row.surrogate]
-    conditions = {  # setting -> (does it have an effect, why it needs that)
-        "kl_target": (cfg.beta > 0, "adapts the KL term's coefficient: it needs algo.beta above 0"),
-        "kl_controller": (cfg.kl_target > 0, "adapts algo.beta to algo.kl_target, which must be above 0"),
-        "kl_horizon": (cfg.kl_controller == "proportional", "belongs to algo.kl_controller proportional"),
-        "ref_sync_steps": (cfg.beta > 0, "replaces the reference of the KL term: it needs algo.beta above 0"),
-        "penalty": (row.trust == "penalty", "is the coefficient of algo.trust penalty"),
-        "penalty_target": (row.trust == "penalty", "adapts the coefficient of algo.trust penalty"),
-        "delta": (row.trust == "constrained", "bounds the step of algo.trust constrained"),
-        "fisher_rows": (row.trust == "constrained", "belongs to algo.trust constrained"),
-        "damping": (row.trust == "constrained", "belongs to algo.trust constrained"),
-        "importance_clip_max": (
-            cfg.importance_sampling != "none",
-            "caps the weights of algo.importance_sampling token or sequence",
-        ),
-        "moving_decay": (row.baseline == "moving", "belongs to algo.baseline moving"),
-        "clip_low": (surrogate.has_low_clip, f"bounds the ratio of algo.surrogate {_surrogates_with('has_low_clip')}"),
-        "clip_high": (
-            surrogate.has_high_clip,
-            f"bounds the ratio of algo.surrogate {_surrogates_with('has_high_clip')}",
-        ),
-        "step_credit": (row.returns == "process", "belongs to algo.returns process"),
-        "stop_kl": (row.updates > 1, "skips updates after a step's first: algo.epochs or algo.minibatches above 1"),
-        "filter_metric": (row.filter_zero_advantages, "is what algo.filter_zero_advantages judges a group by"),
-        "dynamic_sampling_max_rounds": (row.dynamic_sampling, "bounds the rounds of algo.dynamic_sampling"),
-    }
-    return [
-        f"algo.{name} {getattr(cfg, name)} has no effect here: it {reason}"
-        for name, (has_effect, reason) in conditions.items()
-        if not has_effect and getattr(cfg, name) != AlgoConfig.__dataclass_fields__[name].default
-    ] + (
-        ["algo.kl k1 in the loss has no gradient on average: use it in the reward (algo.kl_in reward), or k2 or k3"]
-        if cfg.beta > 0 and row.kl == "k1" and row.kl_in == "loss"
-        else []
-    )
-
-
-def _incompatible_parts(row: Algorithm) -> list[str]:
-    """One sentence for each combination of parts in the row that does not work."""
-    surrogate = SURROGATES[row.surrogate]
-    faults = {
-        "process returns are normalised over the steps of a group: algo.scale must be group and algo.baseline group": (
-            row.returns == "process" and (row.scale, row.baseline) != ("group", "group")
-        ),
-        "process returns take rewards from steps alone: KL must stay in the loss (algo.kl_in loss)": (
-            row.returns == "process" and row.kl_in == "reward"
-        ),
-        "algo.scale group divides by the deviation of the rewards alone: KL must stay in the loss (algo.kl_in loss)": (
-            row.kl_in == "reward" and row.scale == "group"
-        ),
-        "algo.scale group divides by the deviation of the group's rewards, which is 0 when they are equal: it needs a "
-        "baseline that gives such groups an advantage of 0 (algo.baseline group or leave_one_out)": (
-            row.scale == "group" and row.baseline not in GROUPED
-        ),
-        "algo.filter_zero_advantages compares the rewards of whole completions; process returns may differ when those "
-        "are equal": (row.filter_zero_advantages and row.returns == "process"),
-        "algo.returns gae needs a critic: algo.baseline must be value": (
-            row.returns == "gae" and row.baseline != "value"
-        ),
-        "a critic estimates the value of each token's state: algo.baseline value needs algo.returns gae or to_go": (
-            row.baseline == "value" and row.returns not in ("gae", "to_go")
-        ),
-        "algo.critic_backbone shared needs a critic: algo.baseline must be value": (
-            row.critic_backbone == "shared" and row.baseline != "value"
-        ),
-        "algo.trust constrained cannot include the loss of a critic on a shared backbone: algo.critic_backbone must be "
-        "separate": (row.critic_backbone == "shared" and row.trust == "constrained"),
-        "algo.trust constrained takes one step on all completions: algo.epochs and algo.minibatches must be 1": (
-            row.trust == "constrained" and row.updates > 1
-        ),
-        "algo.trust constrained line-searches on the surrogate's value: algo.surrogate must be "
-        f"{_surrogates_with('has_objective')}": row.trust == "constrained" and not surrogate.has_objective,
-        "an unclipped ratio must be kept near 1: it needs algo.trust penalty or constrained, or a single update": (
-            surrogate.has_ratio and not surrogate.has_high_clip and row.trust == "none" and row.updates > 1
-        ),
-        "algo.dynamic_sampling replaces dropped groups: it needs algo.filter_zero_advantages": row.dynamic_sampling
-        and not row.filter_zero_advantages,
-        "algo.clip_low and algo.clip_high must be at least 0": min(row.clip_low, row.clip_high) < 0,
-        "algo.dual_clip must be above 1, or 0 for none": row.dual_clip != 0 and row.dual_clip <= 1,
-        "algo.dual_clip applies to the clipped surrogate only: it needs algo.surrogate "
-        f"{_surrogates_with('has_dual_clip')}": row.dual_clip != 0 and not surrogate.has_dual_clip,
-        f"algo.surrogate {row.surrogate} has no ratio: several updates on the same completions (algo.epochs, "
-        f"algo.minibatches) need algo.surrogate {_surrogates_with('has_high_clip')}": not surrogate.has_ratio
-        and row.updates > 1,
-    }
-    return [sentence for sentence, is_so in faults.items() if is_so]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from reasoner.config.learning import AlgoConfig
+from reasoner.config.algorithm import AlgoConfig
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch
 from reasoner.rl.kl import KL, kl_k3

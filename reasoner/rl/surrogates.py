@@ -1,8 +1,7 @@
-"""Surrogate objectives: the loss of a token, the tokens on which its clip acts, and what settings have an effect on it.
+"""Surrogate objectives: the loss of a token, and the tokens on which its clip acts.
 
 Shapes: N rows (completions), T completion positions. Every function takes (ratio, log-probabilities, advantages) or
-(ratio, advantages), all [N, T], and the bounds of the clip. The table is read to check settings: nothing here imports
-torch, and the functions use methods of tensors only.
+(ratio, advantages), all [N, T], and the bounds of the clip.
 """
 
 from __future__ import annotations
@@ -66,16 +65,11 @@ class Surrogate:
 
     loss: Callable[..., Tensor]  # (ratio, log-probabilities, advantages) -> [N, T] loss of each token
     is_clipped: Callable[..., Tensor] = never_clipped  # (ratio, advantages) -> [N, T] bool, where the clip acts
-    has_ratio: bool = True  # corrects for completions of an earlier policy: several updates on them are possible
-    has_objective: bool = True  # its value, not its gradient alone, is an objective that a line search can compare
-    has_low_clip: bool = False  # algo.clip_low has an effect
-    has_high_clip: bool = False  # algo.clip_high has an effect
-    has_dual_clip: bool = False  # algo.dual_clip has an effect
 
 
 SURROGATES: dict[str, Surrogate] = {
-    "plain": Surrogate(plain, has_ratio=False, has_objective=False),
+    "plain": Surrogate(plain),
     "ratio": Surrogate(unclipped),
-    "clip": Surrogate(clipped, is_clipped, has_low_clip=True, has_high_clip=True, has_dual_clip=True),
-    "clip_weight": Surrogate(clipped_weight, is_weight_clipped, has_objective=False, has_high_clip=True),
+    "clip": Surrogate(clipped, is_clipped),
+    "clip_weight": Surrogate(clipped_weight, is_weight_clipped),
 }

@@ -85,12 +85,6 @@ CONTROLS: dict[str, Callable[[RolloutGroup, ControlContext], list[float]]] = {
 }
 
 
-def check_control(name: str) -> None:
-    """Raise ValueError for the name of an unknown control; empty is none."""
-    if name and name not in CONTROLS:
-        raise ValueError(f"control is {name!r}; known are {', '.join(CONTROLS)}")
-
-
 def apply_control(groups: Sequence[RolloutGroup], control: str, context: ControlContext) -> list[RolloutGroup]:
     """Return the groups with the control's rewards, or unchanged if `control` is empty."""
     if not control:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from reasoner.config.learning import AlgoConfig
+from reasoner.config.algorithm import AlgoConfig
 from reasoner.models.output_layer import OutputLayer
 from reasoner.models.recompute import store_activations
 from reasoner.rl.batch import Batch

@@ -15,7 +15,6 @@ from data.files import READERS, can_read
 from data.registry import check as check_problems
 from data.registry import hub_sources, load
 from data.related_sets import shared_set
-from reasoner.config.resolve import settings, to_dict
 from reasoner.config.schema import Config
 from reasoner.config.stages import is_used, problem_sets
 from reasoner.inference.factory import check_engine, training_engine
@@ -24,10 +23,9 @@ from reasoner.models.families import lora_obstacle
 from reasoner.models.folder import check_model, check_reward_model, text_config
 from reasoner.models.resolve import resolve_cached_model, resolve_model
 from reasoner.rl.algorithms import Algorithm, resolve_algorithm
-from reasoner.rollouts.control_rewards import check_control
 from reasoner.rollouts.dataset import prompt_token_limit
 from reasoner.rollouts.prompts import Template, load_template
-from reasoner.rollouts.reward_functions import RewardFunction, check_columns
+from reasoner.rollouts.reward_functions import check_columns
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.rollouts.reward_sources import load_reward_functions
 from reasoner.runs.run_dir import check_writable
@@ -59,12 +57,8 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
     check_engine(cfg.engine.name)
     if cfg.engine.urls:
         read_token()
-    check_control(cfg.control)
-    check_lora(cfg)
-    check_learned_rewards(cfg, algorithm)
-    functions = check_reward_functions(cfg)
-    _check_state_dtype(cfg.optim.state_dtype)
-    check_sharding(cfg, algorithm)
+    _check_extras(cfg)
+    functions = load_reward_functions(cfg.reward.functions)
     sets = problem_sets(cfg) if with_problems else {}
     for spec in sets.values():
         check_problems(spec, memory_mib=cfg.verify.memory_mib)
@@ -95,20 +89,14 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
     return ResolvedNames(algorithm, chosen, trackers, folder)
 
 
-def check_lora(cfg: Config) -> None:
-    """Raise ValueError for settings that do not go with LoRA, and without peft. No effect without LoRA."""
-    if cfg.lora.rank and cfg.algo.ref_sync_steps:
-        raise ValueError(
-            f"algo.ref_sync_steps is {cfg.algo.ref_sync_steps}; with lora.rank it must be 0: the reference is the "
-            "model without its adapter, and cannot follow the policy"
-        )
-    if cfg.lora.base_dtype == "bfloat16" and not (cfg.lora.rank and cfg.optim.dtype == "bfloat16"):
-        raise ValueError(
-            f"lora.base_dtype is 'bfloat16', lora.rank {cfg.lora.rank} and optim.dtype {cfg.optim.dtype!r}; it needs "
-            "lora.rank above 0 (weights that are trained are float32) and optim.dtype bfloat16"
-        )
-    if cfg.lora.rank and find_spec("peft") is None:
-        raise ValueError(f'lora.rank is {cfg.lora.rank}, and peft is not installed: pip install "reasoner-rlvr[lora]"')
+def _check_extras(cfg: Config) -> None:
+    """ValueError where a library that a setting takes is not installed."""
+    for key, is_set, library, extra in (
+        ("lora.rank", cfg.lora.rank > 0, "peft", "lora"),
+        ("optim.state_dtype", cfg.optim.state_dtype == "8bit", "torchao", "torchao"),
+    ):
+        if is_set and find_spec(library) is None:
+            raise ValueError(f'{key} needs {library}, which is not installed: pip install "reasoner-rlvr[{extra}]"')
 
 
 def check_lora_model(cfg: Config, folder: Path) -> None:
@@ -118,48 +106,6 @@ def check_lora_model(cfg: Config, folder: Path) -> None:
         raise ValueError(
             f"LoRA (lora.target {cfg.lora.target!r}) is not supported with {config['model_type']}: {reason}"
         )
-
-
-def check_reward_functions(cfg: Config) -> list[RewardFunction]:
-    """The reward functions. ValueError for one that cannot be imported, and where a control replaces their values."""
-    if cfg.control and cfg.reward.functions:
-        raise ValueError(f"control is {cfg.control!r}: it replaces all rewards, so reward.functions has no effect")
-    return load_reward_functions(cfg.reward.functions)
-
-
-def check_learned_rewards(cfg: Config, algorithm: Algorithm) -> None:
-    """Raise ValueError for settings of reward models, critic and pretraining mix that would have no effect or that do
-    not go together, and for a filter by verdicts that have no reward.
-    """
-    has_own_critic = algorithm.critic and algorithm.critic_backbone == "separate"
-    has_shared_critic = algorithm.critic and not has_own_critic
-    conditions = {  # setting -> (can it be used, what it needs)
-        "algo.filter_metric": (algorithm.filter_metric == "reward" or cfg.reward.correct > 0, "reward.correct above 0"),
-        "reward.model_on": (bool(cfg.reward.model), "reward.model"),
-        "reward.clip": (bool(cfg.reward.model), "reward.model"),
-        "reward.missing_end": (bool(cfg.reward.model), "reward.model"),
-        "critic.init": (has_own_critic and not cfg.lora.rank, _OWN_CRITIC + ", and lora.rank 0"),
-        "critic.minibatches": (has_own_critic, _OWN_CRITIC),
-        "critic.vf_coef": (has_shared_critic, "algo.critic_backbone shared"),
-        **dict.fromkeys(_OF_CRITIC, (algorithm.critic, "a critic (algo.baseline value)")),
-        **dict.fromkeys(_OF_GAE, (algorithm.returns == "gae", "algo.returns gae")),
-        "ptx.data": (
-            algorithm.trust != "constrained",
-            "another algo.trust than constrained, which searches on the RL loss alone",
-        ),
-        "ptx.weight": (bool(cfg.ptx.data), "ptx.data"),
-        "ptx.rows": (bool(cfg.ptx.data), "ptx.data"),
-    }
-    values = to_dict(cfg)
-    for key, (is_usable, need) in conditions.items():
-        if values[key] != settings()[key].default and not is_usable:
-            raise ValueError(f"{key} is {values[key]!r}; it needs {need}")
-
-
-# critic.lr is not among them: presets set it for whoever chooses an algorithm with a critic.
-_OF_CRITIC = ("critic.gamma", "critic.whiten_rewards", "critic.epochs", "critic.clip", "critic.warmup_steps")
-_OF_GAE = ("critic.lam", "critic.lam_actor", "critic.bootstrap_truncated")
-_OWN_CRITIC = "a critic with a backbone of its own (algo.baseline value, algo.critic_backbone separate)"
 
 
 def check_pretraining_mix(data: str) -> None:
@@ -172,29 +118,6 @@ def check_preferences(data: str) -> None:
     """Raise ValueError unless rm.data is a file that can be read."""
     if not can_read(Path(data)):
         raise ValueError(f"rm.data is {data!r}; it must be a file that exists, {' or '.join(READERS)}")
-
-
-def needs_whole_weights(cfg: Config, algorithm: Algorithm) -> str:
-    """Why the weights cannot be in shards; empty if they can."""
-    if algorithm.trust == "constrained":
-        return "algo.trust is 'constrained' (TRPO): its step and line search write all weights as one vector"
-    if cfg.optim.state_dtype == "8bit":
-        return "optim.state_dtype is '8bit': torchao's moments are not gathered from shards for a checkpoint"
-    return ""
-
-
-def check_sharding(cfg: Config, algorithm: Algorithm) -> None:
-    """Raise ValueError for shards of weights that must be whole."""
-    if cfg.optim.sharding in ("gathered", "sharded") and (reason := needs_whole_weights(cfg, algorithm)):
-        raise ValueError(f"optim.sharding is {cfg.optim.sharding!r}, but {reason}; use replicated")
-
-
-def _check_state_dtype(state_dtype: str) -> None:
-    """ValueError where the library of 8-bit optimiser states is not installed."""
-    if state_dtype == "8bit" and find_spec("torchao") is None:
-        raise ValueError(
-            "optim.state_dtype is '8bit', which needs torchao; it comes with pip install \"reasoner-rlvr[torchao]\""
-        )
 
 
 def check_validation_problems(sets: Mapping[str, str]) -> None:

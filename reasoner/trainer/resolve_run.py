@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from data.related_sets import own_sets, sources_of
+from reasoner.config.check import check_effect, check_run
 from reasoner.config.presets import Preset, find_preset, machine_of, preset_for
 from reasoner.config.recipes import RECIPES
-from reasoner.config.resolve import RunSettings, check_types, resolve, settings, to_dict, with_values
-from reasoner.config.schema import Config
+from reasoner.config.resolve import RunSettings, check_types, resolve, to_dict, with_values
+from reasoner.config.schema import Config, settings, value_of
 from reasoner.config.stages import STAGES, check_used, preset_values, problem_sets, stage_defaults
+from reasoner.inference.factory import resolve_engine_name
 from reasoner.models.resolve import full_folder, resolve_model
 from reasoner.models.size import num_parameters
+from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm, with_parts
 from reasoner.runs.run_dir import check_free, find_run, read_settings, recovery_hint, stage_of
 from reasoner.runtime import gpu_memory
-from reasoner.trainer.unused_settings import check_named_settings
 
 Values = Mapping[str, object]  # settings by dotted key
 
@@ -40,33 +42,30 @@ def resolve_new_run(
     *,
     origin: str,
     preset: str | None = None,
+    defaults: tuple[str, Values] = ("", {}),
     files: Sequence[tuple[str, Values]] = (),
     gpu_bytes: int | None = None,
     stage: str = "rl",
 ) -> tuple[RunSettings, Path]:
-    """Resolve the settings of a new run and its folder: the preset, then `files` as (name, settings), then `values`.
+    """Resolve the settings of a new run and its folder: the preset, then `defaults` and `files` as (name, settings),
+    then `values`.
 
     `origin` is recorded as the source of `values`. Without `preset` the one that fits the model and the machine is
     chosen; `gpu_bytes`: memory of the machine's GPU, None for this machine. ValueError for a setting that cannot be
     used, not in this stage or to no effect, and for a folder in use.
     """
-    sources = [*(content for _, content in files), values]
-    check_used([key for content in sources for key in content], stage)
-    model = str(_last(sources, "model", "base"))
-    choice, why = choose_preset(preset, model, Path(str(_last(sources, "run.dir", "runs"))), gpu_bytes)
-    algorithm = _last(sources, "algo.name", None)
-    layers = choice.layers(None if algorithm is None else str(algorithm))
-    layers = tuple((name, preset_values(content, stage)) for name, content in layers)
-    rank = _last([*(content for _, content in layers), *sources], "lora.rank", 0)
-    command, defaults = STAGES[stage].command, stage_defaults(stage, choice.name, rank)
-    layers = (*layers, *([(f"reasoner {command}", defaults)] if defaults else []))
-    resolved = resolve([*layers, *files, (origin, values)])
-    check_named_settings(resolved, [origin, *(name for name, _ in files)])
+    named = {key: value for content in (*(content for _, content in files), values) for key, value in content.items()}
+    check_used(named, stage)
+    model, runs = str(named.get("model", "base")), Path(str(named.get("run.dir", "runs")))
+    choice, why = choose_preset(preset, model, runs, gpu_bytes)
+    layers = preset_layers(choice, stage, named)
+    resolved = resolve([*layers, defaults, *files, (origin, values)])
     cfg = resolved.config
     if cfg.stage != stage:
         raise ValueError(f"{STAGES[stage].source} is empty; name the data: --data, {STAGES[stage].takes}")
+    _check_run(cfg, named, is_elsewhere=gpu_bytes is not None)
     if stage == "rl":
-        resolved = _with_own_sets(resolved, {key for content in sources for key in content})
+        resolved = _with_own_sets(resolved, named)
     note = _preset_note(choice, why, resolved, is_named=preset is not None)
     resolved = replace(resolved, note="\n".join(filter(None, (note, _sets_note(resolved)))))
     if "/" in cfg.run.name or cfg.run.name.startswith("."):
@@ -110,7 +109,24 @@ def resolve_resumed_run(
         _check_steps(run_dir, values["steps"])
     _check_reward_functions(run_dir, before.get("reward_functions", {}), reward_functions or {})
     resolved = resolve([("the run", stored), (origin, values)])
+    _check_run(resolved.config, values)
     return RunSettings(resolved.config, before.get("origin", {}) | dict.fromkeys(values, origin)), run_dir
+
+
+def run_values(cfg: Config, *, is_elsewhere: bool = False) -> Config:
+    """The settings as a run has them: with the parts of its algorithm and the engine that `auto` stands for.
+    `is_elsewhere`: on another machine, which has a GPU and vLLM.
+    """
+    engine, algo = cfg.engine, with_parts(cfg.algo, resolve_algorithm(cfg.algo))
+    name = "vllm" if is_elsewhere and engine.name == "auto" and not engine.urls else resolve_engine_name(engine)
+    return replace(cfg, algo=algo, engine=replace(engine, name=name))
+
+
+def _check_run(cfg: Config, named: Values, *, is_elsewhere: bool = False) -> None:
+    """ValueError for values of a run that contradict each other, and for named settings without effect in it."""
+    run = run_values(cfg, is_elsewhere=is_elsewhere)
+    check_run(run)
+    check_effect(run, {key: value_of(cfg, key) for key in named})
 
 
 CANNOT_CHANGE = (
@@ -144,9 +160,22 @@ def _listed(weights: Values) -> str:
     return ", ".join(f"{name} (weight {weight})" for name, weight in weights.items())
 
 
-def _last(sources: Sequence[Values], key: str, default: object) -> Any:
-    """The value of a setting in the last source that has it."""
-    return next((source[key] for source in reversed(sources) if key in source), default)
+def preset_layers(preset: Preset, stage: str, named: Values) -> list[tuple[str, Values]]:
+    """(origin, settings) of a preset and of a stage of training, for the algorithm and LoRA that are named."""
+    algorithm = named.get("algo.name")
+    layers = preset.layers(None if algorithm is None else str(algorithm))
+    own = [(origin, preset_values(values, stage)) for origin, values in layers]
+    rank = {key: value for values in (*(values for _, values in own), named) for key, value in values.items()}
+    return [*own, (f"reasoner {STAGES[stage].command}", stage_defaults(stage, preset.name, rank.get("lora.rank", 0)))]
+
+
+def values_and_origins(resolved: RunSettings, algorithm: str) -> dict[str, tuple[object, str]]:
+    """(value, origin) of each setting; a part that is left to the algorithm has the value in its row."""
+    parts = {f"algo.{name}": value for name, value in asdict(ALGORITHMS[algorithm]).items()}
+    return {
+        key: (parts[key], f"algorithm {algorithm}") if value is None and key in parts else (value, resolved.origin[key])
+        for key, value in to_dict(resolved.config).items()
+    }
 
 
 def choose_preset(name: str | None, model: str, runs: Path, gpu_bytes: int | None = None) -> tuple[Preset, str]:

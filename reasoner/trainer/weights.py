@@ -11,7 +11,6 @@ from reasoner.config.schema import Config
 from reasoner.console import log
 from reasoner.models.lora import trained_parameters
 from reasoner.rl.algorithms import Algorithm
-from reasoner.trainer.preflight import needs_whole_weights
 
 _SHARE = 0.5  # of a GPU's memory for weights, gradients and moments; the rest is for activations and the engine
 
@@ -20,12 +19,11 @@ def resolve_sharding(cfg: Config, algorithm: Algorithm, policy: PreTrainedModel)
     """The settings with optim.sharding `auto` replaced by the first way that fits the GPU; by `replicated` on a CPU, in
     a single process, and where nothing else can be. The policy is whole, its adapter added.
     """
-    if cfg.optim.sharding in ("gathered", "sharded") and cfg.processes == 1:
-        log(f"optim.sharding is {cfg.optim.sharding!r} without effect: a single process holds the whole model")
     if cfg.optim.sharding != "auto":
         return cfg
     sharding = "replicated"
-    if policy.device.type == "cuda" and cfg.processes > 1 and not needs_whole_weights(cfg, algorithm):
+    is_whole = algorithm.trust == "constrained" or cfg.optim.state_dtype == "8bit"  # see reasoner.config.check.RULES
+    if policy.device.type == "cuda" and cfg.processes > 1 and not is_whole:
         memory = torch.cuda.get_device_properties(policy.device).total_memory
         sharding = first_that_fits(*_bytes(cfg, algorithm, policy), processes=cfg.processes, memory=memory)
     log(f"optim.sharding auto: {sharding}")

@@ -39,7 +39,7 @@ LIGHT = (
     "reasoner.progress", "reasoner.rl.algorithms", "reasoner.rl.surrogates", "reasoner.rollouts", "reasoner.runs",
     "reasoner.runtime", "reasoner.sft.dataset", "reasoner.sft.examples", "reasoner.sft.sources",
     "reasoner.trainer.resolve_run", "reasoner.trainer.preflight", "reasoner.trainer.trackers",
-    "reasoner.trainer.unused_settings", "reasoner.types",
+    "reasoner.types",
 )  # fmt: skip
 NO_GRADIO = ("data", "verifiers", "reasoner")
 

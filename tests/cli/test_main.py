@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reasoner.cli.main import COMMANDS, Command, main
-from reasoner.config.resolve import settings
+from reasoner.config.schema import settings
 from reasoner.config.stages import is_used
 from reasoner.models.resolve import BASE
 from reasoner.rl.algorithms import ALGORITHMS
@@ -92,12 +92,12 @@ def test_a_training_that_cannot_start_leaves_no_run_folder(capsys, tmp_path, arg
 REFUSED = [
     (["--algo", "grop"], "unknown algorithm 'grop'"),
     (["--algo.baseline", "groop"], "algo.baseline is 'groop'"),
-    (["--algo", "grpo_process", "--algo.kl_in", "reward"], "KL must stay in the loss"),
+    (["--algo", "grpo_process", "--algo.kl_in", "reward"], "needs algo.kl_in == 'loss'"),
     (["--algo.group_size", "1"], "algo.group_size is 1"),
     (["--control", "coin"], "control is 'coin'"),
     (["--max_off_policy_steps", "1"], "max_off_policy_steps is 1"),
     (["--track", "tensorbord"], "unknown tracker 'tensorbord'"),
-    (["--engine", "sglang"], "unknown engine 'sglang'; known are auto, vllm"),
+    (["--engine", "sglang"], "engine.name is 'sglang'; known are vllm, transformers, remote, auto"),
     (["--data", "gsm9k"], "unknown problems 'gsm9k'"),
     (["--data", "gsm8k:tset"], "'gsm8k' has no split 'tset'"),
     (["--data", "{tmp}/none.jsonl"], "there is no such file"),
@@ -122,7 +122,7 @@ REFUSED_ELSEWHERE = [
     (["eval", "--model", "base", "--step", "3"], "'base' is no run"),
     (["eval", "--prompt", "r2"], "unknown prompt style 'r2'"),
     (["eval", "--extract", "guess"], "unknown extraction 'guess'"),
-    (["eval", "--engine", "sglang"], "unknown engine 'sglang'"),
+    (["eval", "--engine", "sglang"], "engine.name is 'sglang'"),
     (["eval", "--dtype", "float8"], "--dtype is 'float8'; known are float32, bfloat16"),
     (["eval", "--pass@8", "--num-samples", "4"], "--num-samples is 4"),
     (["eval", "--num-samples", "0"], "--num-samples is 0; it must be at least 1"),
@@ -190,9 +190,12 @@ def test_dry_run_prints_every_setting_with_its_origin_and_writes_nothing(capsys,
     assert not (tmp_path / "runs").exists()
 
 
+CLIP = ["--algo.clip_low", "0.1", "--algo.minibatches", "2"]
+
+
 @needs_base
 def test_dry_run_prints_the_parts_of_the_algorithm_that_no_setting_names(capsys):
-    assert main(["train", "--dry-run", "--model", "base", "--algo", "dapo", "--algo.clip_low", "0.1"]) == 0
+    assert main(["train", "--dry-run", "--model", "base", "--algo", "dapo", *CLIP]) == 0
     lines = capsys.readouterr().out.splitlines()
     values = {line.split()[0]: line.split()[1:] for line in lines if line.startswith("algo.")}
     assert values["algo.clip_high"] == ["0.28", "algorithm", "dapo"]

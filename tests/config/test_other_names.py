@@ -6,7 +6,8 @@ import pytest
 
 from reasoner.cli.main import main
 from reasoner.config.other_names import OTHER_NAMES, find_other_name, markdown, other_name_message
-from reasoner.config.resolve import resolve, settings
+from reasoner.config.resolve import resolve
+from reasoner.config.schema import settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,8 +30,12 @@ def test_every_other_name_leads_to_a_setting_or_says_why_there_is_none(name, row
             "--actor_rollout_ref.actor.clip_ratio_high is verl's name; here it is --algo.clip_high",
         ),
         ("--kl_coef", "--kl_coef is verl's name; here it is --algo.beta (with algo.kl_in reward)"),
-        ("--optim.learning_rate", "--learning_rate is TRL's name; here it is --optim.lr"),
-        ("--algo.num-generations", "--num_generations is TRL's name; here it is --algo.group_size"),
+        ("--optim.learning_rate", "--optim.learning_rate: learning_rate is TRL's name; here it is --optim.lr"),
+        ("--critic.learning_rate", "--critic.learning_rate: learning_rate is TRL's name; here it is --critic.lr"),
+        (
+            "--algo.num-generations",
+            "--algo.num-generations: num_generations is TRL's name; here it is --algo.group_size",
+        ),
         (
             "--epsilon",
             "--epsilon is TRL's name; here it is --algo.clip_low (the lower bound alone; algo.clip_high is the upper "

@@ -2,23 +2,23 @@
 
 import pytest
 
-from reasoner.config.resolve import settings
+from reasoner.config.schema import settings
 from reasoner.config.stages import STAGES, check_used, is_used, preset_values, stage_defaults
 
 
-def test_every_name_of_the_table_is_a_setting_or_a_section():
-    known = {*settings(), *(key.partition(".")[0] + "." for key in settings())}
-    assert {name for stage in STAGES.values() for name in (*stage.unused, stage.source)} <= known
+def test_stages_of_the_settings_are_those_of_the_table():
+    assert {stage.source for stage in STAGES.values()} <= settings().keys()
+    assert {name for setting in settings().values() for name in setting.stages} == STAGES.keys()
 
 
 def test_settings_without_a_meaning_are_named():
-    check_used(["sft.rows", "optim.lr", "validation.interval"], "sft")
-    with pytest.raises(
-        ValueError, match=r"algo.beta, steps: without a meaning for reasoner sft; its length is sft.epo"
-    ):
-        check_used(["seed", "algo.beta", "steps"], "sft")
-    with pytest.raises(ValueError, match=r"sft.rows: without a meaning for reasoner train"):
-        check_used(["sft.rows"], "rl")
+    check_used({"sft.rows": 4, "optim.lr": 1e-3, "validation.interval": 3}, "sft")
+    with pytest.raises(ValueError, match=r"steps is 5, .*needs reasoner train .*sft\.epochs"):
+        check_used({"seed": 3, "steps": 5}, "sft")
+    with pytest.raises(ValueError, match=r"processes is 2, .*needs reasoner train or reasoner sft"):
+        check_used({"processes": 2}, "reward-model")
+    with pytest.raises(ValueError, match=r"sft.rows is 4, .*needs reasoner sft"):
+        check_used({"sft.rows": 4}, "rl")
 
 
 def test_a_preset_gives_supervised_finetuning_no_values_of_reinforcement_learning():

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from reasoner.config.learning import AlgoConfig, OptimConfig
+from reasoner.config.algorithm import AlgoConfig
+from reasoner.config.check import check_run
+from reasoner.config.learning import OptimConfig
 from reasoner.config.schema import Config
 from reasoner.distributed.world import ALONE
 from reasoner.models.loading import load_tokenizer
@@ -15,7 +17,6 @@ from reasoner.models.sharding import DistributedModel, distribute
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.trainer import checkpoint
-from reasoner.trainer.preflight import check_sharding
 from reasoner.trainer.weights import first_that_fits, resolve_sharding
 from tests.distributed.programs import CASES, GROUPS, gradients
 from tests.distributed.shard_programs import (
@@ -180,12 +181,9 @@ def test_auto_is_replicated_on_a_cpu():
     assert resolved.optim.sharding == "replicated"
 
 
-@pytest.mark.parametrize(
-    ("algo", "state_dtype", "message"),
-    [("trpo", "float32", r"'sharded', but algo\.trust is 'constrained'"), ("grpo", "8bit", "is '8bit'")],
-)
-def test_what_needs_whole_weights_refuses_shards(algo, state_dtype, message):
-    cfg = Config(algo=AlgoConfig(name=algo), optim=OptimConfig(sharding="sharded", state_dtype=state_dtype))
-    with pytest.raises(ValueError, match=message):
-        check_sharding(cfg, resolve_algorithm(cfg.algo))
-    check_sharding(Config(algo=cfg.algo), resolve_algorithm(cfg.algo))
+@pytest.mark.parametrize(("algo", "state_dtype"), [({"trust": "constrained"}, "float32"), ({}, "8bit")])
+def test_what_needs_whole_weights_refuses_shards(algo, state_dtype):
+    cfg = Config(algo=AlgoConfig(**algo), optim=OptimConfig(sharding="sharded", state_dtype=state_dtype))
+    with pytest.raises(ValueError, match=r"optim\.sharding in .* needs (algo\.trust|optim\.state_dtype)"):
+        check_run(cfg)
+    check_run(Config(algo=cfg.algo, optim=OptimConfig(state_dtype=state_dtype)))

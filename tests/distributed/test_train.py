@@ -24,6 +24,7 @@ from tests.distributed.runs import SMALL, arguments, content, differing, finish,
 from tests.fixtures.forkserver import ROOT, TRAINING, forkserver
 from tests.fixtures.ranks import run_ranks
 from tests.fixtures.reward_models import save_reward_model
+from tests.fixtures.switched_off import without
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
 needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
@@ -118,7 +119,7 @@ def test_dry_run_of_ranks_prints_the_settings_once_and_writes_nothing(tmp_path):
 
 @needs_base
 def test_fault_of_one_rank_ends_all_with_its_rank_and_step(tmp_path):
-    values = {"model": "base", "run.dir": str(tmp_path), **SMALL, "validation.interval": 0, "eval.heldout_problems": 0}
+    values = {"model": "base", "run.dir": str(tmp_path), **without("eval", without("validation", SMALL))}
     values |= {"processes": 2, "steps": 3}
     waiting, faulty = run_ranks(2, programs.train_with_fault, values, 1, 1)
     assert faulty.startswith("RankError: rank 1 of 2, step 1: RuntimeError: sampling of step 1 failed: ")
@@ -130,7 +131,7 @@ def test_fault_of_one_rank_ends_all_with_its_rank_and_step(tmp_path):
 @needs_base
 @pytest.mark.slow
 def test_fault_of_one_rank_ends_all_that_hold_shards_without_a_checkpoint(tmp_path):
-    values = {"model": "base", "run.dir": str(tmp_path), **SMALL, "validation.interval": 0, "eval.heldout_problems": 0}
+    values = {"model": "base", "run.dir": str(tmp_path), **without("eval", without("validation", SMALL))}
     values |= {"processes": 2, "steps": 3, "optim.sharding": "sharded"}
     waiting, faulty = run_ranks(2, programs.train_with_fault, values, 1, 1)
     assert faulty.startswith("RankError: rank 1 of 2, step 1: RuntimeError: sampling of step 1 failed: ")
@@ -213,7 +214,7 @@ def test_processes_flag_starts_ranks_whose_first_rollouts_are_those_of_one(tmp_p
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_signal_to_the_launcher_ends_all_with_a_checkpoint(tmp_path, number):
-    with launched(tmp_path, "--processes", "2", "--steps", "200", "--validation.interval", "0") as process:
+    with launched(tmp_path, "--processes", "2", "--steps", "200", "--validation.interval", "1000") as process:
         while not (tmp_path / "a" / "rollouts" / "step-000001.parquet").exists() and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(number)

@@ -12,7 +12,8 @@ import pytest
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
-from reasoner.config.learning import AlgoConfig, LoraConfig, OptimConfig, RewardConfig
+from reasoner.config.algorithm import AlgoConfig
+from reasoner.config.learning import LoraConfig, OptimConfig, RewardConfig
 from reasoner.config.resolve import resolve
 from reasoner.config.schema import Config, DataConfig, EngineConfig, SamplingConfig
 from reasoner.doctor import memory_advice

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from reasoner.config.learning import AlgoConfig
+from reasoner.config.algorithm import AlgoConfig
 from reasoner.config.schema import Config, DataConfig, EvalConfig, SamplingConfig, ValidationConfig
 from reasoner.doctor.findings import Severity
 from reasoner.doctor.pass_rate import response_findings, response_stats

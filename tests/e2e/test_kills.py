@@ -23,6 +23,7 @@ import pytest
 from reasoner.models.resolve import BASE
 from tests.app.library_of import until
 from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
+from tests.fixtures.switched_off import without
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
 pytestmark = [
@@ -63,8 +64,8 @@ def reward_model(inputs: Path, folder: Path) -> list[str]:
 
 def expert_iteration(inputs: Path, folder: Path) -> list[str]:
     own = {"rounds": 2, "problems": 40, "num-samples": 4, "where": "ended", "sft.epochs": 1, "sft.rows": 32}
-    own |= {"validation.interval": 0, "model": "base", "run.dir": folder, "run.name": "a"}
-    return ["expert-iteration", *flags(SMALL | own)]
+    own |= {"model": "base", "run.dir": folder, "run.name": "a"}
+    return ["expert-iteration", *flags(without("validation", SMALL) | own)]
 
 
 def evaluation(inputs: Path, folder: Path) -> list[str]:

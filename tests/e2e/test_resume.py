@@ -231,7 +231,7 @@ def test_run_whose_terminal_is_closed_saves_and_resumes_to_equal_bytes(tmp_path,
 
 
 def test_a_second_signal_ends_the_run_at_once(tmp_path):
-    process = start(tmp_path, *HF, "--steps", 500, "--validation.interval", 0)
+    process = start(tmp_path, *HF, "--steps", 500, "--validation.interval", 1000)
     while process.poll() is None and not (tmp_path / "a" / "rollouts" / "step-000001.parquet").exists():
         time.sleep(0.001)
     process.send_signal(signal.SIGTERM)

@@ -12,8 +12,8 @@ import torch
 
 from data.generated import problems
 from reasoner.cli.main import main
+from reasoner.config.check import check_run, check_values
 from reasoner.config.learning import LoraConfig
-from reasoner.config.limits import check
 from reasoner.config.schema import Config, EngineConfig
 from reasoner.inference.factory import make_engine
 from reasoner.inference.hf_engine import TransformersEngine
@@ -280,18 +280,19 @@ def test_folders_of_trainers_that_were_killed_are_removed(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"name": "remote"}, r"engine\.urls names no server"),
+        ({"name": "remote"}, r"needs engine\.urls"),
         ({"urls": "127.0.0.1:8001"}, r"engine\.urls has '127\.0\.0\.1:8001'"),
         ({"urls": "http://a:1/v1"}, r"engine\.urls has 'http://a:1/v1'; an address is http://HOST:PORT"),
         ({"urls": "http://a:1,http://a:1/"}, "twice"),
         ({"urls": "http://a:1,"}, r"engine\.urls has ''"),
-        ({"urls": "http://a:1", "name": "vllm"}, r"engine\.name is 'vllm'; servers need 'remote' or 'auto'"),
+        ({"urls": "http://a:1", "name": "vllm"}, r"engine\.urls needs engine\.name in \('auto', 'remote'\)"),
     ],
 )
 def test_addresses_are_checked_with_the_settings(settings, message):
     with pytest.raises(ValueError, match=message):
-        check(Config(engine=EngineConfig(**settings)))
-    check(Config(engine=EngineConfig(urls="http://a:1, https://b")))
+        for check in (check_values, check_run):
+            check(Config(engine=EngineConfig(**settings)))
+    check_values(Config(engine=EngineConfig(urls="http://a:1, https://b")))
 
 
 @pytest.mark.slow

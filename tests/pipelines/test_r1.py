@@ -110,7 +110,7 @@ def test_a_dry_run_refuses_what_the_run_would(tmp_path, capsys):
         (["--name", "../x"], "--name is '../x'; it must be a plain name"),
         (["--resume", "r2"], "there is no pipeline 'r2'"),
         (["--set", "optim.lr=fast"], "--optim.lr takes a number, not 'fast'"),
-        (["--set", "rl:sft.epochs=2"], "sft.epochs: without a meaning for reasoner train"),
+        (["--set", "rl:sft.epochs=2"], "sft.epochs is 2, which has no effect here: it needs reasoner sft"),
         (["--set", "cold-samples:steps=2"], "unknown argument '--steps'"),
     ],
 )

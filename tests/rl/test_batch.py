@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from reasoner.config.learning import AlgoConfig
+from reasoner.config.algorithm import AlgoConfig
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.losses import token_weights

@@ -12,7 +12,6 @@ from reasoner.rl.batch import collate
 from reasoner.rl.credit import token_rewards
 from reasoner.rl.losses import value_loss
 from reasoner.trainer.checkpoint import load, save
-from reasoner.trainer.preflight import check_learned_rewards
 from reasoner.types import Completion, Prompt, RolloutGroup
 from tests.fixtures.critics import ppo, shared, token_states
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
@@ -343,36 +342,6 @@ def test_shared_backbone_critic_resumes_with_optimizer_state(tmp_path):
         mine, its = (getattr(m, part) for m in (straight, second))
         mine, its = (m.own if part == "critic" else m for m in (mine, its))
         assert all(torch.equal(a, b) for a, b in zip(mine.parameters(), its.parameters(), strict=True))
-
-
-@pytest.mark.parametrize(
-    ("algo", "critic", "message"),
-    [
-        ({"name": "reinforce"}, {"gamma": 0.99}, "critic.gamma is 0.99; it needs a critic"),
-        ({}, {"warmup_steps": 3}, "critic.warmup_steps is 3; it needs a critic"),
-        ({"name": "ppo"}, {"vf_coef": 1.0}, "critic.vf_coef is 1.0; it needs algo.critic_backbone shared"),
-        ({"name": "ppo", "returns": "to_go"}, {"lam": 0.9}, "critic.lam is 0.9; it needs algo.returns gae"),
-        ({"name": "ppo", "returns": "to_go"}, {"bootstrap_truncated": True}, "it needs algo.returns gae"),
-    ],
-)
-def test_settings_of_the_critic_without_effect_are_refused(algo, critic, message):
-    cfg = replace(config(**algo), critic=CriticConfig(**critic))
-    with pytest.raises(ValueError, match=message):
-        check_learned_rewards(cfg, resolve_algorithm(cfg.algo))
-
-
-def test_settings_of_a_critic_are_accepted_where_there_is_one():
-    rest = {"gamma": 0.99, "warmup_steps": 3, "whiten_rewards": True, "epochs": 2, "clip": 0.2}
-    for algo, critic in ({"name": "ppo"}, rest | {"lam": 0.9}), ({"name": "ppo", "critic_backbone": "shared"}, rest):
-        cfg = replace(config(**algo), critic=CriticConfig(**critic))
-        check_learned_rewards(cfg, resolve_algorithm(cfg.algo))
-
-
-@pytest.mark.parametrize("algo", [{}, {"name": "ppo", "critic_backbone": "shared"}], ids=["no critic", "shared"])
-def test_minibatches_of_a_critic_need_one_with_a_backbone_of_its_own(algo):
-    cfg = config(**algo)
-    with pytest.raises(ValueError, match=r"critic\.minibatches is 2; it needs a critic with a backbone of its own"):
-        check_learned_rewards(replace(cfg, critic=CriticConfig(minibatches=2)), resolve_algorithm(cfg.algo))
 
 
 def test_update_of_the_critic_without_a_finite_gradient_is_counted():

@@ -3,10 +3,8 @@
 import pytest
 import torch
 
-from reasoner.config.limits import _CHOICES
-from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
-from reasoner.rl.kl import CONTROLLERS, adapt_in_proportion, response_kl
+from reasoner.rl.kl import adapt_in_proportion, response_kl
 from tests.fixtures.tiny import tiny_model
 from tests.fixtures.toys import config, group, make_trainer, random_groups
 
@@ -44,10 +42,6 @@ def test_kl_of_a_response_is_the_sum_over_its_tokens_averaged_over_responses():
     assert response_kl(logprobs, reference, mask).item() == pytest.approx((0.5 + 3.0) / 2)
 
 
-def test_settings_name_every_controller():
-    assert set(_CHOICES["algo.kl_controller"]) == CONTROLLERS.keys()
-
-
 def step(**algo):
     """(beta before, metrics) of a step with a reference of other weights."""
     cfg = config(beta=0.05, **algo)
@@ -75,15 +69,3 @@ def test_step_without_an_update_leaves_beta():  # trap A4
     ready = trainer.compute_advantages(batch)
     ready.advantages.zero_()
     assert trainer.train_step(ready)["beta"] == 0.05
-
-
-@pytest.mark.parametrize(
-    ("algo", "message"),
-    [
-        ({"kl_controller": "proportional"}, "algo.kl_controller proportional has no effect here: .*algo.kl_target"),
-        ({"kl_target": 0.1, "kl_horizon": 5}, "algo.kl_horizon 5 has no effect here"),
-    ],
-)
-def test_controller_settings_without_effect_are_refused(algo, message):
-    with pytest.raises(ValueError, match=message):
-        resolve_algorithm(config(beta=0.1, **algo).algo)

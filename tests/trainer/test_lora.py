@@ -7,7 +7,9 @@ import torch
 
 pytest.importorskip("peft")
 
-from reasoner.config.learning import AlgoConfig, CriticConfig, LoraConfig, OptimConfig
+from reasoner.config.algorithm import AlgoConfig
+from reasoner.config.check import check_run
+from reasoner.config.learning import LoraConfig, OptimConfig
 from reasoner.config.schema import Config
 from reasoner.models.folder import BaseModel
 from reasoner.models.loading import token_logprobs
@@ -17,7 +19,6 @@ from reasoner.runs.health_checks import Alarm
 from reasoner.runs.json_files import append_line
 from reasoner.trainer.checkpoint import damage, load, room_needed, save
 from reasoner.trainer.metrics_logger import MetricsLogger
-from reasoner.trainer.preflight import check_lora
 from reasoner.trainer.rollback import respond_to_alarms
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, group, make_trainer, random_groups
@@ -166,17 +167,17 @@ def test_toy_learns_with_lora_and_keeps_its_reference():
     assert abs(probability(plain) - probability(made.policy)) < 1e-4
 
 
-def test_reference_that_follows_the_policy_is_refused_with_lora():
-    cfg = Config(lora=LORA, algo=AlgoConfig(ref_sync_steps=4))
-    with pytest.raises(ValueError, match=r"algo\.ref_sync_steps is 4; with lora\.rank it must be 0"):
-        check_lora(cfg)
-    check_lora(replace(cfg, lora=LoraConfig()))
-    check_lora(Config(lora=LORA, critic=CriticConfig()))
-
-
-def test_base_in_bfloat16_is_refused_for_weights_that_are_trained_and_for_passes_in_float32():
-    low = replace(LORA, base_dtype="bfloat16")
-    check_lora(Config(lora=low, optim=OptimConfig(dtype="bfloat16")))
-    for cfg in (Config(lora=low), Config(lora=replace(low, rank=0), optim=OptimConfig(dtype="bfloat16"))):
-        with pytest.raises(ValueError, match=r"lora\.base_dtype is 'bfloat16'.*it needs lora\.rank above 0"):
-            check_lora(cfg)
+@pytest.mark.parametrize(
+    "cfg",
+    [
+        Config(lora=LORA, algo=AlgoConfig(ref_sync_steps=4)),
+        Config(lora=replace(LORA, base_dtype="bfloat16")),  # passes in float32
+        Config(lora=LoraConfig(base_dtype="bfloat16"), optim=OptimConfig(dtype="bfloat16")),  # weights that are trained
+    ],
+)
+def test_reference_that_follows_and_base_in_bfloat16_that_does_not_fit_are_refused(cfg):
+    with pytest.raises(ValueError, match=r"lora\.(rank|base_dtype) .* needs "):
+        check_run(cfg)
+    check_run(
+        replace(cfg, lora=replace(LORA, base_dtype="bfloat16"), optim=OptimConfig(dtype="bfloat16"), algo=AlgoConfig())
+    )

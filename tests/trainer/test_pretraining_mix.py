@@ -11,11 +11,10 @@ from reasoner.models.loading import load_tokenizer
 from reasoner.models.resolve import BASE
 from reasoner.models.sharding import DistributedModel
 from reasoner.pretrain.corpus import document
-from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.sft.examples import Example
-from reasoner.trainer.preflight import check_learned_rewards, check_pretraining_mix
+from reasoner.trainer.preflight import check_pretraining_mix
 from reasoner.trainer.pretraining_mix import PretrainingMix, load_pretraining_mix
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, group, make_trainer, random_groups
@@ -100,16 +99,3 @@ def test_file_of_texts_comes_once_in_an_epoch_and_other_files_are_refused(tmp_pa
     for name in ("corpus:other", str(tmp_path / "none.jsonl"), str(tmp_path)):
         with pytest.raises(ValueError, match=r"ptx.data is .*; known are corpus:base and files that exist, .jsonl or"):
             check_pretraining_mix(name)
-
-
-@pytest.mark.parametrize(
-    ("algo", "ptx", "message"),
-    [
-        ({}, {"weight": 0.5}, "ptx.weight is 0.5; it needs ptx.data"),
-        ({"name": "trpo"}, {"data": "corpus:base"}, "ptx.data is 'corpus:base'; it needs another algo.trust"),
-    ],
-)
-def test_mix_without_effect_is_refused(algo, ptx, message):
-    cfg = replace(config(**algo), ptx=PtxConfig(**ptx))
-    with pytest.raises(ValueError, match=message):
-        check_learned_rewards(cfg, resolve_algorithm(cfg.algo))

@@ -29,6 +29,7 @@ from reasoner.trainer.supervised import (
 )
 from reasoner.types import Completion
 from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
+from tests.fixtures.switched_off import without
 from tests.fixtures.toys import config, make_trainer
 
 EXAMPLES = [Example((5, 6, 7), (8, 9, number)) for number in range(10, 20)]
@@ -178,7 +179,7 @@ class SpiedEngine:
         return lambda: self.calls.append(name)
 
 
-def calls_of_run(monkeypatch, folder, **changed):
+def calls_of_run(monkeypatch, folder, values):
     """The calls of the engine in a run of four or five steps; None if none is started."""
     engines = []
 
@@ -187,8 +188,7 @@ def calls_of_run(monkeypatch, folder, **changed):
         return engines[-1]
 
     monkeypatch.setattr("reasoner.trainer.components.make_engine", make_engine)
-    values = SMALL | {"model": "base", "run.dir": str(folder), "run.name": "a"} | changed
-    values["engine.name"] = values.pop("engine")
+    values |= {"model": "base", "run.dir": str(folder), "run.name": "a"}
     values["sft.data"] = str(ROOT / "tests/fixtures/solutions.jsonl")
     resolved, run_dir = resolve_new_run(values, origin="test", stage="sft")
     with open_sft_run(resolved, run_dir, resuming=False, world=ALONE) as (run, examples):
@@ -199,15 +199,18 @@ def calls_of_run(monkeypatch, folder, **changed):
 
 @ON_BASE
 def test_engine_sleeps_from_one_validation_to_the_next(monkeypatch, tmp_path, restored_torch):
-    calls = calls_of_run(monkeypatch, tmp_path, **{"validation.interval": 3, "eval.heldout_problems": 0})
+    values = {key: value for key, value in SMALL.items() if key != "engine"}
+    values = without("eval", values) | {"validation.interval": 3, "engine.name": "transformers"}
+    calls = calls_of_run(monkeypatch, tmp_path, values)
     validation = ["update_weights", "generate", "generate"]  # sampled and greedy
     assert calls == [*validation, "sleep", "wake_up", *validation, "sleep", "wake_up", *validation, "close"]
 
 
 @ON_BASE
 def test_no_engine_is_started_where_nothing_samples(monkeypatch, tmp_path, restored_torch):
-    changed = {"validation.interval": 0, "eval.heldout_problems": 0}
-    assert calls_of_run(monkeypatch, tmp_path, **changed) is None
+    kept = ("validation.interval", "run.save_interval", "threads", "sft.rows", "sft.epochs")
+    values = without("validation", {key: SMALL[key] for key in kept}) | {"eval.heldout_problems": 0}
+    assert calls_of_run(monkeypatch, tmp_path, values) is None
     assert [path.name for path in list_checkpoints(tmp_path / "a")] == ["step-000004", "step-000005"]
 
 

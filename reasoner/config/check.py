@@ -1,0 +1,114 @@
+"""The check of settings: each value, values that contradict each other, and settings that would have no effect.
+
+A condition is a Python expression on other settings, such as "algo.beta > 0 and lora.rank == 0". Conditions stand in
+the declarations of settings and in tables of rules, never in what a user writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from urllib.parse import urlsplit
+
+from data.spec import split_mixture
+from reasoner.config.schema import Config, settings, value_of
+
+Scope = Mapping[str, object]  # what the names of a condition stand for: sections and settings outside of sections
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Values that do not go together: where the condition `when` holds, `needs` must."""
+
+    when: str
+    needs: str
+    why: str
+
+
+_SHARDED = "optim.sharding in ('gathered', 'sharded')"
+RULES = (
+    Rule("max_off_policy_steps > 0", "algo.importance_sampling != 'none'", "rollouts are older than the policy"),
+    Rule("max_off_policy_steps > 1", "max_off_policy_steps < run.save_interval", "no checkpoint lies between"),
+    Rule("data.selection == 'learnability'", "max_off_policy_steps == 0", "problems depend on all rollouts before"),
+    Rule("algo.filter_metric == 'correct'", "reward.correct > 0", "it leaves out groups by verdicts"),
+    Rule("ptx.data", "algo.trust != 'constrained'", "TRPO searches on the RL loss alone"),
+    Rule("lora.rank > 0", "algo.ref_sync_steps == 0", "the reference is the model without its adapter"),
+    Rule("lora.base_dtype == 'bfloat16'", "lora.rank > 0 and optim.dtype == 'bfloat16'", "trained weights are float32"),
+    Rule(_SHARDED, "algo.trust != 'constrained'", "TRPO's step and line search write all weights as one vector"),
+    Rule(_SHARDED, "optim.state_dtype != '8bit'", "torchao's moments are not gathered from shards for a checkpoint"),
+    Rule("engine.name == 'remote'", "engine.urls", "it samples from servers, --engine.urls http://HOST:PORT,..."),
+    Rule("engine.urls", "engine.name in ('auto', 'remote')", "the servers are the engine"),
+)
+
+
+def check_values(config: Config) -> None:
+    """ValueError for the first value that is not allowed."""
+    for key, setting in settings().items():
+        setting.check(value_of(config, key))
+    _check_urls(config.engine.urls)
+
+
+def check_run(config: Config) -> None:
+    """ValueError for the first values of a run that contradict each other; nothing is left to its algorithm."""
+    check_rules(RULES, _scope(config))
+    if config.data.selection == "learnability" and split_mixture(config.data.train)[0][1] is not None:
+        raise ValueError(
+            f"data.train is {config.data.train}: weights in a mixture and data.selection learnability both say how "
+            "often a problem is asked; leave one out"
+        )
+
+
+def check_effect(config: Config, named: Mapping[str, object]) -> None:
+    """ValueError for the first of the named settings, values by key, that differs from its default and would have no
+    effect in a run of `config`, in which nothing is left to the algorithm.
+    """
+    scope = _scope(config)
+    for key, value in named.items():
+        setting = settings()[key]
+        for need in (setting.section_needs, setting.needs):
+            if need and value != setting.default and not _value(need, scope):
+                raise ValueError(no_effect(key, value, f"{need} ({_values(need, scope)})"))
+
+
+def no_effect(key: str, value: object, need: str) -> str:
+    """The sentence that refuses a setting without effect."""
+    return f"{key} is {value!r}, which has no effect here: it needs {need}"
+
+
+def check_rules(rules: Iterable[Rule], scope: Scope) -> None:
+    """ValueError for the first rule that the values break."""
+    for rule in rules:
+        if _value(rule.when, scope) and not _value(rule.needs, scope):
+            values = _values(f"{rule.when} {rule.needs}", scope)
+            raise ValueError(f"{rule.when} needs {rule.needs}: {rule.why} ({values})")
+
+
+def names_in(condition: str) -> list[str]:
+    """The settings in a condition."""
+    words = re.findall(r"[a-z][a-z_0-9.]*", re.sub(r"'[^']*'", "", condition))
+    return [word for word in dict.fromkeys(words) if word not in ("and", "or", "not", "in")]
+
+
+def _value(condition: str, scope: Scope) -> object:
+    return eval(condition, {"__builtins__": {}}, scope)
+
+
+def _values(condition: str, scope: Scope) -> str:
+    """The values of the settings in a condition, for messages."""
+    return ", ".join(f"{name} is {_value(name, scope)!r}" for name in names_in(condition))
+
+
+def _scope(config: Config) -> Scope:
+    return {"stage": config.stage, **{one.name: getattr(config, one.name) for one in fields(config)}}
+
+
+def _check_urls(text: str) -> None:
+    """ValueError for addresses of servers that are none or stand twice."""
+    urls = [url.strip().rstrip("/") for url in text.split(",")] if text else []
+    for url in urls:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query:
+            raise ValueError(f"engine.urls has {url!r}; an address is http://HOST:PORT, several with commas between")
+        if urls.count(url) > 1:
+            raise ValueError(f"engine.urls has {url!r} twice")

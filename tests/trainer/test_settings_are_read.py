@@ -1,0 +1,139 @@
+"""Every setting is read by the code of a run in which its needs hold: the reads of small runs are recorded."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+import torch
+
+from reasoner.config.check import check_effect
+from reasoner.config.schema import Config, settings
+from reasoner.inference.factory import ENGINES, EngineRequest, make_engine
+from reasoner.inference.server_identity import identity
+from reasoner.inference.vllm_engine import VllmEngine
+from reasoner.models.loading import load_config, load_tokenizer
+from reasoner.models.resolve import BASE
+from reasoner.trainer.resolve_run import resolve_new_run, run_values
+from reasoner.trainer.reward_model import train_reward_model
+from reasoner.trainer.supervised import finetune
+from reasoner.trainer.train import train
+from reasoner.types import Engine
+from tests.fixtures.inference_server import InferenceServer
+
+SMALL = {
+    "model": str(BASE), "engine.name": "transformers", "threads": 1, "validation.interval": 0,
+    "eval.heldout_problems": 0,
+}  # fmt: skip
+SUMS = str(Path(__file__).parents[1] / "fixtures" / "sums.jsonl")
+STEP = {"data.train": SUMS, "steps": 1, "data.prompts_per_step": 2, "algo.group_size": 2, "sampling.max_tokens": 8}
+EVALUATED = {
+    "validation.interval": 1, "validation.problems": 1, "validation.samples": 1, "eval.heldout_problems": 1,
+    "eval.samples": 1,
+}  # fmt: skip
+SHARED_CRITIC = {"algo.name": "ppo", "algo.critic_backbone": "shared", "algo.minibatches": 1}
+# What differs in each run from SMALL, and in reinforcement learning from STEP.
+RUNS = {
+    "preferences": {"rm.data": "{folder}/pairs.jsonl", "rm.heldout_share": 0.4},
+    "examples": EVALUATED | {"sft.data": "{folder}/examples.jsonl", "sampling.max_tokens": 8},
+    "dapo": EVALUATED | {
+        "steps": 2, "algo.name": "dapo", "algo.minibatches": 2, "algo.trust": "penalty", "algo.kl_target": 0.1,
+        "algo.penalty_target": 0.1, "algo.kl_controller": "proportional", "algo.importance_sampling": "token",
+    },
+    "critic": {
+        "algo.name": "ppo", "reward.model": "preferences", "critic.init": "preferences",
+        "ptx.data": "{folder}/examples.jsonl",
+    },
+    "shared": SHARED_CRITIC,
+    "trpo": {"algo.name": "trpo"},
+    "moving": {"algo.name": "reinforce", "algo.baseline": "moving"},
+    "adapter": {"algo.name": "grpo_process", "lora.rank": 2, "engine.name": "vllm"},
+}  # fmt: skip
+# Applied to the names of problem sets by the package of the settings itself; names of trackers, which preflight()
+# resolves; and what several processes hold, which tests/distributed runs.
+APPLIED_ELSEWHERE = {"data.question", "data.answer", "run.track", "optim.sharding"}
+ONLY_SHOWN = ("reasoner.config", "reasoner.trainer.summary", "reasoner.trainer.preflight", "reasoner.doctor")
+
+
+class VllmStarted(Exception):
+    """Raised in place of vLLM's start."""
+
+
+def start(*_: object, **__: object) -> None:
+    raise VllmStarted
+
+
+def vllm_settings_alone(request: EngineRequest) -> Engine:
+    """Read the settings as VllmEngine does until it starts vLLM; sample by transformers."""
+    with suppress(VllmStarted), pytest.MonkeyPatch.context() as on_gpu:  # nothing of vLLM is looked up there
+        on_gpu.setattr(torch.cuda, "is_available", lambda: True)
+        VllmEngine(request.folder, request.cfg, max_model_len=request.max_model_len, seed=request.seed)
+    return ENGINES["transformers"](request)
+
+
+def record_reads(monkeypatch: pytest.MonkeyPatch, read: set[str]) -> None:
+    """Add to `read` each setting that code outside of ONLY_SHOWN reads, by key."""
+    prefixes = {type(getattr(Config(), name)): f"{name}." for name in {key.split(".")[0] for key in settings()}}
+    for node in [Config, *(node for node in prefixes if hasattr(node, "__dataclass_fields__"))]:
+        names, prefix = {one.name for one in fields(node)}, "" if node is Config else prefixes[node]
+
+        def recorded(self: object, name: str, names: set[str] = names, prefix: str = prefix) -> object:
+            caller = sys._getframe(1).f_globals.get("__name__", "")
+            if name in names and caller.startswith(("reasoner.", "verifiers.")) and not caller.startswith(ONLY_SHOWN):
+                read.add(prefix + name)
+            return object.__getattribute__(self, name)
+
+        monkeypatch.setattr(node, "__getattribute__", recorded)
+
+
+def keys_with_effect(read: set[str], cfg: Config) -> Iterator[str]:
+    """The settings read whose needs hold in the run."""
+    for key in read & settings().keys():
+        with suppress(ValueError):
+            check_effect(run_values(cfg), {key: object()})
+            yield key
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with examples and preferences, where vLLM is only started."""
+    columns = {"examples": ("question", "completion"), "pairs": ("prompt", "chosen", "rejected", "problem_id")}
+    for name, own in columns.items():
+        rows = [dict(zip(own, (f"{i} + 1?", f" {i + 1}", " no", str(i)), strict=False)) for i in range(6)]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    vllm, backend = ModuleType("vllm"), ModuleType("vllm.model_executor.models.transformers")
+    vllm.LLM, backend.base = start, SimpleNamespace()
+    vllm.__spec__ = SimpleNamespace()
+    for module in (vllm, backend):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(ENGINES, "vllm", vllm_settings_alone)
+    monkeypatch.setattr("reasoner.trainer.supervised._NUM_DOCUMENTS", 2)
+    return tmp_path
+
+
+def test_every_setting_is_read_by_a_run_in_which_it_has_an_effect(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, used = set[str](), set(APPLIED_ELSEWHERE)
+    record_reads(monkeypatch, read)
+    for name, changes in RUNS.items():
+        stage = {"preferences": "reward-model", "examples": "sft"}.get(name, "rl")
+        own = {key: value.format(folder=folder) if isinstance(value, str) else value for key, value in changes.items()}
+        common = {"model": str(BASE), "threads": 1} if stage == "reward-model" else SMALL
+        values = {**common, **(STEP if stage == "rl" else {}), **own, "run.dir": str(folder / "runs"), "run.name": name}
+        read.clear()
+        resolved, run_dir = resolve_new_run(values, origin="a test", stage=stage)
+        {"rl": train, "sft": finetune, "reward-model": train_reward_model}[stage](resolved, run_dir)
+        used.update(keys_with_effect(read, resolved.config))
+    server = InferenceServer(identity=identity(load_config(BASE), load_tokenizer(BASE), "float32", 512))
+    read.clear()
+    remote = resolve_new_run(SMALL | {"engine.name": "remote", "engine.urls": server.url}, origin="a test")[0].config
+    make_engine(remote.engine, BASE, max_model_len=512, seed=0).close()
+    used.update(keys_with_effect(read, remote))
+    assert settings().keys() - used == set()
