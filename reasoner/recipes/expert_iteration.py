@@ -63,7 +63,8 @@ def expert_iteration(plan: Rounds, resolved: RunSettings) -> list[dict[str, Any]
         raise ValueError("eval.heldout_problems is 0; the table of the rounds needs held-out problems")
     problems = load(plan.data)
     order = problem_order(plan.data, [problem.source for problem in problems])
-    model, rows = cfg.model, []
+    model = cfg.model
+    rows: list[dict[str, Any]] = []
     for number in range(1, plan.rounds + 1):
         # Each round has other problems, and other seeds of its samples, than those before.
         log(f"\nround {number} of {plan.rounds}: sampling")

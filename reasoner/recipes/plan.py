@@ -24,8 +24,9 @@ from reasoner.preferences.judges import load_judge
 from reasoner.recipes.stages import Stage
 from reasoner.sft.sources import SEPARATOR, check_source
 
-TRAINING = {train: "rl", finetune: "sft", train_reward_model: "reward-model"}  # functions, and their stage of training
 Function = Callable[..., object]
+# Functions that train, and their stages of training.
+TRAINING: dict[Function, str] = {train: "rl", finetune: "sft", train_reward_model: "reward-model"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def test_the_page_shows_a_pipeline_as_a_row_of_stages(site):
         assert texts[0][:3] == ["cold-sft", "done", "pass@1 62.5 %"]
         assert "12,345 tokens" in texts[1] and "accuracy 62.5 %" in texts[2] and "waiting" in texts[4]
         assert texts[3][1] in ("stopped", "starting")  # as its run
-        assert NASTY in str(tiles.nth(1).get_attribute("title"))  # as text
+        assert NASTY[:30] in str(tiles.nth(1).get_attribute("title"))  # as text
         assert page.evaluate("window.PWNED") is None
         page.wait_for_function("document.documentElement.scrollWidth <= innerWidth")
         page.locator('[data-stage="cold-sft"] a').click()
