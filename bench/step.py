@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from sides import Side
+from tables import table
 from workloads import PARTS, WORKLOADS, ceiling, make_model
 
 BESIDE = {"trl": "TRL, generate", "trl-vllm": "TRL, vLLM in bfloat16"}
@@ -44,31 +45,24 @@ def measure(name: str, args: argparse.Namespace) -> dict[str, list[dict[str, Any
     return measurements
 
 
-def table(name: str, measurements: dict[str, list[dict[str, Any]]]) -> str:
+def markdown(name: str, measurements: dict[str, list[dict[str, Any]]]) -> str:
     beside = [side for side in measurements if side != "ours"]
-    ratios = [f"{BESIDE[side]} / ours" for side in beside]
-    lines = [_row(f"**{name}**", "ours", *(BESIDE[side] for side in beside), *ratios)]
-    lines.append("|---" + "|---:" * (1 + 2 * len(beside)) + "|")
+    heads = [f"**{name}**", "ours", *(BESIDE[side] for side in beside), *(f"{BESIDE[side]} / ours" for side in beside)]
+    rows = []
     for part in (*PARTS, "step"):
         seconds = [_median(said, part) for said in measurements.values()]
-        rest = [f"{other / seconds[0]:.2f}" if seconds[0] > 0.005 < other else "" for other in seconds[1:]]
-        lines.append(_row(f"{part}, s", *(f"{number:.2f}" for number in seconds), *rest))
+        ratios = [f"{other / seconds[0]:.2f}" if seconds[0] > 0.005 < other else "" for other in seconds[1:]]
+        rows.append([f"{part}, s", *(f"{number:.2f}" for number in seconds), *ratios])
     for key, label in (("above", "above the weights"), ("peak", "of the process")):
         most = [max(step[key] for step in said) / 2**20 for said in measurements.values()]
-        rest = [f"{other / most[0]:.2f}" for other in most[1:]]
-        lines.append(_row(f"peak memory {label}, MiB", *(f"{number:,.0f}" for number in most), *rest))
+        ratios = [f"{other / most[0]:.2f}" for other in most[1:]]
+        rows.append([f"peak memory {label}, MiB", *(f"{number:,.0f}" for number in most), *ratios])
     for label, share in (("step", _of_step), ("learning", _of_learning)):
         shares = [statistics.median(share(step) / step["ceiling"] for step in said) for said in measurements.values()]
-        lines.append(
-            _row(f"{label}, share of the ceiling", *(f"{number:.0%}" for number in shares), *("" for _ in beside))
-        )
+        rows.append([f"{label}, share of the ceiling", *(f"{number:.0%}" for number in shares)])
     tops = [step["ceiling"] / 1e9 for said in measurements.values() for step in said]
     spread = f"{statistics.median(tops):.0f} GFLOP/s in matrix products ({min(tops):.0f} to {max(tops):.0f})"
-    return "\n".join([*lines, "", f"{spread}; medians of {len(measurements['ours'])} steps."])
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
+    return f"{table(heads, rows)}\n{spread}; medians of {len(measurements['ours'])} steps."
 
 
 def _median(said: list[dict[str, Any]], part: str) -> float:
@@ -102,7 +96,7 @@ def main() -> None:
     measurements = {name: measure(name, args) for name in ([args.only] if args.only else WORKLOADS)}
     if args.out:
         args.out.write_text(json.dumps(measurements))
-    print("\n\n".join(table(name, steps) for name, steps in measurements.items()))
+    print("\n\n".join(markdown(name, steps) for name, steps in measurements.items()))
 
 
 if __name__ == "__main__":
