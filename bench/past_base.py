@@ -263,6 +263,8 @@ def main() -> None:
     unfiltered = [arm for arm, own in ARMS.items() if own.metric == "reward"]  # a filter is another question
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=unfiltered, help="[all that are not filtered]")
     args = parser.parse_args()
+    if len(args.seeds) > 1:
+        parser.error("one seed a folder")
     threads = args.threads or max(1, (os.cpu_count() or 1) // args.jobs)
     sizes = {part: size for part, size in {EASY: args.easy, LONGER: args.longer, HARD: args.hard}.items() if size}
     settings = Settings(args.out, sizes, args.seeds[0], threads)

@@ -59,26 +59,28 @@ def stages_to_run(plan: Plan) -> list[Stage]:
     change is for the function to refuse that resumes it) or is left out, and where the folder of one that has not begun
     holds another run, which would be taken for its own.
     """
-    before = read_state(plan.folder)
-    begun = {stage.name: stage for stage in before.stages if _has_begun(stage)} if before else {}
-    new = {stage.name for stage in plan.stages} - {stage.name for stage in (before.stages if before else ())}
+    state = read_state(plan.folder)
+    before = {stage.name: stage for stage in state.stages} if state else {}
     stages = []
     for stage in plan.stages:
-        was = begun.pop(stage.name, stage)
+        was = before.pop(stage.name, None)
+        if was is None and _has_begun(stage):
+            raise ValueError(
+                f"stage {stage.name} has not begun, and {stage.output} is in use: delete it (reasoner runs rm), or "
+                "choose another --name"
+            )
+        if was is None or not _has_begun(was):
+            stages.append(stage)
+            continue
         is_changed = was.results is not None and was.arguments != stage.arguments
         if is_changed or was.values.keys() - stage.values.keys():
             raise ValueError(
                 f"stage {stage.name} has begun with other settings; choose another --name, or give the same "
                 f"(STAGE:SETTING=VALUE changes one stage). It was: {was.call}   It is: {stage.call}"
             )
-        if stage.name in new and _has_begun(stage):
-            raise ValueError(
-                f"stage {stage.name} has not begun, and {stage.output} is in use: delete it (reasoner runs rm), or "
-                "choose another --name"
-            )
         stages.append(replace(stage, results=was.results))
-    if begun:
-        raise ValueError(f"stage {next(iter(begun))} has begun, and these settings leave it out")
+    if lost := [name for name, stage in before.items() if _has_begun(stage)]:
+        raise ValueError(f"stage {lost[0]} has begun, and these settings leave it out")
     return stages
 
 
