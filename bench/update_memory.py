@@ -100,7 +100,7 @@ def work(variant: Variant, folder: Path, args: argparse.Namespace) -> dict[str, 
     before = resident()
     trainer = build_trainer(cfg, tokenizer, start_from=folder, base=folder, device=device)
     for tokens in (WARM_UP, args.tokens):
-        batch = _batch(args.rows, tokens, model.config.vocab_size)
+        batch = _batch(args.rows, tokens, len(tokenizer))
         forget_peak()
         held, began = resident(), time.perf_counter()
         metrics = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)))
