@@ -17,8 +17,8 @@ _ANSWER = "answer: "
 
 
 class Side:
-    """The process, seen from outside, a context manager: a number goes in, a line of JSON comes back. `side`: ours, trl
-    or trl-vllm. `size`: what goes through the model at once, in tokens of completions (ours) or in rows (TRL).
+    """The process, seen from outside, a context manager: a number goes in, a line of JSON comes back. `side`: ours or
+    trl. `size`: what goes through the model at once, in tokens of completions (ours) or in rows (TRL).
     """
 
     def __init__(self, side: str, workload: Workload, folder: Path, *, size: int, threads: int) -> None:
@@ -71,7 +71,7 @@ def main(side: str, workload: Workload, folder: Path, size: int, threads: int) -
     if side != "ours":
         from step_trl import work
 
-        work(workload, folder, size, folder / side, _wait, _answer, by_vllm=side == "trl-vllm")
+        work(workload, folder, size, folder / side, _wait, _answer)
         return
     from step_ours import worker
 

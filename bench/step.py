@@ -1,6 +1,6 @@
 """One GRPO step of ours beside one of TRL's GRPOTrainer: `python bench/step.py` (needs the extra named peers).
 
-Same model folder, prompts, lengths, rewards, threads and, but for TRL's vLLM, float32; a process each, stepping in
+Same model folder, prompts, lengths, rewards and threads, both in float32; a process each, stepping in
 turns, the machine's matrix products measured in between. Prints tables in Markdown: medians of the seconds of each
 part, the ratio, peak memory, and the share of the matrix ceiling (2 N operations for a token sampled or scored, 6 N for
 one trained).
@@ -22,13 +22,13 @@ from sides import Side
 from tables import table
 from workloads import PARTS, WORKLOADS, ceiling, make_model
 
-BESIDE = {"trl": "TRL, generate", "trl-vllm": "TRL, vLLM in bfloat16"}
+SIDES = {"ours": "ours", "trl": "TRL"}
 
 
 def measure(name: str, args: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
     """Every step of each side, and the matrix products beside it."""
     workload = WORKLOADS[name]
-    sizes = {"ours": args.micro_batch_tokens} | dict.fromkeys(args.beside, args.rows)
+    sizes = {"ours": args.micro_batch_tokens, "trl": args.rows}
     measurements: dict[str, list[dict[str, Any]]] = {side: [] for side in sizes}
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         make_model(workload, Path(folder))
@@ -46,8 +46,7 @@ def measure(name: str, args: argparse.Namespace) -> dict[str, list[dict[str, Any
 
 
 def markdown(name: str, measurements: dict[str, list[dict[str, Any]]]) -> str:
-    beside = [side for side in measurements if side != "ours"]
-    heads = [f"**{name}**", "ours", *(BESIDE[side] for side in beside), *(f"{BESIDE[side]} / ours" for side in beside)]
+    heads = [f"**{name}**", *(SIDES[side] for side in measurements), "TRL / ours"]
     rows = []
     for part in (*PARTS, "step"):
         seconds = [_median(said, part) for said in measurements.values()]
@@ -83,7 +82,6 @@ def _of_step(said: dict[str, Any]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=WORKLOADS, help="this workload alone")
-    parser.add_argument("--beside", choices=BESIDE, nargs="+", default=list(BESIDE), help="[all of them]")
     parser.add_argument("--steps", type=int, default=5, help="measured, after one to warm up [5]")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rows", type=int, default=32, help="TRL's per_device_train_batch_size [32]")
