@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from app.run_library import RunLibrary
-from reasoner.pipelines.state import FILE, RUNNING, STOPPED, StageRecord, read_state
-from reasoner.runs.run_state import changed_at, is_live
+from reasoner.recipes.stages import FILE, Stage, read_state
+from reasoner.runs.run_state import changed_at
 
 
 def pipelines(library: RunLibrary) -> list[dict[str, Any]]:
@@ -23,24 +23,13 @@ def _pipeline(library: RunLibrary, folder: Path) -> dict[str, Any]:
         state = read_state(folder)
         if state is None:  # deleted since it was listed
             return row
-        is_running = is_live(folder)
-        return row | {"recipe": state.recipe, "stages": [_stage(one, is_running=is_running) for one in state.stages]}
+        return row | {"recipe": state.recipe, "stages": [_stage(one) for one in state.stages]}
     except (ValueError, OSError) as error:
         return row | {"fault": str(error)}
 
 
-def _stage(record: StageRecord, *, is_running: bool) -> dict[str, Any]:
-    """A stage; one that was running when its pipeline was killed counts as stopped."""
-    was_killed = record.state == RUNNING and not is_running
-    figures = record.figures
-    return {
-        "name": record.name,
-        "part": record.part,
-        "run": record.run,
-        "command": list(record.command),
-        "state": STOPPED if was_killed else record.state,
-        "minutes": record.minutes,
-        "pass@1": figures.get("pass@1"),
-        "accuracy": figures.get("accuracy"),
-        "sampled_tokens": figures.get("sampled_tokens"),
-    }
+def _stage(stage: Stage) -> dict[str, Any]:
+    """A stage and its results. The state of its run is in the list of runs."""
+    results = stage.results or {}
+    figures = {name: results.get(name) for name in ("minutes", "pass@1", "accuracy", "sampled_tokens")}
+    return {"name": stage.name, "run": stage.run, "call": stage.call, "is_done": stage.results is not None, **figures}

@@ -11,17 +11,15 @@ expert_iteration.png: both methods against sampled tokens.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
-import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runs import over_seeds, train_all
+from runs import arguments, plotting, run_reasoner, train_all
+from tables import mean_and_range, over_seeds, table
 
 from reasoner.evals.compare import samples_by_problem
 from reasoner.evals.paired import Difference, difference
@@ -39,7 +37,7 @@ ON_HELD_OUT = {  # measures the held-out problems where other runs validate
     "validation.interval": AT_STEPS,
     "eval.heldout_problems": 0,
 }
-COLUMNS = {"tokens": "{:,.0f}", "minutes": "{:.1f}", "pass@1": "{:.1f}", "greedy": "{:.1f}"}
+COLUMNS = {"tokens": ",.0f", "minutes": ".1f", "pass@1": ".1f", "greedy": ".1f"}
 
 
 def expert_iteration(out: Path, model: str, seed: int, rounds: int, threads: int) -> list[Figures]:
@@ -48,10 +46,8 @@ def expert_iteration(out: Path, model: str, seed: int, rounds: int, threads: int
     values = {"model": model, "preset": "base", "rounds": rounds, "seed": seed, "threads": threads}
     values |= {"run.dir": out, "run.name": name, **HELD_OUT}
     flags = [text for key, value in values.items() for text in (f"--{key}", str(value))]
-    command = [sys.executable, "-m", "reasoner", "expert-iteration", *flags]
     out.mkdir(parents=True, exist_ok=True)
-    with (out / f"{name}.log").open("a") as log:
-        subprocess.run(command, stdout=log, stderr=log, check=True, env=os.environ | {"OMP_NUM_THREADS": str(threads)})
+    run_reasoner("expert-iteration", *flags, log=out / f"{name}.log", threads=threads)
     rows = json.loads((out / f"{name}-sft-{rounds}" / "rounds.json").read_text())
     return [
         {name: row[name] for name in ("tokens", "minutes")}
@@ -89,11 +85,7 @@ def curve(out: Path, model: str, seed: int, tokens: float, threads: int) -> list
 
 def draw(path: Path, methods: Mapping[str, Sequence[Sequence[Figures]]]) -> None:
     """pass@1 and greedy accuracy of each method against sampled tokens, a line for each seed."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+    pyplot = plotting()
     figure, panels = pyplot.subplots(1, 2, figsize=(10, 4), sharey=True)
     for (method, curves), colour in zip(methods.items(), ("#1668c7", "#c2571a"), strict=True):
         for panel, column in zip(panels, SCORES, strict=True):
@@ -126,22 +118,18 @@ def of_seed(out: Path, model: str, seed: int, rounds: int, threads: int, *, toke
 
 def markdown(seeds: list[dict[str, Figures]]) -> str:
     """Means over the seeds, with the range."""
-
-    def cell(method: str, column: str) -> str:
-        values, form = [figures[method][column] for figures in seeds], COLUMNS[column].format
-        return f"{form(statistics.fmean(values))} ({form(min(values))} to {form(max(values))})"
-
-    lines = [f"| {' | '.join(['method', *COLUMNS])} |", f"|---|{'---:|' * len(COLUMNS)}"]
-    lines += [f"| {' | '.join([method, *(cell(method, column) for column in COLUMNS)])} |" for method in seeds[0]]
-    return "\n".join(lines) + "\n"
+    rows = [
+        [method, *(mean_and_range([own[method][column] for own in seeds], form) for column, form in COLUMNS.items())]
+        for method in seeds[0]
+    ]
+    return table(["method", *COLUMNS], rows)
 
 
 def evaluate(out: Path, run: str, problems: int) -> Path:
     """Evaluate a trained model again, on so many held-out problems; the folder of the evaluation."""
     name = f"{run}-{problems}"
-    command = [sys.executable, "-m", "reasoner", "eval", "--model", out / run, "--name", name, "--out", out / "evals"]
-    command += ["--problems", problems, "--num-samples", SAMPLES, "--pass@1", "--greedy"]
-    subprocess.run([str(word) for word in command], stdout=sys.stderr, check=True)
+    words = ["--name", name, "--out", out / "evals", "--problems", problems, "--num-samples", SAMPLES]
+    run_reasoner("eval", "--model", out / run, *words, "--pass@1", "--greedy")
     return out / "evals" / name
 
 
@@ -170,7 +158,7 @@ def comparison(seeds: Sequence[int], rounds: int, evaluation: Callable[[str], Pa
 
     `evaluation`: the evaluation of a run's last model; there is none where its folder is missing.
     """
-    lines = [f"| GRPO minus round {rounds}, points | seeds | pass@1 | greedy |", "|---|---|---:|---:|"]
+    rows = []
     for budget in ("tokens", "minutes"):
         for chosen in [*([seed] for seed in seeds), *([seeds] if len(seeds) > 1 else [])]:
             runs = [evaluation(f"grpo-{budget}-{seed}") for seed in chosen]
@@ -178,12 +166,12 @@ def comparison(seeds: Sequence[int], rounds: int, evaluation: Callable[[str], Pa
                 continue
             controls = [evaluation(f"expert-iteration-{seed}-sft-{rounds}") for seed in chosen]
             cells = [str(paired(runs, controls, column)) for column in SCORES]
-            lines.append(f"| as many {budget} | {', '.join(map(str, chosen))} | {' | '.join(cells)} |")
+            rows.append([f"as many {budget}", ", ".join(map(str, chosen)), *cells])
             if len(chosen) > 1:
                 pairs = list(zip(runs, controls, strict=True))
                 own = [[100 * paired([one], [other], column).mean for one, other in pairs] for column in SCORES]
-                lines.append(f"| as many {budget} | over seeds | {' | '.join(map(over_seeds, own))} |")
-    return "\n".join(lines) + "\n"
+                rows.append([f"as many {budget}", "over seeds", *map(over_seeds, own)])
+    return table([f"GRPO minus round {rounds}, points", "seeds", "pass@1", "greedy"], rows, texts=2)
 
 
 def last_models(out: Path, seeds: Sequence[int], rounds: int) -> list[str]:
@@ -194,18 +182,16 @@ def last_models(out: Path, seeds: Sequence[int], rounds: int) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True)
+    parser = arguments(__doc__, jobs=1)
     parser.add_argument("--model", default="base", help="the embedded base, or the folder of another base [base]")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument(
         "--problems", type=int, metavar="N", help="also evaluate the last models on N held-out problems"
     )
     parser.add_argument("--curve", action="store_true", help="also draw both methods against sampled tokens")
     parser.add_argument("--tokens-only", action="store_true", help="no GRPO of as many minutes: on a busy machine")
     args = parser.parse_args()
+    args.threads = args.threads or os.cpu_count() or 1
     seeds = [
         of_seed(args.out, args.model, seed, args.rounds, args.threads, tokens_only=args.tokens_only)
         for seed in args.seeds

@@ -119,19 +119,19 @@ def samples_file(folder: Path) -> Path:
     return files[-1]
 
 
-def table(counts: dict[str, Counter[str]], totals: Counter[str]) -> list[str]:
-    """Errors in percent of the responses, by family."""
-    kinds = [kind for kind, _ in sum(counts.values(), Counter[str]()).most_common()]
-    lines = ["| first error, % of the responses | " + " | ".join(FAMILIES) + " | all |"]
-    lines.append("|---|" + "---:|" * (len(FAMILIES) + 1))
-    for kind in kinds:
+def shares_of(counts: dict[str, Counter[str]], totals: Counter[str]) -> list[list[str]]:
+    """Rows of a table: errors in percent of the responses, by family."""
+    rows = []
+    for kind, _ in sum(counts.values(), Counter[str]()).most_common():
         shares = [100 * counts[family][kind] / max(totals[family], 1) for family in FAMILIES]
         whole = 100 * sum(counts[family][kind] for family in FAMILIES) / sum(totals.values())
-        lines.append(f"| {kind} | " + " | ".join(f"{share:.1f}" for share in [*shares, whole]) + " |")
-    return lines
+        rows.append([kind, *(f"{share:.1f}" for share in [*shares, whole])])
+    return rows
 
 
 def main() -> None:
+    from tables import table  # beside this script; tests import it as a module of bench
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="of an evaluation or a run")
     args = parser.parse_args()
@@ -154,10 +154,11 @@ def main() -> None:
                 error = first_error(row["text"], problem.question, elementary)
             if not row["correct"]:
                 counts[family]["form alone" if error in _NO_ERROR and not row["well_formed"] else error] += 1
-        print(f"\n{way}: {sum(totals.values()):,} responses\n", *table(counts, totals), sep="\n")
-    print("\n| elementary steps | number | wrong, % |\n|---|---:|---:|")
-    for kind, number in sorted(elementary.all.items()):
-        print(f"| {kind} | {number:,} | {100 * elementary.wrong[kind] / number:.2f} |")
+        print(f"\n{way}: {sum(totals.values()):,} responses\n")
+        print(table(["first error, % of the responses", *FAMILIES, "all"], shares_of(counts, totals)))
+    steps = sorted(elementary.all.items())
+    rows = [[kind, f"{number:,}", f"{100 * elementary.wrong[kind] / number:.2f}"] for kind, number in steps]
+    print(table(["elementary steps", "number", "wrong, %"], rows), end="")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Fuzzed pairs through the grader's layers without algebra: `python bench/fuzz.py --pairs 1000000 --processes 2`.
+"""Fuzzed pairs through the grader's layers without algebra: `python -m bench.fuzz --pairs 1000000 --processes 2`.
 
 A pair is a function of --seed and its number. Three in five are mutations of the pairs of tests/verifiers/tables, the
 others strings of a random grammar of answers, the same value in two spellings, and random pieces of LaTeX. Counted and

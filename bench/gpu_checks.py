@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from gpu_parts import Sizes, Value, clock, device, row
+from gpu_rows import Sizes, Value, clock, device, row
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention

@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 from gpu import missing
-from gpu_parts import Sizes, SkipPart, clock, device, row
+from gpu_rows import Sizes, SkipPart, clock, device, row
+from memory import batch_of
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from reasoner.config.resolve import resolve, settings
@@ -22,7 +23,6 @@ from reasoner.config.schema import Config
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.resolve import resolve_model
 from reasoner.rl.algorithms import resolve_algorithm
-from reasoner.rl.batch import Batch
 from reasoner.rl.microbatches import compute_precision
 from reasoner.runtime import setup_torch
 
@@ -178,7 +178,7 @@ def _measure_learning(name: str, values: dict[str, object], folder: Path, sizes:
     algorithm = resolve_algorithm(cfg.algo)
     paths = {"start_from": folder, "base": folder}
     trainer = build_trainer(cfg, load_tokenizer(folder), **paths, device=device())
-    batch = _batch(sizes).to(device())
+    batch = batch_of(*sizes.learning, vocabulary=500).to(device())
     batch = trainer.compute_advantages(trainer.compute_logprobs(batch))
     seconds = []
     for _ in range(sizes.repeats + 1):  # the first one allocates the optimiser's state
@@ -207,27 +207,6 @@ def _ceiling(work: Path) -> float | None:
     """The rate of matrix products in bfloat16; None if that part did not run."""
     path = work / "ceilings.json"
     return float(json.loads(path.read_text())["bfloat16"]) if path.exists() else None
-
-
-def _batch(sizes: Sizes) -> Batch:
-    """Responses of equal length, half of each group rewarded."""
-    num_prompts, group, prompt, response = sizes.learning
-    rows = num_prompts * group
-    torch.manual_seed(0)
-    return Batch(
-        prompt_ids=torch.randint(2, 500, (num_prompts, prompt)),
-        prompt_lengths=prompt - torch.arange(num_prompts) % 4,  # padding: attention has a mask, as in a run
-        prompt_of=torch.arange(num_prompts).repeat_interleave(group),
-        completion_ids=torch.randint(2, 500, (rows, response)),
-        lengths=torch.full((rows,), response),
-        missing_eos=torch.zeros(rows, dtype=torch.bool),
-        row_index=torch.arange(rows),
-        rewards=(torch.arange(rows) % 2).float(),
-        correct=torch.arange(rows) % 2 == 1,
-        sampler_logprobs=torch.full((rows, response), -6.0),
-        advantages=torch.zeros(rows, response),
-        weights=torch.ones(rows, response),
-    )
 
 
 # ------------------------------------------------------------------------------------------------ sampling

@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from gpu_parts import Sizes, SkipPart, row
+from gpu_rows import Sizes, SkipPart, row
 from safetensors.torch import load_file
 
 from reasoner.trainer.resolve_run import resolve_new_run

@@ -18,7 +18,6 @@ settings; a run of TRL that was stopped begins anew.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -32,7 +31,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from runs import is_over, train_all
+from runs import arguments, is_over, plotting, run_reasoner, train_all
+from tables import table
 
 from reasoner.runs.metrics import read_metrics
 
@@ -54,11 +54,6 @@ class Bench:
     out: Path
     threads: int
     minibatches: int
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """That of every process."""
-        return os.environ | {"OMP_NUM_THREADS": str(self.threads)}
 
     @property
     def halved(self) -> Bench:
@@ -109,7 +104,8 @@ class Bench:
         words = [text for key, value in flags.items() for text in (f"--{key}", str(value))]
         with (self.out / f"{name}.log").open("w") as log:
             command = [sys.executable, str(script), str(folder), *words]
-            subprocess.run(command, stdout=log, stderr=log, check=True, env=self.environment)
+            environment = os.environ | {"OMP_NUM_THREADS": str(self.threads)}
+            subprocess.run(command, stdout=log, stderr=log, check=True, env=environment)
         print(f"{name}: done", file=sys.stderr, flush=True)
         return False
 
@@ -123,9 +119,7 @@ class Bench:
                 "eval", "--model", model, "--data", data, "--problems", problems, "--num-samples", num, "--pass@1",
                 "--max-tokens", 288, "--temperature", 1, "--top-p", 1, "--name", name, "--out", self.out / "evals",
             )  # fmt: skip
-            command = [sys.executable, "-m", "reasoner", *map(str, words)]
-            with (self.out / "evals.log").open("a") as log:
-                subprocess.run(command, stdout=log, stderr=log, check=True, env=self.environment)
+            run_reasoner(*words, log=self.out / "evals.log", threads=self.threads)
         return 100 * float(json.loads(results.read_text())["results"][data.replace(":", "_")]["pass@1,none"])
 
     def curve(self, name: str) -> Curve:
@@ -211,13 +205,13 @@ def reached(points: Curve, what: str) -> float | None:
 def markdown(curves: Mapping[tuple[str, int], Curve], whole: Mapping[tuple[str, int], float], about: str) -> str:
     """A row for each run, and the ratios of ours to TRL's by seed."""
     columns = ["run", f"minutes to {TARGET:.0f} %", f"tokens to {TARGET:.0f} %", "minutes", "whole", "tokens", "pass@1"]
-    lines = [f"| {' | '.join(columns)} |", f"|---|{'---:|' * (len(columns) - 1)}"]
+    rows = []
     for (side, seed), points in curves.items():
         minutes, tokens, last = reached(points, "minutes"), reached(points, "tokens"), points[-1]
         cells = ["-" if minutes is None else f"{minutes:.1f}", "-" if tokens is None else f"{tokens:,.0f}"]
         cells += [f"{last['minutes']:.1f}", f"{whole[side, seed] / 60:.1f}", f"{last['tokens']:,.0f}"]
-        lines.append(f"| {side}, seed {seed} | {' | '.join(cells)} | {last['pass@1']:.1f} |")
-    lines += ["", about]
+        rows.append([f"{side}, seed {seed}", *cells, f"{last['pass@1']:.1f}"])
+    lines = [table(columns, rows), about]
     for what in ("minutes", "tokens"):
         ratios = []
         for seed in sorted({seed for _, seed in curves}):
@@ -228,11 +222,7 @@ def markdown(curves: Mapping[tuple[str, int], Curve], whole: Mapping[tuple[str, 
 
 
 def draw(path: Path, curves: Mapping[tuple[str, int], Curve]) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+    pyplot = plotting()
     figure, axes = pyplot.subplots(1, 2, figsize=(10, 4), sharey=True)
     colour = {"ours": "#1668c7", "trl": "#c2571a"}
     for (side, _), points in curves.items():
@@ -250,10 +240,8 @@ def draw(path: Path, curves: Mapping[tuple[str, int], Curve]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="other than that of the tuning, 0")
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser = arguments(__doc__, jobs=1)
+    parser.set_defaults(seeds=[1, 2, 3], threads=os.cpu_count() or 1)  # other seeds than that of the tuning
     parser.add_argument("--minibatches", type=int, default=4, help="updates of a step: 1, 2 or 4 [4, as the preset]")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)

@@ -18,6 +18,7 @@ from itertools import product
 from pathlib import Path
 
 import torch
+from tables import table
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedConfig, Qwen2Config, Qwen3Config
 
 from reasoner.config.algorithm import AlgoConfig
@@ -25,7 +26,9 @@ from reasoner.config.learning import LoraConfig, OptimConfig
 from reasoner.config.schema import Config, DataConfig, SamplingConfig
 from reasoner.doctor.memory import MemoryEstimate
 from reasoner.models.frozen_weights import hold_in_bfloat16
+from reasoner.models.loading import load_tokenizer
 from reasoner.models.lora import add_adapter, trained_parameters
+from reasoner.models.resolve import resolve_model
 from reasoner.models.sharding import DistributedModel
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import Batch
@@ -82,7 +85,7 @@ def measure(shape: str, dtype: str, way: str = "stored", base_dtype: str = "") -
         add_adapter(model, lora, seed=0)
     held = _resident("VmRSS") - empty
     trainer = PolicyTrainer(model, None, algorithm, cfg)
-    batch = _batch(sizes[-1])
+    batch = batch_of(PROMPTS, GROUP, PROMPT, RESPONSE, sizes[-1])
     for _, parameter in trained_parameters(model):
         parameter.grad = torch.zeros_like(parameter)
     encode, loss = trainer.passes().encode, partial(trainer.policy_loss.of_microbatch, TokenStats())
@@ -97,22 +100,33 @@ def measure(shape: str, dtype: str, way: str = "stored", base_dtype: str = "") -
     return predicted, measured, weights, held
 
 
-def _batch(vocabulary: int) -> Batch:
-    rows = PROMPTS * GROUP
+def batch_of(prompts: int, group: int, prompt: int, response: int, vocabulary: int) -> Batch:
+    """Random tokens; every second response rewarded. Prompts of several lengths: attention has a mask, as in a run."""
+    rows = prompts * group
     return Batch(
-        prompt_ids=torch.randint(2, vocabulary, (PROMPTS, PROMPT)),
-        prompt_lengths=PROMPT - torch.arange(PROMPTS),  # padding: attention has a mask, as in a run
-        prompt_of=torch.arange(PROMPTS).repeat_interleave(GROUP),
-        completion_ids=torch.randint(2, vocabulary, (rows, RESPONSE)),
-        lengths=torch.full((rows,), RESPONSE),
+        prompt_ids=torch.randint(2, vocabulary, (prompts, prompt)),
+        prompt_lengths=prompt - torch.arange(prompts) % 4,
+        prompt_of=torch.arange(prompts).repeat_interleave(group),
+        completion_ids=torch.randint(2, vocabulary, (rows, response)),
+        lengths=torch.full((rows,), response),
         missing_eos=torch.zeros(rows, dtype=torch.bool),
         row_index=torch.arange(rows),
-        rewards=torch.zeros(rows),
-        correct=torch.zeros(rows, dtype=torch.bool),
-        sampler_logprobs=torch.full((rows, RESPONSE), -5.0),
-        advantages=torch.randn(rows, 1).expand(rows, RESPONSE).contiguous(),
-        weights=torch.ones(rows, RESPONSE),
+        rewards=(torch.arange(rows) % 2).float(),
+        correct=torch.arange(rows) % 2 == 1,
+        sampler_logprobs=torch.full((rows, response), -5.0),
+        advantages=torch.randn(rows, 1).expand(rows, response).contiguous(),
+        weights=torch.ones(rows, response),
     )
+
+
+def save_model(size: str, folder: Path) -> None:
+    """Save a model of random weights of one of SIZES, with the embedded base's tokenizer."""
+    torch.manual_seed(0)
+    kind, sizes = SIZES[size]
+    shape = dict(zip(NAMES, sizes, strict=True))
+    config = kind(**shape, max_position_embeddings=16_384, tie_word_embeddings=True, bos_token_id=None, eos_token_id=0)
+    AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(folder)
+    load_tokenizer(resolve_model("base", runs=Path("runs"))).save_pretrained(folder)
 
 
 def _resident(name: str) -> int:
@@ -126,19 +140,22 @@ def main() -> None:
         print(json.dumps(measure(*arguments)))
         return
     if arguments == ["--lora"]:
-        print("| frozen weights | activations | weights, MiB: predicted | measured | pass, MiB: predicted | measured |")
-        print("|---|---|---:|---:|---:|---:|")
+        rows = []
         for base_dtype, way in product(("float32", "bfloat16"), WAYS):
             sizes = _in_new_process("30M", "bfloat16", way, base_dtype)
             passes, measured, weights, held = (f"{size / 2**20:,.0f}" for size in sizes)
-            print(f"| {base_dtype} | {way} | {weights} | {held} | {passes} | {measured} |", flush=True)
+            rows.append([base_dtype, way, weights, held, passes, measured])
+        heads = ["weights, MiB: predicted", "measured", "pass, MiB: predicted", "measured"]
+        print(table(["frozen weights", "activations", *heads], rows, texts=2), end="")
         return
-    print("| model | precision | activations | predicted, MiB | measured, MiB | ratio |\n|---|---|---|---:|---:|---:|")
+    rows = []
     shapes, ways = (SIZES, WAYS) if arguments == ["--sizes"] else (SHAPES, WAYS[:1])
     for shape, way, dtype in product(shapes, ways, ("float32", "bfloat16")):
         predicted, measured, *_ = _in_new_process(shape, dtype, way)
-        sizes = f"{predicted / 2**20:,.0f} | {measured / 2**20:,.0f} | {predicted / measured:.2f}"
-        print(f"| {shape} | {dtype} | {way} | {sizes} |", flush=True)
+        sizes = [f"{predicted / 2**20:,.0f}", f"{measured / 2**20:,.0f}", f"{predicted / measured:.2f}"]
+        rows.append([shape, dtype, way, *sizes])
+    heads = ["model", "precision", "activations", "predicted, MiB", "measured, MiB", "ratio"]
+    print(table(heads, rows, texts=3), end="")
 
 
 def _in_new_process(*arguments: str) -> list[int]:

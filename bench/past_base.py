@@ -17,9 +17,7 @@ stopped and called again.
 
 from __future__ import annotations
 
-import argparse
 import os
-import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Mapping
@@ -28,7 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from runs import ONE_UPDATE, is_over, train_all
+from runs import ONE_UPDATE, arguments, is_over, plotting, run_reasoner, train_all
+from tables import table
 
 from data import Problem, load
 from data.arithmetic import Equation, Operator, equation
@@ -175,11 +174,7 @@ def _evaluate(
             "--seed", settings.seed + ARMS[arm].seed + seed, "--out", folder,
         )  # fmt: skip
         print("reasoner", *words, file=sys.stderr, flush=True)
-        with (settings.out / f"{name}.log").open("a") as log:
-            subprocess.run(
-                [sys.executable, "-m", "reasoner", *map(str, words)], check=True, stdout=log, stderr=log,
-                env=os.environ | {"OMP_NUM_THREADS": str(settings.threads)},
-            )  # fmt: skip
+        run_reasoner(*words, log=settings.out / f"{name}.log", threads=settings.threads)
     verdicts: dict[str, list[bool]] = defaultdict(list)
     for row in read_table(samples, ["problem_id", "correct"]).to_pylist():
         verdicts[row["problem_id"]].append(row["correct"])
@@ -206,18 +201,13 @@ def problems_by_level(samples: Samples) -> dict[str, list[str]]:
 def markdown(samples: Mapping[str, Samples], tokens: Mapping[str, int]) -> str:
     """A table of pass@k by level and arm, and one of the problems that only the base or only the model solves."""
     by_level = problems_by_level(samples["base"])
-    lines = [f"| level | model | tokens of training | {' | '.join(f'pass@{k}, %' for k in KS)} |"]
-    lines.append(f"|---|---|---:|{'---:|' * len(KS)}")
-    for level, problems in by_level.items():
-        for arm, own in samples.items():
-            cells = [_share([own.pass_at(k, problem) for problem in problems]) for k in KS]
-            lines.append(f"| {level} | {arm} | {tokens[arm]:,} | {' | '.join(cells)} |")
-    lines += [
-        "",
-        "| level | model | problems | base solves none of | the model solves of these | model solves none, base does |",
-        "|---|---|---:|---:|---:|---:|",
+    rows = [
+        [level, arm, f"{tokens[arm]:,}", *(_share([own.pass_at(k, problem) for problem in problems]) for k in KS)]
+        for level, problems in by_level.items()
+        for arm, own in samples.items()
     ]
-    base = samples["base"]
+    text = table(["level", "model", "tokens of training", *(f"pass@{k}, %" for k in KS)], rows, texts=2)
+    base, rows = samples["base"], []
     for level, problems in by_level.items():
         unsolved = [problem for problem in problems if not base.solves(problem)]
         for arm, own in samples.items():
@@ -226,8 +216,9 @@ def markdown(samples: Mapping[str, Samples], tokens: Mapping[str, int]) -> str:
             new = [float(own.solves(problem)) for problem in unsolved]
             share = f"{sum(new):.0f}: {_share(new)} %" if unsolved else "-"
             lost = sum(base.solves(problem) and not own.solves(problem) for problem in problems)
-            lines.append(f"| {level} | {arm} | {len(problems)} | {len(unsolved)} | {share} | {lost} |")
-    return "\n".join(lines) + "\n"
+            rows.append([level, arm, str(len(problems)), str(len(unsolved)), share, str(lost)])
+    heads = ["problems", "base solves none of", "the model solves of these", "model solves none, base does"]
+    return f"{text}\n{table(['level', 'model', *heads], rows, texts=2)}"
 
 
 def _share(scores: list[float]) -> str:
@@ -237,11 +228,7 @@ def _share(scores: list[float]) -> str:
 
 def draw(path: Path, samples: Mapping[str, Samples]) -> None:
     """Draw pass@k against k: a panel a level, a line an arm with its interval over problems."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+    pyplot = plotting()
     by_level = problems_by_level(samples["base"])
     ks = [2**power for power in range(11)]
     figure, panels = pyplot.subplots(1, len(by_level), figsize=(3 * len(by_level), 3.8), sharey=True, squeeze=False)
@@ -269,20 +256,18 @@ def run_arm(arm: str, settings: Settings) -> tuple[Samples, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True)
+    parser = arguments(__doc__, seeds=1)
     parser.add_argument("--easy", type=int, default=60, help="problems of levels 1 to 3; 0: none [60]")
     parser.add_argument("--longer", type=int, default=30, help="problems with a longer number; 0: none [30]")
     parser.add_argument("--hard", type=int, default=60, help="problems of levels 4 and 5; 0: none [60]")
     unfiltered = [arm for arm, own in ARMS.items() if own.metric == "reward"]  # a filter is another question
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=unfiltered, help="[all that are not filtered]")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=2, help="arms at once [2]")
-    parser.add_argument("--threads", type=int, help="of a process [the cores divided by the jobs]")
     args = parser.parse_args()
+    if len(args.seeds) > 1:
+        parser.error("one seed a folder")
     threads = args.threads or max(1, (os.cpu_count() or 1) // args.jobs)
     sizes = {part: size for part, size in {EASY: args.easy, LONGER: args.longer, HARD: args.hard}.items() if size}
-    settings = Settings(args.out, sizes, args.seed, threads)
+    settings = Settings(args.out, sizes, args.seeds[0], threads)
     args.out.mkdir(parents=True, exist_ok=True)
     write_jsonl(longer_file(args.out, "train"), longer_sums("train", LONGER_TO_TRAIN_ON))
     write_jsonl(longer_file(args.out, "heldout"), longer_sums("heldout", args.longer))

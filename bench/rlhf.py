@@ -12,14 +12,14 @@ other settings are refused.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
-from runs import ONE_UPDATE, over_seeds, train_all
+from runs import ONE_UPDATE, arguments, train_all
+from tables import over_seeds, table
 from utilities import UTILITIES
 
 from data import load
@@ -170,8 +170,8 @@ def row(
     seeds: Sequence[Mapping[str, Sequence[float]]],
     runs: Sequence[Path],
     control: Sequence[Mapping[str, Sequence[float]]],
-) -> str:
-    """A line of the table: means over problems and seeds with 95 % intervals over problems, and the range of seeds;
+) -> list[str]:
+    """A row of the table: means over problems and seeds with 95 % intervals over problems, and the range of seeds;
     differences from the control on the same problems, and with several seeds these again with intervals over seeds.
     """
     cells = []
@@ -185,7 +185,7 @@ def row(
         cells.append(f"{statistics.fmean(values):.2f} ± {error:.2f}{spread}")
     for quantity in COMPARED:
         cells.append(_against(seeds, control, quantity) if runs and seeds is not control else "")
-    return f"| {name} | " + " | ".join([*cells, *_of_training(runs)]) + " |"
+    return [name, *cells, *_of_training(runs)]
 
 
 def _against(
@@ -215,27 +215,21 @@ def _of_training(runs: Sequence[Path]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__, out="runs/rlhf")
     parser.add_argument("--model", required=True, help="the SFT model: where every run starts from, and its reference")
     parser.add_argument("--reward-model", required=True)
     parser.add_argument(
         "--utility", choices=UTILITIES, default="quality", help="what its preferences were of [quality]"
     )
-    parser.add_argument("--out", type=Path, default=Path("runs/rlhf"))
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
-    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=24)
     parser.add_argument("--decay-share", type=float, default=0.0, help="optim.decay_share; R1's last stage has 1 [0]")
     parser.add_argument("--problems", type=int, default=150, help="held-out problems [150]")
     parser.add_argument("--samples", type=int, default=16, help="completions of each [16]")
-    parser.add_argument("--jobs", type=int, default=2, help="runs at once [2]")
-    parser.add_argument("--threads", type=int, help="threads of each run [the cores divided by the jobs]")
     args = parser.parse_args()
     sft, scorer = (resolve_model(name, runs=Path("runs")).resolve() for name in (args.model, args.reward_model))
     names = {
-        (arm, seed): f"{arm.replace(', ', '-').replace(' ', '-')}-{seed}"
-        for arm in args.arms
-        for seed in range(args.seeds)
+        (arm, seed): f"{arm.replace(', ', '-').replace(' ', '-')}-{seed}" for arm in args.arms for seed in args.seeds
     }
     settings = {
         name: COMMON
@@ -248,19 +242,19 @@ def main() -> None:
     train_all(args.out, settings, jobs=args.jobs, threads=args.threads)
     measurement = Measurement(sft, scorer, utility=args.utility, problems=args.problems, samples=args.samples)
     start = measured(sft, args.out / "start.json", measurement)
-    runs = {arm: [args.out / names[arm, seed] for seed in range(args.seeds)] for arm in args.arms}
+    runs = {arm: [args.out / names[arm, seed] for seed in args.seeds] for arm in args.arms}
     results = {
         arm: [measured(resolve_model(str(run), runs=args.out), run / "measured.json", measurement) for run in own]
         for arm, own in runs.items()
     }
-    control = results.get("rule", [start] * args.seeds)
+    control = results.get("rule", [start] * len(args.seeds))
     compared = [f"{quantity} - {'rule' if 'rule' in results else 'SFT model'}" for quantity in COMPARED]
     head = [*start, *compared, "KL in training", "explained at step 0", "alarm"]
-    lines = ["| arm | " + " | ".join(head) + " |", "|---|" + "---:|" * len(head)]
-    lines.append(row("SFT model", [start], [], control))
-    lines += [row(arm, results[arm], own, control) for arm, own in runs.items()]
-    (args.out / "rlhf.md").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
+    rows = [row("SFT model", [start], [], control)]
+    rows += [row(arm, results[arm], own, control) for arm, own in runs.items()]
+    text = table(["arm", *head], rows)
+    (args.out / "rlhf.md").write_text(text)
+    print(text, end="")
 
 
 if __name__ == "__main__":

@@ -1,19 +1,21 @@
-"""Many training runs of the embedded base, several at once, each with a share of the cores: what bench/entries.py
-and bench/precision.py compare.
+"""How the experiments run: their arguments, many training runs at once, each with a share of the cores, commands of
+reasoner, and what draws.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import shlex
 import shutil
-import statistics
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from reasoner.runs.metrics import read_evals
 from reasoner.runs.run_dir import read_settings
@@ -22,6 +24,21 @@ Settings = Mapping[str, object]  # and "program", the words that start the comma
 # What the base's preset had before four smaller updates a step, and what the tables of docs/LAB.md compare settings at.
 ONE_UPDATE: Settings = {"algo.minibatches": 1, "optim.lr": 5e-4}
 REASONER = f"{sys.executable} -m reasoner"
+
+
+def arguments(
+    description: str | None, *, out: str | None = None, seeds: int = 3, jobs: int = 2
+) -> argparse.ArgumentParser:
+    """The arguments of an experiment. `seeds`: how many by default, from 0."""
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=description, formatter_class=formatter)
+    default = None if out is None else Path(out)
+    parser.add_argument("--out", type=Path, default=default, required=out is None, help=f"folder of all runs [{out}]")
+    numbers = list(range(seeds))
+    parser.add_argument("--seeds", type=int, nargs="+", default=numbers, help=f"[{' '.join(map(str, numbers))}]")
+    parser.add_argument("--jobs", type=int, default=jobs, help=f"runs at once [{jobs}]")
+    parser.add_argument("--threads", type=int, help="threads of each run [the cores divided by the jobs]")
+    return parser
 
 
 def train_all(out: Path, runs: Mapping[str, Settings], *, jobs: int, threads: int | None = None) -> None:
@@ -79,18 +96,21 @@ def validations(run: Path) -> dict[int, float]:
     return {look["step"]: 100 * look["sampled"]["metrics"]["pass@1"]["value"] for look in read_evals(run)}
 
 
-# 97.5 % points of Student's t by degrees of freedom.
-_STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
+def plotting() -> Any:
+    """matplotlib's pyplot, for files alone."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot
 
 
-def over_seeds(differences: Sequence[float], digits: int = 1) -> str:
-    """The mean of the seeds' differences with its 95 % interval by Student's t, which holds what two runs of the same
-    settings differ by; of one seed the difference alone.
+def run_reasoner(*words: object, log: Path | None = None, threads: int | None = None) -> None:
+    """Run a command of reasoner in a process; what it prints is added to the log, or goes to standard error.
+    CalledProcessError where it fails.
     """
-    if not differences:
-        return ""
-    form, mean = f"{{:+.{digits}f}}".format, statistics.fmean(differences)
-    if len(differences) - 1 not in _STUDENT:
-        return form(mean)
-    half = _STUDENT[len(differences) - 1] * statistics.stdev(differences) / len(differences) ** 0.5
-    return f"{form(mean)} [{form(mean - half)}, {form(mean + half)}]"
+    env = os.environ | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
+    command = [sys.executable, "-m", "reasoner", *map(str, words)]
+    with log.open("a") if log else nullcontext(sys.stderr) as output:
+        subprocess.run(command, stdout=output, stderr=output, check=True, env=env)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tables import table
+
 from reasoner.runs.json_files import read_object
 from reasoner.runs.metrics import read_metrics
 
@@ -38,13 +40,12 @@ def _percent(share: float | None) -> float | None:
 def main(folders: list[Path]) -> None:
     """Print the rows of ROWS before and after training, and the time, one column per run."""
     reports = [read_object(folder / "report.json") for folder in folders]
-    print("| % unless said | " + " | ".join(folder.name for folder in folders) + " |")
-    print("|---|" + "---:|" * len(folders))
-    for name, read in ROWS.items():
-        cells = (" → ".join(_shown(read(report[when])) for when in ("before", "after")) for report in reports)
-        print(f"| {name} | " + " | ".join(cells) + " |")
-    minutes = (read_metrics(folder)[-1]["time/run"] / 60 for folder in folders)
-    print("| minutes of training | " + " | ".join(f"{value:.1f}" for value in minutes) + " |")
+    rows = [
+        [name, *(" → ".join(_shown(read(report[when])) for when in ("before", "after")) for report in reports)]
+        for name, read in ROWS.items()
+    ]
+    rows.append(["minutes of training", *(f"{read_metrics(folder)[-1]['time/run'] / 60:.1f}" for folder in folders)])
+    print(table(["% unless said", *(folder.name for folder in folders)], rows), end="")
 
 
 def _shown(value: float | None) -> str:

@@ -1,32 +1,66 @@
-"""A process that makes GRPO steps on a workload when it is told to: ours or TRL's. bench/step.py and bench/scale.py use
-it, and it calls itself.
-"""
+"""A process that makes GRPO steps on a workload when bench/step.py asks for them, ours or TRL's; it calls itself."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
-from workers import Worker, print_answer
 from workloads import Workload, forget_peak
 
+_ANSWER = "answer: "
 
-class Side(Worker):
-    """The process, seen from outside. `side`: ours, trl, or trl-vllm. It is asked for steps by their numbers.
 
-    `size`: what goes through the model at once, in tokens of completions (ours) or in rows (TRL).
+class Side:
+    """The process, seen from outside, a context manager: a number goes in, a line of JSON comes back. `side`: ours or
+    trl. `size`: what goes through the model at once, in tokens of completions (ours) or in rows (TRL).
     """
 
     def __init__(self, side: str, workload: Workload, folder: Path, *, size: int, threads: int) -> None:
-        arguments = [side, json.dumps(asdict(workload)), str(folder), str(size), str(threads)]
-        super().__init__(__file__, arguments, tree=Path(__file__).parents[1], threads=threads)
+        root = Path(__file__).parents[1]
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, side, json.dumps(asdict(workload)), str(folder), str(size), str(threads)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": str(root)},
+            cwd=root,
+        )
+
+    def ask(self, number: int) -> dict[str, Any]:
+        """The step of this number. RuntimeError where the process ends."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(f"{number}\n")
+        self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.startswith(_ANSWER):
+                answer: dict[str, Any] = json.loads(line.removeprefix(_ANSWER))
+                return answer
+        raise RuntimeError(f"the process ended with {self._process.wait()}: see above")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
 
 
 def _wait() -> int | None:
     line = sys.stdin.readline()
     return int(line) if line else None
+
+
+def _answer(answer: dict[str, Any]) -> None:
+    print(_ANSWER + json.dumps(answer), flush=True)
 
 
 def main(side: str, workload: Workload, folder: Path, size: int, threads: int) -> None:
@@ -37,14 +71,14 @@ def main(side: str, workload: Workload, folder: Path, size: int, threads: int) -
     if side != "ours":
         from step_trl import work
 
-        work(workload, folder, size, folder / side, _wait, print_answer, by_vllm=side == "trl-vllm")
+        work(workload, folder, size, folder / side, _wait, _answer)
         return
     from step_ours import worker
 
     step = worker(workload, folder, size)
     while (number := _wait()) is not None:
         forget_peak()
-        print_answer(step(number))
+        _answer(step(number))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """One GRPO step of ours beside one of TRL's GRPOTrainer: `python bench/step.py` (needs the extra named peers).
 
-Same model folder, prompts, lengths, rewards, threads and, but for TRL's vLLM, float32; a process each, stepping in
+Same model folder, prompts, lengths, rewards and threads, both in float32; a process each, stepping in
 turns, the machine's matrix products measured in between. Prints tables in Markdown: medians of the seconds of each
 part, the ratio, peak memory, and the share of the matrix ceiling (2 N operations for a token sampled or scored, 6 N for
 one trained).
@@ -19,15 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from sides import Side
+from tables import table
 from workloads import PARTS, WORKLOADS, ceiling, make_model
 
-BESIDE = {"trl": "TRL, generate", "trl-vllm": "TRL, vLLM in bfloat16"}
+SIDES = {"ours": "ours", "trl": "TRL"}
 
 
 def measure(name: str, args: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
     """Every step of each side, and the matrix products beside it."""
     workload = WORKLOADS[name]
-    sizes = {"ours": args.micro_batch_tokens} | dict.fromkeys(args.beside, args.rows)
+    sizes = {"ours": args.micro_batch_tokens, "trl": args.rows}
     measurements: dict[str, list[dict[str, Any]]] = {side: [] for side in sizes}
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         make_model(workload, Path(folder))
@@ -44,31 +45,23 @@ def measure(name: str, args: argparse.Namespace) -> dict[str, list[dict[str, Any
     return measurements
 
 
-def table(name: str, measurements: dict[str, list[dict[str, Any]]]) -> str:
-    beside = [side for side in measurements if side != "ours"]
-    ratios = [f"{BESIDE[side]} / ours" for side in beside]
-    lines = [_row(f"**{name}**", "ours", *(BESIDE[side] for side in beside), *ratios)]
-    lines.append("|---" + "|---:" * (1 + 2 * len(beside)) + "|")
+def markdown(name: str, measurements: dict[str, list[dict[str, Any]]]) -> str:
+    heads = [f"**{name}**", *(SIDES[side] for side in measurements), "TRL / ours"]
+    rows = []
     for part in (*PARTS, "step"):
         seconds = [_median(said, part) for said in measurements.values()]
-        rest = [f"{other / seconds[0]:.2f}" if seconds[0] > 0.005 < other else "" for other in seconds[1:]]
-        lines.append(_row(f"{part}, s", *(f"{number:.2f}" for number in seconds), *rest))
+        ratios = [f"{other / seconds[0]:.2f}" if seconds[0] > 0.005 < other else "" for other in seconds[1:]]
+        rows.append([f"{part}, s", *(f"{number:.2f}" for number in seconds), *ratios])
     for key, label in (("above", "above the weights"), ("peak", "of the process")):
         most = [max(step[key] for step in said) / 2**20 for said in measurements.values()]
-        rest = [f"{other / most[0]:.2f}" for other in most[1:]]
-        lines.append(_row(f"peak memory {label}, MiB", *(f"{number:,.0f}" for number in most), *rest))
+        ratios = [f"{other / most[0]:.2f}" for other in most[1:]]
+        rows.append([f"peak memory {label}, MiB", *(f"{number:,.0f}" for number in most), *ratios])
     for label, share in (("step", _of_step), ("learning", _of_learning)):
         shares = [statistics.median(share(step) / step["ceiling"] for step in said) for said in measurements.values()]
-        lines.append(
-            _row(f"{label}, share of the ceiling", *(f"{number:.0%}" for number in shares), *("" for _ in beside))
-        )
+        rows.append([f"{label}, share of the ceiling", *(f"{number:.0%}" for number in shares)])
     tops = [step["ceiling"] / 1e9 for said in measurements.values() for step in said]
     spread = f"{statistics.median(tops):.0f} GFLOP/s in matrix products ({min(tops):.0f} to {max(tops):.0f})"
-    return "\n".join([*lines, "", f"{spread}; medians of {len(measurements['ours'])} steps."])
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
+    return f"{table(heads, rows)}\n{spread}; medians of {len(measurements['ours'])} steps."
 
 
 def _median(said: list[dict[str, Any]], part: str) -> float:
@@ -89,7 +82,6 @@ def _of_step(said: dict[str, Any]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=WORKLOADS, help="this workload alone")
-    parser.add_argument("--beside", choices=BESIDE, nargs="+", default=list(BESIDE), help="[all of them]")
     parser.add_argument("--steps", type=int, default=5, help="measured, after one to warm up [5]")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rows", type=int, default=32, help="TRL's per_device_train_batch_size [32]")
@@ -102,7 +94,7 @@ def main() -> None:
     measurements = {name: measure(name, args) for name in ([args.only] if args.only else WORKLOADS)}
     if args.out:
         args.out.write_text(json.dumps(measurements))
-    print("\n\n".join(table(name, steps) for name, steps in measurements.items()))
+    print("\n\n".join(markdown(name, steps) for name, steps in measurements.items()))
 
 
 if __name__ == "__main__":

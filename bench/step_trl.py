@@ -1,17 +1,13 @@
 """TRL's side of bench/step.py, a process of its own: GRPOTrainer on a given workload, told when to step.
 
-It samples by the model's `generate` with a static key-value cache (by default each token copies the cache), or by vLLM
-in its own process: that takes bfloat16, no setting of TRL's says otherwise, and told float32 (by a patch) it cannot be
-handed new weights on a CPU.
+It samples by the model's `generate` with a static key-value cache (by default each token copies the cache).
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from datasets import Dataset
@@ -25,16 +21,9 @@ from data import load
 from reasoner.models.loading import load_tokenizer
 from reasoner.rollouts.prompts import load_template, render
 
-if TYPE_CHECKING:
-    from vllm import SamplingParams
 
-
-def work(
-    workload: Workload, folder: Path, rows: int, out: Path, wait: Callable, tell: Callable, *, by_vllm: bool
-) -> None:
+def work(workload: Workload, folder: Path, rows: int, out: Path, wait: Callable, tell: Callable) -> None:
     """Step whenever `wait` returns a number, and tell of it; None ends it. `rows` go through the model at once."""
-    if by_vllm:
-        _set_up_vllm()
     tokenizer = load_tokenizer(folder)
     asked = load_template("r1-zero")
     prompts = [render(problem, asked, tokenizer) for problem in load("generated", limit=workload.prompts)]
@@ -72,27 +61,10 @@ def work(
             report_to=[],
             disable_tqdm=True,
             dataloader_pin_memory=False,
-            use_vllm=by_vllm,
-            vllm_mode="colocate",
-            vllm_max_model_length=512,
-            vllm_importance_sampling_correction=False,  # spares a pass
         ),
     )
     now.follow(trainer)
-    if by_vllm:
-        llm = trainer.vllm_generation.llm
-        llm.generate = now.by_vllm(llm.generate)
     trainer.train()
-
-
-def _set_up_vllm() -> None:
-    """As our engine does: all threads, no process of its own, a gibibyte for keys and values."""
-    os.environ |= {
-        "VLLM_CPU_KVCACHE_SPACE": "1",
-        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-        "VLLM_LOGGING_LEVEL": "ERROR",
-    }
 
 
 def _accuracy(completions: list[str], solution: list[str], **_: object) -> list[float | None]:
@@ -117,19 +89,6 @@ class Now(TrainerCallback):
         model = trainer.model
         generate = model.generate
         model.generate = lambda **kwargs: generate(**kwargs, logits_processor=[Forced(self.workload, self.number)])
-
-    def by_vllm(self, generate: Callable) -> Callable:
-        """vLLM's generate, with the length of each completion given."""
-
-        def forced(prompts: list, sampling_params: SamplingParams, **kwargs: object) -> object:
-            each = []
-            for length in self.workload.lengths(self.number):
-                params = sampling_params.clone()
-                params.min_tokens = params.max_tokens = length
-                each.append(params)
-            return generate(prompts, sampling_params=each, **kwargs)
-
-        return forced
 
     def planned(self, completions: list[str], **_: object) -> list[float]:
         return self.workload.rewards(self.number)

@@ -1,11 +1,10 @@
-"""Peak memory and seconds of one whole update, ours beside TRL's GRPOTrainer, on the same tokens and rewards:
-`python bench/update_memory.py MODEL_FOLDER` (needs the extras peers and lora). Linux. Prints a table in Markdown.
+"""Peak memory and seconds of one whole update, beside the doctor's prediction: `python bench/update_memory.py MODEL`.
+Linux. Prints a table in Markdown.
 
-An update: log-probabilities of the reference (with --beta above 0), loss, backward pass, clip, AdamW step; float32, one
-update, so neither side computes old log-probabilities. Each variant in a fresh process, which first makes an update of
-a few tokens (AdamW's state is there then, as in a run) and then the measured one. Variants take turns within a round.
---sides ours: beside the doctor's prediction; a size of bench/memory.py (5M, 30M, 135M) instead of a folder is a model
-of random weights. --states: what stays in memory with 8-bit moments (extra torchao) and a reference in bfloat16.
+MODEL is a folder, or a size of bench/memory.py (5M, 30M, 135M): a model of random weights. An update: log-probabilities
+of the reference (with --beta above 0), loss, backward pass, clip, AdamW step; float32. Each variant in a fresh process,
+which first makes an update of a few tokens (AdamW's state is there then, as in a run) and then the measured one.
+--states: what stays in memory with 8-bit moments (extra torchao) and a reference in bfloat16.
 """
 
 from __future__ import annotations
@@ -17,38 +16,128 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from updates import Update, Variant
+from tables import table
 
-RANK, WARM_UP = 16, 16  # of LoRA; tokens of a response of the first update
-SIDES = ("ours", "trl")
-Measurements = dict[Variant, list[dict[str, Any]]]
-
-
-def variants(rows: int) -> list[Variant]:
-    """Ours full and with LoRA, one response at once; both sides recomputed, all responses at once and one."""
-    stored = [Variant("ours", False, rank, 1) for rank in (0, RANK)]
-    return stored + [Variant(side, True, rank, at_once) for rank, at_once, side in product((0, RANK), (rows, 1), SIDES)]
+RANK, WARM_UP, PROMPT = 16, 16, 64  # of LoRA; tokens of a response of the first update, and of the prompt
+HEADS = [
+    "update", "responses at once", "peak above the process without weights, MiB", "of the process, MiB", "seconds",
+    "predicted, MiB", "predicted / measured", "between updates, MiB", "predicted / measured",
+]  # fmt: skip
 
 
-def states() -> list[Variant]:
-    """Ours with the precisions of AdamW's moments and of the reference."""
-    precisions = (("float32", "float32"), ("8bit", "float32"), ("float32", "bfloat16"))
-    return [Variant("ours", True, 0, 1, moments, reference) for moments, reference in precisions]
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Settings of an update."""
+
+    is_recomputed: bool
+    rank: int  # of LoRA; 0 without
+    at_once: int  # responses that go through the model at once
+    moments: str = "float32"  # optim.state_dtype
+    reference: str = "float32"  # algo.reference_dtype
+
+    @property
+    def label(self) -> str:
+        parts = [f"LoRA r={self.rank}" if self.rank else "full"]
+        parts += ["recomputed"] * self.is_recomputed + ["8-bit moments"] * (self.moments != "float32")
+        return ", ".join(parts + ["bfloat16 reference"] * (self.reference != "float32"))
+
+
+def variants(args: argparse.Namespace) -> list[Variant]:
+    """Full and with LoRA, activations stored and recomputed, or the precisions of --states."""
+    if args.states:
+        precisions = (("float32", "float32"), ("8bit", "float32"), ("float32", "bfloat16"))
+        own = [Variant(True, 0, 1, moments, reference) for moments, reference in precisions]
+    else:
+        own = [Variant(False, rank, 1) for rank in (0, RANK)]
+        own += [Variant(True, rank, at_once) for rank, at_once in product((0, RANK), sorted({args.rows, 1}))]
+    return [variant for variant in own if args.only in variant.label and variant.at_once in args.at_once]
+
+
+# --------------------------------------------------------------------------------------------- in a process
+
+
+def work(variant: Variant, folder: Path, args: argparse.Namespace) -> dict[str, float]:
+    """Make an update of a few tokens, and measure one: seconds, bytes of the process at most (peak), of that above what
+    it had before the weights were loaded (above), and of the latter what was there when the update began (resident).
+    """
+    from workloads import forget_peak, peak, resident
+
+    from reasoner.config.resolve import resolve
+    from reasoner.doctor.memory import MemoryEstimate
+    from reasoner.models.loading import load_meta_model, load_tokenizer
+    from reasoner.rl.algorithms import resolve_algorithm
+    from reasoner.runtime import setup_torch
+    from reasoner.trainer.components import build_trainer
+
+    settings = {
+        "algo.beta": args.beta,
+        "algo.scale": "none",
+        "algo.loss_aggregation": "sequence",
+        "algo.group_size": args.rows,
+        "data.prompts_per_step": 1,
+        "sampling.max_tokens": args.tokens,
+        "optim.micro_batch_tokens": variant.at_once * args.tokens,
+        "optim.warmup_steps": 0,
+        "optim.recompute": variant.is_recomputed,
+        "optim.state_dtype": variant.moments,
+        "algo.reference_dtype": variant.reference,
+        "lora.rank": variant.rank,
+        "threads": args.threads,
+    }
+    cfg = resolve([("bench", settings)]).config
+    device = setup_torch(threads=cfg.threads, seed=cfg.seed)
+    tokenizer = load_tokenizer(folder)
+    import_module("peft" if variant.rank else "torch")
+    model = load_meta_model(folder)  # code is not part of an update's memory, and takes 30 to 40 MiB
+    before = resident()
+    trainer = build_trainer(cfg, tokenizer, start_from=folder, base=folder, device=device)
+    for tokens in (WARM_UP, args.tokens):
+        batch = _batch(args.rows, tokens, len(tokenizer))
+        forget_peak()
+        held, began = resident(), time.perf_counter()
+        metrics = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)))
+        seconds = time.perf_counter() - began
+    estimate = MemoryEstimate(model, resolve_algorithm(cfg.algo), cfg, PROMPT, "cpu", 0)
+    part = estimate.parts()
+    stays = sum(part[name] for name in ("weights", "gradients", "optimiser", "reference", "overhead"))
+    return {
+        "seconds": seconds,
+        "peak": peak(),
+        "above": peak() - before,
+        "resident": held - before,
+        "grad_norm": metrics["grad_norm"],
+        "predicted": stays + estimate.passes_peak() + part["gaps"],
+        "predicted_resident": stays,
+    }
+
+
+def _batch(rows: int, tokens: int, vocabulary: int) -> Any:
+    """Responses of equal length to one prompt."""
+    import torch
+    from memory import batch_of
+
+    torch.manual_seed(0)
+    return batch_of(1, rows, PROMPT, tokens, vocabulary)
+
+
+# ------------------------------------------------------------------------------------------------ rounds
 
 
 def measure(variant: Variant, folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     """The figures of a fresh process."""
     command = [sys.executable, __file__, str(folder), "--worker", json.dumps(asdict(variant))]
-    command += ["--rows", str(args.rows), "--tokens", str(args.tokens), "--beta", str(args.beta)]
+    for name in ("rows", "tokens", "beta", "threads"):
+        command += [f"--{name}", str(getattr(args, name))]
     path = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
     env = {**os.environ, "OMP_NUM_THREADS": str(args.threads), "PYTHONPATH": path}
-    command += ["--threads", str(args.threads)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     if done.returncode:
         raise RuntimeError(f"{variant.label} ended with {done.returncode}: {done.stderr[-3000:]}")
@@ -56,78 +145,14 @@ def measure(variant: Variant, folder: Path, args: argparse.Namespace) -> dict[st
     return answer
 
 
-def work(variant: Variant, folder: Path, args: argparse.Namespace) -> dict[str, Any]:
-    """The process, from inside."""
-    import torch
-    from transformers import AutoConfig
-
-    torch.set_num_threads(args.threads)
-    vocabulary = AutoConfig.from_pretrained(folder, trust_remote_code=False).vocab_size
-    updates = [Update.of(args.rows, tokens, vocabulary) for tokens in (WARM_UP, args.tokens)]
-    if variant.side == "ours":
-        from update_ours import work as make_updates
-    else:
-        from update_trl import work as make_updates
-    return make_updates(folder, variant, updates, args.beta)
-
-
-def make_model(size: str, folder: Path) -> None:
-    """A model of random weights, of a size of bench/memory.py, with the embedded base's tokenizer."""
-    import torch
-    from memory import NAMES, SIZES
-    from transformers import AutoModelForCausalLM
-
-    from reasoner.models.loading import load_tokenizer
-    from reasoner.models.resolve import resolve_model
-
-    torch.manual_seed(0)
-    kind, sizes = SIZES[size]
-    shape = dict(zip(NAMES, sizes, strict=True))
-    config = kind(**shape, max_position_embeddings=16_384, tie_word_embeddings=True, bos_token_id=None, eos_token_id=0)
-    AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(folder)
-    load_tokenizer(resolve_model("base", runs=Path("runs"))).save_pretrained(folder)
-
-
-def table(measurements: Measurements) -> str:
-    """A row a variant; the ratios are those of ours to TRL's with the same settings, and to the doctor's prediction."""
-    lines = [
-        "| update | responses at once | peak above the process without weights, MiB | of the process, MiB | seconds "
-        "| ours / TRL: memory above | of the process | seconds | predicted, MiB | predicted / measured "
-        "| between updates, MiB | predicted / measured |",
-        "|---" + "|---:" * 11 + "|",
-    ]
-    for variant, runs in measurements.items():
-        above, peak, seconds = _figures(runs)
-        ratios, predictions = [""] * 3, [""] * 4
-        other = measurements.get(Variant("trl", variant.is_recomputed, variant.rank, variant.at_once))
-        if variant.side == "ours":
-            if other:
-                ratios = [f"{own / theirs:.2f}" for own, theirs in zip(_figures(runs), _figures(other), strict=True)]
-            stays, predicted, resident = (
-                runs[0][key] / 2**20 for key in ("resident", "predicted", "predicted_resident")
-            )
-            predictions = [f"{predicted:,.0f}", f"{predicted / above:.2f}", f"{stays:,.0f}", f"{resident / stays:.2f}"]
-        figures = (f"{above:,.0f}", f"{peak:,.0f}", f"{seconds:.1f}", *ratios, *predictions)
-        lines.append(f"| {variant.label} | {variant.at_once} | {' | '.join(figures)} |")
-    return "\n".join(lines)
-
-
-def _figures(runs: Sequence[dict[str, Any]]) -> tuple[float, float, float]:
-    """(MiB above the process without weights, MiB of the process, median of the seconds)."""
-    above, peak = (max(one[key] for one in runs) / 2**20 for key in ("above", "peak"))
-    return above, peak, statistics.median(one["seconds"] for one in runs)
-
-
-def run(folder: Path, name: str, args: argparse.Namespace) -> Measurements:
+def run(folder: Path, args: argparse.Namespace) -> dict[Variant, list[dict[str, Any]]]:
     """All rounds of a model; with --out every measurement is written as it comes."""
-    selection = states() if args.states else variants(args.rows)
-    selection = [v for v in selection if v.side in args.sides and args.only in v.label and v.at_once in args.at_once]
-    measurements: Measurements = {variant: [] for variant in selection}
+    measurements: dict[Variant, list[dict[str, Any]]] = {variant: [] for variant in variants(args)}
     for number in range(args.rounds):
         for variant in measurements if number % 2 == 0 else reversed(measurements):
             figures = measure(variant, folder, args)
             measurements[variant].append(figures)
-            line = json.dumps({"model": name, "round": number, **asdict(variant), **figures})
+            line = json.dumps({"model": args.model, "round": number, **asdict(variant), **figures})
             print(line, file=sys.stderr, flush=True)
             if args.out:
                 with args.out.open("a") as out:
@@ -135,15 +160,23 @@ def run(folder: Path, name: str, args: argparse.Namespace) -> Measurements:
     return measurements
 
 
+def cells(variant: Variant, runs: Sequence[dict[str, Any]]) -> list[str]:
+    """The row of a variant: the highest peaks of its rounds, and the median of the seconds."""
+    above, peak = (max(one[key] for one in runs) / 2**20 for key in ("above", "peak"))
+    stays, predicted, resident = (runs[0][key] / 2**20 for key in ("resident", "predicted", "predicted_resident"))
+    figures = [f"{above:,.0f}", f"{peak:,.0f}", f"{statistics.median(one['seconds'] for one in runs):.1f}"]
+    figures += [f"{predicted:,.0f}", f"{predicted / above:.2f}", f"{stays:,.0f}", f"{resident / stays:.2f}"]
+    return [variant.label, str(variant.at_once), *figures]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="folder of a model (bench/make_smollm.py makes one), or 5M, 30M or 135M")
     parser.add_argument("--rows", type=int, default=8, help="responses to the prompt [8]")
     parser.add_argument("--tokens", type=int, default=1024, help="of a response [1024]")
-    parser.add_argument("--beta", type=float, default=0.0, help="coefficient of the KL to the reference [0, TRL's]")
+    parser.add_argument("--beta", type=float, default=0.0, help="coefficient of the KL to the reference [0]")
     parser.add_argument("--rounds", type=int, default=1, help="each makes all variants [1]")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--sides", choices=SIDES, nargs="+", default=list(SIDES), help="[both]")
     parser.add_argument("--states", action="store_true", help="precisions of moments and reference; use with --beta")
     parser.add_argument("--only", default="", help="variants whose label contains this")
     parser.add_argument("--at-once", type=int, nargs="+", help="responses that go through the model at once [1, all]")
@@ -157,8 +190,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(args.model)
         if not folder.is_dir():
-            make_model(args.model, folder := Path(temporary))
-        print(table(run(folder, args.model, args)))
+            from memory import save_model
+
+            save_model(args.model, folder := Path(temporary))
+        print(table(HEADS, [cells(variant, runs) for variant, runs in run(folder, args).items()]))
 
 
 if __name__ == "__main__":

@@ -44,9 +44,9 @@ def run_rounds(args: argparse.Namespace) -> None:
     name = str(values.get("run.name", "")) or f"{Path(model).name}-ei-{time.strftime('%m%d-%H%M%S')}"
     with gc_paused():
         from reasoner.distributed.world import RunInterrupt
-        from reasoner.trainer.expert_iteration import ExpertIteration, run_expert_iteration, table
+        from reasoner.recipes.expert_iteration import Rounds, expert_iteration, table
 
-    plan = ExpertIteration(
+    plan = Rounds(
         name=name,
         data=args.data or "",
         rounds=args.rounds,
@@ -63,7 +63,7 @@ def run_rounds(args: argparse.Namespace) -> None:
         preset, _ = choose_preset(args.preset, cfg.model, Path(cfg.run.dir))
         plan = replace(plan, data=str(preset.values().get("data.train", cfg.data.train)))
     try:
-        rows = run_expert_iteration(plan, resolved)
+        rows = expert_iteration(plan, resolved)
     except RunInterrupt as interrupt:
         log(f"reasoner: {interrupt}; the same command with --run.name {name} goes on")
         raise SystemExit(interrupt.status) from None

@@ -102,7 +102,7 @@ COMMANDS = (
     ),
     Command(
         "pipeline",
-        "run a recipe of several stages, each an ordinary command: r1, that of DeepSeek-R1",
+        "run a recipe of several stages: r1, that of DeepSeek-R1",
         epilog="example: reasoner pipeline r1 --model base --dry-run; the same command goes on where it was stopped",
     ),
     Command(
@@ -259,10 +259,12 @@ def _json_output(args: argparse.Namespace) -> Iterator[None]:
         return
     with TemporaryDirectory() as folder:
         args.json = Path(folder) / "output.json"
-        with redirect_stdout(sys.stderr):
-            yield
-        if args.json.is_file():
-            print_result(args.json.read_text("utf-8"), end="")
+        try:
+            with redirect_stdout(sys.stderr):
+                yield
+        finally:  # a pipeline that failed has written its stages
+            if args.json.is_file():
+                print_result(args.json.read_text("utf-8"), end="")
 
 
 _READER_GONE = 128 + 13  # as a shell counts a program that SIGPIPE ended

@@ -31,19 +31,10 @@ def add_preference_arguments(export: Parser) -> None:
 
 def export_preferences(args: argparse.Namespace, run_dir: Path, rollouts: Iterator[Mapping[str, Any]]) -> None:
     """Write the pairs of a run's rollouts to args.file, .jsonl or .parquet, and print what was left out."""
-    from reasoner.preferences.export import WRITERS, ExportCounts, preference_rows
+    from reasoner.preferences.export import write_preferences
     from reasoner.preferences.judges import load_judge
-    from reasoner.rollouts.prompts import load_template
-    from reasoner.runs.io import atomic_path
-    from reasoner.runs.run_dir import read_settings
 
-    if args.file.suffix not in WRITERS:
-        raise ValueError(f"{args.file}: unknown kind of file {args.file.suffix!r}; known are {', '.join(WRITERS)}")
-    judge, counts = load_judge(args.judge or "rule", noise=args.noise), ExportCounts()
-    style = read_settings(run_dir)["config"].get("prompt.style")
-    prefill = load_template(style).prefill if style else ""
-    rows = preference_rows(rollouts, judge, seed=args.seed or 0, counts=counts, prefill=prefill)
-    with atomic_path(args.file) as partial:
-        WRITERS[args.file.suffix](partial, rows)
+    judge = load_judge(args.judge or "rule", noise=args.noise)
+    counts = write_preferences(args.file, run_dir, rollouts, judge, seed=args.seed or 0)
     print_result(f"{counts.summary()}: {args.file}")
     write_result(args, {"file": str(args.file)} | asdict(counts))

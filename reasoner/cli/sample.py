@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import time
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from reasoner.cli.arguments import Parser, add_json, add_runs_folder, add_threads, write_result
 from reasoner.cli.rollouts import add_selection, selection_of, write_examples
 from reasoner.console import print_result
-from reasoner.runtime import gc_paused, set_threads
-
-if TYPE_CHECKING:
-    from data import Problem
+from reasoner.runtime import gc_paused
 
 
 def add_arguments(command: Parser) -> None:
@@ -57,59 +52,18 @@ def add_arguments(command: Parser) -> None:
 def run_sample(args: argparse.Namespace) -> None:
     """Sample into the run folder, and write the examples. A folder that was begun is completed."""
     with gc_paused():
-        from reasoner.inference.model_spec import ModelSpec
+        from reasoner.api.sampling import sample
         from reasoner.runs.selection import read_rollouts
         from reasoner.sft.sources import check_output
-        from reasoner.trainer.sample import SampleRequest, sample
 
-    for name, least in (("num_samples", 1), ("problems", 1), ("workers", 1), ("skip", 0)):
-        value = getattr(args, name)
-        if value is not None and value < least:
-            raise ValueError(f"--{name.replace('_', '-')} is {value}; it must be at least {least}")
     selection = selection_of(args)
     if args.out is not None:
         check_output(args.out)
     elif args.where is not None or args.per_problem is not None:
         raise ValueError("--where and --per-problem select the examples of --out, and there is none")
-    model = ModelSpec.of(
-        args.model,
-        runs=args.runs,
-        prompt=args.prompt,
-        temperature=args.temperature,
-        top_p=args.top_p,
-        max_tokens=args.max_tokens,
-    )
-    if not model.temperature > 0:
-        raise ValueError(f"--temperature is {model.temperature:g}; it must be above 0")
-    request = SampleRequest(
-        model=model,
-        problems=problems_to_sample(args.data, skip=args.skip, number=args.problems),
-        data=args.data,
-        num_skipped=args.skip,
-        num_samples=args.num_samples,
-        seed=args.seed,
-        engine=model.engine_config(args.engine, args.dtype),
-        workers=args.workers,
-    )
-    set_threads(args.threads)
-    run_dir = args.runs / (args.name or f"{Path(args.model).name}-sample-{time.strftime('%m%d-%H%M%S')}")
-    sample(request, run_dir)
+    run_dir = sample(**{name: getattr(args, name) for name in signature(sample).parameters}).folder
     print_result(f"rollouts: {run_dir}")
     result: dict[str, object] = {"run": str(run_dir)}
     if args.out is not None:
         result |= write_examples(args.out, read_rollouts([run_dir]), selection)
     write_result(args, result)
-
-
-def problems_to_sample(data: str, *, skip: int, number: int | None) -> list[Problem]:
-    """The first `number` problems (None: all) behind the first `skip`. ValueError where there are none.
-
-    Behind others a mixture has the order of a limit, as in the command that samples those others.
-    """
-    from data import load
-
-    rest = sys.maxsize if skip else None
-    problems = load(data, limit=rest if number is None else skip + number)
-    if len(problems) <= skip:
-        raise ValueError(f"--skip is {skip}, and {data} has {len(problems):,} problems")
-    return problems[skip:]

@@ -10,7 +10,10 @@ from pathlib import Path
 from reasoner.preferences.dataset import COLUMNS, SIDES
 from reasoner.preferences.dataset import Row as PairRow
 from reasoner.preferences.judges import Judge, Row, is_correct, is_preferred, preference_probability
+from reasoner.rollouts.prompts import load_template
+from reasoner.runs.io import atomic_path
 from reasoner.runs.json_files import json_line
+from reasoner.runs.run_dir import read_settings
 
 _CHUNK = 1000  # rows of a parquet file that are written at once
 
@@ -110,3 +113,18 @@ def _write_parquet(path: Path, rows: Iterable[PairRow]) -> None:
 
 # By suffix: the function that writes pairs to a file.
 WRITERS: dict[str, Callable[[Path, Iterable[PairRow]], None]] = {".jsonl": _write_jsonl, ".parquet": _write_parquet}
+
+
+def write_preferences(
+    path: Path, run_dir: Path, rollouts: Iterable[Row], judge: Judge, *, seed: int = 0
+) -> ExportCounts:
+    """Write the pairs of a run's rollouts to a .jsonl or .parquet file, whole or not at all. ValueError for another
+    ending.
+    """
+    if path.suffix not in WRITERS:
+        raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; known are {', '.join(WRITERS)}")
+    style, counts = read_settings(run_dir)["config"].get("prompt.style"), ExportCounts()
+    prefill = load_template(style).prefill if style else ""
+    with atomic_path(path) as beside:
+        WRITERS[path.suffix](beside, preference_rows(rollouts, judge, seed=seed, counts=counts, prefill=prefill))
+    return counts

@@ -18,7 +18,7 @@ from data import Problem
 from reasoner.analysis.reflection import study
 from reasoner.evals import eval_log as files
 from reasoner.evals.result import MetricKs, sample_and_score
-from reasoner.pipelines.state import DONE, RUNNING, PipelineState, StageRecord, write_state
+from reasoner.recipes.stages import PipelineState, Stage, write_state
 from reasoner.rollouts.prompts import load_template
 from reasoner.runs import rollouts as store
 from reasoner.runs import run_start
@@ -233,13 +233,14 @@ TEXTS = {
 ESTIMATE = {"value": 0.625, "low": 0.5, "high": 0.75}
 
 
-def write_pipeline(folder: Path, part: str = "sampling") -> None:
-    """A pipeline of four stages: two are done, one was running, one waits. `part`: that of the second one."""
+def write_pipeline(folder: Path, data: str = "generated") -> None:
+    """A pipeline of five stages: three are done, the run of one has begun, one waits. `data`: of the second one."""
     stages = (
-        StageRecord("cold-sft", "cold start", ("sft",), "real", "base", False, DONE, 2.0, {"pass@1": ESTIMATE}),
-        StageRecord("samples", part, ("sample", part), "r1-samples", "x", False, DONE, 0.5, {"sampled_tokens": 12_345}),
-        StageRecord("rm", "reward", ("reward-model",), "r1-rm", "base", False, RUNNING, 0.1, {"accuracy": ESTIMATE}),
-        StageRecord("rl", "RL", ("train",), "r1-rl", "base", False),
+        Stage("cold-sft", "finetune", {}, "real", results={"minutes": 2.0, "pass@1": ESTIMATE}),
+        Stage("samples", "sample", {"data": data}, "r1-samples", results={"sampled_tokens": 12_345}),
+        Stage("rm", "train_reward_model", {}, "r1-rm", results={"accuracy": ESTIMATE}),
+        Stage("rl", "train", {}, "growing"),
+        Stage("student", "finetune", {}, "r1-student"),
     )
     folder.mkdir()
     write_state(folder, PipelineState("r1", {}, stages))

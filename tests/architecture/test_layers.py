@@ -18,7 +18,7 @@ from scripts.architecture import Graph, box, circles, files, graphs
 ROOT = Path(__file__).parents[2]
 # From the top down. A box may import what stands below it.
 ORDER = (
-    "reasoner.__main__", "reasoner.api", "reasoner.cli", "app", "reasoner.pipelines", "reasoner.doctor",
+    "reasoner.__main__", "reasoner.cli", "app", "reasoner.recipes", "reasoner.api", "reasoner.doctor",
     "reasoner.trainer", "reasoner.analysis", "reasoner.preferences", "reasoner.evals", "reasoner.pretrain",
     "reasoner.inference", "reasoner.sft", "reasoner.rl",
     "reasoner.models", "reasoner.rollouts", "reasoner.runs", "reasoner.config", "reasoner.types", "verifiers", "data",
@@ -35,7 +35,10 @@ LIGHT = (
     "reasoner.inference.server_identity", "reasoner.inference.server_pool", "reasoner.inference.server_token",
     "reasoner.inference.stop_texts", "reasoner.models.checksums", "reasoner.models.families",
     "reasoner.models.folder", "reasoner.models.hub_download", "reasoner.models.resolve", "reasoner.models.size",
-    "reasoner.pipelines",
+    "reasoner.preferences.dataset", "reasoner.preferences.export", "reasoner.preferences.judges",
+    "reasoner.preferences.text_rows",
+    "reasoner.recipes.pipeline", "reasoner.recipes.plan", "reasoner.recipes.r1", "reasoner.recipes.results",
+    "reasoner.recipes.stages",
     "reasoner.progress", "reasoner.rl.algorithms", "reasoner.rl.surrogates", "reasoner.rollouts", "reasoner.runs",
     "reasoner.runtime", "reasoner.sft.dataset", "reasoner.sft.examples", "reasoner.sft.sources",
     "reasoner.trainer.resolve_run", "reasoner.trainer.preflight", "reasoner.trainer.trackers",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reasoner.cli.main import main
-from reasoner.trainer import expert_iteration
+from reasoner.recipes import expert_iteration
 
 SOLUTIONS = Path(__file__).parents[1] / "fixtures" / "solutions.jsonl"
 
@@ -77,6 +77,6 @@ def test_selection_of_samples_without_a_file_for_it_is_refused(capsys, tmp_path,
 )
 def test_expert_iteration_samples_the_problems_of_the_preset(monkeypatch, tmp_path, flags, data):
     plans = []
-    monkeypatch.setattr(expert_iteration, "run_expert_iteration", lambda plan, resolved: plans.append(plan) or [])
+    monkeypatch.setattr(expert_iteration, "expert_iteration", lambda plan, resolved: plans.append(plan) or [])
     assert main(["expert-iteration", "--model", "base", "--run.dir", str(tmp_path), *flags]) == 0
     assert [plan.data for plan in plans] == [data]

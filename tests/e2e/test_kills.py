@@ -1,6 +1,6 @@
 """SIGKILL or a closed terminal at random moments: the command, or its --resume, then ends with the same bytes.
 
-Runs of reinforcement learning are in test_resume.py, pipelines in tests/pipelines/test_r1.py, ranks in
+Runs of reinforcement learning are in test_resume.py, pipelines in tests/recipes/test_r1.py, ranks in
 tests/distributed/test_kills.py.
 """
 

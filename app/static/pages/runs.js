@@ -57,14 +57,15 @@ function stageFigure(stage) {
   return stage.sampled_tokens ? `${number(stage.sampled_tokens)} tokens` : null;
 }
 
-// A pipeline: its stages in order, with their runs, states and figures.
+// A pipeline: its stages in order, with the states of their runs and the results of those that are done.
 function pipelineCard({ name, recipe, stages, fault }, runs) {
-  const states = { running: "live", done: "finished", stopped: "stopped", waiting: "" };  // classes of the dot
-  const tiles = stages.map((stage) => el("li", { class: "tile", data: { stage: stage.name }, title: `reasoner ${stage.command.join(" ")}` },
-    el("span", {}, stage.part),
-    runs.has(stage.run) ? link("overview", { run: stage.run }, stage.name) : el("span", {}, stage.name),
-    el("span", { class: `dot ${states[stage.state]}` }, stage.state), stageFigure(stage),
-    el("small", {}, stage.minutes ? duration(60 * stage.minutes) : "")));
+  const tiles = stages.map((stage) => {
+    const run = runs.get(stage.run), state = stage.is_done ? "done" : run?.status ?? "waiting";
+    return el("li", { class: "tile", data: { stage: stage.name }, title: stage.call },
+      run ? link("overview", { run: stage.run }, stage.name) : el("span", {}, stage.name),
+      el("span", { class: `dot ${stage.is_done ? "finished" : state}` }, state), stageFigure(stage),
+      el("small", {}, stage.minutes ? duration(60 * stage.minutes) : ""));
+  });
   return el("section", { class: "card", data: { pipeline: name } }, el("h2", {}, `Pipeline ${name} `, el("small", {}, recipe)),
     fault ? el("p", {}, el("span", { class: "badge bad" }, "damaged"), ` ${fault}`) : el("ol", { class: "stages" }, tiles));
 }
@@ -104,8 +105,8 @@ export async function open(root, page) {
     runs.sort((a, b) => (value(a) > value(b) ? 1 : value(a) < value(b) ? -1 : 0));
     const heads = ["", sortButton("name", "run"), "state", sortButton("step", "steps done"),
       sortButton("pass@1", "pass@1"), "cons@k", "time left", "model", "algorithm", "correct", sortButton("started", "started")];
-    const names = new Set(runs.map((row) => row.name));
-    put(body, pipelines.map((one) => pipelineCard(one, names)), el("div", { class: "scroll" }, el("table", { class: "runs" },
+    const byName = new Map(runs.map((row) => [row.name, row]));
+    put(body, pipelines.map((one) => pipelineCard(one, byName)), el("div", { class: "scroll" }, el("table", { class: "runs" },
       el("thead", {}, el("tr", {}, heads.map((head) => el("th", {}, head)))),
       el("tbody", {}, runs.map((row) => runRow(row, choice(row)))))),
     el("p", { class: "muted" }, "pass@1 and cons@k: the latest validation. correct: share of correct completions in training, by step. ",

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from reasoner.models.resolve import BASE
+from reasoner.recipes.expert_iteration import Rounds, table
 from reasoner.runs.selection import Selection
-from reasoner.trainer.expert_iteration import ExpertIteration, table
 from tests.fixtures.forkserver import TRAINING, ForkedCommand, forkserver
 
-PLAN = ExpertIteration(name="ei", data="generated", rounds=3, problems=9, samples=2, selection=Selection(per_problem=4))
+PLAN = Rounds(name="ei", data="generated", rounds=3, problems=9, samples=2, selection=Selection(per_problem=4))
 SMALL = {
     "rounds": 2, "problems": 8, "num-samples": 4, "where": "ended", "run.name": "ei", "engine": "transformers",
     "validation.interval": 0, "eval.heldout_problems": 2, "eval.samples": 2, "sampling.max_tokens": 32, "threads": 1,
@@ -30,7 +30,7 @@ def test_table_shows_cost_and_intervals():
     row = {"round": 1, "examples": 361, "tokens": 1e6, "minutes": 2.0, "well_formed": 0.9}
     last = table([row | {"pass@1": estimate, "greedy": estimate}]).splitlines()[-1].split("  ")
     cells = [cell.strip() for cell in last if cell]
-    assert cells == ["1", "1,000,000", "2.0", "361", *["50.0 % [25.0, 75.0]"] * 2, "90.0 %"]
+    assert cells == ["1", "1,000,000", "2.0", "361", *["50.0 [25.0, 75.0]"] * 2, "90.0 %"]
 
 
 def rounds(runs: Path, **changes: object) -> ForkedCommand:

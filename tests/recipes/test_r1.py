@@ -4,7 +4,6 @@ import json
 import os
 import random
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -16,19 +15,18 @@ import pytest
 
 from reasoner.cli.main import main
 from reasoner.models.resolve import BASE
-from reasoner.pipelines.state import FILE
+from reasoner.recipes.stages import FILE
 
 ROOT = Path(__file__).parents[2]
 ON_BASE = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 SIZES = {
     "cold-problems": 12, "cold-samples": 4, "rl-steps": 2, "rejection-problems": 8, "rejection-samples": 4,
     "preference-problems": 8, "preference-samples": 4, "final-steps": 2, "student-problems": 6, "student-samples": 2,
-    "student": "base",
+    "student": "base", "where": "ended",
 }  # fmt: skip
 CHANGES = (
     "threads=1", "validation.interval=0", "eval.heldout_problems=3", "eval.samples=2", "engine.name=transformers",
     "sampling.max_tokens=48", "data.prompts_per_step=2", "algo.group_size=4", "run.save_interval=1",
-    "cold-examples:where=ended", "rejection-examples:where=ended", "student-examples:where=ended",
 )  # fmt: skip
 FLAGS = [
     *(text for name, value in SIZES.items() for text in (f"--{name}", str(value))),
@@ -54,7 +52,7 @@ def kill(runs: Path, seconds: float) -> None:
 
 def results(runs: Path) -> dict[str, bytes]:
     """The files of the runs that no clock has a part in; paths of the folder are left out."""
-    names = ("metrics.jsonl", "report.json", "data.json", "cold.jsonl", "rejection.jsonl", "student.jsonl", "shard")
+    names = ("metrics.jsonl", "report.json", "data.json", "student.jsonl", "pairs.parquet")
     paths = [path for path in runs.rglob("*") if path.name in names or path.suffix == ".safetensors"]
     return {
         str(path.relative_to(runs)): path.read_bytes().replace(str(runs).encode(), b"RUNS") for path in sorted(paths)
@@ -68,29 +66,24 @@ def table(runs: Path) -> list[str]:
 
 
 @ON_BASE
-def test_dry_run_prints_the_commands_and_writes_nothing(tmp_path, capsys):
-    assert main(["pipeline", "r1", "--runs", str(tmp_path), "--dry-run", *FLAGS]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 14 and all(line.startswith("reasoner ") for line in lines)
+def test_dry_run_prints_the_calls_and_writes_nothing(tmp_path, capsys):
+    assert main(["pipeline", "r1", "--runs", str(tmp_path), "--dry-run", "--json", *FLAGS]) == 0
+    output = capsys.readouterr()
+    result, lines = json.loads(output.out), output.err.splitlines()
+    functions = [line.partition("(")[0] for line in lines]
+    assert len(lines) == 12 and functions[:3] == ["sample", "finetune", "train"]
+    assert [stage["function"] for stage in result["stages"]] == functions
+    assert result["settings"]["student"] == "base" and {stage["results"] for stage in result["stages"]} == {None}
     assert list(tmp_path.iterdir()) == []
 
 
 @ON_BASE
-def test_json_of_a_dry_run_has_the_commands_of_the_stages(tmp_path, capsys):
-    assert main(["pipeline", "r1", "--runs", str(tmp_path), "--dry-run", "--json", *FLAGS]) == 0
-    output = capsys.readouterr()
-    result = json.loads(output.out)
-    assert [f"reasoner {shlex.join(stage['command'])}" for stage in result["stages"]] == output.err.splitlines()
-    assert result["settings"]["student"] == "base" and {stage["state"] for stage in result["stages"]} == {"waiting"}
-
-
-@ON_BASE
-def test_json_of_a_pipeline_that_failed_has_the_state_of_its_stages(tmp_path):
+def test_json_of_a_pipeline_that_failed_has_its_stages(tmp_path):
     first = start(tmp_path, "--set", "cold-samples:prompt=nothing", "--json")
     out, _ = first.communicate()
     stages = json.loads(out)["stages"]
     assert first.returncode == 2 and stages == json.loads((tmp_path / "r1" / FILE).read_text())["stages"]
-    assert {stages[0]["state"], stages[1]["state"]} == {"stopped", "waiting"}
+    assert {stage["results"] for stage in stages} == {None}
     corrected = ["pipeline", "r1", "--runs", str(tmp_path), *FLAGS, "--set", "cold-samples:prompt=r1-zero"]
     assert main([*corrected, "--dry-run"]) == 0
 
@@ -101,7 +94,7 @@ def test_a_dry_run_refuses_what_the_run_would(tmp_path, capsys):
     old.parent.mkdir()
     old.write_text('{"config": {}, "format": 2}')
     assert main(["pipeline", "r1", "--runs", str(tmp_path), "--dry-run", *FLAGS]) == 2
-    assert "stage rl has not begun, and the folder of its run" in capsys.readouterr().err
+    assert "stage rl has not begun" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -111,7 +104,8 @@ def test_a_dry_run_refuses_what_the_run_would(tmp_path, capsys):
         (["--resume", "r2"], "there is no pipeline 'r2'"),
         (["--set", "optim.lr=fast"], "--optim.lr takes a number, not 'fast'"),
         (["--set", "rl:sft.epochs=2"], "sft.epochs is 2, which has no effect here: it needs reasoner sft"),
-        (["--set", "cold-samples:steps=2"], "unknown argument '--steps'"),
+        (["--set", "cold-samples:steps=2"], "sample takes no 'steps'"),
+        (["--set", "nothing:steps=3"], "there is no stage 'nothing'"),
     ],
 )
 def test_settings_that_a_later_stage_would_refuse_are_refused_at_once(tmp_path, capsys, arguments, message):
@@ -133,7 +127,7 @@ def test_settings_that_a_later_stage_would_refuse_are_refused_at_once(tmp_path, 
         (["--student", "nowhere"], "stage student: no model 'nowhere'"),
         (["--model", "nowhere"], "stage cold-samples: no model 'nowhere'"),
         (["--data", "nonsense"], "stage cold-samples: "),
-        (["--data", "few.jsonl"], "stage rejection-samples: --skip is 300, and few.jsonl has 9 problems"),
+        (["--data", "few.jsonl"], "stage rejection-samples: skip is 300, and few.jsonl has 9 problems"),
         (["--set", "rl:data=nonsense"], "stage rl: "),
     ],
 )
@@ -157,7 +151,7 @@ def test_problems_that_changed_after_the_pipeline_began_are_refused(tmp_path, ca
         sizes = ["--cold-problems", "1", "--rejection-problems", "1", "--set", "cold-samples:prompt=nothing"]
         return main(["pipeline", "r1", "--runs", str(tmp_path / "runs"), "--data", str(data), *sizes])
 
-    failed = "stage cold-samples ended with status 2"
+    failed = "stage cold-samples has not ended"
     assert run(1) == 2 and failed in capfd.readouterr().err
     assert run(2) == 2 and f"error: the problems of {data} have changed since the pipeline" in capfd.readouterr().err
     assert run(1) == 2 and failed in capfd.readouterr().err
@@ -180,7 +174,7 @@ def test_a_pipeline_that_was_killed_six_times_ends_with_the_results_of_an_unbrok
     assert last.returncode == 0
     stages = json.loads((broken / "r1" / FILE).read_text())["stages"]
     assert json.loads(out)["stages"] == stages
-    assert [stage["state"] for stage in stages] == ["done"] * 14
+    assert [stage["results"] is not None for stage in stages] == [True] * 12
     assert results(broken).keys() == results(whole).keys() and len(results(whole)) > 20, seed
     assert [name for name, content in results(whole).items() if results(broken)[name] != content] == [], seed
-    assert table(broken) == table(whole) and len(table(whole)) == 9
+    assert table(broken) == table(whole) and len(table(whole)) == 13

@@ -1,0 +1,150 @@
+"""Expert iteration: rounds of sampling, selection of right answers, and supervised finetuning on them.
+
+A round is two ordinary runs beside each other, NAME-samples-N and NAME-sft-N. Round N samples with the model of round
+N - 1, and trains the first model again on the selected samples of all rounds so far (Anthony et al. 2017; RFT, Yuan et
+al. 2023, is one round). Whatever is complete is left as it is, so the same command goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from data import load, problem_order
+from reasoner.config.resolve import RunSettings, to_dict
+from reasoner.config.schema import Config
+from reasoner.console import log
+from reasoner.distributed.world import num_launched
+from reasoner.evals.tables import align_rows, percent
+from reasoner.inference.model_spec import ModelSpec
+from reasoner.recipes.results import interval_text, read_results
+from reasoner.rollouts.seeds import attempt_seed
+from reasoner.runs.json_files import write_json
+from reasoner.runs.run_dir import read_settings
+from reasoner.runs.selection import Selection
+from reasoner.trainer.sample import SampleRequest, sample
+from reasoner.trainer.supervised import finetune, without_unused_validation
+
+# Settings that follow from the examples, and the folder, which has several spellings.
+_NOT_COMPARED = ("steps", "optim.warmup_steps", "run.dir")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounds:
+    """What is done in each round, beside the settings of its supervised run."""
+
+    name: str  # beginning of the names of the runs
+    data: str  # problems to sample
+    rounds: int
+    problems: int  # sampled in a round
+    samples: int  # completions of each
+    selection: Selection
+
+    def examples(self, number: int) -> str:
+        """The examples of a round, as `sft.data` names them: the selected samples of all rounds up to it, from 1."""
+        names = ",".join(f"{self.name}-samples-{before}" for before in range(1, number + 1))
+        return f"runs:{names}?where={','.join(self.selection.where)}&per_problem={self.selection.per_problem}"
+
+
+def expert_iteration(plan: Rounds, resolved: RunSettings) -> list[dict[str, Any]]:
+    """Run all rounds, and return a row of results for each, the first model's before them. `resolved` are the settings
+    of a supervised run.
+
+    ValueError for runs of that name with other settings; errors are otherwise those of finetune().
+    """
+    resolved = without_unused_validation(resolved)
+    cfg, runs = resolved.config, Path(resolved.config.run.dir)
+    if (processes := max(num_launched(), cfg.processes)) > 1:
+        raise ValueError(f"expert iteration is one process, not {processes}: leave --processes and torchrun out")
+    if not cfg.eval.heldout_problems:
+        raise ValueError("eval.heldout_problems is 0; the table of the rounds needs held-out problems")
+    problems = load(plan.data)
+    order = problem_order(plan.data, [problem.source for problem in problems])
+    model = cfg.model
+    rows: list[dict[str, Any]] = []
+    for number in range(1, plan.rounds + 1):
+        # Each round has other problems, and other seeds of its samples, than those before.
+        log(f"\nround {number} of {plan.rounds}: sampling")
+        places = order(number - 1, min(plan.problems, len(problems)), cfg.seed)
+        request = SampleRequest(
+            model=_sampler(model, cfg),
+            problems=[problems[place] for place in places],
+            data=plan.data,
+            num_samples=plan.samples,
+            seed=attempt_seed(cfg.seed, number - 1),
+            engine=cfg.engine,
+            workers=cfg.verify.workers,
+        )
+        samples = runs / f"{plan.name}-samples-{number}"
+        sample(request, samples)
+
+        log(f"\nround {number} of {plan.rounds}: supervised finetuning")
+        run_dir = runs / f"{plan.name}-sft-{number}"
+        own = replace(cfg, sft=replace(cfg.sft, data=plan.examples(number)), run=replace(cfg.run, name=run_dir.name))
+        resuming = (run_dir / "config.json").is_file()
+        if resuming:
+            _check_same(run_dir, own)
+        if not (run_dir / "report.json").is_file():
+            finetune(replace(resolved, config=own), run_dir, resuming=resuming)
+        model = run_dir.name
+        rows += _rows(number, samples, run_dir, rows)
+    write_json(run_dir / "rounds.json", rows)
+    return rows
+
+
+def _sampler(model: str, cfg: Config) -> ModelSpec:
+    return ModelSpec.of(
+        model,
+        runs=Path(cfg.run.dir),
+        prompt=cfg.prompt.style,
+        temperature=cfg.sampling.temperature,
+        top_p=1.0,
+        max_tokens=cfg.sampling.max_tokens,
+    )
+
+
+def _check_same(run_dir: Path, cfg: Config) -> None:
+    """ValueError where a run has other settings."""
+    stored = read_settings(run_dir)["config"]
+    now = {key: value for key, value in to_dict(cfg).items() if key not in _NOT_COMPARED}
+    if other := [key for key, value in now.items() if stored.get(key) != value]:
+        raise ValueError(f"{run_dir} is there with other settings ({', '.join(other)}); choose another --run.name")
+
+
+def _rows(number: int, samples: Path, run_dir: Path, before: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The row of a round: what it cost with those before, and what its model does on the held-out problems. The first
+    round has that of the first model, round 0, before it.
+    """
+    report = json.loads((run_dir / "report.json").read_text())
+    first = {"round": 0, "examples": 0, "tokens": 0.0, "minutes": 0.0, **_heldout(report["before"])}
+    last = before[-1] if before else first
+    sampled, trained = read_results(samples), read_results(run_dir)
+    row = {
+        "round": number,
+        "examples": trained["examples"],
+        "tokens": last["tokens"] + sampled["sampled_tokens"],
+        "minutes": last["minutes"] + sampled["minutes"] + trained["minutes"],
+        **_heldout(report["after"]),
+    }
+    return [row] if before else [first, row]
+
+
+def _heldout(evals: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "pass@1": evals["sampled"]["metrics"]["pass@1"],
+        "greedy": evals["greedy"]["metrics"]["pass@1"],
+        "well_formed": evals["sampled"]["well_formed"],
+    }
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The rows as plain text, with 95 % intervals in %. Tokens and minutes are those of all rounds up to this one."""
+    cells = [["round", "sampled tokens", "minutes", "examples", "pass@1, %", "greedy, %", "well-formed"]]
+    for row in rows:
+        counts = [f"{row['tokens']:,.0f}", f"{row['minutes']:.1f}", f"{row['examples']:,}"]
+        results = [interval_text(row[name], 100) for name in ("pass@1", "greedy")]
+        cells.append([str(row["round"]), *counts, *results, percent(row["well_formed"])])
+    return "\n".join(align_rows(cells))
