@@ -33,11 +33,6 @@ SMALL = {
     "threads": 1,
 }
 NO_VLLM = pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM")
-ENGINES = ["transformers", pytest.param("vllm", marks=NO_VLLM)]
-# What follows a training costs as much again: with vLLM it is checked in the nightly run.
-BY_ENGINE = pytest.mark.parametrize(
-    "run", ["transformers", pytest.param("vllm", marks=[NO_VLLM, pytest.mark.slow])], indirect=True, scope="module"
-)
 
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
@@ -56,7 +51,7 @@ def forked(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(list(arguments), status, command.output(), command.errors())
 
 
-@pytest.fixture(scope="module", params=ENGINES)
+@pytest.fixture(scope="module", params=["transformers", pytest.param("vllm", marks=[NO_VLLM, pytest.mark.slow])])
 def run(request, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     runs = tmp_path_factory.mktemp("runs")
     where = ("--run.dir", runs, "--run.name", "a", "--engine.name", request.param)
@@ -68,6 +63,7 @@ def run(request, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[st
     return runs / "a", done
 
 
+@pytest.mark.parametrize("run", ["transformers", pytest.param("vllm", marks=NO_VLLM)], indirect=True, scope="module")
 def test_a_run_leaves_its_settings_metrics_rollouts_and_checkpoints(run):
     folder, _ = run
     stored = json.loads((folder / "config.json").read_text())
@@ -135,7 +131,6 @@ def test_validation_keeps_the_best_policy(run):  # trap 46
     assert load_tokenizer(folder / "checkpoints" / "best").get_vocab() == load_tokenizer(BASE).get_vocab()
 
 
-@BY_ENGINE
 def test_the_held_out_evaluations_are_kept_and_compare(run):
     folder, _ = run
     done = forked("compare", folder / "heldout" / "after", folder / "heldout" / "before")
@@ -143,7 +138,6 @@ def test_the_held_out_evaluations_are_kept_and_compare(run):
     assert "generated:heldout" in done.stdout and "pass@1" in done.stdout and "greedy" in done.stdout
 
 
-@BY_ENGINE
 def test_the_report_is_one_page_that_fetches_nothing(run):
     folder, _ = run
     done = forked("report", folder)
@@ -172,7 +166,6 @@ def test_report_compares_run_with_control_rewards(run):
     shutil.rmtree(arm)
 
 
-@BY_ENGINE
 def test_run_name_in_use_is_refused_and_resume_continues_the_run(run):
     folder, _ = run
     again = forked("train", "--model", "base", "--run.dir", folder.parent, "--run.name", folder.name)
@@ -184,7 +177,6 @@ def test_run_name_in_use_is_refused_and_resume_continues_the_run(run):
     assert list_checkpoints(folder)[-1].name == "step-000003"
 
 
-@BY_ENGINE
 def test_eval_measures_a_run(run, tmp_path):
     folder, _ = run
     out = tmp_path / "figures.json"
