@@ -17,7 +17,7 @@ CORNERS = (
     "ppo",
     "trpo",
     "grpo",
-)  # each way to aggregate the loss; the others in test_sharding.py, nightly
+)  # each aggregation of the loss; all in test_sharding.py, nightly
 ROWS = [(name, groups) for name in NAMES for groups in (GROUPS if name in CORNERS else GROUPS[:1])]
 
 
