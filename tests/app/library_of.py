@@ -12,6 +12,11 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from tokenizers import Tokenizer
+from tokenizers.decoders import ByteLevel
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel as Bytes
+
 from app.api import run_query
 from app.run_library import RunLibrary
 from data import Problem
@@ -174,6 +179,14 @@ def write_library(folder: Path) -> Path:
         (dump / f"{step}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     import_run("verl", dump, runs / "theirs")
     return folder
+
+
+def save_byte_tokenizer(run: Path) -> Tokenizer:
+    """Give a run a tokenizer whose tokens are the bytes."""
+    tokenizer = Tokenizer(BPE({sign: number for number, sign in enumerate(sorted(Bytes.alphabet()))}, []))
+    tokenizer.pre_tokenizer, tokenizer.decoder = Bytes(add_prefix_space=False), ByteLevel()
+    tokenizer.save(str(run / "tokenizer.json"))
+    return tokenizer
 
 
 def until(holds: Callable[[], bool], seconds: float = 60.0) -> bool:

@@ -45,9 +45,7 @@ def test_dotted_names_in_the_documents_exist() -> None:
 
 
 def test_missing_names_are_recognised() -> None:
-    text = (
-        "see `reasoner.rl.kl`, reasoner.train(...), reasoner.nothing, reasoner/rl/kl.py, ./reasoner.py, x-reasoner.y"
-    )
+    text = "see `reasoner.rl.kl`, reasoner.train(...), reasoner.nothing, reasoner/rl/kl.py, ./reasoner.py, x-reasoner.y"
     assert references(text) == {"reasoner.rl.kl", "reasoner.train", "reasoner.nothing"}
     there = ("reasoner.runs.metric_names.METRICS", "reasoner.evals.result.EvalResult.to_dict", "reasoner.train")
     absent = ("reasoner.runs.metrics.METRICS", "reasoner.evals.result.EvalResult.figures", "reasoner.nothing")

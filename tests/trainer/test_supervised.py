@@ -145,16 +145,6 @@ def test_a_run_leaves_settings_metrics_data_and_checkpoints(run):
     assert not list((folder / "rollouts").iterdir())
 
 
-@ON_BASE
-def test_the_log_shows_what_is_left_out_the_share_of_tokens_with_a_loss_and_an_example(run):
-    folder, done = run
-    errors = done.errors()
-    assert "16 to train on, 4 of other problems to validate on; left out: 1 longer than 512 tokens" in errors
-    assert "% of the tokens (completion); lr 0.0005" in errors
-    assert "with a loss:\n <think> " in errors and "\x1b" not in errors
-    assert "held-out problems" in done.output() and f"reasoner train --model {folder}" in done.output()
-
-
 class SpiedEngine:
     """An engine whose calls are recorded by name; it answers every prompt with its end."""
 

@@ -110,14 +110,6 @@ def test_checkpoints_have_a_model_card_with_their_settings_and_validation(run):
     assert f"after {steps} steps of" in (best / "README.md").read_text("utf-8")
 
 
-def test_output_begins_with_plan_and_ends_with_table_and_next_commands(run):
-    folder, done = run
-    assert "algorithm:" in done.stderr and "step 0 (1/2 done)" in done.stderr
-    assert "\r" not in done.stderr.split("algorithm:")[1]
-    assert "held-out problems" in done.stdout and f"reasoner eval --model {folder}" in done.stdout
-    assert "before" in (folder / "report.txt").read_text()
-
-
 def test_validation_keeps_the_best_policy(run):  # trap 46
     folder, _ = run
     first, last = read_evals(folder)[0], read_evals(folder)[-1]
