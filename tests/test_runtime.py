@@ -40,6 +40,7 @@ def test_gc_paused_restores_collector_state_after_error():
         gc.enable()
 
 
+@pytest.mark.slow
 def test_process_with_vllm_import_ends_without_leak_reports():
     """Modules that are still frozen at the end are never freed, and vLLM's bindings report them on standard error."""
     pytest.importorskip("vllm")

@@ -171,7 +171,7 @@ def test_the_list_of_runs_keeps_the_focus_until_there_is_news(site):
     page = site.open("/")
     box = page.get_by_label("choose own")
     box.focus()
-    for _ in range(4):  # two lookups of the page, two of the header
+    for _ in range(2):  # a lookup of the page, one of the header
         with page.expect_response("**/ask/runs"):
             pass
     expect(box).to_be_focused()

@@ -58,6 +58,7 @@ def checkpoint(folder, path, policy):
     return path
 
 
+@pytest.mark.slow
 @NEEDS_VLLM
 def test_vllm_runs_each_adapter_it_is_sent_and_its_base_again(folder, prompts):
     engine = make_engine(EngineConfig(name="vllm"), folder, max_model_len=512, seed=0, adapter_rank=RANK)

@@ -17,10 +17,13 @@ from tests.fixtures.families import save_family
 from tests.models.test_families import CPU, prompts_of
 
 pytestmark = pytest.mark.vllm
-SLOW = ("gemma2", "gemma3_text", "gpt2", "gpt_neox", "granite", "mistral", "olmo3", "phi3", "smollm3")
+FAMILIES = (
+    "gemma2", "gemma3_text", "gpt2", "gpt_neox", "granite", "mistral", "olmo2", "olmo3", "phi3", "smollm3",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("family", ["olmo2", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
 def test_vllm_has_the_trainer_s_log_probabilities_and_leaves_its_classes_alone(family, tmp_path):
     folder = save_family(family, tmp_path)
     policy = load_policy(folder, device=CPU)
