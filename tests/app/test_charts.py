@@ -180,16 +180,16 @@ def test_hidden_series_and_the_zoom_stay_when_the_run_grows(site):
     key = chart(page, "Reward").locator('[data-line="reward"]')
     key.click()
     expect(key).to_have_attribute("aria-pressed", "false")
-    drag(page, "truncated", 0.3, 0.8)
-    page.wait_for_selector('[data-chart="truncated"][data-zoom]')
-    zoom = chart(page, "truncated").get_attribute("data-zoom")
+    drag(page, "Response length", 0.3, 0.8)
+    page.wait_for_selector('[data-chart="Response length"][data-zoom]')
+    zoom = chart(page, "Response length").get_attribute("data-zoom")
     key.focus()
     grow(run, 3, texts=["4", "5"])
     page.wait_for_selector('[data-tile="steps done"]:has-text("4 / 100")')
     expect(chart(page, "Reward")).to_have_attribute("data-points", "4")
     expect(key).to_have_attribute("aria-pressed", "false")
     expect(key).to_be_focused()
-    expect(chart(page, "truncated")).to_have_attribute("data-zoom", zoom)
+    expect(chart(page, "Response length")).to_have_attribute("data-zoom", zoom)
 
 
 def test_zoom_is_shared_shows_its_range_and_can_be_reset(site):

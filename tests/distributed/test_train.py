@@ -20,11 +20,12 @@ from reasoner.runs.metrics import read_metrics
 from reasoner.runs.rollouts import read
 from reasoner.trainer.checkpoint import list_checkpoints
 from tests.distributed import programs
-from tests.distributed.runs import SMALL, arguments, content, differing, finish, start, start_ranks, wait_for
+from tests.distributed.runs import SMALL, arguments, content, finish, start, start_ranks, wait_for
 from tests.fixtures.forkserver import ROOT, TRAINING, forkserver
 from tests.fixtures.ranks import run_ranks
 from tests.fixtures.reward_models import save_reward_model
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.trainings import differing
 
 needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
@@ -42,7 +43,7 @@ def test_two_processes_have_the_numbers_of_one(unbroken):
         )
     assert set(content(unbroken[1])) == set(content(unbroken[2]))
     untrained = [name for name in content(unbroken[1]) if name.startswith("heldout/before/")]
-    assert untrained and not set(untrained) & set(differing(unbroken[1], unbroken[2]))
+    assert untrained and not set(untrained) & set(differing(content(unbroken[1]), content(unbroken[2])))
 
 
 @needs_base
@@ -60,7 +61,7 @@ def test_two_processes_that_are_signalled_and_killed_end_with_equal_bytes(tmp_pa
     assert commands[0].wait(timeout=200) not in (0, None)
     assert "rank 0 of 2, step " in commands[0].errors() and "another rank has ended" in commands[0].errors()
     finish(start(tmp_path, 2))
-    assert differing(tmp_path, unbroken[2]) == []
+    assert differing(content(tmp_path), content(unbroken[2])) == []
 
 
 @needs_base
@@ -85,9 +86,7 @@ def test_shards_have_the_numbers_of_one_and_the_same_bytes_after_signal_and_kill
     commands[1].kill()
     assert commands[0].wait(timeout=200) not in (0, None)
     finish(start(broken, 2))
-    found, expected = content(broken), content(straight)
-    assert found.keys() == expected.keys()
-    assert [name for name in expected if found[name] != expected[name]] == []
+    assert differing(content(broken), content(straight)) == []
     more = forkserver(TRAINING).start("train", "--resume", broken / "a", "--processes", "1", "--steps", "5")
     assert more.wait(timeout=300) == 0, more.errors()[-3000:]
     assert "the run had 2 processes so far and goes on with 1" in more.errors()

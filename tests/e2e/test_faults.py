@@ -25,6 +25,7 @@ from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.trainer.checkpoint import best_score, list_checkpoints, valid_checkpoints
 from tests.fixtures.full_disk import largest_file
 from tests.fixtures.tiny import save_tiny
+from tests.fixtures.trainings import OF_A_CLOCK, contents, flags
 from verifiers import VerifierPool
 
 SMALL = {
@@ -33,14 +34,6 @@ SMALL = {
     "eval.heldout_problems": 0, "run.save_interval": 2, "threads": 1, "run.name": "a",
     "data.train": Path(__file__).parents[1] / "fixtures" / "sums.jsonl",
 }  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def torch_as_it_was():
-    threads = torch.get_num_threads()
-    yield
-    torch.use_deterministic_algorithms(False)
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +48,7 @@ def train(model: Path) -> Callable[..., int]:
     def train(runs: Path, **changes: object) -> int:
         settings = {"model": model, "run.dir": runs} | SMALL
         settings |= {key.replace("__", "."): value for key, value in changes.items()}
-        return main(["train", *(part for key, value in settings.items() for part in (f"--{key}", str(value)))])
+        return main(["train", *flags(settings)])
 
     return train
 
@@ -210,8 +203,7 @@ def finished(tmp_path_factory, train) -> Path:
 
 def records_of(run: Path) -> dict[str, bytes]:
     """Every file of the run but what a clock says and where it stands."""
-    files = [path for path in run.rglob("*") if path.is_file() and path.name not in ("times.jsonl", "config.json")]
-    return {str(path.relative_to(run)): path.read_bytes() for path in files}
+    return contents(run, without=(*OF_A_CLOCK, "config.json"))
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from reasoner.runs.metrics import read_metrics
 from reasoner.trainer.checkpoint import list_checkpoints
 from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
 from tests.fixtures.tiny import save_tiny
+from tests.fixtures.trainings import contents, differing, flags
 
 NEEDS_BASE = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 SMALL = {
@@ -29,7 +30,6 @@ SMALL = {
     "validation.problems": 2, "validation.samples": 2, "eval.heldout_problems": 2, "eval.samples": 2,
     "run.save_interval": 2, "threads": 1, "run.name": "a", "data.train": ROOT / "tests" / "fixtures" / "sums.jsonl",
 }  # fmt: skip
-DIFFERS = {"times.jsonl", "lock"}  # what a clock says
 SFT = {
     "sft.data": ROOT / "tests" / "fixtures" / "solutions.jsonl", "sft.rows": 4, "sft.epochs": 1,
     "sft.validation_share": 0.2, "sampling.max_tokens": 24, "validation.interval": 2, "validation.problems": 2,
@@ -55,7 +55,7 @@ def by_pass_rates(tiny) -> tuple[object, ...]:
 
 def command_of(runs: Path, more: tuple[object, ...], *, resume: bool, name: str = "train") -> list[str]:
     """Arguments of a training in `runs`; with `resume`, of one that goes on with run `a` if that has begun."""
-    settings = [part for key, value in SETTINGS[name].items() for part in (f"--{key}", str(value))]
+    settings = flags(SETTINGS[name])
     if resume and (runs / "a" / "config.json").is_file():
         return [name, "--resume", str(runs / "a")]
     return [name, *("--model", "base") * ("--model" not in more), "--run.dir", str(runs), *settings, *map(str, more)]
@@ -81,10 +81,7 @@ def finish_from_nothing(runs: Path, *more: object) -> None:
 
 def content(runs: Path) -> dict[str, bytes]:
     """Every file of the run but what a clock says, with the name of its folder taken out."""
-    root = runs / "a"
-    files = [path for path in root.rglob("*") if path.is_file() and path.name not in DIFFERS]
-    own = str(runs).encode()
-    return {str(path.relative_to(root)): path.read_bytes().replace(own, b"RUNS") for path in sorted(files)}
+    return contents(runs / "a", runs)
 
 
 def kill(runs: Path, moment: str, more: tuple[object, ...], name: str = "train") -> None:
@@ -111,11 +108,6 @@ def kill(runs: Path, moment: str, more: tuple[object, ...], name: str = "train")
     process.wait(timeout=20)
 
 
-def assert_same(found: dict[str, bytes], wanted: dict[str, bytes]) -> None:
-    assert found.keys() == wanted.keys()
-    assert [name for name in wanted if found[name] != wanted[name]] == []
-
-
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory, by_pass_rates) -> Path:
     runs: Path = tmp_path_factory.mktemp("straight")
@@ -135,7 +127,7 @@ def test_run_killed_three_times_ends_with_equal_bytes(tmp_path, uninterrupted, b
     records = {"metrics.jsonl", "evals.jsonl", "config.json", "report.json", "rollouts/step-000004.parquet"}
     weights = {"model.safetensors", "trainer/optimizer.safetensors"}
     assert records | {f"checkpoints/step-000005/{name}" for name in weights} <= found.keys()
-    assert_same(found, content(uninterrupted))
+    assert differing(found, content(uninterrupted)) == []
 
 
 def test_supervised_run_that_is_killed_ends_with_equal_bytes(tmp_path, tiny):
@@ -145,7 +137,7 @@ def test_supervised_run_that_is_killed_ends_with_equal_bytes(tmp_path, tiny):
     finish(killed, resume=True, name="sft")
     files = content(killed)
     assert {"metrics.jsonl", "data.json", "checkpoints/step-000004/trainer/optimizer.safetensors"} <= files.keys()
-    assert_same(files, content(straight))
+    assert differing(files, content(straight)) == []
 
 
 @pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
@@ -165,7 +157,7 @@ def test_lora_run_killed_twice_ends_with_equal_bytes(tmp_path, engine):
     found = content(killed)
     assert "checkpoints/step-000005/adapter_model.safetensors" in found
     assert not [name for name in found if name.endswith("/model.safetensors")]
-    assert_same(found, content(straight))
+    assert differing(found, content(straight)) == []
 
 
 def test_signalled_run_saves_and_resumes_to_equal_bytes(tmp_path, uninterrupted, by_pass_rates):
@@ -182,7 +174,7 @@ def test_signalled_run_saves_and_resumes_to_equal_bytes(tmp_path, uninterrupted,
             and len(read_metrics(tmp_path / "a")) == step + 1
         )
     finish(tmp_path, resume=True)
-    assert_same(content(tmp_path), content(uninterrupted))
+    assert differing(content(tmp_path), content(uninterrupted)) == []
 
 
 def test_run_whose_terminal_is_closed_saves_and_resumes_to_equal_bytes(tmp_path, uninterrupted, by_pass_rates):
@@ -208,7 +200,7 @@ def test_run_whose_terminal_is_closed_saves_and_resumes_to_equal_bytes(tmp_path,
         assert steps_before < steps_done < SMALL["steps"]
         assert list_checkpoints(tmp_path / "a")[-1].name == f"step-{steps_done:06d}"
     finish(tmp_path, resume=True)
-    assert_same(content(tmp_path), content(uninterrupted))
+    assert differing(content(tmp_path), content(uninterrupted)) == []
 
 
 def test_a_second_signal_ends_the_run_at_once(tmp_path, tiny):
@@ -228,8 +220,8 @@ def test_damaged_checkpoint_is_reported_and_rewritten_on_resume(tmp_path, uninte
     errors = finish(tmp_path, resume=True)
     assert "checkpoint step-000005 is damaged: model.safetensors not as written" in errors
     found, config = content(tmp_path), "config.json"
-    found[config] = found[config].replace(str(uninterrupted).encode(), b"RUNS")
-    assert_same(found, content(uninterrupted))
+    found[config] = found[config].replace(str(uninterrupted).encode(), b"PLACE")
+    assert differing(found, content(uninterrupted)) == []
 
 
 @pytest.mark.slow
@@ -247,4 +239,4 @@ def test_run_killed_twenty_times_at_random_ends_with_equal_bytes(tmp_path):
     for moment in places:
         kill(tmp_path / "killed", moment, vllm)
     finish(tmp_path / "killed", *vllm, resume=True)
-    assert_same(content(tmp_path / "killed"), content(tmp_path / "straight"))
+    assert differing(content(tmp_path / "killed"), content(tmp_path / "straight")) == []

@@ -15,7 +15,7 @@ from reasoner.models.loading import load_policy
 from reasoner.runs import rollouts as store
 from reasoner.runs.run_dir import check_inside, find_run
 from tests.fixtures.forkserver import TRAINING, forkserver
-from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.tiny import save_tiny, tiny_model, tiny_tokenizer
 
 ROOT = Path(__file__).parents[2]
 OURS = [path for package in ("reasoner", "data", "verifiers", "app") for path in (ROOT / package).rglob("*.py")]
@@ -106,8 +106,7 @@ class OwnTokenizer(PreTrainedTokenizerFast):
 
 def own_code(folder: Path, mark: Path, parts: tuple[str, ...]) -> Path:
     """A model's folder whose config or tokenizer has a class of its own, in a file that touches `mark` when run."""
-    tiny_model(vocabulary=len(tiny_tokenizer()), width=32, layers=1).save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
+    save_tiny(folder, width=32, layers=1)
     (folder / "generation_config.json").unlink()  # so that the end token is looked up in config.json
     changes = {
         "config": {"model_type": "own", "auto_map": {"AutoConfig": "own_config.OwnConfig"}},

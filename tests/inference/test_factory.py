@@ -10,7 +10,7 @@ from reasoner.config.schema import EngineConfig
 from reasoner.inference.factory import make_engine
 from reasoner.inference.model_spec import VLLM_CPU_HEAD_SIZES, EngineFactory, ModelSpec, engine_identity
 from reasoner.inference.vllm_engine import UnsupportedModelError
-from tests.fixtures.tiny import save_tiny, tiny_model, tiny_tokenizer
+from tests.fixtures.tiny import save_tiny
 
 
 @pytest.mark.vllm
@@ -45,8 +45,7 @@ def test_head_sizes_are_those_that_vllm_knows_on_a_cpu():
 
 @pytest.mark.vllm
 def test_vllm_that_cannot_be_imported_is_an_error_with_its_reason(tmp_path, monkeypatch):
-    tiny_model(vocabulary=len(tiny_tokenizer()), heads=2).save_pretrained(tmp_path)
-    tiny_tokenizer().save_pretrained(tmp_path)
+    save_tiny(tmp_path, heads=2)
     model = ModelSpec.of(str(tmp_path), runs=tmp_path, max_tokens=8)
     broken = ModuleType("vllm")
     broken.__spec__ = ModuleSpec("vllm", None)

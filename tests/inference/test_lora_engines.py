@@ -19,7 +19,7 @@ from reasoner.models.lora import adapter_of, add_adapter, merged_state, save_pol
 from reasoner.rollouts.prompts import load_template, render
 from reasoner.trainer.parity import max_logprob_diff
 from reasoner.types import SamplingParams
-from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.tiny import save_tiny
 
 CPU = torch.device("cpu")
 SAMPLING = SamplingParams(num_samples=4, temperature=1.0, max_tokens=24)
@@ -29,11 +29,7 @@ RANK = 3
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("tiny")
-    tokenizer = tiny_tokenizer()
-    tiny_model(vocabulary=len(tokenizer), heads=2, key_value_heads=1).save_pretrained(path)
-    tokenizer.save_pretrained(path)
-    return path
+    return save_tiny(tmp_path_factory.mktemp("tiny"), heads=2, key_value_heads=1)
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from reasoner.models.lora import (
     write_merged,
 )
 from reasoner.models.resolve import full_folder
-from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.tiny import save_tiny, tiny_model, tiny_tokenizer
 
 CPU = torch.device("cpu")
 LORA = LoraConfig(rank=3, alpha=5.0)
@@ -53,8 +53,7 @@ def logprobs(model):
 def saved(tmp_path, policy=None):
     """(folder of the base, folder of the adapter, the policy)."""
     base, folder = tmp_path / "base", tmp_path / "adapter"
-    base_model().save_pretrained(base)
-    tiny_tokenizer().save_pretrained(base)
+    save_tiny(base, vocabulary=60, width=32)
     policy = policy or policy_with_adapter(load_policy(base, device=CPU))
     save_policy(policy, folder, BaseModel("tiny", str(base), model_fingerprint(base)))
     tiny_tokenizer().save_pretrained(folder)

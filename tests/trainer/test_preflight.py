@@ -10,14 +10,12 @@ from reasoner.config.resolve import resolve
 from reasoner.inference.factory import ENGINES
 from reasoner.rollouts.control_rewards import CONTROLS
 from reasoner.trainer.preflight import preflight
-from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.tiny import save_tiny
 
 
 @pytest.fixture
 def model(tmp_path):
-    tiny_model(vocabulary=60).save_pretrained(tmp_path / "model")
-    tiny_tokenizer().save_pretrained(tmp_path / "model")
-    return str(tmp_path / "model")
+    return str(save_tiny(tmp_path / "model", vocabulary=60))
 
 
 def test_new_row_of_a_table_is_accepted(model, tmp_path, monkeypatch):

@@ -30,6 +30,7 @@ from reasoner.trainer.supervised import (
 from reasoner.types import Completion
 from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
 from tests.fixtures.toys import config, make_trainer
+from tests.fixtures.trainings import flags
 
 EXAMPLES = [Example((5, 6, 7), (8, 9, number)) for number in range(10, 20)]
 
@@ -97,15 +98,6 @@ SMALL = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def restored_torch():
-    """The settings of torch that a run in this process changes."""
-    threads = torch.get_num_threads()
-    yield
-    torch.use_deterministic_algorithms(False)
-    torch.set_num_threads(threads)
-
-
 ON_BASE = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
 
@@ -120,8 +112,7 @@ def run(tmp_path_factory) -> tuple[Path, ForkedCommand]:
     runs = tmp_path_factory.mktemp("runs")
     too_long = {"question": "What is 2 + 7?", "completion": " 9" * 600}
     (runs / "a.jsonl").write_text((ROOT / "tests/fixtures/solutions.jsonl").read_text() + json.dumps(too_long) + "\n")
-    small = [part for key, value in SMALL.items() for part in (f"--{key}", value)]
-    done = sft("--model", "base", "--data", runs / "a.jsonl", "--run.dir", runs, "--run.name", "a", *small)
+    done = sft("--model", "base", "--data", runs / "a.jsonl", "--run.dir", runs, "--run.name", "a", *flags(SMALL))
     assert done.returncode == 0, done.errors()[-3000:]
     return runs / "a", done
 
@@ -188,14 +179,14 @@ def calls_of_run(monkeypatch, folder, **changed):
 
 
 @ON_BASE
-def test_engine_sleeps_from_one_validation_to_the_next(monkeypatch, tmp_path, restored_torch):
+def test_engine_sleeps_from_one_validation_to_the_next(monkeypatch, tmp_path):
     calls = calls_of_run(monkeypatch, tmp_path, **{"validation.interval": 3, "eval.heldout_problems": 0})
     validation = ["update_weights", "generate", "generate"]  # sampled and greedy
     assert calls == [*validation, "sleep", "wake_up", *validation, "sleep", "wake_up", *validation, "close"]
 
 
 @ON_BASE
-def test_no_engine_is_started_where_nothing_samples(monkeypatch, tmp_path, restored_torch):
+def test_no_engine_is_started_where_nothing_samples(monkeypatch, tmp_path):
     changed = {"validation.interval": 0, "eval.heldout_problems": 0}
     assert calls_of_run(monkeypatch, tmp_path, **changed) is None
     assert [path.name for path in list_checkpoints(tmp_path / "a")] == ["step-000004", "step-000005"]

@@ -19,6 +19,7 @@ from reasoner.runs.metric_names import METRICS, TIMES
 from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.trainer.checkpoint import list_checkpoints
 from tests.fixtures.forkserver import TRAINING, forkserver
+from tests.fixtures.trainings import flags
 
 SMALL = {
     "data.prompts_per_step": 4,
@@ -55,10 +56,9 @@ def forked(*arguments: object) -> subprocess.CompletedProcess[str]:
 def run(request, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     runs = tmp_path_factory.mktemp("runs")
     where = ("--run.dir", runs, "--run.name", "a", "--engine.name", request.param)
-    small = [part for key, value in SMALL.items() for part in (f"--{key}", value)]
     # An engine of vLLM starts processes, which a fork of a process with torch in it may not.
     start = reasoner if request.param == "vllm" else forked
-    done = start("train", "--model", "base", "--steps", 2, *where, *small)
+    done = start("train", "--model", "base", "--steps", 2, *where, *flags(SMALL))
     assert done.returncode == 0, done.stderr[-3000:]
     return runs / "a", done
 
