@@ -52,7 +52,7 @@ def test_a_model_folder_among_the_runs_is_no_run(fresh):
     (runs / "small" / "config.json").write_text('{"model_type": "llama"}')
     (runs / "small" / "model.safetensors").touch()
     assert [row["name"] for row in call("runs")["runs"]] == ["a"]
-    with pytest.raises(ValueError, match="small is the folder of a model, and no run"):
+    with pytest.raises(ValueError, match="small is the folder of a model"):
         find_run("small", runs)
 
 

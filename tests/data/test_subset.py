@@ -93,5 +93,5 @@ def test_subset_is_split_from_a_spec(spec: str, parts: tuple[str, Subset | None]
 def test_rest_without_a_problem_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "same.jsonl"
     path.write_text('{"question": "1+1?", "answer": "2"}\n' * 5)
-    with pytest.raises(ValueError, match="without_sample=2': all 5 problems have a question of the sample"):
+    with pytest.raises(ValueError, match=r"without_sample=2'.* 5 problems"):
         load(f"{path}?without_sample=2")

@@ -113,7 +113,7 @@ def test_rank_of_more_processes_than_gpus_is_refused_before_it_connects(monkeypa
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     with (
         patch.dict(os.environ, environment(1, 2, free_port())),
-        pytest.raises(ValueError, match="2 processes on this machine, and 1 GPU: each"),
+        pytest.raises(ValueError, match=r"2 processes .* 1 GPU"),
         open_world(),
     ):
         pass

@@ -33,7 +33,7 @@ def test_a_link_that_leads_out_of_a_run_is_refused_and_what_it_leads_to_is_left_
     outside = tmp_path / "step-000001"
     outside.write_text("precious")
     (run / place).symlink_to(outside)
-    with pytest.raises(ValueError, match=rf"{place} in run .*a is a link that leads outside it"):
+    with pytest.raises(ValueError, match=rf"{place} in run .*a is a link"):
         check_inside(run)
     for arguments in (["report", str(run)], ["train", "--resume", str(run)], ["rollouts", "list", str(run)]):
         assert main(arguments) == 2 and "leads outside" in capsys.readouterr().err

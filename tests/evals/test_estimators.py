@@ -43,7 +43,7 @@ def test_pass_at_k_is_unbiased(n, c, k, expected):  # trap 35
 
 
 def test_k_above_the_number_of_samples_is_refused():
-    with pytest.raises(ValueError, match="pass@5 needs at least 5 samples of each problem, and there are 4"):
+    with pytest.raises(ValueError, match=r"pass@5 .* 4"):
         pass_at_k(4, 1, 5)
     with pytest.raises(ValueError, match="cons@5"):
         cons_at_k(2, [1], 1, 5)
@@ -131,7 +131,7 @@ def test_equal_answers_are_one_class_and_ties_are_split():
 )
 def test_pass_hat_k_is_the_probability_that_all_are_correct(n, c, k, expected):
     assert pass_hat_k(n, c, k) == expected
-    with pytest.raises(ValueError, match=r"pass\^17 needs at least 17 samples"):
+    with pytest.raises(ValueError, match=r"pass\^17"):
         pass_hat_k(16, 3, 17)
 
 

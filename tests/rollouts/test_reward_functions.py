@@ -193,7 +193,7 @@ def test_missing_column_is_named_with_those_that_exist():
     def needs(completions, answers, *, bonus=1.0):
         return completions
 
-    with pytest.raises(ValueError, match=r"reward function needs needs answers; the columns are answer, complet.*hint"):
+    with pytest.raises(ValueError, match=r"needs .*answers; .* answer, complet.*hint"):
         check_columns(reward_functions_of([needs]), lambda: [ODD, EVEN])
 
 

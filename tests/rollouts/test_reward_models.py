@@ -62,7 +62,7 @@ def test_completion_without_its_end_gets_missing_end_in_place_of_its_score():
 
 
 def test_score_that_is_not_a_number_is_refused_by_the_models_name():
-    with pytest.raises(ValueError, match="the reward model 'rm' gave a score that is not a finite number"):
+    with pytest.raises(ValueError, match=r"'rm' .* finite"):
         apply_reward_models(GROUPS, {"rm": Lengths(nan)}, RewardConfig(model="rm"))
 
 

@@ -22,17 +22,10 @@ from tests.fixtures.forkserver import TRAINING, forkserver
 from tests.fixtures.trainings import flags
 
 SMALL = {
-    "data.prompts_per_step": 4,
-    "algo.group_size": 4,
-    "sampling.max_tokens": 48,
-    "validation.interval": 2,
-    "validation.problems": 4,
-    "eval.heldout_problems": 4,
-    "validation.samples": 2,
-    "eval.samples": 2,
-    "run.save_interval": 1,
-    "threads": 1,
-}
+    "data.prompts_per_step": 4, "algo.group_size": 4, "sampling.max_tokens": 48, "validation.interval": 2,
+    "validation.problems": 4, "eval.heldout_problems": 4, "validation.samples": 2, "eval.samples": 2,
+    "run.save_interval": 1, "threads": 1,
+}  # fmt: skip
 NO_VLLM = pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM")
 
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
@@ -97,17 +90,13 @@ def test_the_checkpoint_is_a_model_that_has_learnt_something(run):
     assert load_tokenizer(path).get_vocab() == load_tokenizer(BASE).get_vocab()
 
 
-def test_checkpoints_have_a_model_card_with_their_settings_and_validation(run):
+def test_checkpoints_have_a_model_card_of_their_steps(run):
     folder, _ = run
-    path = list_checkpoints(folder)[-1]
-    text = (path / "README.md").read_text("utf-8")
-    assert "after 2 steps of reinforcement learning" in text and "| `algo.group_size` | `4` | command line |" in text
-    assert "reasoner train --preset base --model base --steps 2 " in text and str(folder.parent) not in text
-    assert "Validation problems (`generated:validation`)" in text and "\n| pass@1 | " in text
-    assert "Held-out problems" not in text and "reasoner export a --out" in text
     best = folder / "checkpoints" / "best"
-    steps = json.loads((best / "best.json").read_text())["steps_done"]
-    assert f"after {steps} steps of" in (best / "README.md").read_text("utf-8")
+    steps = {list_checkpoints(folder)[-1]: 2, best: json.loads((best / "best.json").read_text())["steps_done"]}
+    for path, number in steps.items():
+        text = (path / "README.md").read_text("utf-8")
+        assert f"after {number} steps of" in text and "`algo.group_size`" in text and str(folder.parent) not in text
 
 
 def test_validation_keeps_the_best_policy(run):  # trap 46
