@@ -32,12 +32,9 @@ PATIENCE = 120.0  # seconds that a test waits at most for what it expects of a p
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ADDRESS = re.compile(r"http://localhost:\d+")
 FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
     "--no-first-run",
-]
+]  # fmt: skip
 NASTY = (
     '<img src=x onerror="window.PWNED=1"> ${6*7} {{6*7}} `back` </script><script>window.PWNED=2</script> NUL:\x00 '
     "rtl:\u202eevil lone:\ufffd $5 and $10 "

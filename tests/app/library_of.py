@@ -48,14 +48,9 @@ PROBLEMS = [
 NEVER_SOLVED = PROBLEMS[6].id
 FAILURES = [Verdict.WRONG, Verdict.WRONG, Verdict.MALFORMED, Verdict.NO_ANSWER, Verdict.UNPARSABLE, Verdict.TIMED_OUT]
 PHRASES = [
-    "The sum is found. ",
-    "Wait, let me check that again. ",
-    "I see: so it is. ",
-    "Hmm, that is not right. ",
-    "Recheck it; checking helps. ",
-    "Café waiters wait. ",
-    "<script>alert(1)</script> ",
-]
+    "The sum is found. ", "Wait, let me check that again. ", "I see: so it is. ", "Hmm, that is not right. ",
+    "Recheck it; checking helps. ", "Café waiters wait. ", "<script>alert(1)</script> ",
+]  # fmt: skip
 
 # --------------------------------------------------------------------------------------------------- runs
 
@@ -106,13 +101,10 @@ def write_step(run: Path, step: int, *, seed: int = 0) -> None:
     rewards = [[score.reward for score in group.scores] for group in groups]
     rows = store.write_step(run, step, groups, [r - sum(own) / len(own) for own in rewards for r in own])
     line = {
-        "step": step,
-        "correct": sum(row["verdict"] == "correct" for row in rows) / len(rows),
-        "reward/mean": sum(map(sum, rewards)) / len(rows),
-        "entropy": 0.5 / (1 + step),
-        "time/step": 2.0 + step,
+        "step": step, "correct": sum(row["verdict"] == "correct" for row in rows) / len(rows),
+        "reward/mean": sum(map(sum, rewards)) / len(rows), "entropy": 0.5 / (1 + step), "time/step": 2.0 + step,
         "completions/clipped_ratio": 0.4,
-    }
+    }  # fmt: skip
     with (run / "metrics.jsonl").open("a") as file:
         file.write(json.dumps(line) + "\n")
     if step % 4 == 0:

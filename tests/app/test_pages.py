@@ -15,19 +15,10 @@ from tests.app.browsing import NASTY, expect, grow, stored_rows, text, wait_for_
 from tests.app.library_of import write_pipeline
 
 PAGES = [
-    "/",
-    "/overview?run=real",
-    "/rollouts?run=real&rollout=0.0.0",
-    "/group?run=real&step=0&group=0",
-    "/problems?run=real",
-    "/problems?run=real&by=problem",
-    "/failures?run=real",
-    "/reflection?run=real",
-    "/evals",
-    "/compare?runs=real,other",
-    "/chat?model=real",
-    "/notes?run=real",
-]
+    "/", "/overview?run=real", "/rollouts?run=real&rollout=0.0.0", "/group?run=real&step=0&group=0",
+    "/problems?run=real", "/problems?run=real&by=problem", "/failures?run=real", "/reflection?run=real", "/evals",
+    "/compare?runs=real,other", "/chat?model=real", "/notes?run=real",
+]  # fmt: skip
 
 
 def test_runs_are_listed_with_their_state_and_a_damaged_one_with_its_reason(site):
