@@ -90,13 +90,6 @@ def test_cons_at_k_equals_brute_force():
             assert cons_at_k(right, others, abstained, k) == total / len(draws)
 
 
-def test_cons_at_k_meets_the_laws_of_votes():
-    for right, others in [(3, [2, 2]), (5, [5, 1]), (2, [7])]:
-        size = right + sum(others)
-        assert cons_at_k(right, others, 0, 1) == pass_at_k(size, right, 1)
-        assert cons_at_k(right, others, 0, 2) == pass_at_k(size, right, 1)  # without abstentions
-
-
 def test_votes_are_counted_by_class_and_not_by_text():
     def same(pairs):
         return [{a, b} <= {"3", "3.0"} for a, b in pairs]

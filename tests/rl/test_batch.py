@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from reasoner.config.learning import AlgoConfig
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.losses import token_weights
@@ -150,8 +149,3 @@ def test_learning_rate_warms_up_and_decays_linearly_and_is_reported(steps, chang
     for rate in rates:
         metrics = trainer.train_step(trainer.prepare_batch(random_groups()))
         assert metrics["lr"] == trainer.optimizer.param_groups[0]["lr"] == pytest.approx(rate)
-
-
-def test_unknown_weighting_is_refused_by_resolve():
-    with pytest.raises(ValueError, match="'tokens'; known are token, sequence, constant"):
-        resolve_algorithm(AlgoConfig(loss_aggregation="tokens"))
