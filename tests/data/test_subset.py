@@ -65,9 +65,9 @@ def test_named_sets_are_divided_as_well() -> None:
     ("options", "message"),
     [
         ("sample=0", "has sample=0; write a whole number above 0"),
-        ("sample=\u0663", "sample=\u0663; write a whole number"),  # 3 in Arabic digits
-        ("sample=many", "has sample=many; write a whole number"),
-        ("without_sample=", "has without_sample=; write a whole number"),
+        ("sample=\u0663", "sample=\u0663"),  # 3 in Arabic digits
+        ("sample=many", "has sample=many"),
+        ("without_sample=", "has without_sample="),
         ("sample=3&without_sample=3", "several of sample, without_sample"),
         ("sample=40", "must be smaller than the set, which has 40 problems"),
     ],

@@ -241,11 +241,11 @@ def correct(completions):
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        (["brevity"], "reward_functions has 'brevity'; it takes functions"),
+        (["brevity"], "reward_functions has 'brevity'"),
         ([(print, "1")], "the weight of reward function print is '1'; it must be a finite number"),
         ([(print, float("inf"))], "the weight of reward function print is inf; it must be a finite number"),
-        ([print, (print, 2.0)], "reward function 'print' has the name of another reward; rename it"),
-        ([correct], "reward function 'correct' has the name of another reward; rename it"),
+        ([print, (print, 2.0)], "reward function 'print' has the name of another reward"),
+        ([correct], "reward function 'correct' has the name of another reward"),
     ],
 )
 def test_entries_that_cannot_be_used_are_refused(entries, message):
