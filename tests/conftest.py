@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -34,6 +36,17 @@ GROUPS = {
 def group_of(path: str) -> str:
     """The group of a test file, by its path from the repository's root; a file that is in none is a group by itself."""
     return next((name for name, paths in GROUPS.items() if path.startswith(paths)), path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """Undo what a run in this process changes of torch, where it is imported."""
+    threads = sys.modules["torch"].get_num_threads() if "torch" in sys.modules else 0
+    result = yield
+    if torch := sys.modules.get("torch"):
+        torch.use_deterministic_algorithms(False)
+        torch.set_num_threads(threads or torch.get_num_threads())
+    return result
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

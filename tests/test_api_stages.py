@@ -5,7 +5,7 @@ import json
 import pytest
 
 from reasoner import Run, finetune, score_completions, train_reward_model
-from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.tiny import save_tiny
 
 SURROUNDINGS = {"threads": 1, "run.save_interval": 2}
 SFT = SURROUNDINGS | {"sft.rows": 4, "sft.epochs": 1, "validation.interval": 0, "eval.heldout_problems": 0}
@@ -16,9 +16,7 @@ PAIRS = SURROUNDINGS | {"rm.prompts": 2, "rm.epochs": 2, "rm.heldout_share": 0.4
 def place(tmp_path_factory):
     """A folder with a tiny language model, examples and preferences."""
     folder = tmp_path_factory.mktemp("stages")
-    tokenizer = tiny_tokenizer()
-    tokenizer.save_pretrained(folder / "model")
-    tiny_model(vocabulary=len(tokenizer), width=32).save_pretrained(folder / "model")
+    save_tiny(folder / "model", width=32)
     rows = [
         {
             "prompt": f"{i} + 1?",

@@ -17,14 +17,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from data import Problem
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
 from reasoner.runs.run_start import open_run
 from reasoner.types import Completion, Prompt, RolloutGroup
 from tests.fixtures.forkserver import DASHBOARD, forkserver
+from tests.fixtures.trainings import flags
 from verifiers import RewardWeights, Score, Verdict
 from verifiers.rewards import add_reward
 from verifiers.score import RewardInput
@@ -34,12 +33,9 @@ PATIENCE = 120.0  # seconds that a test waits at most for what it expects of a p
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ADDRESS = re.compile(r"http://localhost:\d+")
 FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
     "--no-first-run",
-]
+]  # fmt: skip
 NASTY = (
     '<img src=x onerror="window.PWNED=1"> ${6*7} {{6*7}} `back` </script><script>window.PWNED=2</script> NUL:\x00 '
     "rtl:\u202eevil lone:\ufffd $5 and $10 "
@@ -110,28 +106,12 @@ def new_page(browser: Any, **options: Any) -> Any:
 def train(runs: Path, name: str, *, seed: int = 0) -> Path:
     """A real run of the embedded base, small: three steps, a validation, the held-out table."""
     settings = {
-        "engine.name": "transformers",
-        "steps": 3,
-        "data.prompts_per_step": 4,
-        "algo.group_size": 4,
-        "validation.interval": 2,
-        "validation.problems": 3,
-        "validation.samples": 4,
-        "eval.heldout_problems": 6,
-        "eval.samples": 4,
-        "sampling.max_tokens": 160,
-        "seed": seed,
-        "threads": 1,
-        "run.dir": runs,
-        "run.name": name,
-    }
-    flags = [text for key, value in settings.items() for text in (f"--{key}", str(value))]
-    threads = torch.get_num_threads()
-    try:  # in this process, which has torch imported: a forkserver would import it again
-        assert main(["train", "--model", "base", *flags]) == 0
-    finally:
-        torch.use_deterministic_algorithms(False)
-        torch.set_num_threads(threads)
+        "engine.name": "transformers", "steps": 3, "data.prompts_per_step": 4, "algo.group_size": 4,
+        "validation.interval": 2, "validation.problems": 3, "validation.samples": 4, "eval.heldout_problems": 6,
+        "eval.samples": 4, "sampling.max_tokens": 160, "seed": seed, "threads": 1, "run.dir": runs, "run.name": name,
+    }  # fmt: skip
+    # in this process, which has torch imported: a forkserver would import it again
+    assert main(["train", "--model", "base", *flags(settings)]) == 0
     return runs / name
 
 

@@ -42,15 +42,8 @@ QUESTIONS = [
     ("models", {}),
 ]
 ALARM = {
-    "name": "truncation",
-    "step": 1,
-    "since": 0,
-    "value": 0.5,
-    "limit": 0.3,
-    "when": "w",
-    "meaning": "m",
-    "help": "h",
-}
+    "name": "truncation", "step": 1, "since": 0, "value": 0.5, "limit": 0.3, "when": "w", "meaning": "m", "help": "h",
+}  # fmt: skip
 LOOK = {"step": 0, "sampled": {"problems": 3, "metrics": {"pass@1": {"value": 0.5}}}, "greedy": {"metrics": {}}}
 NOTE = {"rollout": "0.0.1", "star": True, "note": "look", "time": 1.0}
 

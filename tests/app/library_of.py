@@ -12,6 +12,11 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from tokenizers import Tokenizer
+from tokenizers.decoders import ByteLevel
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel as Bytes
+
 from app.api import run_query
 from app.run_library import RunLibrary
 from data import Problem
@@ -44,14 +49,9 @@ PROBLEMS = [
 NEVER_SOLVED = PROBLEMS[6].id
 FAILURES = [Verdict.WRONG, Verdict.WRONG, Verdict.MALFORMED, Verdict.NO_ANSWER, Verdict.UNPARSABLE, Verdict.TIMED_OUT]
 PHRASES = [
-    "The sum is found. ",
-    "Wait, let me check that again. ",
-    "I see: so it is. ",
-    "Hmm, that is not right. ",
-    "Recheck it; checking helps. ",
-    "Café waiters wait. ",
-    "<script>alert(1)</script> ",
-]
+    "The sum is found. ", "Wait, let me check that again. ", "I see: so it is. ", "Hmm, that is not right. ",
+    "Recheck it; checking helps. ", "Café waiters wait. ", "<script>alert(1)</script> ",
+]  # fmt: skip
 
 # --------------------------------------------------------------------------------------------------- runs
 
@@ -102,13 +102,10 @@ def write_step(run: Path, step: int, *, seed: int = 0) -> None:
     rewards = [[score.reward for score in group.scores] for group in groups]
     rows = store.write_step(run, step, groups, [r - sum(own) / len(own) for own in rewards for r in own])
     line = {
-        "step": step,
-        "correct": sum(row["verdict"] == "correct" for row in rows) / len(rows),
-        "reward/mean": sum(map(sum, rewards)) / len(rows),
-        "entropy": 0.5 / (1 + step),
-        "time/step": 2.0 + step,
+        "step": step, "correct": sum(row["verdict"] == "correct" for row in rows) / len(rows),
+        "reward/mean": sum(map(sum, rewards)) / len(rows), "entropy": 0.5 / (1 + step), "time/step": 2.0 + step,
         "completions/clipped_ratio": 0.4,
-    }
+    }  # fmt: skip
     with (run / "metrics.jsonl").open("a") as file:
         file.write(json.dumps(line) + "\n")
     if step % 4 == 0:
@@ -175,6 +172,14 @@ def write_library(folder: Path) -> Path:
         (dump / f"{step}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     import_run("rows", dump, runs / "theirs")
     return folder
+
+
+def save_byte_tokenizer(run: Path) -> Tokenizer:
+    """Give a run a tokenizer whose tokens are the bytes."""
+    tokenizer = Tokenizer(BPE({sign: number for number, sign in enumerate(sorted(Bytes.alphabet()))}, []))
+    tokenizer.pre_tokenizer, tokenizer.decoder = Bytes(add_prefix_space=False), ByteLevel()
+    tokenizer.save(str(run / "tokenizer.json"))
+    return tokenizer
 
 
 def until(holds: Callable[[], bool], seconds: float = 60.0) -> bool:

@@ -38,6 +38,11 @@ BAD = [
     ("rollouts", {"run": "nobody"}, "no run 'nobody'"),
     ("rollouts", {"run": "../runs/whole"}, "no run '../runs/whole'"),
     ("rollouts", {"run": ""}, "no run ''"),
+    ("rollouts", {"run": "/etc"}, "no run '/etc'"),
+    ("rollouts", {"run": "\ud800"}, "no run"),
+    ("rollouts", R | {"where": {"step": "9" * 30}}, "999,999,999"),
+    ("rollout", R | {"name": f"{'9' * 30}.0.0"}, "is not the name of a rollout"),
+    ("problem", R | {"id": "'; DROP TABLE rollouts; --"}, "has no problem"),
     ("rollout", R | {"name": "\u0661.2.0"}, "'\u0661.2.0' is not the name of a rollout"),  # 1 in Arabic digits
     ("rollouts", R | {"near": "1.\uff12.0"}, "is not the name of a rollout"),  # a full-width 2
     ("rollouts", R | {"where": {"step": "\u0661"}}, "it must be a number"),
@@ -49,7 +54,6 @@ BAD = [
     ("problems", R | {"limit": 1001}, "limit is 1001"),
     ("words", R | {"text": "()"}, "nothing to search for"),
     ("evaluation", {"name": "nothing"}, "no evaluation 'nothing'"),
-    ("compare", {"runs": ["whole"]}, "1 runs are chosen"),
     ("notes", {"run": "nobody"}, "no run 'nobody'"),
 ]
 

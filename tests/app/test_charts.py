@@ -174,20 +174,25 @@ def test_legend_hides_a_series_and_rescales_the_axis(site):
     expect(chart(page, "Reward")).to_have_attribute("data-points", "0")
 
 
-def test_hidden_series_stay_hidden_and_focused_when_the_run_grows(site):
+def test_hidden_series_and_the_zoom_stay_when_the_run_grows(site):
     run = made_up(site.runs, "growing", steps=3, texts=["4", "5"])
     page = site.open("/overview?run=growing")
     key = chart(page, "Reward").locator('[data-line="reward"]')
     key.click()
     expect(key).to_have_attribute("aria-pressed", "false")
+    drag(page, "Response length", 0.3, 0.8)
+    page.wait_for_selector('[data-chart="Response length"][data-zoom]')
+    zoom = chart(page, "Response length").get_attribute("data-zoom")
+    key.focus()
     grow(run, 3, texts=["4", "5"])
     page.wait_for_selector('[data-tile="steps done"]:has-text("4 / 100")')
     expect(chart(page, "Reward")).to_have_attribute("data-points", "4")
     expect(key).to_have_attribute("aria-pressed", "false")
     expect(key).to_be_focused()
+    expect(chart(page, "Response length")).to_have_attribute("data-zoom", zoom)
 
 
-def test_zoom_shows_its_range_and_can_be_reset(site):
+def test_zoom_is_shared_shows_its_range_and_can_be_reset(site):
     page = site.open(f"/overview?run={RUN}")
     reward = chart(page, "Reward")
     range_text = reward.locator("[data-range]")
@@ -198,9 +203,12 @@ def test_zoom_shows_its_range_and_can_be_reset(site):
     first, last = map(int, re.findall(r"\d+", range_text.inner_text())[:2])
     assert 7 <= first <= 13 and 19 <= last <= 26
     assert set(ticks(page, "Reward", "x")) <= {str(step) for step in range(first, last + 1)}
+    zooms = "charts => [...new Set(charts.map(chart => chart.dataset.zoom))]"
+    shown = "figure.chart:not([hidden])"
+    wait_for_value(lambda: page.eval_on_selector_all(shown, zooms), [reward.get_attribute("data-zoom")])
     reward.get_by_role("button", name="reset zoom").click()
     expect(range_text).to_have_text("step 0 to 39")
-    wait_for_value(lambda: reward.get_attribute("data-zoom"), None)
+    wait_for_value(lambda: page.eval_on_selector_all(shown, zooms), [None])
     expect(reward.locator(".reset")).to_be_hidden()
     drag(page, "Reward", 0.5, 1.3)  # let go outside the chart
     expect(range_text).to_have_text(re.compile(r"^step \d+ to 39 of 0 to 39$"))

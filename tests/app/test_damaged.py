@@ -193,8 +193,6 @@ def test_a_damaged_shard_is_named_with_its_reason_and_the_others_are_shown(libra
     answer = ask("rollouts", run="bad")
     assert answer["total"] == 24 and list(answer["faults"]) == ["1"] and reason in answer["faults"]["1"]
     assert ask("rollout", run="bad", name="2.0.0")["completion"] and ask("reflection", run="bad")["num_steps"] == 2
-    for query, arguments in QUESTIONS:
-        ask(query, **arguments)
 
 
 @pytest.mark.parametrize("damage", HARMLESS, ids=lambda damage: damage.__name__)

@@ -11,7 +11,7 @@ from app.differences import BoundedMatcher, word_difference
 
 LOOP = "So 3 + 4 = 7. Wait, let me check. "
 OTHER_LOOP = "Wait, let me check that 3 + 4 = 7 again. So "
-texts = st.text(alphabet="ab 1.\n", max_size=60)
+texts = st.text(alphabet="ab 1.+=\n\té<", max_size=60)
 
 
 def assert_whole(pieces, a, b):
@@ -48,6 +48,13 @@ def test_shared_beginning_and_end_are_same_whatever_the_bound():
     pieces = word_difference(a, b)
     assert_whole(pieces, a, b)
     assert sum(len(text) for kind, text in pieces if kind != "same") < 40
+
+
+@settings(deadline=None)
+@given(a=texts, b=texts)
+def test_pieces_join_to_both_texts_and_equal_texts_are_one(a, b):
+    assert_whole(word_difference(a, b), a, b)
+    assert word_difference(a, a) == ([("same", a)] if a else [])
 
 
 def test_a_changed_word_is_the_only_difference():

@@ -8,8 +8,7 @@ from data import Problem
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
 from reasoner.types import Completion, Prompt, RolloutGroup
-from tests.app.browsing import NASTY, expect, served
-from tests.app.conftest import visit
+from tests.app.browsing import NASTY, expect
 from tests.app.library_of import asking, open_run
 from verifiers import RewardWeights, Score, Verdict
 from verifiers.rewards import add_reward
@@ -34,21 +33,15 @@ def write_step(run, step, answers):
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("disagreements")
-    open_run(folder / "runs" / "a", steps=2)
+def real(tmp_path_factory, chromium):
+    runs = tmp_path_factory.mktemp("disagreements") / "runs"
+    open_run(runs / "a", steps=2)
     for step, answers in enumerate(ANSWERS):
-        write_step(folder / "runs" / "a", step, answers)
-    return folder
+        write_step(runs / "a", step, answers)
+    return runs
 
 
-@pytest.fixture
-def site(library, tab):
-    with served(library / "runs", library / "evals") as url, visit(url, library / "runs", tab) as opened:
-        yield opened
-
-
-def test_a_verdict_by_hand_becomes_a_grading_case(site, library, capsys):
+def test_a_verdict_by_hand_becomes_a_grading_case(site, capsys):
     page = site.open("/disagreements?run=a")
     card = page.locator("article[data-answer='7']")
     expect(page.locator("article")).to_have_count(1)
@@ -66,7 +59,7 @@ def test_a_verdict_by_hand_becomes_a_grading_case(site, library, capsys):
     assert page.evaluate("window.PWNED") is None
     page.reload()
     page.wait_for_selector("article[data-answer='0.5'][data-decided=true]")
-    file = library / "runs" / "a" / "grading_cases.jsonl"
+    file = site.runs / "a" / "grading_cases.jsonl"
     case = json.loads(file.read_text())
     assert (case["id"], case["gold"], case["answer"], case["correct"]) == ("a-001", "1/2", "0.5", True)
     assert case["why"] == "a decimal of the gold <b>" and case["verifier"] == "maths"
@@ -82,9 +75,9 @@ def test_a_reason_that_is_being_typed_stays_when_another_verdict_is_saved(site):
     expect(page.locator("article[data-answer='7']").get_by_label("reason")).to_have_value("not yet judg")
 
 
-def test_a_later_verdict_replaces_the_earlier_one(library):
+def test_a_later_verdict_replaces_the_earlier_one(real):
     values = {"run": "a", "question": QUESTION, "gold": "1/2", "answer": "7", "correct": True}
-    for ask in asking(library):
+    for ask in asking(real.parent):
         ask("judge_answer", **values)
         ask("judge_answer", **values | {"correct": False, "why": "seven"})
         cases = [item["case"] for item in ask("disagreements", run="a", steps="1")["items"]]

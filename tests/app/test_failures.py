@@ -6,30 +6,17 @@ from collections import Counter
 import pytest
 
 from reasoner.analysis.failures import Response, failure_of
-from tests.app.browsing import NASTY, expect, made_up, served, wait_for_address, wait_for_value
-from tests.app.conftest import visit
+from tests.app.browsing import NASTY, expect, made_up, wait_for_address, wait_for_value
 from tests.app.library_of import rows_of, until, write_run
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("failures")
-    write_run(folder / "runs" / "whole", steps=4, written=4)
+def real(tmp_path_factory, chromium):
+    runs = tmp_path_factory.mktemp("failures") / "runs"
+    write_run(runs / "whole", steps=4, written=4)
     texts = ["2+2=4", f"{NASTY} 2+2=5. <script>window.PWNED=4</script>", f"<think>{NASTY}</think>"]
-    made_up(folder / "runs", "nasty", steps=1, texts=texts, question=NASTY)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def url(library):
-    with served(library / "runs", library / "evals") as address:
-        yield address
-
-
-@pytest.fixture
-def site(library, url, tab):
-    with visit(url, library / "runs", tab) as opened:
-        yield opened
+    made_up(runs, "nasty", steps=1, texts=texts, question=NASTY)
+    return runs
 
 
 def analysed(site, run):
@@ -50,8 +37,8 @@ def causes_of(rows):
     return {name: failure.cause for name, failure in failures.items() if failure is not None}
 
 
-def test_the_page_counts_what_the_rules_find(site, library):
-    causes = causes_of(rows_of(library / "runs" / "whole"))
+def test_the_page_counts_what_the_rules_find(site):
+    causes = causes_of(rows_of(site.runs / "whole"))
     page = analysed(site, "whole")
     counts = page.eval_on_selector_all(
         "tr[data-cause]", "rows => rows.map(r => [r.dataset.cause, Number(r.dataset.count)])"
@@ -62,8 +49,8 @@ def test_the_page_counts_what_the_rules_find(site, library):
     assert dict(legend) == {name: last_step[name] / 12 for name, n in counts if n}
 
 
-def test_a_cause_selects_its_examples_and_opens_its_rollouts(site, library):
-    causes = causes_of(rows_of(library / "runs" / "whole"))
+def test_a_cause_selects_its_examples_and_opens_its_rollouts(site):
+    causes = causes_of(rows_of(site.runs / "whole"))
     page = analysed(site, "whole")
     cause = Counter(causes.values()).most_common()[-1][0]
     own = [name for name, one in causes.items() if one == cause]

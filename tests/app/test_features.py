@@ -88,6 +88,8 @@ def test_solve_rates_and_gaps_of_the_map_are_those_of_the_rows(site):
             f"{sum(map(num_correct, visits))} of {sum(map(len, visits))} correct" if visits else "not sampled"
         )  # a gap, and not 0 %
         expect(page.locator("[data-readout]")).to_contain_text(f"{problem}, step {step}: {expected}")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/problem?run=whole*")
 
 
 def test_the_rollouts_of_a_filter_are_downloaded_in_each_format(site):

@@ -31,24 +31,11 @@ def joined(text):
 @pytest.mark.parametrize(
     "text",
     [
-        "$5 and $10",
-        "It costs $20 or $30 a day",
-        "between $1,000.50 and $2,000.",
-        "a $5 coupon, a $10 one ($15)",
-        "$5-$10, $5/$10, $5+$10=$15",
-        "$20= $20",
-        "He pays $4*500=$<<4*500=2000>>2000",
-        "$ 5 and 6 $",
-        "US$5 or A$6$",
-        "\\$5 and \\$6",
-        "$5 apples and pears$",
-        "$",
-        "$$",
-        "$$$$",
-        "",
-        "no dollar at all",
+        "$5 and $10", "It costs $20 or $30 a day", "between $1,000.50 and $2,000.", "a $5 coupon, a $10 one ($15)",
+        "$5-$10, $5/$10, $5+$10=$15", "$20= $20", "He pays $4*500=$<<4*500=2000>>2000", "$ 5 and 6 $", "US$5 or A$6$",
+        "\\$5 and \\$6", "$5 apples and pears$", "$", "$$", "$$$$", "", "no dollar at all",
     ],
-)
+)  # fmt: skip
 def test_money_and_prose_stay_text(text):
     assert segments(text) == ([text] if text else [])
 
@@ -191,22 +178,12 @@ def test_any_latex_gives_only_allowed_elements(latex):
 @pytest.mark.parametrize(
     "text",
     [
-        "\\(" * 25_000,
-        "\\[" * 25_000,
-        "$$" * 25_000,
-        "$" * 50_000,
-        "$ a" * 16_000,
-        "$a, " * 12_000,
-        "\\" * 50_000,
-        "$" + "\\" * 50_000,
-        "\\(" + "{" * 50_000 + "\\)",
-        "\\(" + "x" * 50_000 + "\\)",
-        "$\\text{" * 7_000,
-        "$x$ " * 12_500,
-        NESTED * 200,
+        "\\(" * 25_000, "\\[" * 25_000, "$$" * 25_000, "$" * 50_000, "$ a" * 16_000, "$a, " * 12_000, "\\" * 50_000,
+        "$" + "\\" * 50_000, "\\(" + "{" * 50_000 + "\\)", "\\(" + "x" * 50_000 + "\\)", "$\\text{" * 7_000,
+        "$x$ " * 12_500, NESTED * 200,
     ],
     ids=lambda text: f"{text[:12]}…",
-)
+)  # fmt: skip
 def test_long_hostile_texts_are_split_without_loss(text):
     assert joined(text) == text
 

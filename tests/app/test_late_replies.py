@@ -37,63 +37,25 @@ def press(*keys):
     return [lambda page, key=key: page.keyboard.press(key) for key in keys]
 
 
-def pick(*numbers):
-    def act(page, number):
-        page.locator("details[data-picker]").evaluate("details => { details.open = true; }")
-        page.locator("[data-pick] button").nth(number).click()
-
-    return [lambda page, number=number: act(page, number) for number in numbers]
-
-
 # A page, the query whose replies are held, two actions that send it, and what the second one shows.
+# One of each kind of guard: the pane's request, the list's generation, `latestOnly` of core.js.
 CASES = {
-    "difference of a problem": (
-        "/problem?run=own&id=made/up/1", "difference", choose("B", "0.1.1", "1.1.2"), "small:text-is('B: 1.1.2')",
-    ),
-    "difference of a group": (
-        "/group?run=own&step=0&group=0", "difference", choose("B", "0.0.0", "0.0.1"), "small:text-is('B: 0.0.1')",
-    ),
     "rollout": (
         "/rollouts?run=own&rollout=0.0.0", "rollout", press("j", "j"),
         ".pane[data-state=ready][data-rollout='0.0.2']",
-    ),
-    "list of rollouts": (
-        "/rollouts?run=own", "rollouts", choose("correct", "yes", "no"),
-        ".list[data-state=ready] [data-rollout='0.0.1']",
     ),
     "list of rollouts after an error": (
         "/rollouts?run=own", "rollouts", choose("reward", "x", "0.5:"),
         ".list[data-state=ready] [data-rollout='0.0.0']",
     ),
-    "problems": (
-        "/problems?run=whole&by=problem", "problems", choose("order", "rate", "groups"),
-        ".head[aria-pressed=true]:text('groups')",
-    ),
     "reflection spans": (
         "/reflection?run=whole", "reflection", choose("label", "cue", "self-correction"),
         "[data-card][data-label=self-correction]",
     ),
-    "words": (
-        "/reflection?run=whole", "words", choose("words", "sum", "unicorn"), "[data-words]:text-is('0 completions')",
-    ),
-    "failures": (
-        "/failures?run=whole", "failures", choose("cause", "truncated", "malformed"),
-        "[data-card][data-cause=malformed]",
-    ),
-    "disagreements": (
-        "/disagreements?run=whole", "disagreements", choose("steps", "1", "2"), "span:text('step 2:')",
-    ),
-    "picked problem": ("/chat?run=whole", "problem", pick(0, 1), "tr[data-pick]:nth-child(2).current"),
 }  # fmt: skip
 
 
-# One case of each kind of guard: `latestOnly` of core.js, the pane's request, the list's generation.
-QUICK = ("reflection spans", "rollout", "list of rollouts after an error")
-
-
-@pytest.mark.parametrize(
-    "case", [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in CASES]
-)
+@pytest.mark.parametrize("case", CASES)
 def test_an_older_reply_that_comes_last_is_not_shown(site, case):
     path, query, actions, shown = CASES[case]
     page = site.open(path)
@@ -209,7 +171,7 @@ def test_the_list_of_runs_keeps_the_focus_until_there_is_news(site):
     page = site.open("/")
     box = page.get_by_label("choose own")
     box.focus()
-    for _ in range(4):  # two lookups of the page, two of the header
+    for _ in range(2):  # a lookup of the page, one of the header
         with page.expect_response("**/ask/runs"):
             pass
     expect(box).to_be_focused()

@@ -11,23 +11,14 @@ from reasoner.cli.main import main
 from reasoner.evals.compare import compare_metrics, samples_by_problem
 from reasoner.evals.eval_log import task_name
 from reasoner.runs.metrics import read_evals, read_metrics
-from tests.app.browsing import NASTY, expect, grow, made_up, stored_rows, text, wait_for_address, wait_for_value
+from tests.app.browsing import NASTY, expect, grow, stored_rows, text, wait_for_address, wait_for_value
 from tests.app.library_of import write_pipeline
 
 PAGES = [
-    "/",
-    "/overview?run=real",
-    "/rollouts?run=real&rollout=0.0.0",
-    "/group?run=real&step=0&group=0",
-    "/problems?run=real",
-    "/problems?run=real&by=problem",
-    "/failures?run=real",
-    "/reflection?run=real",
-    "/evals",
-    "/compare?runs=real,other",
-    "/chat?model=real",
-    "/notes?run=real",
-]
+    "/", "/overview?run=real", "/rollouts?run=real&rollout=0.0.0", "/group?run=real&step=0&group=0",
+    "/problems?run=real", "/problems?run=real&by=problem", "/failures?run=real", "/reflection?run=real", "/evals",
+    "/compare?runs=real,other", "/chat?model=real", "/notes?run=real",
+]  # fmt: skip
 
 
 def test_runs_are_listed_with_their_state_and_a_damaged_one_with_its_reason(site):
@@ -107,22 +98,6 @@ def test_click_on_a_curve_opens_its_rollouts_and_back_returns(site):
     page.go_back()
     page.wait_for_url("**/overview?run=real")
     page.wait_for_selector('[data-chart="Reward"]')
-
-
-def test_a_chart_zooms_by_dragging_and_keeps_its_zoom_when_the_run_grows(site):
-    run = made_up(site.runs, "zooming", steps=6, texts=["4", "5"])
-    page = site.open("/overview?run=zooming")
-    box = page.locator('[data-chart="Reward"] canvas').bounding_box()
-    page.mouse.move(box["x"] + 100, box["y"] + 50)
-    page.mouse.down()
-    page.mouse.move(box["x"] + 250, box["y"] + 50, steps=4)
-    page.mouse.up()
-    page.wait_for_selector('[data-chart="Reward"][data-zoom]')
-    zoom = page.locator('[data-chart="Reward"]').get_attribute("data-zoom")
-    assert zoom
-    grow(run, 6, texts=["4", "5"])
-    page.wait_for_selector('[data-tile="steps done"]:has-text("7 / 100")')
-    expect(page.locator('[data-chart="Reward"]')).to_have_attribute("data-zoom", zoom)
 
 
 @pytest.mark.parametrize(
@@ -224,23 +199,6 @@ def test_problem_page_lists_visits_of_all_steps(site):
     page.keyboard.press("K")
     wait_for_address(page, f"step={steps - 2}")
     expect(page.locator(".visits button[aria-selected=true]")).to_have_attribute("data-step", str(steps - 2))
-
-
-def test_the_map_of_problems_has_the_colours_of_the_data(site):
-    page = site.open("/problems?run=real&by=problem&sort=rate")
-    rows = stored_rows(site.runs / "real")
-    first = page.locator(".names a").first
-    own = [r for r in rows if r["problem_id"] == first.get_attribute("data-problem")]
-    right = sum(r["verdict"] == "correct" for r in own)
-    assert float(first.get_attribute("data-rate")) == pytest.approx(right / len(own))
-    canvas = page.locator(".heat canvas")
-    canvas.focus()
-    page.keyboard.press("ArrowRight")
-    for _ in range(own[0]["step"]):
-        page.keyboard.press("ArrowRight")
-    expect(page.locator("[data-readout]")).to_contain_text(f"{right} of {len(own)} correct")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/problem?run=real*")
 
 
 def test_reflection_page_equals_aha_command(site, tmp_path):

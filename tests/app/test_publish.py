@@ -157,7 +157,7 @@ def test_choose_groups_takes_the_preferred_and_others_at_equal_distances(preferr
 
 
 def test_a_limit_below_the_size_of_a_group_is_refused(library, tmp_path):
-    with pytest.raises(ValueError, match="--rollouts is 3; a group of this run alone has 4"):
+    with pytest.raises(ValueError, match=r"--rollouts is 3.* 4"):
         write_html(library / "runs" / "whole", tmp_path / "x.html", most=3)
 
 

@@ -1,4 +1,4 @@
-"""Reading rollouts in a real browser: ordered columns, colour scales, links to tokens, tags, and a shared zoom."""
+"""Reading rollouts in a real browser: ordered columns, colour scales, links to tokens, and tags."""
 
 import re
 import shutil
@@ -8,29 +8,15 @@ from pathlib import Path
 import pytest
 
 from reasoner.runs import rollouts as store
-from tests.app.browsing import ROOT, expect, served, wait_for_address, wait_for_value
-from tests.app.conftest import visit
+from tests.app.browsing import ROOT, expect, wait_for_address, wait_for_value
 from tests.app.library_of import PROBLEMS, rows_of, write_run
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("reading")
-    run = write_run(folder / "runs" / "whole", steps=8)
-    shutil.copy(ROOT / "reasoner" / "pretrain" / "model" / "tokenizer.json", run)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def url(library):
-    with served(library / "runs", library / "evals") as address:
-        yield address
-
-
-@pytest.fixture
-def site(library, url, tab):
-    with visit(url, library / "runs", tab) as opened:
-        yield opened
+def real(tmp_path_factory, chromium):
+    runs = tmp_path_factory.mktemp("reading") / "runs"
+    shutil.copy(ROOT / "reasoner" / "pretrain" / "model" / "tokenizer.json", write_run(runs / "whole", steps=8))
+    return runs
 
 
 def listed(page):
@@ -38,8 +24,8 @@ def listed(page):
     return page.eval_on_selector_all(".list .row", "rows => rows.slice(0, 8).map(row => row.dataset.rollout)")
 
 
-def test_a_click_on_a_head_orders_the_list_and_a_second_one_turns_it_round(site, library):
-    rows = rows_of(library / "runs" / "whole")
+def test_a_click_on_a_head_orders_the_list_and_a_second_one_turns_it_round(site):
+    rows = rows_of(site.runs / "whole")
     page = site.open("/rollouts?run=whole")
     assert page.locator(".heads > *").all_inner_texts()[0].startswith("rollout")
     for order, reverse in (("-tokens", True), ("tokens", False)):
@@ -54,7 +40,7 @@ def problems(page):
     return page.eval_on_selector_all(".names a", "links => links.map(link => link.dataset.problem)")
 
 
-def test_a_problem_is_seen_among_its_family_and_new_problems_apart_from_known_ones(site, library):
+def test_a_problem_is_seen_among_its_family_and_new_problems_apart_from_known_ones(site):
     reply = site.ask("problems", run="whole", by="problem")
     page = site.open("/problems?run=whole&by=problem")
     for orders in (["groups", "-groups"], ["rate", "-rate"], ["problem", "-problem"]):
@@ -82,8 +68,8 @@ def test_a_problem_is_seen_among_its_family_and_new_problems_apart_from_known_on
     page.wait_for_function("id => new URLSearchParams(location.search).get('id') !== id", arg=PROBLEMS[2].id)
 
 
-def test_the_scale_says_which_values_the_colours_stand_for(site, library):
-    advantages = {row["name"]: row["advantage"] for row in rows_of(library / "runs" / "whole")}
+def test_the_scale_says_which_values_the_colours_stand_for(site):
+    advantages = {row["name"]: row["advantage"] for row in rows_of(site.runs / "whole")}
     page = site.open("/rollouts?run=whole&rollout=1.0.0&colour=advantage")
     scale = page.locator("[data-legend=advantage] .scale")
     limit = max(1, abs(advantages["1.0.0"]))
@@ -94,8 +80,8 @@ def test_the_scale_says_which_values_the_colours_stand_for(site, library):
     assert page.locator("[data-legend=logprobs] .scale").text_content() == "p 100 %p 0 %"
 
 
-def test_tokens_are_coloured_by_the_importance_ratio_where_it_was_stored(site, library):
-    run = Path(shutil.copytree(library / "runs" / "whole", library / "runs" / "ratios"))
+def test_tokens_are_coloured_by_the_importance_ratio_where_it_was_stored(site):
+    run = Path(shutil.copytree(site.runs / "whole", site.runs / "ratios"))
     (row, *_), ratios = store.read(run, 1), [0.25, 0.5, 1.0, 2.0, float("inf")]
     store.write_shard(store.shard_path(run, 1), [row | {"token_ids": range(5), "importance_ratio": ratios}])
     page = site.open("/rollouts?run=ratios&rollout=1.0.0&colour=importance_ratio")
@@ -139,21 +125,3 @@ def test_tags_in_notes_select_the_notes(site):
     expect(page.locator("[data-note]")).to_have_count(1)
     expect(page.locator("[data-note]")).to_have_attribute("data-note", "1.0.0")
     wait_for_address(page, "tag=slip")
-
-
-def test_a_zoom_is_shared_by_the_charts_of_a_page(site):
-    page = site.open("/overview?run=whole")
-    box = page.locator('[data-chart="Reward"] canvas').bounding_box()
-    page.mouse.move(box["x"] + 150, box["y"] + 50)
-    page.mouse.down()
-    page.mouse.move(box["x"] + 350, box["y"] + 50, steps=4)
-    page.mouse.up()
-    read = "charts => [...new Set(charts.map(chart => chart.dataset.zoom))]"
-
-    def zooms():
-        return page.eval_on_selector_all("figure.chart:not([hidden])", read)
-
-    page.wait_for_selector('[data-chart="Reward"][data-zoom]')
-    wait_for_value(zooms, [page.locator('[data-chart="Reward"]').get_attribute("data-zoom")])
-    page.locator('[data-chart="Accuracy"] .reset').click()
-    wait_for_value(zooms, [None])

@@ -5,14 +5,10 @@ from collections import Counter
 
 import pytest
 
-from reasoner.runs import rollouts as store
 from tests.app.library_of import (
     STEPS,
     TEXTS,
     grouped,
-    open_run,
-    until,
-    write_step,
 )  # fmt: skip
 
 
@@ -35,16 +31,6 @@ def test_reflection_page_counts_the_spans_of_the_rollouts(call, rows, labels):
     assert page["first_correction"] == self_corrected[0]
 
 
-def test_gallery_pages_are_consecutive_and_filter_by_label(call, labels):
-    whole = [card["name"] for card in call("reflection", run="whole", limit=500)["gallery"]]
-    pages = [call("reflection", run="whole", limit=9, offset=n)["gallery"] for n in range(0, len(whole), 9)]
-    assert [card["name"] for page in pages for card in page] == whole
-    page = call("reflection", run="whole", label="aha", limit=500)["gallery"]
-    assert {card["name"] for card in page} == {name for name, own in labels.items() if "aha" in own} != set()
-    with pytest.raises(ValueError, match="unknown label 'ahah'"):
-        call("reflection", run="whole", label="ahah")
-
-
 @pytest.mark.parametrize("text", TEXTS)
 def test_words_are_counted_step_by_step(call, rows, text):
     holds = [(row["step"], TEXTS[text](re.findall(r"\w+", row["completion"].lower()))) for row in rows]
@@ -53,15 +39,3 @@ def test_words_are_counted_step_by_step(call, rows, text):
         {"step": step, "share": sum(h for s, h in holds if s == step) / 12} for step in range(STEPS)
     ]
     assert page["total"] == sum(has for _, has in holds)
-
-
-def test_steps_after_one_without_reflection_are_analyzed(fresh):
-    runs, call = fresh
-    open_run(runs / "a", steps=2)
-    for step in range(2):
-        write_step(runs / "a", step)
-    plain = [row | {"completion": "4"} for row in store.read(runs / "a", 0)]
-    store.write_shard(store.shard_path(runs / "a", 0), plain)
-    assert until(lambda: call("reflection", run="a")["num_analyzed"] == 2)
-    page = call("reflection", run="a")
-    assert page["timeline"][0]["reflecting"] == 0 < page["timeline"][1]["reflecting"]

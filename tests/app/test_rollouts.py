@@ -1,7 +1,6 @@
 """Lists of rollouts, single rollouts, groups and differences, compared with the shards."""
 
 import re
-from itertools import pairwise
 from statistics import fmean, pstdev
 
 import pytest
@@ -17,6 +16,7 @@ from tests.app.library_of import (
     grouped,
     num_correct,
     open_run,
+    save_byte_tokenizer,
     write_step,
 )  # fmt: skip
 
@@ -144,17 +144,10 @@ def test_rendered_texts_join_to_the_original(call, rows):
 
 
 def test_tokens_join_to_the_completion(fresh):
-    from tokenizers import Tokenizer
-    from tokenizers.decoders import ByteLevel
-    from tokenizers.models import BPE
-    from tokenizers.pre_tokenizers import ByteLevel as Bytes
-
     runs, call = fresh
     run = runs / "a"
     open_run(run, steps=1)
-    tokenizer = Tokenizer(BPE({sign: number for number, sign in enumerate(sorted(Bytes.alphabet()))}, []))
-    tokenizer.pre_tokenizer, tokenizer.decoder = Bytes(add_prefix_space=False), ByteLevel()
-    tokenizer.save(str(run / "tokenizer.json"))
+    tokenizer = save_byte_tokenizer(run)
     write_step(run, 0)
     text = "π ≈ 3, naïve 🎉 </think> <answer> 4 </answer>"  # letters of several tokens each
     ids = tokenizer.encode(text).ids
@@ -204,23 +197,6 @@ def test_rewards_that_differ_by_rounding_alone_have_no_deviation(fresh):
 
 
 # ---------------------------------------------------------------------------------------------------------- differences
-
-texts = st.text(st.sampled_from("ab 1+=\n\té<"), max_size=60)
-
-
-@settings(deadline=None)
-@given(a=texts, b=texts)
-def test_difference_pieces_join_to_both_texts(a, b):
-    pieces = word_difference(a, b)
-    for side, text in (("a", a), ("b", b)):
-        assert "".join(piece for kind, piece in pieces if kind in ("same", side)) == text
-    assert all(before[0] != after[0] for before, after in pairwise(pieces))
-
-
-@settings(deadline=None)
-@given(text=texts.filter(bool))
-def test_the_same_text_twice_is_one_piece(text):
-    assert word_difference(text, text) == [("same", text)]
 
 
 def test_difference_query_equals_word_difference_of_completions(call, rows):

@@ -1,6 +1,5 @@
 """The page of rollouts in a real browser over a real run of the embedded base: filters, one rollout, its notes."""
 
-import json
 import re
 
 from tests.app.browsing import expect, stored_rows, text, wait_for_address
@@ -114,13 +113,3 @@ def test_stars_and_notes_persist_without_the_index(site):
     expect(page.get_by_role("link", name="rollouts of real")).to_have_count(1)  # which has no note yet
     page = site.open("/notes?run=other")
     assert "look at <b>this</b>" in text(page, '[data-note="0.1.1"]') and "★" in text(page, '[data-note="0.1.1"]')
-
-
-def test_filtered_rollouts_can_be_exported(site):
-    page = site.open("/rollouts?run=real&correct=no")
-    page.wait_for_selector('.list[data-state="ready"]')
-    with page.expect_download() as download:
-        page.get_by_role("link", name="jsonl").click()
-    lines = [json.loads(line) for line in download.value.path().read_text("utf-8").splitlines()]
-    wrong = [r for r in stored_rows(site.runs / "real") if r["verdict"] != "correct"]
-    assert [line["completion"] for line in lines] == [r["completion"] for r in wrong]

@@ -12,7 +12,6 @@ import pytest
 
 from reasoner.analysis.failures import classify
 from reasoner.analysis.reflection import study
-from reasoner.runs import rollouts as store
 from reasoner.runs.index import RolloutIndex
 from reasoner.runs.run_start import lock_run_dir
 from reasoner.runs.run_state import is_live
@@ -40,7 +39,7 @@ def test_run_is_live_while_another_process_holds_its_lock(fresh):
         assert process.stdout.readline() == "held\n"
         assert [is_live(run) for _ in range(3)] == [True] * 3  # looking does not take the lock away
         assert call("runs")["runs"][0]["status"] == "live"
-        with pytest.raises(ValueError, match="is being trained by another process"), lock_run_dir(run):
+        with pytest.raises(ValueError, match="another process"), lock_run_dir(run):
             pass
     finally:
         process.send_signal(signal.SIGKILL)
@@ -86,15 +85,6 @@ def test_only_the_folders_that_changed_are_checked_again_for_links(fresh, monkey
     (run / "rollouts" / "step-000003.parquet").symlink_to(runs)
     with pytest.raises(ValueError, match="is a link that leads outside it"):
         call("overview", run="a")
-
-
-def test_an_unreadable_shard_is_named_and_others_are_listed(fresh):
-    runs, call = fresh
-    run = write_run(runs / "a", steps=10, written=3, indexed=False)
-    store.shard_path(run, 1).write_bytes(b"PAR1 torn")
-    page = call("rollouts", run="a")
-    assert page["total"] == 24 and list(page["faults"]) == ["1"]
-    assert [step["step"] for step in call("overview", run="a")["steps"]] == [0, 2]
 
 
 def test_an_unexpected_error_in_a_run_is_named_once_and_other_runs_go_on(fresh, monkeypatch, capsys):

@@ -3,13 +3,10 @@
 from itertools import pairwise
 
 import pytest
-from tokenizers import Tokenizer
-from tokenizers.decoders import ByteLevel
-from tokenizers.models import BPE
-from tokenizers.pre_tokenizers import ByteLevel as Bytes
 
 from reasoner.runs import rollouts as store
 from tests.app.browsing import NASTY, expect, made_up, wait_for_value
+from tests.app.library_of import save_byte_tokenizer
 
 FAR = "So it goes on and on. " * 200  # more than a pane of text
 TEXTS = [
@@ -36,9 +33,7 @@ def real(tmp_path_factory, chromium):
 
 def with_tokens(run):
     """Give the rollouts of step 0 their tokens: a byte each."""
-    tokenizer = Tokenizer(BPE({sign: number for number, sign in enumerate(sorted(Bytes.alphabet()))}, []))
-    tokenizer.pre_tokenizer, tokenizer.decoder = Bytes(add_prefix_space=False), ByteLevel()
-    tokenizer.save(str(run / "tokenizer.json"))
+    tokenizer = save_byte_tokenizer(run)
     rows = store.read(run, 0)
     for row in rows:
         ids = tokenizer.encode(row["completion"].removeprefix("<think>")).ids

@@ -1,16 +1,14 @@
-"""README, CONTRIBUTING and docs/: files, links, commands and flags exist, and lines are not too long."""
+"""README, CONTRIBUTING and docs/: files, links, commands and flags exist."""
 
 import io
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
 from unittest.mock import patch
-
-import pytest
 
 from reasoner.cli.main import main
 
@@ -21,7 +19,6 @@ DOCUMENTS = [
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"))
 ]
 PROSE = [name for name in DOCUMENTS if name != GENERATED]
-LONGEST = 140  # characters of a line of prose; tables and code blocks are not wrapped
 ACTIONS = {"rollouts", "runs", "data", "base", "reward-model", "pipeline"}  # commands with a second word
 
 _PATH = re.compile(r"[\w-]+(?:[./][\w-]+)*/?")
@@ -130,60 +127,66 @@ def all_flags() -> frozenset[str]:
     return frozenset().union(*ours, *(_FLAG.findall(text) for text in scripts), {"--help", "--version"})
 
 
-@pytest.mark.parametrize("name", PROSE)
-def test_files_in_backticks_exist(name: str) -> None:
-    tokens = [token for code in snippets((ROOT / name).read_text("utf-8")) for token in code.split()]
-    assert [token for token in tokens if is_missing(token.strip(".,:;()"))] == []
+def misfits(check: Callable[[str, str], list[str]]) -> dict[str, list[str]]:
+    """What a check of (name, text) reports, by document."""
+    reports = {name: check(name, (ROOT / name).read_text("utf-8")) for name in PROSE}
+    return {name: report for name, report in reports.items() if report}
 
 
-@pytest.mark.parametrize("name", PROSE)
-def test_links_and_anchors_lead_somewhere(name: str) -> None:
-    broken = []
-    for target in _LINK.findall(fenced((ROOT / name).read_text("utf-8"))[1]):
-        if target.startswith("http"):
-            continue
-        path, _, anchor = target.partition("#")
-        file = (ROOT / name).parent / path if path else ROOT / name
-        if not file.exists() or (anchor and anchor not in anchors(file.read_text("utf-8"))):
-            broken.append(target)
-    assert broken == []
+def test_files_in_backticks_exist() -> None:
+    def missing(_: str, text: str) -> list[str]:
+        return [token for code in snippets(text) for token in code.split() if is_missing(token.strip(".,:;()"))]
+
+    assert misfits(missing) == {}
 
 
-@pytest.mark.parametrize("name", PROSE)
-def test_commands_take_the_flags_that_are_shown(name: str) -> None:
-    refused = []
-    for words in commands((ROOT / name).read_text("utf-8")):
-        if not words[0].isalpha() or words[0].isupper():
-            continue
-        known = flags_of(command_of(words))
-        flags = [word.partition("=")[0] for word in words if word.startswith("--") and not _METRIC.fullmatch(word)]
-        if known is None or not set(flags) <= known | {"--help"}:
-            refused.append(" ".join(words))
-    assert refused == []
+def test_links_and_anchors_lead_somewhere() -> None:
+    def broken(name: str, text: str) -> list[str]:
+        targets = [target for target in _LINK.findall(fenced(text)[1]) if not target.startswith("http")]
+        return [target for target in targets if not leads_somewhere(name, *target.partition("#")[::2])]
+
+    assert misfits(broken) == {}
 
 
-@pytest.mark.parametrize("name", PROSE)
-def test_flags_in_backticks_exist(name: str) -> None:
+def leads_somewhere(name: str, path: str, anchor: str) -> bool:
+    file = (ROOT / name).parent / path if path else ROOT / name
+    return file.exists() and (not anchor or anchor in anchors(file.read_text("utf-8")))
+
+
+def test_commands_take_the_flags_that_are_shown() -> None:
+    def refused(_: str, text: str) -> list[str]:
+        return [" ".join(words) for words in commands(text) if words[0].islower() and not is_accepted(words)]
+
+    assert misfits(refused) == {}
+
+
+def is_accepted(words: list[str]) -> bool:
+    known = flags_of(command_of(words))
+    flags = {word.partition("=")[0] for word in words if word.startswith("--") and not _METRIC.fullmatch(word)}
+    return known is not None and flags <= known | {"--help"}
+
+
+def test_flags_in_backticks_exist() -> None:
     other = (
         "pip ", "uv ", "python -m pytest", "apt-get ", "curl ", "git ", "docker ", "torchrun ", "srun ", "#SBATCH ",
     )  # fmt: skip
-    codes = [code for code in snippets((ROOT / name).read_text("utf-8")) if not code.startswith(other)]
-    named = {flag.rstrip(".") for code in codes for flag in _FLAG.findall(_METRIC.sub("", code))}
-    assert sorted(flag for flag in named - all_flags() if flag == flag.lower()) == []  # --algo.PART stands for several
+
+    def unknown(_: str, text: str) -> list[str]:
+        codes = [code for code in snippets(text) if not code.startswith(other)]
+        named = {flag.rstrip(".") for code in codes for flag in _FLAG.findall(_METRIC.sub("", code))}
+        return sorted(flag for flag in named - all_flags() if flag == flag.lower())  # --algo.PART stands for several
+
+    assert misfits(unknown) == {}
 
 
-@pytest.mark.parametrize("name", PROSE)
-def test_modules_of_python_commands_exist(name: str) -> None:
-    modules = re.findall(r"python -m ((?:reasoner|app|data|verifiers)[\w.]*)", (ROOT / name).read_text("utf-8"))
-    paths = {module: module.replace(".", "/") for module in modules}
-    files = repository_files()
-    assert [module for module, path in paths.items() if not {f"{path}.py", f"{path}/__main__.py"} & files] == []
+def test_modules_of_python_commands_exist() -> None:
+    def missing(_: str, text: str) -> list[str]:
+        modules = re.findall(r"python -m ((?:reasoner|app|data|verifiers)[\w.]*)", text)
+        paths = {module: module.replace(".", "/") for module in modules}
+        files = repository_files()
+        return [module for module, path in paths.items() if not {f"{path}.py", f"{path}/__main__.py"} & files]
 
-
-@pytest.mark.parametrize("name", PROSE)
-def test_lines_of_prose_are_not_too_long(name: str) -> None:
-    lines = fenced((ROOT / name).read_text("utf-8"))[1].splitlines()
-    assert [line for line in lines if len(line) > LONGEST and not line.startswith("|")] == []
+    assert misfits(missing) == {}
 
 
 def test_lines_that_a_diff_in_the_docs_changes_or_keeps_are_in_the_file() -> None:
@@ -199,21 +202,10 @@ def test_lines_that_a_diff_in_the_docs_changes_or_keeps_are_in_the_file() -> Non
     assert missing == [] and lines
 
 
-@pytest.mark.parametrize(
-    ("token", "missing"),
-    [
-        ("reasoner/rl/algorithms.py", False),
-        ("rl/algorithms.py", False),
-        ("reasoner/rl/", False),
-        ("reasoner/engines/vllm.py", True),
-        ("docs/NOTHING.md", True),
-        ("nothing.py", True),
-        ("runs/s0/metrics.jsonl", False),  # made by a run, not part of the repository
-        ("ORG/NAME", False),
-    ],
-)
-def test_is_missing(token: str, missing: bool) -> None:
-    assert is_missing(token) == missing
+def test_missing_files_are_recognised() -> None:
+    present = ("reasoner/rl/algorithms.py", "rl/algorithms.py", "reasoner/rl/", "runs/s0/metrics.jsonl", "ORG/NAME")
+    missing = ("reasoner/engines/vllm.py", "docs/NOTHING.md", "nothing.py")
+    assert [is_missing(token) for token in (*present, *missing)] == [False] * 5 + [True] * 3
 
 
 def test_commands_are_read_out_of_loops_and_comments() -> None:

@@ -20,6 +20,7 @@ def rehearse(path: Path, *parts: str) -> tuple[subprocess.CompletedProcess[str],
     return done, {part["part"]: part for part in json.loads(path.read_text())["parts"]}
 
 
+@pytest.mark.slow
 def test_rehearsal_writes_the_rows_of_each_part_as_json_and_as_a_table(tmp_path):
     done, parts = rehearse(tmp_path / "gpu.json", "matrix products", "machine")
     assert done.returncode == 0

@@ -6,12 +6,6 @@ import torch
 from reasoner.cli.main import main
 
 
-def test_unknown_flag_gets_the_nearest_known_one(capsys):
-    with pytest.raises(SystemExit):
-        main(["train", "--algo.groop_size", "4"])
-    assert capsys.readouterr().err.endswith("unknown argument '--algo.groop_size'; did you mean '--algo.group_size'?\n")
-
-
 @pytest.mark.parametrize(
     "command", [["eval"], ["sample"], ["base", "build", "--out", "x"], ["reward-model", "eval", "x"]]
 )

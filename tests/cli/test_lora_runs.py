@@ -16,7 +16,8 @@ from reasoner.models.loading import load_policy
 from reasoner.models.lora import write_merged
 from reasoner.models.resolve import resolve_model
 from tests.fixtures.forkserver import TRAINING, forkserver
-from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.tiny import save_tiny
+from tests.fixtures.trainings import flags
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = {
@@ -28,13 +29,7 @@ SETTINGS = {
 
 def train(runs, name, model, *more):
     settings = SETTINGS | {"run.dir": runs, "run.name": name, "model": model}
-    flags = [str(part) for key, value in settings.items() for part in (f"--{key}", value)]
-    threads = torch.get_num_threads()
-    try:
-        assert main(["train", *flags, *more]) == 0
-    finally:
-        torch.use_deterministic_algorithms(False)
-        torch.set_num_threads(threads)
+    assert main(["train", *flags(settings), *more]) == 0
     return runs / name
 
 
@@ -42,8 +37,7 @@ def train(runs, name, model, *more):
 def runs(tmp_path_factory):
     """The runs folder with a run `adapter` on a tiny model, whose adapter has values as after many steps."""
     runs = tmp_path_factory.mktemp("runs")
-    tiny_model(vocabulary=len(tiny_tokenizer()), width=32).save_pretrained(runs / "tiny")
-    tiny_tokenizer().save_pretrained(runs / "tiny")
+    save_tiny(runs / "tiny", width=32)
     train(runs, "adapter", runs / "tiny", "--lora.rank", "2")
     set_values(resolve_model("adapter", runs=runs) / "adapter_model.safetensors")
     return runs

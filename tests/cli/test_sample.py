@@ -19,5 +19,5 @@ def test_skip_goes_on_behind_the_problems_of_another_command(tmp_path: Path, wei
     ids = [problem.id for part in parts for problem in part]
     assert sorted(ids) == [f"{name}{number}" for name in "ab" for number in range(6)]
     assert problems_to_sample(spec, skip=0, number=None) == load(spec)
-    with pytest.raises(ValueError, match=r"--skip is 12, and .* has 12 problems"):
+    with pytest.raises(ValueError, match="--skip is 12"):
         problems_to_sample(spec, skip=12, number=1)

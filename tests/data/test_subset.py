@@ -65,9 +65,9 @@ def test_named_sets_are_divided_as_well() -> None:
     ("options", "message"),
     [
         ("sample=0", "has sample=0; write a whole number above 0"),
-        ("sample=\u0663", "sample=\u0663; write a whole number"),  # 3 in Arabic digits
-        ("sample=many", "has sample=many; write a whole number"),
-        ("without_sample=", "has without_sample=; write a whole number"),
+        ("sample=\u0663", "sample=\u0663"),  # 3 in Arabic digits
+        ("sample=many", "has sample=many"),
+        ("without_sample=", "has without_sample="),
         ("sample=3&without_sample=3", "several of sample, without_sample"),
         ("sample=40", "must be smaller than the set, which has 40 problems"),
     ],
@@ -93,5 +93,5 @@ def test_subset_is_split_from_a_spec(spec: str, parts: tuple[str, Subset | None]
 def test_rest_without_a_problem_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "same.jsonl"
     path.write_text('{"question": "1+1?", "answer": "2"}\n' * 5)
-    with pytest.raises(ValueError, match="without_sample=2': all 5 problems have a question of the sample"):
+    with pytest.raises(ValueError, match=r"without_sample=2'.* 5 problems"):
         load(f"{path}?without_sample=2")

@@ -118,7 +118,7 @@ def interrupt_of_last(world: World) -> None:
 def slow_first(world: World) -> list[str]:
     """The first rank computes for longer than the time limit, in a world and in another thread's."""
     return [
-        own.from_first(lambda: time.sleep(3) or "a checkpoint", "the checkpoint")
+        own.from_first(lambda: time.sleep(1.5) or "a checkpoint", "the checkpoint")
         for own in (world, world.with_own_group())
     ]
 
@@ -133,7 +133,7 @@ def late_rank(world: World) -> None:
     """The last rank comes only when the others have given up."""
     if world.rank < world.size - 1:
         world.gather(1, "the gradient's sum")
-    time.sleep(3)
+    time.sleep(2)
 
 
 # ------------------------------------------------------------------------------------------------ gradients

@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
 from tests.fixtures.ranks import environment, free_port
+from tests.fixtures.trainings import contents, flags
 
 SMALL = {
     "steps": 4, "data.prompts_per_step": 3, "algo.group_size": 4, "sampling.max_tokens": 16, "validation.interval": 4,
@@ -42,7 +43,7 @@ def arguments(runs: Path, **more: object) -> list[str]:
     if (runs / "a" / "config.json").is_file():
         return ["train", "--resume", str(runs / "a")]
     settings = {"model": "base", "run.dir": runs} | SMALL | {name.replace("__", "."): v for name, v in more.items()}
-    return ["train", *(part for key, value in settings.items() for part in (f"--{key}", str(value)))]
+    return ["train", *flags(settings)]
 
 
 def start(runs: Path, size: int, **more: object) -> list[ForkedCommand]:
@@ -58,12 +59,4 @@ def wait_for(path: Path, commands: list[ForkedCommand]) -> None:
 
 def content(runs: Path) -> dict[str, bytes]:
     """Every file of the run but what a clock says, with the name of its folder taken out."""
-    files = [path for path in (runs / "a").rglob("*") if path.is_file() and path.name not in ("times.jsonl", "lock")]
-    own = str(runs).encode()
-    return {str(path.relative_to(runs / "a")): path.read_bytes().replace(own, b"RUNS") for path in sorted(files)}
-
-
-def differing(runs: Path, others: Path) -> list[str]:
-    """Names of the files in which two runs differ, or that one of them has alone."""
-    one, other = content(runs), content(others)
-    return [name for name in sorted(one.keys() | other.keys()) if one.get(name) != other.get(name)]
+    return contents(runs / "a", runs)

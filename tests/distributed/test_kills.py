@@ -7,7 +7,8 @@ import time
 import pytest
 
 from reasoner.models.resolve import BASE
-from tests.distributed.runs import SMALL, differing, finish, start, wait_for
+from tests.distributed.runs import SMALL, content, finish, start, wait_for
+from tests.fixtures.trainings import differing
 
 needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
@@ -42,4 +43,4 @@ def test_run_killed_at_random_moments_ends_with_equal_bytes(tmp_path, unbroken, 
             command.wait(timeout=600)
     assert kills, "the run ended before it was killed"
     finish(start(tmp_path, 2))
-    assert differing(tmp_path, unbroken[2]) == []
+    assert differing(content(tmp_path), content(unbroken[2])) == []

@@ -72,7 +72,7 @@ def test_rank_that_does_not_come_is_reported_after_the_time_limit():
 
 
 def test_what_the_first_rank_alone_does_may_take_longer_than_the_time_limit():
-    assert run_ranks(2, programs.slow_first, seconds=2) == [["a checkpoint"] * 2] * 2
+    assert run_ranks(2, programs.slow_first, seconds=1) == [["a checkpoint"] * 2] * 2
 
 
 def start_rank(rank, size, port, place="alive", *, seconds=1.0):
@@ -80,31 +80,21 @@ def start_rank(rank, size, port, place="alive", *, seconds=1.0):
         return forkserver(TRAINING).start(seconds, place, module="tests.distributed.killed_rank")
 
 
-@pytest.mark.parametrize(
-    ("place", "reason"),
-    [
-        ("no address", "waited 3 seconds for rank 1 to start"),
-        ("no connection", "a rank has ended while the ranks connected"),
-    ],
-)
-def test_rank_that_is_killed_while_the_ranks_connect_ends_the_others_after_the_limit(place, reason):
+def test_ranks_that_cannot_connect_end_after_the_limit_with_what_they_waited_for():
     port = free_port()
-    ranks = [start_rank(rank, 2, port, place if rank else "alive", seconds=3.0) for rank in range(2)]
-    assert [rank.wait(timeout=60) for rank in ranks] == [1, -signal.SIGKILL]
-    assert f"RuntimeError: rank 0 of 2: {reason}" in ranks[0].errors()
-
-
-def test_rank_without_a_first_rank_names_the_address():
-    port = free_port()
-    rank = start_rank(1, 3, port)
-    assert rank.wait(timeout=60) == 1
-    assert f"RuntimeError: rank 1 of 3: nobody answers at 127.0.0.1:{port} within 1 seconds" in rank.errors()
-
-
-def test_all_missing_ranks_are_named():
-    first = start_rank(0, 12, free_port())
-    assert first.wait(timeout=60) == 1
-    assert "waited 1 seconds for ranks 1, 2, 3, 4, 5, 6, 7, 8, ... (11 ranks) to start" in first.errors()
+    worlds = {place: free_port() for place in ("no address", "no connection")}
+    killed = [start_rank(1, 2, port, place, seconds=3.0) for place, port in worlds.items()]
+    waiting = [start_rank(0, 2, port, seconds=3.0) for port in worlds.values()]
+    waiting += [start_rank(1, 3, port), start_rank(0, 12, free_port())]
+    assert [rank.wait(timeout=60) for rank in (*waiting, *killed)] == [1] * 4 + [-signal.SIGKILL] * 2
+    reasons = (
+        "rank 0 of 2: waited 3 seconds for rank 1 to start",
+        "rank 0 of 2: a rank has ended while the ranks connected",
+        f"rank 1 of 3: nobody answers at 127.0.0.1:{port} within 1 seconds",
+        "rank 0 of 12: waited 1 seconds for ranks 1, 2, 3, 4, 5, 6, 7, 8, ... (11 ranks) to start",
+    )
+    for rank, reason in zip(waiting, reasons, strict=True):
+        assert f"RuntimeError: {reason}" in rank.errors()
 
 
 @pytest.mark.parametrize(
@@ -123,7 +113,7 @@ def test_rank_of_more_processes_than_gpus_is_refused_before_it_connects(monkeypa
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     with (
         patch.dict(os.environ, environment(1, 2, free_port())),
-        pytest.raises(ValueError, match="2 processes on this machine, and 1 GPU: each"),
+        pytest.raises(ValueError, match=r"2 processes .* 1 GPU"),
         open_world(),
     ):
         pass

@@ -76,12 +76,12 @@ def test_reward_models_are_resident_in_the_precision_of_the_trainer(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").is_file(), reason="needs Linux's /proc")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "dtype"),
     [
         ("embedded base, 2 layers", "bfloat16"),
-        pytest.param("Qwen2.5-0.5B, 2 layers", "float32", marks=pytest.mark.slow),
-        pytest.param("Qwen2.5-0.5B, 2 layers", "bfloat16", marks=pytest.mark.slow),
+        *(("Qwen2.5-0.5B, 2 layers", dtype) for dtype in ("float32", "bfloat16")),
     ],
 )
 def test_the_formula_is_within_a_tenth_of_what_a_gradient_takes(shape, dtype):

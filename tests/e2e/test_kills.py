@@ -25,6 +25,7 @@ from tests.app.library_of import until
 from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
 from tests.fixtures.switched_off import without
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.trainings import contents, differing, flags
 
 pytestmark = [
     pytest.mark.slow,
@@ -36,10 +37,6 @@ SMALL = {
     "validation.problems": 2, "validation.samples": 2, "eval.heldout_problems": 2, "eval.samples": 2, "threads": 1,
     "engine.name": "transformers", "sampling.max_tokens": 24, "run.save_interval": 2,
 }  # fmt: skip
-
-
-def flags(values: Mapping[str, object]) -> list[str]:
-    return [word for key, value in values.items() for word in (f"--{key}", str(value))]
 
 
 def training(command: list[str], runs: Path, values: Mapping[str, object]) -> list[str]:
@@ -113,10 +110,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def content(folder: Path) -> dict[str, bytes]:
     """Every file below the folder, without what a clock says and where it lies."""
-    files = [path for path in folder.rglob("*") if path.is_file() and path.name not in ("times.jsonl", "lock")]
-    contents = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(files)}
-    own = str(folder).encode()
-    return {name: CLOCK.sub(b"", content.replace(own, b"FOLDER")) for name, content in contents.items()}
+    return {name: CLOCK.sub(b"", text) for name, text in contents(folder, folder).items()}
 
 
 def finish(command: Command, inputs: Path, folder: Path) -> float:
@@ -168,8 +162,6 @@ def test_command_that_is_ended_at_random_moments_ends_with_equal_bytes(tmp_path,
         if not end(command, inputs, folder, moment) or content(folder) == wanted:
             continue
         finish(command, inputs, folder)
-        files = content(folder)
-        assert files.keys() == wanted.keys(), (seed, moment)
-        assert [name for name in wanted if files[name] != wanted[name]] == [], (seed, moment)
+        assert differing(content(folder), wanted) == [], (seed, moment)
         if (ended := ended + 1) == times:
             break

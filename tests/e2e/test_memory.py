@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from reasoner.models.resolve import BASE
+from tests.fixtures.trainings import flags
 
 
 def resident_kib(pid: int) -> int:
@@ -29,8 +30,7 @@ def test_resident_memory_after_300_steps_is_that_after_50(tmp_path):
         "validation.problems": 2, "validation.samples": 2, "eval.heldout_problems": 0, "run.save_interval": 20,
         "engine.name": "vllm", "threads": 1, "run.name": "a", "run.dir": tmp_path,
     }  # fmt: skip
-    flags = [part for key, value in settings.items() for part in (f"--{key}", str(value))]
-    command = [sys.executable, "-m", "reasoner", "train", "--model", "base", *flags]
+    command = [sys.executable, "-m", "reasoner", "train", "--model", "base", *flags(settings)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
         command, cwd=Path(__file__).parents[2], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment

@@ -21,17 +21,15 @@ from reasoner.models.resolve import BASE
 from reasoner.runs.metrics import read_metrics
 from reasoner.trainer.checkpoint import list_checkpoints
 from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
-from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.tiny import save_tiny
+from tests.fixtures.trainings import contents, differing, flags
 
-pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
-
+NEEDS_BASE = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 SMALL = {
     "steps": 5, "data.prompts_per_step": 3, "algo.group_size": 4, "sampling.max_tokens": 24, "validation.interval": 2,
     "validation.problems": 2, "validation.samples": 2, "eval.heldout_problems": 2, "eval.samples": 2,
     "run.save_interval": 2, "threads": 1, "run.name": "a", "data.train": ROOT / "tests" / "fixtures" / "sums.jsonl",
 }  # fmt: skip
-DIFFERS = {"times.jsonl", "lock"}  # what a clock says
-HF = ("--engine.name", "transformers")
 SFT = {
     "sft.data": ROOT / "tests" / "fixtures" / "solutions.jsonl", "sft.rows": 4, "sft.epochs": 1,
     "sft.validation_share": 0.2, "sampling.max_tokens": 24, "validation.interval": 2, "validation.problems": 2,
@@ -41,9 +39,23 @@ SFT = {
 SETTINGS = {"train": SMALL, "sft": SFT}
 
 
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory) -> tuple[object, ...]:
+    """Flags of a tiny model, of which the penalty on long responses gives a gradient."""
+    model = save_tiny(tmp_path_factory.mktemp("tiny"))
+    return ("--engine.name", "transformers", "--preset", "base", "--model", model)
+
+
+@pytest.fixture(scope="module")
+def by_pass_rates(tiny) -> tuple[object, ...]:
+    """The flags of a run that chooses its problems by their pass rates so far."""
+    more = ("--reward.overlong", 1, "--data.selection", "learnability", "--eval.heldout", SMALL["data.train"])
+    return (*tiny, *more)
+
+
 def command_of(runs: Path, more: tuple[object, ...], *, resume: bool, name: str = "train") -> list[str]:
     """Arguments of a training in `runs`; with `resume`, of one that goes on with run `a` if that has begun."""
-    settings = [part for key, value in SETTINGS[name].items() for part in (f"--{key}", str(value))]
+    settings = flags(SETTINGS[name])
     if resume and (runs / "a" / "config.json").is_file():
         return [name, "--resume", str(runs / "a")]
     return [name, *("--model", "base") * ("--model" not in more), "--run.dir", str(runs), *settings, *map(str, more)]
@@ -69,10 +81,7 @@ def finish_from_nothing(runs: Path, *more: object) -> None:
 
 def content(runs: Path) -> dict[str, bytes]:
     """Every file of the run but what a clock says, with the name of its folder taken out."""
-    root = runs / "a"
-    files = [path for path in root.rglob("*") if path.is_file() and path.name not in DIFFERS]
-    own = str(runs).encode()
-    return {str(path.relative_to(root)): path.read_bytes().replace(own, b"RUNS") for path in sorted(files)}
+    return contents(runs / "a", runs)
 
 
 def kill(runs: Path, moment: str, more: tuple[object, ...], name: str = "train") -> None:
@@ -99,77 +108,41 @@ def kill(runs: Path, moment: str, more: tuple[object, ...], name: str = "train")
     process.wait(timeout=20)
 
 
-def assert_same(found: dict[str, bytes], wanted: dict[str, bytes]) -> None:
-    assert found.keys() == wanted.keys()
-    assert [name for name in wanted if found[name] != wanted[name]] == []
-
-
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory) -> Path:
+def uninterrupted(tmp_path_factory, by_pass_rates) -> Path:
     runs: Path = tmp_path_factory.mktemp("straight")
-    finish_from_nothing(runs, *HF)
+    finish_from_nothing(runs, *by_pass_rates)
+    state = json.loads((runs / "a" / "checkpoints" / "step-000004" / "trainer" / "state.json").read_text())
+    assert sum(counts[0] for counts in state["pass_rates"].values()) == pytest.approx(12 * (1 + 0.9 + 0.81 + 0.729))
+    assert max(line["grad_norm"] for line in read_metrics(runs / "a")) > 0
     return runs
 
 
-def test_run_killed_three_times_ends_with_equal_bytes(tmp_path, uninterrupted):
+def test_run_killed_three_times_ends_with_equal_bytes(tmp_path, uninterrupted, by_pass_rates):
     for moment in ("step 1", "checkpoint 4", "evaluation"):
-        kill(tmp_path, moment, HF)
+        kill(tmp_path, moment, by_pass_rates)
     assert Run(tmp_path / "a").state == "trained"
     finish(tmp_path, resume=True)
     found = content(tmp_path)
-    assert {
-        "metrics.jsonl",
-        "evals.jsonl",
-        "config.json",
-        "report.json",
-        "rollouts/step-000004.parquet",
-    } <= found.keys()
-    assert {
-        "checkpoints/step-000005/model.safetensors",
-        "checkpoints/step-000005/trainer/optimizer.safetensors",
-    } <= found.keys()
-    assert_same(found, content(uninterrupted))
+    records = {"metrics.jsonl", "evals.jsonl", "config.json", "report.json", "rollouts/step-000004.parquet"}
+    weights = {"model.safetensors", "trainer/optimizer.safetensors"}
+    assert records | {f"checkpoints/step-000005/{name}" for name in weights} <= found.keys()
+    assert differing(found, content(uninterrupted)) == []
 
 
-def test_supervised_run_that_is_killed_ends_with_equal_bytes(tmp_path):
-    straight, killed, model = tmp_path / "straight", tmp_path / "killed", tmp_path / "model"
-    tiny_tokenizer().save_pretrained(model)
-    tiny_model(vocabulary=len(tiny_tokenizer())).save_pretrained(model)
-    more = (*HF, "--preset", "base", "--model", model)
-    finish(straight, *more, name="sft")
-    kill(killed, "checkpoint 2", more, name="sft")
+def test_supervised_run_that_is_killed_ends_with_equal_bytes(tmp_path, tiny):
+    straight, killed = tmp_path / "straight", tmp_path / "killed"
+    finish(straight, *tiny, name="sft")
+    kill(killed, "checkpoint 2", tiny, name="sft")
     finish(killed, resume=True, name="sft")
     files = content(killed)
     assert {"metrics.jsonl", "data.json", "checkpoints/step-000004/trainer/optimizer.safetensors"} <= files.keys()
-    assert_same(files, content(straight))
-
-
-def test_run_with_problems_chosen_by_pass_rates_that_is_killed_ends_with_equal_bytes(tmp_path):
-    straight, killed, model = tmp_path / "straight", tmp_path / "killed", tmp_path / "model"
-    tiny_tokenizer().save_pretrained(model)
-    tiny_model(vocabulary=len(tiny_tokenizer())).save_pretrained(model)
-    more = (
-        *HF,
-        "--preset",
-        "base",
-        "--model",
-        model,
-        "--data.selection",
-        "learnability",
-        "--eval.heldout",
-        SMALL["data.train"],
-    )
-    finish(straight, *more)
-    for moment in ("checkpoint 2", "step 3"):
-        kill(killed, moment, more)
-    finish(killed, resume=True)
-    assert_same(content(killed), content(straight))
-    state = json.loads((straight / "a" / "checkpoints" / "step-000004" / "trainer" / "state.json").read_text())
-    assert sum(counts[0] for counts in state["pass_rates"].values()) == pytest.approx(12 * (1 + 0.9 + 0.81 + 0.729))
+    assert differing(files, content(straight)) == []
 
 
 @pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
 @pytest.mark.slow
+@NEEDS_BASE
 @pytest.mark.parametrize("engine", ["transformers", "vllm"])
 def test_lora_run_killed_twice_ends_with_equal_bytes(tmp_path, engine):
     if find_spec(engine) is None:
@@ -184,12 +157,12 @@ def test_lora_run_killed_twice_ends_with_equal_bytes(tmp_path, engine):
     found = content(killed)
     assert "checkpoints/step-000005/adapter_model.safetensors" in found
     assert not [name for name in found if name.endswith("/model.safetensors")]
-    assert_same(found, content(straight))
+    assert differing(found, content(straight)) == []
 
 
-def test_signalled_run_saves_and_resumes_to_equal_bytes(tmp_path, uninterrupted):
+def test_signalled_run_saves_and_resumes_to_equal_bytes(tmp_path, uninterrupted, by_pass_rates):
     for number, status, step in ((signal.SIGINT, 130, 2), (signal.SIGTERM, 143, 3)):
-        process = start(tmp_path, *HF, resume=True)
+        process = start(tmp_path, *by_pass_rates, resume=True)
         while process.poll() is None and not (tmp_path / "a" / "rollouts" / f"step-{step:06d}.parquet").exists():
             time.sleep(0.001)
         process.send_signal(number)
@@ -201,16 +174,16 @@ def test_signalled_run_saves_and_resumes_to_equal_bytes(tmp_path, uninterrupted)
             and len(read_metrics(tmp_path / "a")) == step + 1
         )
     finish(tmp_path, resume=True)
-    assert_same(content(tmp_path), content(uninterrupted))
+    assert differing(content(tmp_path), content(uninterrupted)) == []
 
 
-def test_run_whose_terminal_is_closed_saves_and_resumes_to_equal_bytes(tmp_path, uninterrupted):
+def test_run_whose_terminal_is_closed_saves_and_resumes_to_equal_bytes(tmp_path, uninterrupted, by_pass_rates):
     """A terminal that is closed while it is read, and one that has taken no more output for a while."""
     steps_done = 0
     for is_full in (False, True):
         shard = tmp_path / "a" / "rollouts" / f"step-{steps_done:06d}.parquet"
         master, device = pty.openpty()
-        process = start(tmp_path, *HF, resume=True, terminal=os.ttyname(device))
+        process = start(tmp_path, *by_pass_rates, resume=True, terminal=os.ttyname(device))
         while process.poll() is None and not shard.exists():
             if select.select([master], [], [], 0.001)[0]:
                 os.read(master, 65536)
@@ -227,11 +200,11 @@ def test_run_whose_terminal_is_closed_saves_and_resumes_to_equal_bytes(tmp_path,
         assert steps_before < steps_done < SMALL["steps"]
         assert list_checkpoints(tmp_path / "a")[-1].name == f"step-{steps_done:06d}"
     finish(tmp_path, resume=True)
-    assert_same(content(tmp_path), content(uninterrupted))
+    assert differing(content(tmp_path), content(uninterrupted)) == []
 
 
-def test_a_second_signal_ends_the_run_at_once(tmp_path):
-    process = start(tmp_path, *HF, "--steps", 500, "--validation.interval", 1000)
+def test_a_second_signal_ends_the_run_at_once(tmp_path, tiny):
+    process = start(tmp_path, *tiny, "--steps", 500, "--validation.interval", 1000)
     while process.poll() is None and not (tmp_path / "a" / "rollouts" / "step-000001.parquet").exists():
         time.sleep(0.001)
     process.send_signal(signal.SIGTERM)
@@ -247,11 +220,12 @@ def test_damaged_checkpoint_is_reported_and_rewritten_on_resume(tmp_path, uninte
     errors = finish(tmp_path, resume=True)
     assert "checkpoint step-000005 is damaged: model.safetensors not as written" in errors
     found, config = content(tmp_path), "config.json"
-    found[config] = found[config].replace(str(uninterrupted).encode(), b"RUNS")
-    assert_same(found, content(uninterrupted))
+    found[config] = found[config].replace(str(uninterrupted).encode(), b"PLACE")
+    assert differing(found, content(uninterrupted)) == []
 
 
 @pytest.mark.slow
+@NEEDS_BASE
 @pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM")
 def test_run_killed_twenty_times_at_random_ends_with_equal_bytes(tmp_path):
     vllm = ("--engine.name", "vllm", "--steps", 12)
@@ -265,4 +239,4 @@ def test_run_killed_twenty_times_at_random_ends_with_equal_bytes(tmp_path):
     for moment in places:
         kill(tmp_path / "killed", moment, vllm)
     finish(tmp_path / "killed", *vllm, resume=True)
-    assert_same(content(tmp_path / "killed"), content(tmp_path / "straight"))
+    assert differing(content(tmp_path / "killed"), content(tmp_path / "straight")) == []

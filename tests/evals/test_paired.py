@@ -95,7 +95,7 @@ def test_sign_flips_of_equal_sizes_are_drawn_together(monkeypatch):
 def test_equal_models_have_no_difference_and_one_problem_is_refused():
     result = difference(A, A)
     assert (result.mean, result.p, result.is_shown) == (0, 1, False)
-    with pytest.raises(ValueError, match="at least two problems, and there are 1"):
+    with pytest.raises(ValueError, match=r"two problems.* 1"):
         difference([1.0], [0.0])
     with pytest.raises(ValueError):
         difference([1.0, 0.0], [0.0])

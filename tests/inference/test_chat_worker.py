@@ -10,7 +10,7 @@ from tokenizers.processors import TemplateProcessing
 from reasoner.inference.chat_worker import _answer, _files, _Model
 from reasoner.rollouts.prompts import Template, render
 from tests.fixtures.forkserver import TRAINING, forkserver
-from tests.fixtures.tiny import END, OTHER_END, tiny_model, tiny_tokenizer
+from tests.fixtures.tiny import END, OTHER_END, save_tiny, tiny_tokenizer
 
 REQUEST = {"step": "", "prompt": "none", "begin": "", "gold": "", "temperature": 1.0, "samples": 1, "max_tokens": 2}
 BAD = {
@@ -22,10 +22,7 @@ BAD = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("model")
-    tiny_model(vocabulary=len(tiny_tokenizer()), width=32, layers=1).save_pretrained(path)
-    tiny_tokenizer().save_pretrained(path)
-    return path
+    return save_tiny(tmp_path_factory.mktemp("model"), width=32, layers=1)
 
 
 def test_chat_worker_refuses_bad_request_and_answers_next(folder, tmp_path):

@@ -125,7 +125,7 @@ def test_attempt_that_fails_is_repeated_and_told(server, capfd, fault):
 
 def test_last_attempt_ends_with_the_address(server):
     server.faults = [(500, "out of order")] * 7
-    with pytest.raises(ServerError, match=rf"{server.url}/chat/completions: status 500: out of order \(the last of 7"):
+    with pytest.raises(ServerError, match=rf"{server.url}/chat/completions: status 500: out of order .*7"):
         respond(server)
 
 
@@ -134,7 +134,7 @@ def test_refused_request_is_not_repeated(server):
     with pytest.raises(RefusalError, match="status 400: max_tokens is too large"):
         respond(server)
     server.faults = [(401, '{"error": {"message": "no key"}}')]
-    with pytest.raises(ValueError, match=r"no key; the API key is read from \$OPENAI_API_KEY"):
+    with pytest.raises(ValueError, match=r"\$OPENAI_API_KEY"):
         respond(server)
     assert len(server.requests) == 2
 

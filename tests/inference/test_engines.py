@@ -18,7 +18,7 @@ from reasoner.models.lora import policy_state
 from reasoner.rollouts.prompts import load_template, render
 from reasoner.trainer.parity import max_logprob_diff
 from reasoner.types import Prompt, SamplingParams
-from tests.fixtures.tiny import END, OTHER_END, tiny_model, tiny_tokenizer
+from tests.fixtures.tiny import END, OTHER_END, perturbed, tiny_model, tiny_tokenizer
 
 HAS_VLLM = importlib.util.find_spec("vllm") is not None
 GREEDY = SamplingParams(num_samples=1, temperature=0.0, max_tokens=24, stop=("</answer>",))
@@ -64,16 +64,6 @@ def engine(request, engines):
     return engines[request.param]
 
 
-def perturbed_model(folder, scale=0.05):
-    """The folder's model with noticeably other weights."""
-    model = load_policy(folder, device=torch.device("cpu"))
-    generator = torch.Generator().manual_seed(7)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(scale * torch.randn(parameter.shape, generator=generator))
-    return model
-
-
 def restore_weights(engine, folder):
     engine.update_weights(load_policy(folder, device=torch.device("cpu")).state_dict().items(), version=0)
 
@@ -98,7 +88,7 @@ def test_greedy_texts_agree_between_engines_before_and_after_weight_sync(engines
     one = seeds(prompts, 1)
     before = {name: engine.generate(prompts, GREEDY, one) for name, engine in engines.items()}
     check_greedy(before, load_policy(folder, device=torch.device("cpu")), prompts)
-    model = perturbed_model(folder)
+    model = perturbed(folder)
     for engine in engines.values():
         engine.update_weights(model.state_dict().items(), version=1)
     after = {name: engine.generate(prompts, GREEDY, one) for name, engine in engines.items()}
@@ -125,7 +115,7 @@ def test_logprobs_equal_trainer_s_before_and_after_weight_sync(engine, folder, p
     model = load_policy(folder, device=torch.device("cpu"))
     assert max_logprob_diff(engine, model, prompts[:16], sampling) < 1e-4
     assert all(len(prompt.token_ids) > 64 for prompt in prompts)  # two blocks at least that a stale cache would answer
-    other = perturbed_model(folder)
+    other = perturbed(folder)
     assert max_logprob_diff(engine, other, prompts[:16], sampling) > 1e-2  # a stale engine would be noticed
     engine.update_weights(other.state_dict().items(), version=1)
     assert max_logprob_diff(engine, other, prompts[:16], sampling) < 1e-4
@@ -271,7 +261,7 @@ def test_rendered_prompt_has_at_most_one_bos(folder):  # trap 18
 
 
 def test_trainer_weights_update_every_part_of_engine(engine, folder, prompts):  # trap 32
-    other = perturbed_model(folder)
+    other = perturbed(folder)
     assert other.config.tie_word_embeddings
     engine.update_weights(policy_state(other), version=1)
     assert max_logprob_diff(engine, other, prompts[:16], SAMPLED) < 1e-4

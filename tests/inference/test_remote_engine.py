@@ -26,7 +26,8 @@ from reasoner.trainer.parity import max_logprob_diff
 from reasoner.types import Prompt, SamplingParams
 from tests.fixtures.families import save_family
 from tests.fixtures.inference_server import InferenceServer
-from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.tiny import perturbed, save_tiny, tiny_tokenizer
+from tests.fixtures.trainings import flags
 
 CPU = torch.device("cpu")
 ROOT = Path(__file__).parents[2]
@@ -63,10 +64,7 @@ class SamplingServer(InferenceServer):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("tiny")
-    tiny_model(vocabulary=len(tiny_tokenizer()), layers=1).save_pretrained(path)
-    tiny_tokenizer().save_pretrained(path)
-    return path
+    return save_tiny(tmp_path_factory.mktemp("tiny"), layers=1)
 
 
 @pytest.fixture(scope="module")
@@ -85,15 +83,6 @@ def servers(folder):
 def engine_of(servers, folder, **settings):
     urls = ", ".join(f"{server.url}/" for server in servers)
     return make_engine(EngineConfig(urls=urls, **settings), folder, max_model_len=512, seed=0)
-
-
-def perturbed_model(folder, seed=7):
-    model = load_policy(folder, device=CPU)
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.05 * torch.randn(parameter.shape, generator=generator))
-    return model
 
 
 def seeds(prompts, num=4):
@@ -122,7 +111,7 @@ def test_completions_equal_those_of_an_engine_in_this_process(servers, folder, p
 def test_gap_to_the_policy_is_rounding_after_each_update_and_completions_carry_its_version(servers, folder, prompts):
     engine = engine_of(servers, folder)
     for version in (3, 4):
-        model = perturbed_model(folder, version)
+        model = perturbed(folder, version)
         assert max_logprob_diff(engine, model, prompts, SAMPLED) > 1e-2  # stale weights would be noticed
         engine.update_weights(model.state_dict().items(), version)
         assert max_logprob_diff(engine, model, prompts, SAMPLED) < 1e-5
@@ -152,19 +141,10 @@ def test_weights_with_other_names_are_refused_before_anything_is_sent(servers, f
     else:
         del weights["model.norm.weight"]
     num_updates = len(servers[0].updates)
-    with pytest.raises(
-        ValueError, match=r"no weights named 'elsewhere\.weight'|lacks the weights 'model\.norm\.weight'"
-    ):
+    with pytest.raises(ValueError, match=r"'elsewhere\.weight'|'model\.norm\.weight'"):
         engine.update_weights(weights.items(), version=9)
     assert len(servers[0].updates) == num_updates
     engine.close()
-
-
-def test_server_with_another_model_is_refused_with_both_named(servers, tmp_path):
-    tiny_model(vocabulary=len(tiny_tokenizer()), layers=2, width=32).save_pretrained(tmp_path)
-    tiny_tokenizer().save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match=r"hidden_size 64 there and 32 here.* num_hidden_layers 1 there and 2 here"):
-        engine_of(servers, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +181,7 @@ def test_completion_that_a_server_has_no_room_for_is_refused(folder, prompts):
     server = SamplingServer(folder)
     server.max_model_len = 64
     engine = engine_of([server], folder)
-    with pytest.raises(ValueError, match=rf"{server.url} takes 64 tokens \(reasoner serve --max-model-len\)"):
+    with pytest.raises(ValueError, match=rf"{server.url} .* 64 tokens .*--max-model-len"):
         engine.generate(prompts, SAMPLED, seeds(prompts))
     engine.close()
     server.die()
@@ -233,7 +213,7 @@ def test_weight_file_that_is_not_the_trainer_s_is_refused(tmp_path):
         with pytest.raises(ValueError, match="the trainer wrote"), open_weights(WeightFile(file.path, *other)):
             pass
     Path(file.path).write_bytes(Path(file.path).read_bytes()[:50])
-    with pytest.raises(ValueError, match=r"cannot be read: .*\(engine\.transfer_dir\)"), open_weights(file):
+    with pytest.raises(ValueError, match=r"engine\.transfer_dir"), open_weights(file):
         pass
     newer = folder.write([("a", tied)], "two", torch.float32)
     assert {path.name for path in folder.path.iterdir()} == {Path(newer.path).name, "lock"}
@@ -247,7 +227,7 @@ def test_weights_without_room_are_an_error_with_folder_and_setting(tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))  # as a full disk
     try:
-        with pytest.raises(ValueError, match=rf"weights \(4 MiB\) cannot .* {folder.path}: .*engine\.transfer_dir"):
+        with pytest.raises(ValueError, match=rf"4 MiB.* {folder.path}: .*engine\.transfer_dir"):
             folder.write([("a", torch.ones(2**20))], "two", torch.float32)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -273,7 +253,7 @@ def test_folders_of_trainers_that_were_killed_are_removed(tmp_path):
     first.close()
     second.close()
     assert not list(tmp_path.iterdir())
-    with pytest.raises(ValueError, match="the folder for weights /nowhere cannot be written"):
+    with pytest.raises(ValueError, match="/nowhere"):
         WeightFolder("/nowhere")
 
 
@@ -282,7 +262,7 @@ def test_folders_of_trainers_that_were_killed_are_removed(tmp_path):
     [
         ({"name": "remote"}, r"needs engine\.urls"),
         ({"urls": "127.0.0.1:8001"}, r"engine\.urls has '127\.0\.0\.1:8001'"),
-        ({"urls": "http://a:1/v1"}, r"engine\.urls has 'http://a:1/v1'; an address is http://HOST:PORT"),
+        ({"urls": "http://a:1/v1"}, r"engine\.urls has 'http://a:1/v1'"),
         ({"urls": "http://a:1,http://a:1/"}, "twice"),
         ({"urls": "http://a:1,"}, r"engine\.urls has ''"),
         ({"urls": "http://a:1", "name": "vllm"}, r"engine\.urls needs engine\.name in \('auto', 'remote'\)"),
@@ -311,7 +291,7 @@ def test_run_whose_servers_die_after_an_update_records_the_step_and_can_be_resum
         "data.prompts_per_step": "2", "algo.group_size": "2", "sampling.max_tokens": "8", "validation.interval": "0",
         "eval.heldout_problems": "0", "threads": "1", "engine.urls": server.url, "engine.timeout_seconds": "1",
     }  # fmt: skip
-    assert main(["train", *(word for key, value in settings.items() for word in (f"--{key}", value))]) == 1
+    assert main(["train", *flags(settings)]) == 1
     errors = capfd.readouterr().err
     assert "no parity check of step 1: no inference server is left" in errors
     assert "sampling of step 2 failed: EngineUnavailableError" in errors and "resume with: reasoner train" in errors

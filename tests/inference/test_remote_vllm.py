@@ -25,6 +25,7 @@ from reasoner.models.resolve import BASE
 from reasoner.rollouts.prompts import load_template, render
 from reasoner.trainer.parity import max_logprob_diff
 from reasoner.types import SamplingParams
+from tests.fixtures.trainings import flags as flags_of
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [
@@ -109,7 +110,7 @@ def test_run_goes_on_when_a_server_is_killed(servers, tmp_path):
         "data.prompts_per_step": "4", "algo.group_size": "4", "sampling.max_tokens": "32", "validation.interval": "0",
         "eval.heldout_problems": "0", "threads": "1",
     }  # fmt: skip
-    flags = [word for key, value in settings.items() for word in (f"--{key}", value)]
+    flags = flags_of(settings)
     metrics = tmp_path / "r" / "metrics.jsonl"
     run = subprocess.Popen(
         [sys.executable, "-m", "reasoner", "train", *flags], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True

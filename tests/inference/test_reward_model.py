@@ -51,19 +51,19 @@ def test_reward_model_is_frozen_and_in_bfloat16_close_to_float32(folder):
 
 
 def test_language_model_is_no_reward_model(folder):
-    with pytest.raises(ValueError, match="is no reward model: it holds LlamaForCausalLM"):
+    with pytest.raises(ValueError, match="LlamaForCausalLM"):
         check_reward_model(BASE, BASE)
-    with pytest.raises(ValueError, match=r"is no trained reward model: it lacks score\.weight"):
+    with pytest.raises(ValueError, match=r"score\.weight"):
         load_reward_model(BASE, device=CPU)
     check_reward_model(folder, BASE)
 
 
 def test_classifier_of_two_labels_and_another_vocabulary_are_refused_by_both_names(folder, tmp_path):
     two = save_reward_model(tmp_path / "two", tiny_model(vocabulary=330), tiny_tokenizer(), labels=2)
-    with pytest.raises(ValueError, match="two is no reward model: it has 2 labels"):
+    with pytest.raises(ValueError, match=r"two .* 2 labels"):
         check_reward_model(two, BASE)
     other = save_reward_model(tmp_path / "other", tiny_model(vocabulary=330), tiny_tokenizer())
-    with pytest.raises(ValueError, match=rf"{other} does not have the vocabulary of the policy {BASE}: token"):
+    with pytest.raises(ValueError, match=f"{other} .*{BASE}"):
         check_reward_model(other, BASE)
 
 
@@ -83,7 +83,7 @@ def test_context_shorter_than_the_run_needs_is_refused(folder):
     own = Prompt(random_groups(1)[0].prompt.problem, "", "", tuple([5] * 500))
     reward = type(cfg.reward)(model=str(folder))
     long = type(cfg)(reward=reward, sampling=cfg.sampling)
-    with pytest.raises(ValueError, match=r"reads 512 tokens; the longest prompt with sampling.max_tokens has 516"):
+    with pytest.raises(ValueError, match=r"512 tokens; .*sampling.max_tokens has 516"):
         load_reward_models(long, [own], CPU)
 
 

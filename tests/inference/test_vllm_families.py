@@ -3,7 +3,6 @@ classes of the trainer's models stay as they are.
 """
 
 import pytest
-import torch
 
 pytest.importorskip("vllm")
 
@@ -14,13 +13,17 @@ from reasoner.models.lora import policy_state
 from reasoner.trainer.parity import _logprob_gap, _sample
 from reasoner.types import SamplingParams
 from tests.fixtures.families import save_family
+from tests.fixtures.tiny import perturb
 from tests.models.test_families import CPU, prompts_of
 
 pytestmark = pytest.mark.vllm
-SLOW = ("gemma2", "gemma3_text", "gpt2", "gpt_neox", "granite", "mistral", "olmo3", "phi3", "smollm3")
+FAMILIES = (
+    "gemma2", "gemma3_text", "gpt2", "gpt_neox", "granite", "mistral", "olmo2", "olmo3", "phi3", "smollm3",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("family", ["olmo2", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
 def test_vllm_has_the_trainer_s_log_probabilities_and_leaves_its_classes_alone(family, tmp_path):
     folder = save_family(family, tmp_path)
     policy = load_policy(folder, device=CPU)
@@ -33,10 +36,7 @@ def test_vllm_has_the_trainer_s_log_probabilities_and_leaves_its_classes_alone(f
     assert max(id for group in groups for one in group.completions for id in one.token_ids) < num_ids(
         load_tokenizer(folder)
     )
-    generator = torch.Generator().manual_seed(7)
-    with torch.no_grad():
-        for parameter in policy.parameters():
-            parameter.add_(0.05 * torch.randn(parameter.shape, generator=generator))
+    perturb(policy)
     assert _logprob_gap(groups, policy, 1.0) > 1e-2
     engine.update_weights(policy_state(policy), version=1)
     assert _logprob_gap(_sample(engine, prompts, sampling), policy, 1.0) < 1e-4

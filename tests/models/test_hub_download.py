@@ -80,6 +80,6 @@ def test_hub_without_a_network_is_named_as_not_reached(cache, monkeypatch):
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{closed.getsockname()[1]}")
-        with pytest.raises(ValueError, match=r"the hub cannot be reached to download it \(.*refused"):
+        with pytest.raises(ValueError, match=r"the hub .*refused"):
             resolve_model("ada/model", runs=cache)
         assert resolve_cached_model("ada/model", runs=cache) is None

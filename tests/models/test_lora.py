@@ -2,6 +2,7 @@
 
 import json
 from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,7 +13,6 @@ from reasoner.config.learning import LoraConfig
 from reasoner.models.folder import BaseModel, model_fingerprint
 from reasoner.models.loading import load_policy, token_logprobs
 from reasoner.models.lora import (
-    adapter_of,
     adapter_off,
     add_adapter,
     load_weights,
@@ -23,7 +23,7 @@ from reasoner.models.lora import (
     write_merged,
 )
 from reasoner.models.resolve import full_folder
-from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.tiny import save_tiny, tiny_model, tiny_tokenizer
 
 CPU = torch.device("cpu")
 LORA = LoraConfig(rank=3, alpha=5.0)
@@ -53,48 +53,20 @@ def logprobs(model):
 def saved(tmp_path, policy=None):
     """(folder of the base, folder of the adapter, the policy)."""
     base, folder = tmp_path / "base", tmp_path / "adapter"
-    base_model().save_pretrained(base)
-    tiny_tokenizer().save_pretrained(base)
+    save_tiny(base, vocabulary=60, width=32)
     policy = policy or policy_with_adapter(load_policy(base, device=CPU))
     save_policy(policy, folder, BaseModel("tiny", str(base), model_fingerprint(base)))
     tiny_tokenizer().save_pretrained(folder)
     return base, folder, policy
 
 
-@pytest.mark.parametrize("target", ["all-linear", "attention"])
-def test_gradient_equals_autograd_s_on_weights_written_out(target):
-    policy = policy_with_adapter(lora=LoraConfig(rank=3, alpha=5.0, target=target)).double()
-    plain = base_model().double()
-    adapter = adapter_of(policy)
-    leaves = {name: tensor.clone().requires_grad_() for name, tensor in adapter.tensors.items()}
-    weights = dict(plain.named_parameters())
-    for layer in adapter.layers:
-        a, b = leaves[f"{layer}.lora_A.weight"], leaves[f"{layer}.lora_B.weight"]
-        weights[f"{layer}.weight"] = weights[f"{layer}.weight"].detach() + (5.0 / 3) * b @ a
-    expected = 0
-    for row, length in enumerate(ROWS[1].tolist()):
-        prompt = PROMPTS[0][PROMPTS[2][row]][4 - PROMPTS[1][PROMPTS[2][row]] :]
-        ids = torch.cat([prompt, ROWS[0][row, :length]])[None]
-        logits = torch.func.functional_call(plain, weights, (), {"input_ids": ids}).logits / 0.8
-        own = logits.log_softmax(-1)[0, len(prompt) - 1 : -1].gather(1, ids[0, len(prompt) :, None])
-        expected = expected + (row + 1) * own.sum()
-    expected.backward()
-    (logprobs(policy) * torch.tensor([1, 2, 3])[:, None]).sum().backward()
-    trained = dict(trained_parameters(policy))
-    assert len(trained) == len(leaves) == 2 * len(adapter.layers)
-    for name, leaf in leaves.items():
-        own = trained[name.replace("lora_A.", "lora_A.default.").replace("lora_B.", "lora_B.default.")].grad
-        assert float(own.norm()) > 1e-3
-        assert float((own - leaf.grad).norm() / leaf.grad.norm()) < 1e-5  # log-probabilities are kept in float32
-    assert all(p.grad is None for name, p in policy.named_parameters() if ".lora_" not in name)
-
-
 @pytest.mark.parametrize("is_low", [False, True])
-def test_gradient_equals_that_of_peft_s_own_layers_to_the_bit(is_low):
+@pytest.mark.parametrize(("target", "num_layers"), [("all-linear", 14), ("attention", 8)])
+def test_gradient_equals_that_of_peft_s_own_layers_to_the_bit(target, num_layers, is_low):
     """Three of a layer's seven linear layers have a bias; alpha / rank is no power of two, so that products round."""
-    policies = [policy_with_adapter(), policy_with_adapter()]
+    policies = [policy_with_adapter(lora=replace(LORA, target=target)) for _ in range(2)]
     layers = [module for module in policies[1].modules() if hasattr(module, "lora_A")]
-    assert len(layers) == 14 and all(vars(layer).pop("forward") for layer in layers)
+    assert len(layers) == num_layers and all(vars(layer).pop("forward") for layer in layers)
     for policy in policies:
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=is_low):
             loss = (logprobs(policy) * torch.tensor([1, 2, 3])[:, None]).sum()
@@ -201,7 +173,7 @@ def test_adapter_is_refused_with_another_base_or_none(tmp_path):
     base, folder, _ = saved(tmp_path)
     about = json.loads((folder / "base_model.json").read_text())
     (folder / "base_model.json").write_text(json.dumps(about | {"fingerprint": "0" * 16}))
-    with pytest.raises(ValueError, match=f"its base 'tiny' has the fingerprint {'0' * 16}"):
+    with pytest.raises(ValueError, match=f"'tiny' .*{'0' * 16}"):
         load_policy(folder, device=CPU)
     (folder / "base_model.json").unlink()
     with pytest.raises(ValueError, match="its base is not known"):

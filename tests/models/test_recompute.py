@@ -7,6 +7,7 @@ import weakref
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 import pytest
 import torch
@@ -66,8 +67,7 @@ def assert_equal_steps(model, **settings):
         assert parameter.grad is None or torch.equal(parameter.grad, other.grad)
 
 
-@pytest.mark.parametrize("micro", [1, 12, 40, 10_000])
-@pytest.mark.parametrize("model", list(MODELS))
+@pytest.mark.parametrize(("model", "micro"), [("qwen2", 1), ("qwen2", 40), *((model, 12) for model in MODELS)])
 def test_recomputed_gradient_equals_stored_to_the_bit_for_any_micro_batch(model, micro):
     assert_equal_steps(MODELS[model], micro=micro)
 
@@ -110,9 +110,17 @@ def test_pass_in_bfloat16_holds_no_casts_of_layers_that_it_has_left(has_gradient
     assert len(counter.casts) == 2 * 3 * 7 and held == [0, 0]  # two passes, three layers of seven matrices
 
 
-@pytest.mark.parametrize("settings", ["plain", "kl and entropy", "separate critic", "shared critic"])
-@pytest.mark.parametrize("recompute", [False, True])
-@pytest.mark.parametrize("model", list(MODELS))
+CASES = product(MODELS, (False, True), ("plain", "kl and entropy", "separate critic", "shared critic"))
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("model", "recompute", "settings"),
+    [
+        pytest.param(*case, marks=[] if (case[0] == "qwen2" and case[1]) or case[2] == "plain" else SLOW)
+        for case in CASES
+    ],
+)
 def test_gradient_in_bfloat16_is_that_of_casts_held_for_a_pass_to_the_bit(monkeypatch, model, recompute, settings):
     steps, keep = [], partial(compute_precision, keeps_casts=True)
     algo = {"micro": 40, "dtype": "bfloat16", "recompute": recompute, **SETTINGS[settings]}
@@ -169,7 +177,7 @@ def test_recomputation_renames_no_parameter():
 
 
 def test_model_without_known_layers_is_refused():
-    with pytest.raises(ValueError, match=r"optim\.recompute is true, but Linear has no layers"):
+    with pytest.raises(ValueError, match=r"optim\.recompute .* Linear"):
         recompute_layers(nn.Linear(2, 2))
 
 
@@ -203,6 +211,7 @@ print((resident() - before) / (layers * tokens * width * 4))
 """
 
 
+@SLOW
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's malloc alone can return what is between blocks")
 def test_what_a_layer_frees_does_not_stay_in_memory_beside_the_stored_inputs():
     done = subprocess.run([sys.executable, "-c", FREED_BETWEEN_LAYERS], capture_output=True, text=True, check=True)

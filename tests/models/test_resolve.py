@@ -20,7 +20,7 @@ def test_locate_returns_last_or_selected_checkpoint_of_run(tmp_path):
     for name in ("a", str(tmp_path / "runs" / "a")):
         assert resolve_model(name, runs=tmp_path / "runs") == steps[1]
         assert resolve_model(name, runs=tmp_path / "runs", step="2") == steps[0]
-    with pytest.raises(ValueError, match=r"no checkpoint '3' \(steps done\); there are 2, 10"):
+    with pytest.raises(ValueError, match=r"'3' .* 2, 10"):
         resolve_model("a", runs=tmp_path / "runs", step="3")
 
 
@@ -44,15 +44,15 @@ def test_locate_refuses_run_without_checkpoint(tmp_path):
 def test_best_checkpoint_of_a_run_without_others_is_found_by_its_name(tmp_path):
     best = model(tmp_path / "runs" / "a" / "checkpoints" / "best")
     assert resolve_model("a", runs=tmp_path / "runs", step="best") == best
-    with pytest.raises(ValueError, match="no checkpoint yet but the best one; select it by the step 'best'"):
+    with pytest.raises(ValueError, match="'best'"):
         resolve_model("a", runs=tmp_path / "runs")
-    with pytest.raises(ValueError, match=r"no checkpoint '3' \(steps done\); there are best"):
+    with pytest.raises(ValueError, match=r"'3' .* best"):
         resolve_model("a", runs=tmp_path / "runs", step="3")
 
 
 @pytest.mark.parametrize("name", ["nothing", "./a/b", "/no/such", "a/b/c", "~x/y"])
 def test_locate_names_searched_places_for_unknown_model(tmp_path, name):
-    with pytest.raises(ValueError, match=r"not 'base', not a run in .*, not a folder with a config.json, not a hub"):
+    with pytest.raises(ValueError, match=r"'base'.* run .* config.json.* hub"):
         resolve_model(name, runs=tmp_path)
 
 

@@ -15,7 +15,7 @@ from reasoner.preferences.dataset import Comparison
 from reasoner.preferences.reward_model import new_reward_model
 from reasoner.rl.reward_model_passes import RewardModelPasses
 from reasoner.sft.epochs import num_steps
-from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.tiny import save_tiny, tiny_tokenizer
 from tests.preferences.comparisons import COMPARISONS, spread_head
 
 CPU = torch.device("cpu")
@@ -23,11 +23,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("language-model")
-    tokenizer = tiny_tokenizer()
-    tiny_model(vocabulary=len(tokenizer)).save_pretrained(path)
-    tokenizer.save_pretrained(path)
-    return path
+    return save_tiny(tmp_path_factory.mktemp("language-model"))
 
 
 def reward_model(folder: Path, *, is_spread: bool = True) -> PreTrainedModel:

@@ -35,7 +35,7 @@ def test_weights_are_a_distribution_and_ignore_the_order_of_samples():
 
 
 def test_more_samples_than_there_are_is_refused():
-    with pytest.raises(ValueError, match="best of 3 needs at least 3 samples"):
+    with pytest.raises(ValueError, match="best of 3"):
         selection_weights([1.0, 2.0], 3)
 
 

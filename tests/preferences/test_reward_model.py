@@ -10,7 +10,7 @@ from reasoner.models.reward_model import load_reward_model, reward_mean
 from reasoner.preferences.batches import collate_comparisons, collate_completions
 from reasoner.preferences.reward_model import check_pad, fold_normalization, new_reward_model, reward_std
 from reasoner.rl.reward_model_passes import RewardModelPasses
-from tests.fixtures.tiny import END, tiny_model, tiny_tokenizer
+from tests.fixtures.tiny import END, save_tiny, tiny_model, tiny_tokenizer
 from tests.preferences.comparisons import COMPARISONS, comparison, spread_head
 
 CPU = torch.device("cpu")
@@ -19,11 +19,7 @@ CASES = [*COMPARISONS[:1], comparison("b", (20,), (21, 22), (23, 24)), COMPARISO
 
 @pytest.fixture(scope="module")
 def language_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("language-model")
-    tokenizer = tiny_tokenizer()
-    tiny_model(vocabulary=len(tokenizer)).save_pretrained(path)
-    tokenizer.save_pretrained(path)
-    return path
+    return save_tiny(tmp_path_factory.mktemp("language-model"))
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from reasoner.models.resolve import BASE
 from reasoner.recipes.expert_iteration import Rounds, table
 from reasoner.runs.selection import Selection
 from tests.fixtures.forkserver import TRAINING, ForkedCommand, forkserver
+from tests.fixtures.trainings import OF_A_CLOCK, contents, flags
 
 PLAN = Rounds(name="ei", data="generated", rounds=3, problems=9, samples=2, selection=Selection(per_problem=4))
 SMALL = {
@@ -34,17 +35,9 @@ def test_table_shows_cost_and_intervals():
 
 
 def rounds(runs: Path, **changes: object) -> ForkedCommand:
-    flags = [text for key, value in (SMALL | changes).items() for text in (f"--{key}", str(value))]
-    command = forkserver(TRAINING).start("expert-iteration", "--run.dir", str(runs), *flags)
+    command = forkserver(TRAINING).start("expert-iteration", "--run.dir", runs, *flags(SMALL | changes))
     command.wait(timeout=280)
     return command
-
-
-def files(runs: Path) -> dict[str, bytes]:
-    """Every file that no clock has a part in."""
-    names = ("times.jsonl", "lock", "rounds.json")
-    paths = [path for path in runs.rglob("*") if path.is_file() and path.name not in names]
-    return {str(path.relative_to(runs)): path.read_bytes() for path in paths}
 
 
 @ON_BASE
@@ -63,14 +56,15 @@ def test_the_same_command_goes_on_where_it_was_stopped(tmp_path):
         "ei-sft-1/"
     )
 
-    whole = files(tmp_path)
+    without = (*OF_A_CLOCK, "rounds.json")
+    whole = contents(tmp_path, without=without)
     shutil.rmtree(tmp_path / "ei-sft-2")
     (tmp_path / "ei-samples-2" / "rollouts" / "step-000000.parquet").unlink()
     again = rounds(tmp_path)
     assert again.returncode == 0, again.errors()[-3000:]
     rows_now = json.loads((tmp_path / "ei-sft-2" / "rounds.json").read_text())
     assert [row | {"minutes": 0} for row in rows_now] == [row | {"minutes": 0} for row in rows]
-    now = files(tmp_path)
+    now = contents(tmp_path, without=without)
     assert [name for name in whole if now.get(name) != whole[name]] == []
 
     same = rounds(tmp_path / ".." / tmp_path.name)  # the folder in another spelling

@@ -45,7 +45,7 @@ def test_ratio_is_one_and_nothing_is_clipped_before_first_update(name):  # trap 
 
 
 @pytest.mark.parametrize("name", BY_GRADIENT)
-def test_gradient_is_independent_of_micro_batches_for_every_algorithm(name):  # trap 21
+def test_gradient_is_independent_of_micro_batches_for_every_algorithm(name):  # traps 21, 43
     groups = random_groups(1) if name == "grpo_process" else random_groups()
     groups = [four()] if name == "grpo_process" else groups
     steps = STEPS if name == "grpo_process" else None

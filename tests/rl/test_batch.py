@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from reasoner.config.algorithm import AlgoConfig
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.losses import token_weights
@@ -137,27 +136,16 @@ def test_gradient_equals_formula_written_out_row_by_row(name):  # traps 7, 11, 2
     assert figures["clip_ratio"] == 0  # trap 12: always 0 with one update per step
 
 
-def test_learning_rate_warms_up_linearly_and_is_reported():
-    cfg = config(lr=0.01)
-    trainer = make_trainer(replace(cfg, optim=replace(cfg.optim, warmup_steps=4)))
-    rates = [
-        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))["lr"]
-        for _ in range(6)
-    ]
-    assert rates == pytest.approx([0.0025, 0.005, 0.0075, 0.01, 0.01, 0.01])
-    assert trainer.optimizer.param_groups[0]["lr"] == 0.01
-
-
-def test_learning_rate_decays_linearly_over_last_share():
-    cfg = replace(config(lr=0.01), steps=6)
-    trainer = make_trainer(replace(cfg, optim=replace(cfg.optim, decay_share=0.5)))
-    rates = [
-        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))["lr"]
-        for _ in range(6)
-    ]
-    assert rates == pytest.approx([0.01, 0.01, 0.01, 0.01, 0.02 / 3, 0.01 / 3])
-
-
-def test_unknown_weighting_is_refused_by_resolve():
-    with pytest.raises(ValueError, match="'tokens'; known are token, sequence, constant"):
-        resolve_algorithm(AlgoConfig(loss_aggregation="tokens"))
+@pytest.mark.parametrize(
+    ("steps", "changes", "rates"),
+    [
+        (1000, {"warmup_steps": 4}, [0.0025, 0.005, 0.0075, 0.01, 0.01, 0.01]),
+        (6, {"decay_share": 0.5}, [0.01, 0.01, 0.01, 0.01, 0.02 / 3, 0.01 / 3]),
+    ],
+)
+def test_learning_rate_warms_up_and_decays_linearly_and_is_reported(steps, changes, rates):
+    cfg = replace(config(lr=0.01), steps=steps)
+    trainer = make_trainer(replace(cfg, optim=replace(cfg.optim, **changes)))
+    for rate in rates:
+        metrics = trainer.train_step(trainer.prepare_batch(random_groups()))
+        assert metrics["lr"] == trainer.optimizer.param_groups[0]["lr"] == pytest.approx(rate)

@@ -281,20 +281,6 @@ def test_skipped_update_clears_gradients_of_shared_backbone():
     )
 
 
-def test_critic_resumes_with_optimizer_state(tmp_path):
-    straight, first = make_trainer(ppo()), make_trainer(ppo())
-    for trainer in (straight, first):
-        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups(seed=1)))))
-    path = save(tmp_path, 1, first, tiny_tokenizer(), keep=1)
-    second = make_trainer(ppo(), tiny_model(vocabulary=60, width=32, layers=2))
-    second.policy.load_state_dict(first.policy.state_dict())
-    load(path, second)
-    for trainer in (straight, second):
-        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups(seed=2)))))
-    for a, b in zip(straight.critic.own.parameters(), second.critic.own.parameters(), strict=True):
-        assert torch.equal(a, b)
-
-
 def test_shared_backbone_gradient_sums_both_losses_for_any_micro_batches():
     cfg = shared(vf_coef=0.3)
     batch, norms_by_micro = collate(random_groups()), []
@@ -328,20 +314,18 @@ def test_shared_backbone_critic_learns_and_policy_improves():
     assert moved[0] > moved[1] and moved[2] > moved[3]
 
 
-def test_shared_backbone_critic_resumes_with_optimizer_state(tmp_path):
-    straight, first = make_trainer(shared()), make_trainer(shared())
+@pytest.mark.parametrize("cfg", [ppo(), shared()], ids=["separate", "shared"])
+def test_critic_resumes_with_optimizer_state(tmp_path, cfg):
+    straight, first, second = make_trainer(cfg), make_trainer(cfg), make_trainer(cfg)
     for trainer in (straight, first):
-        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups(seed=1)))))
+        trainer.train_step(trainer.prepare_batch(random_groups(seed=1)))
     path = save(tmp_path, 1, first, tiny_tokenizer(), keep=1)
-    second = make_trainer(shared())
     second.policy.load_state_dict(first.policy.state_dict())
     load(path, second)
     for trainer in (straight, second):
-        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups(seed=2)))))
-    for part in ("policy", "critic"):
-        mine, its = (getattr(m, part) for m in (straight, second))
-        mine, its = (m.own if part == "critic" else m for m in (mine, its))
-        assert all(torch.equal(a, b) for a, b in zip(mine.parameters(), its.parameters(), strict=True))
+        trainer.train_step(trainer.prepare_batch(random_groups(seed=2)))
+    own, resumed = ([*one.policy.parameters(), *one.critic.own.parameters()] for one in (straight, second))
+    assert all(torch.equal(a, b) for a, b in zip(own, resumed, strict=True))
 
 
 def test_update_of_the_critic_without_a_finite_gradient_is_counted():

@@ -51,7 +51,7 @@ def test_critic_from_a_reward_model_explains_more_at_step_0_than_zeros(tmp_path)
 def test_reward_model_of_another_architecture_is_refused_by_the_names_of_both(tmp_path):
     folder = save_reward_model(tmp_path, tiny_model(vocabulary=60, width=64), tiny_tokenizer())
     trainer = make_trainer(ppo(init="runs/other"))
-    with pytest.raises(ValueError, match=r"critic.init is 'runs/other', whose .* has the shape .*policy 'base'"):
+    with pytest.raises(ValueError, match=r"critic.init is 'runs/other'.*'base'"):
         trainer.critic.start_from(load_reward_model(folder, device=torch.device("cpu")), weight=1.0)
 
 

@@ -94,6 +94,7 @@ def test_fisher_product_is_second_derivative_of_kl(parts, bias, num_ids, scale, 
         assert torch.allclose(product(v), expected)
 
 
+@pytest.mark.slow
 def test_fisher_product_memory_stays_below_logits_size():
     """2,048 tokens x 151,936 entries are 1,187 MiB in float32; the product may add a quarter of that."""
     program = """
@@ -118,7 +119,7 @@ def test_fisher_product_memory_stays_below_logits_size():
 
 
 def test_fisher_product_refuses_non_linear_head():
-    with pytest.raises(ValueError, match="needs a linear output layer, not Sequential"):
+    with pytest.raises(ValueError, match="Sequential"):
         FisherProduct([], OutputLayer(nn.Sequential(), num_ids=1), [], temperature=1.0, damping=0.1)
 
 

@@ -29,7 +29,7 @@ def test_gradable_logs_nothing_if_all_pass(capsys):
 
 
 def test_gradable_refuses_if_none_is_left():
-    with pytest.raises(ValueError, match="3 of 3 problems have a gold answer that cannot be graded"):
+    with pytest.raises(ValueError, match="3 of 3 problems"):
         filter_gradable(BAD)
 
 
@@ -38,7 +38,7 @@ def test_askable_drops_long_questions_with_count(capsys):
     prompts = filter_prompts([*GOOD, long], load_template("none"), tiny_tokenizer(), context=100, max_tokens=50)
     assert [prompt.problem for prompt in prompts] == GOOD
     assert capsys.readouterr().err == "dropped 1 of 4 prompts: longer than 50 tokens\n"
-    with pytest.raises(ValueError, match="every one of 1 prompts is longer than 50 tokens"):
+    with pytest.raises(ValueError, match=r"1 prompts .* 50 tokens"):
         filter_prompts([long], load_template("none"), tiny_tokenizer(), context=100, max_tokens=50)
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from reasoner.progress import Progress
 from reasoner.rl.batch import collate
 from reasoner.rl.process_rewards import step_rewards
 from reasoner.rollouts.generate import generate_groups, num_repeats, penalise_missing_eos, sample_until_full
@@ -27,10 +26,16 @@ PROMPTS = [prompt("a", "4"), prompt("b", "9")]
 SCRIPT = {"a": [answering(4), answering(5), "4"], "b": [answering(8), answering("no"), answering("18/2")]}
 
 
-def test_rollout_grades_each_completion_against_its_problem(pool):
-    groups = generate_groups(
-        Scripted(SCRIPT), pool, PROMPTS, SamplingParams(num_samples=3), RewardWeights(1.0, 0.2), run_seed=0, step=0
+def generate(engine, pool, prompts=PROMPTS, *, samples=3, seed=0, step=0, weights=None, repeats=None):
+    sampling = SamplingParams(num_samples=samples)
+    more = {} if repeats is None else {"repeats": repeats}
+    return generate_groups(
+        engine, pool, prompts, sampling, weights or RewardWeights(), run_seed=seed, step=step, **more
     )
+
+
+def test_rollout_grades_each_completion_against_its_problem(pool):
+    groups = generate(Scripted(SCRIPT), pool, weights=RewardWeights(1.0, 0.2))
     assert [group.prompt for group in groups] == PROMPTS
     assert [len(group.completions) for group in groups] == [len(group.scores) for group in groups] == [3, 3]  # trap 6
     assert [score.correct for group in groups for score in group.scores] == [True, False, False, False, False, True]
@@ -51,7 +56,7 @@ def test_rollout_grades_finished_group_during_sampling(pool):
             return completions
 
     engine = Slow(SCRIPT)
-    groups = generate_groups(engine, pool, PROMPTS, SamplingParams(num_samples=3), RewardWeights(), run_seed=0, step=0)
+    groups = generate(engine, pool)
     assert engine.graded == 3
     assert [score.correct for group in groups for score in group.scores] == [True, False, False, False, False, True]
 
@@ -63,88 +68,42 @@ def test_rollout_raises_errors_of_engine_and_pool(pool):
             raise RuntimeError("out of memory")
 
     with pytest.raises(RuntimeError, match="out of memory"):
-        generate_groups(
-            Broken(SCRIPT), pool, PROMPTS, SamplingParams(num_samples=3), RewardWeights(), run_seed=0, step=0
-        )
+        generate(Broken(SCRIPT), pool)
     with VerifierPool() as closed:
         pass
     with pytest.raises(ValueError, match="the pool is closed"):
-        generate_groups(
-            Scripted(SCRIPT), closed, PROMPTS, SamplingParams(num_samples=3), RewardWeights(), run_seed=0, step=0
-        )
-
-
-def test_rollout_reports_sampled_and_graded_counts(pool):
-    progress = Progress()
-    generate_groups(
-        Scripted(SCRIPT),
-        pool,
-        PROMPTS,
-        SamplingParams(num_samples=3),
-        RewardWeights(),
-        run_seed=0,
-        step=0,
-        progress=progress,
-    )
-    text = progress.text()
-    assert text.startswith("sampled 6/6 completions, ") and text.endswith("; graded 6/6")
+        generate(Scripted(SCRIPT), closed)
 
 
 def test_rollout_grades_prefill_with_completion(pool):  # trap 20
     half = "so </think> <answer> 4 </answer>"
     prompts = [prompt("a", "4", "<think>"), prompt("b", "4")]
-    groups = generate_groups(
-        Scripted({"a": [half], "b": [half]}),
-        pool,
-        prompts,
-        SamplingParams(num_samples=1),
-        RewardWeights(),
-        run_seed=0,
-        step=0,
-    )
+    groups = generate(Scripted({"a": [half], "b": [half]}), pool, prompts, samples=1)
     assert [group.scores[0].correct for group in groups] == [True, False]
 
 
 def test_rollout_seeds_are_unique_and_independent_of_batch(pool):  # trap 33
     engine = Scripted(SCRIPT)
-    generate_groups(engine, pool, PROMPTS, SamplingParams(num_samples=3), RewardWeights(), run_seed=5, step=2)
+    generate(engine, pool, seed=5, step=2)
     together = engine.seeds
     assert together == [[sample_seed(5, 2, name, j) for j in range(3)] for name in ("a", "b")]
     assert len({seed for row in together for seed in row}) == 6
-    generate_groups(engine, pool, PROMPTS[1:], SamplingParams(num_samples=3), RewardWeights(), run_seed=5, step=2)
+    generate(engine, pool, PROMPTS[1:], seed=5, step=2)
     assert engine.seeds == together[1:]
-    generate_groups(engine, pool, PROMPTS, SamplingParams(num_samples=3), RewardWeights(), run_seed=5, step=3)
+    generate(engine, pool, seed=5, step=3)
     assert not {seed for row in engine.seeds for seed in row} & {seed for row in together for seed in row}
 
 
 def test_groups_of_one_problem_in_a_step_have_different_seeds(pool):
     """A step with more prompts than problems asks a problem again: equal seeds would sample the same completions."""
     engine, step = Scripted(SCRIPT), [*PROMPTS, PROMPTS[0], PROMPTS[0], PROMPTS[1]]
-    generate_groups(engine, pool, step, SamplingParams(num_samples=3), RewardWeights(), run_seed=5, step=2)
+    generate(engine, pool, step, seed=5, step=2)
     together = engine.seeds
     assert together[:2] == [[sample_seed(5, 2, name, j) for j in range(3)] for name in ("a", "b")]
     assert len({seed for row in together for seed in row}) == 3 * len(step)
     for rank in (0, 1):  # each rank samples a part of the step
-        repeats = num_repeats(step)[rank::2]
-        generate_groups(
-            engine,
-            pool,
-            step[rank::2],
-            SamplingParams(num_samples=3),
-            RewardWeights(),
-            run_seed=5,
-            step=2,
-            repeats=repeats,
-        )
+        generate(engine, pool, step[rank::2], seed=5, step=2, repeats=num_repeats(step)[rank::2])
         assert engine.seeds == together[rank::2]
-
-
-def test_rollout_with_more_samples_extends_earlier_seeds(pool):
-    engine = Scripted(SCRIPT)
-    generate_groups(engine, pool, PROMPTS, SamplingParams(num_samples=3), RewardWeights(), run_seed=0, step="eval")
-    three = engine.seeds
-    generate_groups(engine, pool, PROMPTS, SamplingParams(num_samples=2), RewardWeights(), run_seed=0, step="eval")
-    assert engine.seeds == [row[:2] for row in three]
 
 
 def graded_group(problem, rewards):

@@ -9,26 +9,19 @@ import torch
 from reasoner.config.schema import Config, DataConfig
 from reasoner.rollouts.prefetch import RolloutPrefetcher
 from reasoner.runs.metrics import read_metrics
-from reasoner.trainer.checkpoint import list_checkpoints
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.types import SamplingParams
-from tests.e2e.test_resume import assert_same, content, finish, kill
-from tests.e2e.test_resume import pytestmark as pytestmark
+from tests.e2e.test_resume import NEEDS_BASE, content, finish, kill
 from tests.fixtures.scripted import Scripted, answering, prompt
+from tests.fixtures.trainings import differing
 from verifiers import VerifierPool
 
-AHEAD = (
-    "--engine.name",
-    "transformers",
-    "--algo.importance_sampling",
-    "token",
-    "--sampling.max_tokens",
-    48,  # shorter completions raise an alarm
-    "--eval.heldout_problems",
-    0,
-)
-ONE = (*AHEAD, "--max_off_policy_steps", 1, "--run.save_interval", 3)
-TWO = (*AHEAD, "--max_off_policy_steps", 2, "--run.save_interval", 5, "--steps", 7)
+TWO_AHEAD = (
+    "--engine.name", "transformers", "--algo.importance_sampling", "token",
+    "--sampling.max_tokens", 48,  # shorter completions raise an alarm
+    "--eval.heldout_problems", 0, "--max_off_policy_steps", 2, "--run.save_interval", 5, "--steps", 7,
+)  # fmt: skip
+pytestmark = NEEDS_BASE
 
 
 def test_steps_are_generated_in_the_background_in_order_and_once():
@@ -122,29 +115,11 @@ def test_deferred_weights_are_those_of_their_version_and_in_use_from_the_next_st
     assert engine.weights == {version: {"w": [version]} for version in (1, 2, 3, 6)}
 
 
-def uninterrupted(tmp_path_factory, settings):
-    runs = tmp_path_factory.mktemp("uninterrupted")
-    finish(runs, *settings)
-    return runs
-
-
-@pytest.fixture(scope="module")
-def one_ahead(tmp_path_factory):
-    return uninterrupted(tmp_path_factory, ONE)
-
-
 @pytest.fixture(scope="module")
 def two_ahead(tmp_path_factory):
-    return uninterrupted(tmp_path_factory, TWO)
-
-
-@pytest.mark.slow
-def test_prefetched_step_is_one_update_behind_except_after_save(one_ahead):
-    metrics = read_metrics(one_ahead / "a")
-    assert [line["rollouts/policy_age"] for line in metrics] == [0, 1, 1, 0, 1]
-    assert all("parity/logprob_diff_max" in line for line in metrics)
-    assert [folder.name for folder in list_checkpoints(one_ahead / "a")] == ["step-000003", "step-000005"]
-    assert not (one_ahead / "a" / "alarms.jsonl").exists()
+    runs = tmp_path_factory.mktemp("uninterrupted")
+    finish(runs, *TWO_AHEAD)
+    return runs
 
 
 def test_steps_are_at_most_two_updates_behind_and_the_engine_is_compared_after_validations(two_ahead):
@@ -156,14 +131,7 @@ def test_steps_are_at_most_two_updates_behind_and_the_engine_is_compared_after_v
     assert own[0] < 1e-5 < max(own[1:3])  # the difference that importance sampling corrects
 
 
-@pytest.mark.slow
-def test_run_with_one_step_ahead_resumes_exactly_after_kill(tmp_path, one_ahead):
-    kill(tmp_path, "step 4", ONE)
-    finish(tmp_path, resume=True)
-    assert_same(content(tmp_path), content(one_ahead))
-
-
 def test_run_with_two_steps_ahead_resumes_exactly_after_kill(tmp_path, two_ahead):
-    kill(tmp_path, "step 6", TWO)
+    kill(tmp_path, "step 6", TWO_AHEAD)
     finish(tmp_path, resume=True)
-    assert_same(content(tmp_path), content(two_ahead))
+    assert differing(content(tmp_path), content(two_ahead)) == []

@@ -100,8 +100,8 @@ def test_template_is_read_from_txt_or_toml(tmp_path):
         ("d.toml", 'text = "{question}"\nstop = "x"', "stop is 'x'; it must be a tuple"),
         ("e.toml", 'text = "{question}"\nextract = "guess"', "unknown extraction 'guess'"),
         ("f.toml", "text =", "prompt .*f.toml"),
-        ("g.toml", 'text = "{question}"\nstop = ["", "a"]', "stop has ''; it takes texts that are not empty"),
-        ("h.toml", 'text = "{question}"\nstop = ["a", 3]', "stop has 3; it takes texts that are not empty"),
+        ("g.toml", 'text = "{question}"\nstop = ["", "a"]', "stop has ''"),
+        ("h.toml", 'text = "{question}"\nstop = ["a", 3]', "stop has 3"),
         ("missing.txt", None, "No such file"),
     ],
 )
@@ -136,7 +136,7 @@ def test_begin_token_that_template_and_tokenizer_write_is_refused():
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
         single="<|begin|> $A", special_tokens=[("<|begin|>", begin)]
     )
-    with pytest.raises(ValueError, match=r"problem 't/1' begins with '<\|begin\|>', which the tokenizer adds too"):
+    with pytest.raises(ValueError, match=r"'t/1' .*'<\|begin\|>'"):
         render(PROBLEM, template, tokenizer)
 
 
@@ -145,7 +145,7 @@ def test_chat_template_that_refuses_the_messages_is_an_error_with_its_reason():
     refusal = "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
     tokenizer.chat_template = refusal + CHAT
     assert render(PROBLEM, Template("{question}", chat=True), tokenizer).text.endswith("<|bot|>")
-    with pytest.raises(ValueError, match="refuses messages of the system and user: no system role"):
+    with pytest.raises(ValueError, match="system and user: no system role"):
         render(PROBLEM, Template("{question}", chat=True, system="Be brief."), tokenizer)
 
 
@@ -156,5 +156,5 @@ def test_unknown_style_is_refused_with_suggestion():
 
 def test_render_refuses_half_surrogate_pair_naming_problem():
     problem = Problem(id="t/2", question="What is 1 + \ud83d?", answer="2", source="t", split="t")
-    with pytest.raises(ValueError, match=r"the question of problem 't/2' holds half of a surrogate pair"):
+    with pytest.raises(ValueError, match="'t/2'"):
         render(problem, load_template("r1-zero"), tiny_tokenizer())

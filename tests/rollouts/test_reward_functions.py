@@ -119,57 +119,28 @@ def test_values_may_be_a_tensor():
     assert rewards(applied(lambda completions: torch.ones(len(completions)))) == [[2.2, 1.2], [2.2, 1.2]]
 
 
-def bad(value, place, name):
-    """The message on a value of a function called broken."""
-    return (
-        f"reward function broken returned {value} for completion {place} of 4, of problem {name!r}; "
-        "it must be a finite number or None"
-    )
-
-
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("values", "faults"),
     [
-        ([1.0] * 3, "reward function broken returned 3 values for 4 completions"),
-        ([], "reward function broken returned 0 values for 4 completions"),
-        (
-            [1.0, float("nan"), 1.0, 1.0],
-            bad("nan", 2, "odd"),
-        ),
-        (
-            [1.0, 1.0, 1.0, float("-inf")],
-            bad("-inf", 4, "even"),
-        ),
-        (
-            [1.0, "0.5", 1.0, 1.0],
-            bad("'0.5'", 2, "odd"),
-        ),
-        (
-            [1.0, 1j, 1.0, 1.0],
-            bad("1j", 2, "odd"),
-        ),
-        ("1234", "reward function broken returned '1234'; it must return a list of numbers"),
-        (0.5, "reward function broken returned 0.5; it must return a list of numbers"),
-        (None, "reward function broken returned None; it must return a list of numbers"),
-        (torch.tensor([1.0, 1.0, 1.0, float("inf")]), bad("inf", 4, "even")),
+        ([1.0] * 3, ["3 values for 4 completions"]),
+        ([], ["0 values for 4 completions"]),
+        ([1.0, float("nan"), 1.0, 1.0], ["nan for completion 2 of 4", "'odd'"]),
+        ([1.0, 1.0, 1.0, float("-inf")], ["-inf for completion 4 of 4", "'even'"]),
+        ([1.0, "0.5", 1.0, 1.0], ["'0.5' for completion 2 of 4", "'odd'"]),
+        ([1.0, 1j, 1.0, 1.0], ["1j for completion 2 of 4", "'odd'"]),
+        ("1234", ["'1234'", "list of numbers"]),
+        (0.5, ["0.5", "list of numbers"]),
+        (None, ["None", "list of numbers"]),
+        (torch.tensor([1.0, 1.0, 1.0, float("inf")]), ["inf for completion 4 of 4", "'even'"]),
     ],
 )
-def test_other_results_are_refused_with_the_name_of_the_function_and_the_value(values, message):
+def test_other_results_are_refused_with_the_name_of_the_function_and_the_value(values, faults):
     def broken(completions, **columns):
         return values
 
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match="broken") as caught:
         applied(broken)
-    assert str(caught.value) == message
-
-
-def test_exception_of_a_function_is_named_and_kept():
-    def divides(completions):
-        return [1 / 0]
-
-    with pytest.raises(ValueError, match=r"reward function divides failed: ZeroDivisionError") as caught:
-        applied(divides)
-    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert all(fault in str(caught.value) for fault in faults)
 
 
 def test_exception_has_file_line_problem_and_completion():
@@ -180,6 +151,7 @@ def test_exception_has_file_line_problem_and_completion():
     with pytest.raises(ValueError) as caught:
         applied(divides)
     assert f"({__file__}:{line}, problem 'even', completion '<think>ccc')" in str(caught.value)
+    assert "divides" in str(caught.value) and isinstance(caught.value.__cause__, ZeroDivisionError)
 
     def fails_together(completions):
         return list(map(float, np.zeros(2) if len(completions) == 1 else np.stack([np.zeros(2), np.zeros(3)])))
@@ -221,7 +193,7 @@ def test_missing_column_is_named_with_those_that_exist():
     def needs(completions, answers, *, bonus=1.0):
         return completions
 
-    with pytest.raises(ValueError, match=r"reward function needs needs answers; the columns are answer, complet.*hint"):
+    with pytest.raises(ValueError, match=r"needs .*answers; .* answer, complet.*hint"):
         check_columns(reward_functions_of([needs]), lambda: [ODD, EVEN])
 
 
@@ -269,11 +241,11 @@ def correct(completions):
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        (["brevity"], "reward_functions has 'brevity'; it takes functions"),
+        (["brevity"], "reward_functions has 'brevity'"),
         ([(print, "1")], "the weight of reward function print is '1'; it must be a finite number"),
         ([(print, float("inf"))], "the weight of reward function print is inf; it must be a finite number"),
-        ([print, (print, 2.0)], "reward function 'print' has the name of another reward; rename it"),
-        ([correct], "reward function 'correct' has the name of another reward; rename it"),
+        ([print, (print, 2.0)], "reward function 'print' has the name of another reward"),
+        ([correct], "reward function 'correct' has the name of another reward"),
     ],
 )
 def test_entries_that_cannot_be_used_are_refused(entries, message):

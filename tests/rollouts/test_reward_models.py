@@ -10,7 +10,7 @@ from reasoner.config.learning import RewardConfig
 from reasoner.rl.advantages import outcome_advantages
 from reasoner.rl.batch import collate
 from reasoner.rollouts.control_rewards import ControlContext, apply_control
-from reasoner.rollouts.reward_models import apply_reward_models, mean_model_reward, parse_reward_models
+from reasoner.rollouts.reward_models import apply_reward_models, mean_model_reward
 from tests.fixtures.toys import group, random_groups
 
 
@@ -29,34 +29,6 @@ GROUPS = [group([5, 6], [[7], [8, 9], [7] * 3, [8] * 9], [1.0, 0.0, 1.0, 0.0])]
 
 def rewards(groups):
     return [[score.reward for score in one.scores] for one in groups]
-
-
-@pytest.mark.parametrize(
-    ("setting", "weights"),
-    [
-        ("", {}),
-        ("rm", {"rm": 1.0}),
-        ("runs/rm=0.25", {"runs/rm": 0.25}),
-        (" a = -1, org/name=2 ,", {"a": -1.0, "org/name": 2.0}),
-        ("runs/lr=1e-3/rm=0.5", {"runs/lr=1e-3/rm": 0.5}),
-    ],
-)
-def test_reward_models_are_parsed_into_weights(setting, weights):
-    assert parse_reward_models(setting) == weights
-
-
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ("=1", "reward.model has '=1'"),
-        ("rm=much", "reward.model has 'rm=much'; it takes MODEL or MODEL=WEIGHT"),
-        ("rm=inf", "a finite number"),
-        ("rm, rm=2", "reward.model has 'rm' twice"),
-    ],
-)
-def test_faulty_entries_are_refused_by_name(setting, message):
-    with pytest.raises(ValueError, match=message):
-        parse_reward_models(setting)
 
 
 def test_clipped_scores_are_parts_and_their_weighted_sum_is_added_to_the_reward():
@@ -90,7 +62,7 @@ def test_completion_without_its_end_gets_missing_end_in_place_of_its_score():
 
 
 def test_score_that_is_not_a_number_is_refused_by_the_models_name():
-    with pytest.raises(ValueError, match="the reward model 'rm' gave a score that is not a finite number"):
+    with pytest.raises(ValueError, match=r"'rm' .* finite"):
         apply_reward_models(GROUPS, {"rm": Lengths(nan)}, RewardConfig(model="rm"))
 
 

@@ -190,7 +190,7 @@ def test_stale_weights_alarm_is_raised_at_the_first_step(deaf):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"lr": 1e-3, "beta": 0.001}, {"name": "ppo", "lr": 3e-4}],  # PPO has four updates a step
+    [{"lr": 1e-3, "beta": 0.001}, pytest.param({"name": "ppo", "lr": 3e-4}, marks=pytest.mark.slow)],
     ids=["grpo", "ppo"],
 )
 def test_a_toy_that_learns_raises_no_alarm_in_forty_steps(folder, settings):

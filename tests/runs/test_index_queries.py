@@ -50,21 +50,6 @@ def test_steps_begin_with_the_first_step(index):
     assert [row["step"] for row in step_rows(index, first_step=STEPS - 2)] == [STEPS - 2, STEPS - 1]
 
 
-def test_group_has_its_members_and_its_place_in_the_step(index, rows):
-    own = [row for row in rows if (row["step"], row["group"]) == (1, 2)]
-    assert [(m["sample"], m["reward"], m["verdict"]) for m in group_members(index, 1, 2)] == [
-        (row["sample"], row["reward"], row["verdict"]) for row in own
-    ]
-    assert group_row(index, 1, 2)["correct"] == sum(row["verdict"] == "correct" for row in own)
-    assert group_range(index, 1) == [0, max(row["group"] for row in rows if row["step"] == 1)]
-
-
-def test_ids_of_a_group_are_those_of_its_rollouts(index):
-    assert [index.name(number) for number in group_ids(index, 1, 2)] == [
-        f"1.2.{member['sample']}" for member in group_members(index, 1, 2)
-    ]
-
-
 def test_a_rollout_and_its_group_are_looked_up_without_reading_the_whole_run(index):
     statements = []
     index._db.set_trace_callback(statements.append)
@@ -76,34 +61,6 @@ def test_a_rollout_and_its_group_are_looked_up_without_reading_the_whole_run(ind
     assert len(statements) == 9
     plans = {text: [row[-1] for row in index._db.execute(f"EXPLAIN QUERY PLAN {text}")] for text in statements}
     assert not {text: plan for text, plan in plans.items() if any(line.startswith("SCAN") for line in plan)}
-
-
-def test_means_of_a_step_are_those_of_its_rollouts(index, rows):
-    own = Counter(row["problem_id"] for row in rows if row["step"] == 1)
-    assert {mean["problem"]: mean["rollouts"] for mean in problem_means(index, step=1)} == own
-    assert {mean["problem"]: mean["rollouts"] for mean in problem_means(index)} == Counter(
-        row["problem_id"] for row in rows
-    )
-
-
-def test_problem_has_all_its_groups_and_rollouts(index, rows):
-    problem = rows[0]["problem_id"]
-    own = [row for row in rows if row["problem_id"] == problem]
-    assert [(r["step"], r["grp"], r["sample"]) for r in rollouts_of_problem(index, problem)] == [
-        (row["step"], row["group"], row["sample"]) for row in own
-    ]
-    assert [(g["step"], g["grp"]) for g in groups_of_problem(index, problem)] == list(
-        dict.fromkeys((row["step"], row["group"]) for row in own)
-    )
-
-
-def test_cells_of_the_map_point_at_the_rows_of_the_page(index, rows):
-    counts = Counter((row["problem_id"], row["step"]) for row in rows)
-    total, page, cells = problem_rows(index, by="problem", order="problem", offset=1, limit=2)
-    names = sorted({row["problem_id"] for row in rows})
-    assert total == len(names) and [row["problem"] for row in page] == names[1:3]
-    expected = {(name, step): n for (name, step), n in counts.items() if name in names[1:3]}
-    assert {(page[row]["problem"], step): size for row, step, _, size in cells} == expected
 
 
 def sums_of(index):
@@ -132,10 +89,6 @@ def test_sums_are_the_same_where_shards_are_indexed_one_by_one_and_the_first_one
     assert sums_of(late) == sums_of(index)
     assert late.rows("SELECT * FROM groups") == index.rows("SELECT * FROM groups")
     late.close()
-
-
-def test_solve_rates_count_every_group_once(index, rows):
-    assert sum(row["groups"] for row in solve_rates(index)) == len({(row["step"], row["group"]) for row in rows})
 
 
 def test_subjects_are_sorted_and_words_are_counted_by_step(index, rows):

@@ -9,6 +9,7 @@ import pytest
 
 from reasoner.models.resolve import BASE
 from tests.fixtures.forkserver import TRAINING, forkserver
+from tests.fixtures.trainings import flags
 
 pytestmark = [
     pytest.mark.slow,
@@ -17,17 +18,10 @@ pytestmark = [
 ]
 
 SMALL = {
-    "data.prompts_per_step": 4,
-    "data.question": "task",
-    "data.answer": "gold",
-    "algo.group_size": 2,
-    "sampling.max_tokens": 16,
-    "validation.interval": 0,
-    "eval.heldout_problems": 1,
-    "eval.samples": 1,
-    "run.save_interval": 2,
-    "threads": 1,
-}
+    "data.prompts_per_step": 4, "data.question": "task", "data.answer": "gold", "algo.group_size": 2,
+    "sampling.max_tokens": 16, "validation.interval": 0, "eval.heldout_problems": 1, "eval.samples": 1,
+    "run.save_interval": 2, "threads": 1,
+}  # fmt: skip
 
 
 def train(*arguments: object) -> str:
@@ -50,7 +44,7 @@ def test_mixture_is_trained_on_by_weight_with_a_function_of_a_column_and_resumed
     mixture = f"{tmp_path}/sums.jsonl=0.75,{tmp_path}/products.json=0.25"
     common = ["--model", "base", "--data", mixture, "--eval.heldout", f"{tmp_path}/heldout.jsonl"]
     common += ["--reward.functions", f"{tmp_path}/rewards.py:is_sum=0.5", "--run.dir", tmp_path / "runs"]
-    common += [part for key, value in SMALL.items() for part in (f"--{key}", value)]
+    common += flags(SMALL)
 
     messages = train(*common, "--steps", 3, "--run.name", "whole")
     assert "75.0% " in messages and "sums.jsonl?question=task&answer=gold (20 problems" in messages

@@ -17,7 +17,7 @@ from reasoner.rl.token_stats import TokenStats
 from reasoner.types import Completion, SamplingParams
 from tests.fixtures import other_device
 from tests.fixtures.other_device import DEVICE, MixedDevices, OtherDevice, move
-from tests.fixtures.tiny import END, tiny_model, tiny_tokenizer
+from tests.fixtures.tiny import END, save_tiny, tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, make_trainer, random_groups
 
 
@@ -92,10 +92,7 @@ def test_tiled_output_layer_on_another_device_mixes_nothing(monkeypatch, dtype):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    folder, tokenizer = tmp_path_factory.mktemp("tiny"), tiny_tokenizer()
-    tiny_model(vocabulary=len(tokenizer)).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return save_tiny(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.mark.parametrize(

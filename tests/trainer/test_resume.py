@@ -153,7 +153,7 @@ def test_a_run_without_damage_is_left_as_it_is(run, whole):
 def test_metrics_that_reach_no_checkpoint_are_refused_with_the_way_out_and_nothing_changes(run, number):
     keep_lines("metrics", number)(run)
     before, told = contents(run), []
-    with pytest.raises(ValueError, match=f"holds {number} of the 6 steps .*put the file back.*--model .*step-000006"):
+    with pytest.raises(ValueError, match=f"{number} of the 6 steps .*--model .*step-000006"):
         resume.resume_point(run, told.append)
     assert contents(run) == before and told == []
 
@@ -170,7 +170,7 @@ def test_a_damaged_checkpoint_is_told_of_beside_records_that_are_short(run):
 def test_a_run_whose_checkpoints_were_removed_is_refused_and_one_before_its_first_begins_anew(run):
     shutil.rmtree(run / "checkpoints")
     before = contents(run)
-    with pytest.raises(ValueError, match=r"6 steps are recorded, a checkpoint was written every 2, and there is none"):
+    with pytest.raises(ValueError, match=r"6 steps .* every 2"):
         resume.resume_point(run, print)
     assert contents(run) == before
     keep_lines("metrics", 2)(run)  # killed as the first one was to be written

@@ -10,6 +10,7 @@ from reasoner.runs.metrics import read_metrics
 from reasoner.trainer.checkpoint import list_checkpoints
 from tests.fixtures.forkserver import TRAINING, forkserver
 from tests.fixtures.reward_models import save_reward_model
+from tests.fixtures.trainings import flags
 
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
@@ -26,8 +27,8 @@ def start(*arguments):
 
 def trained(runs, **settings):
     """The folder of a finished run."""
-    flags = SMALL | {"run.dir": runs} | {name.replace("__", "."): value for name, value in settings.items()}
-    command = start(*(part for key, value in flags.items() for part in (f"--{key}", value)))
+    more = {name.replace("__", "."): value for name, value in settings.items()}
+    command = start(*flags(SMALL | {"run.dir": runs} | more))
     assert command.wait(timeout=280) == 0, command.errors()[-3000:]
     return runs / "a"
 

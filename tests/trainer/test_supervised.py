@@ -31,6 +31,7 @@ from reasoner.types import Completion
 from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
 from tests.fixtures.switched_off import without
 from tests.fixtures.toys import config, make_trainer
+from tests.fixtures.trainings import flags
 
 EXAMPLES = [Example((5, 6, 7), (8, 9, number)) for number in range(10, 20)]
 
@@ -98,15 +99,6 @@ SMALL = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def restored_torch():
-    """The settings of torch that a run in this process changes."""
-    threads = torch.get_num_threads()
-    yield
-    torch.use_deterministic_algorithms(False)
-    torch.set_num_threads(threads)
-
-
 ON_BASE = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
 
@@ -121,8 +113,7 @@ def run(tmp_path_factory) -> tuple[Path, ForkedCommand]:
     runs = tmp_path_factory.mktemp("runs")
     too_long = {"question": "What is 2 + 7?", "completion": " 9" * 600}
     (runs / "a.jsonl").write_text((ROOT / "tests/fixtures/solutions.jsonl").read_text() + json.dumps(too_long) + "\n")
-    small = [part for key, value in SMALL.items() for part in (f"--{key}", value)]
-    done = sft("--model", "base", "--data", runs / "a.jsonl", "--run.dir", runs, "--run.name", "a", *small)
+    done = sft("--model", "base", "--data", runs / "a.jsonl", "--run.dir", runs, "--run.name", "a", *flags(SMALL))
     assert done.returncode == 0, done.errors()[-3000:]
     return runs / "a", done
 
@@ -144,16 +135,6 @@ def test_a_run_leaves_settings_metrics_data_and_checkpoints(run):
     assert [path.name for path in list_checkpoints(folder)] == ["step-000002", "step-000004"]
     assert (folder / "checkpoints" / "best" / "best.json").is_file()
     assert not list((folder / "rollouts").iterdir())
-
-
-@ON_BASE
-def test_the_log_shows_what_is_left_out_the_share_of_tokens_with_a_loss_and_an_example(run):
-    folder, done = run
-    errors = done.errors()
-    assert "16 to train on, 4 of other problems to validate on; left out: 1 longer than 512 tokens" in errors
-    assert "% of the tokens (completion); lr 0.0005" in errors
-    assert "with a loss:\n <think> " in errors and "\x1b" not in errors
-    assert "held-out problems" in done.output() and f"reasoner train --model {folder}" in done.output()
 
 
 class SpiedEngine:

@@ -126,7 +126,7 @@ def test_answers_that_a_scorer_evaluates_keep_their_scores(pool: VerifierPool) -
 @pytest.mark.parametrize("columns", [{}, {"environment": {"name": "{}", "env_python": "./evil.sh", "row": 0}}])
 def test_a_problem_without_its_environment_is_refused(pool: VerifierPool, columns: dict[str, object]) -> None:
     problem = Problem("p", "?", "1", verifier="environment", columns=columns)
-    with pytest.raises(ValueError, match="problem 'p' has the verifier 'environment', but was not loaded from gym: or"):
+    with pytest.raises(ValueError, match=r"'p' .*'environment'"):
         pool.score([(response("1"), problem)])
 
 

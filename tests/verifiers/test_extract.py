@@ -153,7 +153,7 @@ def test_a_missing_answer_has_a_reason() -> None:
 
 
 def test_an_unknown_extraction_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="'best'; known are strict, lenient, boxed, last-number, gsm8k"):
+    with pytest.raises(ValueError, match=r"'best'; .* strict, lenient, boxed, last-number, gsm8k"):
         extract_answer("42", "best")
 
 

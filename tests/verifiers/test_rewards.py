@@ -57,5 +57,5 @@ def test_the_rule_of_the_problem_is_applied() -> None:
 
 
 def test_an_unknown_rule_is_refused() -> None:
-    with pytest.raises(ValueError, match="unknown verifier 'chess'; known are maths, countdown"):
+    with pytest.raises(ValueError, match=r"'chess'; .* maths, countdown"):
         score_response(response("42"), GOLD, "chess")
