@@ -33,9 +33,10 @@ from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.prompts import load_template
 from reasoner.runs import rollouts as store
 from reasoner.runtime import setup_torch
-from reasoner.trainer.components import build_trainer, open_generator, render_prompts, sampling_params
+from reasoner.trainer.components import build_trainer, open_generator, render_prompts
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.step_metrics import rollout_metrics, stored_advantages
+from reasoner.trainer.train import train_step
 
 T = TypeVar("T")
 MEASURE = -1  # instead of the number of a step: see main()
@@ -126,9 +127,8 @@ def stepper(options: Options, share: int, world: MeasuredWorld) -> Iterator[Call
     paths = {"start_from": folder, "base": folder}
     trainer = build_trainer(cfg, tokenizer, **paths, device=device, world=world)
     prompts = render_prompts(load(cfg.data.train), cfg, template, tokenizer, context_length(trainer.policy))
-    sampling = sampling_params(cfg, template)
     with (
-        open_generator(cfg, prompts, sampling, trainer, model_folder=folder) as generator,
+        open_generator(cfg, prompts, template, trainer, model_folder=folder) as generator,
         tempfile.TemporaryDirectory() as work,
     ):
         (Path(work) / "rollouts").mkdir()
@@ -148,7 +148,7 @@ def stepper(options: Options, share: int, world: MeasuredWorld) -> Iterator[Call
                     batch = trainer.compute_advantages(batch)
                 with laps.lap("passes"):
                     stats = TokenStats(keeps_tokens=True)
-                    trainer.train_step(batch, stats)
+                    train_step(trainer, batch, stats)
                     trainer.free_gradients()
             with laps.lap("sync"):
                 generator.update_weights(trainer.policy, version=number + 1)

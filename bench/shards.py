@@ -22,7 +22,8 @@ from reasoner.config.learning import AlgoConfig, OptimConfig
 from reasoner.config.schema import Config
 from reasoner.distributed.world import open_world
 from reasoner.rl.algorithms import resolve_algorithm
-from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.train import train_step
+from reasoner.trainer.trainer import Trainer
 from reasoner.types import Completion, Prompt, RolloutGroup
 from tests.fixtures.toys import PROBLEM, score
 
@@ -56,13 +57,13 @@ def main(weights: str) -> None:
         config = LlamaConfig(**SHAPE, tie_word_embeddings=True)
         policy = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
         cfg = Config(algo=AlgoConfig(group_size=4, beta=0.0), optim=OptimConfig(sharding=weights))
-        trainer = PolicyTrainer(policy, None, resolve_algorithm(cfg.algo), cfg, None, world)
-        trainer.train_step(trainer.prepare_batch(groups()))
+        trainer = Trainer(policy, None, resolve_algorithm(cfg.algo), cfg, None, world)
+        train_step(trainer, trainer.compute_advantages(trainer.prepare_batch(groups())))
         trainer.free_gradients()
         gc.collect()
         Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
         start = time.monotonic()
-        trainer.train_step(trainer.prepare_batch(groups()))
+        train_step(trainer, trainer.compute_advantages(trainer.prepare_batch(groups())))
         seconds, peak = time.monotonic() - start, resident("VmHWM") - empty
         state = trainer.optimizer.state_dict()["state"].values()
         own = [*policy.parameters(), *(moments[name] for moments in state for name in ("exp_avg", "exp_avg_sq"))]

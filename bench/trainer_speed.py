@@ -24,19 +24,20 @@ from reasoner.models.loading import load_policy
 from reasoner.models.resolve import resolve_model
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import Batch
-from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.train import train_step
+from reasoner.trainer.trainer import Trainer
 
 PROMPTS, GROUP, PROMPT, RESPONSE = 16, 8, 60, 128  # the last two in tokens
 MODELS = {"embedded base": None, "hidden 256, 6 layers": (256, 6), "hidden 384, 6 layers": (384, 6)}
 
 
-def make_trainer(size: tuple[int, int] | None, folder: Path) -> PolicyTrainer:
+def make_trainer(size: tuple[int, int] | None, folder: Path) -> Trainer:
     if size is None:
         folder = resolve_model("base", runs=Path("runs"))
     else:
         make_model(replace(WORKLOADS["equal"], width=size[0], layers=size[1]), folder)
     cfg = Config(algo=AlgoConfig(group_size=GROUP, beta=0.0), optim=OptimConfig(warmup_steps=0))
-    return PolicyTrainer(load_policy(folder, device=torch.device("cpu")), None, resolve_algorithm(cfg.algo), cfg)
+    return Trainer(load_policy(folder, device=torch.device("cpu")), None, resolve_algorithm(cfg.algo), cfg)
 
 
 def make_batch() -> Batch:
@@ -58,12 +59,12 @@ def make_batch() -> Batch:
     )
 
 
-def measured(trainer: PolicyTrainer, batch: Batch, dtype: str, micro_batch_tokens: int) -> tuple[float, float]:
+def measured(trainer: Trainer, batch: Batch, dtype: str, micro_batch_tokens: int) -> tuple[float, float]:
     """(tokens a second, share of the ceiling) of one update."""
     optim = replace(trainer.cfg.optim, dtype=dtype, micro_batch_tokens=micro_batch_tokens)
     trainer.cfg = replace(trainer.cfg, optim=optim)
     before, began = ceiling(dtype=dtype), time.perf_counter()
-    trainer.train_step(batch)
+    train_step(trainer, batch)
     rate = batch.completion_ids.numel() / (time.perf_counter() - began)
     top = (before + ceiling(dtype=dtype)) / 2
     return rate, 6 * sum(p.numel() for p in trainer.policy.parameters()) * rate / top

@@ -16,6 +16,7 @@ from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import Batch
 from reasoner.runtime import setup_torch
 from reasoner.trainer.components import build_trainer
+from reasoner.trainer.train import train_step
 
 
 def work(folder: Path, variant: Variant, updates: list[Update], beta: float) -> dict[str, float]:
@@ -44,7 +45,7 @@ def work(folder: Path, variant: Variant, updates: list[Update], beta: float) -> 
     for update in updates:
         batch = _batch(update)
         gauge.begin()
-        metrics = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)))
+        metrics = train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(batch)))
         figures = gauge.end()
     return figures | {"grad_norm": metrics["grad_norm"]} | _predictions(folder, cfg)
 

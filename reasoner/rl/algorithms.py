@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from reasoner.config.learning import AlgoConfig, CriticConfig
+from reasoner.config.learning import AlgoConfig
 from reasoner.rl.surrogates import SURROGATES
 
 if TYPE_CHECKING:
@@ -125,13 +125,6 @@ def resolve_algorithm(cfg: AlgoConfig) -> Algorithm:
     for fault in [*_incompatible_parts(row), *_settings_without_effect(row, cfg)]:
         raise ValueError(f"{cfg.name}: {fault}")
     return row
-
-
-def critic_passes(algorithm: Algorithm, critic: CriticConfig) -> tuple[int, int]:
-    """(passes over a step's completions, optimiser steps in each pass) of a critic with a backbone of its own; those of
-    the policy where the settings name none.
-    """
-    return critic.epochs or algorithm.epochs, critic.minibatches or algorithm.minibatches
 
 
 def _surrogates_with(field: str) -> str:

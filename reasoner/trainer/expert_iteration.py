@@ -25,8 +25,9 @@ from reasoner.runs.metrics import read_metrics
 from reasoner.runs.rollouts import write_json
 from reasoner.runs.run_dir import read_settings
 from reasoner.runs.selection import Selection
+from reasoner.trainer.run_stage import run_stage
 from reasoner.trainer.sample import SampleRequest, sample
-from reasoner.trainer.supervised import finetune, without_unused_validation
+from reasoner.trainer.supervised import without_unused_validation
 
 _NOT_COMPARED = (
     "steps",
@@ -63,7 +64,7 @@ class ExpertIteration:
 def run_expert_iteration(plan: ExpertIteration, resolved: RunSettings) -> list[dict[str, Any]]:
     """Run all rounds, and return round_rows(). `resolved` are the settings of a supervised run.
 
-    ValueError for runs of that name with other settings; errors are otherwise those of finetune().
+    ValueError for runs of that name with other settings; errors are otherwise those of run_stage().
     """
     resolved = without_unused_validation(resolved)
     cfg, runs = resolved.config, Path(resolved.config.run.dir)
@@ -115,7 +116,7 @@ def _finetune(plan: ExpertIteration, resolved: RunSettings, number: int, run_dir
         _check_same(run_dir, own)
     if (run_dir / "report.json").is_file():
         return
-    finetune(replace(resolved, config=own), run_dir, resuming=resuming)
+    run_stage(replace(resolved, config=own), run_dir, resuming=resuming)
 
 
 def _check_same(run_dir: Path, cfg: Config) -> None:

@@ -11,6 +11,7 @@ from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.losses import token_weights
 from reasoner.trainer.schedule import minibatches
+from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model
 from tests.fixtures.toys import G, config, group, make_trainer, random_groups
 
@@ -52,7 +53,7 @@ def test_empty_completion_has_finite_gradient():
     for tokens in (1, 100):
         trainer = make_trainer(config(micro=tokens))
         assert math.isfinite(
-            trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(groups))))["grad_norm"]
+            train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(groups))))["grad_norm"]
         )
 
 
@@ -129,7 +130,7 @@ def test_gradient_equals_formula_written_out_row_by_row(name):  # traps 7, 11, 2
     trainer = make_trainer(cfg, model, reference)
     batch = trainer.compute_advantages(trainer.compute_logprobs(collate(groups)))
     trainer.optimizer.step = lambda: None  # keep the gradient for inspection
-    figures = trainer.train_step(batch)
+    figures = train_step(trainer, batch)
     scale = max(float(e.abs().max()) for e in expected)
     for parameter, gradient in zip(model.parameters(), expected, strict=True):
         assert torch.allclose(parameter.grad, gradient, atol=1e-5 * scale, rtol=1e-3)
@@ -141,7 +142,7 @@ def test_learning_rate_warms_up_linearly_and_is_reported():
     cfg = config(lr=0.01)
     trainer = make_trainer(replace(cfg, optim=replace(cfg.optim, warmup_steps=4)))
     rates = [
-        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))["lr"]
+        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))["lr"]
         for _ in range(6)
     ]
     assert rates == pytest.approx([0.0025, 0.005, 0.0075, 0.01, 0.01, 0.01])
@@ -152,7 +153,7 @@ def test_learning_rate_decays_linearly_over_last_share():
     cfg = replace(config(lr=0.01), steps=6)
     trainer = make_trainer(replace(cfg, optim=replace(cfg.optim, decay_share=0.5)))
     rates = [
-        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))["lr"]
+        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))["lr"]
         for _ in range(6)
     ]
     assert rates == pytest.approx([0.01, 0.01, 0.01, 0.01, 0.02 / 3, 0.01 / 3])
