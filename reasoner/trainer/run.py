@@ -74,16 +74,12 @@ class TrainingRun:
     @property
     def is_finished(self) -> bool:
         """Whether the run has done its steps, or sampled its tokens, or a callback ended it."""
-        return self.callbacks.stops or self._is_over(self.step, self.num_tokens)
-
-    def _is_over(self, steps_done: int, num_tokens: float) -> bool:
-        """Whether the run ends after so many steps, with so many tokens in all of them."""
-        budget = self.cfg.max_train_tokens
-        return steps_done >= self.cfg.steps or 0 < budget <= num_tokens
+        return self.callbacks.stops or self.is_last(self.step - 1, self.num_tokens)
 
     def is_last(self, step: int, num_tokens: float) -> bool:
-        """Whether the run ends after the step, which has so many tokens."""
-        return self._is_over(step + 1, self.num_tokens + num_tokens)
+        """Whether the run ends after the step, where it has so many tokens in all steps so far."""
+        budget = self.cfg.max_train_tokens
+        return step + 1 >= self.cfg.steps or 0 < budget <= num_tokens
 
     def steps(self) -> Iterator[tuple[int, StepTimer]]:
         """Yield (number, timer) of each step until the run is finished; after a rollback the numbers come again."""
@@ -136,11 +132,11 @@ class TrainingRun:
         """
         if metrics["skipped_updates"] and self.world.is_first:
             self.logger.log(f"a gradient was not finite: see {checkpoint.dump(self.run_dir, step, batch)}")
-        is_last = self._is_over(step + 1, metrics.get("num_tokens", 0.0))
         self.logger.write(metrics, times, example=example)
         self.tracking.log_step(step, metrics, rows)
         self._alarms = new_alarms(self.logger.history)
         self.logger.alarm(self._alarms)
+        is_last = self.is_last(step, metrics.get("num_tokens", 0.0))
         if is_saved := is_due(step, self.cfg.run.save_interval) or is_last:
             self.save()
         self.notify("on_log", logs={**metrics, **times})
@@ -236,7 +232,7 @@ class TrainingRun:
         """Whether the policy is validated after the step: every validation.interval steps, and after the last one.
         `num_tokens` is the number up to and with the step.
         """
-        return is_due(step, self.cfg.validation.interval) or self._is_over(step + 1, num_tokens)
+        return is_due(step, self.cfg.validation.interval) or self.is_last(step, num_tokens)
 
     def validate_if_due(self, step: int, num_tokens: float) -> dict[str, float]:
         """Validate the policy after the step, if that is due, and keep it if it is the best one so far."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from transformers import PreTrainedTokenizerBase
@@ -44,13 +44,14 @@ def finetune(run: TrainingRun, split: ExampleSplit) -> None:
             update = train_on_examples(trainer, batch)
             trainer.free_gradients()
 
-        num_tokens = int(batch.lengths.sum())
-        metrics = {"step": step, "num_tokens": run.num_tokens + num_tokens, **update}
-        if run.is_validation_due(step, metrics["num_tokens"]):
+        tokens_of_step = int(batch.lengths.sum())
+        num_tokens = run.num_tokens + tokens_of_step
+        metrics = {"step": step, "num_tokens": num_tokens, **update}
+        if run.is_validation_due(step, num_tokens):
             with timer.phase("time/weight_sync"):
                 generator.update_weights(trainer.policy, version=step + 1)  # wakes the engine up
-            metrics |= run.validate_if_due(step, metrics["num_tokens"])
-        run.record(step, batch, metrics, timer.times(num_tokens))
+            metrics |= run.validate_if_due(step, num_tokens)
+        run.record(step, batch, metrics, timer.times(tokens_of_step))
         run.respond_to_alarms()
     run.evaluate_heldout()
 
@@ -131,38 +132,31 @@ def _contents(source: str, split: ExampleSplit) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class LikelihoodValidation:
-    """Validation by the likelihood of texts that are not trained on."""
-
-    trainer: Trainer
-    examples: Batch | None  # of other problems than those that are trained on
-    pretraining: Batch | None  # new pretraining text of the embedded base: what is forgotten shows there
-
-    def __call__(self) -> dict[str, float]:
-        """Metrics of the policy (names: docs/METRICS.md)."""
-        metrics, passes = {}, passes_of(self.trainer)
-        if self.examples is not None:
-            likelihood = batch_likelihood(passes, self.examples)
-            metrics["validation/loss"] = likelihood.loss
-            metrics["validation/token_accuracy"] = likelihood.token_accuracy
-        if self.pretraining is not None:
-            metrics["validation/pretraining_loss"] = batch_likelihood(passes, self.pretraining).loss
-        return metrics
-
-
 def likelihood_validation(
     trainer: Trainer, examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase
-) -> LikelihoodValidation:
-    """Validation on the examples, and on pretraining text for a model with the embedded base's tokenizer."""
-    device = trainer.policy.device
-    own = collate_examples(examples).to(device) if examples else None
-    has_base = (BASE / "tokenizer.json").is_file()
-    if not has_base or tokenizer.get_vocab() != load_tokenizer(BASE).get_vocab():
-        return LikelihoodValidation(trainer, own, None)
-    rows = ((f"document {i}", {"text": document(_CORPUS_SEED, i)}) for i in range(_NUM_DOCUMENTS))
-    texts = list(examples_of(rows, tokenizer, Template("{question}")))
-    return LikelihoodValidation(trainer, own, collate_examples(texts).to(device))
+) -> Callable[[], dict[str, float]]:
+    """What measures the likelihood of texts that are not trained on (names: docs/METRICS.md): of examples of other
+    problems, and for a model with the embedded base's tokenizer of new pretraining text: what is forgotten shows there.
+    """
+    texts: list[Example] = []
+    if (BASE / "tokenizer.json").is_file() and tokenizer.get_vocab() == load_tokenizer(BASE).get_vocab():
+        rows = ((f"document {i}", {"text": document(_CORPUS_SEED, i)}) for i in range(_NUM_DOCUMENTS))
+        texts = list(examples_of(rows, tokenizer, Template("{question}")))
+    own, pretraining = (
+        collate_examples(some).to(trainer.policy.device) if some else None for some in (examples, texts)
+    )
+
+    def measure() -> dict[str, float]:
+        metrics, passes = {}, passes_of(trainer)
+        if own is not None:
+            likelihood = batch_likelihood(passes, own)
+            metrics["validation/loss"] = likelihood.loss
+            metrics["validation/token_accuracy"] = likelihood.token_accuracy
+        if pretraining is not None:
+            metrics["validation/pretraining_loss"] = batch_likelihood(passes, pretraining).loss
+        return metrics
+
+    return measure
 
 
 SFT = TrainingStage(load_data=load_data, train=finetune, place="sft")

@@ -41,7 +41,8 @@ def train(run: TrainingRun, _: Sequence[Prompt]) -> None:
             with run.save_if_interrupted():
                 rollouts = generator.generate(step)  # graded groups of G completions
             generator.update_pass_rates(rollouts)
-        is_last = run.is_last(step, rollouts.num_tokens)
+        num_tokens = run.num_tokens + rollouts.num_tokens
+        is_last = run.is_last(step, num_tokens)
         is_synced = needs_engine(cfg, step, is_last=is_last)
 
         with timer.phase("time/train"), generator.prefetching(steps_to_prefetch(cfg, step, is_last=is_last)):
@@ -54,11 +55,11 @@ def train(run: TrainingRun, _: Sequence[Prompt]) -> None:
         with timer.phase("time/weight_sync"):
             generator.update_weights(trainer.policy, version=step + 1, is_deferred=not is_synced)
 
-        metrics = {"step": step, "num_tokens": run.num_tokens + rollouts.num_tokens, **rollout_metrics(rollouts.all)}
+        metrics = {"step": step, "num_tokens": num_tokens, **rollout_metrics(rollouts.all)}
         metrics |= update | generation_metrics(step, rollouts, generator)
         if is_synced and (step == 0 or is_due(step, cfg.run.parity_interval)):
             metrics |= _parity(run, rollouts)
-        metrics |= run.validate_if_due(step, metrics["num_tokens"])
+        metrics |= run.validate_if_due(step, num_tokens)
         times = timer.times(rollouts.num_tokens) | grading_times(rollouts.all)
         rows = _write_rollouts(run, step, rollouts, batch, token_stats)
         run.record(step, batch, metrics, times, rows=rows, example=rollouts.groups[0].completions[0].text)

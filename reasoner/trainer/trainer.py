@@ -116,7 +116,6 @@ class Trainer:
 
     # ------------------------------------------------------------------------------------------------ batch
 
-    @torch.no_grad()
     def prepare_batch(self, groups: Sequence[RolloutGroup]) -> Batch:
         """Collate the groups and add log-probabilities and values: all that advantages are computed from."""
         steps = None
