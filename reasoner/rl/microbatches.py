@@ -130,8 +130,11 @@ def gradient_microbatches(
     loss of each and calls its backward(): the parameters accumulate the gradient, in shards its sum over the ranks.
 
     The prompts of a block go through one forward and one backward pass. In between, the completions go through in
-    micro-batches, and their gradients with respect to the prompts' states are accumulated.
+    micro-batches, and their gradients with respect to the prompts' states are accumulated. Without rows, which is so on
+    every rank, there is no pass.
     """
+    if not len(index):
+        return
     done, num_own = 0, len(own_rows(batch, index, model.world))
     blocks = list(_blocks(batch, index, tokens=tokens, model=model))
     with model.passes(), accumulate_embedding_gradients(cast(PreTrainedModel, model.model)):

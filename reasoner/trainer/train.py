@@ -78,10 +78,7 @@ def train_step(
     update = StepUpdate(token_stats or TokenStats(), trainer.learning_rate_factor(tokens_before))
     sampled, batch = batch, trainer.weigh_tokens(batch)
     if trainer.critic is not None:
-        step, alone = trainer.steps_done, trainer.is_warming_up
-        update.critic = update_critic(
-            trainer.critic, trainer.algorithm, batch, step=step, lr_factor=update.lr_factor, alone=alone
-        )
+        update.critic = update_critic(trainer, batch, update.lr_factor)
     for minibatch in trainer.minibatches(batch, update):  # of every epoch; most algorithms have a single one
         with trainer.gradient():
             accumulate_gradient(trainer, minibatch, update)

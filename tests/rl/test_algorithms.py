@@ -258,7 +258,7 @@ def test_beta_adapts_and_reference_is_refreshed(tmp_path):
     assert figures[2]["kl"] == pytest.approx(0, abs=1e-9)  # after two steps the reference was the policy
     again = make_trainer(cfg, reference=reference())
     load(save(tmp_path, 3, trainer, tiny_tokenizer(), keep=1), again)
-    assert again.beta == 1.0
+    assert again.policy_loss.beta == 1.0
     for a, b in zip(again.reference.parameters(), trainer.reference.parameters(), strict=True):
         assert torch.equal(a, b)
 
