@@ -75,8 +75,7 @@ class Trainer:
         )
         self.model, self.reference, self.base_model = model, reference, base_model
         self.algorithm, self.cfg, self.world = algorithm, cfg, world
-        self.pretraining_mix = pretraining_mix
-        self._tokenizer = tokenizer
+        self.tokenizer, self.pretraining_mix = tokenizer, pretraining_mix
         self.passes = ModelPasses(
             distributed,
             optim.dtype,
@@ -120,10 +119,10 @@ class Trainer:
         """Collate the groups and add log-probabilities and values: all that advantages are computed from."""
         steps = None
         if self.algorithm.returns == "process":
-            assert self._tokenizer is not None, "process rewards without a tokenizer"
+            assert self.tokenizer is not None, "process rewards without a tokenizer"
             # Whether an equation holds is mathematics, which a control run must not learn: it has its outcome alone.
             gated, is_control = self.algorithm.step_credit == "gated", bool(self.cfg.control)
-            backend = self._tokenizer.backend_tokenizer
+            backend = self.tokenizer.backend_tokenizer
             steps = step_rewards(groups, backend, gated=gated, outcome_only=is_control)
         return self.compute_logprobs(collate(groups, steps).to(self.model.device))
 
