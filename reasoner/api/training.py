@@ -331,21 +331,22 @@ def _inputs_in_folder(
     """A block that trains with the problems and the model of `folder` in the run folder, and with the settings that
     name them there. They are removed where it fails before the run has its settings, so that its name stays free.
     """
-    is_new = not run_dir.exists()
+    model, files = run_dir / INITIAL_MODEL, {run_dir / _FILES[key]: problems for key, problems in rows.items()}
+    present = {path for path in (run_dir, model, *files) if path.exists()}  # somebody else's, which stay
     try:
-        for key, problems in rows.items():
-            write_jsonl(run_dir / _FILES[key], problems)
+        for file, problems in files.items():
+            write_jsonl(file, problems)
         if folder is not None:
-            shutil.copytree(folder, run_dir / INITIAL_MODEL)
-            resolved = with_values(resolved, {"model": str(run_dir / INITIAL_MODEL)}, origin=ORIGIN)
+            shutil.copytree(folder, model)
+            resolved = with_values(resolved, {"model": str(model)}, origin=ORIGIN)
         yield resolved
     except BaseException:
         if not (run_dir / "config.json").is_file():
-            for key in rows:
-                (run_dir / _FILES[key]).unlink(missing_ok=True)
-            if folder is not None:
-                shutil.rmtree(run_dir / INITIAL_MODEL, ignore_errors=True)
-            if is_new:
+            for file in files.keys() - present:
+                file.unlink(missing_ok=True)
+            if model not in present:
+                shutil.rmtree(model, ignore_errors=True)
+            if run_dir not in present:
                 with suppress(OSError):  # it holds something else
                     run_dir.rmdir()
         raise
