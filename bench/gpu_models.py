@@ -25,6 +25,7 @@ from reasoner.models.resolve import resolve_model
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.microbatches import compute_precision
 from reasoner.runtime import setup_torch
+from reasoner.trainer.train import train_step
 
 # Hidden and intermediate size, query and key heads, layers of Qwen2.5; the vocabulary of both is VOCABULARY.
 SHAPES = {"0.5B": (896, 4864, 14, 2, 24), "1.5B": (1536, 8960, 12, 2, 28)}
@@ -183,7 +184,7 @@ def _measure_learning(name: str, values: dict[str, object], folder: Path, sizes:
     seconds = []
     for _ in range(sizes.repeats + 1):  # the first one allocates the optimiser's state
         start = clock()
-        trainer.train_step(batch)
+        train_step(trainer, batch)
         seconds.append(clock() - start)
     rate = batch.completion_ids.numel() / statistics.median(seconds[1:])
     trainer.free_gradients()

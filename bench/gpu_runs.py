@@ -1,4 +1,4 @@
-"""The parts of bench/gpu.py that train the embedded base by reasoner.trainer.train: metrics, equal bytes, resuming."""
+"""The parts of bench/gpu.py that train the embedded base: metrics, equal bytes, resuming."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpu_rows import Sizes, SkipPart, row
 from safetensors.torch import load_file
 
 from reasoner.trainer.resolve_run import resolve_new_run
-from reasoner.trainer.train import train
+from reasoner.trainer.run_stage import run_stage
 
 
 def _values(sizes: Sizes, work: Path, name: str, steps: int) -> dict[str, object]:
@@ -39,7 +39,7 @@ def _values(sizes: Sizes, work: Path, name: str, steps: int) -> dict[str, object
 
 def _train(sizes: Sizes, work: Path, name: str, steps: int) -> Path:
     resolved, run_dir = resolve_new_run(_values(sizes, work, name, steps), origin="bench/gpu.py")
-    train(resolved, run_dir)
+    run_stage(resolved, run_dir)
     return run_dir
 
 

@@ -12,7 +12,6 @@ import json
 import os
 import subprocess
 import sys
-from functools import partial
 from importlib import import_module
 from itertools import product
 from pathlib import Path
@@ -29,12 +28,10 @@ from reasoner.models.frozen_weights import hold_in_bfloat16
 from reasoner.models.loading import load_tokenizer
 from reasoner.models.lora import add_adapter, trained_parameters
 from reasoner.models.resolve import resolve_model
-from reasoner.models.sharding import DistributedModel
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import Batch
-from reasoner.rl.microbatches import backward_microbatches
 from reasoner.rl.token_stats import TokenStats
-from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.trainer import Trainer
 
 # Widths of real models, fewer layers; the last number is the vocabulary.
 SHAPES: dict[str, tuple[type[PreTrainedConfig], tuple[int, int, int, int, int, int]]] = {
@@ -84,20 +81,21 @@ def measure(shape: str, dtype: str, way: str = "stored", base_dtype: str = "") -
     if lora.rank:
         add_adapter(model, lora, seed=0)
     held = _resident("VmRSS") - empty
-    trainer = PolicyTrainer(model, None, algorithm, cfg)
+    trainer = Trainer(model, None, algorithm, cfg)
     batch = batch_of(PROMPTS, GROUP, PROMPT, RESPONSE, sizes[-1])
     for _, parameter in trained_parameters(model):
         parameter.grad = torch.zeros_like(parameter)
-    encode, loss = trainer.passes().encode, partial(trainer.policy_loss.of_microbatch, TokenStats())
-    distributed, few = DistributedModel(model), torch.arange(GROUP)[:2]
-    backward_microbatches(
-        batch.rows(few), few, encode, loss, tokens=tokens, model=distributed
-    )  # threads, kernels and their buffers
+    _add_gradient(trainer, batch.rows(torch.arange(2)))  # threads, kernels and their buffers
     before = _resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-    backward_microbatches(batch, torch.arange(len(batch)), encode, loss, tokens=tokens, model=distributed)
+    _add_gradient(trainer, batch)
     measured = _resident("VmHWM") - before
     return predicted, measured, weights, held
+
+
+def _add_gradient(trainer: Trainer, batch: Batch) -> None:
+    for prompts, rows in trainer.passes.gradient_microbatches(batch):
+        trainer.policy_loss.of_microbatch(TokenStats(), prompts, rows).backward()
 
 
 def batch_of(prompts: int, group: int, prompt: int, response: int, vocabulary: int) -> Batch:

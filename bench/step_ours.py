@@ -23,7 +23,8 @@ from reasoner.rl.batch import collate
 from reasoner.rollouts.prompts import load_template, render
 from reasoner.rollouts.seeds import sample_seed
 from reasoner.runtime import setup_torch
-from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.train import train_step
+from reasoner.trainer.trainer import Trainer
 from reasoner.types import Prompt, RolloutGroup, SamplingParams
 from verifiers import VerifierPool
 
@@ -45,7 +46,7 @@ def worker(workload: Workload, folder: Path, micro_batch_tokens: int) -> Callabl
     policy = load_policy(folder, device=device)
     reference = load_policy(folder, device=device).requires_grad_(False) if workload.beta else None
     weights = size_of(policy, reference)
-    trainer = PolicyTrainer(policy, reference, resolve_algorithm(cfg.algo), cfg)
+    trainer = Trainer(policy, reference, resolve_algorithm(cfg.algo), cfg)
     asked = replace(load_template("r1-zero"), stop=())
     prompts = [render(problem, asked, tokenizer) for problem in load("generated", limit=workload.prompts)]
     sampling = SamplingParams(num_samples=workload.group, max_tokens=workload.longest)
@@ -81,7 +82,7 @@ def worker(workload: Workload, folder: Path, micro_batch_tokens: int) -> Callabl
             batch = trainer.compute_logprobs(collate(groups))
         with meter.part("learning"):
             batch = trainer.compute_advantages(batch)
-            told = trainer.train_step(batch)
+            told = train_step(trainer, batch)
         with meter.part("sync"):
             engine.wake_up()
             engine.update_weights(policy_state(trainer.policy), version=number + 1)

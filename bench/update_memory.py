@@ -103,7 +103,7 @@ def work(variant: Variant, folder: Path, args: argparse.Namespace) -> dict[str, 
         batch = _batch(args.rows, tokens, len(tokenizer))
         forget_peak()
         held, began = resident(), time.perf_counter()
-        metrics = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)))
+        metrics = train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(batch)))
         seconds = time.perf_counter() - began
     estimate = MemoryEstimate(model, resolve_algorithm(cfg.algo), cfg, PROMPT, "cpu", 0)
     part = estimate.parts()

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -45,7 +46,7 @@ class Progress:
     def __init__(
         self, log: Callable[[str], object] | None = None, *, now: Callable[[], float] = time.monotonic
     ) -> None:
-        self._log = log
+        self.log = log
         self.now = now
         self._lock = threading.Lock()
         self._title = ""
@@ -67,8 +68,12 @@ class Progress:
             is_late = self.now() - self._quiet_since >= self._wait
             if is_late:
                 self.line_printed()
-        if is_late and self._log is not None:
-            self._log(self.text())
+        if is_late and self.log is not None:
+            self.log(self.text())
+
+    def counter(self, name: str) -> Callable[[int, int], None]:
+        """A function of (done, total) that sets a count."""
+        return partial(self.count, name)
 
     def line_printed(self) -> None:
         """Note that the log got a line, which postpones the next one."""
@@ -163,7 +168,8 @@ def shown_progress() -> Iterator[Progress]:
     progress = Progress()
     display = live(lambda: Text(progress.text(), "dim", overflow="ellipsis", no_wrap=True), transient=True)
     if display is None:
-        yield Progress(log)
+        progress.log = log
+        yield progress
         return
     display.start()
     try:

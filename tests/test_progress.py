@@ -16,6 +16,7 @@ from rich.text import Text
 
 from reasoner.progress import NotebookDisplay, Progress, SampleCount
 from reasoner.rl.batch import collate
+from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model
 from tests.fixtures.toys import config, make_trainer, random_groups
 
@@ -93,13 +94,24 @@ def test_log_gets_lines_only_for_slow_steps(step_seconds, num_steps, expected):
     assert all(line.startswith("step ") and "learnt" in line for _, line in lines)
 
 
+class SpiedProgress(Progress):
+    """Progress that keeps every count."""
+
+    def __init__(self, calls):
+        super().__init__()
+        self.calls = calls
+
+    def count(self, name, done, total, *, rest=""):
+        self.calls.append((name, done, total))
+
+
 def test_progress_counts_micro_batches_without_changing_weights():
     reference = tiny_model(vocabulary=60, width=32, layers=2, seed=5).requires_grad_(False)
     weights, calls = [], []
-    for passed in (None, lambda *at: calls.append(at)):
+    for progress in (Progress(), SpiedProgress(calls)):
         own = make_trainer(config(beta=0.1, micro=40), reference=reference)
-        own.on_microbatch = passed or own.on_microbatch
-        own.train_step(own.compute_advantages(own.compute_logprobs(collate(random_groups()))))
+        own.progress = progress
+        train_step(own, own.compute_advantages(own.compute_logprobs(collate(random_groups()))))
         weights.append([parameter.detach().clone() for parameter in own.policy.parameters()])
     assert all(torch.equal(one, other) for one, other in zip(*weights, strict=True))
     for name in ("log-probabilities", "trained"):
@@ -123,6 +135,7 @@ _TRAINING = """
 import sys, time
 from pathlib import Path
 from reasoner.trainer.metrics_logger import MetricsLogger
+from reasoner.trainer.train import train_step
 with MetricsLogger(Path(sys.argv[1]), steps=9, start=0) as journal:
     journal.progress.begin("gsm8k, sampled")
     journal.progress.count("sampled", 3, 8)

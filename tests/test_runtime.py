@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from reasoner.runtime import cuda_context, deterministic_kernels, gc_paused, gpu_memory, has_gpu, setup_torch
+from reasoner.trainer.train import train_step
 from tests.fixtures.toys import config, make_trainer, random_groups
 
 
@@ -114,7 +115,7 @@ def test_backward_pass_requires_deterministic_kernels_where_a_gpu_only_wishes_fo
     for model in models:
         weight = next(parameter for own, parameter in model.named_parameters() if own.endswith("q_proj.weight"))
         weight.register_hook(lambda _: seen.append(torch.is_deterministic_algorithms_warn_only_enabled()))
-    trainer.train_step(trainer.prepare_batch(random_groups()))
+    train_step(trainer, trainer.compute_advantages(trainer.prepare_batch(random_groups())))
     assert len(seen) >= len(models) and set(seen) == {not is_required}
     assert torch.is_deterministic_algorithms_warn_only_enabled()
 
@@ -188,6 +189,7 @@ def test_freed_memory_between_blocks_in_use_is_released():
     code = """
 from pathlib import Path
 from reasoner.runtime import release_free_memory
+from reasoner.trainer.train import train_step
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reasoner.api.calls import python_call
-from reasoner.api.training import Run, call_settings, callbacks_of, interruptible
-from reasoner.config.stages import STAGES
+from reasoner.api.training import Run, call_settings, callbacks_of, check_single_process, run_in_process
 from reasoner.models.resolve import resolve_model
 from reasoner.trainer.resolve_run import resolve_new_run, resolve_resumed_run
 
@@ -50,8 +49,7 @@ def finetune(
         KeyboardInterrupt: Training was interrupted; a checkpoint was saved first.
     """
     values = call_settings(settings or {}, _arguments(model) | {"sft.data": data, "seed": seed})
-    calls = {"callbacks": callbacks_of(callbacks)}
-    return _train("sft", values, calls, preset=preset, name=name, runs=Path(runs), resume=resume)
+    return _train("finetune", "sft", values, preset, name, Path(runs), resume=resume, callbacks=callbacks)
 
 
 @python_call
@@ -87,7 +85,7 @@ def train_reward_model(
         KeyboardInterrupt: Training was interrupted; a checkpoint was saved first.
     """
     values = call_settings(settings or {}, _arguments(model) | {"rm.data": data, "seed": seed})
-    return _train("reward-model", values, {}, preset=preset, name=name, runs=Path(runs), resume=resume)
+    return _train("train_reward_model", "reward-model", values, preset, name, Path(runs), resume=resume)
 
 
 @python_call
@@ -129,21 +127,18 @@ def _arguments(model: str) -> dict[str, object]:
     return {"model": None if model == "base" else model}
 
 
-_FUNCTIONS = {"sft": "finetune", "reward-model": "train_reward_model"}
-
-
 def _train(
+    function: str,
     stage: str,
     values: dict[str, object],
-    arguments: Mapping[str, Any],
-    *,
     preset: str | None,
     name: str | None,
     runs: Path,
+    *,
     resume: bool,
+    callbacks: Sequence[object] = (),
 ) -> Run:
-    """Start or resume a run of a stage in this process. `arguments` are further ones of the stage's function."""
-    function = _FUNCTIONS[stage]
+    """Start or resume a run of a stage in this process, for a call of `function`."""
     origin = f"reasoner.{function}"
     if resume:
         if name is None or preset is not None:
@@ -154,18 +149,5 @@ def _train(
     else:
         place = {"run.dir": str(runs)} | ({} if name is None else {"run.name": name})
         resolved, run_dir = resolve_new_run({**values, **place}, origin=origin, preset=preset, stage=stage)
-    if resolved.config.processes > 1:
-        raise ValueError(
-            f"reasoner.{function}() is one process, not {resolved.config.processes}: use reasoner "
-            f"{STAGES[stage].command} --processes {resolved.config.processes}"
-        )
-    from reasoner.trainer.preflight import preflight
-
-    preflight(resolved.config, run_dir)
-    from reasoner.trainer.reward_model import train_reward_model as train_rewards
-    from reasoner.trainer.supervised import finetune as train_supervised
-
-    with interruptible(run_dir, function):
-        loop = train_supervised if stage == "sft" else train_rewards
-        loop(resolved, run_dir, resuming=resume, **arguments)
-    return Run(run_dir)
+    check_single_process(resolved.config, function)
+    return run_in_process(resolved, run_dir, function, resume=resume, callbacks=callbacks_of(callbacks))

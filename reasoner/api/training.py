@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,8 @@ from reasoner.api.models import model_folder
 from reasoner.api.problems import Data, is_spec, problems_in_memory
 from reasoner.config.presets import is_same_preset
 from reasoner.config.resolve import RunSettings, check_types, with_values
+from reasoner.config.schema import Config
+from reasoner.config.stages import STAGES
 from reasoner.distributed.world import num_launched
 from reasoner.models.folder import model_fingerprint
 from reasoner.rollouts.reward_functions import (
@@ -200,8 +202,10 @@ def train(
             raise ValueError(f"control is {cfg.control!r}: it replaces all rewards, so reward_functions have no effect")
         memory_mib = cfg.verify.memory_mib
         check_columns(functions, lambda: rows.get("data.train") or load(cfg.data.train, memory_mib=memory_mib))
-        _run(resolved, run_dir, rows, functions, callbacks_of(callbacks), folder=folder, resume=resume)
-    return Run(run_dir)
+        check_single_process(cfg, "train")
+        with nullcontext(resolved) if resume else _inputs_in_folder(resolved, run_dir, rows, folder) as resolved:
+            options = {"reward_functions": functions, "callbacks": callbacks_of(callbacks)}
+            return run_in_process(resolved, run_dir, "train", resume=resume, **options)
 
 
 def callbacks_of(callbacks: Sequence[object]) -> Callbacks | None:
@@ -281,43 +285,31 @@ def _resume(
     return resolve_resumed_run(name, changes, origin=ORIGIN, runs=runs, reward_functions=weights)
 
 
-def _run(
-    resolved: RunSettings,
-    run_dir: Path,
-    rows: Mapping[str, list[Problem]],
-    functions: Sequence[RewardFunction],
-    callbacks: Callbacks | None,
-    *,
-    folder: Path | None,
-    resume: bool,
-) -> None:
-    """Write the problems and the model of `folder` into the run folder, check what can be checked without torch, and
-    train.
+def check_single_process(cfg: Config, function: str) -> None:
+    """ValueError where a call of `function` asks for several processes, or stands in one of several."""
+    if (processes := max(num_launched(), cfg.processes)) > 1:
+        raise ValueError(
+            f"reasoner.{function}() is one process, not {processes}: use reasoner {STAGES[cfg.stage].command} "
+            f"--processes {processes}{' --reward.functions FILE.py:function' * (cfg.stage == 'rl')}"
+        )
+
+
+def run_in_process(resolved: RunSettings, run_dir: Path, function: str, *, resume: bool, **options: Any) -> Run:
+    """Check what can be checked without torch, and train in this process for a call of `function`. `options` are those
+    of reasoner.trainer.run_stage.
     """
     from reasoner.trainer.preflight import preflight
 
-    if (processes := max(num_launched(), resolved.config.processes)) > 1:
-        raise ValueError(
-            f"reasoner.train() is one process, not {processes}: use reasoner train --processes {processes} "
-            "--reward.functions FILE.py:function"
-        )
-    names = [*(_FILES[key] for key in rows), *([] if folder is None else [INITIAL_MODEL])]
-    with _removed_on_failure([] if resume else [run_dir / name for name in names], run_dir):
-        if not resume:
-            for key, problems in rows.items():
-                write_jsonl(run_dir / _FILES[key], problems)
-            if folder is not None:
-                shutil.copytree(folder, run_dir / INITIAL_MODEL)
-                resolved = with_values(resolved, {"model": str(run_dir / INITIAL_MODEL)}, origin=ORIGIN)
-        preflight(resolved.config, run_dir)
-        from reasoner.trainer import train as loop
+    preflight(resolved.config, run_dir)
+    from reasoner.trainer.run_stage import run_stage
 
-        with interruptible(run_dir, "train"):
-            loop.train(resolved, run_dir, resuming=resume, reward_functions=functions, callbacks=callbacks)
+    with _interruptible(run_dir, function):
+        run_stage(resolved, run_dir, resuming=resume, **options)
+    return Run(run_dir)
 
 
 @contextmanager
-def interruptible(run_dir: Path, function: str) -> Iterator[None]:
+def _interruptible(run_dir: Path, function: str) -> Iterator[None]:
     """A block that trains: KeyboardInterrupt for a signal, and errors that say how to go on with `function`."""
     from reasoner.distributed.world import RunInterrupt
 
@@ -333,16 +325,28 @@ def interruptible(run_dir: Path, function: str) -> Iterator[None]:
 
 
 @contextmanager
-def _removed_on_failure(files: Sequence[Path], run_dir: Path) -> Iterator[None]:
-    """Remove the files again where the block fails before the run has its settings, so that its name stays free."""
-    existing = {path for path in (*files, run_dir) if path.exists()}
+def _inputs_in_folder(
+    resolved: RunSettings, run_dir: Path, rows: Mapping[str, list[Problem]], folder: Path | None
+) -> Iterator[RunSettings]:
+    """A block that trains with the problems and the model of `folder` in the run folder, and with the settings that
+    name them there. They are removed where it fails before the run has its settings, so that its name stays free.
+    """
+    model, files = run_dir / INITIAL_MODEL, {run_dir / _FILES[key]: problems for key, problems in rows.items()}
+    present = {path for path in (run_dir, model, *files) if path.exists()}  # somebody else's, which stay
     try:
-        yield
+        for file, problems in files.items():
+            write_jsonl(file, problems)
+        if folder is not None:
+            shutil.copytree(folder, model)
+            resolved = with_values(resolved, {"model": str(model)}, origin=ORIGIN)
+        yield resolved
     except BaseException:
         if not (run_dir / "config.json").is_file():
-            for file in set(files) - existing:
-                shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
-            if run_dir not in existing:
+            for file in files.keys() - present:
+                file.unlink(missing_ok=True)
+            if model not in present:
+                shutil.rmtree(model, ignore_errors=True)
+            if run_dir not in present:
                 with suppress(OSError):  # it holds something else
                     run_dir.rmdir()
         raise

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 
 from reasoner.cli.arguments import LineHelp, Parser, add_json
@@ -181,11 +180,11 @@ def _train(args: argparse.Namespace, resolved: RunSettings, run_dir: Path, world
     from reasoner.runtime import gc_paused
 
     with gc_paused():
-        run_stage = _stage(args.stage, world)
+        from reasoner.trainer.run_stage import run_stage
 
     resume_hint = f"resume with: reasoner {STAGES[args.stage].command} --resume {run_dir}"
     try:
-        run_stage(resolved, run_dir, resuming=args.resume is not None)
+        run_stage(resolved, run_dir, resuming=args.resume is not None, world=world)
     except RunInterrupt as interrupt:
         log(f"reasoner: {interrupt}; {resume_hint}")
         raise SystemExit(interrupt.status) from None
@@ -202,21 +201,6 @@ def _train(args: argparse.Namespace, resolved: RunSettings, run_dir: Path, world
         print_result(next_commands(run_dir, resolved.config.steps, args.stage))
     if args.json and world.is_first and (run_dir / "report.json").is_file():
         args.json.write_text((run_dir / "report.json").read_text())
-
-
-def _stage(stage: str, world: World) -> Callable[..., None]:
-    """What runs a stage of training: a function of (settings, folder, resuming=)."""
-    if stage == "sft":
-        from reasoner.trainer.supervised import finetune
-
-        return partial(finetune, world=world)
-    if stage == "reward-model":
-        from reasoner.trainer.reward_model import train_reward_model
-
-        return train_reward_model
-    from reasoner.trainer.train import train
-
-    return partial(train, world=world)
 
 
 # --------------------------------------------------------------------------------------------------- settings

@@ -38,9 +38,9 @@ from reasoner.runs.json_files import write_json
 from reasoner.runs.run_start import versions
 from reasoner.runtime import setup_torch
 from reasoner.trainer.checkpoint import check_saves, nearest
-from reasoner.trainer.components import build_trainer, open_generator, render_prompts, sampling_params
-from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.components import build_trainer, open_generator, render_prompts
 from reasoner.trainer.preflight import preflight
+from reasoner.trainer.trainer import Trainer
 from reasoner.types import Prompt
 
 _PROBE_PROMPTS, _PROBE_SAMPLES = 8, 2  # of a parity probe: prompts, and completions of each
@@ -186,19 +186,18 @@ def _check_trial_steps(run: _Run, problems: int, samples: int, measurements: Mea
 
 
 @contextmanager
-def _step_runner(run: _Run, trainer: PolicyTrainer, cfg: Config) -> Iterator[StepRunner]:
+def _step_runner(run: _Run, trainer: Trainer, cfg: Config) -> Iterator[StepRunner]:
     """Start engine, verifiers and progress display; the engine gets the policy's weights."""
     log("starting the engine")
-    sampling = sampling_params(cfg, run.template)
-    generation = open_generator(cfg, run.prompts, sampling, trainer, model_folder=run.folder)
+    generation = open_generator(cfg, run.prompts, run.template, trainer, model_folder=run.folder)
     with generation as generator, shown_progress() as progress:
-        generator.progress, trainer.on_microbatch = progress, progress.count
+        generator.progress = trainer.progress = progress
         yield StepRunner(generator, trainer, cfg)
 
 
 def _cost_findings(
     run: _Run,
-    trainer: PolicyTrainer,
+    trainer: Trainer,
     trial: TrialSteps,
     stats: ResponseStats,
     setup_seconds: float,

@@ -11,14 +11,14 @@ from pathlib import Path
 from reasoner.config.schema import Config
 from reasoner.doctor.findings import Finding, Severity
 from reasoner.trainer.checkpoint import nearest, room_needed
-from reasoner.trainer.model_trainer import ModelTrainer
+from reasoner.trainer.trainer import Trainer
 
 _MIB = 2**20
 _TEST_BYTES = 2**26  # written to measure the speed
 
 
 def disk_finding(
-    run_dir: Path, trainer: ModelTrainer, cfg: Config, *, tokens: float, bytes_per_token: float
+    run_dir: Path, trainer: Trainer, cfg: Config, *, tokens: float, bytes_per_token: float
 ) -> tuple[Finding, dict[str, float]]:
     """(the finding on disk space, its measurements in bytes). `tokens`: sampled by all steps of the run. The space for
     checkpoints is computed as a run computes it when it starts.

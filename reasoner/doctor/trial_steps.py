@@ -22,9 +22,10 @@ from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.seeds import sample_seed
 from reasoner.runs import rollouts as store
 from reasoner.trainer.parity import NUM_PROMPTS, NUM_SAMPLES, NUM_TOKENS, max_logprob_diff
-from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.step_metrics import rollout_metrics, stored_advantages
+from reasoner.trainer.train import train_step
+from reasoner.trainer.trainer import Trainer
 from reasoner.types import Prompt, RolloutGroup
 
 _MAX_COMPLETIONS = 512  # of a step: of a larger step only a part is run, and its seconds are scaled
@@ -70,7 +71,7 @@ class StepRunner:
     """The generator and the trainer of a run, whose groups are no larger than the doctor may sample of a problem."""
 
     generator: RolloutGenerator
-    trainer: PolicyTrainer
+    trainer: Trainer
     cfg: Config
 
     @property
@@ -99,8 +100,8 @@ class StepRunner:
         start = time.monotonic()
         token_stats = TokenStats(keeps_tokens=self.cfg.run.token_stats)
         with self.generator.asleep():
-            batch = self.trainer.prepare_batch(groups)
-            metrics = self.trainer.train_step(batch, token_stats)
+            batch = self.trainer.compute_advantages(self.trainer.prepare_batch(groups))
+            metrics = train_step(self.trainer, batch, token_stats)
             self.trainer.free_gradients()
         update_end = time.monotonic()
         (folder / "rollouts").mkdir(exist_ok=True)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from reasoner.config.algorithm import AlgoConfig
 from reasoner.config.check import Rule, check_rules
-from reasoner.config.learning import CriticConfig
 from reasoner.config.schema import settings
 
 if TYPE_CHECKING:
@@ -136,10 +135,3 @@ def resolve_algorithm(cfg: AlgoConfig) -> Algorithm:
 def with_parts(cfg: AlgoConfig, row: Algorithm) -> AlgoConfig:
     """The settings with the parts of an algorithm, none of them empty."""
     return replace(cfg, **asdict(row))
-
-
-def critic_passes(algorithm: Algorithm, critic: CriticConfig) -> tuple[int, int]:
-    """(passes over a step's completions, optimiser steps in each pass) of a critic with a backbone of its own; those of
-    the policy where the settings name none.
-    """
-    return critic.epochs or algorithm.epochs, critic.minibatches or algorithm.minibatches

@@ -29,9 +29,9 @@ from reasoner.models.sharding import distribute, load_state
 from reasoner.rl.batch import Batch
 from reasoner.rl.losses import value_loss
 from reasoner.rl.microbatches import (
-    backward_microbatches,
     compute_precision,
     forward_microbatches,
+    gradient_microbatches,
     iterate_microbatches,
 )
 from reasoner.rl.optimizers import clip_gradients, load_optimizer_state, make_adamw, optimizer_state, step_optimizer
@@ -124,18 +124,13 @@ class Critic:
                 loss.backward()  # type: ignore[no-untyped-call]
                 total += float(loss.detach())
         else:
-
-            def recorded_loss(prompts: PromptCache, rows: Batch) -> Tensor:
-                nonlocal total
-                loss = self.loss(self._states(prompts, rows), rows)
-                total += float(loss.detach())
-                return loss
-
-            all_rows = torch.arange(len(batch), device=batch.lengths.device)
+            index = torch.arange(len(batch), device=batch.lengths.device)
+            microbatches = gradient_microbatches(batch, index, self._encode, tokens=tokens, model=self.distributed)
             with deterministic_kernels(self.cfg.optim.deterministic):
-                backward_microbatches(
-                    batch, all_rows, self._encode, recorded_loss, tokens=tokens, model=self.distributed
-                )
+                for prompts, rows in microbatches:
+                    loss = self.loss(self._states(prompts, rows), rows)
+                    loss.backward()  # type: ignore[no-untyped-call]
+                    total += float(loss.detach())
         self.sum_gradients()
         is_finite = self.step(lr_factor=lr_factor)
         return self.world.total(total, "the critic's loss"), is_finite

@@ -117,22 +117,24 @@ def forward_microbatches(
     return values
 
 
-def backward_microbatches(
+def gradient_microbatches(
     batch: Batch,
     index: Tensor,
     encode: Encode,
-    loss: Callable[[PromptCache, Batch], Tensor],
     *,
     tokens: int,
     model: DistributedModel,
     on_microbatch: OnMicrobatch | None = None,
-) -> None:
-    """Accumulate the gradient of the indexed rows' loss in the parameters, each rank that of its own rows; in sharded
-    ones their sum over the ranks.
+) -> Iterator[tuple[PromptCache, Batch]]:
+    """Yield (prompts, rows): micro-batches that cover the indexed rows once, each rank its own. The caller computes the
+    loss of each and calls its backward(): the parameters accumulate the gradient, in shards its sum over the ranks.
 
     The prompts of a block go through one forward and one backward pass. In between, the completions go through in
-    micro-batches, and their gradients with respect to the prompts' states are accumulated.
+    micro-batches, and their gradients with respect to the prompts' states are accumulated. Without rows, which is so on
+    every rank, there is no pass.
     """
+    if not len(index):
+        return
     done, num_own = 0, len(own_rows(batch, index, model.world))
     blocks = list(_blocks(batch, index, tokens=tokens, model=model))
     with model.passes(), accumulate_embedding_gradients(cast(PreTrainedModel, model.model)):
@@ -140,7 +142,7 @@ def backward_microbatches(
             prompts = encode(block)
             leaves = prompts.leaves()
             for own, rows in parts:
-                loss(leaves, rows).backward()  # type: ignore[no-untyped-call]
+                yield leaves, rows
                 done += len(own)
                 if on_microbatch is not None:
                     on_microbatch(done, num_own)

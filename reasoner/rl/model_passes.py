@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import cast
 
+import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -17,7 +18,13 @@ from reasoner.distributed.world import World
 from reasoner.models.loading import PromptCache, completion_logprobs, completion_states, encode_prompts
 from reasoner.models.sharding import DistributedModel
 from reasoner.rl.batch import Batch
-from reasoner.rl.microbatches import OnMicrobatch, compute_precision, forward_microbatches, iterate_microbatches
+from reasoner.rl.microbatches import (
+    OnMicrobatch,
+    compute_precision,
+    forward_microbatches,
+    gradient_microbatches,
+    iterate_microbatches,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,22 @@ class ModelPasses:
     def microbatches(self, batch: Batch) -> Iterator[tuple[Tensor, PromptCache, Batch]]:
         """Yield (index, prompts, rows): micro-batches that cover every row of this rank once."""
         return iterate_microbatches(batch, self.encode, tokens=self.micro_batch_tokens, model=self.distributed)
+
+    def gradient_microbatches(
+        self, batch: Batch, index: Tensor | None = None, on_microbatch: OnMicrobatch | None = None
+    ) -> Iterator[tuple[PromptCache, Batch]]:
+        """Yield (prompts, rows): micro-batches of the indexed rows, by default of all, each rank its own; the caller
+        calls backward() on the loss of each.
+        """
+        rows = torch.arange(len(batch), device=batch.lengths.device) if index is None else index
+        return gradient_microbatches(
+            batch,
+            rows,
+            self.encode,
+            tokens=self.micro_batch_tokens,
+            model=self.distributed,
+            on_microbatch=on_microbatch,
+        )
 
     def all_logprobs(self, batch: Batch, on_microbatch: OnMicrobatch | None = None) -> Tensor:
         """[N, T] log-probabilities of the whole batch, without gradient. A collective operation."""

@@ -23,16 +23,16 @@ from reasoner.rl.surrogates import SURROGATES
 from reasoner.rl.token_stats import TokenStats
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PolicyLoss:
     """The loss of an algorithm's row (objective.py), with one denominator for the whole optimiser step."""
 
     passes: ModelPasses  # of the policy
     algorithm: Algorithm
     cfg: Config
-    beta: float  # current coefficient of the KL penalty towards the reference
-    penalty: float  # current coefficient of KL(old || new)
     critic: Critic | None  # on the policy's backbone: its loss is a part of the policy's
+    beta: float  # coefficient of the KL penalty towards the reference; a run may adapt it
+    penalty: float  # coefficient of KL(old || new); a run may adapt it
 
     def weights(self, batch: Batch) -> Tensor:
         """[N, T] weights of the token losses; 0 for completions that algo.mask_truncated_completions excludes."""
@@ -50,19 +50,20 @@ class PolicyLoss:
         gap = ((terms.old_logprobs - rows.sampler_logprobs).abs() * mask).detach()
         clip = {"low": algorithm.clip_low, "high": algorithm.clip_high, "dual": algorithm.dual_clip}
         is_at_clip = SURROGATES[algorithm.surrogate].is_clipped(terms.ratio.detach(), rows.advantages, **clip)
-        sums = {
-            "tokens": mask.sum(),
+        sums = {"tokens": mask.sum()}
+        if terms.kl is not None:
+            sums["kl"] = (terms.kl.detach() * mask).sum()
+        sums |= {
             "entropy": entropy.detach().sum(),
-            "clipped": (is_at_clip & mask).sum(),
-            "gap": gap.sum(),
-            "importance": (terms.importance * mask).sum(),
-            "importance_capped": ((terms.importance >= self.cfg.algo.importance_clip_max) & mask).sum(),
+            "clip_ratio": (is_at_clip & mask).sum(),
+            "sampling/logprob_diff_mean": gap.sum(),
+            "sampling/importance_mean": (terms.importance * mask).sum(),
+            "sampling/importance_clipped": ((terms.importance >= self.cfg.algo.importance_clip_max) & mask).sum(),
         }
         token_values = {"entropy": entropy} | ({"advantages": rows.advantages} if algorithm.returns != "total" else {})
         if self.cfg.run.importance_ratio:
             token_values["importance_ratio"] = token_ratio(logp, rows.sampler_logprobs, mask)
         if terms.kl is not None:
-            sums["kl"] = (terms.kl.detach() * mask).sum()
             token_values["kl"] = terms.kl
         weighted = rows.weights * terms.loss
         loss = weighted.sum()

@@ -18,7 +18,7 @@ from reasoner.models.loading import PromptCache, completion_states, encode_promp
 from reasoner.models.reward_model import reward_mean
 from reasoner.models.sharding import DistributedModel
 from reasoner.rl.batch import Batch
-from reasoner.rl.microbatches import OnMicrobatch, backward_microbatches, compute_precision, iterate_microbatches
+from reasoner.rl.microbatches import OnMicrobatch, compute_precision, gradient_microbatches, iterate_microbatches
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +72,13 @@ class RewardModelPasses:
 
     def backward(self, batch: Batch, gradients: Tensor, on_microbatch: OnMicrobatch | None = None) -> None:
         """Accumulate the gradient of a loss in the parameters, from its gradients [N] with respect to the scores."""
-
-        def weighted_sum(prompts: PromptCache, rows: Batch) -> Tensor:
-            return (gradients[rows.row_index] * self.scores(prompts, rows)).sum()
-
         index = torch.arange(len(batch), device=batch.lengths.device)
-        tokens = self.micro_batch_tokens
-        backward_microbatches(
-            batch, index, self.encode, weighted_sum, tokens=tokens, model=self._distributed, on_microbatch=on_microbatch
-        )
+        tokens, model = self.micro_batch_tokens, self._distributed
+        for prompts, rows in gradient_microbatches(
+            batch, index, self.encode, tokens=tokens, model=model, on_microbatch=on_microbatch
+        ):
+            loss = (gradients[rows.row_index] * self.scores(prompts, rows)).sum()
+            loss.backward()  # type: ignore[no-untyped-call]
 
     def _microbatches(self, batch: Batch) -> Iterator[tuple[Tensor, PromptCache, Batch]]:
         return iterate_microbatches(batch, self.encode, tokens=self.micro_batch_tokens, model=self._distributed)

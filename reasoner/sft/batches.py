@@ -17,7 +17,7 @@ from reasoner.models.fused_lm_head import split
 from reasoner.models.loading import MAX_LOGITS, PromptCache
 from reasoner.models.output_layer import OutputLayer
 from reasoner.rl.batch import Batch, collate_rows
-from reasoner.rl.microbatches import OnMicrobatch, backward_microbatches, compute_precision
+from reasoner.rl.microbatches import OnMicrobatch, compute_precision
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.sft.epochs import indices_of_step
 from reasoner.sft.examples import Example
@@ -76,20 +76,9 @@ def backward_likelihood(passes: ModelPasses, batch: Batch, on_microbatch: OnMicr
     the sums of the whole batch. A collective operation.
     """
     likelihood = Likelihood()
-
-    def loss(prompts: PromptCache, rows: Batch) -> Tensor:
-        return -(rows.weights * _add(likelihood, passes, prompts, rows)).sum()
-
-    index = torch.arange(len(batch), device=batch.lengths.device)
-    backward_microbatches(
-        batch,
-        index,
-        passes.encode,
-        loss,
-        tokens=passes.micro_batch_tokens,
-        model=passes.distributed,
-        on_microbatch=on_microbatch,
-    )
+    for prompts, rows in passes.gradient_microbatches(batch, on_microbatch=on_microbatch):
+        loss = -(rows.weights * _add(likelihood, passes, prompts, rows)).sum()
+        loss.backward()  # type: ignore[no-untyped-call]
     return likelihood.total(passes.world)
 
 

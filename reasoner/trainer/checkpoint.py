@@ -37,8 +37,8 @@ from reasoner.rl.batch import Batch
 from reasoner.rl.optimizers import load_optimizer_state
 from reasoner.runs.io import atomic_path, sync
 from reasoner.runs.run_dir import STEP_PATTERN
-from reasoner.trainer.model_trainer import ModelTrainer
 from reasoner.trainer.snapshot import Snapshot, snapshot
+from reasoner.trainer.trainer import Trainer
 
 
 def folder(run_dir: Path, step: int) -> Path:
@@ -48,7 +48,7 @@ def folder(run_dir: Path, step: int) -> Path:
 def save_best(
     run_dir: Path,
     step: int,
-    trainer: ModelTrainer,
+    trainer: Trainer,
     tokenizer: PreTrainedTokenizerBase,
     *,
     score: float,
@@ -109,7 +109,7 @@ def _write_card(path: Path, card: str) -> None:
 def save(
     run_dir: Path,
     step: int,
-    trainer: ModelTrainer,
+    trainer: Trainer,
     tokenizer: PreTrainedTokenizerBase,
     *,
     keep: int,
@@ -173,7 +173,7 @@ def clean_partial(run_dir: Path) -> None:
         shutil.rmtree(left)
 
 
-def _write(path: Path, trainer: ModelTrainer, tokenizer: PreTrainedTokenizerBase, tensors: Snapshot, card: str) -> None:
+def _write(path: Path, trainer: Trainer, tokenizer: PreTrainedTokenizerBase, tensors: Snapshot, card: str) -> None:
     (path / "trainer").mkdir(parents=True)
     save_policy(trainer.model, path, trainer.base_model, tensors.model)
     tokenizer.save_pretrained(path)
@@ -216,7 +216,7 @@ def attempt_of(path: Path) -> int:
         return 0
 
 
-def check_room(run_dir: Path, trainer: ModelTrainer, *, keep: int) -> None:
+def check_room(run_dir: Path, trainer: Trainer, *, keep: int) -> None:
     """OSError if the disk has no room for the checkpoints, those included that are there."""
     needed, free = room_needed(trainer, keep=keep)[1], shutil.disk_usage(nearest(run_dir)).free
     present = sum(file.stat().st_size for file in (run_dir / "checkpoints").rglob("*") if file.is_file())
@@ -228,7 +228,7 @@ def check_room(run_dir: Path, trainer: ModelTrainer, *, keep: int) -> None:
         )
 
 
-def check_saves(run_dir: Path, trainer: ModelTrainer, tokenizer: PreTrainedTokenizerBase) -> None:
+def check_saves(run_dir: Path, trainer: Trainer, tokenizer: PreTrainedTokenizerBase) -> None:
     """Write a trial checkpoint, with a single number as the tensors, beside those of the run, and remove it.
 
     ValueError for a model or a tokenizer that cannot be saved; OSError where the run's folder cannot be written.
@@ -244,7 +244,7 @@ def check_saves(run_dir: Path, trainer: ModelTrainer, tokenizer: PreTrainedToken
             raise ValueError(f"no checkpoint of {trainer.cfg.model} can be saved: {first_line(error)}") from error
 
 
-def room_needed(trainer: ModelTrainer, *, keep: int) -> tuple[int, int]:
+def room_needed(trainer: Trainer, *, keep: int) -> tuple[int, int]:
     """Bytes of (one checkpoint, all that are there at once): trained weights in 4 bytes, two moments in 4 or 1 each,
     a reference that follows the policy, one more than are kept while it is written; and the best weights twice.
     """
@@ -272,7 +272,7 @@ def step_of(path: Path) -> int:
     return int(path.name.removeprefix("step-").partition(".")[0])
 
 
-def load(path: Path, trainer: ModelTrainer) -> int:
+def load(path: Path, trainer: Trainer) -> int:
     """Load all state but the policy's weights into a trainer that was built from them. Returns the steps done."""
     tensors = load_file(path / "trainer" / "optimizer.safetensors")
     load_optimizer_state(trainer.optimizer, trained_parameters(trainer.model), tensors)

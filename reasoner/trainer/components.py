@@ -27,7 +27,6 @@ from reasoner.models.loading import context_length, load_policy
 from reasoner.models.lora import add_adapter, load_weights
 from reasoner.models.resolve import resolve_model
 from reasoner.models.reward_model import load_reward_model
-from reasoner.progress import Progress
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.prefetch import RolloutPrefetcher
@@ -37,9 +36,9 @@ from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.rollouts.reward_process import RewardProcess
 from reasoner.rollouts.reward_sources import load_reward_functions
 from reasoner.runtime import cuda_context
-from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.pretraining_mix import load_pretraining_mix
 from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
+from reasoner.trainer.trainer import Trainer
 from reasoner.trainer.weights import resolve_sharding
 from reasoner.types import Prompt, SamplingParams
 from verifiers import VerifierPool
@@ -53,7 +52,7 @@ def build_trainer(
     base: Path,
     device: torch.device,
     world: World = ALONE,
-) -> PolicyTrainer:
+) -> Trainer:
     """Load the policy from `start_from`, and with a KL penalty the reference from `base`, the initial model.
 
     With LoRA the policy is the initial model with an adapter, that of `start_from` if it is another folder, and the
@@ -76,9 +75,7 @@ def build_trainer(
         check_decoding(policy)  # before anything is written
     cfg = resolve_sharding(cfg, algorithm, policy)
     mix = load_pretraining_mix(cfg, tokenizer, context_length(policy))
-    trainer = PolicyTrainer(
-        policy, reference, algorithm, cfg, tokenizer, world, base_model=base_model, pretraining_mix=mix
-    )
+    trainer = Trainer(policy, reference, algorithm, cfg, tokenizer, world, base_model=base_model, pretraining_mix=mix)
     if trainer.critic is not None and cfg.critic.init:
         folder = resolve_model(cfg.critic.init, runs=Path(cfg.run.dir))
         weights = {  # by folder: a run has several names
@@ -112,12 +109,11 @@ def render_prompts(
 def open_generator(
     cfg: Config,
     prompts: Sequence[Prompt],
-    sampling: SamplingParams,
-    trainer: PolicyTrainer,
+    template: Template,
+    trainer: Trainer,
     *,
     model_folder: Path,
     reward_functions: Sequence[RewardFunction] = (),
-    progress: Progress | None = None,
     samples: bool = True,
 ) -> Iterator[RolloutGenerator]:
     """Start engine and verifier pool, with the trainer's weights; stop both at the end, whatever happens. Each rank of
@@ -149,15 +145,12 @@ def open_generator(
             engine,
             pool,
             prompts,
-            sampling,
+            sampling_params(cfg, template),
             cfg,
-            dynamic_sampling=trainer.algorithm.dynamic_sampling,
-            filter_metric=trainer.algorithm.filter_metric,
             reward_functions=functions,
             reward_models=load_reward_models(cfg, prompts, trainer.policy.device),
             pass_rates=trainer.pass_rates,
             prefetcher=prefetcher,
-            progress=progress,
             world=world,
             eval_world=eval_world,
         )

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from reasoner.config.algorithm import AlgoConfig
 from reasoner.models.output_layer import OutputLayer
 from reasoner.models.recompute import store_activations
 from reasoner.rl.batch import Batch
 from reasoner.rl.fisher import FisherProduct
 from reasoner.rl.microbatches import own_rows
 from reasoner.rl.model_passes import ModelPasses
+from reasoner.rl.policy_loss import PolicyLoss
 from reasoner.rl.trust_region import constrained_step
 
 
 def constrained_update(
-    optimizer: Optimizer,
-    passes: ModelPasses,
-    batch: Batch,
-    measure: Callable[[], tuple[float, float]],
-    algo: AlgoConfig,
-    delta: float,
+    optimizer: Optimizer, policy_loss: PolicyLoss, batch: Batch, delta: float
 ) -> tuple[float | None, dict[str, float]]:
     """Take TRPO's step from the gradient that the parameters hold, and clear it. Returns (norm of the gradient, or None
     if it is not finite and nothing was changed; metrics of the step).
 
-    `measure` returns (loss, KL(old || new)) of the batch under the current policy; `delta` bounds that KL, in nats. The
-    gradient is the sum over the ranks already.
+    `delta` bounds KL(old || new) of the batch, in nats. The gradient is the sum over the ranks already.
     """
+    passes, algo = policy_loss.passes, policy_loss.cfg.algo
     parameters = [p for p in passes.model.parameters() if p.requires_grad]
     gradient = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in parameters])
     optimizer.zero_grad()
@@ -49,7 +44,7 @@ def constrained_update(
         damping=algo.damping,
         world=passes.world,
     )
-    result = constrained_step(parameters, gradient, product, measure, delta=delta)
+    result = constrained_step(parameters, gradient, product, lambda: policy_loss.measure(batch), delta=delta)
     return float(norm), {"policy_kl": result.kl, "trust_region/step_fraction": result.share}
 
 

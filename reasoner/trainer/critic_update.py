@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from reasoner.rl.algorithms import Algorithm, critic_passes
 from reasoner.rl.batch import Batch
-from reasoner.rl.critic import Critic, explained_variance
+from reasoner.rl.critic import explained_variance
 from reasoner.trainer.schedule import minibatches
+from reasoner.trainer.step_metrics import CriticUpdate
+from reasoner.trainer.trainer import Trainer
 
 
-def update_critic(
-    critic: Critic,
-    algorithm: Algorithm,
-    batch: Batch,
-    *,
-    step: int,
-    lr_factor: float,
-    alone: bool,
-) -> dict[str, float]:
-    """Run the critic's own epochs over the batch. Returns its metrics; the loss is the mean over the last pass of those
-    before each update, skipped_updates the number of updates left out because their gradient was not finite.
+def update_critic(trainer: Trainer, batch: Batch, lr_factor: float) -> CriticUpdate:
+    """Run the critic's own epochs over the batch: critic.epochs of critic.minibatches, by default those of the policy.
 
-    A critic on the policy's backbone has epochs of its own only while it trains `alone`: otherwise its loss is a part
-    of the policy's.
+    A critic on the policy's backbone has epochs of its own only while it trains alone: otherwise its loss is a part of
+    the policy's.
     """
-    cfg = critic.cfg
-    metrics = {"critic/explained_variance": explained_variance(batch), "skipped_updates": 0.0}
-    if alone or not critic.shared:
-        epochs, parts = critic_passes(algorithm, cfg.critic)
-        for epoch in range(epochs):
-            rows = minibatches(batch, parts, cfg, step=step, epoch=epoch)
-            updates = [critic.update(minibatch, lr_factor=lr_factor) for minibatch in rows]
-            metrics["critic/loss"] = sum(loss for loss, _ in updates) / len(updates)
-            metrics["skipped_updates"] += sum(not is_finite for _, is_finite in updates)
-    return metrics
+    cfg, algorithm, critic = trainer.cfg, trainer.algorithm, trainer.critic
+    assert critic is not None, "an update of a critic without one"
+    variance, num_skipped, loss = explained_variance(batch), 0, 0.0
+    if critic.shared and not trainer.is_warming_up:
+        return CriticUpdate(variance)
+    for epoch in range(cfg.critic.epochs or algorithm.epochs):
+        parts = cfg.critic.minibatches or algorithm.minibatches
+        rows = minibatches(batch, parts, cfg, step=trainer.steps_done, epoch=epoch)
+        updates = [critic.update(minibatch, lr_factor=lr_factor) for minibatch in rows]
+        loss = sum(loss for loss, _ in updates) / len(updates)
+        num_skipped += sum(not is_finite for _, is_finite in updates)
+    return CriticUpdate(variance, loss, num_skipped)

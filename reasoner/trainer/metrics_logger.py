@@ -73,7 +73,7 @@ class MetricsLogger:
         self.began = time.monotonic()
         self.live = live(self._shown) if world.is_first else None  # calls _shown() at once
         if self.live is None:
-            self.progress = Progress(self.log)
+            self.progress.log = self.log
 
     def __enter__(self) -> MetricsLogger:
         if self.live is not None:

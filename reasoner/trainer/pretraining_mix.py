@@ -11,17 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
-from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from data import sample_indices
 from data.files import read_file
 from reasoner.config.schema import Config
-from reasoner.models.loading import PromptCache
 from reasoner.pretrain.corpus import document
-from reasoner.rl.batch import Batch
-from reasoner.rl.microbatches import backward_microbatches
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rollouts.prompts import load_template
 from reasoner.sft.batches import collate_examples
@@ -47,15 +42,10 @@ class PretrainingMix:
         """
         batch = collate_examples(self.texts(number)).to(passes.model.device)
         passes, total = replace(passes, temperature=1.0, learns_entropy=False), 0.0
-
-        def loss(prompts: PromptCache, rows: Batch) -> Tensor:
-            nonlocal total
+        for prompts, rows in passes.gradient_microbatches(batch):
             nll = -(rows.weights * passes.logprobs(passes.states(prompts, rows), rows)[0]).sum()
             total += float(nll.detach())
-            return self.weight * nll
-
-        index, tokens = torch.arange(len(batch), device=batch.lengths.device), passes.micro_batch_tokens
-        backward_microbatches(batch, index, passes.encode, loss, tokens=tokens, model=passes.distributed)
+            (self.weight * nll).backward()  # type: ignore[no-untyped-call]
         return passes.world.total(total, "the likelihood of the pretraining texts")
 
 

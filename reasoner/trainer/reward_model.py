@@ -1,27 +1,23 @@
 """Training of a reward model in a run folder: metrics, checkpoints, exact resume, and a report on held-out problems.
 
-The optimiser, the schedule and the checkpoints are those of every stage (reasoner.trainer.model_trainer).
+The optimiser, the schedule and the checkpoints are those of every stage (reasoner.trainer.trainer).
 The last checkpoint is the finished model, normalised; those before it are in the loss's own unit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from reasoner.config.resolve import RunSettings, with_values
+from reasoner.config.resolve import with_values
 from reasoner.config.schema import Config
 from reasoner.config.stages import STAGES
 from reasoner.console import log, print_result
 from reasoner.distributed.world import ALONE, World
-from reasoner.models.loading import context_length
 from reasoner.models.reward_model import load_reward_model
 from reasoner.preferences.batches import backward_preferences, collate_comparisons, comparisons_of_step
 from reasoner.preferences.dataset import Comparison, Split, comparisons_of, num_pairs, read_rows, split_by_problem
@@ -31,6 +27,7 @@ from reasoner.preferences.report import report_text, report_values
 from reasoner.preferences.reward_model import check_pad, fold_normalization, new_reward_model, reward_std
 from reasoner.preferences.scoring import score_comparisons
 from reasoner.preferences.text_rows import TextEncoder
+from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import Batch
 from reasoner.rl.reward_model_passes import RewardModelPasses
 from reasoner.rollouts.prompts import load_template
@@ -39,56 +36,37 @@ from reasoner.runs.json_files import write_json
 from reasoner.runs.run_dir import read_settings
 from reasoner.sft.epochs import num_steps
 from reasoner.trainer.fingerprints import file_fingerprint
-from reasoner.trainer.model_trainer import ModelTrainer
 from reasoner.trainer.resolve_run import resolve_resumed_run
 from reasoner.trainer.run import TrainingRun
-from reasoner.trainer.setup import open_folder, open_log, start_run
-from reasoner.trainer.step_metrics import StepTimer
+from reasoner.trainer.setup import RunContext, StageData, TrainingStage
 from reasoner.trainer.summary import reward_model_summary
+from reasoner.trainer.trainer import Trainer
 
 
-def train_reward_model(resolved: RunSettings, run_dir: Path, *, resuming: bool = False) -> None:
-    """Train a reward model, or resume its training, in `run_dir`. A resumed run ends with the same bytes as one that
-    was never interrupted. The report on held-out problems goes to standard output and to report.txt.
-
-    Errors are those of reasoner.trainer.train, and ValueError for preferences that cannot be used.
-    """
-    with open_reward_model_run(resolved, run_dir, resuming=resuming) as (run, split):
-        reward_model_loop(run, split)
-        write_report(run, split.heldout)
-
-
-def reward_model_loop(run: TrainingRun, split: Split) -> None:
-    """Train until the preferences have come rm.epochs times, then normalise the model."""
+def train_reward_model(run: TrainingRun, split: Split) -> None:
+    """Train until the preferences have come rm.epochs times, and normalise the model; report on held-out problems."""
     cfg, trainer = run.cfg, run.trainer
-    timer = None
-    while not run.is_finished:
-        step, timer = run.step, StepTimer(previous=timer)
-        with run.save_if_interrupted():
-            size = {"prompts": cfg.rm.prompts, "epochs": cfg.rm.epochs}
-            rows = comparisons_of_step(split.training, step, **size, seed=cfg.seed)
-            batch, pairs = collate_comparisons(rows)
-            batch = batch.to(trainer.model.device)
-        metrics = {"step": step, **train_on_pairs(trainer, batch, pairs, cfg)}
-        if run.is_finished and cfg.rm.normalize:
-            scores = [score for own in score_comparisons(passes_of(trainer), split.training) for score in own]
-            flat = torch.tensor(scores)
-            fold_normalization(trainer.model, mean=float(flat.mean()), std=float(flat.std(correction=0)))
-        timer.lap("time/train")
+    for step, timer in run.steps():
+        with timer.phase("time/train"):
+            with run.save_if_interrupted():
+                size = {"prompts": cfg.rm.prompts, "epochs": cfg.rm.epochs}
+                rows = comparisons_of_step(split.training, step, **size, seed=cfg.seed)
+                batch, pairs = collate_comparisons(rows)
+                batch = batch.to(trainer.model.device)
+            metrics = {"step": step, **train_on_pairs(trainer, batch, pairs)}
+            if run.is_finished and cfg.rm.normalize:
+                scores = [score for own in score_comparisons(passes_of(trainer), split.training) for score in own]
+                flat = torch.tensor(scores)
+                fold_normalization(trainer.model, mean=float(flat.mean()), std=float(flat.std(correction=0)))
         run.record(step, batch, metrics, timer.times(int(batch.lengths.sum())))
+    write_report(run, split.heldout)
 
 
-def train_on_pairs(trainer: ModelTrainer, batch: Batch, pairs: Pairs, cfg: Config) -> dict[str, float]:
+def train_on_pairs(trainer: Trainer, batch: Batch, pairs: Pairs) -> dict[str, float]:
     """Take the optimiser step of a batch of compared completions. Returns its metrics (names: docs/METRICS.md)."""
-    backward = partial(
-        backward_preferences,
-        passes_of(trainer),
-        batch,
-        pairs,
-        center=cfg.rm.center,
-        on_microbatch=partial(trainer.on_microbatch, "trained"),
-    )
-    update, metrics = trainer.step_on(backward, cfg)
+    center, on_microbatch = trainer.cfg.rm.center, trainer.progress.counter("trained")
+    with trainer.gradient():
+        update = backward_preferences(passes_of(trainer), batch, pairs, center=center, on_microbatch=on_microbatch)
     scores: Tensor = update.scores.cpu().double()
     return {
         "loss": update.loss,
@@ -96,11 +74,11 @@ def train_on_pairs(trainer: ModelTrainer, batch: Batch, pairs: Pairs, cfg: Confi
         "reward_model/margin": float((pairs.weights * (scores[pairs.chosen] - scores[pairs.rejected])).sum()),
         "reward_model/score_mean": float(scores.mean()),
         "reward_model/score_std": float(scores.std(correction=0)),
-        **metrics,
+        **trainer.single_update(),
     }
 
 
-def passes_of(trainer: ModelTrainer) -> RewardModelPasses:
+def passes_of(trainer: Trainer) -> RewardModelPasses:
     """The passes of the reward model that a trainer trains."""
     optim = trainer.cfg.optim
     return RewardModelPasses(trainer.model, optim.dtype, optim.micro_batch_tokens)
@@ -119,41 +97,24 @@ def write_report(run: TrainingRun, heldout: Sequence[Comparison]) -> None:
     print_result(report_text(report))
 
 
-# --------------------------------------------------------------------------------------------------- set-up
+# ----------------------------------------------------------------------------------------- data and model
 
 
-@contextmanager
-def open_reward_model_run(
-    resolved: RunSettings, run_dir: Path, *, resuming: bool
-) -> Iterator[tuple[TrainingRun, Split]]:
-    """Build the run from its settings, or from its newest checkpoint, and lock its folder: (the run, its preferences).
-
-    ValueError, before anything is written, for settings or preferences that cannot be used.
-    """
-    start = start_run(resolved, run_dir, resuming=resuming, build=build_reward_trainer)
-    cfg, model = start.cfg, start.trainer.model
-    split = load_preferences(cfg, start.tokenizer, context_length(model))
-    steps = num_steps(len(split.training), rows=cfg.rm.prompts, epochs=cfg.rm.epochs)
-    origin = f"reasoner {STAGES[cfg.stage].command}"
-    start = replace(start, resolved=with_values(resolved, {"steps": steps}, origin=origin))
-    fingerprints = {"rm.data": file_fingerprint(Path(cfg.rm.data))}
-
-    def summary(steps_done: int) -> Mapping[str, str]:
-        return reward_model_summary(start.cfg, model, split, run_dir, steps_done)
-
-    with open_folder(start, fingerprints, summary) as steps_done, open_log(start, steps_done) as run_log:
-        write_json(run_dir / "data.json", _contents(cfg.rm.data, fingerprints["rm.data"], split))
-        run = TrainingRun(
-            cfg=start.cfg,
-            run_dir=run_dir,
-            tokenizer=start.tokenizer,
-            trainer=start.trainer,
-            logger=run_log.logger,
-            tracking=run_log.tracking,
-            shutdown=run_log.shutdown,
-            start=steps_done,
-        )
-        yield run, split
+def load_data(context: RunContext) -> StageData:
+    """The preferences of rm.data, split by problem. ValueError for preferences that cannot be used."""
+    rm = context.cfg.rm
+    split = load_preferences(context.cfg, context.tokenizer, context.context)
+    steps = num_steps(len(split.training), rows=rm.prompts, epochs=rm.epochs)
+    origin = f"reasoner {STAGES['reward-model'].command}"
+    resolved, run_dir = with_values(context.resolved, {"steps": steps}, origin=origin), context.run_dir
+    sha256 = file_fingerprint(Path(rm.data))
+    return StageData(
+        examples=split,
+        resolved=resolved,
+        fingerprints={"rm.data": sha256},
+        summary=lambda model, done: reward_model_summary(resolved.config, model, split, run_dir, done),
+        contents=_contents(rm.data, sha256, split),
+    )
 
 
 def build_reward_trainer(
@@ -164,13 +125,13 @@ def build_reward_trainer(
     base: Path,
     device: torch.device,
     world: World = ALONE,
-) -> ModelTrainer:
+) -> Trainer:
     """The trainer of a reward model: a new one on the language model `base`, or that of the checkpoint `start_from`."""
     is_new = start_from == base
     model = new_reward_model(base, tokenizer, device=device) if is_new else load_reward_model(start_from, device=device)
     check_pad(model)
     model.requires_grad_(True)
-    return ModelTrainer(model, cfg, world)
+    return Trainer(model, None, resolve_algorithm(cfg.algo), cfg, world=world)
 
 
 def load_preferences(cfg: Config, tokenizer: PreTrainedTokenizerBase, context: int) -> Split:
@@ -211,3 +172,12 @@ def _contents(source: str, sha256: str, split: Split) -> dict[str, object]:
         )
     }
     return {"source": source, "sha256": sha256, **counts, "left_out": {"too long": split.too_long}}
+
+
+REWARD_MODEL = TrainingStage(
+    load_data=load_data,
+    train=train_reward_model,
+    place="reward-model",
+    build_trainer=build_reward_trainer,
+    trains_policy=False,
+)

@@ -15,7 +15,7 @@ from reasoner.runs.health_checks import Alarm
 from reasoner.runs.run_dir import STEP_PATTERN
 from reasoner.trainer import checkpoint
 from reasoner.trainer.metrics_logger import MetricsLogger
-from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.trainer import Trainer
 
 MAX_ROLLBACKS = 3  # in a run
 _FILES = ("metrics.jsonl", "times.jsonl", "evals.jsonl", "alarms.jsonl")
@@ -25,9 +25,9 @@ def respond_to_alarms(
     alarms: Sequence[Alarm],
     how: str,
     run_dir: Path,
-    trainer: PolicyTrainer,
+    trainer: Trainer,
     logger: MetricsLogger,
-    save: Callable[[], Path],
+    save: Callable[[], object],
 ) -> bool:
     """Apply run.on_alarm (`how`) to new alarms: warn, stop or roll back. Returns whether the run was rolled back, after
     which the engine needs the trainer's weights. RuntimeError to stop, also where no rollback is left and where every
@@ -50,9 +50,7 @@ def respond_to_alarms(
     raise RuntimeError(f"stopped by the alarm {alarm.name!r} with {trainer.steps_done} steps done{reason}")
 
 
-def _roll_back(
-    run_dir: Path, path: Path, trainer: PolicyTrainer, logger: MetricsLogger, save: Callable[[], Path]
-) -> None:
+def _roll_back(run_dir: Path, path: Path, trainer: Trainer, logger: MetricsLogger, save: Callable[[], object]) -> None:
     """Return trainer and folder to the checkpoint.
 
     That checkpoint is written again first, with the rollback in its state: a run that is killed later resumes from it,

@@ -15,6 +15,7 @@ from reasoner.config.schema import Config
 from reasoner.distributed.world import ALONE, World
 from reasoner.models.lora import policy_state
 from reasoner.progress import Progress
+from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rollouts.control_rewards import ControlContext, apply_control, shuffled_answers
 from reasoner.rollouts.generate import generate_groups, num_repeats, penalise_missing_eos, sample_until_full
 from reasoner.rollouts.prefetch import RolloutPrefetcher
@@ -73,13 +74,10 @@ class RolloutGenerator:
         sampling: SamplingParams,
         cfg: Config,
         *,
-        dynamic_sampling: bool = False,
-        filter_metric: str = "reward",
         reward_functions: Sequence[RewardFunction] = (),
         reward_models: Mapping[str, Scorer] | None = None,
         prefetcher: RolloutPrefetcher[StepRollouts] | None = None,
         pass_rates: PassRates | None = None,
-        progress: Progress | None = None,
         world: World = ALONE,
         eval_world: World | None = None,
     ) -> None:
@@ -94,7 +92,8 @@ class RolloutGenerator:
         self.prompts = prompts
         self.sampling = sampling
         self.cfg = cfg
-        self.progress = progress or Progress()
+        self.algorithm = resolve_algorithm(cfg.algo)
+        self.progress = Progress()  # shows what is sampled and graded
         self.world = world
         self.eval_world = eval_world or world
         self.attempt = 0  # number of rollbacks of the run
@@ -104,8 +103,7 @@ class RolloutGenerator:
         self._prefetcher = prefetcher
         self._next_weights: Weights | None = None  # for the engine, before the next step that is prefetched
         self._is_asleep = False  # the engine
-        self._num_rounds = cfg.algo.dynamic_sampling_max_rounds if dynamic_sampling else 0
-        self._dynamic_sampling, self._filter_metric = dynamic_sampling, filter_metric
+        self._num_rounds = cfg.algo.dynamic_sampling_max_rounds if self.algorithm.dynamic_sampling else 0
         self._problem_order = problem_order(cfg.data.train, [prompt.problem.source for prompt in prompts])
         is_shuffled = cfg.control == "wrong-gold"
         self._shuffled: Mapping[str, Problem] = shuffled_answers(prompts, cfg.seed) if is_shuffled else {}
@@ -130,8 +128,8 @@ class RolloutGenerator:
         groups, replaced = sample_until_full(
             lambda prompts: self.sample(prompts, step),
             rounds,
-            dynamic_sampling=self._dynamic_sampling,
-            metric=self._filter_metric,
+            dynamic_sampling=self.algorithm.dynamic_sampling,
+            metric=self.algorithm.filter_metric,
         )
         return StepRollouts(groups, replaced)
 

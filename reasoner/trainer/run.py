@@ -1,8 +1,8 @@
-"""A training run of any stage: its components, its position, its record and its checkpoints."""
+"""A training run of any stage: its components, its position, its record, its checkpoints and its validation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +12,7 @@ from transformers import PreTrainedTokenizerBase
 from reasoner.analysis.model_card import CardFacts, model_card
 from reasoner.config.schema import Config
 from reasoner.distributed.world import RunInterrupt, SharedError, World
+from reasoner.models.lora import policy_weights
 from reasoner.rl.batch import Batch
 from reasoner.rollouts.prompts import Template
 from reasoner.runs.health import new_alarms
@@ -19,15 +20,21 @@ from reasoner.runs.health_checks import Alarm
 from reasoner.trainer import checkpoint
 from reasoner.trainer.callbacks import Callbacks
 from reasoner.trainer.metrics_logger import MetricsLogger
-from reasoner.trainer.model_trainer import ModelTrainer
+from reasoner.trainer.rollback import respond_to_alarms
+from reasoner.trainer.rollout_generator import RolloutGenerator
+from reasoner.trainer.schedule import is_due
 from reasoner.trainer.shutdown import GracefulShutdown
-from reasoner.trainer.snapshot import Snapshot, snapshot
+from reasoner.trainer.snapshot import snapshot
+from reasoner.trainer.step_metrics import StepTimer
 from reasoner.trainer.trackers import Tracking
+from reasoner.trainer.trainer import Trainer
+from reasoner.trainer.validation import BEST_BY, Validator, evaluate_heldout
+from reasoner.types import EngineUnavailableError, Prompt
 
 
 @dataclass(slots=True, kw_only=True)
 class TrainingRun:
-    """The components of a run, which reasoner.trainer.setup builds and closes, and what is done with them.
+    """The components of a run, which reasoner.trainer.setup opens and closes, and what is done with them.
 
     Positions have one owner each: the number of steps done is the trainer's, because a checkpoint stores it; the
     number of tokens, sampled or in supervised finetuning learnt, is that of the metrics. Every rank of `world` has the
@@ -36,13 +43,17 @@ class TrainingRun:
 
     cfg: Config
     run_dir: Path
+    base: Path  # folder of the model before training
+    template: Template | None  # of the policy's prompts, for its model card; a reward model has none
     tokenizer: PreTrainedTokenizerBase
-    trainer: ModelTrainer
+    trainer: Trainer
+    generator: RolloutGenerator
+    validator: Validator
+    heldout: Sequence[Prompt]
     logger: MetricsLogger
     tracking: Tracking
     shutdown: GracefulShutdown
     start: int  # steps done when this process began
-    template: Template | None = None  # of the policy's prompts, for its model card; a reward model has none
     callbacks: Callbacks = field(default_factory=Callbacks)
     _alarms: list[Alarm] = field(default_factory=list)  # raised by the last step
 
@@ -64,12 +75,19 @@ class TrainingRun:
     @property
     def is_finished(self) -> bool:
         """Whether the run has done its steps, or sampled its tokens, or a callback ended it."""
-        return self.callbacks.stops or self._is_over(self.step, self.num_tokens)
+        return self.callbacks.stops or self.is_last(self.step - 1, self.num_tokens)
 
-    def _is_over(self, steps_done: int, num_tokens: float) -> bool:
-        """Whether the run ends after so many steps, with so many tokens in all of them."""
+    def is_last(self, step: int, num_tokens: float) -> bool:
+        """Whether the run ends after the step, where it has so many tokens in all steps so far."""
         budget = self.cfg.max_train_tokens
-        return steps_done >= self.cfg.steps or 0 < budget <= num_tokens
+        return step + 1 >= self.cfg.steps or 0 < budget <= num_tokens
+
+    def steps(self) -> Iterator[tuple[int, StepTimer]]:
+        """Yield (number, timer) of each step until the run is finished; after a rollback the numbers come again."""
+        timer = None
+        while not self.is_finished:
+            timer = StepTimer(previous=timer)
+            yield self.step, timer
 
     @contextmanager
     def save_if_interrupted(self) -> Iterator[None]:
@@ -98,6 +116,8 @@ class TrainingRun:
                 raise RuntimeError(f"sampling of step {step} failed: {type(error).__name__}: {error}") from error
             raise
 
+    # ------------------------------------------------------------------------------------------------ record
+
     def record(
         self,
         step: int,
@@ -113,11 +133,11 @@ class TrainingRun:
         """
         if metrics["skipped_updates"] and self.world.is_first:
             self.logger.log(f"a gradient was not finite: see {checkpoint.dump(self.run_dir, step, batch)}")
-        is_last = self._is_over(step + 1, metrics.get("num_tokens", 0.0))
         self.logger.write(metrics, times, example=example)
         self.tracking.log_step(step, metrics, rows)
         self._alarms = new_alarms(self.logger.history)
         self.logger.alarm(self._alarms)
+        is_last = self.is_last(step, metrics.get("num_tokens", 0.0))
         if is_saved := is_due(step, self.cfg.run.save_interval) or is_last:
             self.save()
         self.notify("on_log", logs={**metrics, **times})
@@ -140,26 +160,28 @@ class TrainingRun:
         values |= {"model": self.trainer.model, "processing_class": self.tokenizer}
         self.callbacks.notify(event, self.cfg, self.step, self.logger.history, **values)
 
-    def save(self) -> Path:
+    def save(self) -> None:
         """Save a checkpoint of the trainer as it stands. A collective operation."""
-        tensors = snapshot(self.trainer)
-        path = self.world.from_first(lambda: self._save(tensors), "the checkpoint")
+        save = self._checkpoint_writer()
+        self.world.from_first(save, "the checkpoint")
         self.callbacks.control.should_save = False
         self.notify("on_save")
-        return path
-
-    def _save(self, tensors: Snapshot) -> Path:
-        run, place = self.cfg.run, (self.run_dir, self.step, self.trainer, self.tokenizer)
-        card = self._card(self.step)
-        return checkpoint.save(*place, keep=run.keep_last, every=run.save_interval, card=card, tensors=tensors)
 
     def _save_if_missing(self) -> None:
         """Let the first rank save a checkpoint of the last step, if there is none. A collective operation if the models
         are sharded.
         """
-        tensors = snapshot(self.trainer)
+        save = self._checkpoint_writer()
         if self.world.is_first and not checkpoint.folder(self.run_dir, self.step).is_dir():
-            self._save(tensors)
+            save()
+
+    def _checkpoint_writer(self) -> Callable[[], Path]:
+        """What writes a checkpoint of the trainer as it stands, for the first rank."""
+        tensors, run = snapshot(self.trainer), self.cfg.run
+        place, card = (self.run_dir, self.step, self.trainer, self.tokenizer), self._card
+        return lambda: checkpoint.save(
+            *place, keep=run.keep_last, every=run.save_interval, card=card(self.step), tensors=tensors
+        )
 
     def _card(self, steps_done: int) -> str:
         """The model card of the policy; empty for a reward model, and, with a message, where a file of the run's folder
@@ -174,7 +196,79 @@ class TrainingRun:
             self.logger.log(f"no model card is written: {error}")
             return ""
 
+    def respond_to_alarms(self) -> None:
+        """Apply run.on_alarm to the alarms that the last step raised: warn, stop or roll back.
 
-def is_due(step: int, interval: int) -> bool:
-    """Whether something that happens every `interval` steps happens after this step; never for the interval 0."""
-    return interval > 0 and (step + 1) % interval == 0
+        RuntimeError to stop; a checkpoint is saved first, so the run can be resumed.
+        """
+        if not self._alarms:
+            return
+        how = self.cfg.run.on_alarm
+        if respond_to_alarms(self._alarms, how, self.run_dir, self.trainer, self.logger, self.save):
+            self.generator.attempt = self.trainer.attempt
+            self.generator.update_weights(self.trainer.policy, version=self.step)
+
+    # -------------------------------------------------------------------------------------------- validation
+
+    @contextmanager
+    def engine_may_fail(self, what: str) -> Iterator[None]:
+        """A block between an update and its record: without an engine the step is recorded all the same, and the next
+        one ends the run, with a checkpoint.
+        """
+        try:
+            yield
+        except EngineUnavailableError as error:
+            self.logger.log(f"no {what} of step {self.step - 1}: {error}")
+
+    def validate_before_first_step(self) -> None:
+        """Validate the initial policy, and save it where a rollback may need it."""
+        if self.start:
+            return
+        with self.shutdown.interruptible():
+            self.validator.validate(0)
+        if self.cfg.run.on_alarm == "rollback":
+            self.save()
+
+    def is_validation_due(self, step: int, num_tokens: float) -> bool:
+        """Whether the policy is validated after the step: every validation.interval steps, and after the last one.
+        `num_tokens` is the number up to and with the step.
+        """
+        return is_due(step, self.cfg.validation.interval) or self.is_last(step, num_tokens)
+
+    def validate_if_due(self, step: int, num_tokens: float) -> dict[str, float]:
+        """Validate the policy after the step, if that is due, and keep it if it is the best one so far."""
+        if not self.is_validation_due(step, num_tokens):
+            return {}
+        metrics: dict[str, float] = {}
+        with self.engine_may_fail("validation"):
+            metrics = self.validator.validate(step + 1)
+        if metrics:
+            self._save_if_best(step + 1, metrics[BEST_BY])
+        return metrics
+
+    def _save_if_best(self, steps_done: int, score: float) -> None:
+        if self.world.from_first(lambda: score > self._best_score(), "the best score so far"):
+            weights = policy_weights(self.trainer.model, keeps=self.world.is_first)
+            place = (self.run_dir, steps_done, self.trainer, self.tokenizer)
+
+            def save() -> None:
+                checkpoint.save_best(*place, score=score, card=self._card(steps_done), weights=weights)
+
+            self.world.from_first(save, "the best checkpoint")
+
+    def _best_score(self) -> float:
+        """The score of the best checkpoint; if that was lost, of the best validation so far; -1 before the first."""
+        score = checkpoint.best_score(self.run_dir)
+        scores = [line[BEST_BY] for line in self.logger.history if BEST_BY in line]
+        return max(scores, default=-1.0) if score is None else score
+
+    def evaluate_heldout(self) -> None:
+        """Evaluate the policy, and the model before training, on the held-out problems; print and write the results."""
+        own = f", {self.step - self.start} of them now" if self.start else ""
+        plural = "s" * (self.step != 1)
+        self.logger.log(f"{self.step} step{plural} done{own}; {self.logger.minutes():.1f} minutes of training in all")
+        if self.callbacks.stops:  # a step ahead of the policy, the engine may have the weights of before
+            self.generator.update_weights(self.trainer.policy, version=self.step)
+        if self.heldout:
+            with self.shutdown.interruptible():
+                evaluate_heldout(self.run_dir, self.generator, self.heldout, self.base, self.cfg)

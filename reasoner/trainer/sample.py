@@ -115,17 +115,17 @@ def _sample_step(
         stop=model.template.stop,
     )
     logger.progress.begin(f"shard {step}")
-    groups = generate_groups(
-        factory(),
-        pool,
-        prompts,
-        sampling,
-        RewardWeights(),
-        run_seed=request.seed,
-        step="sample",
-        progress=logger.progress,
-    )
-    timer.lap("time/generate")
+    with timer.phase("time/generate"):
+        groups = generate_groups(
+            factory(),
+            pool,
+            prompts,
+            sampling,
+            RewardWeights(),
+            run_seed=request.seed,
+            step="sample",
+            progress=logger.progress,
+        )
     store.write_step(logger.run_dir, step, groups, [0.0] * num * len(groups))
     num_tokens = sum(group.num_tokens for group in groups)
     metrics = {"step": step, "num_tokens": logger.num_tokens() + num_tokens, **rollout_metrics(groups)}

@@ -1,4 +1,4 @@
-"""What an optimiser step does when, as pure functions: the learning rate, and which rows it takes."""
+"""What a training step does when, as pure functions: its learning rate, its minibatches, and what is due."""
 
 from __future__ import annotations
 
@@ -23,6 +23,32 @@ def learning_rate_factor(cfg: Config, steps_done: int, tokens_before: float) -> 
         budget = cfg.max_train_tokens
         left = min(left, max(0, budget - tokens_before) / (optim.decay_share * budget))
     return min(1.0, warm, left)
+
+
+def is_due(step: int, interval: int) -> bool:
+    """Whether something that happens every `interval` steps happens after this step; never for the interval 0."""
+    return interval > 0 and (step + 1) % interval == 0
+
+
+def steps_to_prefetch(cfg: Config, step: int, *, is_last: bool) -> range:
+    """The later steps whose rollouts are generated with weights from before this step's update: the next
+    max_off_policy_steps. Not across a step that saves a checkpoint: a run that resumes from it must sample as one that
+    was not interrupted.
+    """
+    if is_last:
+        return range(0)
+    interval = cfg.run.save_interval
+    next_save = step - step % interval + interval - 1
+    return range(step + 1, min(step + cfg.max_off_policy_steps, next_save, cfg.steps - 1) + 1)
+
+
+def needs_engine(cfg: Config, step: int, *, is_last: bool) -> bool:
+    """Whether the engine must have the weights of after the step before the next one begins: always where it is not
+    more than one step ahead; else for a validation, and where no step is prefetched.
+    """
+    if cfg.max_off_policy_steps < 2 or is_last:
+        return True
+    return is_due(step, cfg.run.save_interval) or is_due(step, cfg.validation.interval)
 
 
 def minibatches(batch: Batch, parts: int, cfg: Config, *, step: int, epoch: int) -> Iterator[Batch]:

@@ -1,63 +1,57 @@
-"""Open a training run from its settings, or from its newest checkpoint, and close it whatever happens."""
+"""Open a training run of any stage from its settings, or from its newest checkpoint, and close it whatever happens."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any
 
 import torch
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from data import Problem, load
-from data.registry import fingerprint
 from reasoner.config.resolve import RunSettings, to_dict
 from reasoner.config.schema import Config
+from reasoner.config.stages import problem_sets
 from reasoner.console import log
 from reasoner.distributed.world import ALONE, World
 from reasoner.evals.contamination import contamination_line
-from reasoner.models.loading import context_length, load_tokenizer
-from reasoner.rollouts.control_rewards import with_wrong_golds
+from reasoner.models.loading import context_length, load_meta_model, load_tokenizer
 from reasoner.rollouts.reward_functions import RewardFunction
+from reasoner.runs import run_start
+from reasoner.runs.json_files import write_json
 from reasoner.runs.metric_names import Place
 from reasoner.runs.run_dir import read_settings
-from reasoner.runs.run_start import lock_run_dir, open_run
 from reasoner.runtime import has_gpu, setup_torch
 from reasoner.trainer import checkpoint, resume
-from reasoner.trainer.components import build_trainer, open_generator, render_prompts, sampling_params
-from reasoner.trainer.fingerprints import check_unchanged, fingerprints_of, learning_fingerprints
+from reasoner.trainer.components import build_trainer, open_generator, render_prompts
+from reasoner.trainer.fingerprints import check_unchanged, fingerprints_of
 from reasoner.trainer.metrics_logger import MetricsLogger
-from reasoner.trainer.model_trainer import ModelTrainer
-from reasoner.trainer.policy_run import PolicyRun
-from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.preflight import ResolvedNames, preflight
+from reasoner.trainer.run import TrainingRun
 from reasoner.trainer.shutdown import GracefulShutdown
-from reasoner.trainer.summary import run_summary
 from reasoner.trainer.trackers import TrackedRun, Tracking
+from reasoner.trainer.trainer import Trainer
 from reasoner.trainer.validation import Validator
 from reasoner.types import Prompt
 
-Summary = Callable[[int], Mapping[str, str]]  # after how many steps -> what the run is going to do, by subject
-# By stage: the place whose metrics its console shows.
-_PLACES: dict[str, Place] = {"rl": "console", "sft": "sft", "reward-model": "reward-model"}
-
-TrainerT = TypeVar("TrainerT", bound=ModelTrainer)
-
 
 @dataclass(frozen=True, slots=True)
-class RunStart(Generic[TrainerT]):
-    """What every stage of training starts from: checked settings, the tokenizer, and the model with its optimiser."""
+class RunContext:
+    """What the data and the models of a run are loaded with."""
 
     resolved: RunSettings
     run_dir: Path
+    resuming: bool
+    world: World
     checked: ResolvedNames
     base: Path  # folder of the model before training
-    resume_from: Path | None  # a checkpoint; None: from the model before training
-    resuming: bool
+    start_from: Path  # folder of the model to load: a checkpoint, or `base`
     tokenizer: PreTrainedTokenizerBase
-    trainer: TrainerT
+    context: int  # most tokens of prompt and completion together
+    device: torch.device
 
     @property
     def cfg(self) -> Config:
@@ -68,23 +62,99 @@ class RunStart(Generic[TrainerT]):
         """Render problems as prompts for the model."""
         if not problems:
             return []
-        return render_prompts(
-            problems, self.cfg, self.checked.template, self.tokenizer, context_length(self.trainer.model)
-        )
+        return render_prompts(problems, self.cfg, self.checked.template, self.tokenizer, self.context)
 
 
-def start_run(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageData:
+    """What a run trains on."""
+
+    examples: Any  # what the stage's loop takes
+    resolved: RunSettings  # the settings with those that follow from the data, such as the number of steps
+    fingerprints: Mapping[str, str]  # of the data by setting
+    # (the model, steps done) -> what the run is going to do, by subject
+    summary: Callable[[PreTrainedModel, int], Mapping[str, str]]
+    prompts: Sequence[Prompt] = ()  # to sample in training
+    contents: Mapping[str, object] | None = None  # of data.json in the run folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingStage:
+    """A stage of training: its data, its model, its loop, and the metrics that its console shows."""
+
+    load_data: Callable[[RunContext], StageData]
+    train: Callable[[TrainingRun, Any], None]  # takes the examples of the data
+    place: Place
+    build_trainer: Callable[..., Trainer] = build_trainer
+    trains_policy: bool = True  # whose checkpoints have a model card
+
+
+@contextmanager
+def open_run(
+    stage: TrainingStage,
     resolved: RunSettings,
     run_dir: Path,
     *,
-    resuming: bool,
-    build: Callable[..., TrainerT],
+    resuming: bool = False,
+    reward_functions: Sequence[RewardFunction] = (),
     world: World = ALONE,
-) -> RunStart[TrainerT]:
-    """Check the settings and load the model, or the newest checkpoint. Nothing is written. A collective operation.
+) -> Iterator[tuple[TrainingRun, Any]]:
+    """Open a run, its folder, engine, log and trackers: (the run, the examples for its loop). A collective operation:
+    every rank of `world` builds the components, and the first alone changes the folder.
 
-    `build` loads the model and makes its trainer, with the arguments of build_trainer(). ValueError for settings that
-    cannot be run or a run that cannot be resumed.
+    ValueError, before anything is written, for settings or data that cannot be used or a run that cannot be resumed.
+    """
+    context = load_context(resolved, run_dir, resuming=resuming, world=world)
+    data = stage.load_data(context)
+    context = replace(context, resolved=data.resolved)
+    cfg, template = context.cfg, context.checked.template
+    folders = {"start_from": context.start_from, "base": context.base}
+    trainer = stage.build_trainer(cfg, context.tokenizer, **folders, device=context.device, world=world)
+    validation = _load_problems(cfg, "validation.data", cfg.validation.problems)
+    heldout = context.render(_load_problems(cfg, "eval.heldout", cfg.eval.heldout_problems))
+    validation_prompts = context.render(validation)
+    with ExitStack() as stack:
+        steps_done = _open_folder(stack, context, trainer, data, validation, reward_functions)
+        _log_plan(context, data, trainer, steps_done, {"validation": validation_prompts, "heldout": heldout})
+        generation = open_generator(
+            cfg,
+            data.prompts,
+            template,
+            trainer,
+            model_folder=context.base if cfg.lora.rank else context.start_from,
+            reward_functions=reward_functions,
+            samples=bool(data.prompts or validation_prompts or heldout),
+        )
+        generator = stack.enter_context(generation)
+        length = {"steps": cfg.steps, "max_tokens": cfg.max_train_tokens, "start": steps_done}
+        logger = stack.enter_context(MetricsLogger(run_dir, **length, world=world, place=stage.place))
+        trackers = context.checked.trackers if world.is_first else ()
+        tracked = TrackedRun(run_dir.name, "reasoner", to_dict(cfg), run_dir, steps_done)
+        tracking = stack.enter_context(Tracking(trackers, tracked, log=logger.log))
+        shutdown = stack.enter_context(GracefulShutdown(logger.log, world))
+        logger.progress.check = shutdown.poll
+        generator.progress = trainer.progress = logger.progress
+        run = TrainingRun(
+            cfg=cfg,
+            run_dir=run_dir,
+            base=context.base,
+            template=template if stage.trains_policy else None,
+            tokenizer=context.tokenizer,
+            trainer=trainer,
+            generator=generator,
+            validator=Validator(generator, validation_prompts, cfg, logger),
+            heldout=heldout,
+            logger=logger,
+            tracking=tracking,
+            shutdown=shutdown,
+            start=steps_done,
+        )
+        yield run, data.examples
+
+
+def load_context(resolved: RunSettings, run_dir: Path, *, resuming: bool = False, world: World = ALONE) -> RunContext:
+    """Check the settings, find the model or the newest checkpoint, and load the tokenizer. Nothing is written. A
+    collective operation. ValueError for settings that cannot be run or a run that cannot be resumed.
     """
     cfg = resolved.config
     check_processes(cfg, world)
@@ -94,189 +164,81 @@ def start_run(
     checked = preflight(cfg, run_dir, with_problems=False)
     base = checked.model_folder
     assert base is not None  # it has been downloaded
-    resume_from = None
+    start_from = base
     if resuming:
-        resume_from = world.from_first(lambda: resume.resume_point(run_dir, log), "the checkpoint to resume from")
-    tokenizer = load_tokenizer(resume_from or base)
-    folders = {"start_from": resume_from or base, "base": base}
-    trainer = build(cfg, tokenizer, **folders, device=device, world=world)
-    return RunStart(resolved, run_dir, checked, base, resume_from, resuming, tokenizer, trainer)
+        point = world.from_first(lambda: resume.resume_point(run_dir, log), "the checkpoint to resume from")
+        start_from = point or base
+    tokenizer, context = load_tokenizer(start_from), context_length(load_meta_model(base))
+    return RunContext(resolved, run_dir, resuming, world, checked, base, start_from, tokenizer, context, device)
 
 
-@dataclass(frozen=True, slots=True)
-class RunLog:
-    """Where a run reports to, and what interrupts it."""
-
-    logger: MetricsLogger
-    tracking: Tracking
-    shutdown: GracefulShutdown
+def _load_problems(cfg: Config, key: str, limit: int) -> list[Problem]:
+    """The first problems of the set that a setting names; none where the run does not use it."""
+    spec = problem_sets(cfg).get(key)
+    return load(spec, limit=limit, memory_mib=cfg.verify.memory_mib) if spec else []
 
 
-@contextmanager
-def open_training_run(
-    resolved: RunSettings,
-    run_dir: Path,
-    *,
-    resuming: bool = False,
-    reward_functions: Sequence[RewardFunction] = (),
-    world: World = ALONE,
-) -> Iterator[PolicyRun]:
-    """Build a run of reinforcement learning from its settings, or from its newest checkpoint, and lock its folder. A
-    collective operation: every rank of `world` builds the components, and the first alone changes the folder.
+def _open_folder(
+    stack: ExitStack,
+    context: RunContext,
+    trainer: Trainer,
+    data: StageData,
+    validation: Sequence[Problem],
+    reward_functions: Sequence[RewardFunction],
+) -> int:
+    """Lock the run's folder until the stack closes, and prepare it. Returns the number of steps done.
 
-    ValueError, before anything is written, for settings that cannot be run or a run that cannot be resumed.
+    ValueError, before anything is written, where a resumed run would learn from something else than it did.
     """
-    start = start_run(resolved, run_dir, resuming=resuming, build=build_trainer, world=world)
-    training = load(start.cfg.data.train, memory_mib=start.cfg.verify.memory_mib)
-    prompts = with_wrong_golds(start.render(training), start.cfg.data.wrong_golds, start.cfg.seed)
-    fingerprints = {"data.train": fingerprint(training)} | learning_fingerprints(start.cfg)
-
-    def summary(steps_done: int) -> Mapping[str, str]:
-        return run_summary(resolved, start.checked.algorithm, start.trainer.policy, prompts, run_dir, steps_done)
-
-    with open_policy_run(start, prompts, fingerprints, summary, reward_functions) as run:
-        yield run
-
-
-@contextmanager
-def open_policy_run(
-    start: RunStart[PolicyTrainer],
-    prompts: Sequence[Prompt],
-    training: Mapping[str, str],
-    summary: Summary,
-    reward_functions: Sequence[RewardFunction] = (),
-) -> Iterator[PolicyRun]:
-    """Open the run folder, the engine, the log and the trackers of a run that trains a policy; close them whatever
-    happens.
-
-    `prompts` are those to sample in training, `training` the fingerprints of the training data by setting.
-    """
-    cfg, trainer = start.cfg, start.trainer
-    memory = cfg.verify.memory_mib
-    validation, heldout = [], []
-    if cfg.validation.interval:
-        validation = load(cfg.validation.data, limit=cfg.validation.problems, memory_mib=memory)
-    if cfg.eval.heldout_problems:
-        heldout = load(cfg.eval.heldout, limit=cfg.eval.heldout_problems, memory_mib=memory)
-    validation_prompts, heldout_prompts = start.render(validation), start.render(heldout)
-    evaluation = {"validation": validation_prompts, "heldout": heldout_prompts}
-
-    def whole_summary(steps_done: int) -> Mapping[str, str]:
-        return {**summary(steps_done), **_contamination(prompts, evaluation)}
-
-    with (
-        open_folder(
-            start, training, whole_summary, validation=validation, reward_functions=reward_functions
-        ) as steps_done,
-        open_generator(
-            cfg,
-            prompts,
-            sampling_params(cfg, start.checked.template),
-            trainer,
-            model_folder=start.base if cfg.lora.rank else start.resume_from or start.base,
-            reward_functions=reward_functions,
-            samples=bool(prompts or validation_prompts or heldout_prompts),
-        ) as generator,
-        open_log(start, steps_done) as run_log,
-    ):
-        generator.progress = run_log.logger.progress
-        yield PolicyRun(
-            cfg=cfg,
-            run_dir=start.run_dir,
-            tokenizer=start.tokenizer,
-            trainer=trainer,
-            logger=run_log.logger,
-            tracking=run_log.tracking,
-            shutdown=run_log.shutdown,
-            start=steps_done,
-            template=start.checked.template,
-            base=start.base,
-            generator=generator,
-            validator=Validator(generator, validation_prompts, cfg, run_log.logger),
-            heldout=heldout_prompts,
-        )
-
-
-@contextmanager
-def open_folder(
-    start: RunStart[TrainerT],
-    training: Mapping[str, str],
-    summary: Summary,
-    *,
-    validation: Sequence[Problem] = (),
-    reward_functions: Sequence[RewardFunction] = (),
-) -> Iterator[int]:
-    """Lock the run's folder, prepare it, and log what the run is going to do. Yields the number of steps done.
-
-    `training`: fingerprints of the training data by setting. ValueError, before anything is written, where a resumed
-    run would learn from something else than it did.
-    """
-    cfg, run_dir, trainer, resuming = start.cfg, start.run_dir, start.trainer, start.resuming
-    fingerprints = fingerprints_of(start.base, start.checked.template, training, validation)
+    cfg, run_dir, resuming = context.cfg, context.run_dir, context.resuming
+    fingerprints = fingerprints_of(context.base, context.checked.template, data.fingerprints, validation)
     if resuming:
         stored = read_settings(run_dir)
         check_unchanged(stored, fingerprints, to_dict(cfg), log)
         fingerprints = stored.get("fingerprints", {}) | fingerprints
-        report_processes(int(stored["config"].get("processes", 1)), trainer.world)
-    steps_done = checkpoint.load(start.resume_from, trainer) if start.resume_from else 0
-    with ExitStack() as stack:
+        report_processes(int(stored["config"].get("processes", 1)), context.world)
+    steps_done = checkpoint.load(context.start_from, trainer) if context.start_from != context.base else 0
 
-        def open_own_folder() -> None:
-            checkpoint.check_room(run_dir, trainer, keep=cfg.run.keep_last)
-            checkpoint.check_saves(run_dir, trainer, start.tokenizer)
-            stack.enter_context(lock_run_dir(run_dir))
-            if resuming:
-                resume.repair(run_dir, steps_done, log)
-                checkpoint.prune(run_dir, steps_done, keep=cfg.run.keep_last, every=cfg.run.save_interval)
-            open_run(
-                run_dir,
-                to_dict(cfg),
-                start.resolved.origin,
-                resuming=resuming,
-                fingerprints=fingerprints,
-                reward_functions={function.name: function.weight for function in reward_functions},
-                stage=cfg.stage,
-            )
-            start.tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
-
-        trainer.world.from_first(open_own_folder, "the run folder")
-        if start.resolved.note:
-            log(start.resolved.note)
-        for name, line in summary(steps_done).items():
-            log(f"{name + ':':<15}{line}")
-        yield steps_done
-
-
-@contextmanager
-def open_log(start: RunStart[TrainerT], steps_done: int) -> Iterator[RunLog]:
-    """Open the log, the trackers and the handlers of signals of a run of any stage."""
-    cfg, run_dir, trainer = start.cfg, start.run_dir, start.trainer
-    world, place = trainer.world, _PLACES[cfg.stage]
-    with ExitStack() as stack:
-        logger = stack.enter_context(
-            MetricsLogger(
-                run_dir,
-                steps=cfg.steps,
-                max_tokens=cfg.max_train_tokens,
-                start=steps_done,
-                world=world,
-                place=place,
-            )
+    def open_own_folder() -> None:
+        checkpoint.check_room(run_dir, trainer, keep=cfg.run.keep_last)
+        checkpoint.check_saves(run_dir, trainer, context.tokenizer)
+        stack.enter_context(run_start.lock_run_dir(run_dir))
+        if resuming:
+            resume.repair(run_dir, steps_done, log)
+            checkpoint.prune(run_dir, steps_done, keep=cfg.run.keep_last, every=cfg.run.save_interval)
+        run_start.open_run(
+            run_dir,
+            to_dict(cfg),
+            context.resolved.origin,
+            resuming=resuming,
+            fingerprints=fingerprints,
+            reward_functions={function.name: function.weight for function in reward_functions},
+            stage=cfg.stage,
         )
-        trainer.on_microbatch = logger.progress.count
-        tracked = TrackedRun(run_dir.name, "reasoner", to_dict(cfg), run_dir, steps_done)
-        trackers = start.checked.trackers if world.is_first else ()
-        tracking = stack.enter_context(Tracking(trackers, tracked, log=logger.log))
-        shutdown = stack.enter_context(GracefulShutdown(logger.log, world))
-        logger.progress.check = shutdown.poll
-        yield RunLog(logger, tracking, shutdown)
+        context.tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
+        if data.contents is not None:
+            write_json(run_dir / "data.json", data.contents)
+
+    context.world.from_first(open_own_folder, "the run folder")
+    return steps_done
 
 
-def _contamination(training: Sequence[Prompt], evaluation: Mapping[str, Sequence[Prompt]]) -> dict[str, str]:
-    """The line of the summary on evaluation problems that stand in the training set; none without both."""
+def _log_plan(
+    context: RunContext,
+    data: StageData,
+    trainer: Trainer,
+    steps_done: int,
+    evaluation: Mapping[str, Sequence[Prompt]],
+) -> None:
+    """Log what the run is going to do, and which evaluation problems stand in its training set."""
+    if context.resolved.note:
+        log(context.resolved.note)
+    lines = dict(data.summary(trainer.model, steps_done))
     sets = {name: [prompt.problem for prompt in prompts] for name, prompts in evaluation.items()}
-    line = contamination_line([prompt.problem for prompt in training], sets) if training else ""
-    return {"contamination": line} if line else {}
+    if data.prompts and (shared := contamination_line([prompt.problem for prompt in data.prompts], sets)):
+        lines["contamination"] = shared
+    for name, line in lines.items():
+        log(f"{name + ':':<15}{line}")
 
 
 def _why_no_cuda() -> str:

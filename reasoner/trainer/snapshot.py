@@ -10,7 +10,7 @@ from torch import Tensor
 from reasoner.models.lora import PolicyWeights, policy_weights, trained_parameters
 from reasoner.models.sharding import gather_state, whole_state
 from reasoner.rl.optimizers import optimizer_state
-from reasoner.trainer.model_trainer import ModelTrainer
+from reasoner.trainer.trainer import Trainer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,7 +25,7 @@ class Snapshot:
     reference: Mapping[str, Tensor] | None = None  # if it changes
 
 
-def snapshot(trainer: ModelTrainer) -> Snapshot:
+def snapshot(trainer: Trainer) -> Snapshot:
     """The tensors of a checkpoint of the trainer as it stands. A collective operation if its models are sharded."""
     keeps, follows = trainer.world.is_first, trainer.cfg.algo.ref_sync_steps > 0
     moments = optimizer_state(trainer.optimizer, trained_parameters(trainer.model))

@@ -3,24 +3,71 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
-from reasoner.config.schema import Config
 from reasoner.rl.batch import Batch
+from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.reward_models import mean_model_reward
 from reasoner.runs.repetition import repetition
-from reasoner.trainer.rollout_generator import StepRollouts
+from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
 from reasoner.types import RolloutGroup
 from verifiers.reflection import rates
 from verifiers.score import UNJUDGED
 
 
-def generation_metrics(step: int, rollouts: StepRollouts, cfg: Config, *, dynamic_sampling: bool) -> dict[str, float]:
-    """How the step's rollouts were generated: replaced groups with dynamic sampling, the age of the policy that sampled
-    them, in updates, where rollouts may be off-policy, and the reward models' share of the reward.
+@dataclass(frozen=True, slots=True)
+class CriticUpdate:
+    """What the critic's own epochs over a step's batch did."""
+
+    explained_variance: float  # before them
+    loss: float | None = None  # mean over the last epoch of those before each update; None without epochs of its own
+    num_skipped: int = 0  # updates left out because their gradient was not finite
+
+
+@dataclass(slots=True)
+class StepUpdate:
+    """What the optimiser steps of a training step do, and what is measured meanwhile."""
+
+    token_stats: TokenStats
+    lr_factor: float  # of the learning rates
+    norms: list[float | None] = field(default_factory=list)  # of the policy's gradients; None: not finite, left out
+    critic: CriticUpdate | None = None
+    adapted: dict[str, float] = field(default_factory=dict)  # coefficients, and what they were adapted by
+    further: dict[str, float] = field(default_factory=dict)  # metrics of the pretraining mix and of TRPO's step
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether an optimiser step has changed the policy."""
+        return any(norm is not None for norm in self.norms)
+
+    def metrics(self, lr: float) -> dict[str, float]:
+        """The metrics of the step, of which `lr` is the learning rate: means over the tokens with a gradient. Without
+        any there is no entropy, KL or log-probability difference.
+        """
+        finite = [norm for norm in self.norms if norm is not None]
+        averages, losses = self.token_stats.averages(), self.token_stats.losses(len(self.norms))
+        metrics = {"loss": losses.pop("loss", 0.0), **averages}
+        if averages:
+            metrics["sampling/logprob_diff_max"] = self.token_stats.gap_max
+        metrics |= {"grad_norm": sum(finite) / max(1, len(finite)), "lr": lr}
+        num_skipped = len(self.norms) - len(finite)
+        if self.critic is not None:
+            metrics["critic/explained_variance"] = self.critic.explained_variance
+            num_skipped += self.critic.num_skipped
+            if self.critic.loss is not None:
+                losses["critic/loss"] = self.critic.loss
+        return {**metrics, **self.adapted, "skipped_updates": float(num_skipped), **losses, **self.further}
+
+
+def generation_metrics(step: int, rollouts: StepRollouts, generator: RolloutGenerator) -> dict[str, float]:
+    """How the step's rollouts were generated: rollbacks before, replaced groups with dynamic sampling, the age of the
+    policy that sampled them, in updates, where rollouts may be off-policy, and the reward models' share of the reward.
     """
-    metrics: dict[str, float] = {}
-    if dynamic_sampling:
+    cfg = generator.cfg
+    metrics: dict[str, float] = {"rollbacks": generator.attempt} if generator.attempt else {}
+    if generator.algorithm.dynamic_sampling:
         metrics["dynamic_sampling/replaced"] = len(rollouts.all) - cfg.data.prompts_per_step
     if cfg.max_off_policy_steps:
         metrics["rollouts/policy_age"] = step - rollouts.policy_version
@@ -62,20 +109,23 @@ def grading_times(groups: Sequence[RolloutGroup]) -> dict[str, float]:
 
 
 class StepTimer:
-    """Seconds of the parts of a step. `previous` is the timer of the step before, if this process ran it."""
+    """Seconds of the phases of a step. `previous` is the timer of the step before, if this process ran it."""
 
     def __init__(self, previous: StepTimer | None = None) -> None:
-        self._start = self._last = time.monotonic()
-        self._record_seconds = None if previous is None else self._start - previous._last
-        self._laps: dict[str, float] = {}
+        self._start = self._end = time.monotonic()
+        self._record_seconds = None if previous is None else self._start - previous._end
+        self._phases: dict[str, float] = {}
 
-    def lap(self, name: str) -> None:
-        """Record the time since the last lap under the name of a metric."""
-        now = time.monotonic()
-        self._laps[name], self._last = now - self._last, now
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """A block whose seconds are a metric of that name."""
+        start = time.monotonic()
+        yield
+        self._end = time.monotonic()
+        self._phases[name] = self._end - start
 
     def times(self, num_tokens: int) -> dict[str, float]:
-        """The laps, the seconds of the whole step up to the last lap, and the speed of the step's tokens."""
-        seconds = self._last - self._start
-        times = self._laps | {"time/step": seconds, "tokens_per_second": num_tokens / seconds}
+        """The phases, the seconds of the step up to the end of the last one, and the speed of the step's tokens."""
+        seconds = self._end - self._start
+        times = self._phases | {"time/step": seconds, "tokens_per_second": num_tokens / seconds}
         return times if self._record_seconds is None else times | {"time/record": self._record_seconds}

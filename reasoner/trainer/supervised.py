@@ -2,85 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from transformers import PreTrainedTokenizerBase
 
 from reasoner.config.resolve import RunSettings, with_values
 from reasoner.config.schema import Config
-from reasoner.distributed.world import ALONE, World
-from reasoner.models.loading import context_length, load_tokenizer
+from reasoner.models.loading import load_tokenizer
 from reasoner.models.resolve import BASE
 from reasoner.pretrain.corpus import document
 from reasoner.rl.batch import Batch
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rollouts.prompts import Template
 from reasoner.rollouts.seeds import attempt_seed
-from reasoner.runs.json_files import write_json
 from reasoner.sft.batches import backward_likelihood, batch_likelihood, collate_examples, examples_of_step
 from reasoner.sft.dataset import ExampleSplit, load_examples
 from reasoner.sft.epochs import num_steps
 from reasoner.sft.examples import Example, examples_of
-from reasoner.trainer.callbacks import Callbacks
-from reasoner.trainer.components import build_trainer
-from reasoner.trainer.policy_run import PolicyRun
-from reasoner.trainer.policy_trainer import PolicyTrainer
-from reasoner.trainer.setup import open_policy_run, start_run
-from reasoner.trainer.step_metrics import StepTimer
+from reasoner.trainer.run import TrainingRun
+from reasoner.trainer.setup import RunContext, StageData, TrainingStage
 from reasoner.trainer.summary import sft_summary
+from reasoner.trainer.trainer import Trainer
 
 WARMUP_SHARE = 0.03  # of the steps, unless optim.warmup_steps is set
 _ORIGIN = "reasoner sft"  # of settings that follow from the number of examples
 _CORPUS_SEED, _NUM_DOCUMENTS = 2**31, 200  # text that the embedded base has not seen: its seeds are 0, 1 and 2
 
 
-def finetune(
-    resolved: RunSettings,
-    run_dir: Path,
-    *,
-    resuming: bool = False,
-    callbacks: Callbacks | None = None,
-    world: World = ALONE,
-) -> None:
-    """Run supervised finetuning, or resume it, in `run_dir`, which gets what a run of reinforcement learning has except
-    rollouts. A resumed run ends with the same bytes as one that was never interrupted.
-
-    Every rank of `world` calls this; the first writes. Errors are those of reasoner.trainer.train.
-    """
-    with (
-        open_sft_run(resolved, run_dir, resuming=resuming, world=world) as (run, examples),
-        world.name_errors(lambda: f"step {run.step}"),
-        run.calling(callbacks or Callbacks()),
-    ):
-        sft_loop(run, examples)
-
-
-def sft_loop(run: PolicyRun, examples: Sequence[Example]) -> None:
+def finetune(run: TrainingRun, split: ExampleSplit) -> None:
     """Train until every example has come sft.epochs times, then evaluate on the held-out problems."""
     generator, trainer = run.generator, run.trainer
+    run.validator.measure = likelihood_validation(trainer, split.validation, run.tokenizer)
     run.validate_before_first_step()
-    timer = None
-    while not run.is_finished:
-        step, timer = run.step, StepTimer(previous=timer)
-        with run.save_if_interrupted():
-            batch = batch_of_step(examples, step, run.cfg, attempt=trainer.attempt).to(trainer.policy.device)
+    for step, timer in run.steps():
+        with timer.phase("time/train"):
+            with run.save_if_interrupted():
+                batch = batch_of_step(split.training, step, run.cfg, attempt=trainer.attempt).to(trainer.policy.device)
+            generator.sleep()  # until the next validation, which needs the new weights
+            update = train_on_examples(trainer, batch)
+            trainer.free_gradients()
 
-        generator.sleep()  # until the next validation, which needs the new weights
-        update = train_on_examples(trainer, batch, run.cfg)
-        trainer.free_gradients()
-        timer.lap("time/train")
-
-        num_tokens = int(batch.lengths.sum())
-        metrics = {"step": step, "num_tokens": run.num_tokens + num_tokens, **update}
-        if run.is_validation_due(step, metrics["num_tokens"]):
-            generator.update_weights(trainer.policy, version=step + 1)  # wakes the engine up
-            timer.lap("time/weight_sync")
-            metrics |= run.validate_if_due(step, metrics["num_tokens"])
-        run.record(step, batch, metrics, timer.times(num_tokens))
+        tokens_of_step = int(batch.lengths.sum())
+        num_tokens = run.num_tokens + tokens_of_step
+        metrics = {"step": step, "num_tokens": num_tokens, **update}
+        if run.is_validation_due(step, num_tokens):
+            with timer.phase("time/weight_sync"):
+                generator.update_weights(trainer.policy, version=step + 1)  # wakes the engine up
+            metrics |= run.validate_if_due(step, num_tokens)
+        run.record(step, batch, metrics, timer.times(tokens_of_step))
         run.respond_to_alarms()
     run.evaluate_heldout()
 
@@ -91,57 +62,42 @@ def batch_of_step(examples: Sequence[Example], step: int, cfg: Config, *, attemp
     return collate_examples(examples_of_step(examples, step, rows=cfg.sft.rows, epochs=cfg.sft.epochs, seed=seed))
 
 
-def train_on_examples(trainer: PolicyTrainer, batch: Batch, cfg: Config) -> dict[str, float]:
+def train_on_examples(trainer: Trainer, batch: Batch) -> dict[str, float]:
     """Take the optimiser step of a batch of examples. Returns its metrics (names: docs/METRICS.md)."""
-    backward = partial(backward_likelihood, passes_of(trainer), batch, partial(trainer.on_microbatch, "trained"))
-    likelihood, metrics = trainer.step_on(backward, cfg)
+    with trainer.gradient():
+        likelihood = backward_likelihood(passes_of(trainer), batch, trainer.progress.counter("trained"))
     return {
         "loss": likelihood.loss,
         "token_accuracy": likelihood.token_accuracy,
         "entropy": likelihood.mean_entropy,
-        **metrics,
+        **trainer.single_update(),
     }
 
 
-def passes_of(trainer: PolicyTrainer) -> ModelPasses:
+def passes_of(trainer: Trainer) -> ModelPasses:
     """The passes of the policy at temperature 1: a likelihood is not that of a sampler."""
-    return replace(trainer.passes(), temperature=1.0)
+    return replace(trainer.passes, temperature=1.0)
 
 
-# --------------------------------------------------------------------------------------------------- set-up
+# ----------------------------------------------------------------------------------------------------- data
 
 
-@contextmanager
-def open_sft_run(
-    resolved: RunSettings, run_dir: Path, *, resuming: bool, world: World
-) -> Iterator[tuple[PolicyRun, Sequence[Example]]]:
-    """Build a supervised run, or resume it, and lock its folder: (the run, the examples to train on).
-
-    ValueError, before anything is written, for settings or examples that cannot be used.
-    """
-    if not resuming:  # a run that is resumed keeps its examples, whatever becomes of its validation
+def load_data(context: RunContext) -> StageData:
+    """The examples of sft.data, split by problem. ValueError for examples that cannot be used."""
+    resolved, tokenizer, run_dir = context.resolved, context.tokenizer, context.run_dir
+    if not context.resuming:  # a run that is resumed keeps its examples, whatever becomes of its validation
         resolved = without_unused_validation(resolved)
-    start = start_run(resolved, run_dir, resuming=resuming, build=build_trainer, world=world)
-    cfg, trainer, tokenizer = start.cfg, start.trainer, start.tokenizer
-    split = load_examples(
-        cfg.sft,
-        tokenizer,
-        start.checked.template,
-        context=context_length(trainer.policy),
-        runs=Path(cfg.run.dir),
+    sft, template, runs = resolved.config.sft, context.checked.template, Path(resolved.config.run.dir)
+    split = load_examples(sft, tokenizer, template, context=context.context, runs=runs)
+    resolved = with_length(resolved, len(split.training))
+    cfg = resolved.config
+    return StageData(
+        examples=split,
+        resolved=resolved,
+        fingerprints={"sft.data": split.fingerprint},
+        summary=lambda policy, done: sft_summary(cfg, policy, tokenizer, split, run_dir, done),
+        contents=_contents(sft.data, split),
     )
-    start = replace(start, resolved=with_length(resolved, len(split.training)))
-    fingerprint = split.fingerprint
-
-    def summary(steps_done: int) -> dict[str, str]:
-        return sft_summary(start.cfg, trainer.policy, tokenizer, split, run_dir, steps_done)
-
-    with open_policy_run(start, [], {"sft.data": fingerprint}, summary) as run:
-        if world.is_first:
-            write_json(run_dir / "data.json", _contents(cfg.sft.data, fingerprint, split))
-        measure = likelihood_validation(trainer, split.validation, tokenizer)
-        run.validator = replace(run.validator, measure=measure)
-        yield run, split.training
 
 
 def with_length(resolved: RunSettings, num_examples: int) -> RunSettings:
@@ -164,11 +120,11 @@ def without_unused_validation(resolved: RunSettings) -> RunSettings:
     return with_values(resolved, {"sft.validation_share": 0.0}, origin=_ORIGIN)
 
 
-def _contents(source: str, sha256: str, split: ExampleSplit) -> dict[str, object]:
+def _contents(source: str, split: ExampleSplit) -> dict[str, object]:
     """What a run was trained on, for data.json in its folder."""
     return {
         "source": source,
-        "sha256": sha256,
+        "sha256": split.fingerprint,
         "training_examples": len(split.training),
         "validation_examples": len(split.validation),
         "left_out": dict(split.left_out),
@@ -176,35 +132,31 @@ def _contents(source: str, sha256: str, split: ExampleSplit) -> dict[str, object
     }
 
 
-@dataclass(frozen=True, slots=True)
-class LikelihoodValidation:
-    """Validation by the likelihood of texts that are not trained on."""
+def likelihood_validation(
+    trainer: Trainer, examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase
+) -> Callable[[], dict[str, float]]:
+    """What measures the likelihood of texts that are not trained on (names: docs/METRICS.md): of examples of other
+    problems, and for a model with the embedded base's tokenizer of new pretraining text: what is forgotten shows there.
+    """
+    texts: list[Example] = []
+    if (BASE / "tokenizer.json").is_file() and tokenizer.get_vocab() == load_tokenizer(BASE).get_vocab():
+        rows = ((f"document {i}", {"text": document(_CORPUS_SEED, i)}) for i in range(_NUM_DOCUMENTS))
+        texts = list(examples_of(rows, tokenizer, Template("{question}")))
+    own, pretraining = (
+        collate_examples(some).to(trainer.policy.device) if some else None for some in (examples, texts)
+    )
 
-    trainer: PolicyTrainer
-    examples: Batch | None  # of other problems than those that are trained on
-    pretraining: Batch | None  # new pretraining text of the embedded base: what is forgotten shows there
-
-    def __call__(self) -> dict[str, float]:
-        """Metrics of the policy (names: docs/METRICS.md)."""
-        metrics, passes = {}, passes_of(self.trainer)
-        if self.examples is not None:
-            likelihood = batch_likelihood(passes, self.examples)
+    def measure() -> dict[str, float]:
+        metrics, passes = {}, passes_of(trainer)
+        if own is not None:
+            likelihood = batch_likelihood(passes, own)
             metrics["validation/loss"] = likelihood.loss
             metrics["validation/token_accuracy"] = likelihood.token_accuracy
-        if self.pretraining is not None:
-            metrics["validation/pretraining_loss"] = batch_likelihood(passes, self.pretraining).loss
+        if pretraining is not None:
+            metrics["validation/pretraining_loss"] = batch_likelihood(passes, pretraining).loss
         return metrics
 
+    return measure
 
-def likelihood_validation(
-    trainer: PolicyTrainer, examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase
-) -> LikelihoodValidation:
-    """Validation on the examples, and on pretraining text for a model with the embedded base's tokenizer."""
-    device = trainer.policy.device
-    own = collate_examples(examples).to(device) if examples else None
-    has_base = (BASE / "tokenizer.json").is_file()
-    if not has_base or tokenizer.get_vocab() != load_tokenizer(BASE).get_vocab():
-        return LikelihoodValidation(trainer, own, None)
-    rows = ((f"document {i}", {"text": document(_CORPUS_SEED, i)}) for i in range(_NUM_DOCUMENTS))
-    texts = list(examples_of(rows, tokenizer, Template("{question}")))
-    return LikelihoodValidation(trainer, own, collate_examples(texts).to(device))
+
+SFT = TrainingStage(load_data=load_data, train=finetune, place="sft")

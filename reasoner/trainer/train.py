@@ -1,73 +1,136 @@
-"""The training loop: generate rollouts, grade them, update the policy on them, sync the weights; repeat."""
+"""Reinforcement learning: generate rollouts, grade them, update the policy on them, sync the weights; repeat.
+
+Shapes: P prompts, G completions of each, N = P * G rows, T completion positions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
-from reasoner.config.resolve import RunSettings
-from reasoner.distributed.world import ALONE, World
-from reasoner.rollouts.reward_functions import RewardFunction
-from reasoner.trainer.callbacks import Callbacks
-from reasoner.trainer.policy_run import PolicyRun
-from reasoner.trainer.setup import open_training_run
-from reasoner.trainer.step_metrics import StepTimer, grading_times
-
-
-def train(
-    resolved: RunSettings,
-    run_dir: Path,
-    *,
-    resuming: bool = False,
-    reward_functions: Sequence[RewardFunction] = (),
-    callbacks: Callbacks | None = None,
-    world: World = ALONE,
-) -> None:
-    """Run training, or resume it, in `run_dir`: rollouts, metrics and checkpoints go there, progress to standard error,
-    the table of held-out results before and after to standard output. A resumed run ends with the same bytes as one
-    that was never interrupted.
-
-    `reward_functions` add to the graded reward of each completion. Every rank of `world` calls this; the first writes.
-
-    ValueError, before anything is written, for settings that cannot be run; RunInterrupt after SIGINT or SIGTERM. With
-    several ranks an error in the loop is a RankError.
-    """
-    with (
-        open_training_run(resolved, run_dir, resuming=resuming, reward_functions=reward_functions, world=world) as run,
-        world.name_errors(lambda: f"step {run.step}"),
-        run.calling(callbacks or Callbacks()),
-    ):
-        training_loop(run)
+from data import load
+from data.registry import fingerprint
+from reasoner.rl.batch import Batch
+from reasoner.rl.token_stats import TokenStats
+from reasoner.rollouts.control_rewards import with_wrong_golds
+from reasoner.runs import rollouts as store
+from reasoner.trainer.critic_update import update_critic
+from reasoner.trainer.fingerprints import learning_fingerprints
+from reasoner.trainer.parity import parity_check
+from reasoner.trainer.rollout_generator import StepRollouts
+from reasoner.trainer.run import TrainingRun
+from reasoner.trainer.schedule import is_due, needs_engine, steps_to_prefetch
+from reasoner.trainer.setup import RunContext, StageData, TrainingStage
+from reasoner.trainer.step_metrics import (
+    StepUpdate,
+    generation_metrics,
+    grading_times,
+    rollout_metrics,
+    stored_advantages,
+)
+from reasoner.trainer.summary import run_summary
+from reasoner.trainer.trainer import Trainer
+from reasoner.types import Prompt
 
 
-def training_loop(run: PolicyRun) -> None:
+def train(run: TrainingRun, _: Sequence[Prompt]) -> None:
     """Train until the run's last step, then evaluate on the held-out problems."""
-    generator, trainer = run.generator, run.trainer
+    cfg, generator, trainer = run.cfg, run.generator, run.trainer
     run.validate_before_first_step()
-    timer = None
-    while not run.is_finished:
-        step, timer = run.step, StepTimer(previous=timer)
+    for step, timer in run.steps():
+        with timer.phase("time/generate"):
+            with run.save_if_interrupted():
+                rollouts = generator.generate(step)  # graded groups of G completions
+            generator.update_pass_rates(rollouts)
+        num_tokens = run.num_tokens + rollouts.num_tokens
+        is_last = run.is_last(step, num_tokens)
+        is_synced = needs_engine(cfg, step, is_last=is_last)
 
-        with run.save_if_interrupted():
-            rollouts = generator.generate(step)
-        generator.update_pass_rates(rollouts)
-        timer.lap("time/generate")
-
-        with generator.prefetching(run.steps_to_prefetch(step, rollouts)):
-            batch = trainer.prepare_batch(rollouts.groups)
-            token_stats = run.new_token_stats()
-            update = trainer.train_step(batch, token_stats, tokens_before=run.num_tokens)
+        with timer.phase("time/train"), generator.prefetching(steps_to_prefetch(cfg, step, is_last=is_last)):
+            batch = trainer.prepare_batch(rollouts.groups)  # tokens, rewards [N], log-probabilities [N, T]
+            batch = trainer.compute_advantages(batch)  # [N, T]
+            token_stats = TokenStats(keeps_tokens=cfg.run.token_stats)
+            update = train_step(trainer, batch, token_stats, tokens_before=run.num_tokens)
             trainer.free_gradients()
-        timer.lap("time/train")
 
-        is_deferred = not run.needs_engine(step, rollouts)
-        generator.update_weights(trainer.policy, version=step + 1, is_deferred=is_deferred)
-        timer.lap("time/weight_sync")
+        with timer.phase("time/weight_sync"):
+            generator.update_weights(trainer.policy, version=step + 1, is_deferred=not is_synced)
 
-        metrics = run.step_metrics(step, rollouts, update)
-        metrics |= run.validate_if_due(step, metrics["num_tokens"])
+        metrics = {"step": step, "num_tokens": num_tokens, **rollout_metrics(rollouts.all)}
+        metrics |= update | generation_metrics(step, rollouts, generator)
+        if is_synced and (step == 0 or is_due(step, cfg.run.parity_interval)):
+            metrics |= _parity(run, rollouts)
+        metrics |= run.validate_if_due(step, num_tokens)
         times = timer.times(rollouts.num_tokens) | grading_times(rollouts.all)
-        rows = run.write_rollouts(step, rollouts, batch, token_stats)
+        rows = _write_rollouts(run, step, rollouts, batch, token_stats)
         run.record(step, batch, metrics, times, rows=rows, example=rollouts.groups[0].completions[0].text)
         run.respond_to_alarms()
     run.evaluate_heldout()
+
+
+def train_step(
+    trainer: Trainer, batch: Batch, token_stats: TokenStats | None = None, *, tokens_before: float = 0
+) -> dict[str, float]:
+    """Take all optimiser steps on a batch with advantages. Returns the metrics (names: docs/METRICS.md).
+
+    `token_stats` may store values of every token. `tokens_before` is the number of tokens that the run sampled before
+    this batch: with max_train_tokens the learning rate follows it.
+    """
+    update = StepUpdate(token_stats or TokenStats(), trainer.learning_rate_factor(tokens_before))
+    sampled, batch = batch, trainer.weigh_tokens(batch)
+    if trainer.critic is not None:
+        update.critic = update_critic(trainer, batch, update.lr_factor)
+    for minibatch in trainer.minibatches(batch, update):  # of every epoch; most algorithms have a single one
+        with trainer.gradient():
+            accumulate_gradient(trainer, minibatch, update)
+        trainer.update_policy(minibatch, update)
+    trainer.steps_done += 1
+    update.token_stats.combine(trainer.world)
+    trainer.adapt_coefficients(batch, sampled, update)
+    return update.metrics(trainer.cfg.optim.lr * update.lr_factor)
+
+
+def accumulate_gradient(trainer: Trainer, batch: Batch, update: StepUpdate) -> None:
+    """Accumulate the gradient of the policy's loss in the parameters, and that of the pretraining mix."""
+    index, on_microbatch = trainer.rows_with_gradient(batch), trainer.progress.counter("trained")
+    for prompts, rows in trainer.passes.gradient_microbatches(batch, index, on_microbatch):
+        loss = trainer.policy_loss.of_microbatch(update.token_stats, prompts, rows)
+        loss.backward()  # type: ignore[no-untyped-call]
+    if trainer.pretraining_mix is not None:
+        number = trainer.steps_done * trainer.algorithm.updates + len(update.norms)
+        update.further["ptx/nll"] = trainer.pretraining_mix.add_gradient(trainer.passes, number)
+
+
+def _parity(run: TrainingRun, rollouts: StepRollouts) -> dict[str, float]:
+    """Compare the log-probabilities of engine and policy on short completions of the step's prompts."""
+    generator, prompts = run.generator, [group.prompt for group in rollouts.all]
+    with run.engine_may_fail("parity check"):
+        gap = parity_check(generator.engine, run.trainer.policy, prompts, generator.sampling, generator.world)
+        return {"parity/logprob_diff_max": gap}
+    return {}
+
+
+def _write_rollouts(
+    run: TrainingRun, step: int, rollouts: StepRollouts, batch: Batch, token_stats: TokenStats
+) -> Sequence[Mapping[str, object]]:
+    """Write the step's rollouts, and return them as rows; only the first rank does."""
+    if not run.world.is_first:
+        return []
+    advantages = stored_advantages(batch, rollouts.replaced)
+    return store.write_step(run.run_dir, step, rollouts.all, advantages, token_stats.tokens)
+
+
+def load_data(context: RunContext) -> StageData:
+    """The prompts of data.train."""
+    cfg, resolved, algorithm = context.cfg, context.resolved, context.checked.algorithm
+    problems = load(cfg.data.train, memory_mib=cfg.verify.memory_mib)
+    prompts = with_wrong_golds(context.render(problems), cfg.data.wrong_golds, cfg.seed)
+    return StageData(
+        examples=prompts,
+        resolved=resolved,
+        fingerprints={"data.train": fingerprint(problems)} | learning_fingerprints(cfg),
+        summary=lambda policy, done: run_summary(resolved, algorithm, policy, prompts, context.run_dir, done),
+        prompts=prompts,
+    )
+
+
+RL = TrainingStage(load_data=load_data, train=train, place="console")

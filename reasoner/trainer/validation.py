@@ -26,7 +26,7 @@ BEST_BY = "validation/pass@1"  # the metric that chooses the best checkpoint
 _VALIDATION_STREAM = "eval selection"  # of the seeds; a change of this text would change the samples of every run
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Validator:
     """Validation during training, sampled and greedy, with the same seeds every time. Does nothing without prompts."""
 

@@ -32,11 +32,12 @@ from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.sft.examples import Example
 from reasoner.trainer.metrics_logger import MetricsLogger
-from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.pretraining_mix import PretrainingMix
 from reasoner.trainer.resolve_run import resolve_new_run
 from reasoner.trainer.rollout_generator import RolloutGenerator
-from reasoner.trainer.train import train
+from reasoner.trainer.run_stage import run_stage
+from reasoner.trainer.train import train_step
+from reasoner.trainer.trainer import Trainer
 from reasoner.trainer.validation import Validator
 from reasoner.types import Completion, Prompt, RolloutGroup, SamplingParams
 from tests.fixtures.tiny import tiny_model
@@ -188,9 +189,7 @@ def _two_steps(
         add_adapter(model, lora, seed=0)
     reference = tiny_model(vocabulary=60, width=32, layers=2, seed=5).double() if cfg.algo.beta else None
     texts = PretrainingMix(lambda number: _TEXTS[number % 2 :], mix) if mix else None
-    trainer = PolicyTrainer(
-        model.double(), reference, resolve_algorithm(cfg.algo), cfg, None, world, pretraining_mix=texts
-    )
+    trainer = Trainer(model.double(), reference, resolve_algorithm(cfg.algo), cfg, None, world, pretraining_mix=texts)
     results: list[np.ndarray] = []
     _record(trainer.optimizer, results)
     if trainer.critic is not None:
@@ -203,7 +202,7 @@ def _two_steps(
         ends = [[(length - 1, reward)] for length, reward in zip(lengths, rewards, strict=True)]
         batch = collate(groups, ends if is_process else None)
         stats = TokenStats(keeps_tokens=True)
-        metrics = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)), stats)
+        metrics = train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(batch)), stats)
         assert all(len(own["entropy"]) == lengths[row] for row, own in stats.tokens.items())
         assert world.is_first or not stats.tokens
     at_end = torch.cat([whole(parameter.detach()).flatten() for parameter in model.parameters()])
@@ -237,7 +236,7 @@ def train_with_fault(world: World, values: dict[str, object], faulty_rank: int, 
         return [0.0 for _ in completions]
 
     resolved, run_dir = world.from_first(lambda: resolve_new_run(values, origin="test"), "the settings")
-    train(resolved, run_dir, reward_functions=[RewardFunction("fault", reward, 1.0)], world=world)
+    run_stage(resolved, run_dir, reward_functions=[RewardFunction("fault", reward, 1.0)], world=world)
 
 
 class OneWord:
@@ -297,9 +296,7 @@ def refills(world: World, steps: int, num_problems: int = 40) -> list[tuple[list
     prompts = [Prompt(problem, "?", "<think>", (n + 3,)) for n, problem in enumerate(problems)]
     cfg = replace(config(name="dapo"), data=DataConfig(prompts_per_step=5))
     with VerifierPool(1) as pool:
-        generator = RolloutGenerator(
-            OneWord(), pool, prompts, SamplingParams(num_samples=2), cfg, dynamic_sampling=True, world=world
-        )
+        generator = RolloutGenerator(OneWord(), pool, prompts, SamplingParams(num_samples=2), cfg, world=world)
         rollouts = [generator.generate(step) for step in range(steps)]
     return [
         (

@@ -22,15 +22,19 @@ from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.trainer import checkpoint
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.parity import parity_check
-from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.run import TrainingRun
 from reasoner.trainer.shutdown import GracefulShutdown
 from reasoner.trainer.snapshot import snapshot
 from reasoner.trainer.trackers import TrackedRun, Tracking
+from reasoner.trainer.train import train_step
+from reasoner.trainer.trainer import Trainer
+from reasoner.trainer.validation import Validator
 from reasoner.types import Completion, EngineUnavailableError, SamplingParams
 from tests.distributed.programs import gradients
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, random_groups
+from verifiers import VerifierPool
 
 
 def shards(
@@ -55,12 +59,12 @@ def shards(
     }
 
 
-def toy_trainer(world: World, weights: str) -> PolicyTrainer:
+def toy_trainer(world: World, weights: str) -> Trainer:
     """A trainer with a critic, a reference that follows the policy, and gradients that are clipped."""
     cfg = config(name="ppo", beta=0.1, ref_sync_steps=1)
     cfg = replace(cfg, optim=replace(cfg.optim, sharding=weights, max_grad_norm=1e-3))
     policy, reference = (tiny_model(vocabulary=61, width=32, layers=2, seed=seed) for seed in (0, 5))
-    return PolicyTrainer(policy, reference, resolve_algorithm(cfg.algo), cfg, None, world)
+    return Trainer(policy, reference, resolve_algorithm(cfg.algo), cfg, None, world)
 
 
 def critic_from_reward_model(world: World, weights: str) -> dict[str, np.ndarray]:
@@ -79,19 +83,19 @@ def toy_reward_model() -> PreTrainedModel:
     return model
 
 
-def toy_adapter_trainer(world: World, weights: str) -> PolicyTrainer:
+def toy_adapter_trainer(world: World, weights: str) -> Trainer:
     """A trainer of a LoRA adapter whose reference is the policy without it."""
     cfg = replace(config(beta=0.1), lora=LoraConfig(rank=4))
     policy = tiny_model(vocabulary=61, width=32, layers=2)
     add_adapter(policy, cfg.lora, seed=0)
     cfg = replace(cfg, optim=replace(cfg.optim, sharding=weights, recompute=True))
     base = BaseModel("tiny", "tiny", "0")
-    return PolicyTrainer(policy, policy, resolve_algorithm(cfg.algo), cfg, None, world, base_model=base)
+    return Trainer(policy, policy, resolve_algorithm(cfg.algo), cfg, None, world, base_model=base)
 
 
-def toy_step(trainer: PolicyTrainer, seed: int) -> dict[str, float]:
+def toy_step(trainer: Trainer, seed: int) -> dict[str, float]:
     """A training step on random groups. Returns the metrics."""
-    return trainer.train_step(trainer.prepare_batch(random_groups(3, seed=seed)))
+    return train_step(trainer, trainer.compute_advantages(trainer.prepare_batch(random_groups(3, seed=seed))))
 
 
 def checkpoint_and_resume(world: World, weights: str, folder: Path) -> dict[str, object]:
@@ -148,12 +152,19 @@ def lost_servers(world: World, weights: str, folder: Path) -> tuple[float, str, 
     engine, errors = ToyEngine(world, is_lost=True), []
     with (
         MetricsLogger(folder, steps=2, start=0, world=world) as logger,
+        VerifierPool() as pool,
         Tracking((), TrackedRun("a", "toy", {}, folder), log=logger.log) as tracking,
         GracefulShutdown(logger.log, world) as shutdown,
     ):
+        generator = RolloutGenerator(engine, pool, prompts, sampling, trainer.cfg, world=world)
         run = TrainingRun(
             cfg=trainer.cfg,
             run_dir=folder,
+            base=folder,
+            template=None,
+            generator=generator,
+            validator=Validator(generator, [], trainer.cfg, logger),
+            heldout=[],
             tokenizer=tiny_tokenizer(),
             trainer=trainer,
             logger=logger,

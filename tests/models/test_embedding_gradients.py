@@ -12,6 +12,7 @@ from reasoner.models.embedding_gradients import accumulate_embedding_gradients
 from reasoner.models.fused_lm_head import selective_log_softmax
 from reasoner.models.output_layer import OutputLayer
 from reasoner.rl.batch import collate
+from reasoner.trainer.train import train_step
 from tests.fixtures.toys import config, make_trainer, random_groups
 
 PADDING = 7  # a token id whose row of the input embedding gets no gradient
@@ -41,10 +42,10 @@ def gradients(monkeypatch, *, tied, in_place, micro, dtype="float32", **algo):
     captured = {}
     monkeypatch.setattr(
         trainer,
-        "_apply_gradient",
+        "apply_gradient",
         lambda _: captured.update({name: p.grad.clone() for name, p in trainer.policy.named_parameters()}) or 1.0,
     )
-    trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))
+    train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))
     return captured
 
 

@@ -22,6 +22,7 @@ from reasoner.models.lora import (
 )
 from reasoner.rl.batch import collate
 from reasoner.trainer.checkpoint import load, save
+from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, make_trainer, random_groups
 
@@ -58,7 +59,7 @@ def trainer_of(folder, base_dtype, **algo):
 
 def step(trainer, seed):
     batch = trainer.compute_logprobs(collate(random_groups(2, seed=seed)))
-    return batch, trainer.train_step(trainer.compute_advantages(batch))
+    return batch, train_step(trainer, trainer.compute_advantages(batch))
 
 
 ALGORITHMS = {

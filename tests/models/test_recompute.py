@@ -19,6 +19,7 @@ from reasoner.models.loading import completion_states, encode_prompts
 from reasoner.models.recompute import recompute_layers
 from reasoner.rl.batch import collate
 from reasoner.rl.microbatches import compute_precision
+from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model
 from tests.fixtures.toys import config, make_trainer, random_groups
 
@@ -54,7 +55,7 @@ def parameters_after_step(model, *, recompute, micro=10_000, dtype="float32", **
     reference = tiny_model(vocabulary=60, width=32, layers=2, seed=3).requires_grad_(False) if cfg.algo.beta else None
     trainer = make_trainer(cfg, model, reference)
     batch = trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups())))
-    metrics = trainer.train_step(batch)
+    metrics = train_step(trainer, batch)
     own = [] if trainer.critic is None else list(trainer.critic.own.parameters())
     return metrics, [*trainer.policy.parameters(), *own]
 
@@ -105,7 +106,7 @@ def test_pass_in_bfloat16_holds_no_casts_of_layers_that_it_has_left(has_gradient
     trainer = make_trainer(replace(config(), optim=replace(config().optim, recompute=True, dtype="bfloat16")), model)
     with CountCasts() as counter, torch.set_grad_enabled(has_gradient):
         model.model.norm.register_forward_hook(lambda *_: held.append(counter.num_held()))
-        passes = trainer.passes()
+        passes = trainer.passes
         passes.states(passes.encode(batch), batch)
     assert len(counter.casts) == 2 * 3 * 7 and held == [0, 0]  # two passes, three layers of seven matrices
 
@@ -189,6 +190,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from reasoner.models.recompute import recompute_layers
 from reasoner.runtime import set_environment
+from reasoner.trainer.train import train_step
 
 set_environment()
 torch.set_num_threads(1)

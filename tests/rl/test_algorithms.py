@@ -10,8 +10,9 @@ from reasoner.rl.algorithms import ALGORITHMS, Algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.losses import token_weights
 from reasoner.rl.token_stats import TokenStats
-from reasoner.trainer import policy_trainer
+from reasoner.trainer import trainer as trainer_file
 from reasoner.trainer.checkpoint import load, save
+from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, group, make_trainer, random_groups
 from verifiers import Verdict
@@ -27,7 +28,7 @@ def reference():
 def gradient(cfg, groups, *, ref=None, steps=None):
     trainer = make_trainer(cfg, reference=ref)
     trainer.optimizer.step = lambda: None  # keep the gradient for inspection
-    figures = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(groups, steps))))
+    figures = train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(groups, steps))))
     return torch.cat([p.grad.flatten() for p in trainer.policy.parameters()]), figures
 
 
@@ -88,7 +89,7 @@ def test_kl_in_reward_penalises_each_token_before_returns():
     kl = (batch.sampler_logprobs - batch.ref_logprobs) * batch.mask
     rewards = torch.zeros_like(kl).scatter(1, batch.lengths[:, None] - 1, batch.rewards[:, None]) - 0.5 * kl
     assert torch.allclose(advantages, rewards.flip(1).cumsum(1).flip(1) * batch.mask, atol=1e-6)
-    assert trainer.train_step(trainer.compute_advantages(batch))["kl"] != 0  # reported, and not in the loss as well
+    assert train_step(trainer, trainer.compute_advantages(batch))["kl"] != 0  # reported, and not in the loss as well
     assert not trainer._has_regularizer
 
 
@@ -98,7 +99,7 @@ def test_moving_baseline_uses_only_earlier_steps():
     for rewards in ((1.0, 1, 0, 0), (0.0, 0, 0, 0), (1.0, 1, 1, 1)):
         batch = trainer.compute_advantages(trainer.compute_logprobs(collate([four(rewards)])))
         baselines.append((batch.rewards[:, None] - batch.advantages[:, :1]).mean().item())
-        trainer.train_step(batch)
+        train_step(trainer, batch)
     assert baselines == pytest.approx([0.0, 0.5, 0.25])
     again = make_trainer(config(name="reinforce", baseline="moving"))
     again.restore(trainer.state())
@@ -109,7 +110,7 @@ def test_entropy_bonus_raises_entropy():
     trainer = make_trainer(config(entropy_coef=1.0, lr=1e-3))
     flat = [four((1.0, 1.0, 1.0, 1.0))]
     figures = [
-        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(flat))))["entropy"]
+        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(flat))))["entropy"]
         for _ in range(8)
     ]
     assert figures[-1] > figures[0]
@@ -121,9 +122,9 @@ def test_importance_weights_scale_gradient_and_are_reported():
     plain, _ = gradient(config(), groups)
     trainer = make_trainer(config(importance_sampling="token", importance_clip_max=2.0))
     trainer.optimizer.step = lambda: None
-    own = trainer.passes().all_logprobs(batch).detach()
+    own = trainer.passes.all_logprobs(batch).detach()
     doubled = replace(batch, sampler_logprobs=torch.where(batch.mask, own - 10.0, 0.0))  # every weight at the cap
-    figures = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(doubled)))
+    figures = train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(doubled)))
     weighted = torch.cat([p.grad.flatten() for p in trainer.policy.parameters()])
     assert torch.allclose(weighted, 2 * plain, rtol=1e-4, atol=1e-7)
     assert (figures["sampling/importance_mean"], figures["sampling/importance_clipped"]) == (2.0, 1.0)
@@ -135,7 +136,7 @@ def stepped(cfg, groups):
     weights = token_weights(batch.mask, trainer.algorithm.loss_aggregation, max_tokens=16)
     batch = replace(batch, weights=weights)
     before, _ = trainer.policy_loss.measure(batch)
-    figures = trainer.train_step(batch)
+    figures = train_step(trainer, batch)
     after, moved = trainer.policy_loss.measure(batch)
     return trainer, figures, before - after, moved
 
@@ -171,8 +172,8 @@ def test_trpo_line_search_measures_the_objective_of_the_gradient(algo, monkeypat
         batches.append(batch)
         return 0.0, {}
 
-    monkeypatch.setattr(policy_trainer, "constrained_update", keep_gradient)
-    trainer.train_step(ready)
+    monkeypatch.setattr(trainer_file, "constrained_update", keep_gradient)
+    train_step(trainer, ready)
     (weighted,) = batches
     parameters = [p for p in trainer.policy.parameters() if p.grad is not None]
     gradient = torch.cat([p.grad.flatten() for p in parameters])
@@ -192,19 +193,19 @@ def test_trpo_skips_and_counts_non_finite_gradient():
     trainer = make_trainer(config(name="trpo"))
     ready = trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))
     before = [p.clone() for p in trainer.policy.parameters()]
-    figures = trainer.train_step(replace(ready, advantages=ready.advantages * float("inf")))
+    figures = train_step(trainer, replace(ready, advantages=ready.advantages * float("inf")))
     assert figures["skipped_updates"] == 1 and figures["grad_norm"] == 0 and "trust_region/step_fraction" not in figures
     assert all(torch.equal(a, b) for a, b in zip(before, trainer.policy.parameters(), strict=True))
 
 
 def test_trpo_leaves_policy_unchanged_without_advantages():
     trainer = make_trainer(config(name="trpo"))
-    assert "trust_region/step_fraction" in trainer.train_step(
-        trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))
+    assert "trust_region/step_fraction" in train_step(
+        trainer, trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))
     )
     before = [p.clone() for p in trainer.policy.parameters()]
-    figures = trainer.train_step(
-        trainer.compute_advantages(trainer.compute_logprobs(collate([four((1.0, 1.0, 1.0, 1.0))])))
+    figures = train_step(
+        trainer, trainer.compute_advantages(trainer.compute_logprobs(collate([four((1.0, 1.0, 1.0, 1.0))])))
     )
     assert (
         figures["grad_norm"] == 0 and "trust_region/step_fraction" not in figures
@@ -218,12 +219,12 @@ def test_kl_penalty_limits_movement_and_adapts_to_target():
         cfg = config(surrogate="ratio", trust="penalty", penalty=penalty, epochs=4, lr=3e-3)
         trainer = make_trainer(cfg)
         batch = trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))
-        trainer.train_step(batch)
+        train_step(trainer, batch)
         moved[penalty] = trainer.policy_loss.measure(batch)[1]
     assert moved[50.0] < moved[0.0] / 2
     trainer = make_trainer(config(surrogate="ratio", trust="penalty", penalty_target=1e-6, epochs=4, lr=3e-3))
     assert [
-        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate([four()]))))["penalty"]
+        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate([four()]))))["penalty"]
         for _ in range(3)
     ] == [
         2.0,
@@ -239,7 +240,7 @@ def test_kl_penalty_holds_rows_without_advantage_from_the_second_update():
         trainer = make_trainer(config(surrogate="ratio", trust="penalty", penalty=penalty, epochs=4, lr=3e-3))
         batch = trainer.compute_advantages(trainer.compute_logprobs(collate([four(), flat])))
         token_stats = TokenStats(keeps_tokens=True)
-        trainer.train_step(batch, token_stats)
+        train_step(trainer, batch, token_stats)
         assert sorted(token_stats.tokens) == list(range(8))
         moved[penalty] = trainer.policy_loss.measure(batch.rows(torch.arange(4, 8)))[1]
     assert moved[50.0] < moved[0.0] / 2
@@ -249,13 +250,13 @@ def test_beta_adapts_and_reference_is_refreshed(tmp_path):
     cfg = config(beta=0.5, kl_target=1e-9, ref_sync_steps=2, lr=3e-3)
     trainer = make_trainer(cfg, reference=reference())
     figures = [
-        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))) for _ in range(3)
+        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))) for _ in range(3)
     ]
     assert [step["beta"] for step in figures] == [1.0, 2.0, 1.0] and figures[0]["kl"] > 0
     assert figures[2]["kl"] == pytest.approx(0, abs=1e-9)  # after two steps the reference was the policy
     again = make_trainer(cfg, reference=reference())
     load(save(tmp_path, 3, trainer, tiny_tokenizer(), keep=1), again)
-    assert again.beta == 1.0
+    assert again.policy_loss.beta == 1.0
     for a, b in zip(again.reference.parameters(), trainer.reference.parameters(), strict=True):
         assert torch.equal(a, b)
 
@@ -264,7 +265,7 @@ def test_stop_kl_ends_updates_early():
     def norms(stop):
         trainer = make_trainer(config(epochs=6, lr=3e-3, stop_kl=stop))
         batch = trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))
-        trainer.train_step(batch)
+        train_step(trainer, batch)
         return trainer.policy_loss.measure(batch)[1]
 
     assert 0 < norms(1e-4) < norms(0.0)
@@ -278,7 +279,7 @@ def test_dapo_drops_zero_variance_groups_with_nonzero_advantages():
     ready = trainer.compute_advantages(trainer.compute_logprobs(collate([*other, flat])))
     assert (ready.advantages[-4:] != 0).any()
     token_stats = TokenStats(keeps_tokens=True)
-    trainer.train_step(ready, token_stats)
+    train_step(trainer, ready, token_stats)
     assert sorted(token_stats.tokens) == list(range(8))
 
 
@@ -309,7 +310,7 @@ def test_step_without_any_solved_problem_teaches_nothing_by_verdicts(baseline, m
     cfg = config(name="reinforce", baseline=baseline, filter_zero_advantages=True, filter_metric=metric)
     trainer = make_trainer(cfg)
     before = [weight.clone() for weight in trainer.policy.parameters()]
-    trainer.train_step(trainer.compute_advantages(collate([of_form_alone(False), of_form_alone(False)])))
+    train_step(trainer, trainer.compute_advantages(collate([of_form_alone(False), of_form_alone(False)])))
     pairs = zip(before, trainer.policy.parameters(), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs) == (metric == "correct")
 
@@ -319,12 +320,12 @@ def test_learning_rate_decays_with_token_budget():
     cfg = replace(cfg, steps=100, max_train_tokens=1000, optim=replace(cfg.optim, decay_share=0.5))
     trainer, batch = make_trainer(cfg), collate([four()])
     rates = [
-        trainer.train_step(trainer.compute_advantages(batch), tokens_before=spent)["lr"]
+        train_step(trainer, trainer.compute_advantages(batch), tokens_before=spent)["lr"]
         for spent in (0, 500, 750, 950, 1000)
     ]
     assert rates == pytest.approx([1e-3, 1e-3, 5e-4, 1e-4, 0.0])
     by_steps = make_trainer(replace(cfg, max_train_tokens=0, steps=4))
-    assert [by_steps.train_step(by_steps.compute_advantages(batch))["lr"] for _ in range(4)] == pytest.approx(
+    assert [train_step(by_steps, by_steps.compute_advantages(batch))["lr"] for _ in range(4)] == pytest.approx(
         [1e-3] * 3 + [5e-4]
     )
 
@@ -336,9 +337,9 @@ def test_new_algorithm_needs_only_one_row(monkeypatch):
     cfg = config(name="leave_one_out_whitened", beta=0.01, lr=0.03)
     trainer = make_trainer(cfg, reference=reference())
     for _ in range(12):
-        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate([four()]))))
+        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate([four()]))))
     batch = collate([four()])
-    before = make_trainer(cfg).passes().all_logprobs(batch)
-    after = trainer.passes().all_logprobs(batch)
+    before = make_trainer(cfg).passes.all_logprobs(batch)
+    after = trainer.passes.all_logprobs(batch)
     moved = ((after - before) * batch.mask).sum(dim=1)
     assert moved[0] > 0 and moved[3] > 0 and moved[1] < 0  # towards the rewarded completions

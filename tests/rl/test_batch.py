@@ -10,6 +10,7 @@ from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.losses import token_weights
 from reasoner.trainer.schedule import minibatches
+from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model
 from tests.fixtures.toys import G, config, group, make_trainer, random_groups
 
@@ -51,7 +52,7 @@ def test_empty_completion_has_finite_gradient():
     for tokens in (1, 100):
         trainer = make_trainer(config(micro=tokens))
         assert math.isfinite(
-            trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(groups))))["grad_norm"]
+            train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(groups))))["grad_norm"]
         )
 
 
@@ -128,7 +129,7 @@ def test_gradient_equals_formula_written_out_row_by_row(name):  # traps 7, 11, 2
     trainer = make_trainer(cfg, model, reference)
     batch = trainer.compute_advantages(trainer.compute_logprobs(collate(groups)))
     trainer.optimizer.step = lambda: None  # keep the gradient for inspection
-    figures = trainer.train_step(batch)
+    figures = train_step(trainer, batch)
     scale = max(float(e.abs().max()) for e in expected)
     for parameter, gradient in zip(model.parameters(), expected, strict=True):
         assert torch.allclose(parameter.grad, gradient, atol=1e-5 * scale, rtol=1e-3)
@@ -147,5 +148,5 @@ def test_learning_rate_warms_up_and_decays_linearly_and_is_reported(steps, chang
     cfg = replace(config(lr=0.01), steps=steps)
     trainer = make_trainer(replace(cfg, optim=replace(cfg.optim, **changes)))
     for rate in rates:
-        metrics = trainer.train_step(trainer.prepare_batch(random_groups()))
+        metrics = train_step(trainer, trainer.compute_advantages(trainer.prepare_batch(random_groups())))
         assert metrics["lr"] == trainer.optimizer.param_groups[0]["lr"] == pytest.approx(rate)

@@ -12,6 +12,7 @@ from reasoner.rl.batch import collate
 from reasoner.rl.credit import token_rewards
 from reasoner.rl.losses import value_loss
 from reasoner.trainer.checkpoint import load, save
+from reasoner.trainer.train import train_step
 from reasoner.types import Completion, Prompt, RolloutGroup
 from tests.fixtures.critics import ppo, shared, token_states
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
@@ -95,7 +96,7 @@ def test_ppo_learns_to_end_completions_when_truncated_ones_earn_nothing(seed):
     for _ in range(60):
         rolled = sampled(trainer.policy, generator)
         shares.append(sum(c.finish == "length" for c in rolled.completions) / SAMPLES)
-        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate([rolled]))))
+        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate([rolled]))))
     assert shares[0] > 0.2 and sum(shares[-5:]) / 5 < 0.1
 
 
@@ -110,7 +111,7 @@ def test_critic_starts_at_zero_and_is_independent_of_micro_batches():
     batch = collate(random_groups())
     trainer = make_trainer(cfg)
     assert (trainer.critic.values(batch) == 0).all()
-    trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)))
+    train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(batch)))
     whole = trainer.critic.values(batch)
     trainer.critic.cfg = replace(cfg, optim=replace(cfg.optim, micro_batch_tokens=9))
     inside = torch.arange(whole.shape[1]) <= batch.lengths[:, None]
@@ -120,7 +121,7 @@ def test_critic_starts_at_zero_and_is_independent_of_micro_batches():
 
 def test_value_depends_only_on_prompt_and_earlier_tokens():
     trainer = make_trainer(ppo())
-    trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))
+    train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))
     one, other = (trainer.critic.values(collate([group([5, 6], [[7, 8, last], [9]], [0, 1])]))[0] for last in (10, 11))
     assert torch.allclose(one[:3], other[:3], atol=1e-6) and not torch.isclose(one[3], other[3])
 
@@ -130,7 +131,7 @@ def test_critic_learns_expected_returns_during_warmup():
     groups = [group([5, 6], [[7, 8], [9, 10], [7, 11], [9, 12]], [1.0, 0.0, 1.0, 0.0])]
     weights = [p.clone() for p in trainer.policy.parameters()]
     metrics = [
-        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(groups)))) for _ in range(60)
+        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(groups)))) for _ in range(60)
     ]
     assert metrics[0]["critic/loss"] == pytest.approx(0.25, abs=0.02)
     assert metrics[-1]["critic/loss"] == pytest.approx(
@@ -148,10 +149,10 @@ def test_ppo_moves_policy_towards_better_completions():
     trainer = make_trainer(ppo())
     groups = [group([5, 6], [[7, 8], [9, 10], [7, 11], [9, 12]], [1.0, 0.0, 1.0, 0.0])]
     batch = collate(groups)
-    before = trainer.passes().all_logprobs(batch)
+    before = trainer.passes.all_logprobs(batch)
     for _ in range(15):
-        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(groups))))
-    moved = ((trainer.passes().all_logprobs(batch) - before) * batch.mask).sum(dim=1)
+        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(groups))))
+    moved = ((trainer.passes.all_logprobs(batch) - before) * batch.mask).sum(dim=1)
     assert moved[0] > moved[1] and moved[2] > moved[3]
 
 
@@ -185,7 +186,7 @@ def test_critic_has_the_policys_passes_and_minibatches_unless_it_is_given_its_ow
     trainer = make_trainer(replace(cfg, algo=replace(cfg.algo, **policy)))
     steps = []
     trainer.critic.optimizer.register_step_pre_hook(lambda *_: steps.append(1))
-    metrics = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups(5)))))
+    metrics = train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups(5)))))
     assert len(steps) == updates and 0 < metrics["critic/loss"] < 1
 
 
@@ -218,7 +219,7 @@ def critic_after(cfg, **state):
     trainer = make_trainer(cfg)
     trainer.restore(trainer.state() | state)
     before = torch.cat([p.detach().flatten().clone() for p in trainer.critic.own.parameters()])
-    trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))
+    train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))
     return torch.cat([p.detach().flatten() for p in trainer.critic.own.parameters()]) - before
 
 
@@ -242,11 +243,12 @@ def test_critic_warmup_leaves_policy_unchanged(algo):
     batch = collate(random_groups())
     before = [p.clone() for p in trainer.policy.parameters()]
     losses = [
-        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)))["critic/loss"] for _ in range(2)
+        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(batch)))["critic/loss"]
+        for _ in range(2)
     ]
     assert losses[1] < losses[0]
     assert all(torch.equal(a, b) for a, b in zip(before, trainer.policy.parameters(), strict=True))
-    trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)))
+    train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(batch)))
     assert any((a != b).any() for a, b in zip(before, trainer.policy.parameters(), strict=True))
 
 
@@ -257,25 +259,25 @@ def test_adaptive_beta_is_unchanged_without_measured_kl():
     trainer = make_trainer(replace(cfg, critic=CriticConfig(lr=1e-3, warmup_steps=6)), reference=other)
     batch = collate(random_groups())
     assert [
-        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)))["beta"] for _ in range(6)
+        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(batch)))["beta"] for _ in range(6)
     ] == [0.05] * 6
-    assert trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)))["beta"] != 0.05
+    assert train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(batch)))["beta"] != 0.05
 
 
 def test_adaptive_penalty_is_unchanged_in_warmup_and_after_skipped_update():
     cfg = config(name="ppo", trust="penalty", surrogate="ratio", penalty_target=0.1, epochs=1, minibatches=1)
     trainer = make_trainer(replace(cfg, critic=CriticConfig(lr=1e-3, warmup_steps=1)))
     batch = collate(random_groups())
-    figures = [trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)))]
+    figures = [train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(batch)))]
     ready = trainer.compute_advantages(trainer.compute_logprobs(batch))
-    figures.append(trainer.train_step(replace(ready, advantages=ready.advantages * float("inf"))))
+    figures.append(train_step(trainer, replace(ready, advantages=ready.advantages * float("inf"))))
     assert [own["penalty"] for own in figures] == [1.0, 1.0] and figures[1]["skipped_updates"] == 1
 
 
 def test_skipped_update_clears_gradients_of_shared_backbone():
     trainer = make_trainer(shared())
     ready = trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups())))
-    assert trainer.train_step(replace(ready, advantages=ready.advantages * float("inf")))["skipped_updates"] == 1
+    assert train_step(trainer, replace(ready, advantages=ready.advantages * float("inf")))["skipped_updates"] == 1
     assert all(
         p.grad is None or not p.grad.any() for p in (*trainer.critic.own.parameters(), *trainer.policy.parameters())
     )
@@ -290,7 +292,7 @@ def test_shared_backbone_gradient_sums_both_losses_for_any_micro_batches():
         torch.nn.init.normal_(trainer.critic.head.weight, std=0.1)
         ready = trainer.compute_advantages(trainer.compute_logprobs(batch))
         alone = replace(ready, returns=trainer.critic.values(ready)[:, :-1])  # nothing to learn for the critic
-        norms = [trainer.train_step(with_it)["grad_norm"] for with_it in (ready, alone)]
+        norms = [train_step(trainer, with_it)["grad_norm"] for with_it in (ready, alone)]
         trainer.policy.zero_grad()
         weighted = replace(ready, weights=trainer.policy_loss.weights(ready))
         states = token_states(trainer.policy, batch)
@@ -306,11 +308,11 @@ def test_shared_backbone_critic_learns_and_policy_improves():
     trainer = make_trainer(shared())
     groups = [group([5, 6], [[7, 8], [9, 10], [7, 11], [9, 12]], [1.0, 0.0, 1.0, 0.0])]
     batch = collate(groups)
-    before = trainer.passes().all_logprobs(batch)
-    metrics = [trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch))) for _ in range(40)]
+    before = trainer.passes.all_logprobs(batch)
+    metrics = [train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(batch))) for _ in range(40)]
     assert metrics[0]["critic/loss"] == pytest.approx(0.25) and metrics[-1]["critic/loss"] < 0.1
     assert sum(p.numel() for p in trainer.critic.own.parameters()) == 33  # the head alone
-    moved = ((trainer.passes().all_logprobs(batch) - before) * batch.mask).sum(dim=1)
+    moved = ((trainer.passes.all_logprobs(batch) - before) * batch.mask).sum(dim=1)
     assert moved[0] > moved[1] and moved[2] > moved[3]
 
 
@@ -318,12 +320,12 @@ def test_shared_backbone_critic_learns_and_policy_improves():
 def test_critic_resumes_with_optimizer_state(tmp_path, cfg):
     straight, first, second = make_trainer(cfg), make_trainer(cfg), make_trainer(cfg)
     for trainer in (straight, first):
-        trainer.train_step(trainer.prepare_batch(random_groups(seed=1)))
+        train_step(trainer, trainer.compute_advantages(trainer.prepare_batch(random_groups(seed=1))))
     path = save(tmp_path, 1, first, tiny_tokenizer(), keep=1)
     second.policy.load_state_dict(first.policy.state_dict())
     load(path, second)
     for trainer in (straight, second):
-        trainer.train_step(trainer.prepare_batch(random_groups(seed=2)))
+        train_step(trainer, trainer.compute_advantages(trainer.prepare_batch(random_groups(seed=2))))
     own, resumed = ([*one.policy.parameters(), *one.critic.own.parameters()] for one in (straight, second))
     assert all(torch.equal(a, b) for a, b in zip(own, resumed, strict=True))
 
@@ -332,7 +334,7 @@ def test_update_of_the_critic_without_a_finite_gradient_is_counted():
     trainer = make_trainer(ppo(epochs=3, minibatches=1))
     ready = trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups())))
     before = [parameter.clone() for parameter in trainer.critic.own.parameters()]
-    figures = trainer.train_step(replace(ready, returns=ready.returns * float("inf")))
+    figures = train_step(trainer, replace(ready, returns=ready.returns * float("inf")))
     assert figures["skipped_updates"] == 3
     assert all(torch.equal(a, b) for a, b in zip(before, trainer.critic.own.parameters(), strict=True))
-    assert trainer.train_step(ready)["skipped_updates"] == 0
+    assert train_step(trainer, ready)["skipped_updates"] == 0

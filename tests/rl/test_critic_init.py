@@ -9,6 +9,7 @@ from reasoner.models.reward_model import load_reward_model
 from reasoner.rl.batch import collate
 from reasoner.rl.reward_model_passes import RewardModelPasses
 from reasoner.trainer.components import build_trainer
+from reasoner.trainer.train import train_step
 from tests.fixtures.critics import ppo, token_states
 from tests.fixtures.reward_models import save_reward_model
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
@@ -40,7 +41,7 @@ def test_critic_from_a_reward_model_explains_more_at_step_0_than_zeros(tmp_path)
         if name == "reward model":
             trainer.critic.start_from(scorer, weight=1.0)
         batch = trainer.compute_advantages(trainer.compute_logprobs(collate(groups)))
-        explained[name] = trainer.train_step(batch)["critic/explained_variance"]
+        explained[name] = train_step(trainer, batch)["critic/explained_variance"]
         if name == "reward model":
             own = RewardModelPasses(scorer).all_scores(batch) + 0.25
             last = batch.values[torch.arange(len(batch)), batch.lengths]

@@ -9,6 +9,7 @@ from reasoner.rl.batch import collate
 from reasoner.rl.optimizers import make_adamw, optimizer_state
 from reasoner.trainer import checkpoint
 from reasoner.trainer.preflight import preflight
+from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, make_trainer, random_groups
 
@@ -23,7 +24,7 @@ def eight_bit_trainer(model=None, **algo):
 def take_steps(trainer, number, seed=0):
     for step in range(number):
         batch = collate(random_groups(seed=seed + step))
-        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)))
+        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(batch)))
 
 
 def moment_bytes(optimizer, model):

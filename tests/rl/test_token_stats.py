@@ -8,6 +8,7 @@ import torch
 from reasoner.config.schema import RunConfig
 from reasoner.rl.batch import collate
 from reasoner.rl.token_stats import TokenStats
+from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model
 from tests.fixtures.toys import config, group, make_trainer, random_groups
 
@@ -18,7 +19,7 @@ def update(cfg, groups, *, reference=None):
     token_stats = TokenStats(keeps_tokens=True)
     return (
         batch,
-        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)), token_stats),
+        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(batch)), token_stats),
         token_stats.tokens,
     )
 
@@ -54,7 +55,7 @@ def test_importance_ratio_is_that_of_the_update_to_the_sampler_and_changes_nothi
     groups = random_groups()
     plain, ratios = config(), replace(config(), run=RunConfig(importance_ratio=True))
     batch, figures, tokens = update(ratios, groups)
-    logprobs = make_trainer(ratios).passes().all_logprobs(batch)
+    logprobs = make_trainer(ratios).passes.all_logprobs(batch)
     for row, own in tokens.items():
         expected = (logprobs - batch.sampler_logprobs)[row, : batch.lengths[row]].exp()
         assert own.pop("importance_ratio") == pytest.approx(expected.tolist(), rel=1e-4)
@@ -83,5 +84,5 @@ def test_token_values_are_from_first_epoch():
 def test_tally_keeps_no_token_values_by_default():
     trainer = make_trainer(config())
     token_stats = TokenStats()
-    trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))), token_stats)
+    train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))), token_stats)
     assert token_stats.tokens == {} and token_stats.sums["tokens"] > 0

@@ -125,7 +125,7 @@ def test_control_under_process_supervision_uses_outcome_only():
         cfg = replace(config(name="grpo_process"), control=control)
         trainer = make_trainer(cfg, tiny_model(vocabulary=len(tokenizer), width=32, layers=1))
         trainer.tokenizer = tokenizer
-        batch = trainer.prepare_batch(groups)
+        batch = trainer.compute_advantages(trainer.prepare_batch(groups))
         credits[control] = [
             set(own[:length].tolist()) for own, length in zip(batch.advantages, batch.lengths, strict=True)
         ]

@@ -28,8 +28,9 @@ from reasoner.runs.health_checks import CHECKS, Alarm
 from reasoner.runs.metric_names import METRICS
 from reasoner.runs.repetition import repeats, repetition
 from reasoner.trainer.parity import max_logprob_diff
-from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.step_metrics import rollout_metrics
+from reasoner.trainer.train import train_step
+from reasoner.trainer.trainer import Trainer
 from reasoner.types import Prompt, RolloutGroup, SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
@@ -72,7 +73,7 @@ def lived(
     """The metrics of a run: what reasoner.trainer.train asks for at each step, of a real engine and trainer."""
     cfg = replace(config(**settings), critic=CriticConfig(lr=critic_lr))
     policy, reference = (load_policy(folder, device=torch.device("cpu")) for _ in range(2))
-    trainer = PolicyTrainer(
+    trainer = Trainer(
         policy, reference.requires_grad_(False) if cfg.algo.beta else None, resolve_algorithm(cfg.algo), cfg
     )
     engine = engine(folder, EngineConfig(), max_model_len=64)
@@ -82,7 +83,7 @@ def lived(
         seeds = [[sample_seed(0, step, prompt.problem.id, sample) for sample in range(G)] for prompt in PROMPTS]
         completions = engine.generate(PROMPTS, sampling, seeds)
         groups = [RolloutGroup(p, own, tuple(map(judge, own))) for p, own in zip(PROMPTS, completions, strict=True)]
-        learned = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(groups))))
+        learned = train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(groups))))
         engine.update_weights(policy_state(trainer.policy), version=step + 1)
         gap = max_logprob_diff(engine, policy, PROMPTS, sampling)
         line = {"step": step, **rollout_metrics(groups), **learned, "parity/logprob_diff_max": gap}

@@ -20,6 +20,7 @@ from reasoner.runs.json_files import append_line
 from reasoner.trainer.checkpoint import damage, load, room_needed, save
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.rollback import respond_to_alarms
+from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, group, make_trainer, random_groups
 
@@ -36,7 +37,7 @@ def lora_trainer(cfg):
 
 
 def step(made, groups):
-    return made.train_step(made.compute_advantages(made.compute_logprobs(collate(groups))))
+    return train_step(made, made.compute_advantages(made.compute_logprobs(collate(groups))))
 
 
 ALGORITHMS = {
@@ -76,8 +77,8 @@ def test_reference_logprobs_are_those_of_the_base_to_the_bit():
         step(made, random_groups(seed=seed))
     batch = collate(random_groups(seed=3))
     base = make_trainer(config(), tiny_model(vocabulary=60, width=32, layers=2))
-    assert torch.equal(made.compute_logprobs(batch).ref_logprobs, base.passes().all_logprobs(batch))
-    assert not torch.equal(made.passes().all_logprobs(batch), base.passes().all_logprobs(batch))
+    assert torch.equal(made.compute_logprobs(batch).ref_logprobs, base.passes.all_logprobs(batch))
+    assert not torch.equal(made.passes.all_logprobs(batch), base.passes.all_logprobs(batch))
 
 
 @pytest.mark.parametrize("name", ["grpo", "ppo", "ppo shared"])

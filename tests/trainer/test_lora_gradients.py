@@ -12,7 +12,8 @@ from reasoner.models.lora import adapter_of, add_adapter, trained_parameters
 from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.rl.batch import collate
 from reasoner.rl.objective import token_terms
-from reasoner.trainer import policy_trainer
+from reasoner.trainer import trainer as trainer_file
+from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model
 from tests.fixtures.toys import config, group, make_trainer
 
@@ -45,7 +46,7 @@ def batch_of(trainer, name):
     """A batch whose old policy differs from the policy: ratios are not 1, and some are clipped."""
     steps = STEPS * len(GROUPS) if ALGORITHMS[name].returns == "process" else None
     batch = trainer.compute_advantages(trainer.compute_logprobs(collate(GROUPS, steps)))
-    own = trainer.passes().all_logprobs(batch)
+    own = trainer.passes.all_logprobs(batch)
     noise = 0.3 * torch.randn(own.shape, generator=torch.Generator().manual_seed(2))
     return replace(batch, old_logprobs=own + noise * batch.mask)
 
@@ -58,9 +59,9 @@ def learner_gradient(trainer, batch, monkeypatch):
         gradients.update({name: parameter.grad.clone() for name, parameter in trained_parameters(trainer.policy)})
         return 1.0, {}
 
-    monkeypatch.setattr(policy_trainer, "constrained_update", keep)
-    monkeypatch.setattr(trainer, "_apply_gradient", lambda lr_factor: keep()[0])
-    trainer.train_step(batch)
+    monkeypatch.setattr(trainer_file, "constrained_update", keep)
+    monkeypatch.setattr(trainer, "apply_gradient", lambda lr_factor: keep()[0])
+    train_step(trainer, batch)
     return gradients
 
 
@@ -81,7 +82,7 @@ def plain_gradient(trainer, batch):
         own = log_softmax.gather(1, ids[0, len(prompt) :, None])[:, 0]
         rows.append(torch.nn.functional.pad(own, (0, width - length)))
     logprobs, algo = torch.stack(rows), trainer.cfg.algo
-    coefficients = {"beta": trainer.beta, "penalty": trainer.penalty}
+    coefficients = {"beta": trainer.policy_loss.beta, "penalty": trainer.policy_loss.penalty}
     terms = token_terms(logprobs, torch.zeros_like(logprobs), batch, trainer.algorithm, algo, **coefficients)
     (trainer.policy_loss.weights(batch) * terms.loss).sum().backward()
     return {name: leaf.grad for name, leaf in leaves.items()}

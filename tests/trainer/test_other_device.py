@@ -14,6 +14,7 @@ from reasoner.inference.slot_cache import SlotCache
 from reasoner.models import loading, lora
 from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.rl.token_stats import TokenStats
+from reasoner.trainer.train import train_step
 from reasoner.types import Completion, SamplingParams
 from tests.fixtures import other_device
 from tests.fixtures.other_device import DEVICE, MixedDevices, OtherDevice, move
@@ -54,7 +55,7 @@ def step(cfg, *, is_moved, stats):
     trainer.tokenizer = tiny_tokenizer()
     # torch's fused optimiser has no kernel for the device
     trainer.optimizer = torch.optim.AdamW(policy.parameters(), lr=1e-3, foreach=False)
-    return trainer.train_step(trainer.prepare_batch(random_groups()), stats)
+    return train_step(trainer, trainer.compute_advantages(trainer.prepare_batch(random_groups())), stats)
 
 
 CHANGES = {

@@ -9,6 +9,7 @@ import torch
 from reasoner.models.loading import load_policy, token_logprobs
 from reasoner.rl.batch import collate
 from reasoner.trainer.checkpoint import load, save
+from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, group, make_trainer, random_groups
 
@@ -16,7 +17,7 @@ from tests.fixtures.toys import config, group, make_trainer, random_groups
 def gradient(cfg, groups, reference=None):
     made = make_trainer(cfg, reference=reference)
     made.optimizer.step = lambda: None  # keep the gradient to look at
-    made.train_step(made.compute_advantages(made.compute_logprobs(collate(groups))))
+    train_step(made, made.compute_advantages(made.compute_logprobs(collate(groups))))
     return torch.cat([torch.zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in made.policy.parameters()])
 
 
@@ -64,7 +65,7 @@ def test_minibatches_of_unequal_size_add_up_to_the_gradient_of_the_whole(how):
         total.add_(torch.cat([p.grad.flatten() for p in made.policy.parameters()]))
 
     made.optimizer.step = add_gradient
-    made.train_step(made.compute_advantages(made.compute_logprobs(collate(groups))))
+    train_step(made, made.compute_advantages(made.compute_logprobs(collate(groups))))
     assert torch.allclose(total / 4, whole, atol=1e-6 * float(whole.abs().max()), rtol=1e-4)
 
 
@@ -72,9 +73,9 @@ def test_equal_rewards_take_the_step_of_a_zero_gradient():
     flat = [group([5, 6], [[7, 8], [9], [10], [11]], [1, 1, 1, 1])]
     made, expected = make_trainer(config(lr=1e-3)), make_trainer(config(lr=1e-3))
     for trainer in (made, expected):
-        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))
+        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))
     before = [p.clone() for p in made.policy.parameters()]
-    made.train_step(made.compute_advantages(made.compute_logprobs(collate(flat))))
+    train_step(made, made.compute_advantages(made.compute_logprobs(collate(flat))))
     for parameter in expected.policy.parameters():
         parameter.grad = torch.zeros_like(parameter)
     expected.optimizer.step()
@@ -104,16 +105,16 @@ def test_ratio_is_one_before_the_first_update_and_old_logprobs_stay_fixed():  # 
     cfg = config(epochs=3, lr=1e-2)
     made = make_trainer(cfg)
     batch = made.compute_advantages(made.compute_logprobs(collate(random_groups())))
-    now = made.passes().all_logprobs(batch)
+    now = made.passes.all_logprobs(batch)
     assert (now - batch.old_logprobs).abs().max() < 1e-6
-    figures = made.train_step(batch)
+    figures = train_step(made, batch)
     assert figures["clip_ratio"] > 0  # the later epochs are off-policy
 
 
 def test_a_small_learning_rate_still_changes_every_weight():  # trap 30
     made = make_trainer(config(lr=1e-6))
     before = [p.clone() for p in made.policy.parameters()]
-    made.train_step(made.compute_advantages(made.compute_logprobs(collate(random_groups()))))
+    train_step(made, made.compute_advantages(made.compute_logprobs(collate(random_groups()))))
     assert all((a != b).any() for a, b in zip(before, made.policy.parameters(), strict=True))
 
 
@@ -122,8 +123,8 @@ def test_training_does_not_change_reference_weights():  # trap 28
     reference = deepcopy(model).requires_grad_(False)
     before = [p.clone() for p in reference.parameters()]
     made = make_trainer(config(beta=0.1), model, reference)
-    made.train_step(made.compute_advantages(made.compute_logprobs(collate(random_groups()))))
-    figures = made.train_step(made.compute_advantages(made.compute_logprobs(collate(random_groups()))))
+    train_step(made, made.compute_advantages(made.compute_logprobs(collate(random_groups()))))
+    figures = train_step(made, made.compute_advantages(made.compute_logprobs(collate(random_groups()))))
     assert figures["kl"] > 0
     assert all(torch.equal(a, b) for a, b in zip(before, reference.parameters(), strict=True))
 
@@ -132,7 +133,7 @@ def test_a_gradient_that_is_not_finite_is_left_out_and_counted():  # pain 18
     made = make_trainer(config())
     batch = made.compute_advantages(collate(random_groups()))
     before = [p.clone() for p in made.policy.parameters()]
-    figures = made.train_step(replace(batch, advantages=batch.advantages * float("inf")))
+    figures = train_step(made, replace(batch, advantages=batch.advantages * float("inf")))
     assert figures["skipped_updates"] == 1
     assert all(torch.equal(a, b) for a, b in zip(before, made.policy.parameters(), strict=True))
 
@@ -141,15 +142,15 @@ def test_a_checkpoint_resumes_bit_for_bit(tmp_path):  # trap 40
     cfg = config()
     straight = make_trainer(cfg)
     for seed in range(4):
-        straight.train_step(straight.compute_advantages(straight.compute_logprobs(collate(random_groups(seed=seed)))))
+        train_step(straight, straight.compute_advantages(straight.compute_logprobs(collate(random_groups(seed=seed)))))
     first = make_trainer(cfg)
     for seed in range(2):
-        first.train_step(first.compute_advantages(first.compute_logprobs(collate(random_groups(seed=seed)))))
+        train_step(first, first.compute_advantages(first.compute_logprobs(collate(random_groups(seed=seed)))))
     path = save(tmp_path, 2, first, tiny_tokenizer(), keep=1)
     second = make_trainer(cfg, load_policy(path, device=torch.device("cpu")))
     assert load(path, second) == 2
     for seed in range(2, 4):
-        second.train_step(second.compute_advantages(second.compute_logprobs(collate(random_groups(seed=seed)))))
+        train_step(second, second.compute_advantages(second.compute_logprobs(collate(random_groups(seed=seed)))))
     assert all(torch.equal(a, b) for a, b in zip(straight.policy.parameters(), second.policy.parameters(), strict=True))
 
 
@@ -169,7 +170,7 @@ def test_training_raises_reward_of_toy_task(name):
             drawn = torch.multinomial(logits.softmax(0), size, replacement=True).tolist()
             groups.append(group([5, question], [[d] for d in drawn], [float(d == question + 10) for d in drawn]))
         shares.append(sum(s.reward for g in groups for s in g.scores) / (4 * size))
-        made.train_step(made.compute_advantages(made.compute_logprobs(collate(groups))))
+        train_step(made, made.compute_advantages(made.compute_logprobs(collate(groups))))
     assert sum(shares[:3]) / 3 < 0.4
     assert sum(shares[-10:]) / 10 > 0.8
 
@@ -180,7 +181,7 @@ def test_gradients_that_are_freed_after_a_step_change_no_later_step(name):
     for is_freed in (False, True):
         trainer = make_trainer(config(name=name))
         for seed in (1, 2):
-            metrics = trainer.train_step(trainer.prepare_batch(random_groups(seed=seed)))
+            metrics = train_step(trainer, trainer.compute_advantages(trainer.prepare_batch(random_groups(seed=seed))))
             if is_freed:
                 trainer.free_gradients()
                 own = [] if trainer.critic is None else list(trainer.critic.own.parameters())

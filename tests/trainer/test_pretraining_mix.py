@@ -16,6 +16,7 @@ from reasoner.rl.model_passes import ModelPasses
 from reasoner.sft.examples import Example
 from reasoner.trainer.preflight import check_pretraining_mix
 from reasoner.trainer.pretraining_mix import PretrainingMix, load_pretraining_mix
+from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, group, make_trainer, random_groups
 
@@ -45,7 +46,7 @@ def test_gradient_is_the_weight_times_that_of_the_mean_negative_log_likelihood(t
 def trained(mix, steps=3, groups=None, **algo):
     trainer = make_trainer(config(**{"minibatches": 2, **algo}), pretraining_mix=mix)
     metrics = [
-        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(groups or random_groups()))))
+        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(groups or random_groups()))))
         for _ in range(steps)
     ]
     return trainer, metrics

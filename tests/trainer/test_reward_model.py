@@ -11,7 +11,7 @@ from transformers import AutoModelForSequenceClassification
 
 from reasoner.cli.main import main
 from reasoner.trainer.resolve_run import resolve_new_run, resolve_resumed_run
-from reasoner.trainer.reward_model import train_reward_model
+from reasoner.trainer.run_stage import run_stage
 from tests.fixtures.tiny import save_tiny
 
 PROBLEMS, GROUP = 40, 5
@@ -50,7 +50,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [one for problem in range(PROBLEMS) for one in row(random, problem)]
     (path / "pairs.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
     resolved, run_dir = resolve_new_run(settings(path, "whole"), origin="a test", stage="reward-model")
-    train_reward_model(resolved, run_dir)
+    run_stage(resolved, run_dir)
     return path
 
 
@@ -90,7 +90,7 @@ def test_a_resumed_run_has_the_same_bytes(place: Path) -> None:
     with (killed / "metrics.jsonl").open("a") as file:
         file.write('{"step": 2')  # a line that was cut off
     resolved, run_dir = resolve_resumed_run("killed", {}, origin="a test", runs=place / "runs", stage="reward-model")
-    train_reward_model(resolved, run_dir, resuming=True)
+    run_stage(resolved, run_dir, resuming=True)
     for name in ("metrics.jsonl", "data.json", "report.txt", "config.json"):
         assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
     for path in (whole / "checkpoints" / "step-000024").rglob("*"):
@@ -107,7 +107,7 @@ def test_changed_preferences_are_refused_on_resume(place: Path, tmp_path: Path) 
     (tmp_path / "fewer.jsonl").write_text("".join(lines[:-10]))
     config = replace(resolved.config, rm=replace(resolved.config.rm, data=str(tmp_path / "fewer.jsonl")))
     with pytest.raises(ValueError, match=r"rm.data is .* changed"):
-        train_reward_model(replace(resolved, config=config), run_dir, resuming=True)
+        run_stage(replace(resolved, config=config), run_dir, resuming=True)
 
 
 def test_the_last_checkpoint_is_normalised_and_loads_in_transformers(place: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from data import Problem
 from reasoner.config.learning import RewardConfig
 from reasoner.config.schema import DataConfig
-from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
+from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.rollouts.selection import PassRates
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.step_metrics import generation_metrics
@@ -60,7 +60,7 @@ def pool():
 def generator(pool, name="grpo", *, weight="1", control="", pass_rates=None):
     cfg = replace(config(name=name), data=DataConfig(prompts_per_step=3), control=control)
     cfg = replace(cfg, reward=RewardConfig(model=f"rm={weight}"))
-    engine, dynamic = AlwaysRight(), ALGORITHMS[name].dynamic_sampling
+    engine = AlwaysRight()
     models = {"rm": Lengths(engine.events)}
     return RolloutGenerator(
         engine,
@@ -68,7 +68,6 @@ def generator(pool, name="grpo", *, weight="1", control="", pass_rates=None):
         PROMPTS,
         SamplingParams(num_samples=4),
         cfg,
-        dynamic_sampling=dynamic,
         reward_models=models,
         pass_rates=pass_rates,
     )
@@ -80,9 +79,7 @@ def test_every_algorithm_gets_the_scores_of_the_step_and_the_engine_sleeps_meanw
     rollouts = own.generate(0)
     assert own.engine.events == ["generate", "sleep", "score", "wake up"]
     assert [score.reward for score in rollouts.groups[0].scores] == pytest.approx([1.7, 2.2, 2.7, 3.2])
-    metrics = generation_metrics(
-        0, rollouts, own.cfg, dynamic_sampling=resolve_algorithm(own.cfg.algo).dynamic_sampling
-    )
+    metrics = generation_metrics(0, rollouts, own)
     assert metrics["reward/model"] == pytest.approx(1.25)
 
 

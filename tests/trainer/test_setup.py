@@ -9,17 +9,18 @@ from reasoner.config.resolve import resolve
 from reasoner.rl.batch import collate
 from reasoner.trainer import setup
 from reasoner.trainer.components import build_trainer
+from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, random_groups
 
 
-def first_step(folder, reference_dtype):
+def first_step(folder, reference_dtype, **changes):
     """The trainer that a run would build, and the metrics of its first step."""
-    cfg = config(beta=0.01)
+    cfg = config(beta=0.01, **changes)
     cfg = replace(cfg, algo=replace(cfg.algo, reference_dtype=reference_dtype))
     trainer = build_trainer(cfg, tiny_tokenizer(), start_from=folder, base=folder, device=torch.device("cpu"))
     batch = trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups())))
-    return trainer, trainer.train_step(batch)
+    return trainer, train_step(trainer, batch)
 
 
 def test_bfloat16_reference_has_half_the_bytes_and_a_kl_near_zero_at_first(tmp_path):
@@ -36,9 +37,7 @@ def test_bfloat16_reference_has_half_the_bytes_and_a_kl_near_zero_at_first(tmp_p
 
 def test_bfloat16_reference_follows_the_policy_when_it_is_synced(tmp_path):
     tiny_model(vocabulary=60, width=32, layers=2).save_pretrained(tmp_path)
-    trainer, _ = first_step(tmp_path, "bfloat16")
-    trainer.cfg = replace(trainer.cfg, algo=replace(trainer.cfg.algo, ref_sync_steps=1))
-    trainer._adapt_reference(None, collate(random_groups()))
+    trainer, _ = first_step(tmp_path, "bfloat16", ref_sync_steps=1)
     for own, policy in zip(trainer.reference.parameters(), trainer.policy.parameters(), strict=True):
         assert torch.equal(own, policy.to(torch.bfloat16))
 
@@ -49,7 +48,7 @@ def test_run_says_that_torch_cannot_use_the_gpu(monkeypatch, capsys, tmp_path, h
     monkeypatch.setattr(torch.version, "cuda", cuda)
     resolved = resolve([("test", {"model": str(tmp_path / "none"), "run.dir": str(tmp_path)})])
     with pytest.raises(ValueError, match="none"):  # the model is looked for afterwards
-        setup.start_run(resolved, tmp_path / "run", resuming=False, build=build_trainer)
+        setup.load_context(resolved, tmp_path / "run")
     text = capsys.readouterr().err
     assert ("this torch cannot use it" in text) == has_gpu
     assert ("built for CPUs" in text) == (has_gpu and cuda is None)

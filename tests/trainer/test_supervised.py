@@ -9,7 +9,6 @@ import torch
 
 from reasoner.config.learning import SftConfig
 from reasoner.config.resolve import RunSettings, settings
-from reasoner.distributed.world import ALONE
 from reasoner.models.lora import trained_parameters
 from reasoner.models.resolve import BASE
 from reasoner.runs.metric_names import METRICS, TIMES
@@ -18,11 +17,11 @@ from reasoner.sft.batches import batch_likelihood
 from reasoner.sft.examples import Example
 from reasoner.trainer.checkpoint import list_checkpoints
 from reasoner.trainer.resolve_run import resolve_new_run
+from reasoner.trainer.setup import open_run
 from reasoner.trainer.supervised import (
+    SFT,
     batch_of_step,
-    open_sft_run,
     passes_of,
-    sft_loop,
     train_on_examples,
     with_length,
     without_unused_validation,
@@ -44,7 +43,7 @@ def sft_config(**changes):
 def test_training_lowers_the_loss_of_its_examples():
     cfg = sft_config(epochs=5, lr=1e-2)
     trainer = make_trainer(cfg)
-    losses = [train_on_examples(trainer, batch_of_step(EXAMPLES, step, cfg), cfg)["loss"] for step in range(12)]
+    losses = [train_on_examples(trainer, batch_of_step(EXAMPLES, step, cfg))["loss"] for step in range(12)]
     assert losses[-1] < 0.6 * losses[0]
     assert trainer.steps_done == 12
 
@@ -54,7 +53,7 @@ def test_loss_is_that_before_the_update_at_temperature_one():
     trainer, batch = make_trainer(cfg), batch_of_step(EXAMPLES, 0, cfg)
     assert passes_of(trainer).temperature == 1
     before = batch_likelihood(passes_of(trainer), batch)
-    metrics = train_on_examples(trainer, batch, cfg)
+    metrics = train_on_examples(trainer, batch)
     assert metrics["loss"] == pytest.approx(before.loss, rel=1e-6)
     assert metrics["token_accuracy"] == before.token_accuracy
     assert metrics.keys() <= METRICS.keys()
@@ -66,7 +65,7 @@ def test_a_gradient_that_is_not_finite_changes_nothing():
     with torch.no_grad():
         next(trainer.policy.parameters())[:] = float("nan")
     others = [parameter.clone() for _, parameter in trained_parameters(trainer.policy)][1:]
-    metrics = train_on_examples(trainer, batch_of_step(EXAMPLES, 0, cfg), cfg)
+    metrics = train_on_examples(trainer, batch_of_step(EXAMPLES, 0, cfg))
     assert metrics["skipped_updates"] == 1.0
     now = [parameter for _, parameter in trained_parameters(trainer.policy)][1:]
     assert all(torch.equal(a, b) for a, b in zip(others, now, strict=True))
@@ -172,8 +171,8 @@ def calls_of_run(monkeypatch, folder, values):
     values |= {"model": "base", "run.dir": str(folder), "run.name": "a"}
     values["sft.data"] = str(ROOT / "tests/fixtures/solutions.jsonl")
     resolved, run_dir = resolve_new_run(values, origin="test", stage="sft")
-    with open_sft_run(resolved, run_dir, resuming=False, world=ALONE) as (run, examples):
-        sft_loop(run, examples)
+    with open_run(SFT, resolved, run_dir) as (run, examples):
+        SFT.train(run, examples)
         assert run.is_finished
     return engines[0].calls if engines else None
 

@@ -1,0 +1,292 @@
+"""The trainer of every stage: a model with its optimiser, and in reinforcement learning with reference and critic.
+
+Shapes: P prompts, G completions of each, N = P * G rows, T completion positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from reasoner.config.schema import Config
+from reasoner.distributed.gradients import sum_gradients
+from reasoner.distributed.world import ALONE, World
+from reasoner.models.folder import BaseModel
+from reasoner.models.lora import adapter_off, trained_parameters
+from reasoner.models.recompute import recompute_layers
+from reasoner.models.sharding import distribute
+from reasoner.progress import Progress
+from reasoner.rl.algorithms import Algorithm
+from reasoner.rl.batch import Batch, collate
+from reasoner.rl.credit import kept_rows, with_advantages
+from reasoner.rl.critic import Critic
+from reasoner.rl.kl import CONTROLLERS, adapt_coefficient, response_kl
+from reasoner.rl.model_passes import ModelPasses
+from reasoner.rl.optimizers import clip_gradients, make_adamw, step_optimizer
+from reasoner.rl.policy_loss import PolicyLoss
+from reasoner.rl.process_rewards import step_rewards
+from reasoner.rollouts.selection import PassRates
+from reasoner.runtime import deterministic_kernels
+from reasoner.trainer.constrained_update import constrained_update
+from reasoner.trainer.pretraining_mix import PretrainingMix
+from reasoner.trainer.schedule import learning_rate_factor, minibatches
+from reasoner.trainer.step_metrics import StepUpdate
+from reasoner.types import RolloutGroup
+
+
+class Trainer:
+    """A model and its optimiser, the frozen reference (None without a KL penalty) and the critic, if there is one.
+
+    Every rank of `world` has all of them and gets the same batches; the passes through the models are divided.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        reference: PreTrainedModel | None,
+        algorithm: Algorithm,
+        cfg: Config,
+        tokenizer: PreTrainedTokenizerBase | None = None,
+        world: World = ALONE,
+        *,
+        base_model: BaseModel | None = None,
+        pretraining_mix: PretrainingMix | None = None,
+    ) -> None:
+        """`tokenizer` is needed by process rewards alone, which locate the tokens of each reasoning step. A policy with
+        a LoRA adapter is its own reference, with the adapter off; `base_model` is that of the adapter.
+        """
+        is_shared, optim = algorithm.critic_backbone == "shared", cfg.optim
+        self.critic: Critic | None = None
+        if algorithm.critic:  # before the policy, which it copies, is sharded
+            self.critic = Critic(model, cfg, shared=is_shared, world=world)
+        if optim.recompute:
+            recompute_layers(model.base_model)
+        distributed = distribute(model, optim.sharding, world)
+        self._parameters = [parameter for _, parameter in trained_parameters(model)]
+        betas = (optim.beta1, optim.beta2)
+        self.optimizer = make_adamw(
+            self._parameters, optim.state_dtype, lr=optim.lr, betas=betas, weight_decay=optim.weight_decay, fused=True
+        )
+        self.model, self.reference, self.base_model = model, reference, base_model
+        self.algorithm, self.cfg, self.world = algorithm, cfg, world
+        self.tokenizer, self.pretraining_mix = tokenizer, pretraining_mix
+        self.passes = ModelPasses(
+            distributed,
+            optim.dtype,
+            cfg.sampling.temperature,
+            optim.micro_batch_tokens,
+            learns_entropy=cfg.algo.entropy_coef > 0,
+        )
+        if reference is not None:
+            self._reference_passes = replace(self.passes, distributed=distribute(reference, optim.sharding, world))
+        critic = self.critic if is_shared else None
+        self.policy_loss = PolicyLoss(self.passes, algorithm, cfg, critic, cfg.algo.beta, cfg.algo.penalty)
+        self.steps_done = 0  # training steps of the run: the run's position, and that of the schedules
+        self.lr_scale = 1.0  # factor of the learning rate, halved by each rollback
+        self.attempt = 0  # number of rollbacks of the run
+        self.moving_reward = 0.0  # moving average of earlier steps' mean rewards, for algo.baseline moving
+        self.pass_rates = PassRates() if cfg.data.selection == "learnability" else None  # by which problems are chosen
+        self.progress = Progress()  # shows the micro-batches
+        # Whether a row without advantage has a gradient all the same: from the KL penalty in the loss, the entropy
+        # bonus, a critic on the policy's backbone, or from the second update on the penalty on KL(old || new).
+        has_kl_loss = reference is not None and algorithm.kl_in == "loss"
+        has_penalty = algorithm.trust == "penalty" and algorithm.updates > 1
+        self._has_regularizer = has_kl_loss or cfg.algo.entropy_coef > 0 or critic is not None or has_penalty
+
+    @property
+    def policy(self) -> PreTrainedModel:
+        """The model, where it is a policy."""
+        return self.model
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether the ranks hold shards of the models."""
+        return self.passes.distributed.sharding != "replicated"
+
+    def learning_rate_factor(self, tokens_before: float = 0) -> float:
+        """Factor of optim.lr in the next step; with max_train_tokens it follows the tokens sampled before."""
+        return self.lr_scale * learning_rate_factor(self.cfg, self.steps_done, tokens_before)
+
+    # ------------------------------------------------------------------------------------------------ batch
+
+    def prepare_batch(self, groups: Sequence[RolloutGroup]) -> Batch:
+        """Collate the groups and add log-probabilities and values: all that advantages are computed from."""
+        steps = None
+        if self.algorithm.returns == "process":
+            assert self.tokenizer is not None, "process rewards without a tokenizer"
+            # Whether an equation holds is mathematics, which a control run must not learn: it has its outcome alone.
+            gated, is_control = self.algorithm.step_credit == "gated", bool(self.cfg.control)
+            backend = self.tokenizer.backend_tokenizer
+            steps = step_rewards(groups, backend, gated=gated, outcome_only=is_control)
+        return self.compute_logprobs(collate(groups, steps).to(self.model.device))
+
+    @torch.no_grad()
+    def compute_logprobs(self, batch: Batch) -> Batch:
+        """Add log-probabilities of the reference (0 in rows that have no use for them) and, before several updates, of
+        the policy; and the critic's values.
+        """
+        on_microbatch = self.progress.counter("log-probabilities")
+        if self.reference is not None:
+            index, ref_logprobs = self._rows_with_penalty(batch), torch.zeros_like(batch.sampler_logprobs)
+            with adapter_off(self.reference):
+                computed = self._reference_passes.all_logprobs(batch.rows(index), on_microbatch)
+            ref_logprobs[index, : computed.shape[1]] = computed
+            batch = replace(batch, ref_logprobs=ref_logprobs)
+        if self.algorithm.updates > 1 or self.algorithm.trust != "none":
+            batch = replace(batch, old_logprobs=self.passes.all_logprobs(batch, on_microbatch))
+        return batch if self.critic is None else replace(batch, values=self.critic.values(batch))
+
+    def _rows_with_penalty(self, batch: Batch) -> Tensor:
+        """Index of the rows that need the reference: all, unless only the loss of the rows that are kept does."""
+        algo = self.cfg.algo
+        measures_responses = algo.kl_target and CONTROLLERS[algo.kl_controller].is_of_response
+        if self.algorithm.filter_zero_advantages and self.algorithm.kl_in == "loss" and not measures_responses:
+            return kept_rows(batch, self.algorithm, algo.group_size)
+        return torch.arange(len(batch), device=batch.lengths.device)
+
+    def compute_advantages(self, batch: Batch) -> Batch:
+        """Add advantages to a batch with log-probabilities. Updates the moving average of rewards."""
+        beta, moving = self.policy_loss.beta, self.moving_reward
+        batch = with_advantages(batch, self.algorithm, self.cfg, beta=beta, moving_reward=moving)
+        mean, decay = float(batch.rewards.mean()), self.cfg.algo.moving_decay if self.steps_done else 0.0
+        self.moving_reward = decay * self.moving_reward + (1 - decay) * mean
+        return batch
+
+    # ------------------------------------------------------------------------------------------------ update
+
+    def weigh_tokens(self, batch: Batch) -> Batch:
+        """Leave out the groups that the algorithm filters, and add the weights of the token losses."""
+        if self.algorithm.filter_zero_advantages:
+            batch = batch.rows(kept_rows(batch, self.algorithm, self.cfg.algo.group_size))
+        return replace(batch, weights=self.policy_loss.weights(batch))
+
+    @property
+    def is_warming_up(self) -> bool:
+        """Whether the next step trains the critic alone."""
+        return self.critic is not None and self.steps_done < self.cfg.critic.warmup_steps
+
+    def minibatches(self, batch: Batch, update: StepUpdate) -> Iterator[Batch]:
+        """Yield the minibatch of each optimiser step of all epochs, until KL(old || new) exceeds algo.stop_kl."""
+        if self.is_warming_up:
+            return
+        parts, limit = self.algorithm.minibatches, self.cfg.algo.stop_kl
+        for epoch in range(self.algorithm.epochs):
+            for minibatch in minibatches(batch, parts, self.cfg, step=self.steps_done, epoch=epoch):
+                if limit and update.has_moved and self.policy_loss.measure(batch)[1] > limit:
+                    return
+                yield minibatch
+
+    def rows_with_gradient(self, batch: Batch) -> Tensor:
+        """Index of the rows that have a gradient. The others are left out of the passes; they stay in the denominators
+        of the weights.
+        """
+        return ((batch.advantages != 0).any(dim=1) | self._has_regularizer).nonzero()[:, 0]
+
+    @contextmanager
+    def gradient(self) -> Iterator[None]:
+        """A block whose backward passes make up the gradient of an optimiser step: its sum over the ranks follows.
+
+        Where no row has a gradient it is 0, so that AdamW moves on by its momentum, as in TRL's GRPOTrainer: it would
+        leave parameters without a gradient as they are.
+        """
+        self.optimizer.zero_grad()
+        with deterministic_kernels(self.cfg.optim.deterministic):
+            yield
+        sum_gradients(self._parameters, self.world)
+        if self.critic is not None and self.critic.shared:
+            self.critic.sum_gradients()
+        if all(parameter.grad is None for parameter in self._parameters):
+            for parameter in self._parameters:
+                parameter.grad = torch.zeros_like(parameter)
+
+    def apply_gradient(self, lr_factor: float) -> float | None:
+        """Clip the gradient and step the optimisers. Returns its norm before clipping, or None if it is not finite and
+        nothing was changed.
+        """
+        norm = clip_gradients(self.model.parameters(), self.cfg.optim.max_grad_norm)
+        if not torch.isfinite(norm):
+            self.free_gradients()
+            return None
+        step_optimizer(self.optimizer, self.cfg.optim.lr * lr_factor)
+        if self.critic is not None and self.critic.shared:
+            self.critic.step(lr_factor=lr_factor)
+        return float(norm)
+
+    def update_policy(self, batch: Batch, update: StepUpdate) -> None:
+        """Step from the gradient of the batch: with the optimiser, or with TRPO's constraint."""
+        if self.algorithm.trust == "constrained":
+            delta = self.cfg.algo.delta * self.lr_scale
+            norm, metrics = constrained_update(self.optimizer, self.policy_loss, batch, delta)
+            update.further |= metrics
+        else:
+            norm = self.apply_gradient(update.lr_factor)
+        update.norms.append(norm)
+
+    def single_update(self) -> dict[str, float]:
+        """Take a training step of one update from the gradient. Returns its metrics."""
+        lr_factor = self.learning_rate_factor()
+        norm = self.apply_gradient(lr_factor)
+        self.steps_done += 1
+        lr, skipped = self.cfg.optim.lr * lr_factor, float(norm is None)
+        return {"grad_norm": norm or 0.0, "lr": lr, "skipped_updates": skipped}
+
+    def free_gradients(self) -> None:
+        """Free the memory of the gradients, which the next update computes anew: the engine can use it until then."""
+        self.optimizer.zero_grad()
+        if self.critic is not None:
+            self.critic.optimizer.zero_grad()
+
+    # ------------------------------------------------------------------------------------------------ schedules
+
+    def adapt_coefficients(self, batch: Batch, sampled: Batch, update: StepUpdate) -> None:
+        """After a step on `batch`, the rows that are kept of `sampled`: adapt the coefficients of KL(old || new) and of
+        the KL to the reference to their targets, if these were measured; sync the reference with the policy every
+        algo.ref_sync_steps steps.
+        """
+        algo, loss = self.cfg.algo, self.policy_loss
+        if self.algorithm.trust == "penalty" and algo.penalty_target:
+            if update.has_moved:
+                update.adapted["policy_kl"] = divergence = loss.measure(batch)[1]
+                loss.penalty = adapt_coefficient(loss.penalty, divergence, algo.penalty_target)
+            update.adapted["penalty"] = loss.penalty
+        if self.reference is not None and algo.ref_sync_steps and self.steps_done % algo.ref_sync_steps == 0:
+            self.reference.load_state_dict(self.model.state_dict())  # both whole, or both in the same shards
+        if not algo.kl_target:
+            return
+        controller, kl = CONTROLLERS[algo.kl_controller], update.token_stats.averages().get("kl")
+        measured = {}
+        if controller.is_of_response and sampled.ref_logprobs is not None:
+            kl_of_responses = response_kl(sampled.policy_logprobs, sampled.ref_logprobs, sampled.mask)
+            measured["kl/response"] = float(kl_of_responses)
+        if kl is not None:
+            share = len(sampled) / algo.kl_horizon
+            loss.beta = controller.adapt(loss.beta, measured.get("kl/response", kl), algo.kl_target, share=share)
+        update.adapted |= {"beta": loss.beta, **measured}
+
+    # ------------------------------------------------------------------------------------------------- state
+
+    def state(self) -> dict[str, object]:
+        """The numbers, besides weights and optimiser state, that a checkpoint stores."""
+        numbers = {
+            "steps_done": self.steps_done,
+            "moving_reward": self.moving_reward,
+            "penalty": self.policy_loss.penalty,
+            "beta": self.policy_loss.beta,
+            "attempt": self.attempt,
+            "lr_scale": self.lr_scale,
+        }
+        return numbers | ({} if self.pass_rates is None else {"pass_rates": self.pass_rates.state()})
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Load what state() returned."""
+        self.steps_done, self.attempt = state["steps_done"], state["attempt"]
+        self.moving_reward, self.lr_scale = state["moving_reward"], state["lr_scale"]
+        self.policy_loss.penalty, self.policy_loss.beta = state["penalty"], state["beta"]
+        if self.pass_rates is not None:
+            self.pass_rates.restore(state["pass_rates"])
