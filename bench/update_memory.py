@@ -76,6 +76,7 @@ def work(variant: Variant, folder: Path, args: argparse.Namespace) -> dict[str, 
     from reasoner.rl.algorithms import resolve_algorithm
     from reasoner.runtime import setup_torch
     from reasoner.trainer.components import build_trainer
+    from reasoner.trainer.train import train_step
 
     settings = {
         "algo.beta": args.beta,

@@ -25,8 +25,9 @@ from reasoner.rollouts.seeds import attempt_seed
 from reasoner.runs.json_files import write_json
 from reasoner.runs.run_dir import read_settings
 from reasoner.runs.selection import Selection
+from reasoner.trainer.run_stage import run_stage
 from reasoner.trainer.sample import SampleRequest, sample
-from reasoner.trainer.supervised import finetune, without_unused_validation
+from reasoner.trainer.supervised import without_unused_validation
 
 # Settings that follow from the examples, and the folder, which has several spellings.
 _NOT_COMPARED = ("steps", "optim.warmup_steps", "run.dir")
@@ -53,7 +54,7 @@ def expert_iteration(plan: Rounds, resolved: RunSettings) -> list[dict[str, Any]
     """Run all rounds, and return a row of results for each, the first model's before them. `resolved` are the settings
     of a supervised run.
 
-    ValueError for runs of that name with other settings; errors are otherwise those of finetune().
+    ValueError for runs of that name with other settings; errors are otherwise those of run_stage().
     """
     resolved = without_unused_validation(resolved)
     cfg, runs = resolved.config, Path(resolved.config.run.dir)
@@ -88,7 +89,7 @@ def expert_iteration(plan: Rounds, resolved: RunSettings) -> list[dict[str, Any]
         if resuming:
             _check_same(run_dir, own)
         if not (run_dir / "report.json").is_file():
-            finetune(replace(resolved, config=own), run_dir, resuming=resuming)
+            run_stage(replace(resolved, config=own), run_dir, resuming=resuming)
         model = run_dir.name
         rows += _rows(number, samples, run_dir, rows)
     write_json(run_dir / "rounds.json", rows)
