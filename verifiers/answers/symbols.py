@@ -48,142 +48,63 @@ _SIGN_WORDS = (
     "emptyset ∅ varnothing ∅ empty ∅ circ ° degree ° degrees ° mid | vert | lvert | rvert | equiv ≡ approx ≈ sim ≈ "
     "simeq ≈ to → rightarrow → lbrace \\{ rbrace \\} lbrack [ rbrack ] langle ⟨ rangle ⟩ lfloor ⌊ rfloor ⌋ lceil "
     "⌈ rceil ⌉ colon : reals ℝ prime ' % % dollar $ percent % subset ⊂ subseteq ⊂ ldots … dots … cdots … square □ "
-    "measuredangle ∠ forall ∀ R ℝ Z ℤ N ℕ Q ℚ Vert ‖ parallel ∥ perp ⊥ angle ∠ triangle △ parallel ∥ S § "
+    "measuredangle ∠ forall ∀ R ℝ Z ℤ N ℕ Q ℚ Vert ‖ parallel ∥ perp ⊥ angle ∠ triangle △ parallel ∥ "
     "top ⊤ intercal ⊤ nmid ∤"
 )
-_SIGN_COMMANDS = _SIGN_WORDS.split()
+_OPERATORS = "lim int iint oint gcd lcm det sup inf max min dim rank"
+
+
+def _by_pairs(kind: str, text: str) -> dict[str, tuple[str, str]]:
+    """name -> (kind, value) of a text of names, each with its value behind it."""
+    words = text.split()
+    return {name: (kind, value) for name, value in zip(words[::2], words[1::2], strict=True)}
+
+
 COMMANDS: dict[str, tuple[str, str]] = {
-    **{name: ("sign", sign) for name, sign in zip(_SIGN_COMMANDS[::2], _SIGN_COMMANDS[1::2], strict=True)},
-    "Pr": ("letter", "P"),
-    "land": ("word", "and"),
-    "wedge": ("word", "and"),
-    "lor": ("word", "or"),
-    "vee": ("word", "or"),
-    **{
-        name: ("operator", name)
-        for name in ("lim", "int", "iint", "oint", "gcd", "lcm", "det", "sup", "inf", "max", "min", "dim", "rank")
-    },
-    **{name: ("letter", sign) for name, sign in (("odot", "⊙"), ("oplus", "⊕"), ("star", "★"))},  # M_\odot
-    "choose": ("sign", "choose"),
-    "over": ("sign", "over"),
-    "deg": ("word", "deg"),
-    "bmod": ("word", "mod"),
-    "mod": ("word", "mod"),
-    "pmod": ("word", "mod"),
-    "euro": ("sign", "€"),
-    "textdollar": ("sign", "$"),
-    "textdegree": ("sign", "°"),
-    "cent": ("word", "cents"),
-    "textcent": ("word", "cents"),
+    **_by_pairs("sign", _SIGN_WORDS),
+    **_by_pairs("sign", "choose choose over over euro € textdollar $ textdegree ° mapsto ↦ of of cr \\\\ pounds £"),
+    **_by_pairs("word", "land and wedge and lor or vee or deg deg bmod mod mod mod pmod mod cent cents textcent cents"),
     **dict.fromkeys(("therefore", "implies", "Rightarrow", "Longrightarrow"), ("word", "therefore")),
-    "mapsto": ("sign", "↦"),
-    "root": ("function", "root"),
-    "of": ("sign", "of"),
-    "sum": ("function", "sum"),
-    "prod": ("function", "product"),
-    "cr": ("sign", "\\\\"),
-    "pounds": ("sign", "£"),
+    **_by_pairs("letter", "Pr P odot ⊙ oplus ⊕ star ★"),  # M_\odot
+    **_by_pairs("function", "root root sum sum prod product"),
+    **{name: ("operator", name) for name in _OPERATORS.split()},
 }
-del COMMANDS["S"]
 
 # Commands and plain words of functions, and the name of each.
-_PLAIN_FUNCTIONS = "sin cos tan cot sec csc sinh cosh tanh coth exp ln lg cis floor ceil abs"
+_PLAIN_FUNCTIONS = "sin cos tan cot sec csc sinh cosh tanh coth exp ln lg cis floor ceil abs log sqrt cbrt factorial"
+_OTHER_NAMES = "tg tan ctg cot arctg atan cosec csc arccosec acsc ceiling ceil surd sqrt"
 FUNCTION_WORDS: dict[str, str] = {
     **{name: name for name in _PLAIN_FUNCTIONS.split()},
     **{f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "cot", "sec", "csc")},
     **{f"a{name}": f"a{name}" for name in ("sin", "cos", "tan", "cot")},
     **{f"{arc}{name}": f"a{name}" for arc in ("a", "ar", "arc") for name in ("sinh", "cosh", "tanh")},
-    "tg": "tan",
-    "ctg": "cot",
-    "arctg": "atan",
-    "cosec": "csc",
-    "arccosec": "acsc",
-    "log": "log",
-    "sqrt": "sqrt",
-    "cbrt": "cbrt",
-    "frac": "frac",
-    "dfrac": "frac",
-    "tfrac": "frac",
-    "cfrac": "frac",
-    "nicefrac": "frac",
-    "sfrac": "frac",
-    "binom": "binom",
-    "dbinom": "binom",
-    "tbinom": "binom",
-    "binomial": "binom",
-    "ceiling": "ceil",
-    "ncr": "binom",
-    "comb": "binom",
-    "surd": "sqrt",
-    "factorial": "factorial",
+    **{name: value for name, (_, value) in _by_pairs("", _OTHER_NAMES).items()},
+    **dict.fromkeys(("frac", "dfrac", "tfrac", "cfrac", "nicefrac", "sfrac"), "frac"),
+    **dict.fromkeys(("binom", "dbinom", "tbinom", "binomial", "ncr", "comb"), "binom"),
 }
 CONSTANT_WORDS: dict[str, tuple[str, str]] = {
     **{name: ("letter", sign) for name, sign in GREEK.items() if len(name) > 2 and name.islower()},
-    "pi": ("letter", "π"),
-    "infinity": ("sign", "∞"),
-    "infty": ("sign", "∞"),
-    "inf": ("sign", "∞"),
-    "oo": ("sign", "∞"),
+    **_by_pairs("letter", "pi π"),
+    **_by_pairs("sign", "infinity ∞ infty ∞ inf ∞ oo ∞"),
 }
 
 SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿᵏˣ", "0123456789+-()nkx", strict=True))
 SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉ₙₖ", "0123456789nk", strict=True))
-VULGAR = {
-    "½": "1/2",
-    "⅓": "1/3",
-    "⅔": "2/3",
-    "¼": "1/4",
-    "¾": "3/4",
-    "⅕": "1/5",
-    "⅖": "2/5",
-    "⅗": "3/5",
-    "⅘": "4/5",
-    "⅙": "1/6",
-    "⅚": "5/6",
-    "⅛": "1/8",
-    "⅜": "3/8",
-    "⅝": "5/8",
-    "⅞": "7/8",
-    "⅐": "1/7",
-    "⅑": "1/9",
-    "⅒": "1/10",
-}
+_FRACTIONS = "1/2 1/3 2/3 1/4 3/4 1/5 2/5 3/5 4/5 1/6 5/6 1/8 3/8 5/8 7/8 1/7 1/9 1/10"
+VULGAR = dict(zip("½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞⅐⅑⅒", _FRACTIONS.split(), strict=True))
 
 # Characters with a meaning: (kind, text). The first of a pair is as written.
+_AS_WRITTEN = "+-*/^_=<>()[]|!',;:&%#±∓≤≥≠∪∩∖∞∈∉∅≡≈→ℝℤℕℚℂ°⌊⌋⌈⌉⟨⟩€£₹¥…∀⊂‖↦∥∤$.≢"
+_SPELLINGS = {
+    "-": "−–—‐‑﹣", "*": "×·⋅∙∗•", "/": "÷⁄∕", "'": "′’‘`", ":": "∶ː", ",": "、，", ".": "。", "∠": "∠∡", "≤": "⩽≦",
+    "≥": "⩾≧", "|": "∣", "°": "º˚", "∖": "\\", "□": "□∎■✓✔✅",
+}  # fmt: skip
 CHARACTERS: dict[str, tuple[str, str]] = {
-    **{sign: ("sign", sign) for sign in "+-*/^_=<>()[]|!',;:&%#±∓≤≥≠∪∩∖∞∈∉∅≡≈→ℝℤℕℚℂ°⌊⌋⌈⌉⟨⟩€£₹¥…∀⊂‖↦∥∤"},
-    **dict.fromkeys("−–—‐‑﹣", ("sign", "-")),
-    **dict.fromkeys("×·⋅∙∗•", ("sign", "*")),
-    **dict.fromkeys("÷⁄∕", ("sign", "/")),
-    **dict.fromkeys("′’‘`", ("sign", "'")),
-    **dict.fromkeys("∶ː", ("sign", ":")),
-    "、": ("sign", ","),
-    "。": ("sign", "."),
-    "√": ("function", "sqrt"),
-    **dict.fromkeys("∠∡", ("sign", "∠")),
-    "∛": ("function", "cbrt"),
-    "⩽": ("sign", "≤"),
-    "⩾": ("sign", "≥"),
-    "≦": ("sign", "≤"),
-    "≧": ("sign", "≥"),
-    "，": ("sign", ","),
-    "∣": ("sign", "|"),
-    "∧": ("word", "and"),
-    "∨": ("word", "or"),
-    "º": ("sign", "°"),
-    "˚": ("sign", "°"),
-    "\\": ("sign", "∖"),
-    "$": ("sign", "$"),
-    "¢": ("word", "cents"),
-    ".": ("sign", "."),
-    "ℓ": ("letter", "ℓ"),
-    "ℯ": ("letter", "e"),
-    "ⅇ": ("letter", "e"),
-    "ⅈ": ("letter", "i"),
-    "∂": ("letter", "∂"),
-    "≢": ("sign", "≢"),
-    **dict.fromkeys("□∎■✓✔✅", ("sign", "□")),
-    **dict.fromkeys("∴⇒⟹", ("word", "therefore")),
+    **{sign: ("sign", sign) for sign in _AS_WRITTEN},
+    **{character: ("sign", sign) for sign, characters in _SPELLINGS.items() for character in characters},
+    **_by_pairs("function", "√ sqrt ∛ cbrt"),
+    **_by_pairs("word", "∧ and ∨ or ¢ cents ∴ therefore ⇒ therefore ⟹ therefore"),
+    **_by_pairs("letter", "ℓ ℓ ℯ e ⅇ e ⅈ i ∂ ∂"),
 }
 
 FULL_WIDTH = {place: place - 0xFEE0 for place in range(0xFF01, 0xFF5F)}  # ４５, （x）
@@ -215,47 +136,16 @@ UNITS_AFTER_NUMBERS = frozenset(_UNIT_WORDS.split())
 # Commands that a letter behind them may be glued to, the longer first: \\quadx, \\lex.
 _GLUED_NAMES = "qquad quad leq geq neq le ge ne lt gt cup cap pm times cdot infty"
 GLUED = tuple(_GLUED_NAMES.split())
-# Chinese words: conjunctions, units, measure words, and what leads to an answer.
+# Chinese words: conjunctions, relations, sets, units, scales, doubt, measure words, and what leads to an answer.
 HAN: dict[str, tuple[str, str]] = {
-    "或者": ("word", "or"),
-    "或": ("word", "or"),
-    "和": ("word", "and"),
-    "且": ("word", "and"),
-    "与": ("word", "and"),
-    "公里": ("word", "km"),
-    "千米": ("word", "km"),
-    "厘米": ("word", "cm"),
-    "毫米": ("word", "mm"),
-    "米": ("word", "m"),
-    "千克": ("word", "kg"),
-    "公斤": ("word", "kg"),
-    "克": ("word", "g"),
-    "小时": ("word", "hours"),
-    "分钟": ("word", "minutes"),
-    "秒": ("word", "s"),
-    "天": ("word", "days"),
-    "元": ("word", "yuan"),
-    "度": ("sign", "°"),
-    **dict.fromkeys(("无解", "空集"), ("sign", "∅")),
-    "正整数": ("sign", "ℤ1"),
-    "整数": ("sign", "ℤ"),
-    "自然数": ("sign", "ℕ"),
-    "大于等于": ("sign", "≥"),
-    "小于等于": ("sign", "≤"),
-    "不等于": ("sign", "≠"),
-    "大于": ("sign", ">"),
-    "小于": ("sign", "<"),
-    "等于": ("sign", "="),
-    **dict.fromkeys(("选项", "选", "答案", "答", "故", "所以", "因此", "点", "正确"), ("", "")),
-    **dict.fromkeys(("为", "是"), ("word", "is")),
-    "百": ("word", "hundred"),
-    "千": ("word", "thousand"),
-    "万": ("word", "myriad"),
-    "亿": ("word", "crore"),
-    "半": ("word", "half"),
-    "倍": ("word", "fold"),
-    "约": ("sign", "≈"),
-    **dict.fromkeys(("左右", "多", "余"), ("word", "approx")),
-    **dict.fromkeys(("不", "非", "没"), ("word", "not")),
+    **_by_pairs("word", "或者 or 或 or 和 and 且 and 与 and 为 is 是 is"),
+    **_by_pairs("sign", "无解 ∅ 空集 ∅ 正整数 ℤ1 整数 ℤ 自然数 ℕ 度 ° 约 ≈"),
+    **_by_pairs("sign", "大于等于 ≥ 小于等于 ≤ 不等于 ≠ 大于 > 小于 < 等于 ="),
+    **_by_pairs(
+        "word", "公里 km 千米 km 厘米 cm 毫米 mm 米 m 千克 kg 公斤 kg 克 g 小时 hours 分钟 minutes 秒 s 天 days 元 yuan"
+    ),
+    **_by_pairs("word", "百 hundred 千 thousand 万 myriad 亿 crore 半 half 倍 fold"),
+    **_by_pairs("word", "左右 approx 多 approx 余 approx 不 not 非 not 没 not"),
     **dict.fromkeys("个只条人名本张件次种辆棵支岁", ("word", "things")),
+    **dict.fromkeys(("选项", "选", "答案", "答", "故", "所以", "因此", "点", "正确"), ("", "")),
 }
