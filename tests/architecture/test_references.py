@@ -15,7 +15,7 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs
 # `data.` and `app.` are left out: data.train is a setting, and app.py a file.
 _REFERENCE = re.compile(r"(?<![\w./@-])(?:reasoner|verifiers)(?:\.[A-Za-z_]\w*)+(?![\w/-])")
 NOT_OURS = {
-    "verifiers.types": "Prime Intellect's library of that name (docs/ENVIRONMENTS.md), as the next three",
+    "verifiers.types": "Prime Intellect's library of that name (docs/DATA.md), as the next three",
     "verifiers.clients": "",
     "verifiers.load_environment": "",
     "verifiers.utils.message_utils": "",
