@@ -16,7 +16,7 @@ from typing import Any, cast, get_args, get_origin, get_type_hints
 from data.registry import name_columns, table_parts
 from reasoner.config.limits import check, number_range, value_of
 from reasoner.config.other_names import did_you_mean, other_name_message
-from reasoner.config.preset_docs import recipe_lines
+from reasoner.config.preset_docs import preset_lines
 from reasoner.config.schema import Config
 
 
@@ -226,10 +226,7 @@ def markdown() -> str:
         "",
         "## Presets",
         "",
-        "`--preset NAME`. Without it the preset is chosen by the model's size and the machine, and a line says which. "
-        "On a GPU the settings of its size are added: [PRESETS.md](PRESETS.md).",
-        "",
-        *recipe_lines(),
+        *preset_lines(),
     ]
     return "\n".join(lines) + "\n"
 
