@@ -18,7 +18,6 @@ coverage: setup
 	$(PYTHON) -m pytest -q --cov=verifiers tests/verifiers
 docs: setup
 	$(PYTHON) -m reasoner.doctor.preset_fit > reasoner/config/preset_machines.toml
-	$(PYTHON) -m reasoner.config.preset_docs > docs/PRESETS.md
 	$(PYTHON) -m reasoner.config.resolve > docs/config.md
 	$(PYTHON) -m reasoner.config.other_names > docs/FROM_TRL_AND_VERL.md
 	$(PYTHON) -m reasoner.runs.metric_names > docs/METRICS.md

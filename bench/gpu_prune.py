@@ -1,7 +1,8 @@
 """Zero the code for other GPUs in CUDA libraries: `python bench/gpu_prune.py --keep 90 LIBRARY.so ...`.
 
 The files are changed in place and keep their sizes, but compress far better, for a machine to which little can be
-carried (docs/GPU.md). Kept are the machine code and PTX of the compute capabilities named, 90 for an H100 or H200.
+carried (docs/PERFORMANCE.md). Kept are the machine code and PTX of the compute capabilities named, 90 for an H100 or
+H200.
 
 A library holds its code in "fat binaries": a header of 16 bytes (magic number, version, size of the header, bytes that
 follow) and entries, each with a header (kind: 1 for PTX, 2 for machine code; size of the header; bytes of code; the

@@ -21,7 +21,7 @@ from reasoner.runs.metrics import read_evals
 from reasoner.runs.run_dir import read_settings
 
 Settings = Mapping[str, object]  # and "program", the words that start the command line in place of REASONER
-# What the base's preset had before four smaller updates a step, and what the tables of docs/LAB.md compare settings at.
+# What the base's preset had before four smaller updates a step, and what docs/RESULTS.md compares settings at.
 ONE_UPDATE: Settings = {"algo.minibatches": 1, "optim.lr": 5e-4}
 REASONER = f"{sys.executable} -m reasoner"
 

@@ -1,6 +1,6 @@
 """Hooks of the documentation site (mkdocs.yml): the pages that are not in docs/, links between them, formulas.
 
-- README.md becomes the first page and one page for each of README_PAGES; CONTRIBUTING.md and CHANGELOG.md are pages.
+- README.md becomes the first page and one page for each of README_PAGES; CONTRIBUTING.md is a page.
 - Notebooks become pages, with a link to the file.
 - The pages of REFERENCE list the docstrings of modules and names, which mkdocstrings reads without importing them.
 - LaTeX between dollar signs in notebooks, and in blocks marked `math`, becomes MathML, which browsers can draw.
@@ -21,7 +21,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
 README_PAGES = ("quick-start", "your-own-problems", "your-own-model")
-COPIES = ("CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "CITATION.cff")
+COPIES = ("CONTRIBUTING.md", "LICENSE", "CITATION.cff")
 REFERENCE = {
     "python": ("Python API", ("reasoner.api.training", "reasoner.api.evaluation", "data.problem", "verifiers.api")),
     "algorithms": (

@@ -1,7 +1,7 @@
 """Grading in worker processes with limits of time and memory, because model output is hostile input.
 
 What happens to an item whose worker is late or dies is told in worker_pool.py. The parent extracts nothing itself: a
-worker reports what it extracted before it judges. Responses to problems of an environment (docs/ENVIRONMENTS.md) then
+worker reports what it extracted before it judges. Responses to problems of an environment (docs/DATA.md) then
 go to a second pool, whose workers run the environment's own scorer.
 """
 

@@ -123,7 +123,7 @@ def _text(content: Any) -> str:
 
 def _library() -> Any:
     """The package `verifiers` of Prime Intellect. ValueError if it is absent, hidden by ours, or too new."""
-    where = "give its interpreter or folder: env:NAME?env_python=PATH (docs/ENVIRONMENTS.md)"
+    where = "give its interpreter or folder: env:NAME?env_python=PATH (docs/DATA.md)"
     spec = find_spec("verifiers")
     if spec is None or spec.origin is None:
         raise ValueError(f"Prime Intellect's package `verifiers` is not installed here; {where}")

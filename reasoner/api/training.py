@@ -82,7 +82,7 @@ class Run:
 
     @property
     def state(self) -> str:
-        """live, starting, finished, trained, stopped or imported (docs/COMMANDS.md)."""
+        """live, starting, finished, trained, stopped or imported (docs/DASHBOARD.md)."""
         return run_state(self.folder, self.settings, (self.metrics or [{}])[-1])
 
     @property

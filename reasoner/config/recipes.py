@@ -34,7 +34,7 @@ class Recipe:
 
 
 # The embedded base on two CPU cores: about ten minutes. Four smaller updates a step end higher than one at 5e-4, which
-# the tables of algorithms and settings were measured with (docs/LAB.md, "What moves the result").
+# the tables of algorithms and settings were measured with (docs/RESULTS.md, "What moves the result").
 _BASE = {
     "steps": 60,
     "optim.lr": 2e-4,

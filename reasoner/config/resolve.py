@@ -13,7 +13,7 @@ from typing import Any
 from data.registry import name_columns, table_parts
 from reasoner.config.check import check_values, no_effect
 from reasoner.config.other_names import did_you_mean, other_name_message
-from reasoner.config.preset_docs import recipe_lines
+from reasoner.config.preset_docs import preset_lines
 from reasoner.config.schema import Config, sections, settings, value_of
 from reasoner.config.setting import Setting
 
@@ -157,10 +157,7 @@ def markdown() -> str:
         "",
         "## Presets",
         "",
-        "`--preset NAME`. Without it the preset is chosen by the model's size and the machine, and a line says which. "
-        "On a GPU the settings of its size are added: [PRESETS.md](PRESETS.md).",
-        "",
-        *recipe_lines(),
+        *preset_lines(),
     ]
     return "\n".join(lines) + "\n"
 

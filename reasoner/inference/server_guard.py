@@ -46,5 +46,5 @@ class ServerGuard:
         if b"origin" in headers:
             return 403, "this server does not answer web pages"
         if not hmac.compare_digest(headers.get(b"authorization", b""), self._authorization):
-            return 401, f"it has another token: set {VARIABLE}, the same for both (docs/REMOTE.md#safety)"
+            return 401, f"it has another token: set {VARIABLE}, the same for both (docs/SCALE.md#safety)"
         return None

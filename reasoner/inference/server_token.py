@@ -16,7 +16,7 @@ from pathlib import Path
 VARIABLE = "REASONER_SERVER_TOKEN"
 LOCAL_VARIABLE = "REASONER_SERVER_IS_LOCAL"  # 1 for a server on a loopback address
 _TOKEN = re.compile(r"[!-~]{20,}")  # as it can stand in a header
-_HELP = "the same on the trainer's machines and the servers' (docs/REMOTE.md#safety)"
+_HELP = "the same on the trainer's machines and the servers' (docs/SCALE.md#safety)"
 
 
 def token_file() -> Path:

@@ -1,4 +1,4 @@
-"""The health checks: CHECKS is a table of conditions on the metrics of the newest steps (also in docs/HEALTH.md)."""
+"""The health checks: CHECKS is a table of conditions on the metrics of the newest steps (also in docs/DOCTOR.md)."""
 
 from __future__ import annotations
 

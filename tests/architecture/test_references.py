@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 # `data.` and `app.` are left out: data.train is a setting, and app.py a file.
 _REFERENCE = re.compile(r"(?<![\w./@-])(?:reasoner|verifiers)(?:\.[A-Za-z_]\w*)+(?![\w/-])")
-# Of Prime Intellect's library of that name (docs/ENVIRONMENTS.md).
+# Of Prime Intellect's library of that name (docs/DATA.md).
 NOT_OURS = {"verifiers.types", "verifiers.clients", "verifiers.load_environment", "verifiers.utils.message_utils"}
 _FILE_ENDINGS = ("py", "js", "md", "toml")
 

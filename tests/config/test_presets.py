@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from data.registry import check, load
-from reasoner.config.preset_docs import listing, markdown
+from reasoner.config.preset_docs import listing
 from reasoner.config.presets import (
     GPUS,
     HEADROOM,
@@ -224,7 +224,6 @@ def test_table_has_a_row_for_every_preset_and_machine():
     assert sizes == sorted(sizes)
 
 
-def test_presets_in_the_docs_and_the_help_are_up_to_date():
-    assert (ROOT / "docs" / "PRESETS.md").read_text() == markdown(), "make docs"
+def test_presets_in_the_help_are_up_to_date():
     rows = listing().splitlines()[1:]
     assert [row.split()[0] for row in rows] == list(RECIPES) and "24gb -" in rows[-1]
