@@ -10,7 +10,7 @@ from reasoner.distributed.world import ALONE, World
 from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.trainer.callbacks import Callbacks
 from reasoner.trainer.reward_model import REWARD_MODEL
-from reasoner.trainer.setup import open_run
+from reasoner.trainer.setup import open_training_run
 from reasoner.trainer.supervised import SFT
 from reasoner.trainer.train import RL
 
@@ -36,11 +36,11 @@ def run_stage(
     SIGTERM. With several ranks an error in the loop is a RankError.
     """
     stage = STAGES[resolved.config.stage]
+    opening = open_training_run(
+        stage, resolved, run_dir, resuming=resuming, reward_functions=reward_functions, world=world
+    )
     with (
-        open_run(stage, resolved, run_dir, resuming=resuming, reward_functions=reward_functions, world=world) as (
-            run,
-            examples,
-        ),
+        opening as (run, examples),
         world.name_errors(lambda: f"step {run.step}"),
         run.calling(callbacks or Callbacks()),
     ):

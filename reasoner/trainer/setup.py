@@ -90,7 +90,7 @@ class TrainingStage:
 
 
 @contextmanager
-def open_run(
+def open_training_run(
     stage: TrainingStage,
     resolved: RunSettings,
     run_dir: Path,

@@ -17,7 +17,7 @@ from reasoner.sft.batches import batch_likelihood
 from reasoner.sft.examples import Example
 from reasoner.trainer.checkpoint import list_checkpoints
 from reasoner.trainer.resolve_run import resolve_new_run
-from reasoner.trainer.setup import open_run
+from reasoner.trainer.setup import open_training_run
 from reasoner.trainer.supervised import (
     SFT,
     batch_of_step,
@@ -171,7 +171,7 @@ def calls_of_run(monkeypatch, folder, values):
     values |= {"model": "base", "run.dir": str(folder), "run.name": "a"}
     values["sft.data"] = str(ROOT / "tests/fixtures/solutions.jsonl")
     resolved, run_dir = resolve_new_run(values, origin="test", stage="sft")
-    with open_run(SFT, resolved, run_dir) as (run, examples):
+    with open_training_run(SFT, resolved, run_dir) as (run, examples):
         SFT.train(run, examples)
         assert run.is_finished
     return engines[0].calls if engines else None
