@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
 from tests.fixtures.ranks import environment, free_port
+from tests.fixtures.switched_off import SWITCHES, without
 from tests.fixtures.trainings import contents, flags
 
 SMALL = {
@@ -42,8 +43,11 @@ def arguments(runs: Path, **more: object) -> list[str]:
     """Those of a new run in `runs`, or of one that goes on with it if it has begun."""
     if (runs / "a" / "config.json").is_file():
         return ["train", "--resume", str(runs / "a")]
-    settings = {"model": "base", "run.dir": runs} | SMALL | {name.replace("__", "."): v for name, v in more.items()}
-    return ["train", *flags(settings)]
+    own = {name.replace("__", "."): value for name, value in more.items()}
+    small: dict[str, object] = dict(SMALL)
+    for section, switch in SWITCHES.items():
+        small = without(section, small) if own.get(switch) == 0 else small
+    return ["train", *flags({"model": "base", "run.dir": runs} | small | own)]
 
 
 def start(runs: Path, size: int, **more: object) -> list[ForkedCommand]:

@@ -19,7 +19,7 @@ from verifiers import VerifierPool
 TWO_AHEAD = (
     "--engine.name", "transformers", "--algo.importance_sampling", "token",
     "--sampling.max_tokens", 48,  # shorter completions raise an alarm
-    "--eval.heldout_problems", 0, "--max_off_policy_steps", 2, "--run.save_interval", 5, "--steps", 7,
+    "--max_off_policy_steps", 2, "--run.save_interval", 5, "--steps", 7,
 )  # fmt: skip
 pytestmark = NEEDS_BASE
 

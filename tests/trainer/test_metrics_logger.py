@@ -23,13 +23,17 @@ def written(folder, steps, start=0):
     with MetricsLogger(folder, steps=9, start=start) as logger:
         for step in steps:
             logger.write({"step": step, **LINE}, TIMED)
-            logger.log_validation(step + 1, sampled={"x": step}, greedy={})
+            logger.log_validation(
+                step + 1,
+                sampled={"metrics": {"x": {"value": step}}, "problems": 2},
+                greedy={"metrics": {"pass@1": {"value": 0}}},
+            )
 
 
 def test_logger_writes_a_line_per_step_and_plain_console_lines(tmp_path, capsys):
     written(tmp_path, [0, 1])
     assert [line["step"] for line in read_metrics(tmp_path)] == [0, 1]
-    assert read_evals(tmp_path)[1] == {"step": 2, "sampled": {"x": 1}, "greedy": {}}
+    assert read_evals(tmp_path)[1]["sampled"] == {"metrics": {"x": {"value": 1}}, "problems": 2}
     shown = capsys.readouterr().err.splitlines()
     assert len(shown) == 2 and "\x1b" not in shown[1]
     assert shown[1].startswith(

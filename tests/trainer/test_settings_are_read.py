@@ -21,9 +21,7 @@ from reasoner.inference.vllm_engine import VllmEngine
 from reasoner.models.loading import load_config, load_tokenizer
 from reasoner.models.resolve import BASE
 from reasoner.trainer.resolve_run import resolve_new_run, run_values
-from reasoner.trainer.reward_model import train_reward_model
-from reasoner.trainer.supervised import finetune
-from reasoner.trainer.train import train
+from reasoner.trainer.run_stage import run_stage
 from reasoner.types import Engine
 from tests.fixtures.inference_server import InferenceServer
 
@@ -129,7 +127,7 @@ def test_every_setting_is_read_by_a_run_in_which_it_has_an_effect(
         values = {**common, **(STEP if stage == "rl" else {}), **own, "run.dir": str(folder / "runs"), "run.name": name}
         read.clear()
         resolved, run_dir = resolve_new_run(values, origin="a test", stage=stage)
-        {"rl": train, "sft": finetune, "reward-model": train_reward_model}[stage](resolved, run_dir)
+        run_stage(resolved, run_dir)
         used.update(keys_with_effect(read, resolved.config))
     server = InferenceServer(identity=identity(load_config(BASE), load_tokenizer(BASE), "float32", 512))
     read.clear()

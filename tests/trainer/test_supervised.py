@@ -178,7 +178,7 @@ def calls_of_run(monkeypatch, folder, values):
 
 
 @ON_BASE
-def test_engine_sleeps_from_one_validation_to_the_next(monkeypatch, tmp_path, restored_torch):
+def test_engine_sleeps_from_one_validation_to_the_next(monkeypatch, tmp_path):
     values = {key: value for key, value in SMALL.items() if key != "engine"}
     values = without("eval", values) | {"validation.interval": 3, "engine.name": "transformers"}
     calls = calls_of_run(monkeypatch, tmp_path, values)
@@ -187,7 +187,7 @@ def test_engine_sleeps_from_one_validation_to_the_next(monkeypatch, tmp_path, re
 
 
 @ON_BASE
-def test_no_engine_is_started_where_nothing_samples(monkeypatch, tmp_path, restored_torch):
+def test_no_engine_is_started_where_nothing_samples(monkeypatch, tmp_path):
     kept = ("validation.interval", "run.save_interval", "threads", "sft.rows", "sft.epochs")
     values = without("validation", {key: SMALL[key] for key in kept}) | {"eval.heldout_problems": 0}
     assert calls_of_run(monkeypatch, tmp_path, values) is None
