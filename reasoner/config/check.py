@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 from urllib.parse import urlsplit
@@ -115,8 +116,9 @@ def _evaluate(node: ast.AST, scope: Scope) -> Any:
         case ast.BoolOp(op=op, values=values):
             parts = (_evaluate(value, scope) for value in values)
             return all(parts) if isinstance(op, ast.And) else any(parts)
-        case ast.Compare(left=left, ops=[op], comparators=[right]):
-            return _COMPARISONS[type(op)](_evaluate(left, scope), _evaluate(right, scope))
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            sides = [_evaluate(side, scope) for side in (left, *others)]
+            return all(_COMPARISONS[type(op)](*pair) for op, pair in zip(ops, pairwise(sides), strict=True))
     raise ValueError(f"a condition on settings has {ast.unparse(node)}")
 
 
