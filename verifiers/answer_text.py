@@ -22,6 +22,7 @@ _AFTERWORD = re.compile(r"[.\s]*\bI hope (?:it|this) is correct[.\s]*$", re.IGNO
 _ANSWER_LINE = re.compile(r"\n[ \t*_#]*(?:the )?final answer[ \t*_]*:[ \t*_\n]*(?=\S)", re.IGNORECASE)
 _MARK = re.compile(r"^[ \t]*(?:(\d{1,2})\.|(\d{1,2})\)|\((\d{1,2})\)|([-*•–]))[ \t]+(?=\S)", re.MULTILINE)  # of a list
 _MAX_SENTENCE = 1_000  # characters
+_NO_WORDS = re.compile(r"[\W\d_]*")  # what states no value in a sentence, but may be one
 _FENCES = ("**", "__", "``", "`", "*", "_", '"', "'")
 
 
@@ -41,7 +42,7 @@ def texts_of(text: str) -> tuple[str, str]:
     """
     box = final_boxes(text)
     whole = _without_markup(text if box is None else box)
-    is_sentence = len(whole) <= _MAX_SENTENCE and not _is_value(whole)
+    is_sentence = len(whole) <= _MAX_SENTENCE and not (_NO_WORDS.fullmatch(whole) or _is_value(whole))
     return whole, (stated_value(whole, _is_value) if is_sentence else None) or whole
 
 
@@ -61,7 +62,8 @@ def _without_markup(text: str) -> str:
     text = text.strip().rstrip("\\").strip()
     if "\n" in text and (lines := list(_ANSWER_LINE.finditer(text))):
         text = text[lines[-1].end() :]
-    text = _without_list_marks(text)
+    if " " in text or "\t" in text:
+        text = _without_list_marks(text)
     for fence in _FENCES if text[:1] in "*_`#\"'" else ():
         marks = len(text) - len(text.lstrip("#"))
         text = text[marks:].strip() if marks > 1 or text[1:2] == " " else text  # a heading, but not "#7"
