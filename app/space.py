@@ -21,7 +21,7 @@ _REQUIREMENTS = (
     "gradio", "latex2mathml", "math-verify[antlr4_13_2]", "numpy", "pyarrow", "rich", "sympy", "tokenizers",
 )  # fmt: skip
 _FILES = (
-    "config.json", "versions.json", "metrics.jsonl", "times.jsonl", "evals.jsonl", "alarms.jsonl", "report.json",
+    "config.json", "versions.json", "sync.json", "metrics.jsonl", "times.jsonl", "evals.jsonl", "alarms.jsonl", "report.json",
     "report.txt", "tokenizer.json",
 )  # fmt: skip
 _FOLDERS = ("rollouts", "heldout")

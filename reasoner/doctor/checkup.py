@@ -40,6 +40,7 @@ from reasoner.runtime import setup_torch
 from reasoner.trainer.checkpoint import check_saves, nearest
 from reasoner.trainer.components import build_trainer, open_generator, render_prompts
 from reasoner.trainer.preflight import preflight
+from reasoner.trainer.sync_certificate import certify_sync
 from reasoner.trainer.trainer import Trainer
 from reasoner.types import Prompt
 
@@ -164,6 +165,7 @@ def _check_trial_steps(run: _Run, problems: int, samples: int, measurements: Mea
     trainer = build_trainer(trial_cfg, run.tokenizer, start_from=run.folder, base=run.folder, device=run.device)
     check_saves(run.run_dir, trainer, run.tokenizer)
     with _step_runner(run, trainer, trial_cfg) as runner:
+        yield Finding(Severity.OK, "weight sync", str(certify_sync(trainer, runner.generator)))
         setup_seconds = time.monotonic() - run.start
         coming = next_prompts(run.prompts, cfg, problems)
         probe_prompts = coming[-_PROBE_PROMPTS:]

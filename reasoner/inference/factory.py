@@ -12,7 +12,7 @@ from reasoner.console import log
 from reasoner.distributed.world import ALONE, World
 from reasoner.models.families import vllm_obstacle
 from reasoner.models.folder import text_config
-from reasoner.runtime import set_matmul_precision
+from reasoner.runtime import has_gpu, set_matmul_precision
 from reasoner.types import Engine
 
 
@@ -62,7 +62,7 @@ def _auto(request: EngineRequest) -> Engine:
     if name != "vllm":
         return ENGINES[name](request)
     if request.is_updated and training_engine(request.cfg, request.folder) == "transformers":
-        reason = vllm_obstacle(text_config(request.folder))
+        reason = vllm_obstacle(text_config(request.folder), on_gpu=has_gpu())
         log(f"vLLM cannot follow the training ({reason}); sampling with transformers instead")
         return _transformers(request)
     from reasoner.inference.vllm_engine import UnsupportedModelError
@@ -106,7 +106,8 @@ def training_engine(cfg: EngineConfig, folder: Path) -> str:
     """Name of the engine that samples while the folder's model is trained: "auto" is transformers for a model whose
     training vLLM cannot follow. ValueError where the settings name another one for it.
     """
-    name, reason = resolve_engine_name(cfg), vllm_obstacle(text_config(folder))
+    name = resolve_engine_name(cfg)
+    reason = vllm_obstacle(text_config(folder), on_gpu=name == "remote" or has_gpu())
     if name == "transformers" or not reason:
         return name
     if name == "vllm" and cfg.name == "auto":

@@ -25,6 +25,7 @@ from reasoner.inference.vllm_adapter import is_adapter_state, stored_weights
 from reasoner.inference.weight_senders import SENDERS
 from reasoner.models.loading import load_config, load_meta_model, load_tokenizer, num_ids
 from reasoner.models.resolve import full_folder
+from reasoner.models.saving import as_saved
 from reasoner.progress import OnDecodeStep
 from reasoner.types import Completion, OnGroupDone, Prompt, SamplingParams
 
@@ -53,8 +54,7 @@ class RemoteEngine:
         self._tokenizer = load_tokenizer(folder)
         self._end_ids = end_token_ids(folder, self._tokenizer)
         full = full_folder(folder)
-        model = load_meta_model(full)
-        self._weight_names = model.state_dict().keys()
+        self._meta_model = model = load_meta_model(full)
         num_rows = cast(Tensor, model.get_input_embeddings().weight).shape[0]
         self._num_ids = min(num_rows, num_ids(self._tokenizer))  # no others are sampled: limit_ids
         self._max_model_len = max_model_len
@@ -175,12 +175,12 @@ class RemoteEngine:
         if is_adapter_state(weights):
             raise ValueError("servers take merged weights, not LoRA adapters (accepts_adapter is False)")
         names = {name for name, _ in weights}
-        if differing := sorted(names ^ self._weight_names):
+        if differing := sorted(names ^ self._meta_model.state_dict().keys()):
             what = "has no weights named" if differing[0] in names else "lacks the weights"
             raise ValueError(f"the model {what} {differing[0]!r}")
         self._num_updates += 1
         name = f"{self._run}-{self._num_updates}-step{version}"
-        self._sender.prepare(weights, name)
+        self._sender.prepare(list(as_saved(self._meta_model, weights)), name)
         run_async(self._pool.update(name))
         return name
 

@@ -24,8 +24,9 @@ from reasoner.inference.stop_tokens import decode_completions, end_token_ids, ma
 from reasoner.inference.vllm_adapter import AdapterSlot, folder_rank, is_adapter_state, lora_settings, stored_weights
 from reasoner.inference.vllm_model import known_weights, mask_ids, separate_classes
 from reasoner.models.checksums import check_model_files
-from reasoner.models.loading import load_config, load_tokenizer, num_ids
+from reasoner.models.loading import load_config, load_meta_model, load_tokenizer, num_ids
 from reasoner.models.resolve import full_folder
+from reasoner.models.saving import as_saved
 from reasoner.progress import OnDecodeStep
 from reasoner.runtime import gc_paused
 from reasoner.types import Completion, Finish, OnGroupDone, Prompt, SamplingParams
@@ -97,6 +98,7 @@ class VllmEngine:
             install_sampler(_runner(self._llm))
             _release_kv_cache(self._llm)
         self._max_model_len = max_model_len
+        self._meta_model = load_meta_model(full)  # knows the names of its file
         self._version = 0
         if full != folder:
             self.update_weights(stored_weights(folder, as_adapter=self.accepts_adapter), version=0)
@@ -190,7 +192,8 @@ class VllmEngine:
                 raise ValueError("this engine was created without adapters (adapter_rank)")
             self._adapter.fill([*first, *named])
         else:
-            weights = self._llm.apply_model(partial(known_weights, named=chain(first, named)))[0]
+            saved = as_saved(self._meta_model, chain(first, named))
+            weights = self._llm.apply_model(partial(known_weights, named=saved))[0]
             self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": weights})
         self._version = version
 

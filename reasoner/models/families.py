@@ -33,10 +33,10 @@ def has_experts(config: Mapping[str, Any]) -> bool:
     return any(config.get(name) not in (None, 0, 1) for name in _EXPERTS)
 
 
-def vllm_obstacle(config: Mapping[str, Any]) -> str:
-    """Why vLLM 0.32 cannot sample while the model is trained; empty if it can."""
-    if has_experts(config):
-        return "it keeps the first experts, packed once on a CPU, and knows Mixtral's by other names than transformers"
+def vllm_obstacle(config: Mapping[str, Any], *, on_gpu: bool) -> str:
+    """Why vLLM 0.32 cannot sample while the model is trained; empty if nothing is known that hinders it."""
+    if has_experts(config) and not on_gpu:
+        return "on a CPU it keeps the first experts, which it packs once"
     if config.get("model_type") == "cohere2":
         return "its sliding windows are one token longer than those of transformers"
     return ""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
 from safetensors import SafetensorError
 from torch import Tensor
 from transformers import GenerationConfig, PreTrainedModel
+from transformers.core_model_loading import revert_weight_conversion
 
 
 def save_model(model: PreTrainedModel, folder: Path, state: Mapping[str, Tensor] | None = None) -> None:
@@ -34,3 +37,16 @@ def save_generation_config(model: PreTrainedModel, folder: Path) -> None:
     """
     if model.generation_config is not None:
         model.generation_config.to_json_file(folder / "generation_config.json", keys_to_pop=["compile_config"])
+
+
+def as_saved(model: PreTrainedModel, named: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
+    """Weights by the names of a state_dict, with the names and shapes of a saved model's file, one layer at a time: the
+    experts of a mixture, for example, are one tensor in transformers alone. `model` may be on the meta device.
+    """
+
+    def layer_of(pair: tuple[str, Tensor]) -> str:
+        number = re.search(r"\.(\d+)\.", pair[0])
+        return number[1] if number else ""
+
+    for _, layer in groupby(named, key=layer_of):
+        yield from revert_weight_conversion(model, dict(layer)).items()

@@ -153,6 +153,7 @@ _BEFORE_STEPS = (  # files written before the first step
     "versions.json",
     "tokenizer.json",
     "data.json",
+    "sync.json",
     *PROBLEM_FILES,
 )
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from reasoner.distributed.world import ALONE, World
@@ -29,7 +30,7 @@ def parity_check(
     short = replace(sampling, num_samples=NUM_SAMPLES, max_tokens=NUM_TOKENS)
 
     def sample_own(_: Sequence[int]) -> list[list[RolloutGroup]]:
-        return [_sample(engine, prompts[:NUM_PROMPTS], short)]
+        return [sample(engine, prompts[:NUM_PROMPTS], short)]
 
     groups_of_rank = world.stripe(range(world.size), sample_own, "the completions of the parity check")
     gap = _logprob_gap(groups_of_rank[world.rank], model, sampling.temperature)
@@ -47,10 +48,10 @@ def max_logprob_diff(
 
     A difference far above rounding (1e-4 in float32, some 1e-1 in bfloat16) means stale weights or another temperature.
     """
-    return _logprob_gap(_sample(engine, prompts, sampling, progress), model, sampling.temperature)
+    return _logprob_gap(sample(engine, prompts, sampling, progress), model, sampling.temperature)
 
 
-def _sample(
+def sample(
     engine: Engine, prompts: Sequence[Prompt], sampling: SamplingParams, progress: Progress | None = None
 ) -> list[RolloutGroup]:
     """Completions of the prompts, which are not graded."""
@@ -61,11 +62,17 @@ def _sample(
     return [RolloutGroup(p, c, (_UNGRADED,) * len(c)) for p, c in zip(prompts, completions, strict=True)]
 
 
-@torch.no_grad()
 def _logprob_gap(groups: Sequence[RolloutGroup], model: PreTrainedModel, temperature: float) -> float:
     """The largest |log-probability of the engine - of the model| over the groups' tokens, in nats."""
+    sampled, own = logprobs_of(groups, model, temperature)
+    return float((own - sampled).abs().max())
+
+
+@torch.no_grad()
+def logprobs_of(groups: Sequence[RolloutGroup], model: PreTrainedModel, temperature: float) -> tuple[Tensor, Tensor]:
+    """(log-probabilities of the engine, of the model) of every token of the groups, in nats."""
     batch = collate(groups).to(model.device)
-    logp, _ = token_logprobs(
+    own, _ = token_logprobs(
         model,
         batch.prompt_ids,
         batch.prompt_lengths,
@@ -75,4 +82,4 @@ def _logprob_gap(groups: Sequence[RolloutGroup], model: PreTrainedModel, tempera
         temperature=temperature,
     )
     reshard(model)
-    return float((logp - batch.sampler_logprobs).abs().max())
+    return batch.sampler_logprobs[batch.mask], own[batch.mask]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.preflight import ResolvedNames, preflight
 from reasoner.trainer.run import TrainingRun
 from reasoner.trainer.shutdown import GracefulShutdown
+from reasoner.trainer.sync_certificate import certify_sync
 from reasoner.trainer.trackers import TrackedRun, Tracking
 from reasoner.trainer.trainer import Trainer
 from reasoner.trainer.validation import Validator
@@ -116,6 +117,7 @@ def open_training_run(
     with ExitStack() as stack:
         steps_done = _open_folder(stack, context, trainer, data, validation, reward_functions)
         _log_plan(context, data, trainer, steps_done, {"validation": validation_prompts, "heldout": heldout})
+        samples = bool(data.prompts or validation_prompts or heldout)
         generation = open_generator(
             cfg,
             data.prompts,
@@ -123,9 +125,14 @@ def open_training_run(
             trainer,
             model_folder=context.base if cfg.lora.rank else context.start_from,
             reward_functions=reward_functions,
-            samples=bool(data.prompts or validation_prompts or heldout),
+            samples=samples,
         )
         generator = stack.enter_context(generation)
+        if samples:
+            certificate = certify_sync(trainer, generator)
+            log(f"{'weight sync:':<15}{certificate}")
+            if world.is_first and not steps_done:
+                write_json(run_dir / "sync.json", asdict(certificate))
         length = {"steps": cfg.steps, "max_tokens": cfg.max_train_tokens, "start": steps_done}
         logger = stack.enter_context(MetricsLogger(run_dir, **length, world=world, place=stage.place))
         trackers = context.checked.trackers if world.is_first else ()

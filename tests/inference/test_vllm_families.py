@@ -10,7 +10,7 @@ from reasoner.config.schema import EngineConfig
 from reasoner.inference.factory import make_engine
 from reasoner.models.loading import context_length, load_policy, load_tokenizer, num_ids
 from reasoner.models.lora import policy_state
-from reasoner.trainer.parity import _logprob_gap, _sample
+from reasoner.trainer.parity import _logprob_gap, sample
 from reasoner.types import SamplingParams
 from tests.fixtures.families import save_family
 from tests.fixtures.tiny import perturb
@@ -31,7 +31,7 @@ def test_vllm_has_the_trainer_s_log_probabilities_and_leaves_its_classes_alone(f
     engine = make_engine(EngineConfig(name="vllm"), folder, max_model_len=context_length(policy), seed=0)
     assert dict(vars(type(policy.base_model))) == methods
     prompts, sampling = prompts_of(folder), SamplingParams(num_samples=2, max_tokens=32)
-    groups = _sample(engine, prompts, sampling)
+    groups = sample(engine, prompts, sampling)
     assert _logprob_gap(groups, policy, 1.0) < 1e-4
     assert max(id for group in groups for one in group.completions for id in one.token_ids) < num_ids(
         load_tokenizer(folder)
@@ -39,7 +39,7 @@ def test_vllm_has_the_trainer_s_log_probabilities_and_leaves_its_classes_alone(f
     perturb(policy)
     assert _logprob_gap(groups, policy, 1.0) > 1e-2
     engine.update_weights(policy_state(policy), version=1)
-    assert _logprob_gap(_sample(engine, prompts, sampling), policy, 1.0) < 1e-4
+    assert _logprob_gap(sample(engine, prompts, sampling), policy, 1.0) < 1e-4
     engine.close()
 
 

@@ -23,7 +23,7 @@ from reasoner.preferences.reward_model import new_reward_model
 from reasoner.rl.batch import collate, collate_rows
 from reasoner.rl.reward_model_passes import RewardModelPasses
 from reasoner.rollouts.prompts import load_template, render
-from reasoner.trainer.parity import _sample
+from reasoner.trainer.parity import sample
 from reasoner.trainer.preflight import preflight
 from reasoner.types import SamplingParams
 from tests.fixtures.families import FAMILIES, family_model, save_family
@@ -51,7 +51,7 @@ def test_trainer_and_engine_have_the_log_probabilities_of_the_model_alone(family
     folder = save_family(family, tmp_path)
     policy, ids = load_policy(folder, device=CPU), num_ids(load_tokenizer(folder))
     engine = make_engine(EngineConfig(name="transformers"), folder, max_model_len=96, seed=0)
-    groups = _sample(engine, prompts_of(folder), SamplingParams(num_samples=2, max_tokens=32))
+    groups = sample(engine, prompts_of(folder), SamplingParams(num_samples=2, max_tokens=32))
     batch = collate(groups)
     with torch.no_grad():
         logprobs, _ = token_logprobs(

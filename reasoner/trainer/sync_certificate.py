@@ -1,0 +1,155 @@
+"""The sync certificate: before its first step a run shows that its engine samples from the weights that it is sent.
+
+A probe with the weights that an engine was loaded with cannot see what an update does not copy. So every trained weight
+is changed, sent, compared and put back: the log-probabilities of engine and trainer must agree with all weights
+changed, and with those of before again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+
+from data import Problem
+from reasoner.models.lora import has_adapter, trained_parameters
+from reasoner.models.output_layer import OutputLayer
+from reasoner.trainer.parity import logprobs_of, sample
+from reasoner.trainer.rollout_generator import RolloutGenerator
+from reasoner.trainer.trainer import Trainer
+from reasoner.types import Prompt, RolloutGroup, SamplingParams
+
+LIMITS = {"float32": 1e-3, "bfloat16": 0.5}  # nats: the mean |difference| of log-probabilities that rounding makes
+_ROWS, _PROMPT_TOKENS, _TOKENS = 4, 16, 8  # of the completions that are compared
+_STRIDE = 7919  # between the ids of the prompts
+_FROM_ZERO = 0.25  # what half the values of a weight of zeros become
+
+
+@dataclass(frozen=True, slots=True)
+class SyncCertificate:
+    """How far the log-probabilities of an engine and of the trainer differ: mean |difference| in nats."""
+
+    model: str  # class of the policy
+    engine: str
+    dtype: str  # of the engine
+    lora: bool  # whether an adapter is trained
+    changed: float  # after an update of every trained weight
+    restored: float  # after the update back
+    groups: int  # weights of one name in all layers
+    unseen: tuple[str, ...]  # groups whose change moves the log-probabilities by less than the limit: nothing is shown
+    limit: float
+
+    def __str__(self) -> str:
+        """One line: what was compared, and how far it differs."""
+        seen = f"{self.groups - len(self.unseen)} of {self.groups}" if self.unseen else f"all {self.groups}"
+        gap = max(self.changed, self.restored)
+        return f"{self.engine} takes {seen} kinds of weights: {gap:.1g} nats from the trainer (at most {self.limit:g})"
+
+
+def certify_sync(trainer: Trainer, generator: RolloutGenerator) -> SyncCertificate:
+    """Compare engine and trainer after a change of every trained weight, and after the change back. Both then have the
+    weights of before, to the bit. A collective operation.
+
+    RuntimeError where the difference is above the limit for the engine's precision.
+    """
+    probe, dtype = _Probe(trainer, generator), generator.cfg.engine.dtype
+    changes = {name: _Change(weights) for name, weights in _groups(trainer).items()}
+    try:
+        for change in changes.values():
+            change.apply()
+        changed = probe.gap()
+        without: dict[str, tuple[float, float]] = {}
+        for name, change in changes.items():
+            change.undo()
+            without[name] = probe.gap_and_effect()
+            change.apply()
+    finally:
+        for change in changes.values():
+            change.undo()
+    restored = probe.gap()
+    if not max(changed, restored) <= LIMITS[dtype]:  # also where one is not a number
+        stale = [name for name, (gap, _) in without.items() if gap <= LIMITS[dtype]]
+        raise RuntimeError(
+            f"the engine {generator.engine.name} does not sample from the weights that it is sent: log-probabilities "
+            f"differ from the trainer's by {changed:.2g} nats a token after an update of every weight, and by "
+            f"{restored:.2g} after the update back (at most {LIMITS[dtype]:g} in {dtype})"
+            + (f"; it has not taken {', '.join(stale)}" if stale else "")
+            + "; --engine transformers samples with the trainer's own kind of model"
+        )
+    unseen = tuple(name for name, (_, effect) in without.items() if effect <= LIMITS[dtype])
+    kind, has_lora = type(trainer.policy).__name__, has_adapter(trainer.policy)
+    return SyncCertificate(
+        kind, generator.engine.name, dtype, has_lora, changed, restored, len(changes), unseen, LIMITS[dtype]
+    )
+
+
+def _groups(trainer: Trainer) -> dict[str, list[Tensor]]:
+    """The trained weights of each name, with * for the numbers of layers."""
+    groups: dict[str, list[Tensor]] = {}
+    for name, weight in trained_parameters(trainer.policy):
+        groups.setdefault(re.sub(r"\b\d+\b", "*", name), []).append(weight)
+    return groups
+
+
+class _Change:
+    """A change of weights that is undone to the bit without a copy of them: every second value is doubled, or is
+    _FROM_ZERO where all of them are 0, as in an adapter that is not trained yet. A rank changes what it holds.
+    """
+
+    def __init__(self, weights: Sequence[Tensor]) -> None:
+        own = [weight.detach() for weight in weights]
+        local = [weight.to_local() if isinstance(weight, DTensor) else weight for weight in own]
+        self._halves = [weight.view(-1)[::2] for weight in local]
+        self._are_zero = [not bool(half.any()) for half in self._halves]
+        self._is_applied = False
+
+    def apply(self) -> None:
+        for half, is_zero in zip(self._halves, self._are_zero, strict=True):
+            half.fill_(_FROM_ZERO) if is_zero else half.mul_(2.0)
+        self._is_applied = True
+
+    def undo(self) -> None:
+        """Undo the change, if it is applied."""
+        for half, is_zero in zip(self._halves, self._are_zero, strict=True) if self._is_applied else ():
+            half.zero_() if is_zero else half.mul_(0.5)
+        self._is_applied = False
+
+
+class _Probe:
+    """Short completions that the engine samples, and their log-probabilities in engine and trainer."""
+
+    def __init__(self, trainer: Trainer, generator: RolloutGenerator) -> None:
+        self._trainer, self._generator = trainer, generator
+        num_ids = OutputLayer.of(trainer.policy).num_ids
+        ids = [(_STRIDE * number) % num_ids for number in range(_ROWS * _PROMPT_TOKENS)]
+        rows = [tuple(ids[start : start + _PROMPT_TOKENS]) for start in range(0, len(ids), _PROMPT_TOKENS)]
+        self._prompts = [Prompt(Problem("probe", "", "0"), "", "", row) for row in rows]
+        self._sampling = SamplingParams(num_samples=2, max_tokens=_TOKENS, temperature=generator.sampling.temperature)
+        self._groups: Sequence[RolloutGroup] = ()
+        self._logprobs = torch.empty(0)  # of the trainer, when they were sampled
+
+    def gap(self) -> float:
+        """Send the policy's weights to the engine -> the mean |difference| from the trainer on new completions, in
+        nats: the largest mean of a rank.
+        """
+        self._generator.update_weights(self._trainer.policy, version=self._trainer.steps_done)
+        self._groups = sample(self._generator.engine, self._prompts, self._sampling)
+        sampled, self._logprobs = self._compare()
+        return self._mean(sampled - self._logprobs)
+
+    def gap_and_effect(self) -> tuple[float, float]:
+        """For the same completions, with the trainer's weights as they are now: the difference from the engine, and
+        from the trainer's log-probabilities at the time of the sampling.
+        """
+        sampled, now = self._compare()
+        return self._mean(sampled - now), self._mean(self._logprobs - now)
+
+    def _compare(self) -> tuple[Tensor, Tensor]:
+        return logprobs_of(self._groups, self._trainer.policy, self._sampling.temperature)
+
+    def _mean(self, difference: Tensor) -> float:
+        return self._generator.world.largest(float(difference.abs().mean()), "the sync certificate")

@@ -1,0 +1,112 @@
+"""The sync certificate: an engine that does not take what it is sent is refused, and the weights stay as they were."""
+
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from reasoner.config.learning import LoraConfig
+from reasoner.config.schema import Config, EngineConfig
+from reasoner.inference.factory import make_engine
+from reasoner.inference.hf_engine import TransformersEngine
+from reasoner.models.loading import load_meta_model, load_policy
+from reasoner.models.lora import add_adapter
+from reasoner.models.saving import as_saved
+from reasoner.rl.algorithms import resolve_algorithm
+from reasoner.trainer.rollout_generator import RolloutGenerator
+from reasoner.trainer.sync_certificate import certify_sync
+from reasoner.trainer.trainer import Trainer
+from reasoner.types import SamplingParams
+from tests.fixtures.families import save_family
+from tests.fixtures.tiny import save_tiny
+
+CPU = torch.device("cpu")
+
+
+def parts(folder, engine, cfg):
+    """A trainer of the folder's model, and a generator with an engine; no problems, nothing graded."""
+    policy = load_policy(folder, device=CPU)
+    if cfg.lora.rank:
+        add_adapter(policy, cfg.lora, seed=0)
+    trainer = Trainer(policy, None, resolve_algorithm(cfg.algo), cfg)
+    return trainer, RolloutGenerator(engine, None, [], SamplingParams(num_samples=2), cfg)
+
+
+def settings(**changes):
+    return replace(Config(), **changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "lora"),
+    [
+        ("transformers", 0),
+        ("transformers", 2),
+        pytest.param("vllm", 0, marks=pytest.mark.vllm),
+    ],
+)
+def test_an_engine_that_takes_every_weight_is_certified_and_no_bit_changes(name, lora, tmp_path):
+    folder, cfg = save_tiny(tmp_path, width=128), settings(engine=EngineConfig(name=name), lora=LoraConfig(rank=lora))
+    with closing(make_engine(cfg.engine, folder, max_model_len=64, seed=0, is_updated=True)) as engine:
+        trainer, generator = parts(folder, engine, cfg)
+        before = {name: weight.clone() for name, weight in trainer.policy.state_dict().items()}
+        certificate = certify_sync(trainer, generator)
+    after = trainer.policy.state_dict()
+    assert all(torch.equal(before[name].view(torch.int32), after[name].view(torch.int32)) for name in before)
+    assert certificate.changed < 1e-4 and certificate.restored < 1e-4
+    assert (certificate.engine, certificate.lora, certificate.unseen) == (name, lora > 0, ())
+    assert certificate.groups == 14
+
+
+class StaleEngine(TransformersEngine):
+    """Does not take the weights whose names end as `left_out`."""
+
+    left_out = ""
+
+    def update_weights(self, named, version):
+        super().update_weights(((name, t) for name, t in named if not name.endswith(self.left_out)), version)
+
+
+@pytest.mark.parametrize(
+    ("left_out", "told"),
+    [
+        ("up_proj.weight", "model.layers.*.mlp.up_proj.weight"),
+        ("q_proj.bias", "model.layers.*.self_attn.q_proj.bias"),
+        ("model.norm.weight", "model.norm.weight"),
+        ("1.mlp.up_proj.weight", ""),  # of one layer alone
+        ("layernorm.weight", ""),  # of two names
+    ],
+)
+def test_an_engine_that_leaves_out_weights_is_refused(left_out, told, tmp_path):
+    cfg = settings(engine=EngineConfig(name="transformers"))
+    with closing(StaleEngine(save_tiny(tmp_path), cfg.engine, max_model_len=64)) as engine:
+        engine.left_out = left_out
+        trainer, generator = parts(tmp_path, engine, cfg)
+        before = {name: weight.clone() for name, weight in trainer.policy.state_dict().items()}
+        with pytest.raises(RuntimeError, match="does not sample from the weights") as error:
+            certify_sync(trainer, generator)
+    assert told in str(error.value) and ("has not taken" in str(error.value)) == bool(told)
+    assert all(torch.equal(before[name], weight) for name, weight in trainer.policy.state_dict().items())
+
+
+@pytest.mark.vllm
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["qwen3_moe", "gpt_oss", "mixtral"])
+def test_vllm_on_a_cpu_is_refused_for_a_mixture_of_experts(family, tmp_path, monkeypatch):
+    monkeypatch.setattr("reasoner.inference.factory.vllm_obstacle", lambda *_, **__: "")
+    folder, cfg = save_family(family, tmp_path), settings(engine=EngineConfig(name="vllm"))
+    with closing(make_engine(cfg.engine, folder, max_model_len=64, seed=0, is_updated=True)) as engine:
+        with pytest.raises(RuntimeError, match="does not sample from the weights"):
+            certify_sync(*parts(folder, engine, cfg))
+
+
+@pytest.mark.parametrize("family", ["qwen3_moe", "mixtral", "gpt_oss", "llama", "gpt2"])
+def test_weights_are_sent_as_save_pretrained_writes_them(family, tmp_path):
+    folder = save_family(family, tmp_path)
+    policy, written = load_policy(folder, device=CPU), load_file(folder / "model.safetensors")
+    sent = dict(as_saved(load_meta_model(folder), policy.state_dict().items()))
+    assert sent.keys() >= written.keys()
+    assert all(torch.equal(sent[name], weight) for name, weight in written.items())
+    if family != "gpt2":  # its head is tied, and sent under its own name too
+        assert sent.keys() == written.keys()
