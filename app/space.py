@@ -21,8 +21,8 @@ _REQUIREMENTS = (
     "gradio", "latex2mathml", "math-verify[antlr4_13_2]", "numpy", "pyarrow", "rich", "sympy", "tokenizers",
 )  # fmt: skip
 _FILES = (
-    "config.json", "versions.json", "sync.json", "metrics.jsonl", "times.jsonl", "evals.jsonl", "alarms.jsonl", "report.json",
-    "report.txt", "tokenizer.json",
+    "config.json", "versions.json", "sync.json", "metrics.jsonl", "times.jsonl", "evals.jsonl", "alarms.jsonl",
+    "report.json", "report.txt", "tokenizer.json",
 )  # fmt: skip
 _FOLDERS = ("rollouts", "heldout")
 

@@ -116,7 +116,7 @@ def test_a_family_that_cannot_share_prompts_is_refused_with_a_reason(family, tmp
         ("phi3", {"sampling.max_tokens": 100}, "context of 96 tokens"),
         ("gpt2", {"lora.rank": 2}, "Conv1D"),
         ("qwen3_moe", {"lora.rank": 2}, "experts"),
-        ("mixtral", {"engine.urls": "http://localhost:1"}, "experts"),
+        ("cohere2", {"engine.urls": "http://localhost:1"}, "sliding windows"),
         pytest.param("qwen3_moe", {"engine.name": "vllm"}, "experts", marks=pytest.mark.vllm),
         pytest.param("cohere2", {"engine.name": "vllm"}, "sliding windows", marks=pytest.mark.vllm),
     ],

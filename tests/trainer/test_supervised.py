@@ -26,6 +26,7 @@ from reasoner.trainer.supervised import (
     with_length,
     without_unused_validation,
 )
+from reasoner.trainer.sync_certificate import SyncCertificate
 from reasoner.types import Completion
 from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
 from tests.fixtures.switched_off import without
@@ -168,6 +169,8 @@ def calls_of_run(monkeypatch, folder, values):
         return engines[-1]
 
     monkeypatch.setattr("reasoner.trainer.components.make_engine", make_engine)
+    certificate = SyncCertificate("", "", "", False, 0, 0, 0, (), 0)
+    monkeypatch.setattr("reasoner.trainer.setup.certify_sync", lambda *_: certificate)
     values |= {"model": "base", "run.dir": str(folder), "run.name": "a"}
     values["sft.data"] = str(ROOT / "tests/fixtures/solutions.jsonl")
     resolved, run_dir = resolve_new_run(values, origin="test", stage="sft")
