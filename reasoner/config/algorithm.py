@@ -117,13 +117,25 @@ class AlgoConfig:
         verl={"algorithm.filter_groups.enable": "with algo.filter_zero_advantages"})
     dynamic_sampling_max_rounds: int = setting(3, "Most rounds of sampling replacements in a step.", ge=0,
         needs="algo.dynamic_sampling")
-    importance_sampling: str = setting("none", "Importance-sampling correction where the engine's log-probabilities "
-        "differ from the trainer's.",
-        choices={"none": "", "token": "a weight for each token", "sequence": "a weight for each completion"},
-        trl={"vllm_importance_sampling_correction": "token_truncate is token, sequence_truncate sequence; there is no "
-        "mask"})
-    importance_clip_max: float = setting(2.0, "Importance weights are capped at this value.", ge=1,
-        needs="algo.importance_sampling != 'none'", trl="vllm_importance_sampling_cap")
+    importance_sampling: str = setting("auto", "Correction of the loss where the engine's log-probabilities differ "
+        "from the trainer's, by the importance ratio trainer / engine.",
+        choices={"auto": "token where engine.dtype or optim.dtype is bfloat16 or max_off_policy_steps is above 0, else "
+            "none",
+            "none": "",
+            "token": "the ratio of each token, capped at algo.importance_clip_max",
+            "sequence": "the product of a completion's ratios, capped",
+            "token_mask": "the ratio of each token; tokens outside the bounds teach nothing (IcePop)",
+            "sequence_mask": "the product of a completion's ratios; completions outside the bounds teach nothing",
+            "geometric_mask": "1; completions whose geometric mean of the ratios is outside the bounds teach nothing: "
+            "bounds near 1, such as 0.99 and 1.01"},
+        trl={"vllm_importance_sampling_correction vllm_importance_sampling_mode": "token_truncate is token, "
+        "sequence_truncate sequence"},
+        verl={"algorithm.rollout_correction.rollout_is": "token and sequence; rollout_rs rejects by masks"})
+    importance_clip_min: float = setting(0.5, "Lower bound of the importance ratio.", ge=0, le=1,
+        needs="algo.importance_sampling in ('token_mask', 'sequence_mask', 'geometric_mask')",
+        trl="vllm_importance_sampling_clip_min")
+    importance_clip_max: float = setting(2.0, "Upper bound of the importance ratio.", ge=1,
+        needs="algo.importance_sampling != 'none'", trl="vllm_importance_sampling_clip_max")
     entropy_coef: float = setting(0.0, "Coefficient of the entropy bonus. 0: no bonus.", ge=0,
         verl="actor_rollout_ref.actor.entropy_coeff")
     moving_decay: float = setting(0.9, "Decay of the moving average, the weight of earlier steps.", ge=0, le=1,

@@ -32,7 +32,7 @@ from reasoner.doctor.trial_steps import StepRunner, StepTiming, TrialSteps, next
 from reasoner.inference.stop_tokens import end_token_ids
 from reasoner.models.loading import context_length, load_meta_model, load_tokenizer
 from reasoner.progress import shown_progress
-from reasoner.rl.algorithms import Algorithm
+from reasoner.rl.algorithms import Algorithm, sampler_correction
 from reasoner.rollouts.prompts import Template
 from reasoner.runs.json_files import write_json
 from reasoner.runs.run_start import versions
@@ -242,7 +242,7 @@ def _parity_finding(when: str, logprob_diff: float, cfg: Config) -> Finding:
     if logprob_diff <= rounding:
         return Finding(Severity.OK, "parity", text)
     if logprob_diff <= fault:
-        suggestion = "--algo.importance_sampling token" if cfg.algo.importance_sampling == "none" else ""
+        suggestion = "--algo.importance_sampling token" if sampler_correction(cfg) == "none" else ""
         return Finding(Severity.WARNING, "parity", text, suggestion)
     return Finding(Severity.ERROR, "parity", f"{text}: they do not hold the same model")
 

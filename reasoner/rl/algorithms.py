@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from reasoner.config.algorithm import AlgoConfig
 from reasoner.config.check import Rule, check_rules
-from reasoner.config.schema import settings
+from reasoner.config.schema import Config, settings
 
 if TYPE_CHECKING:
     from reasoner.rl.losses import LossAggregation
@@ -130,6 +130,15 @@ def resolve_algorithm(cfg: AlgoConfig) -> Algorithm:
             setting.check(getattr(parts, key.removeprefix("algo.")))
     check_rules(PART_RULES, {"algo": parts})
     return row
+
+
+def sampler_correction(cfg: Config) -> str:
+    """algo.importance_sampling, with what "auto" stands for: engine and trainer differ by rounding alone where both
+    compute in float32 with the same weights.
+    """
+    if cfg.algo.importance_sampling != "auto":
+        return cfg.algo.importance_sampling
+    return "token" if "bfloat16" in (cfg.engine.dtype, cfg.optim.dtype) or cfg.max_off_policy_steps else "none"
 
 
 def with_parts(cfg: AlgoConfig, row: Algorithm) -> AlgoConfig:

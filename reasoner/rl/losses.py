@@ -32,19 +32,54 @@ def sequence_ratio(logp: Tensor, old_logp: Tensor, mask: Tensor) -> Tensor:
 RATIOS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {"token": token_ratio, "sequence": sequence_ratio}
 
 
-def sampler_weights(old_logp: Tensor, sampler_logp: Tensor, mask: Tensor, *, how: str, cap: float) -> Tensor:
-    """[N, T] x 3 -> [N, T]: min(policy / sampler, cap), which corrects for engine and trainer computing different
-    log-probabilities.
+def _token(log_ratio: Tensor, mask: Tensor) -> Tensor:
+    return log_ratio
 
-    Truncated importance sampling (Yao et al. 2025, "Your efficient RL framework secretly brings you off-policy
-    training"). `how`: "token" is the ratio of each token, "sequence" the product over the row, "none" is 1.
+
+def _sequence(log_ratio: Tensor, mask: Tensor) -> Tensor:
+    return log_ratio.sum(dim=1, keepdim=True).expand(log_ratio.shape)
+
+
+def _geometric(log_ratio: Tensor, mask: Tensor) -> Tensor:
+    return _sequence(log_ratio, mask) / mask.sum(dim=1, keepdim=True).clamp_min(1)
+
+
+def _truncated(ratio: Tensor, low: float, high: float) -> Tensor:
+    return ratio.clamp_max(high)
+
+
+def _kept(ratio: Tensor, low: float, high: float) -> Tensor:
+    return ratio * _is_within(ratio, low, high)
+
+
+def _is_within(ratio: Tensor, low: float, high: float) -> Tensor:
+    return ((ratio >= low) & (ratio <= high)).float()
+
+
+# What the ratio is taken over, and which weight it gives.
+# token, sequence: truncated importance sampling (Yao et al. 2025, "Your efficient RL framework secretly brings you
+# off-policy training"). token_mask: IcePop (Ling team 2025, "Every step evolves"). sequence_mask, and geometric_mask,
+# whose mean does not shrink with the length: Liu et al. 2025, "When speed kills stability".
+CORRECTIONS: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], Callable[[Tensor, float, float], Tensor]]] = {
+    "token": (_token, _truncated),
+    "sequence": (_sequence, _truncated),
+    "token_mask": (_token, _kept),
+    "sequence_mask": (_sequence, _kept),
+    "geometric_mask": (_geometric, _is_within),
+}
+
+
+def sampler_weights(
+    old_logp: Tensor, sampler_logp: Tensor, mask: Tensor, *, how: str, low: float, high: float
+) -> Tensor:
+    """[N, T] x 3 -> [N, T]: weights by policy / sampler, which correct for engine and trainer computing different
+    log-probabilities. `how` is a row of CORRECTIONS, or "none" for weights of 1.
     """
     if how == "none":
         return torch.ones_like(old_logp)
-    log_ratio = (old_logp - sampler_logp) * mask
-    if how == "sequence":
-        log_ratio = log_ratio.sum(dim=1, keepdim=True).expand(log_ratio.shape)
-    return log_ratio.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp().clamp_max(cap)
+    level, weight = CORRECTIONS[how]
+    log_ratio = level((old_logp - sampler_logp) * mask, mask)
+    return weight(log_ratio.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp(), low, high)
 
 
 def value_loss(values: Tensor, old_values: Tensor, returns: Tensor, *, clip: float) -> Tensor:

@@ -26,7 +26,7 @@ class TokenTerms:
     loss: Tensor  # before weighting
     ratio: Tensor  # policy / old policy
     old_logprobs: Tensor  # of the policy before the step; the current ones, detached, if there is one update
-    importance: Tensor  # min(old policy / sampler, algo.importance_clip_max)
+    importance: Tensor  # weights of the correction for the sampler: losses.sampler_weights()
     kl: Tensor | None  # to the reference, if there is one
 
 
@@ -37,6 +37,7 @@ def token_terms(
     algorithm: Algorithm,
     cfg: AlgoConfig,
     *,
+    correction: str,
     beta: float,
     penalty: float,
 ) -> TokenTerms:
@@ -44,14 +45,14 @@ def token_terms(
 
     loss = importance * (surrogate + penalty * KL(old || new)) + beta * KL(policy || reference)
            - algo.entropy_coef * entropy      (docs/ALGORITHMS.md)
-    `beta` and `penalty` are the current coefficients, which may adapt during the run.
+    `correction` is a row of losses.CORRECTIONS or "none"; `beta` and `penalty` are the current coefficients, which may
+    adapt during the run.
     """
     mask = rows.mask
     old = logprobs.detach() if rows.old_logprobs is None else rows.old_logprobs
     ratio = RATIOS[algorithm.ratio](logprobs, old, mask)
-    importance = sampler_weights(
-        old, rows.sampler_logprobs, mask, how=cfg.importance_sampling, cap=cfg.importance_clip_max
-    )
+    bounds = {"low": cfg.importance_clip_min, "high": cfg.importance_clip_max}
+    importance = sampler_weights(old, rows.sampler_logprobs, mask, how=correction, **bounds)
     clip = {"low": algorithm.clip_low, "high": algorithm.clip_high, "dual": algorithm.dual_clip}
     surrogate = SURROGATES[algorithm.surrogate].loss(ratio, logprobs, rows.advantages, **clip)
     if algorithm.trust == "penalty":

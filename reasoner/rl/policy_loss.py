@@ -12,7 +12,7 @@ from torch import Tensor
 
 from reasoner.config.schema import Config
 from reasoner.models.loading import PromptCache
-from reasoner.rl.algorithms import Algorithm
+from reasoner.rl.algorithms import Algorithm, sampler_correction
 from reasoner.rl.batch import Batch
 from reasoner.rl.critic import Critic
 from reasoner.rl.kl import kl_k3
@@ -50,6 +50,7 @@ class PolicyLoss:
         gap = ((terms.old_logprobs - rows.sampler_logprobs).abs() * mask).detach()
         clip = {"low": algorithm.clip_low, "high": algorithm.clip_high, "dual": algorithm.dual_clip}
         is_at_clip = SURROGATES[algorithm.surrogate].is_clipped(terms.ratio.detach(), rows.advantages, **clip)
+        is_at_bound = (terms.importance >= self.cfg.algo.importance_clip_max) | (terms.importance == 0)
         sums = {"tokens": mask.sum()}
         if terms.kl is not None:
             sums["kl"] = (terms.kl.detach() * mask).sum()
@@ -58,7 +59,7 @@ class PolicyLoss:
             "clip_ratio": (is_at_clip & mask).sum(),
             "sampling/logprob_diff_mean": gap.sum(),
             "sampling/importance_mean": (terms.importance * mask).sum(),
-            "sampling/importance_clipped": ((terms.importance >= self.cfg.algo.importance_clip_max) & mask).sum(),
+            "sampling/importance_clipped": (is_at_bound & mask).sum(),
         }
         token_values = {"entropy": entropy} | ({"advantages": rows.advantages} if algorithm.returns != "total" else {})
         if self.cfg.run.importance_ratio:
@@ -91,4 +92,5 @@ class PolicyLoss:
         return loss, divergence / max(1, int(batch.mask.sum()))
 
     def _terms(self, logp: Tensor, entropy: Tensor, rows: Batch) -> TokenTerms:
-        return token_terms(logp, entropy, rows, self.algorithm, self.cfg.algo, beta=self.beta, penalty=self.penalty)
+        present = {"correction": sampler_correction(self.cfg), "beta": self.beta, "penalty": self.penalty}
+        return token_terms(logp, entropy, rows, self.algorithm, self.cfg.algo, **present)

@@ -147,9 +147,11 @@ METRICS = _by_name(
     Metric("sampling/logprob_diff_max", "largest |log-probability of engine - of trainer| over the tokens", "nats"),
     Metric(
         "sampling/importance_mean",
-        "mean weight of the correction for the sampler (1 where algo.importance_sampling is none)",
+        "mean weight of the correction for the sampler (1 without one)",
     ),
-    Metric("sampling/importance_clipped", "share of tokens whose weight is at algo.importance_clip_max", "share"),
+    Metric(
+        "sampling/importance_clipped", "share of tokens whose weight is at algo.importance_clip_max or masked", "share"
+    ),
     Metric(
         "rollouts/policy_age",
         "updates that the sampler's weights were behind the trainer's, with max_off_policy_steps above 0",

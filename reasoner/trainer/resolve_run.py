@@ -21,7 +21,7 @@ from reasoner.config.stages import STAGES, check_used, preset_values, problem_se
 from reasoner.inference.factory import resolve_engine_name
 from reasoner.models.resolve import full_folder, resolve_model
 from reasoner.models.size import num_parameters
-from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm, with_parts
+from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm, sampler_correction, with_parts
 from reasoner.runs.run_dir import check_free, find_run, read_settings, recovery_hint, stage_of
 from reasoner.runtime import gpu_memory
 
@@ -114,11 +114,13 @@ def resolve_resumed_run(
 
 
 def run_values(cfg: Config, *, is_elsewhere: bool = False) -> Config:
-    """The settings as a run has them: with the parts of its algorithm and the engine that `auto` stands for.
+    """The settings as a run has them: with the parts of its algorithm, and the engine and correction that `auto`
+    stands for.
     `is_elsewhere`: on another machine, which has a GPU and vLLM.
     """
     engine, algo = cfg.engine, with_parts(cfg.algo, resolve_algorithm(cfg.algo))
     name = "vllm" if is_elsewhere and engine.name == "auto" and not engine.urls else resolve_engine_name(engine)
+    algo = replace(algo, importance_sampling=sampler_correction(cfg))
     return replace(cfg, algo=algo, engine=replace(engine, name=name))
 
 

@@ -92,7 +92,7 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
             "needs max_off_policy_steps < run.save_interval.*run.save_interval is 3",
         ),
         (
-            {"max_off_policy_steps": 1},
+            {"max_off_policy_steps": 1, "algo.importance_sampling": "none"},
             "max_off_policy_steps > 0 needs algo.importance_sampling != 'none'",
         ),
     ],

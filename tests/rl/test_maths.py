@@ -12,7 +12,8 @@ import torch
 
 from reasoner.config.algorithm import AlgoConfig
 from reasoner.config.check import check_effect
-from reasoner.config.schema import Config
+from reasoner.config.resolve import resolve
+from reasoner.config.schema import Config, settings
 from reasoner.rl.advantages import (
     BASELINES,
     RETURNS,
@@ -25,9 +26,10 @@ from reasoner.rl.advantages import (
     total_return,
     whiten,
 )
-from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
+from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm, sampler_correction
 from reasoner.rl.kl import KL, kl_k1, kl_k2, kl_k3
 from reasoner.rl.losses import (
+    CORRECTIONS,
     RATIOS,
     LossAggregation,
     sampler_weights,
@@ -255,10 +257,32 @@ def test_sequence_ratio_is_geometric_mean_of_token_ratios():  # GSPO
 def test_sampler_weights_are_capped_per_token_or_row():  # trap 10
     old, sampler = torch.log(torch.tensor([[0.5, 0.9, 0.1]])), torch.log(torch.tensor([[0.1, 0.6, 0.7]]))
     mask = torch.tensor([[1, 1, 0]]).bool()
-    assert sampler_weights(old, sampler, mask, how="none", cap=2.0).tolist() == [[1, 1, 1]]
-    assert sampler_weights(old, sampler, mask, how="token", cap=2.0)[0, :2].tolist() == pytest.approx([2.0, 1.5])
-    assert sampler_weights(old, sampler, mask, how="sequence", cap=10.0)[0, :2].tolist() == pytest.approx([7.5, 7.5])
-    assert not sampler_weights(old.requires_grad_(), sampler, mask, how="none", cap=2.0).requires_grad
+
+    def weights(how, low=0.5, high=2.0):
+        return sampler_weights(old, sampler, mask, how=how, low=low, high=high)[0, :2].tolist()
+
+    assert weights("none") == [1, 1]  # of the ratios 5 and 1.5
+    assert weights("token") == pytest.approx([2.0, 1.5]) and weights("token_mask") == pytest.approx([0, 1.5])
+    assert weights("token_mask", low=2, high=9) == pytest.approx([5, 0])
+    assert weights("sequence") == [2, 2] and weights("sequence", high=10) == pytest.approx([7.5, 7.5])
+    assert weights("sequence_mask") == [0, 0] and weights("sequence_mask", high=10) == pytest.approx([7.5, 7.5])
+    assert weights("geometric_mask") == [0, 0] and weights("geometric_mask", high=2.8) == [1, 1]  # the mean is 2.74
+    assert CORRECTIONS.keys() | {"auto", "none"} == settings()["algo.importance_sampling"].choices.keys()
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({}, "none"),
+        ({"engine.dtype": "bfloat16"}, "token"),
+        ({"optim.dtype": "bfloat16"}, "token"),
+        ({"max_off_policy_steps": 1}, "token"),
+        ({"engine.dtype": "bfloat16", "algo.importance_sampling": "none"}, "none"),
+        ({"algo.importance_sampling": "geometric_mask"}, "geometric_mask"),
+    ],
+)
+def test_correction_is_on_where_engine_and_trainer_may_differ(changes, name):
+    assert sampler_correction(resolve([("test", changes)]).config) == name
 
 
 def test_kl_estimators_are_zero_at_equality_and_k2_k3_non_negative():  # trap 24
@@ -275,7 +299,8 @@ def test_extreme_log_ratios_do_not_overflow():  # trap 27
     assert torch.isfinite(kl_k3(*far)).all()
     ones = torch.ones(1, 1).bool()
     assert all(torch.isfinite(ratio(far[1], far[0], ones)).all() for ratio in RATIOS.values())
-    assert torch.isfinite(sampler_weights(far[1], far[0], ones, how="token", cap=2.0)).all()
+    for how in CORRECTIONS:
+        assert torch.isfinite(sampler_weights(far[1], far[0], ones, how=how, low=0.5, high=2.0)).all()
 
 
 def test_kl_estimators_match_exact_divergence_and_gradients():  # trap 25

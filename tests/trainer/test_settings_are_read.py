@@ -42,7 +42,7 @@ RUNS = {
     "examples": EVALUATED | {"sft.data": "{folder}/examples.jsonl", "sampling.max_tokens": 8},
     "dapo": EVALUATED | {
         "steps": 2, "algo.name": "dapo", "algo.minibatches": 2, "algo.trust": "penalty", "algo.kl_target": 0.1,
-        "algo.penalty_target": 0.1, "algo.kl_controller": "proportional", "algo.importance_sampling": "token",
+        "algo.penalty_target": 0.1, "algo.kl_controller": "proportional", "algo.importance_sampling": "token_mask",
     },
     "critic": {
         "algo.name": "ppo", "reward.model": "preferences", "critic.init": "preferences",
