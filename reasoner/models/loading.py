@@ -29,6 +29,7 @@ from reasoner.console import first_line
 from reasoner.models.adapter_files import merge_adapter
 from reasoner.models.checksums import check_model_files
 from reasoner.models.embedding_gradients import accumulates_gradient
+from reasoner.models.experts import follow_autocast
 from reasoner.models.families import check_family, context_to_train, has_capped_attention, lora_obstacle
 from reasoner.models.folder import has_tokenizer, is_adapter, text_config
 from reasoner.models.frozen_weights import hold_in_bfloat16
@@ -87,6 +88,7 @@ def load_policy(folder: Path, *, device: torch.device, dtype: torch.dtype = torc
     if dtype == torch.bfloat16:
         hold_in_bfloat16(model)
     move_without_dropout(model, device)
+    follow_autocast(model)
     if has_tokenizer(folder):
         limit_ids(model, num_ids(load_tokenizer(folder)))
     _check_supported(model, tolerance=1e-3 if dtype == torch.float32 else 0.1)
