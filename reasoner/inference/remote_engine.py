@@ -168,6 +168,8 @@ class RemoteEngine:
         self._version = version
         if self._sender is None:
             run_async(self._pool.update(name))
+        # Until every rank has seen them, the first one sends no others.
+        self._world.gather(None, "the other ranks to see the servers' weights")
 
     def _send(self, weights: Sequence[tuple[str, Tensor]], version: int) -> str:
         """Send the weights to all servers; returns the version's name there. On the first rank alone."""
@@ -184,7 +186,7 @@ class RemoteEngine:
         run_async(self._pool.update(name))
         return name
 
-    def sleep(self) -> None:
+    def sleep(self, *, keeps_weights: bool) -> None:
         pass
 
     def wake_up(self) -> None:

@@ -33,7 +33,10 @@ def train(runs, folder, servers, size):
 
 
 def test_two_ranks_sample_on_servers_as_one_does_and_send_each_version_once(tmp_path, folder, servers):
+    """Also where a rank is slow to see a version: the first one sends no other before."""
     _, _, _, alone = train(tmp_path / "1", folder, servers, 1)
+    for server in servers:
+        server.seconds_to_tell_weights = 0.3
     before = [(len(server.updates), server.num_completions) for server in servers]
     _, metrics, versions, shared = train(tmp_path / "2", folder, servers, 2)
     assert shared[:3] == alone[:3]  # with the weights before the first update

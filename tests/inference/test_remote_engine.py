@@ -282,7 +282,7 @@ def test_run_whose_servers_die_after_an_update_records_the_step_and_can_be_resum
 
     def load_and_die(update):
         load(update)
-        if len(server.updates) == 3:  # before the first step, and after each of two
+        if len(server.updates) == 5:  # before the first step, two of the certificate, and after each of two steps
             server.dies_after = server.num_completions
 
     server.load = load_and_die
