@@ -243,7 +243,7 @@ def sampling(sizes: Sizes, work: Path, *, engine: str) -> None:
     policy = load_policy(folder, device=device())
     for turn in range(2):  # the second one is what a step pays
         for what, act in (
-            ("sleep", sampler.sleep),
+            ("sleep", lambda: sampler.sleep(keeps_weights=False)),
             ("wake-up", sampler.wake_up),
             ("weight sync", lambda: sampler.update_weights(policy.state_dict().items(), version=1)),
         ):

@@ -77,7 +77,7 @@ def worker(workload: Workload, folder: Path, micro_batch_tokens: int) -> Callabl
             )
         groups = [RolloutGroup(p, own, tuple(next(scores) for _ in own)) for p, own in zip(prompts, drawn, strict=True)]
         with meter.part("sync"):
-            engine.sleep()
+            engine.sleep(keeps_weights=False)
         with meter.part("logprobs"):
             batch = trainer.compute_logprobs(collate(groups))
         with meter.part("learning"):

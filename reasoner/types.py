@@ -142,8 +142,10 @@ class Engine(Protocol):
         """
         ...
 
-    def sleep(self) -> None:
-        """Release memory while the trainer works, if the engine can."""
+    def sleep(self, *, keeps_weights: bool) -> None:
+        """Release memory while the trainer works, if the engine can. Without `keeps_weights` the weights may go as
+        well: update_weights() follows wake_up().
+        """
         ...
 
     def wake_up(self) -> None:

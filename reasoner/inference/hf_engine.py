@@ -129,7 +129,7 @@ class TransformersEngine:
                 own[name].copy_(tensor)
         self._version = version
 
-    def sleep(self) -> None:
+    def sleep(self, *, keeps_weights: bool) -> None:
         pass
 
     def wake_up(self) -> None:

@@ -30,7 +30,7 @@ class NoEngine:
     def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
         """Nothing has weights. The tensors are not read, on any rank."""
 
-    def sleep(self) -> None:
+    def sleep(self, *, keeps_weights: bool) -> None:
         """Nothing is released."""
 
     def wake_up(self) -> None:

@@ -63,7 +63,7 @@ class VllmEngine:
         check_head_size(full)
         self._tokenizer = load_tokenizer(folder)
         self._end_ids = end_token_ids(folder, self._tokenizer)
-        self._sleeps = torch.cuda.is_available()
+        self._sleeps, self._has_weights = torch.cuda.is_available(), True
         on_gpu = {"gpu_memory_utilization": cfg.gpu_memory, "enable_sleep_mode": True}
         on_cpu = {"block_size": 32}  # with the default of 128 no shorter prompt is cached
         # One of several ranks: an engine of its own, on the device of its local rank; the default is device 0 for all.
@@ -195,6 +195,9 @@ class VllmEngine:
             saved = as_saved(self._meta_model, chain(first, named))
             weights = self._llm.apply_model(partial(known_weights, named=saved))[0]
             self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": weights})
+            if not self._has_weights:
+                self._llm.wake_up(["kv_cache"])  # after the weights: both need not fit beside what they are loaded from
+                self._has_weights = True
         self._version = version
 
     def _empty_prefix_cache(self) -> None:
@@ -204,9 +207,11 @@ class VllmEngine:
         if self._llm.reset_prefix_cache() is False:
             raise RuntimeError("vLLM did not empty its prefix cache: an earlier request still holds a part of it")
 
-    def sleep(self) -> None:
+    def sleep(self, *, keeps_weights: bool) -> None:
         if self._sleeps:
-            self._llm.sleep(level=1)
+            # Weights that are kept are copied to the computer's memory and back. Those under an adapter are not sent.
+            self._has_weights = keeps_weights or self.accepts_adapter
+            self._llm.sleep(level=1 if self._has_weights else 2)
         else:
             self._empty_prefix_cache()
             _release_kv_cache(self._llm)
@@ -214,7 +219,7 @@ class VllmEngine:
     def wake_up(self) -> None:
         if self._sleeps:
             torch.cuda.empty_cache()  # memory that the trainer freed and torch still holds
-            self._llm.wake_up()
+            self._llm.wake_up(None if self._has_weights else ["weights"])
 
     def close(self) -> None:
         del self._llm

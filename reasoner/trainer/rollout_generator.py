@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -181,26 +181,27 @@ class RolloutGenerator:
     @contextmanager
     def prefetching(self, steps: range) -> Iterator[None]:
         """Generate later steps' rollouts in the background, with the present weights, from the start of the block on;
-        those of `steps` that were started earlier have the weights of then. Without any the engine is asleep().
+        those of `steps` that were started earlier have the weights of then. Without any the engine sleeps.
         """
         assert self._prefetcher is not None, "prefetching without a prefetcher"
         for step in steps[len(self._prefetcher.steps) :]:
             weights, self._next_weights = self._next_weights, None
             self._prefetcher.start(step, partial(self._generate, step, weights))
-        with nullcontext() if self._prefetcher.steps else self.asleep():
-            yield
+        if not self._prefetcher.steps:
+            self.sleep()
+        yield
 
     @contextmanager
     def asleep(self) -> Iterator[None]:
-        """Release the engine's memory for the length of the block, if it can."""
-        self.sleep()
+        """Release the engine's memory but its weights for the length of the block, if it can."""
+        self.sleep(keeps_weights=True)
         yield
         self._wake_up()
 
-    def sleep(self) -> None:
+    def sleep(self, *, keeps_weights: bool = False) -> None:
         """Release the engine's memory until the next update_weights(), if it can."""
         if not self._is_asleep:
-            self.engine.sleep()
+            self.engine.sleep(keeps_weights=keeps_weights)
         self._is_asleep = True
 
     def _wake_up(self) -> None:

@@ -253,7 +253,7 @@ class OneWord:
                 on_group_done(place, groups[-1])
         return groups
 
-    def sleep(self) -> None:
+    def sleep(self, *, keeps_weights: bool) -> None:
         """Nothing is released."""
 
     def wake_up(self) -> None:

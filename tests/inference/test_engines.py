@@ -169,7 +169,7 @@ def test_engine_samples_same_completions_after_interrupt(engine, prompts):
 
 def test_sleep_and_wake_up_do_not_change_samples(engine, prompts):
     before = engine.generate(prompts[:8], SAMPLED, seeds(prompts[:8], 4))
-    engine.sleep()
+    engine.sleep(keeps_weights=False)
     engine.wake_up()
     assert engine.generate(prompts[:8], SAMPLED, seeds(prompts[:8], 4)) == before
 

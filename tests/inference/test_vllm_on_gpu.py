@@ -26,8 +26,8 @@ class RecordedLLM:
     def sleep(self, level: int) -> None:
         self.calls.append(f"sleep {level}")
 
-    def wake_up(self) -> None:
-        self.calls.append("wake up")
+    def wake_up(self, tags: list[str] | None) -> None:
+        self.calls.append(f"wake up {tags}")
 
     def reset_prefix_cache(self) -> bool:
         return False  # a request still holds blocks
@@ -61,10 +61,17 @@ def test_engine_on_a_gpu_asks_for_its_share_of_memory_sleep_mode_and_cuda_graphs
 
 
 def test_engine_on_a_gpu_sleeps_and_wakes_and_reloads_weights_in_process(engine):
-    engine.sleep()
-    engine.wake_up()
-    engine.update_weights([("a", torch.zeros(1))], version=3)
-    assert engine._llm.calls == ["sleep 1", "wake up", ("reload_weights", ["a"])]
+    """Weights that an update replaces are neither kept nor beside its cache while they are loaded."""
+    for keeps_weights in (True, False):
+        engine.sleep(keeps_weights=keeps_weights)
+        engine.wake_up()
+        engine.update_weights([("a", torch.zeros(1))], version=3)
+    update = ("reload_weights", ["a"])
+    expected = ["sleep 1", "wake up None", update, "sleep 2", "wake up ['weights']", update, "wake up ['kv_cache']"]
+    assert engine._llm.calls == expected
+    engine.accepts_adapter = True  # the weights under the adapter are not sent
+    engine.sleep(keeps_weights=False)
+    assert engine._llm.calls[-1] == "sleep 1"
 
 
 def test_prefixes_that_vllm_keeps_are_an_error(engine):

@@ -88,7 +88,7 @@ class VersionedEngine(Scripted):
     def update_weights(self, named, version):
         self.version, self.weights[version] = version, {name: tensor.tolist() for name, tensor in named}
 
-    def sleep(self):
+    def sleep(self, *, keeps_weights):
         pass
 
     def wake_up(self):

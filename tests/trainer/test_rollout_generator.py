@@ -33,7 +33,7 @@ class AlwaysRight:
             on_group_done(place, own)
         return groups
 
-    def sleep(self):
+    def sleep(self, *, keeps_weights):
         self.events.append("sleep")
 
     def wake_up(self):
