@@ -1,12 +1,16 @@
-"""Attention of long completions to their prompt and to themselves on a CPU, without a mask of [T, L + T].
+"""Attention of completions to their prompt and to themselves without a mask of [T, L + T].
 
 A completion's token sees its whole prompt and the completion up to itself. As a mask this is T (L + T) numbers a row,
 in float32, kept by every layer for the backward pass; and the kernel computes what the mask hides, nearly half of it.
-So two calls of torch's fused kernel instead, the prompt's without a mask and the completion's own with `is_causal`,
-joined by their log-sum-exp; in the backward pass the kernel gets the joint output and log-sum-exp (as in Liu et al.
-2023, "Ring Attention with Blockwise Transformers"). Equal to the masked attention except for rounding.
+Equal to the masked attention except for rounding:
 
-Shapes: N rows, H heads, T completion positions, L longest prompt, D head size.
+- On a CPU, for long completions, two calls of torch's fused kernel: the prompt's without a mask and the completion's
+  own with `is_causal`, joined by their log-sum-exp; in the backward pass the kernel gets the joint output and
+  log-sum-exp (as in Liu et al. 2023, "Ring Attention with Blockwise Transformers").
+- On a GPU in bfloat16, one call of torch's flash attention for rows of unequal lengths, packed into one line. It takes
+  keys and values of grouped heads as they are; with a mask transformers repeats them for every head.
+
+Shapes: N rows, H heads, G heads of keys and values, T completion positions, L longest prompt, D head size.
 """
 
 from __future__ import annotations
@@ -16,7 +20,10 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention.varlen import varlen_attn
 from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 LONG_COMPLETION = 512  # tokens: shorter ones have a mask, which is small, and their numbers stay the same to the bit
 
@@ -32,6 +39,7 @@ class PrefixCausalMask(Tensor):
     """
 
     prompt_mask: Tensor  # [N, L] bool, False in the padding
+    _places: tuple[Tensor, Tensor] | None = None
 
     @classmethod
     def of(cls, prompt_mask: Tensor, length: int) -> Self:
@@ -49,6 +57,14 @@ class PrefixCausalMask(Tensor):
         prompt = self.prompt_mask[:, None].expand(rows, length, -1)
         return torch.cat([prompt, own.expand(rows, -1, -1)], dim=2)[:, None]
 
+    def places(self) -> tuple[Tensor, Tensor]:
+        """Of the N (L + T) keys those outside the padding, and where each row's begin and end: [N + 1] int32."""
+        if self._places is None:  # the same in every layer
+            own = self.prompt_mask.new_ones(self.shape[0], self.shape[2])
+            visible = torch.cat([self.prompt_mask, own], dim=1)
+            self._places = visible.flatten().nonzero()[:, 0], _bounds(visible.sum(dim=1))
+        return self._places
+
     @classmethod
     def __torch_function__(
         cls, func: Callable[..., Any], types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
@@ -59,14 +75,76 @@ class PrefixCausalMask(Tensor):
 
 
 def avoids_mask(backbone: nn.Module, length: int, device: torch.device) -> bool:
-    """Whether completions of `length` tokens take PrefixCausalMask: long ones on a CPU, in models whose layers all
-    attend to every earlier token through torch's scaled_dot_product_attention.
+    """Whether completions of `length` tokens take PrefixCausalMask: long ones on a CPU, all where rows are packed, in
+    models whose layers all attend to every earlier token through torch's scaled_dot_product_attention.
     """
     config: Any = getattr(backbone, "config", None)
-    if device.type != "cpu" or length < LONG_COMPLETION or getattr(config, "_attn_implementation", None) != "sdpa":
+    is_apt = packs_rows(device) or (device.type == "cpu" and length >= LONG_COMPLETION)
+    if not is_apt or getattr(config, "_attn_implementation", None) != "sdpa":
         return False
     kinds = set(getattr(config, "layer_types", None) or ()) - {"full_attention"}
     return not kinds and getattr(config, "sliding_window", None) is None
+
+
+def packs_rows(device: torch.device) -> bool:
+    """Whether flash attention takes packed rows here: under autocast on a GPU that has bfloat16."""
+    is_low = device.type == "cuda" and torch.is_autocast_enabled("cuda") and torch.cuda.is_bf16_supported()
+    return is_low and torch.backends.cuda.flash_sdp_enabled()  # type: ignore[no-untyped-call]
+
+
+def attend(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
+) -> tuple[Tensor, None]:
+    """transformers' attention through torch, which packs rows where it can: [N, H, T, D] queries, [N, G, L + T, D] keys
+    and values -> [N, T, H, D].
+    """
+    if isinstance(attention_mask, PrefixCausalMask) and packs_rows(query.device):
+        if key.shape[-1] == value.shape[-1] and key.shape[-1] % 8 == 0 and key.shape[-1] <= 256:
+            return _packed_attention(query, key, value, attention_mask, kwargs.get("scaling")), None
+        attention_mask = attention_mask.dense()
+    output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
+    return output, None
+
+
+AttentionInterface.register("sdpa", attend)
+
+
+def _packed_attention(query: Tensor, key: Tensor, value: Tensor, mask: PrefixCausalMask, scale: float | None) -> Tensor:
+    rows, heads, length, size = query.shape
+    places, bounds = mask.places()
+    if torch.is_autocast_enabled(query.device.type):
+        query, key, value = (one.to(torch.get_autocast_dtype(query.device.type)) for one in (query, key, value))
+    queries = query.transpose(1, 2).reshape(rows * length, heads, size)
+    keys, values = (_Pack.apply(one.transpose(1, 2).flatten(0, 1), places) for one in (key, value))  # type: ignore[no-untyped-call]
+    output = varlen_attn(
+        *(queries, keys, values, _bounds(bounds.new_full((rows,), length)), bounds, length, key.shape[2]),
+        scale=scale,
+        window_size=(-1, 0),  # causal, with the last query beside the last key
+        enable_gqa=heads != key.shape[1],
+    )
+    assert isinstance(output, Tensor)
+    return output.view(rows, length, heads, size)
+
+
+def _bounds(lengths: Tensor) -> Tensor:
+    """[N] -> [N + 1] int32: where each row begins and ends in a line of all rows."""
+    return nn.functional.pad(lengths.cumsum(0), (1, 0)).int()
+
+
+class _Pack(torch.autograd.Function):
+    """Rows of a tensor, none of them twice: index_select, whose gradient need not be added up."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, places: Tensor) -> Tensor:
+        ctx.save_for_backward(places)
+        ctx.shape = tensor.shape
+        return tensor.index_select(0, places)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (places,) = ctx.saved_tensors
+        return gradient.new_zeros(ctx.shape).index_copy_(0, places, gradient), None
 
 
 def _attention(

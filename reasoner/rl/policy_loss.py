@@ -92,5 +92,7 @@ class PolicyLoss:
         return loss, divergence / max(1, int(batch.mask.sum()))
 
     def _terms(self, logp: Tensor, entropy: Tensor, rows: Batch) -> TokenTerms:
-        present = {"correction": sampler_correction(self.cfg), "beta": self.beta, "penalty": self.penalty}
-        return token_terms(logp, entropy, rows, self.algorithm, self.cfg.algo, **present)
+        how, beta, penalty = sampler_correction(self.cfg), self.beta, self.penalty
+        return token_terms(
+            logp, entropy, rows, self.algorithm, self.cfg.algo, correction=how, beta=beta, penalty=penalty
+        )

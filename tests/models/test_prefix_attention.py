@@ -1,5 +1,7 @@
 """Attention of long completions without a mask, against torch's attention with one, and through a model."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -7,8 +9,9 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from reasoner.models import prefix_attention
 from reasoner.models.loading import completion_states, encode_prompts
-from reasoner.models.prefix_attention import LONG_COMPLETION, PrefixCausalMask, avoids_mask
+from reasoner.models.prefix_attention import LONG_COMPLETION, PrefixCausalMask, attend, avoids_mask
 from reasoner.models.recompute import recompute_layers
+from tests.fixtures.families import FAMILIES, family_model
 from tests.fixtures.tiny import tiny_model
 
 CPU = torch.device("cpu")
@@ -109,3 +112,72 @@ def test_only_long_completions_of_models_with_full_attention_avoid_the_mask():
     model.config.layer_types = None
     model.set_attn_implementation("eager")
     assert not avoids_mask(model.base_model, LONG_COMPLETION, CPU)
+
+
+def packed_reference(queries, keys, values, query_bounds, key_bounds, longest, longest_keys, **settings):
+    """What varlen_attn computes on a GPU: row by row, with the last query beside the last key."""
+    assert settings["window_size"] == (-1, 0)
+    rows = []
+    for row in range(len(query_bounds) - 1):
+        own = slice(query_bounds[row], query_bounds[row + 1]), slice(key_bounds[row], key_bounds[row + 1])
+        query, key, value = (
+            one[place].transpose(0, 1) for one, place in ((queries, own[0]), (keys, own[1]), (values, own[1]))
+        )
+        length, width = query.shape[1], key.shape[1]
+        assert length <= longest and width <= longest_keys
+        mask = torch.ones(length, width).tril(width - length).bool()
+        more = {"scale": settings["scale"], "enable_gqa": settings["enable_gqa"]}
+        rows.append(scaled_dot_product_attention(query, key, value, attn_mask=mask, **more).transpose(0, 1))
+    return torch.cat(rows)
+
+
+@pytest.fixture
+def packs(monkeypatch):
+    """Rows are packed here as on a GPU; returns the numbers of heads of the keys that the kernel gets."""
+    heads = []
+
+    def kernel(queries, keys, *rest, **settings):
+        heads.append(keys.shape[1])
+        return packed_reference(queries, keys, *rest, **settings)
+
+    monkeypatch.setattr(prefix_attention, "varlen_attn", kernel)
+    monkeypatch.setattr(prefix_attention, "packs_rows", lambda device: True)
+    return heads
+
+
+@pytest.mark.parametrize("length", [1, 7])
+@pytest.mark.parametrize("padding", [(0, 0, 0), (0, 2, 4)])
+@pytest.mark.parametrize("scale", [None, 0.5])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_packed_rows_give_output_and_gradients_of_the_masked_attention(length, padding, scale, groups, packs):
+    torch.manual_seed(0)
+    shapes = [(3, 4, length, 8), (3, groups, 5 + length, 8), (3, groups, 5 + length, 8)]
+    heads = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    mask = PrefixCausalMask.of(torch.arange(5) >= torch.tensor(padding)[:, None], length)
+    module = SimpleNamespace(num_key_value_groups=4 // groups, is_causal=True)
+    results = []
+    for own in (mask, mask.dense()):
+        output, _ = attend(module, *heads, own, scaling=scale)
+        weights = torch.randn(output.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+        results.append([output, *torch.autograd.grad((output * weights).sum(), heads)])
+    for packed, masked in zip(*results, strict=True):
+        torch.testing.assert_close(packed, masked, rtol=0, atol=1e-12)
+    assert packs == [groups]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_completions_of_every_family_are_packed_or_masked_with_equal_states(family, packs, monkeypatch):
+    model = family_model(family).eval()
+    torch.manual_seed(2)
+    batch = (torch.randint(3, 60, (2, 9)), torch.tensor([9, 6]), torch.randint(3, 60, (4, 12)))
+    packed = states_of(model, *batch)
+    config = model.config.get_text_config()
+    if avoids_mask(model.base_model, 12, CPU) and family != "deepseek_v3":  # its keys and values differ in size
+        assert packs == [getattr(config, "num_key_value_heads", None) or config.num_attention_heads] * len(packs) != []
+    else:
+        assert not packs
+    with monkeypatch.context() as on_cpu:
+        on_cpu.setattr(prefix_attention, "packs_rows", lambda device: False)
+        masked = states_of(model, *batch)
+    torch.testing.assert_close(packed[0], masked[0], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(packed[1], masked[1], rtol=1e-3, atol=1e-3 * float(masked[1].abs().max()))
