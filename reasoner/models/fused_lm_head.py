@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from reasoner.models.embedding_gradients import accumulates_gradient, gradient_sum
 from reasoner.models.output_layer import OutputLayer
 
-ROWS = 1024  # states per tile
+CPU_ROWS, GPU_ROWS = 2**10, 2**13  # states per tile: for each the head is cast, and its gradient added up, once
 CPU_TILE, GPU_TILE = 2**19, 2**26  # logits per tile: fits a CPU's cache; fills a GPU
 
 
@@ -52,7 +52,7 @@ class _TiledLogProbs(torch.autograd.Function):
         # soft cap of (scale x head's output) / temperature
         ctx.divisor, ctx.bound = temperature / layer.scale, layer.soft_cap / temperature
         logsumexp, target_logits, mean_logit = (torch.empty(len(states), device=states.device) for _ in range(3))
-        for rows in split(len(states), ROWS):
+        for rows in row_tiles(states):
             top = torch.full((len(states[rows]),), -torch.inf, device=states.device)
             total, weighted_sum, target_logit = torch.zeros_like(top), torch.zeros_like(top), torch.zeros_like(top)
             for tokens, logits in _logits(ctx, states[rows], weight, bias):
@@ -83,7 +83,7 @@ class _TiledLogProbs(torch.autograd.Function):
             is_in_place = accumulates_gradient(weight)
             grad_weight = gradient_sum(weight) if is_in_place else torch.zeros_like(weight, dtype=torch.float32)
         grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
-        for rows in split(len(states), ROWS):
+        for rows in row_tiles(states):
             logprob_gradient = grad_logprob[rows, None]
             for tokens, logits in _logits(ctx, states[rows], weight, bias):
                 slope = 1 - (logits / ctx.bound).square() if ctx.bound else None  # of the soft cap
@@ -99,7 +99,7 @@ class _TiledLogProbs(torch.autograd.Function):
                 inside, index = _target_in_tile(token_ids[rows], tokens)
                 gradient.scatter_add_(1, index, torch.where(inside[:, None], logprob_gradient, 0.0))
                 gradient = gradient if slope is None else gradient.mul_(slope)
-                gradient = gradient.div_(ctx.divisor).to(ctx.dtype)
+                gradient = (gradient if ctx.divisor == 1 else gradient.div_(ctx.divisor)).to(ctx.dtype)
                 grad_states[rows] += gradient @ weight[tokens].to(ctx.dtype)
                 if grad_weight is not None:
                     grad_weight[tokens] += gradient.T @ states[rows].to(ctx.dtype)
@@ -115,8 +115,13 @@ def _logits(ctx: Any, states: Tensor, weight: Tensor, bias: Tensor | None) -> It
     for tokens in split(ctx.num_ids, tile_width(states)):
         part = None if bias is None else bias[tokens].to(ctx.dtype)
         logits = nn.functional.linear(states, weight[tokens].to(ctx.dtype), part).float()
-        logits.div_(ctx.divisor)
+        logits = logits if ctx.divisor == 1 else logits.div_(ctx.divisor)
         yield tokens, logits.div_(ctx.bound).tanh_().mul_(ctx.bound) if ctx.bound else logits
+
+
+def row_tiles(states: Tensor) -> Iterator[slice]:
+    """Yield the slices of the states that share a tile."""
+    return split(len(states), CPU_ROWS if states.device.type == "cpu" else GPU_ROWS)
 
 
 def tile_width(states: Tensor) -> int:

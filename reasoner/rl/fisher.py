@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from reasoner.distributed.world import ALONE, World
-from reasoner.models.fused_lm_head import ROWS, split, tile_width
+from reasoner.models.fused_lm_head import row_tiles, split, tile_width
 from reasoner.models.output_layer import OutputLayer
 
 States = Callable[[], Tensor]
@@ -153,7 +153,7 @@ def head_curvature(
                 jvp += bias_tangent[tokens]
             yield tokens, logits.div_(temperature), jvp.div_(temperature)
 
-    for rows in split(len(states), ROWS):
+    for rows in row_tiles(states):
         top = torch.full((len(states[rows]), 1), -torch.inf, device=states.device, dtype=states.dtype)
         total, mean = torch.zeros_like(top), torch.zeros_like(top)
         for _, logits, jvp in tiles(rows):

@@ -10,7 +10,7 @@ from reasoner.models.output_layer import OutputLayer
 @pytest.fixture(autouse=True)
 def _small_tiles(monkeypatch):
     """Seven states cut into 3, 3 and 1, eleven tokens into 4, 4 and 3 (or 11, beside a single state)."""
-    monkeypatch.setattr(tiles, "ROWS", 3)
+    monkeypatch.setattr(tiles, "CPU_ROWS", 3)
     monkeypatch.setattr(tiles, "CPU_TILE", 12)
 
 
