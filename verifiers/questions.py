@@ -17,7 +17,16 @@ from verifiers import maths
 from verifiers.answer_text import formulas_in
 from verifiers.answers.equality import equal
 from verifiers.answers.evaluation import approximation
-from verifiers.answers.forms import Form, form, has_open_part, has_part, is_expanded, num_factors
+from verifiers.answers.forms import (
+    Form,
+    form,
+    has_open_part,
+    has_part,
+    is_expanded,
+    is_quotient,
+    num_factors,
+    numbers_in,
+)
 from verifiers.answers.layer import read_with_units
 from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.reading import read
@@ -164,14 +173,19 @@ def equivalent(gold: str, answer: str, question: Question) -> Judgement:
 def _is_said_back(gold: str, answer: str, formulas: tuple[str, ...]) -> bool:
     """Whether an answer leaves work of its question undone that the gold has done.
 
-    It is a formula of the question, or holds one as an item, that the gold has in another form; or it is a logarithm,
-    trigonometric value or the like where the question has some and the gold, a number, has none.
+    It is a formula of the question, or holds one as an item, that the gold has in another form; or a quotient of
+    numbers of the question where the gold is a whole number; or it is a logarithm, trigonometric value or the like
+    where the question has some and the gold, a number, has none.
     """
     gold, answer = maths.answer_part(gold), maths.answer_part(answer)
     question_forms, expected = _forms_in(formulas), _forms_in((gold,))
     stated = _forms_of(answer) | _forms_of(answer.rpartition("=")[2])
     if stated & question_forms - expected:
         return True
+    if any(each[0] == "number" and each[1].denominator == 1 for each in expected):
+        given = set().union(*map(numbers_in, question_forms))
+        if any(is_quotient(each) and numbers_in(each) <= given for each in stated):
+            return True
     is_number = not any(has_part(each, "symbol") for each in expected)
     return (
         is_number

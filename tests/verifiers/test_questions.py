@@ -72,6 +72,20 @@ SAID_BACK = [
     (r"Compute $4\cos 75^\circ$.", r"\sqrt6-\sqrt2", [r"4\sin 15^\circ"], [r"\sqrt2(\sqrt3-1)"]),
     (r"Express $408 \mathrm{~nm}$ in angstroms.", "4080", [r"408 \mathrm{~nm}"], ["4080"]),
     (r"Find $\frac{d}{dx} x^3$.", "3x^2", [r"\frac{d}{dx} x^3"], [r"3x\cdot x"]),
+    (
+        r"Simplify $\sqrt{48}$.",
+        r"4\sqrt3",
+        [
+            r"e^{\ln\sqrt{48}}",
+            r"\ln e^{\sqrt{48}}",
+            r"\exp(\ln\sqrt{48})",
+            r"\sqrt{\sqrt{48}^2}",
+            r"\log_2 2^{\sqrt{48}}",
+        ],
+        [r"\sqrt3\cdot4", r"2\sqrt{12}"],
+    ),
+    ("What is $84$ shared by $2$?", "42", ["84/2", r"\frac{84}{2}", r"-\frac{84}{-2}"], ["42.0", "126/3"]),
+    ("What part of $84$ is $2$?", r"\frac{1}{42}", [], [r"\frac{2}{84}"]),
     # what is no question said back: the gold's own form, the value of a named quantity, a value with its unit
     (r"Which is largest: $\sqrt2$, $\frac32$, $1.2$?", r"\frac{3}{2}", [], [r"\frac32", "3/2", "1.5"]),
     ("Is $2x+1$ or $x+3$ larger for large $x$?", "2x+1", [], ["2x+1", "1+2x"]),

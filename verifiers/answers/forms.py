@@ -15,6 +15,7 @@ from verifiers.answers.values import Amount, Choice, Collection, Expression, Nam
 
 Form = tuple[Any, ...]
 _ONE: Form = ("number", ONE.value)
+_E: Form = ("e", "")
 _OPEN = FUNCTIONS - {"exp"}  # e^2 in another spelling
 
 
@@ -61,18 +62,36 @@ def _form(node: Node) -> Form:
         case "degrees" | "percent" | "absolute":
             return _form(node.args[0])
         case "root":
-            return ("power", "", _form(node.args[0]), _reciprocal(_form(node.args[1])))
+            return _power(_form(node.args[0]), _reciprocal(_form(node.args[1])))
+        case "power":
+            return _power(*map(_form, node.args))
+        case "exp":
+            return _power(_E, _form(node.args[0]))
+        case "ln" | "log":
+            argument, base = _form(node.args[0]), _form(node.args[1]) if node.op == "log" else _E
+            result: Form = argument[3] if argument[0] == "power" and argument[2] == base else ("log", argument, base)
+            return result
         case "neg":
             return _opposite(_form(node.args[0]))
         case "number":
             return ("number", node.value)
-        case "power" if _form(node.args[1]) == _ONE:
-            return _form(node.args[0])
     return (node.op, node.name, *map(_form, node.args))
 
 
+def _power(base: Form, exponent: Form) -> Form:
+    r"""A power, without the powers, roots and logarithms that undo each other: `(x^2)^{1/2}`, `e^{\ln x}`."""
+    if base[0] == "power":
+        return _power(base[2], _product([base[3], exponent]))
+    if exponent == _ONE:
+        return base
+    if exponent[0] == "log" and exponent[2] == base:
+        argument: Form = exponent[1]
+        return argument
+    return ("power", "", base, exponent)
+
+
 def _product(factors: list[Form]) -> Form:
-    is_negative = [each[0] == "neg" or (each[0] == "number" and each[1] < 0) for each in factors]
+    is_negative = [_is_negative(each) for each in factors]
     sizes = [_opposite(each) if is_below else each for each, is_below in zip(factors, is_negative, strict=True)]
     product = _combined("mul", sizes, _reciprocal)
     return _opposite(product) if sum(is_negative) % 2 else product
@@ -100,9 +119,15 @@ def _opposite(part: Form) -> Form:
     return part[1] if part[0] == "neg" else ("neg", part)
 
 
+def _is_negative(part: Form) -> bool:
+    return part[0] == "neg" or (part[0] == "number" and bool(part[1] < 0))
+
+
 def _reciprocal(part: Form) -> Form:
     if part == _ONE:
         return part
+    if _is_negative(part):
+        return _opposite(_reciprocal(_opposite(part)))
     if part[0] == "mul":
         return ("mul", tuple(sorted(map(_reciprocal, part[1]), key=repr)))
     return part[1] if part[0] == "inverse" else ("inverse", part)
@@ -111,6 +136,19 @@ def _reciprocal(part: Form) -> Form:
 def has_open_part(part: Form) -> bool:
     """Whether a function is left to be evaluated in a form: a logarithm, a factorial, a trigonometric function."""
     return has_part(part, *_OPEN)
+
+
+def numbers_in(part: Form) -> set[Form]:
+    """The numbers in a form."""
+    inside = [each for each in part if isinstance(each, tuple) and each]
+    return {part} if part[0] == "number" else set().union(*map(numbers_in, inside))
+
+
+def is_quotient(part: Form) -> bool:
+    """Whether numbers are left to be multiplied and divided, and nothing else."""
+    if part[0] == "neg":
+        return is_quotient(part[1])
+    return part[0] == "mul" and all((each[1] if each[0] == "inverse" else each)[0] == "number" for each in part[1])
 
 
 def has_part(part: Form, *ops: str) -> bool:
