@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from reasoner.cli.arguments import Parser, add_evals_folder, add_json
+from reasoner.cli.arguments import Parser, add_evals_folder, add_json, add_option
 
 
 def add_arguments(command: Parser) -> None:
     """Add the arguments of the command."""
     command.set_defaults(handler=run_compare)
-    command.add_argument("a", metavar="A", help="an evaluation: its folder, or its name in the folder --out")
-    command.add_argument("b", metavar="B", help="the evaluation that A is compared with")
+    add_option(command, "a", "an evaluation: its folder, or its name in the folder --out", metavar="A")
+    add_option(command, "b", "the evaluation that A is compared with", metavar="B")
     add_evals_folder(command)
-    command.add_argument("--force", action="store_true", help="compare even if data, prompt or grader differ [off]")
+    add_option(command, "--force", "compare even if data, prompt or grader differ", kind=bool)
     add_json(command, "all differences and flipped problems")
 
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from reasoner.cli.arguments import Parser, add_json, add_runs_folder, write_result
+from reasoner.cli.arguments import Parser, add_json, add_option, add_runs_folder, write_result
 from reasoner.console import print_result, shorten
 
 _WIDTH = 48  # characters of a value in a table
@@ -16,9 +16,9 @@ def add_arguments(command: Parser) -> None:
     """Add the arguments of the command."""
     command.set_defaults(handler=run_config)
     command.usage = "%(prog)s RUN [OPTION ...]\n       %(prog)s diff A B [OPTION ...]"
-    command.add_argument("names", nargs="+", metavar="RUN", help="a run, or diff and two runs")
+    add_option(command, "names", "a run, or diff and two runs", nargs="+", metavar="RUN")
     add_runs_folder(command)
-    command.add_argument("--all", action="store_true", help="print the settings with their default value too [off]")
+    add_option(command, "--all", "print the settings with their default value too", kind=bool)
     add_json(command, "the settings with their origins, or the differences")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from reasoner.cli.arguments import Parser, add_json, add_run, write_result
+from reasoner.cli.arguments import Parser, add_json, add_option, add_run, write_result
 from reasoner.console import log, print_result
 
 
@@ -13,25 +13,18 @@ def add_arguments(command: Parser) -> None:
     """Add the arguments of the command."""
     command.set_defaults(handler=run_export)
     add_run(command)
-    command.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="folder to write; it must not exist")
+    add_option(command, "--out", "folder to write; it must not exist", kind=Path, required=True, metavar="FOLDER")
     add_checkpoint(command)
     add_json(command, "the folder's path")
-    command.add_argument(
-        "--merged",
-        action="store_true",
-        help="merge an adapter into the base model's weights; of a run without an adapter the weights are whole anyway",
-    )
+    about = "merge an adapter into the base model's weights; of a run without an adapter the weights are whole anyway"
+    add_option(command, "--merged", about, kind=bool)
 
 
 def add_checkpoint(command: Parser) -> None:
     """Add --step and --license."""
-    command.add_argument("--step", default="last", metavar="N|best|last", help="the checkpoint, by steps done [last]")
-    command.add_argument(
-        "--license",
-        default="",
-        metavar="ID",
-        help="licence of the model as the hub writes it, such as apache-2.0; by default only the embedded base has one",
-    )
+    add_option(command, "--step", "the checkpoint, by steps done", "last", metavar="N|best|last")
+    about = "licence of the model as the hub writes it, such as apache-2.0; by default only the embedded base has one"
+    command.add_argument("--license", default="", metavar="ID", help=about)
 
 
 def run_export(args: argparse.Namespace) -> None:

@@ -7,7 +7,16 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_runs_folder, write_result
+from reasoner.cli.arguments import (
+    Parser,
+    add_action,
+    add_actions,
+    add_json,
+    add_option,
+    add_runs_folder,
+    values_of,
+    write_result,
+)
 from reasoner.console import log, print_result
 from reasoner.recipes.r1 import R1Settings
 from reasoner.recipes.stages import PipelineState, read_state
@@ -27,27 +36,24 @@ def add_arguments(command: Parser) -> None:
         epilog="The same command goes on where it was stopped. Sizes are for the embedded base on two cores.",
     )
     names = r1.add_mutually_exclusive_group()
-    names.add_argument("--name", default="r1", help="name of the pipeline; its runs are NAME-STAGE [r1]")
-    names.add_argument(
-        "--resume", metavar="NAME", help="go on with this pipeline and its settings; flags beside it replace them"
-    )
+    add_option(names, "--name", "name of the pipeline; its runs are NAME-STAGE", "r1")
+    about = "go on with this pipeline and its settings; flags beside it replace them"
+    add_option(names, "--resume", about, metavar="NAME")
     add_runs_folder(r1)
-    r1.add_argument(
-        "--set",
-        action="append",
-        metavar="[STAGE:]SETTING=VALUE",
-        help="a setting of `reasoner train`, sft or reward-model train for all stages that have a use for it, or a "
-        "setting or argument of one stage; repeatable",
+    about = (
+        "a setting of `reasoner train`, sft or reward-model train for all stages that have a use for it, or a setting "
+        "or argument of one stage; repeatable"
     )
-    r1.add_argument("--dry-run", action="store_true", help="print the calls of the stages; then exit")
+    add_option(r1, "--set", about, action="append", metavar="[STAGE:]SETTING=VALUE")
+    add_option(r1, "--dry-run", "print the calls of the stages; then exit", kind=bool)
     add_json(r1, "the stages with their calls, and whether they are done, as pipeline.json has them,")
     for one in fields(R1Settings):
         flag, about = f"--{one.name.replace('_', '-')}", one.metadata["help"]
         if one.type == "bool":
-            r1.add_argument(flag, action="store_true", default=None, help=about)
+            add_option(r1, flag, about, kind=bool, default=None)
         else:
             default = "none" if one.default in ("", None) else one.default
-            r1.add_argument(flag, type=_TYPES[str(one.type)], help=f"{about} [{default}]".replace("%", "%%"))
+            add_option(r1, flag, f"{about} [{default}]".replace("%", "%%"), kind=_TYPES[str(one.type)])
 
 
 def run_r1(args: argparse.Namespace) -> None:
@@ -59,7 +65,7 @@ def run_r1(args: argparse.Namespace) -> None:
     name = args.resume or args.name
     if "/" in name or name.startswith("."):
         raise ValueError(f"--name is {name!r}; it must be a plain name (the folder is --runs)")
-    own = {name: getattr(args, name) for name in _NAMES if getattr(args, name) is not None}
+    own = values_of(args, _NAMES)
     before = _stored_settings(args.runs / name) if args.resume else {}
     changes = own.pop("set", before.pop("set", []))
     settings = R1Settings(**before | own)

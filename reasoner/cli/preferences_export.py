@@ -8,25 +8,21 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from reasoner.cli.arguments import Parser, write_result
+from reasoner.cli.arguments import Parser, add_option, write_result
 from reasoner.console import print_result
 
 
 def add_preference_arguments(export: Parser) -> None:
     """Add the arguments of --as preferences."""
     group = export.add_argument_group("preferences", "With --as preferences: pairs in the columns of TRL.")
-    group.add_argument(
-        "--judge",
-        help="who prefers: rule (a right answer, of two the shorter) or utility:FILE.py:NAME, a function of the "
-        "columns that reward functions get, which returns a number for each completion [rule]",
+    about = (
+        "who prefers: rule (a right answer, of two the shorter) or utility:FILE.py:NAME, a function of the columns "
+        "that reward functions get, which returns a number for each completion [rule]"
     )
-    group.add_argument(
-        "--noise",
-        type=float,
-        metavar="NUMBER",
-        help="of a utility: completion i is preferred to j with probability sigmoid((u_i - u_j) / NUMBER) [1]",
-    )
-    group.add_argument("--seed", type=int, help="seed of the labels [0]")
+    add_option(group, "--judge", about)
+    about = "of a utility: completion i is preferred to j with probability sigmoid((u_i - u_j) / NUMBER) [1]"
+    add_option(group, "--noise", about, kind=float, metavar="NUMBER")
+    add_option(group, "--seed", "seed of the labels [0]", kind=int)
 
 
 def export_preferences(args: argparse.Namespace, run_dir: Path, rollouts: Iterator[Mapping[str, Any]]) -> None:

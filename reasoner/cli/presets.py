@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from reasoner.cli.arguments import Parser, add_json, write_result
+from reasoner.cli.arguments import Parser, add_json, add_option, write_result
 from reasoner.console import print_result
 
 
 def add_arguments(command: Parser) -> None:
     """Add the arguments of the command."""
     command.set_defaults(handler=show_presets)
-    command.add_argument(
-        "name", nargs="?", metavar="NAME[@MACHINE]", help="print the settings of this preset [list all presets]"
-    )
+    about = "print the settings of this preset [list all presets]"
+    add_option(command, "name", about, nargs="?", metavar="NAME[@MACHINE]")
     add_json(command, "the presets with their settings")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from reasoner.cli.arguments import Parser, add_run
+from reasoner.cli.arguments import Parser, add_option, add_run
 from reasoner.console import print_result
 
 
@@ -13,11 +13,9 @@ def add_arguments(command: Parser) -> None:
     """Add the arguments of the command."""
     command.set_defaults(handler=run_publish)
     add_run(command)
-    command.add_argument("--html", type=Path, metavar="FILE", help="write one HTML file that opens from disk")
-    command.add_argument("--space", type=Path, metavar="FOLDER", help="write a Gradio Space into a new folder")
-    command.add_argument(
-        "--rollouts", type=int, default=1000, metavar="N", help="most rollouts in the HTML file, in whole groups [1000]"
-    )
+    add_option(command, "--html", "write one HTML file that opens from disk", kind=Path)
+    add_option(command, "--space", "write a Gradio Space into a new folder", kind=Path, metavar="FOLDER")
+    add_option(command, "--rollouts", "most rollouts in the HTML file, in whole groups", 1000)
 
 
 def run_publish(args: argparse.Namespace) -> None:

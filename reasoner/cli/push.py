@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from reasoner.cli.arguments import Parser, add_json, add_run, write_result
+from reasoner.cli.arguments import Parser, add_json, add_option, add_run, write_result
 from reasoner.cli.export import add_checkpoint, check_checkpoint
 from reasoner.console import print_result
 
@@ -15,10 +15,10 @@ def add_arguments(command: Parser) -> None:
     """Add the arguments of the command."""
     command.set_defaults(handler=run_push)
     add_run(command)
-    command.add_argument("repository", metavar="ORG/NAME", help="name of the model on the hub")
+    add_option(command, "repository", "name of the model on the hub", metavar="ORG/NAME")
     add_checkpoint(command)
-    command.add_argument("--private", action="store_true", help="make the repository private, if it is new")
-    command.add_argument("--update", action="store_true", help="add a commit to a repository that exists")
+    add_option(command, "--private", "make the repository private, if it is new", kind=bool)
+    add_option(command, "--update", "add a commit to a repository that exists", kind=bool)
     add_json(command, "the address")
 
 

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_runs_folder, add_threads, write_result
+from reasoner.cli.arguments import (
+    Parser,
+    add_action,
+    add_actions,
+    add_json,
+    add_option,
+    add_runs_folder,
+    add_threads,
+    write_result,
+)
 from reasoner.cli.train import add_run, add_settings, run_train
 from reasoner.console import log, print_result
 
@@ -33,39 +42,28 @@ def _add_train(action: Parser) -> None:
 
 
 def _add_model(action: Parser) -> None:
-    action.add_argument("model", metavar="MODEL", help="a reward model: a run, a checkpoint, a folder, or a hub name")
+    add_option(action, "model", "a reward model: a run, a checkpoint, a folder, or a hub name", metavar="MODEL")
     add_runs_folder(action)
     add_threads(action)
-    action.add_argument("--prompt", help="for rows of text: the prompt style, whose stop texts end them [r1-zero]")
-    action.add_argument(
-        "--micro-batch-tokens", type=int, default=8192, metavar="N", help="most tokens computed at once [8192]"
-    )
+    add_option(action, "--prompt", "for rows of text: the prompt style, whose stop texts end them [r1-zero]")
+    add_option(action, "--micro-batch-tokens", "most tokens computed at once", 8192)
 
 
 def _add_eval(action: Parser) -> None:
     _add_model(action)
-    action.add_argument(
-        "--data",
-        type=Path,
-        metavar="FILE",
-        help="preferences, all of which are used [the held-out problems of the run's own file]",
-    )
-    action.add_argument(
-        "--samples",
-        type=Path,
-        metavar="FILE",
-        help="rollouts, as `reasoner rollouts export` writes them, for the curves of best of n",
-    )
-    action.add_argument(
-        "--utility", metavar="FILE.py:NAME", help="with --samples: the true utility, a function of the columns"
-    )
+    about = "preferences, all of which are used [the held-out problems of the run's own file]"
+    add_option(action, "--data", about, kind=Path)
+    about = "rollouts, as `reasoner rollouts export` writes them, for the curves of best of n"
+    add_option(action, "--samples", about, kind=Path)
+    about = "with --samples: the true utility, a function of the columns"
+    add_option(action, "--utility", about, metavar="FILE.py:NAME")
     add_json(action, "all figures")
 
 
 def _add_score(action: Parser) -> None:
     _add_model(action)
-    action.add_argument("file", metavar="FILE", type=Path, help="a .jsonl or .parquet file of completions")
-    action.add_argument("out", metavar="OUT", type=Path, help="the new .jsonl file")
+    add_option(action, "file", "a .jsonl or .parquet file of completions", kind=Path, metavar="FILE")
+    add_option(action, "out", "the new .jsonl file", kind=Path, metavar="OUT")
     add_json(action, "the file's name and the number of completions")
 
 
@@ -109,19 +107,14 @@ def evaluate(args: argparse.Namespace) -> None:
 
 def score(args: argparse.Namespace) -> None:
     """Write the rows of a file with their scores."""
-    if args.out.suffix != ".jsonl":
-        raise ValueError(f"{args.out}: unknown kind of file {args.out.suffix!r}; scores are written to .jsonl")
+    from reasoner.runs.row_files import check_ending, write_rows
+
+    check_ending(args.out, (".jsonl",))
     passes, encode, _ = _open_model(args)
     from reasoner.preferences.dataset import read_rows
     from reasoner.preferences.scoring import score_rows
-    from reasoner.runs.io import atomic_path
-    from reasoner.runs.json_files import json_line
 
-    number = 0
-    with atomic_path(args.out) as partial, partial.open("w", encoding="utf-8", errors="surrogatepass") as file:
-        for row in score_rows(passes, read_rows(args.file), encode):
-            file.write(json_line(row, ensure_ascii=False, allow_nan=True))
-            number += 1
+    number = write_rows(args.out, score_rows(passes, read_rows(args.file), encode))
     print_result(f"{number:,} completions: {args.out}")
     write_result(args, {"file": str(args.out), "completions": number})
 

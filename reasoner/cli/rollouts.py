@@ -14,9 +14,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_run, write_result
+from reasoner.cli.arguments import (
+    Parser,
+    add_action,
+    add_actions,
+    add_json,
+    add_option,
+    add_run,
+    print_lines,
+    values_of,
+    write_result,
+)
 from reasoner.cli.preferences_export import add_preference_arguments, export_preferences
 from reasoner.cli.rollouts_diff import add_diff_arguments, diff_rollouts
+from reasoner.config.check import check_least
 from reasoner.console import escape_controls, log, print_result, shorten
 
 if TYPE_CHECKING:
@@ -39,34 +50,31 @@ def add_arguments(command: Parser) -> None:
     add_json(listing, "the rollouts that are printed, whole")
     show = add_action(actions, "show", "print one rollout in full", show_rollout)
     add_run(show)
-    show.add_argument("rollout", metavar="STEP.GROUP.SAMPLE", help="the rollout's name, such as 12.3.7")
+    add_option(show, "rollout", "the rollout's name, such as 12.3.7", metavar="STEP.GROUP.SAMPLE")
     add_json(show, "all columns of the rollout")
     grep = add_action(actions, "grep", "find rollouts whose completion has these words", grep_rollouts)
     add_run(grep)
     _add_limit(grep)
     _add_filters(grep)
-    grep.add_argument("pattern", metavar="TEXT", help='words, "a phrase", begin*, -without')
+    add_option(grep, "pattern", 'words, "a phrase", begin*, -without', metavar="TEXT")
     add_json(grep, "the rollouts that are printed, whole")
     diff = partial(diff_rollouts, open_index)
     add_diff_arguments(add_action(actions, "diff", "compare the same problems in two runs or steps", diff))
     export = add_action(actions, "export", "write rollouts to a .jsonl, .parquet or .md file", export_rollouts)
     add_run(export)
     _add_filters(export)
-    export.add_argument("file", metavar="FILE", type=Path, help="the new file; its ending decides the format")
-    export.add_argument(
-        "--as", dest="form", default="rollouts", choices=tuple(_EXPORTS), help="what to write [rollouts]"
-    )
+    add_option(export, "file", "the new file; its ending decides the format", kind=Path, metavar="FILE")
+    add_option(export, "--as", "what to write", "rollouts", dest="form", choices=tuple(_EXPORTS))
     examples = export.add_argument_group("with --as sft: examples for supervised finetuning")
     add_selection(examples)
-    examples.add_argument(
-        "--without-ids", action="store_true", help="leave out the token ids, for a model with another tokenizer"
-    )
+    about = "leave out the token ids, for a model with another tokenizer"
+    add_option(examples, "--without-ids", about, kind=bool)
     add_preference_arguments(export)
     add_json(export, "the file's name and the counts")
 
 
 def _add_limit(action: Parser) -> None:
-    action.add_argument("--limit", type=int, default=20, metavar="N", help="print at most N rollouts, at least 1 [20]")
+    add_option(action, "--limit", "print at most N rollouts, at least 1", 20)
 
 
 def _add_filters(action: Parser) -> None:
@@ -74,31 +82,22 @@ def _add_filters(action: Parser) -> None:
 
     filters = action.add_argument_group("filters", "Only rollouts that match all of these.")
     for name, meaning in FIELDS.items():
-        filters.add_argument(f"--{name}", help=meaning)
+        add_option(filters, f"--{name}", meaning)
 
 
 def add_selection(group: argparse._ArgumentGroup, *, per_problem: int | None = None) -> None:
     """Add --where and --per-problem (its default: `per_problem`), which select rollouts (reasoner.runs.selection)."""
-    group.add_argument(
-        "--where",
-        metavar="CONDITION[,...]",
-        help="what a rollout must be: correct, wrong, well-formed, ended (not cut off) [correct,well-formed]",
-    )
-    group.add_argument(
-        "--per-problem",
-        type=int,
-        default=per_problem,
-        metavar="N",
-        help=f"take the first N of a problem, at least 0; 0: all [{per_problem or 0}]",
-    )
+    about = "what a rollout must be: correct, wrong, well-formed, ended (not cut off) [correct,well-formed]"
+    add_option(group, "--where", about, metavar="CONDITION[,...]")
+    about = f"take the first N of a problem, at least 0; 0: all{'' if per_problem else ' [0]'}"
+    add_option(group, "--per-problem", about, per_problem, int)
 
 
 def selection_of(args: argparse.Namespace) -> Selection:
     """The selection of --where and --per-problem."""
     from reasoner.runs.selection import parse_selection
 
-    texts = {"where": args.where, "per_problem": args.per_problem}
-    return parse_selection({name: str(value) for name, value in texts.items() if value is not None})
+    return parse_selection({name: str(value) for name, value in values_of(args, ("where", "per_problem")).items()})
 
 
 def list_rollouts(args: argparse.Namespace) -> None:
@@ -157,8 +156,7 @@ def show_rollout(args: argparse.Namespace) -> None:
         "advantage": f"{row['advantage']:+.3f}",
         "tokens": f"{_or_unknown(row['tokens'])}, ended by {_or_unknown(row['finish'])}",
     }
-    for name, value in lines.items():
-        print_result(f"{name:<10} {escape_controls(str(value))}")
+    print_lines(lines)
     print_result(f"\n{escape_controls(row['completion']).strip()}")
     write_result(args, row)
 
@@ -179,13 +177,12 @@ def export_rollouts(args: argparse.Namespace) -> None:
 
 def _export_rows(args: argparse.Namespace) -> None:
     """Write the rollouts as they are to a .jsonl, .parquet or .md file. ValueError for another ending."""
-    from reasoner.analysis.export import EXPORTS, matching
-    from reasoner.runs.io import atomic_path
+    from reasoner.analysis.export import ENDINGS, export_rollouts, matching
+    from reasoner.runs.row_files import check_ending
 
-    if args.file.suffix not in EXPORTS:
-        raise ValueError(f"{args.file}: unknown kind of file {args.file.suffix!r}; known are {', '.join(EXPORTS)}")
-    with open_index(args) as index, atomic_path(args.file) as beside:
-        number = EXPORTS[args.file.suffix](beside, matching(index, _filter(args)))
+    check_ending(args.file, ENDINGS)
+    with open_index(args) as index:
+        number = export_rollouts(args.file, matching(index, _filter(args)))
     print_result(f"{number:,} rollouts: {args.file}")
     write_result(args, {"file": str(args.file), "rollouts": number})
 
@@ -193,9 +190,9 @@ def _export_rows(args: argparse.Namespace) -> None:
 def _export_examples(args: argparse.Namespace) -> None:
     """Write matching rollouts as examples for supervised finetuning, and say what was left out."""
     from reasoner.analysis.export import matching
-    from reasoner.sft.sources import check_output
+    from reasoner.runs.row_files import check_ending
 
-    check_output(args.file)
+    check_ending(args.file)
     selection = selection_of(args)
     with open_index(args) as index:
         result = write_examples(args.file, matching(index, _filter(args)), selection, with_ids=not args.without_ids)
@@ -208,8 +205,9 @@ def write_examples(
     """Write those of the rollouts that a selection takes as examples, and say what was left out. Returns the figures
     for --json.
     """
+    from reasoner.runs.row_files import write_rows
     from reasoner.runs.selection import select
-    from reasoner.sft.sources import sft_row, write_rows
+    from reasoner.sft.sources import sft_row
 
     selected = select(rollouts, selection)
     write_rows(path, [sft_row(row, with_ids=with_ids) for row in selected.rows])
@@ -240,8 +238,7 @@ def open_index(args: argparse.Namespace) -> Iterator[RolloutIndex]:
     from reasoner.runs.index import RolloutIndex
     from reasoner.runs.run_dir import find_run
 
-    if getattr(args, "limit", 1) < 1:
-        raise ValueError(f"--limit is {args.limit}; it must be at least 1")
+    check_least(1, limit=getattr(args, "limit", 1))
     if getattr(args, "limit", 1) > MOST_NUMBER:
         raise ValueError(f"--limit is {args.limit}; it must be at most {MOST_NUMBER:,}")
     where = read_filter({name: getattr(args, name, None) for name in FIELDS})

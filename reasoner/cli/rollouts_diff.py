@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from reasoner.cli.arguments import Parser, add_json, add_runs_folder, write_result
+from reasoner.cli.arguments import Parser, add_json, add_option, add_runs_folder, print_lines, write_result
 from reasoner.console import escape_controls, print_result
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ _MARKS = {"same": ("", ""), "a": ("[-", "-]"), "b": ("{+", "+}")}  # as wdiff an
 def add_diff_arguments(action: Parser) -> None:
     """Add the arguments of the action."""
     for name, text in (("a", "a run, all steps of it, or RUN:STEP"), ("b", "what A is compared with, in the same way")):
-        action.add_argument(name, metavar=name.upper(), help=text)
+        add_option(action, name, text, metavar=name.upper())
     add_runs_folder(action)
-    action.add_argument("--problem", metavar="ID", help="print the first completions of this problem, word by word")
-    action.add_argument("--limit", type=int, default=20, metavar="N", help="print at most N problems, at least 1 [20]")
+    add_option(action, "--problem", "print the first completions of this problem, word by word", metavar="ID")
+    add_option(action, "--limit", "print at most N problems, at least 1", 20)
     add_json(action, "all shared problems, or the two completions")
 
 
@@ -102,8 +102,7 @@ def _print_completions(args: argparse.Namespace, sides: list[dict[str, dict[str,
     lines = {"problem": args.problem, "question": shards[0]["question"], "gold": shards[0]["gold"]}
     for place, row, shard in zip((args.a, args.b), rows, shards, strict=True):
         lines[place] = f"{row['rollout']}, {shard['verdict']}, reward {shard['reward']:g}"
-    for name, value in lines.items():
-        print_result(f"{name:<10} {escape_controls(str(value))}")
+    print_lines(lines)
     pieces = word_difference(*(shard["completion"] for shard in shards))
     text = "".join(f"{_MARKS[kind][0]}{piece}{_MARKS[kind][1]}" for kind, piece in pieces)
     print_result(f"\n{escape_controls(text).strip()}")

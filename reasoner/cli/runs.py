@@ -15,8 +15,10 @@ from reasoner.cli.arguments import (
     add_action,
     add_actions,
     add_json,
+    add_option,
     add_run,
     add_runs_folder,
+    print_lines,
     write_result,
 )
 from reasoner.console import print_result
@@ -32,9 +34,9 @@ def add_arguments(command: Parser) -> None:
     add_run(show)
     add_json(show, "the state, the last metrics and the validations")
     remove = add_action(actions, "rm", "delete run folders, with all that is in them", remove_runs)
-    remove.add_argument("names", nargs="+", metavar="RUN", help="a run: its folder, or its name in the folder --runs")
+    add_option(remove, "names", "a run: its folder, or its name in the folder --runs", nargs="+", metavar="RUN")
     add_runs_folder(remove)
-    remove.add_argument("--yes", action="store_true", help="delete; without it only what would be deleted is named")
+    add_option(remove, "--yes", "delete; without it only what would be deleted is named", kind=bool)
     add_json(remove, "the folders")
 
 
@@ -113,8 +115,7 @@ def show_run(args: argparse.Namespace) -> None:
         "alarms": str(row["alarms"]),
         "disk": f"{_bytes(run_dir) / 2**20:,.1f} MiB",
     }
-    for name, text in lines.items():
-        print_result(f"{name:<12} {text}")
+    print_lines(lines, 12)
     write_result(args, row | {"folder": str(run_dir), "last_step": metrics[0] if metrics else None, "evals": evals})
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from reasoner.cli.arguments import LineHelp, Parser, add_json
+from reasoner.cli.arguments import LineHelp, Parser, add_json, add_option
 from reasoner.cli.dry_run import print_dry_run
 from reasoner.config.check import names_in
 from reasoner.config.preset_docs import listing
@@ -51,14 +51,10 @@ def add_arguments(command: Parser) -> None:
 
 def add_run(command: Parser) -> None:
     """Add --resume and --dry-run."""
-    command.add_argument(
-        "--resume", metavar="RUN", help="continue this run (a folder, or a name in runs/) from its last checkpoint"
-    )
-    command.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print every setting with its origin and what the run would do; then exit",
-    )
+    about = "continue this run (a folder, or a name in runs/) from its last checkpoint"
+    add_option(command, "--resume", about, metavar="RUN")
+    about = "print every setting with its origin and what the run would do; then exit"
+    add_option(command, "--dry-run", about, kind=bool)
 
 
 def add_settings(command: Parser, stage: str = "rl", *, has_data: bool = True) -> None:
@@ -69,20 +65,13 @@ def add_settings(command: Parser, stage: str = "rl", *, has_data: bool = True) -
     The help shows the defaults that the command line would get: those of its preset and its algorithm.
     """
     command.usage = "%(prog)s [OPTION ...] [--SETTING VALUE ...]"
-    command.add_argument(
-        "--preset",
-        metavar="NAME[@MACHINE]",
-        help="defaults for a size of model, listed at the end [the one that fits --model], and for a machine: "
-        f"{', '.join(MACHINES)} [this one]",
+    about = (
+        "defaults for a size of model, listed at the end [the one that fits --model], and for a machine: "
+        f"{', '.join(MACHINES)} [this one]"
     )
-    command.add_argument(
-        "--config",
-        metavar="FILE",
-        action="append",
-        default=[],
-        type=Path,
-        help="read settings from this TOML file; repeatable, later files win, the command line wins over all",
-    )
+    add_option(command, "--preset", about, metavar="NAME[@MACHINE]")
+    about = "read settings from this TOML file; repeatable, later files win, the command line wins over all"
+    command.add_argument("--config", metavar="FILE", action="append", default=[], type=Path, help=about)
     used = {key: setting for key, setting in settings().items() if is_used(key, stage)}
     names = {key.split(".")[0] for key in used}
     groups = {name: command.add_argument_group(name, about) for name, about in sections().items() if name in names}

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from reasoner.config.check import check_least
 from reasoner.console import log
 from reasoner.inference.server_answers import parse_response
 from reasoner.inference.server_client import RefusalError, ServerError, new_client, request_json, run_async
@@ -48,8 +49,7 @@ class Endpoint:
             )
         if self.api not in PATHS:
             raise ValueError(f"--api is {self.api!r}; known are {', '.join(PATHS)}")
-        if self.concurrency < 1:
-            raise ValueError(f"--concurrency is {self.concurrency}; it must be at least 1")
+        check_least(1, concurrency=self.concurrency)
 
 
 @dataclass(frozen=True, slots=True)

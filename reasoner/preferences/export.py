@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, groupby, islice
+from itertools import combinations, groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reasoner.preferences.dataset import COLUMNS, SIDES
 from reasoner.preferences.dataset import Row as PairRow
 from reasoner.preferences.judges import Judge, Row, is_correct, is_preferred, preference_probability
 from reasoner.rollouts.prompts import load_template
-from reasoner.runs.io import atomic_path
-from reasoner.runs.json_files import json_line
+from reasoner.runs.row_files import write_rows
 from reasoner.runs.run_dir import read_settings
 
-_CHUNK = 1000  # rows of a parquet file that are written at once
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(slots=True)
@@ -89,30 +90,14 @@ def _pair_row(sides: Sequence[Row], utilities: Sequence[float] | None, probabili
     return row
 
 
-def _write_jsonl(path: Path, rows: Iterable[PairRow]) -> None:
-    with path.open("w", encoding="utf-8", errors="surrogatepass") as file:
-        for row in rows:
-            file.write(json_line(row, ensure_ascii=False))
-
-
-def _write_parquet(path: Path, rows: Iterable[PairRow]) -> None:
+def schema_of(_: Sequence[PairRow]) -> pa.Schema:
+    """The schema of a parquet file of pairs: all columns but the margin, which a judge does not know."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from reasoner.runs.parquet_files import WRITING
 
     ids, columns = pa.list_(pa.int32()), {"p": pa.float64()}
     columns |= dict.fromkeys(("prompt_ids", *(f"{side}_ids" for side in SIDES)), ids)
     columns |= {f"u_{side}": pa.float64() for side in SIDES} | {f"correct_{side}": pa.bool_() for side in SIDES}
-    schema = pa.schema([(name, columns.get(name, pa.string())) for name in COLUMNS if name != "margin"])
-    with pq.ParquetWriter(path, schema, **WRITING) as writer:
-        rest = iter(rows)
-        while chunk := list(islice(rest, _CHUNK)):
-            writer.write_table(pa.Table.from_pylist(chunk, schema))
-
-
-# By suffix: the function that writes pairs to a file.
-WRITERS: dict[str, Callable[[Path, Iterable[PairRow]], None]] = {".jsonl": _write_jsonl, ".parquet": _write_parquet}
+    return pa.schema([(name, columns.get(name, pa.string())) for name in COLUMNS if name != "margin"])
 
 
 def write_preferences(
@@ -121,10 +106,7 @@ def write_preferences(
     """Write the pairs of a run's rollouts to a .jsonl or .parquet file, whole or not at all. ValueError for another
     ending.
     """
-    if path.suffix not in WRITERS:
-        raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; known are {', '.join(WRITERS)}")
     style, counts = read_settings(run_dir)["config"].get("prompt.style"), ExportCounts()
     prefill = load_template(style).prefill if style else ""
-    with atomic_path(path) as beside:
-        WRITERS[path.suffix](beside, preference_rows(rollouts, judge, seed=seed, counts=counts, prefill=prefill))
+    write_rows(path, preference_rows(rollouts, judge, seed=seed, counts=counts, prefill=prefill), schema_of=schema_of)
     return counts

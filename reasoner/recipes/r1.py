@@ -16,8 +16,9 @@ from reasoner.preferences.judges import load_judge
 from reasoner.recipes.plan import Plan
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_metrics
+from reasoner.runs.row_files import write_rows
 from reasoner.runs.selection import DEFAULT, parse_selection, read_rollouts, select
-from reasoner.sft.sources import sft_row, write_rows
+from reasoner.sft.sources import sft_row
 
 
 def _setting(default: Any, about: str) -> Any:
