@@ -14,7 +14,6 @@ from reasoner.console import log
 from reasoner.inference.server_token import LOCAL_VARIABLE, VARIABLE, make_token, token_file
 
 _LOCAL = ("127.0.0.1", "localhost", "::1")
-TRANSFERS = ("file", "nccl")
 
 
 def add_arguments(command: Parser) -> None:
@@ -29,8 +28,6 @@ def add_arguments(command: Parser) -> None:
     about = "precision of the weights, as engine.dtype of the runs"
     add_option(command, "--dtype", about, "float32", choices=("float32", "bfloat16"))
     add_option(command, "--max-model-len", "most tokens of prompt and completion [the model's context]", kind=int)
-    about = "how runs send new weights, as their engine.transfer: file, or nccl between GPUs"
-    add_option(command, "--transfer", about, "file", choices=TRANSFERS)
     add_option(command, "--tensor-parallel", "number of GPUs that share the model", 1)
     add_option(command, "--gpu-memory", "fraction of a GPU's memory to use", 0.9, metavar="SHARE")
     add_option(command, "--cpu-cache-gib", "on a CPU: size of the key-value cache in GiB", 1)
@@ -49,7 +46,7 @@ def server_command(args: argparse.Namespace, folder: Path, *, has_gpu: bool) -> 
         "--generation-config": "vllm",  # else the model's file would add top-k or a repetition penalty to requests
         "--middleware": "reasoner.inference.server_guard.ServerGuard",
         "--worker-extension-cls": "reasoner.inference.server_extension.ServerExtension",
-        "--weight-transfer-config": json.dumps({"backend": args.transfer}),
+        "--weight-transfer-config": json.dumps({"backend": "file"}),  # that of server_extension
         "--tensor-parallel-size": str(args.tensor_parallel),
         **({} if args.max_model_len is None else {"--max-model-len": str(args.max_model_len)}),
         **({"--gpu-memory-utilization": str(args.gpu_memory)} if has_gpu else {"--block-size": "32"}),

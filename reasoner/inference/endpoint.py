@@ -15,9 +15,8 @@ from reasoner.config.check import check_least
 from reasoner.console import log
 from reasoner.inference.server_answers import parse_response
 from reasoner.inference.server_client import RefusalError, ServerError, new_client, request_json, run_async
-from reasoner.inference.stop_texts import up_to_stop_text
 from reasoner.progress import OnDecodeStep
-from reasoner.rollouts.prompts import Template
+from reasoner.rollouts.prompts import Template, up_to_stop_text
 from reasoner.types import Prompt, Response, SamplingParams
 
 PATHS = {"chat": "/chat/completions", "completions": "/completions"}  # by --api

@@ -11,16 +11,13 @@ from typing import Any
 
 from reasoner.config.presets import find_preset
 from reasoner.config.schema import EngineConfig
-from reasoner.inference.factory import make_engine, resolve_engine_name
-from reasoner.models.folder import check_generates, check_tokenizer, context_length, head_size
+from reasoner.inference.factory import head_obstacle, make_engine, resolve_engine_name
+from reasoner.models.folder import check_generates, check_tokenizer, context_length
 from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template, load_template
 from reasoner.runs.run_dir import read_settings
 from reasoner.runtime import has_gpu
 from reasoner.types import Engine
-
-# Sizes of attention heads for which vLLM 0.32 has kernels on a CPU, without the seconds that the import of vLLM takes.
-VLLM_CPU_HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
 
 # For a model that is neither a checkpoint nor the embedded base: those of DeepSeek-R1's evaluation.
 DEFAULTS = {"sampling.temperature": 0.6, "sampling.top_p": 0.95, "sampling.max_tokens": 32_768}
@@ -96,7 +93,7 @@ class ModelSpec:
         "auto" is transformers for a model that vLLM cannot run on a CPU.
         """
         dtype = dtype or ("bfloat16" if has_gpu() and self.max_tokens > 1024 else "float32")
-        if engine == "auto" and not has_gpu() and head_size(self.folder) not in (None, *VLLM_CPU_HEAD_SIZES):
+        if engine == "auto" and head_obstacle(self.folder):
             engine = "transformers"
         return EngineConfig(name=engine, dtype=dtype, gpu_memory=0.9)
 

@@ -34,10 +34,8 @@ class ServerInfo:
 
     model: str  # its name there
     identity: Mapping[str, Any]  # server_identity.identity of its model
-    transfer: str  # how it takes weights
     has_own_sampler: bool  # whether it samples with (seed, position), as the in-process engine on a CPU
     max_model_len: int
-    num_workers: int
 
 
 def parse_completion(answer: Mapping[str, Any], *, max_tokens: int, num_ids: int) -> SampledTokens:
@@ -76,16 +74,14 @@ def parse_server_info(models: Mapping[str, Any], prepared: Mapping[str, Any]) ->
                 "results": [
                     {
                         "identity": dict(identity),
-                        "transfer": str(transfer),
                         "has_own_sampler": bool(has_own_sampler),
                         "max_model_len": int(max_model_len),
-                        "workers": int(num_workers),
                     },
                     *_,
                 ]
             },
         ):
-            return ServerInfo(model, identity, transfer, has_own_sampler, max_model_len, num_workers)
+            return ServerInfo(model, identity, has_own_sampler, max_model_len)
     raise ServerError(f"malformed answer to prepare_rollouts: {reprlib.repr(models)}, {reprlib.repr(prepared)}")
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
-from reasoner.inference.stop_texts import up_to_stop_text
 from reasoner.models.loading import load_config
+from reasoner.rollouts.prompts import up_to_stop_text
 from reasoner.types import Prompt, SamplingParams
 
 

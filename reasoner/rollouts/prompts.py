@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -109,6 +110,12 @@ def read_template(path: Path) -> Template:
         return Template(**{**values, "stop": tuple(values.get("stop", ()))})
     except (OSError, ValueError) as error:
         raise ValueError(f"prompt {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def up_to_stop_text(text: str, stop_texts: Sequence[str]) -> str:
+    """Cut the text after the stop text that ends first."""
+    ends = [text.index(stop) + len(stop) for stop in stop_texts if stop in text]
+    return text[: min(ends)] if ends else text
 
 
 def check_text(text: str, what: str) -> None:
