@@ -9,7 +9,6 @@ from reasoner.cli.arguments import RUNS, Parser, add_evals_folder, add_option, v
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command."""
     command.set_defaults(handler=run_dashboard)
     add_option(command, "runs", "folder of the runs, or one run", RUNS, Path, nargs="?", metavar="RUNS")
     add_evals_folder(command, "--evals")

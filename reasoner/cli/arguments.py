@@ -138,7 +138,6 @@ def print_lines(lines: Mapping[str, object], width: int = 10) -> None:
 
 
 def add_threads(command: argparse._ActionsContainer) -> None:
-    """Add --threads."""
     add_option(command, "--threads", "torch threads of a process; 0: all cores", 0, _num_threads, metavar="N")
 
 
@@ -149,7 +148,6 @@ def _num_threads(text: str) -> int:
 
 
 def add_run(command: Parser) -> None:
-    """Add the arguments that name a run: RUN and --runs."""
     add_option(command, "name", "a run: its folder, or its name in the folder --runs", metavar="RUN")
     add_runs_folder(command)
 
@@ -158,7 +156,6 @@ RUNS = Path("runs")  # the folder of the runs where none is named
 
 
 def add_runs_folder(command: Parser) -> None:
-    """Add --runs."""
     add_option(command, "--runs", "folder of the runs", RUNS, Path, metavar="FOLDER")
 
 

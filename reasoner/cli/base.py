@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the actions of the command."""
     actions = add_actions(command, ("build", "corpus"))
     summary = "pretrain a base model from random weights, or from those of another base (docs/RESULTS.md)"
     build = add_action(actions, "build", summary, build_base)

@@ -8,7 +8,6 @@ from reasoner.cli.arguments import Parser, add_evals_folder, add_json, add_optio
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command."""
     command.set_defaults(handler=run_compare)
     add_option(command, "a", "an evaluation: its folder, or its name in the folder --out", metavar="A")
     add_option(command, "b", "the evaluation that A is compared with", metavar="B")

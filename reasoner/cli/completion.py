@@ -9,7 +9,6 @@ from reasoner.console import print_result
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command."""
     command.set_defaults(handler=print_script)
     add_option(command, "shell", "bash or zsh", metavar="SHELL", choices=("bash", "zsh"))
 

@@ -13,7 +13,6 @@ _WIDTH = 48  # characters of a value in a table
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command."""
     command.set_defaults(handler=run_config)
     command.usage = "%(prog)s RUN [OPTION ...]\n       %(prog)s diff A B [OPTION ...]"
     add_option(command, "names", "a run, or diff and two runs", nargs="+", metavar="RUN")

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the actions of the command."""
     actions = add_actions(command, ("list", "show", "audit", "contamination"))
     names = add_action(actions, "list", "list the problem sets by name", list_sets)
     add_option(names, "--gym", "list the tasks of reasoning-gym with their levels instead", kind=bool)

@@ -23,7 +23,6 @@ _WIDTH = 28  # characters of an answer in the table
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command."""
     command.set_defaults(handler=run_grade)
     about = (
         "JSON lines, each with gold and answer (the answer alone), or gold and response (a whole response); a question "

@@ -10,7 +10,6 @@ from reasoner.console import print_result
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command."""
     command.set_defaults(handler=run_import)
     about = "trl, or rows: .parquet or .jsonl files with the columns of docs/DASHBOARD.md"
     add_option(command, "system", about, metavar="SYSTEM")

@@ -1,8 +1,8 @@
 """The command line: `main` parses the arguments and calls the command's handler.
 
-A command is a file of this package with `add_arguments(command)`, which sets the handler as the parser's default
-`handler`, and one row of COMMANDS. Only the file of the command that is named gets imported, and these files import
-what is heavy inside their handlers.
+A command is a file of this package with `add_arguments(command)`, or a function of one, which sets the handler as the
+parser's default `handler`, and one row of COMMANDS. Only the file of the command that is named gets imported, and these
+files import what is heavy inside their handlers.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class Command:
     summary: str
     epilog: str = ""
     module: str = ""  # file of this package, if it has not the command's name
+    function: str = "add_arguments"
 
 
 COMMANDS = (
@@ -43,6 +44,8 @@ COMMANDS = (
         "train a model by supervised finetuning on examples: files, rollouts of own runs, data sets of the hub",
         epilog="examples: reasoner sft --model base --data examples.jsonl;  "
         "reasoner sft --model base --data 'runs:first?where=correct,well-formed&per_problem=4'",
+        module="train",
+        function="add_sft_arguments",
     ),
     Command(
         "expert-iteration",
@@ -87,6 +90,8 @@ COMMANDS = (
         "push",
         "upload a run's model to the hub, as reasoner export writes it",
         epilog="example: reasoner push first ORG/NAME --private   (log in first: hf auth login, or set HF_TOKEN)",
+        module="export",
+        function="add_push_arguments",
     ),
     Command(
         "sample",
@@ -125,25 +130,17 @@ COMMANDS = (
         "list, show, search, compare and export the rollouts of a run",
         epilog="examples: reasoner rollouts diff first second;  reasoner rollouts diff first:0 first:35",
     ),
-    Command(
-        "app",
-        "start the dashboard: rollouts, curves and reflection of your runs in a browser",
-        epilog="example: reasoner app --port 8000",
-    ),
+    Command("app", "start the dashboard: rollouts, curves and reflection of your runs in a browser"),
     Command(
         "serve",
         "start a vLLM server that training runs sample from, on this machine or another",
         epilog="example: reasoner serve --model base --port 8001, "
         "then: reasoner train --model base --engine.urls http://127.0.0.1:8001",
     ),
-    Command(
-        "reflection",
-        "analyse reflection over a run: how often, with which outcome, the best examples",
-        epilog="example: reasoner reflection first",
-    ),
+    Command("reflection", "analyse reflection over a run: how often, with which outcome, the best examples"),
     Command(
         "import",
-        "import rollouts that TRL, verl or prime-rl wrote, as a run for the dashboard",
+        "import rollouts that TRL wrote, or files of rollouts, as a run for the dashboard",
         epilog="example: reasoner import trl my-trl-output --name theirs, then: reasoner app",
         module="import_rollouts",  # import is a keyword
     ),
@@ -173,15 +170,10 @@ def build_parser(arguments: Sequence[str]) -> Parser:
     parser.set_defaults(handler=None)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for row in COMMANDS:
-        command = commands.add_parser(
-            row.name,
-            help=row.summary,
-            description=row.summary,
-            allow_abbrev=False,
-            epilog=row.epilog,
-        )
+        about = {"help": row.summary, "description": row.summary, "epilog": row.epilog}
+        command = commands.add_parser(row.name, allow_abbrev=False, **about)
         if row.name in arguments:
-            import_module(f"reasoner.cli.{row.module or row.name}").add_arguments(command)
+            getattr(import_module(f"reasoner.cli.{row.module or row.name}"), row.function)(command)
     return parser
 
 

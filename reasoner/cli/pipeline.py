@@ -27,7 +27,6 @@ _TYPES = {"str": str, "int": int, "float": float, "float | None": float}
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the recipes of the command."""
     r1 = add_action(
         add_actions(command, ("r1",)),
         "r1",

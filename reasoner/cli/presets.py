@@ -9,7 +9,6 @@ from reasoner.console import print_result
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command."""
     command.set_defaults(handler=show_presets)
     about = "print the settings of this preset [list all presets]"
     add_option(command, "name", about, nargs="?", metavar="NAME[@MACHINE]")
@@ -17,46 +16,31 @@ def add_arguments(command: Parser) -> None:
 
 
 def show_presets(args: argparse.Namespace) -> None:
-    """Print all presets, or the settings of one."""
-    if args.name is None:
-        list_presets(args)
-    else:
-        show_preset(args)
-
-
-def list_presets(args: argparse.Namespace) -> None:
-    """Print the presets, a line each."""
+    """Print the presets, a line each, or the settings of one, for this machine unless it names another. ValueError
+    where it does not fit.
+    """
     from dataclasses import asdict
 
     from reasoner.config.preset_docs import listing
-    from reasoner.config.presets import MACHINES, fits
+    from reasoner.config.presets import MACHINES, find_preset, fits, machine_of
     from reasoner.config.recipes import RECIPES
-
-    print_result(listing())
-    rows = [
-        {
-            "name": name,
-            "about": recipe.about,
-            "models": recipe.models,
-            "machines": {one: asdict(fits()[f"{name}@{one}"]) for one in MACHINES if f"{name}@{one}" in fits()},
-        }
-        for name, recipe in RECIPES.items()
-    ]
-    write_result(args, rows)
-
-
-def show_preset(args: argparse.Namespace) -> None:
-    """Print the settings of a preset, for this machine unless it names another. ValueError where it does not fit."""
-    from reasoner.config.presets import find_preset, machine_of
     from reasoner.runtime import gpu_memory
 
+    if args.name is None:
+        print_result(listing())
+        machines = {name: [one for one in MACHINES if f"{name}@{one}" in fits()] for name in RECIPES}
+        rows = [
+            {"name": name, "about": recipe.about, "models": recipe.models}
+            | {"machines": {one: asdict(fits()[f"{name}@{one}"]) for one in machines[name]}}
+            for name, recipe in RECIPES.items()
+        ]
+        write_result(args, rows)
+        return
     preset = find_preset(args.name, machine_of(gpu_memory()))
-    layers = preset.layers()
+    others = preset.recipe.other_algorithms
+    layers = [*preset.layers(), (f"preset {preset.label}, with another --algo.name", others)]
     for origin, values in layers:
         for key, value in values.items():
             print_result(f"{key:<28} {value!s:<32} {origin}")
-    others = preset.recipe.other_algorithms
-    for key, value in others.items():
-        print_result(f"{key:<28} {value!s:<32} preset {preset.label}, with another --algo.name")
     settings = {"settings": preset.values(), "other_algorithms": others}
     write_result(args, {"name": preset.label, "machine": preset.machine, **settings})

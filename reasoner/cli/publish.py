@@ -10,7 +10,6 @@ from reasoner.console import print_result
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command."""
     command.set_defaults(handler=run_publish)
     add_run(command)
     add_option(command, "--html", "write one HTML file that opens from disk", kind=Path)

@@ -13,7 +13,6 @@ _EXCERPT = 70  # characters of a completion before the reflection; three times a
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command."""
     command.set_defaults(handler=show_reflection)
     add_run(command)
     add_option(command, "--limit", "print the N highest-ranked examples, at least 1", 5)

@@ -9,7 +9,6 @@ from reasoner.console import print_result
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command."""
     command.set_defaults(handler=run_report)
     add_run(command)
     add_json(command, "the paths")

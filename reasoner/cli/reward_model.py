@@ -22,23 +22,31 @@ from reasoner.console import log, print_result
 
 if TYPE_CHECKING:
     from reasoner.preferences.dataset import Comparison
-    from reasoner.preferences.text_rows import TextEncoder
     from reasoner.rl.reward_model_passes import RewardModelPasses
+    from reasoner.sft.examples import ExampleReader
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the actions of the command."""
     actions = add_actions(command, ("train", "eval", "score"))
     training = add_action(actions, "train", "train a reward model on preferences", run_train)
-    _add_train(training)
-    _add_eval(add_action(actions, "eval", "evaluate a reward model on preferences that it has not seen", evaluate))
-    _add_score(add_action(actions, "score", "add a column `score` to a file of completions", score))
-
-
-def _add_train(action: Parser) -> None:
-    action.set_defaults(json=None, stage="reward-model")
-    add_run(action)
-    add_settings(action, stage="reward-model")
+    training.set_defaults(json=None, stage="reward-model")
+    add_run(training)
+    add_settings(training, stage="reward-model")
+    about = "evaluate a reward model on preferences that it has not seen"
+    evaluation = add_action(actions, "eval", about, evaluate)
+    _add_model(evaluation)
+    about = "preferences, all of which are used [the held-out problems of the run's own file]"
+    add_option(evaluation, "--data", about, kind=Path)
+    about = "rollouts, as `reasoner rollouts export` writes them, for the curves of best of n"
+    add_option(evaluation, "--samples", about, kind=Path)
+    about = "with --samples: the true utility, a function of the columns"
+    add_option(evaluation, "--utility", about, metavar="FILE.py:NAME")
+    add_json(evaluation, "all figures")
+    scoring = add_action(actions, "score", "add a column `score` to a file of completions", score)
+    _add_model(scoring)
+    add_option(scoring, "file", "a .jsonl or .parquet file of completions", kind=Path, metavar="FILE")
+    add_option(scoring, "out", "the new .jsonl file", kind=Path, metavar="OUT")
+    add_json(scoring, "the file's name and the number of completions")
 
 
 def _add_model(action: Parser) -> None:
@@ -47,27 +55,6 @@ def _add_model(action: Parser) -> None:
     add_threads(action)
     add_option(action, "--prompt", "for rows of text: the prompt style, whose stop texts end them [r1-zero]")
     add_option(action, "--micro-batch-tokens", "most tokens computed at once", 8192)
-
-
-def _add_eval(action: Parser) -> None:
-    _add_model(action)
-    about = "preferences, all of which are used [the held-out problems of the run's own file]"
-    add_option(action, "--data", about, kind=Path)
-    about = "rollouts, as `reasoner rollouts export` writes them, for the curves of best of n"
-    add_option(action, "--samples", about, kind=Path)
-    about = "with --samples: the true utility, a function of the columns"
-    add_option(action, "--utility", about, metavar="FILE.py:NAME")
-    add_json(action, "all figures")
-
-
-def _add_score(action: Parser) -> None:
-    _add_model(action)
-    add_option(action, "file", "a .jsonl or .parquet file of completions", kind=Path, metavar="FILE")
-    add_option(action, "out", "the new .jsonl file", kind=Path, metavar="OUT")
-    add_json(action, "the file's name and the number of completions")
-
-
-# --------------------------------------------------------------------------------------------------- handlers
 
 
 def evaluate(args: argparse.Namespace) -> None:
@@ -80,9 +67,8 @@ def evaluate(args: argparse.Namespace) -> None:
     from reasoner.models.loading import context_length
     from reasoner.preferences.best_of_n import curves
     from reasoner.preferences.dataset import comparisons_of, read_rows, without_long
-    from reasoner.preferences.evaluation import evaluate_scores
+    from reasoner.preferences.evaluation import evaluate_scores, report_text, report_values
     from reasoner.preferences.judges import load_judge
-    from reasoner.preferences.report import report_text, report_values
     from reasoner.preferences.reward_model import reward_std
     from reasoner.preferences.scoring import checked_rollouts, sampled_problems, score_comparisons
     from reasoner.trainer.reward_model import heldout_comparisons
@@ -119,7 +105,7 @@ def score(args: argparse.Namespace) -> None:
     write_result(args, {"file": str(args.out), "completions": number})
 
 
-def _open_model(args: argparse.Namespace) -> tuple[RewardModelPasses, TextEncoder, Path]:
+def _open_model(args: argparse.Namespace) -> tuple[RewardModelPasses, ExampleReader, Path]:
     """The passes of the reward model of the arguments, the encoder of texts for it, and its folder."""
     from reasoner.models.resolve import resolve_model
     from reasoner.runtime import gc_paused

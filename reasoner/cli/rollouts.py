@@ -6,7 +6,7 @@ Handlers import the index, which imports pyarrow: that takes a second.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from difflib import get_close_matches
@@ -25,7 +25,6 @@ from reasoner.cli.arguments import (
     values_of,
     write_result,
 )
-from reasoner.cli.preferences_export import add_preference_arguments, export_preferences
 from reasoner.cli.rollouts_diff import add_diff_arguments, diff_rollouts
 from reasoner.config.check import check_least
 from reasoner.console import escape_controls, log, print_result, shorten
@@ -41,7 +40,6 @@ _MAX_NAMES = 12  # known values that an error message lists
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the actions of the command."""
     actions = add_actions(command, ("list", "show", "grep", "diff", "export"))
     listing = add_action(actions, "list", "print one line for each rollout", list_rollouts)
     add_run(listing)
@@ -52,11 +50,11 @@ def add_arguments(command: Parser) -> None:
     add_run(show)
     add_option(show, "rollout", "the rollout's name, such as 12.3.7", metavar="STEP.GROUP.SAMPLE")
     add_json(show, "all columns of the rollout")
-    grep = add_action(actions, "grep", "find rollouts whose completion has these words", grep_rollouts)
+    grep = add_action(actions, "grep", "find rollouts whose completion has these words", list_rollouts)
     add_run(grep)
     _add_limit(grep)
-    _add_filters(grep)
-    add_option(grep, "pattern", 'words, "a phrase", begin*, -without', metavar="TEXT")
+    _add_filters(grep, besides="text")
+    add_option(grep, "text", 'words, "a phrase", begin*, -without', metavar="TEXT")
     add_json(grep, "the rollouts that are printed, whole")
     diff = partial(diff_rollouts, open_index)
     add_diff_arguments(add_action(actions, "diff", "compare the same problems in two runs or steps", diff))
@@ -69,20 +67,33 @@ def add_arguments(command: Parser) -> None:
     add_selection(examples)
     about = "leave out the token ids, for a model with another tokenizer"
     add_option(examples, "--without-ids", about, kind=bool)
-    add_preference_arguments(export)
+    _add_preferences(export)
     add_json(export, "the file's name and the counts")
+
+
+def _add_preferences(export: Parser) -> None:
+    group = export.add_argument_group("preferences", "With --as preferences: pairs in the columns of TRL.")
+    about = (
+        "who prefers: rule (a right answer, of two the shorter) or utility:FILE.py:NAME, a function of the columns "
+        "that reward functions get, which returns a number for each completion [rule]"
+    )
+    add_option(group, "--judge", about)
+    about = "of a utility: completion i is preferred to j with probability sigmoid((u_i - u_j) / NUMBER) [1]"
+    add_option(group, "--noise", about, kind=float, metavar="NUMBER")
+    add_option(group, "--seed", "seed of the labels [0]", kind=int)
 
 
 def _add_limit(action: Parser) -> None:
     add_option(action, "--limit", "print at most N rollouts, at least 1", 20)
 
 
-def _add_filters(action: Parser) -> None:
+def _add_filters(action: Parser, *, besides: str = "") -> None:
     from reasoner.runs.filters import FIELDS
 
     filters = action.add_argument_group("filters", "Only rollouts that match all of these.")
     for name, meaning in FIELDS.items():
-        add_option(filters, f"--{name}", meaning)
+        if name != besides:
+            add_option(filters, f"--{name}", meaning)
 
 
 def add_selection(group: argparse._ArgumentGroup, *, per_problem: int | None = None) -> None:
@@ -100,45 +111,26 @@ def selection_of(args: argparse.Namespace) -> Selection:
     return parse_selection({name: str(value) for name, value in values_of(args, ("where", "per_problem")).items()})
 
 
-def list_rollouts(args: argparse.Namespace) -> None:
-    """Print a line for each matching rollout, and how many there are."""
-    with open_index(args) as index:
-        where = _filter(args)
-        rollouts = index.page(where, limit=args.limit)
-        rows = [_row(one, shorten(index.rollout(one.id)["completion"], _EXCERPT)) for one in rollouts]
-        _print_rows(rows)
-        total = index.count(where)
-        more = " (--limit N shows more)" if total > len(rollouts) else ""
-        print_result(f"{len(rollouts):,} of {total:,} rollouts{more}")
-        _write_page(args, index, rollouts, total)
-
-
-def grep_rollouts(args: argparse.Namespace) -> int:
-    """Print the rollouts whose completion has the words, with an excerpt. Exit status 1 where none has, like grep."""
+def list_rollouts(args: argparse.Namespace) -> int:
+    """Print a line for each matching rollout, with the words that were searched for, and how many there are. Exit
+    status 1 where none has the words, like grep.
+    """
     from reasoner.runs.word_search import excerpt, hits
 
     with open_index(args) as index:
-        where = _filter(args, text=args.pattern)
+        where = _filter(args)
         rollouts = index.page(where, limit=args.limit)
-        texts = index.completions([one.id for one in rollouts])
-        excerpts = (excerpt(text, hits(text, args.pattern), before=_EXCERPT // 3, length=_EXCERPT) for text in texts)
-        _print_rows(
-            [_row(one, shorten("".join(pieces), _EXCERPT)) for one, pieces in zip(rollouts, excerpts, strict=True)]
-        )
-        total = index.count(where)
-        print_result(f"{len(rollouts):,} of {total:,} rollouts")
-        _write_page(args, index, rollouts, total)
-    return 0 if rollouts else 1
-
-
-def _write_page(args: argparse.Namespace, index: RolloutIndex, rollouts: Sequence[ListedRollout], total: int) -> None:
-    """Write --json: the number of rollouts that match, and those that are printed with their completions."""
-    if args.json is not None:
-        texts = index.completions([one.id for one in rollouts])
-        rows = [
-            {"name": one.name} | asdict(one) | {"completion": text} for one, text in zip(rollouts, texts, strict=True)
-        ]
-        write_result(args, {"total": total, "rollouts": rows})
+        texts, total = index.completions([one.id for one in rollouts]), index.count(where)
+    excerpts = texts
+    if (query := where.text) is not None:
+        pieces = (excerpt(text, hits(text, query), before=_EXCERPT // 3, length=_EXCERPT) for text in texts)
+        excerpts = ["".join(own) for own in pieces]
+    _print_rows([_row(one, shorten(text or "", _EXCERPT)) for one, text in zip(rollouts, excerpts, strict=True)])
+    more = " (--limit N shows more)" if total > len(rollouts) else ""
+    print_result(f"{len(rollouts):,} of {total:,} rollouts{more}")
+    rows = [{"name": one.name} | asdict(one) | {"completion": text} for one, text in zip(rollouts, texts, strict=True)]
+    write_result(args, {"total": total, "rollouts": rows})
+    return 0 if rollouts or query is None else 1
 
 
 def show_rollout(args: argparse.Namespace) -> None:
@@ -217,11 +209,17 @@ def write_examples(
 
 
 def _export_preferences(args: argparse.Namespace) -> None:
-    """Write preference pairs of the matching rollouts."""
+    """Write preference pairs of the matching rollouts, and say what was left out."""
     from reasoner.analysis.export import matching
+    from reasoner.preferences.export import write_preferences
+    from reasoner.preferences.judges import load_judge
 
+    judge = load_judge(args.judge or "rule", noise=args.noise)
     with open_index(args) as index:
-        export_preferences(args, index.run_dir, matching(index, _filter(args)))
+        rollouts = matching(index, _filter(args))
+        counts = write_preferences(args.file, index.run_dir, rollouts, judge, seed=args.seed or 0)
+    print_result(f"{counts.summary()}: {args.file}")
+    write_result(args, {"file": str(args.file)} | asdict(counts))
 
 
 # What `--as` names: the functions that write the file.
@@ -234,14 +232,14 @@ def open_index(args: argparse.Namespace) -> Iterator[RolloutIndex]:
 
     ValueError for a --limit below 1, and for a filter value that the run does not have.
     """
-    from reasoner.runs.filters import FIELDS, MOST_NUMBER, read_filter
+    from reasoner.runs.filters import MOST_NUMBER
     from reasoner.runs.index import RolloutIndex
     from reasoner.runs.run_dir import find_run
 
     check_least(1, limit=getattr(args, "limit", 1))
     if getattr(args, "limit", 1) > MOST_NUMBER:
         raise ValueError(f"--limit is {args.limit}; it must be at most {MOST_NUMBER:,}")
-    where = read_filter({name: getattr(args, name, None) for name in FIELDS})
+    where = _filter(args)
     index = RolloutIndex(find_run(args.name, args.runs))
     try:
         index.refresh()
@@ -271,11 +269,10 @@ def _check_known(index: RolloutIndex, where: Filter) -> None:
         raise ValueError(f"{index.run_dir} has only rollouts of the steps {first} to {last}")
 
 
-def _filter(args: argparse.Namespace, text: str | None = None) -> Filter:
+def _filter(args: argparse.Namespace) -> Filter:
     from reasoner.runs.filters import FIELDS, read_filter
 
-    values = {name: getattr(args, name) for name in FIELDS}
-    return read_filter(values | ({} if text is None else {"text": text}))
+    return read_filter({name: getattr(args, name, None) for name in FIELDS})
 
 
 def _row(one: ListedRollout, text: str) -> list[str]:

@@ -19,7 +19,6 @@ _MARKS = {"same": ("", ""), "a": ("[-", "-]"), "b": ("{+", "+}")}  # as wdiff an
 
 
 def add_diff_arguments(action: Parser) -> None:
-    """Add the arguments of the action."""
     for name, text in (("a", "a run, all steps of it, or RUN:STEP"), ("b", "what A is compared with, in the same way")):
         add_option(action, name, text, metavar=name.upper())
     add_runs_folder(action)

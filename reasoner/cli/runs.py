@@ -110,7 +110,8 @@ def show_run(args: argparse.Namespace) -> None:
         "algorithm": row["algorithm"] or "-",
         "steps": f"{row['step']} of {row['steps']}" if row["steps"] else str(row["step"]),
         "last step": _last_step(metrics[0]) if metrics else "-",
-        "validation": ", ".join(_validation(one) for one in _ends(evals)) or "-",
+        "validation": ", ".join(_validation(one) for one in evals[:1] + evals[1:][-1:])
+        or "-",  # the first and the last
         "checkpoints": ", ".join(checkpoints) or "-",
         "alarms": str(row["alarms"]),
         "disk": f"{_bytes(run_dir) / 2**20:,.1f} MiB",
@@ -127,11 +128,6 @@ def _last_step(line: Mapping[str, float]) -> str:
     shown = [metric for metric in METRICS.values() if "console" in metric.places and metric.name in line]
     texts = (percent(line[one.name]) if one.unit == "share" else f"{line[one.name]:.3g}" for one in shown)
     return ", ".join(f"{metric.label} {text}" for metric, text in zip(shown, texts, strict=True))
-
-
-def _ends(evals: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The first and the last validation."""
-    return evals[:1] + evals[1:][-1:]
 
 
 def _validation(one: Mapping[str, Any]) -> str:

@@ -23,7 +23,6 @@ from reasoner.runtime import gc_paused
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command."""
     command.set_defaults(handler=run_sample)
     add_option(command, "--model", "base, a run, a checkpoint, a model folder, or a hub name [base]")
     add_option(command, "--data", "problems: a name of `reasoner data list`, or a file [generated]")

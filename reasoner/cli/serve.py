@@ -17,7 +17,6 @@ _LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command."""
     command.set_defaults(handler=run_server)
     about = "base (the embedded model), a run, a checkpoint, a model folder, or a hub name"
     add_option(command, "--model", f"{about}; runs replace its weights by theirs", "base")

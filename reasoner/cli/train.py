@@ -1,4 +1,6 @@
-"""`reasoner train`: resolve the settings and the run folder, then train. `reasoner doctor` takes the same settings."""
+"""`reasoner train` and `reasoner sft`: resolve the settings and the run folder, then train, or print what the run
+would do. `reasoner doctor` takes the same settings.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +9,14 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from reasoner.cli.arguments import LineHelp, Parser, add_json, add_option
-from reasoner.cli.dry_run import print_dry_run
+from reasoner.cli.arguments import LineHelp, Parser, add_json, add_option, write_result
 from reasoner.config.check import names_in
 from reasoner.config.preset_docs import listing
 from reasoner.config.presets import MACHINES, find_preset
 from reasoner.config.resolve import RunSettings, parse, read_file, resolve
 from reasoner.config.schema import sections, settings
 from reasoner.config.setting import Setting
-from reasoner.config.stages import STAGES, is_used
+from reasoner.config.stages import STAGES, is_used, problem_sets
 from reasoner.console import log, print_result, silent
 from reasoner.distributed.launch import launch
 from reasoner.distributed.world import ALONE, RankError, World, num_launched, open_world
@@ -42,11 +43,17 @@ _METAVARS = {int: "INT", float: "NUMBER", str: "TEXT", bool: "BOOL"}
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of `reasoner train`."""
     command.set_defaults(handler=run_train, stage="rl")
     add_run(command)
     add_json(command, "the figures of the final table, with --dry-run the settings,")
     add_settings(command)
+
+
+def add_sft_arguments(command: Parser) -> None:
+    command.set_defaults(handler=run_train, stage="sft")
+    add_run(command)
+    add_json(command, "the figures of the final table")
+    add_settings(command, stage="sft")
 
 
 def add_run(command: Parser) -> None:
@@ -154,6 +161,36 @@ def _resolved_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
 
         preflight(resolved.config, run_dir)
     return resolved, run_dir
+
+
+def print_dry_run(args: argparse.Namespace, resolved: RunSettings, run_dir: Path) -> None:
+    """Print every setting with its origin (of another stage than reinforcement learning those that it has a use for),
+    and what the run would do.
+
+    ValueError or OSError where the run would be refused, as far as that is known without torch and downloads.
+    """
+    from data import load
+    from data.registry import local_parts
+    from reasoner.doctor.budget import plan
+    from reasoner.rollouts.dataset import filter_gradable
+    from reasoner.trainer.preflight import preflight
+
+    cfg = resolved.config
+    checked = preflight(cfg, run_dir, download=False)
+    for spec in problem_sets(cfg).values():
+        for part in local_parts(spec):
+            filter_gradable(load(part))
+    if resolved.note:
+        log(resolved.note)
+    rows = []
+    for key, (value, origin) in values_and_origins(resolved, cfg.algo.name).items():
+        if cfg.stage == "rl" or is_used(key, cfg.stage):
+            print_result(f"{key:<28} {value!s:<24} {origin}")
+            rows.append({"setting": key, "value": value, "origin": origin})
+    print_result("\n".join([f"run folder: {run_dir}", *plan(cfg)]))
+    if checked.model_folder is None:
+        print_result(f"model: {cfg.model} is not in the cache; a run downloads it first. Nothing about it was checked")
+    write_result(args, {"folder": str(run_dir), "settings": rows})
 
 
 def _num_processes(args: argparse.Namespace, size: int) -> str:

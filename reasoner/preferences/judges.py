@@ -7,15 +7,13 @@ reward model chooses.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
-from pathlib import Path
 from random import Random
 from typing import Any
 
-from reasoner.rollouts.reward_functions import RewardFunction
+from reasoner.rollouts.reward_functions import RewardFunction, load_reward_functions
 
 Row = Mapping[str, Any]  # of a shard of rollouts (reasoner.runs.rollouts.SCHEMA)
 Utilities = Callable[[Sequence[Row]], list[float]]
@@ -61,7 +59,7 @@ def load_judge(spec: str, *, noise: float | None) -> Judge:
     kind, _, place = spec.partition(":")
     if kind != "utility" or ":" not in place:
         raise ValueError(f"unknown judge {spec!r}; known are rule, and utility:FILE.py:NAME")
-    function = load_function(place)
+    (function,) = load_reward_functions(place, "--judge utility")
     return Judge(spec, lambda rows: _call(function, rows), 1.0 if noise is None else noise)
 
 
@@ -74,21 +72,6 @@ def rule_utilities(rows: Sequence[Row]) -> list[float]:
 def is_correct(row: Row) -> bool:
     """Whether the verifier judged the rollout correct."""
     return str(row["verdict"]) == "correct"
-
-
-def load_function(place: str) -> RewardFunction:
-    """Load the function NAME of "FILE.py:NAME". ValueError if there is none. The file's code is run."""
-    file, _, name = place.rpartition(":")
-    path = Path(file)
-    spec = importlib.util.spec_from_file_location(path.stem, path) if path.suffix == ".py" and path.is_file() else None
-    if spec is None or spec.loader is None:
-        raise ValueError(f"{place}: there is no Python file {file!r}")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    function = getattr(module, name, None)
-    if not callable(function):
-        raise ValueError(f"{path} has no function {name!r}")
-    return RewardFunction(name, function)
 
 
 def _call(function: RewardFunction, rows: Sequence[Row]) -> list[float]:

@@ -36,7 +36,6 @@ LIGHT = (
     "reasoner.inference.stop_texts", "reasoner.models.checksums", "reasoner.models.families",
     "reasoner.models.folder", "reasoner.models.hub_download", "reasoner.models.resolve", "reasoner.models.size",
     "reasoner.preferences.dataset", "reasoner.preferences.export", "reasoner.preferences.judges",
-    "reasoner.preferences.text_rows",
     "reasoner.recipes.pipeline", "reasoner.recipes.plan", "reasoner.recipes.r1", "reasoner.recipes.results",
     "reasoner.recipes.stages",
     "reasoner.progress", "reasoner.rl.algorithms", "reasoner.rl.surrogates", "reasoner.rollouts", "reasoner.runs",
