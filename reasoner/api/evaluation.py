@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from data.files import jsonl_of, write_jsonl, written_spec
 from reasoner.api.calls import python_call
-from reasoner.api.problems import Data, problems_in_memory
+from reasoner.api.inputs import Data, problems_in_memory
 from reasoner.evals.estimators import Estimate
 from reasoner.evals.request import EvalRequest
 from reasoner.evals.result import EvalResult, MetricKs

@@ -32,23 +32,13 @@ def finetune(
     Args:
         model: "base" (the embedded model), a run, a checkpoint, a model folder, or a hub name.
         data: The examples: a .jsonl or .parquet file, `runs:RUN?where=correct`, or a data set of the hub (docs/SFT.md).
-        seed: Seed of the run.
-        preset: Defaults for a size of model. Default: the one that fits.
-        name: Name of the run folder. Default: MODEL-sft-MMDD-HHMMSS.
-        runs: Folder that holds the run folders.
-        resume: Continue the run `name` from its last checkpoint; of `settings`, those of its surroundings may change.
-        callbacks: As for `reasoner.train`.
+        seed, preset, name, runs, resume, callbacks: As for `reasoner.train`. Default name: MODEL-sft-MMDD-HHMMSS.
         settings: Any other settings by dotted key (docs/config.md), such as {"sft.epochs": 2}.
 
     Returns:
-        The finished run.
-
-    Raises:
-        ValueError: An argument cannot be used; the message names the value and those that can.
-        RuntimeError: Training failed after it had started; `resume=True` continues it.
-        KeyboardInterrupt: Training was interrupted; a checkpoint was saved first.
+        The finished run. Errors are those of `reasoner.train`.
     """
-    values = call_settings(settings or {}, _arguments(model) | {"sft.data": data, "seed": seed})
+    values = call_settings(settings or {}, {"model": model, "sft.data": data, "seed": seed})
     return _train("finetune", "sft", values, preset, name, Path(runs), resume=resume, callbacks=callbacks)
 
 
@@ -69,22 +59,13 @@ def train_reward_model(
     Args:
         model: The language model that it starts from, in the forms of `reasoner.train`.
         data: A .jsonl or .parquet file of preferences (docs/REWARD_MODELS.md).
-        seed: Seed of the run.
-        preset: Defaults for a size of model. Default: the one that fits.
-        name: Name of the run folder. Default: MODEL-reward-model-MMDD-HHMMSS.
-        runs: Folder that holds the run folders.
-        resume: Continue the run `name` from its last checkpoint; of `settings`, those of its surroundings may change.
+        seed, preset, name, runs, resume: As for `reasoner.train`. Default name: MODEL-reward-model-MMDD-HHMMSS.
         settings: Any other settings by dotted key (docs/config.md), such as {"rm.epochs": 2}.
 
     Returns:
-        The finished run; `run.report` has the figures on the held-out problems.
-
-    Raises:
-        ValueError: An argument cannot be used; the message names the value and those that can.
-        RuntimeError: Training failed after it had started; `resume=True` continues it.
-        KeyboardInterrupt: Training was interrupted; a checkpoint was saved first.
+        The finished run; `run.report` has the figures on the held-out problems. Errors are those of `reasoner.train`.
     """
-    values = call_settings(settings or {}, _arguments(model) | {"rm.data": data, "seed": seed})
+    values = call_settings(settings or {}, {"model": model, "rm.data": data, "seed": seed})
     return _train("train_reward_model", "reward-model", values, preset, name, Path(runs), resume=resume)
 
 
@@ -120,11 +101,6 @@ def score_completions(
 
     passes, encode = open_scorer(folder, prompt=prompt, threads=threads, micro_batch_tokens=micro_batch_tokens)
     return list(score_rows(passes, ((f"row {number}", row) for number, row in enumerate(rows)), encode))
-
-
-def _arguments(model: str) -> dict[str, object]:
-    """The argument `model`, unless it is the default: then a run that is resumed keeps its own."""
-    return {"model": None if model == "base" else model}
 
 
 def _train(

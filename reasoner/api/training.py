@@ -15,8 +15,7 @@ from data.files import jsonl_of, write_jsonl, written_spec
 from data.registry import name_columns
 from data.related_sets import own_sets
 from reasoner.api.calls import ARGUMENTS, python_call
-from reasoner.api.models import model_folder
-from reasoner.api.problems import Data, is_spec, problems_in_memory
+from reasoner.api.inputs import Data, is_spec, model_folder, problems_in_memory
 from reasoner.config.presets import is_same_preset
 from reasoner.config.resolve import RunSettings, check_types, with_values
 from reasoner.config.schema import Config
@@ -184,7 +183,7 @@ def train(
     functions = reward_functions_of(reward_functions)
     sources = {"data.train": data, "validation.data": validation_data}
     specs = {key: source if source is not None and is_spec(source) else None for key, source in sources.items()}
-    named = model if isinstance(model, str | Path) and model != "base" else None
+    named = model if isinstance(model, str | Path) else None
     arguments = {"model": named, "algo.name": algo, "steps": steps, "seed": seed, **specs}
     values = call_settings(settings or {}, arguments)
     rows = {
@@ -218,9 +217,11 @@ def callbacks_of(callbacks: Sequence[object]) -> Callbacks | None:
 
 
 def call_settings(settings: Mapping[str, object], arguments: Mapping[str, object]) -> dict[str, object]:
-    """The settings of a call by dotted key: `settings`, and the arguments that are not None. ValueError for one that is
-    unknown, of a wrong type, or in `settings` where it is an argument.
+    """The settings of a call by dotted key: `settings`, and the arguments that are not None, nor the default model: a
+    run that is resumed keeps its own. ValueError for one that is unknown, of a wrong type, or in `settings` where it is
+    an argument.
     """
+    arguments = {key: None if (key, one) == ("model", "base") else one for key, one in arguments.items()}
     check_types(settings, Path("settings"))
     own = {key: str(one) if isinstance(one, Path) else one for key, one in arguments.items() if one is not None}
     check_types(own, Path("the arguments"))

@@ -25,7 +25,6 @@ def add_arguments(command: Parser) -> None:
 
 
 def run_dashboard(args: argparse.Namespace) -> None:
-    """Serve until Ctrl-C."""
     from app.server import serve
 
     names = ("port", "host", "auth", "allow_unauthenticated", "open_browser", "has_mcp", "is_read_only")

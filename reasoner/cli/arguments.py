@@ -82,7 +82,6 @@ def add_actions(command: Parser, names: Sequence[str]) -> argparse._SubParsersAc
 def add_action(
     actions: argparse._SubParsersAction[Parser], name: str, summary: str, handler: Handler, **options: Any
 ) -> Parser:
-    """Add an action of a command and return its parser."""
     action = actions.add_parser(name, help=summary, description=summary, allow_abbrev=False, **options)
     action.set_defaults(handler=handler)
     return action

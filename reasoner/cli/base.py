@@ -58,7 +58,6 @@ _SIZES = {
 
 
 def build_base(args: argparse.Namespace) -> None:
-    """Train tokenizer and model into --out."""
     from dataclasses import replace
 
     from reasoner.pretrain.build import build
@@ -85,7 +84,6 @@ def _mixture(args: argparse.Namespace) -> Mixture:
 
 
 def write_corpus(args: argparse.Namespace) -> None:
-    """Write the first texts of the corpus of a seed."""
     from reasoner.pretrain.corpus import document
     from reasoner.runs.row_files import write_rows
 

@@ -17,7 +17,6 @@ def add_arguments(command: Parser) -> None:
 
 
 def run_compare(args: argparse.Namespace) -> None:
-    """Print the comparison."""
     from reasoner.evals.compare import compare
 
     compare(args.a, args.b, out=args.out, force=args.force, json_file=args.json)

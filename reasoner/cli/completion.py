@@ -14,7 +14,6 @@ def add_arguments(command: Parser) -> None:
 
 
 def print_script(args: argparse.Namespace) -> None:
-    """Print the script for all commands, actions, flags and choices."""
     import shtab
 
     from reasoner.cli.main import COMMANDS, build_parser

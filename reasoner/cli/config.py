@@ -22,7 +22,6 @@ def add_arguments(command: Parser) -> None:
 
 
 def run_config(args: argparse.Namespace) -> None:
-    """Show one run, or compare two."""
     match args.names:
         case ["diff", a, b]:
             show_differences(args, a, b)

@@ -10,7 +10,6 @@ from reasoner.config.check import check_least
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command, and all settings of a run."""
     command.set_defaults(handler=run_doctor)
     add_option(command, "--problems", "sample the run's first N problems, at least 1", 64)
     add_option(command, "--num-samples", "at most N completions of each, at least 2", 16)

@@ -132,7 +132,6 @@ def _num_processes(args: argparse.Namespace) -> int:
 
 
 def _evaluate(args: argparse.Namespace, world: World) -> None:
-    """Evaluate as the first rank, print and write the results."""
     with gc_paused():
         from reasoner.evals.run import evaluate
         from reasoner.runs.run_start import versions

@@ -20,7 +20,6 @@ _DEFAULTS = {"sft.epochs": 3, "sft.validation_share": 0.0}
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command, and the settings of its supervised runs."""
     command.set_defaults(handler=run_rounds)
     rounds = command.add_argument_group("rounds")
     add_option(rounds, "--data", "problems: of `reasoner data list`, or a file [data.train of the preset]")

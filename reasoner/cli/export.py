@@ -21,14 +21,12 @@ def add_arguments(command: Parser) -> None:
 
 
 def _add_checkpoint(command: Parser) -> None:
-    """Add --step and --license."""
     add_option(command, "--step", "the checkpoint, by steps done", "last", metavar="N|best|last")
     about = "licence of the model as the hub writes it, such as apache-2.0; by default only the embedded base has one"
     command.add_argument("--license", default="", metavar="ID", help=about)
 
 
 def run_export(args: argparse.Namespace) -> None:
-    """Write the folder and print its path."""
     from reasoner.analysis.model_export import Export, write_export
     from reasoner.runs.run_dir import find_run
 

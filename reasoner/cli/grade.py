@@ -46,7 +46,6 @@ def add_arguments(command: Parser) -> None:
 
 
 def run_grade(args: argparse.Namespace) -> None:
-    """Grade the file, or the one answer, or compare graders. ValueError where none of them is given."""
     if args.compare is not None:
         compare_graders(args)
     elif args.out is not None:
@@ -131,7 +130,6 @@ def grade_file(path: Path, verifier: str) -> list[dict[str, object]]:
 
 
 def compare_graders(args: argparse.Namespace) -> None:
-    """Print where our grader and math-verify differ on the pairs of a file or of a run."""
     from reasoner.analysis.grader_comparison import compare, pairs_of_file, pairs_of_run, sections, text, values
     from reasoner.analysis.report_format import as_markdown
     from reasoner.console import print_result

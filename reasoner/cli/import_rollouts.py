@@ -20,7 +20,6 @@ def add_arguments(command: Parser) -> None:
 
 
 def run_import(args: argparse.Namespace) -> None:
-    """Make the run folder and print how many rollouts it holds."""
     from reasoner.runs.importers import import_run
 
     run_dir = args.runs / (args.name or args.source.resolve().name)

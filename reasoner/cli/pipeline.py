@@ -56,7 +56,6 @@ def add_arguments(command: Parser) -> None:
 
 
 def run_r1(args: argparse.Namespace) -> None:
-    """Run the stages, or go on with them, or print their calls."""
     from reasoner.recipes.pipeline import run_pipeline, stages_to_run
     from reasoner.recipes.plan import Change, Plan
     from reasoner.recipes.r1 import r1

@@ -18,7 +18,6 @@ def add_arguments(command: Parser) -> None:
 
 
 def run_publish(args: argparse.Namespace) -> None:
-    """Write the file and the folder that are named, and print what they hold."""
     from app.publish import write_html
     from app.space import write_space
     from reasoner.runs.run_dir import find_run

@@ -15,7 +15,6 @@ def add_arguments(command: Parser) -> None:
 
 
 def run_report(args: argparse.Namespace) -> None:
-    """Write report.html and report.md, and print their paths."""
     from reasoner.analysis.run_report import write_report
     from reasoner.runs.run_dir import find_run
 

@@ -58,7 +58,6 @@ def _add_model(action: Parser) -> None:
 
 
 def evaluate(args: argparse.Namespace) -> None:
-    """Print the report on a reward model."""
     if args.utility and not args.samples:
         raise ValueError("--utility is the true utility of --samples, and there are none")
     if args.prompt is not None and not args.data:
@@ -92,7 +91,6 @@ def evaluate(args: argparse.Namespace) -> None:
 
 
 def score(args: argparse.Namespace) -> None:
-    """Write the rows of a file with their scores."""
     from reasoner.runs.row_files import check_ending, write_rows
 
     check_ending(args.out, (".jsonl",))

@@ -105,7 +105,6 @@ def add_selection(group: argparse._ArgumentGroup, *, per_problem: int | None = N
 
 
 def selection_of(args: argparse.Namespace) -> Selection:
-    """The selection of --where and --per-problem."""
     from reasoner.runs.selection import parse_selection
 
     return parse_selection({name: str(value) for name, value in values_of(args, ("where", "per_problem")).items()})
@@ -134,7 +133,6 @@ def list_rollouts(args: argparse.Namespace) -> int:
 
 
 def show_rollout(args: argparse.Namespace) -> None:
-    """Print one rollout in full."""
     with open_index(args) as index:
         row = index.rollout(index.find(args.rollout).id)
     parts = ", ".join(f"{name} {value:g}" for name, value in row["rewards"] or ())
@@ -159,7 +157,6 @@ def _or_unknown(value: object) -> str:
 
 
 def export_rollouts(args: argparse.Namespace) -> None:
-    """Write all matching rollouts, or what --as makes of them, to a file."""
     if args.form != "sft" and (args.where is not None or args.per_problem is not None or args.without_ids):
         raise ValueError("--where, --per-problem and --without-ids belong to --as sft")
     if args.form != "preferences" and not (args.judge is args.noise is args.seed is None):
@@ -168,7 +165,6 @@ def export_rollouts(args: argparse.Namespace) -> None:
 
 
 def _export_rows(args: argparse.Namespace) -> None:
-    """Write the rollouts as they are to a .jsonl, .parquet or .md file. ValueError for another ending."""
     from reasoner.analysis.export import ENDINGS, export_rollouts, matching
     from reasoner.runs.row_files import check_ending
 
@@ -180,7 +176,6 @@ def _export_rows(args: argparse.Namespace) -> None:
 
 
 def _export_examples(args: argparse.Namespace) -> None:
-    """Write matching rollouts as examples for supervised finetuning, and say what was left out."""
     from reasoner.analysis.export import matching
     from reasoner.runs.row_files import check_ending
 

@@ -46,7 +46,6 @@ def _add_list(parser: Parser) -> None:
 
 
 def list_runs(args: argparse.Namespace) -> None:
-    """Print a line for each run of the folder; without any, how to begin."""
     from app.overview import runs
     from app.run_library import RunLibrary
     from reasoner.evals.tables import align_rows
@@ -89,7 +88,6 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def show_run(args: argparse.Namespace) -> None:
-    """Print a run's state, the figures of its last step and its validations."""
     from app.overview import runs
     from app.run_library import RunLibrary
     from reasoner.runs.metrics import read_evals, read_metrics
@@ -137,7 +135,6 @@ def _validation(one: Mapping[str, Any]) -> str:
 
 
 def _bytes(folder: Path) -> int:
-    """The size of all files of the folder."""
     return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
 
 

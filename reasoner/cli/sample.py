@@ -42,7 +42,6 @@ def add_arguments(command: Parser) -> None:
 
 
 def run_sample(args: argparse.Namespace) -> None:
-    """Sample into the run folder, and write the examples. A folder that was begun is completed."""
     with gc_paused():
         from reasoner.api.sampling import sample
         from reasoner.runs.row_files import check_ending

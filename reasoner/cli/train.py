@@ -57,7 +57,6 @@ def add_sft_arguments(command: Parser) -> None:
 
 
 def add_run(command: Parser) -> None:
-    """Add --resume and --dry-run."""
     about = "continue this run (a folder, or a name in runs/) from its last checkpoint"
     add_option(command, "--resume", about, metavar="RUN")
     about = "print every setting with its origin and what the run would do; then exit"
@@ -233,7 +232,6 @@ def _train(args: argparse.Namespace, resolved: RunSettings, run_dir: Path, world
 
 
 def command_line(args: argparse.Namespace) -> dict[str, object]:
-    """The settings that stand on the command line, parsed."""
     texts = {key: getattr(args, key) for key in settings() if getattr(args, key, None) is not None}
     return {key: parse(settings()[key], text) for key, text in texts.items()}
 
@@ -253,7 +251,6 @@ def new_run(args: argparse.Namespace, *, gpu_bytes: int | None = None) -> tuple[
 
 
 def settings_files(args: argparse.Namespace) -> list[tuple[str, Mapping[str, object]]]:
-    """(name, settings) of the files of --config."""
     return [(str(path), read_file(path)) for path in args.config]
 
 

@@ -181,7 +181,6 @@ class ContinuousBatch:
         self._token_ids = self._token_ids[torch.tensor(order, dtype=torch.long, device=self._token_ids.device)]
 
     def _decode(self, width: int) -> None:
-        """Compute the states after the last tokens of the rows."""
         positions = torch.tensor([row.length() - 1 for row in self.rows], device=self._model.device)
         self._cache.begin_step(positions, width)
         self._states = self._model.base_model(

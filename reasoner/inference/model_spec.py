@@ -133,7 +133,6 @@ class EngineFactory:
             ) from error
 
     def close(self) -> None:
-        """Stop the engine if it was started."""
         if "_engine" in self.__dict__:
             self._engine.close()
 
@@ -164,5 +163,4 @@ def _version(package: str) -> str:
 
 
 def _first(*values: Any) -> Any:
-    """The first value that is not None."""
     return next(value for value in values if value is not None)

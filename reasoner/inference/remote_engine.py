@@ -151,7 +151,6 @@ class RemoteEngine:
         return requests
 
     def _completions(self, outputs: Sequence[SampledTokens], stop_texts: Sequence[str]) -> tuple[Completion, ...]:
-        """The completions of one prompt."""
         assert self._version is not None
         texts = decode_completions([one.token_ids for one in outputs], self._end_ids, stop_texts, self._tokenizer)
         return tuple(

@@ -186,7 +186,6 @@ class ServerPool:
         server.is_ready, server.is_left_out, server.reason = False, True, reason
 
     def _reasons(self) -> str:
-        """Why each server is not ready."""
         return "; ".join(f"{server.url}: {server.reason}" for server in self.servers)
 
     async def refresh(self, client: httpx.AsyncClient) -> None:

@@ -49,7 +49,6 @@ def stored_weights(folder: Path, *, as_adapter: bool) -> Iterable[tuple[str, Ten
 
 
 def is_adapter_state(weights: Sequence[tuple[str, Tensor]]) -> bool:
-    """Whether the names are those of an adapter's file."""
     return bool(weights) and weights[0][0].startswith(PREFIX)
 
 
@@ -63,7 +62,6 @@ class AdapterSlot:
         self.request: LoRARequest | None = None
 
     def clear(self, llm: LLM) -> None:
-        """Remove the adapter, if there is one."""
         if self.request is not None:
             llm.llm_engine.remove_lora(self.request.lora_int_id)
         self.request = None
@@ -79,5 +77,4 @@ class AdapterSlot:
         self.request = LoRARequest(f"policy-{self._number}", self._number, self._folder.name)
 
     def close(self) -> None:
-        """Remove the files."""
         self._folder.cleanup()

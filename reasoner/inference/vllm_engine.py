@@ -162,7 +162,6 @@ class VllmEngine:
         )
 
     def _completions(self, outputs: Sequence[CompletionOutput], stop_texts: Sequence[str]) -> tuple[Completion, ...]:
-        """Convert vLLM's outputs for one prompt."""
         texts = decode_completions(
             [list(output.token_ids) for output in outputs], self._end_ids, stop_texts, self._tokenizer
         )

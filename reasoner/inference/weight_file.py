@@ -99,7 +99,6 @@ class WeightFolder:
         await post("/finish_weight_update", {"weight_version": self.file.version})
 
     def close(self) -> None:
-        """Remove the folder."""
         shutil.rmtree(self.path, ignore_errors=True)
         self._lock.close()
 

@@ -80,8 +80,6 @@ class Comparison:
 
 @dataclass(slots=True)
 class _Growing:
-    """A comparison while its rows are read."""
-
     problem_id: str
     prompt_ids: tuple[int, ...]
     completions: dict[tuple[int, ...], ScoredText] = field(default_factory=dict)
@@ -244,5 +242,4 @@ def _shortened(one: Comparison, max_tokens: int) -> Comparison:
 
 
 def num_pairs(comparisons: Iterable[Comparison]) -> int:
-    """Number of pairs of all comparisons."""
     return sum(len(one.pairs) for one in comparisons)

@@ -253,7 +253,6 @@ def report_text(report: RewardModelReport, curves: Curves | None = None) -> str:
 
 
 def report_values(report: RewardModelReport, curves: Curves | None = None) -> dict[str, Any]:
-    """The report for a JSON file."""
     values = asdict(report) | {"share_of_bayes": report.share_of_bayes}
     return values | {"best_of_n": {name: [asdict(one) for one in points] for name, points in (curves or {}).items()}}
 

@@ -31,7 +31,6 @@ class ExportCounts:
     expected_by_better: float = 0.0  # their number in expectation
 
     def summary(self) -> str:
-        """One line for the user."""
         total = max(1, self.pairs)
         return (
             f"{self.pairs:,} pairs of {self.groups:,} groups; left out {self.same_text:,} of identical texts and "

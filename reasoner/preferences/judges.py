@@ -70,7 +70,6 @@ def rule_utilities(rows: Sequence[Row]) -> list[float]:
 
 
 def is_correct(row: Row) -> bool:
-    """Whether the verifier judged the rollout correct."""
     return str(row["verdict"]) == "correct"
 
 

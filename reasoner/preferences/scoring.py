@@ -50,7 +50,6 @@ def score_completions(
 
 
 def score_comparisons(passes: RewardModelPasses, comparisons: Sequence[Comparison]) -> list[list[float]]:
-    """Scores of the completions of each comparison."""
     prompts = [one.prompt_ids for one in comparisons]
     return score_completions(passes, prompts, [[text.token_ids for text in one.completions] for one in comparisons])
 

@@ -64,7 +64,6 @@ class RewardFunction:
 
     @property
     def parameters(self) -> list[inspect.Parameter]:
-        """The parameters of the function."""
         return list(inspect.signature(self.function).parameters.values())
 
     @property
@@ -130,7 +129,6 @@ def _first_failure(function: RewardCallable, arguments: Mapping[str, Sequence[An
 
 
 def _innermost(function: RewardCallable) -> RewardCallable:
-    """The function that a partial calls."""
     while isinstance(function, partial):
         function = function.func
     return function

@@ -20,8 +20,6 @@ PART = "model:"  # begins the name of a reward model's part of the reward
 
 
 class Scorer(Protocol):
-    """Scores completions."""
-
     def scores(self, groups: Sequence[RolloutGroup]) -> list[float]:
         """The score of each completion of the groups, in order."""
         ...

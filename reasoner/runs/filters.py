@@ -58,7 +58,7 @@ def _bounds(number: Callable[[str], Any], text: str) -> Bounds:
     low, colon, high = text.partition(":")
     try:
         least, most = (number(low) if low else None), (number(high) if high else None)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise ValueError(f"it must be a number, or LOW:HIGH with either left out{_limit(error)}") from error
     if least is not None and most is not None and least > most:
         raise ValueError("the lower bound comes first")
@@ -68,16 +68,12 @@ def _bounds(number: Callable[[str], Any], text: str) -> Bounds:
 def _int(text: str) -> int:
     try:
         return _int_up_to(MOST_NUMBER, text)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise ValueError(f"it must be a whole number{_limit(error)}") from error
 
 
-class _TooLargeError(ValueError):
-    """A number that the index cannot hold."""
-
-
-def _limit(error: ValueError) -> str:
-    return f" ({error})" if isinstance(error, _TooLargeError) else ""
+def _limit(error: Exception) -> str:
+    return f" ({error})" if isinstance(error, OverflowError) else ""
 
 
 def _int_up_to(most: int, text: str) -> int:
@@ -85,7 +81,7 @@ def _int_up_to(most: int, text: str) -> int:
         raise ValueError(text)
     value = int(text)
     if abs(value) > most:
-        raise _TooLargeError(f"at most {most:,}")
+        raise OverflowError(f"at most {most:,}")
     return value
 
 
@@ -123,7 +119,6 @@ def _field(
 
 
 def _ids(steps: Bounds) -> Bounds:
-    """The bounds of the ids of some steps."""
     first, last = steps
     return None if first is None else ids_of_step(first)[0], None if last is None else ids_of_step(last)[1]
 

@@ -135,7 +135,6 @@ class RolloutIndex:
         return [ListedRollout(*row) for row in rows]
 
     def count(self, where: Filter = ALL) -> int:
-        """The number of rollouts of the filter."""
         if where == ALL:
             return int(self._db.execute("SELECT COALESCE(SUM(rows), 0) FROM shards").fetchone()[0])
         if where.text is not None and where == Filter(text=where.text):  # no row of another table is looked up

@@ -161,7 +161,6 @@ def _groups(columns: Mapping[str, list[Any]], step: int) -> list[tuple[Any, ...]
 
 
 def _step(columns: Mapping[str, list[Any]], groups: Sequence[tuple[Any, ...]], step: int) -> tuple[Any, ...]:
-    """The row of table `steps`."""
     lengths = columns["tokens"]
     right = [verdict == "correct" for verdict in columns["verdict"]]
     known = sorted(n for n in lengths if n is not None)

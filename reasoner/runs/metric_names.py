@@ -19,8 +19,6 @@ Place = Literal["console", "sft", "reward-model", "plots", "overview", "health",
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One row of METRICS or TIMES."""
-
     name: str
     meaning: str
     unit: str = ""  # "share" is a number from 0 to 1, shown in per cent; empty for a number without a unit

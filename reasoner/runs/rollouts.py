@@ -30,7 +30,6 @@ SCHEMA = pa.schema([column for column in COLUMNS if column not in OPTIONAL])
 
 
 def shard_path(run_dir: Path, step: int) -> Path:
-    """The path of a step's shard of rollouts."""
     return run_dir / "rollouts" / f"step-{step:06d}.parquet"
 
 

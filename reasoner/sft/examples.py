@@ -38,7 +38,6 @@ class Example:
 
     @property
     def num_tokens(self) -> int:
-        """Number of tokens, those of the prompt included."""
         return len(self.prompt_ids) + len(self.completion_ids)
 
 
@@ -58,8 +57,6 @@ def examples_of(
 
 @dataclass(frozen=True, slots=True)
 class ExampleReader:
-    """Makes examples of rows."""
-
     tokenizer: PreTrainedTokenizerBase
     template: Template
     _integers: dict[int, int] = field(default_factory=dict, compare=False)  # one object for each token id
@@ -288,7 +285,6 @@ class Selection:
 
     @property
     def loss_tokens(self) -> int:
-        """Number of tokens with a loss."""
         return sum(len(example.completion_ids) for example in self.examples)
 
     @property
