@@ -29,9 +29,7 @@ _FLAG = re.compile(r"(reasoner [a-z-]+(?: --\S+ [^\s;,)]+)*)|(?<![\w-])--(?:(res
 
 
 def python_call(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function of the API: unknown keyword arguments raise a TypeError that names the right one, and errors
-    and printed messages name Python's arguments.
-    """
+    """Decorate a function of the API: errors and printed messages name Python's arguments."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -50,9 +50,7 @@ def _row(where: str, row: object) -> Mapping[str, Any]:
 def model_folder(
     model: str | Path | PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None
 ) -> Iterator[Path | None]:
-    """A folder with the model and its tokenizer, while the block runs; None for a model that is named. ValueError for
-    other objects, and where the tokenizer is missing or not needed.
-    """
+    """A folder with the model and its tokenizer, while the block runs; None for a model that is named."""
     if isinstance(model, str | Path):
         if tokenizer is not None:
             raise ValueError(f"tokenizer is that of a model in memory; {str(model)!r} has its own")

@@ -239,9 +239,7 @@ def _start(
     preset: str | None,
     folder: Path | None,
 ) -> tuple[RunSettings, Path]:
-    """The settings and the folder of a new run; problems and a model in memory (in `folder`) are named by the files
-    that they will be in.
-    """
+    """The settings and the folder of a new run, whose inputs in memory are named by the files they will be in."""
     values = {**values, "run.dir": str(runs)} | ({} if name is None else {"run.name": name})
     values |= {} if folder is None else {"model": str(folder)}
     resolved, run_dir = resolve_new_run(values, origin=ORIGIN, preset=preset)
@@ -296,9 +294,7 @@ def check_single_process(cfg: Config, function: str) -> None:
 
 
 def run_in_process(resolved: RunSettings, run_dir: Path, function: str, *, resume: bool, **options: Any) -> Run:
-    """Check what can be checked without torch, and train in this process for a call of `function`. `options` are those
-    of reasoner.trainer.run_stage.
-    """
+    """Check what can be checked without torch, and train in this process. `options`: those of run_stage."""
     from reasoner.trainer.preflight import preflight
 
     preflight(resolved.config, run_dir)

@@ -30,9 +30,7 @@ class _Help(argparse.Action):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose usage errors are one line, with the nearest known flag, command or choice, or the flag
-    here of a name of TRL or verl.
-    """
+    """An argument parser whose usage errors are one line, with the nearest known flag, command or choice."""
 
     fill_help: Callable[[argparse.Namespace], None] | None = None  # writes the texts of --help
 

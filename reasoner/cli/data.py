@@ -58,9 +58,7 @@ def list_sets(args: argparse.Namespace) -> None:
 
 
 def show_problems(args: argparse.Namespace) -> None:
-    """Print what was understood of each file and hub data set, then problems: id, subject and level, question, gold
-    answer.
-    """
+    """Print what was understood of each file and hub data set, then problems with their gold answers."""
     from data import load
     from data.registry import table_parts
 

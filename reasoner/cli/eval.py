@@ -99,9 +99,7 @@ def _add_grading(command: Parser) -> None:
 
 
 def run_eval(args: argparse.Namespace) -> None:
-    """Run the evaluation, print its table, and write the metrics to --json. Of several processes: start them, or be one
-    of them.
-    """
+    """Run the evaluation and print its table. Of several processes: start them, or be one of them."""
     processes = _num_processes(args)
     if processes > 1 and not num_launched():
         launch(processes, sys.argv[1:])
@@ -118,9 +116,7 @@ def run_eval(args: argparse.Namespace) -> None:
 
 
 def _num_processes(args: argparse.Namespace) -> int:
-    """The number of processes of the evaluation. ValueError where torchrun has started another one, and for several
-    where no model is sampled here.
-    """
+    """The number of processes. ValueError where torchrun has started another one, or no model is sampled here."""
     processes = args.processes if args.processes is not None else max(1, num_launched())
     check_least(1, processes=processes)
     if num_launched() not in (0, processes):

@@ -99,12 +99,7 @@ def _explanation(gold: str, answer: str, *, is_correct: bool) -> dict[str, str]:
 
 
 def grade_file(path: Path, verifier: str) -> list[dict[str, object]]:
-    """Grade a file of JSON lines, and print a table and a summary. Returns the verdicts, one per line. A row has `gold`
-    with `response` (a whole response in the strict form) or `answer` (the answer alone), and may have `question` and
-    `tolerance`.
-
-    Answers are graded in isolated processes. ValueError naming the line that cannot be read.
-    """
+    """Grade a file of JSON lines in isolated processes, and print a table and a summary. Returns the verdicts."""
     from reasoner.console import log, print_result, shorten
     from verifiers import VerifierPool
 

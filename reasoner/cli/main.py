@@ -182,11 +182,7 @@ _LISTS = {"pass@": "pass_at", "pass^": "pass_hat", "cons@": "cons_at"}
 
 
 def _split_at(arguments: Sequence[str]) -> tuple[list[str], dict[str, list[int]]]:
-    """Separate --pass@K, --pass^K and --cons@K from the other arguments.
-
-    Returns the others, and the values of K in order, by the names in _LISTS. ValueError for a K that is no whole
-    number above 0.
-    """
+    """(the other arguments, the values of K of --pass@K, --pass^K and --cons@K by the names in _LISTS)."""
     rest: list[str] = []
     ks: dict[str, list[int]] = {name: [] for name in _LISTS.values()}
     for argument in arguments:
@@ -234,9 +230,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _json_output(args: argparse.Namespace) -> Iterator[None]:
-    """Refuse a --json file that cannot be written before the command starts. With `--json -` standard output holds the
-    JSON alone, and what the command prints goes to standard error.
-    """
+    """Refuse a --json file that cannot be written. With `--json -` standard output holds the JSON alone."""
     path: Path | None = getattr(args, "json", None)
     if path is None:
         yield

@@ -96,9 +96,7 @@ def _stored_settings(folder: Path) -> dict[str, Any]:
 
 
 def _data_fingerprint(folder: Path, data: str) -> str:
-    """The fingerprint of the training problems, for the record. ValueError where those of a pipeline that has begun
-    were others: its stages would be of different problems.
-    """
+    """The fingerprint of the training problems. ValueError where a pipeline has begun with other ones."""
     from data.registry import fingerprint, load
 
     now, state = fingerprint(load(data)), read_state(folder)

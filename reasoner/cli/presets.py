@@ -16,9 +16,7 @@ def add_arguments(command: Parser) -> None:
 
 
 def show_presets(args: argparse.Namespace) -> None:
-    """Print the presets, a line each, or the settings of one, for this machine unless it names another. ValueError
-    where it does not fit.
-    """
+    """Print the presets, a line each, or the settings of one, for this machine unless it names another."""
     from dataclasses import asdict
 
     from reasoner.config.preset_docs import listing

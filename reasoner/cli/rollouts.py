@@ -111,9 +111,7 @@ def selection_of(args: argparse.Namespace) -> Selection:
 
 
 def list_rollouts(args: argparse.Namespace) -> int:
-    """Print a line for each matching rollout, with the words that were searched for, and how many there are. Exit
-    status 1 where none has the words, like grep.
-    """
+    """Print a line for each matching rollout. Exit status 1 where none has the words, like grep."""
     from reasoner.runs.word_search import excerpt, hits
 
     with open_index(args) as index:
@@ -189,9 +187,7 @@ def _export_examples(args: argparse.Namespace) -> None:
 def write_examples(
     path: Path, rollouts: Iterable[Mapping[str, Any]], selection: Selection, *, with_ids: bool = True
 ) -> dict[str, object]:
-    """Write those of the rollouts that a selection takes as examples, and say what was left out. Returns the figures
-    for --json.
-    """
+    """Write the rollouts that a selection takes as examples. Returns the figures for --json."""
     from reasoner.runs.row_files import write_rows
     from reasoner.runs.selection import select
     from reasoner.sft.sources import sft_row

@@ -45,9 +45,7 @@ def diff_rollouts(open_index: OpenIndex, args: argparse.Namespace) -> None:
 
 
 def _side(open_index: OpenIndex, args: argparse.Namespace, place: str) -> dict[str, dict[str, Any]]:
-    """By problem: pass rate, mean reward and tokens, and the first rollout of a side. ValueError for a place without
-    rollouts.
-    """
+    """By problem: pass rate, mean reward and tokens, and the first rollout of a side."""
     from reasoner.runs.filters import MOST_STEP
     from reasoner.runs.index_queries import problem_means
 

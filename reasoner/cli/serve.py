@@ -58,9 +58,7 @@ def server_command(args: argparse.Namespace, folder: Path, *, has_gpu: bool) -> 
 
 
 def server_environment(args: argparse.Namespace, *, token: str) -> dict[str, str]:
-    """The environment of the server: this one, vLLM's routes for weight updates open to who has the token, and our
-    package importable.
-    """
+    """This environment, with vLLM's routes for weight updates open to who has the token."""
     defaults = {
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # all cores
         "VLLM_CPU_KVCACHE_SPACE": str(args.cpu_cache_gib),

@@ -163,11 +163,7 @@ def _resolved_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
 
 
 def print_dry_run(args: argparse.Namespace, resolved: RunSettings, run_dir: Path) -> None:
-    """Print every setting with its origin (of another stage than reinforcement learning those that it has a use for),
-    and what the run would do.
-
-    ValueError or OSError where the run would be refused, as far as that is known without torch and downloads.
-    """
+    """Print every setting that the stage has a use for, with its origin, and what the run would do."""
     from data import load
     from data.registry import local_parts
     from reasoner.doctor.budget import plan

@@ -78,11 +78,7 @@ class EndpointClient:
         seeds: Sequence[Sequence[int]],
         on_decode_step: OnDecodeStep | None = None,
     ) -> list[tuple[Response, ...]]:
-        """A response for each seed of each prompt.
-
-        RuntimeError that names the address for a server that fails at every attempt; ValueError for a request that it
-        refuses.
-        """
+        """A response for each seed of each prompt. RuntimeError where every attempt fails."""
         return run_async(self._respond(prompts, sampling, seeds, on_decode_step))
 
     async def _respond(

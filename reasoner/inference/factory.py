@@ -97,9 +97,7 @@ def head_obstacle(folder: Path) -> str:
 
 
 def resolve_engine_name(cfg: EngineConfig) -> str:
-    """The engine that the settings name; "auto" is remote if there are urls, else vllm if it is installed, else
-    transformers.
-    """
+    """The name of the engine; "auto" is remote with urls, else vllm if it is installed, else transformers."""
     if cfg.name != "auto":
         return cfg.name
     if cfg.urls:

@@ -81,10 +81,7 @@ class ModelSpec:
 
     @property
     def completion_room(self) -> int:
-        """Tokens that a prompt must leave in the context: those of a completion, or half the context if that is less.
-
-        DeepSeek-R1's `max_tokens` is the whole context of most models.
-        """
+        """Tokens that a prompt must leave in the context: a completion's, or half of it (DeepSeek-R1's are all)."""
         return min(self.max_tokens, max(1, self.context // 2))
 
     def engine_config(self, engine: str, dtype: str | None = None) -> EngineConfig:

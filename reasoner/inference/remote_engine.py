@@ -47,9 +47,7 @@ class RemoteEngine:
     accepts_adapter = False  # merged weights are sent: vLLM's weight transfer knows no adapters
 
     def __init__(self, folder: Path, cfg: EngineConfig, *, max_model_len: int, world: World = ALONE) -> None:
-        """Wait for the servers. TimeoutError for one that does not start; ValueError for one with another model or
-        token, and where this machine has no token.
-        """
+        """Wait for the servers. TimeoutError for one that does not start; ValueError for another model."""
         token = read_token()
         self._folder = folder
         self._tokenizer = load_tokenizer(folder)

@@ -68,10 +68,7 @@ class ServerPool:
     # -------------------------------------------------------------------------------------------- admission
 
     async def connect(self) -> None:
-        """Wait until every server answers, and check that each holds the run's model.
-
-        TimeoutError that names a server that does not answer in time; ValueError for one with another model.
-        """
+        """Wait until every server answers, and check that each holds the run's model."""
         async with new_client(self.token) as client:
             await asyncio.gather(*(self._wait_for(client, server) for server in self.servers))
 
@@ -206,9 +203,7 @@ class ServerPool:
         await asyncio.gather(*(check(server) for server in self.servers))
 
     async def wait_for_any(self, client: httpx.AsyncClient) -> None:
-        """Wait until a server is ready. EngineUnavailableError after the limit, and at once if the last wait was in
-        vain.
-        """
+        """Wait until a server is ready. EngineUnavailableError after the limit, then at once."""
         start = time.monotonic()
         next_line = start
         while True:

@@ -105,10 +105,7 @@ class WeightFolder:
 
 @contextmanager
 def open_weights(file: WeightFile) -> Iterator[Iterator[tuple[str, Tensor]]]:
-    """Open a file of weights and give an iterator over its (name, tensor).
-
-    ValueError where it is missing, or is not the complete version that the trainer wrote.
-    """
+    """Open a file of weights for its (name, tensor). ValueError where it is not the version that was written."""
     try:
         num_bytes = Path(file.path).stat().st_size
         with safe_open(file.path, framework="pt") as tensors:

@@ -98,11 +98,7 @@ def read_rows(path: Path) -> Iterator[tuple[str, Row]]:
 
 
 def comparisons_of(rows: Iterable[tuple[str, Row]], encode: ExampleReader) -> list[Comparison]:
-    """The comparisons of the rows, in the order of their first pairs. `encode` checks token ids, and tokenises rows
-    without them.
-
-    ValueError that names the position of a row that cannot be used.
-    """
+    """The comparisons of the rows, in the order of their first pairs. ValueError naming the row at fault."""
     growing: dict[object, _Growing] = {}
     for where, row in rows:
         try:

@@ -84,10 +84,7 @@ class RewardModelReport:
 def evaluate_scores(
     comparisons: Sequence[Comparison], scores: Sequence[Sequence[float]], *, std: float
 ) -> RewardModelReport:
-    """The report on comparisons, from the scores of the completions of each. `std`: the model's reward_std.
-
-    ValueError without a pair.
-    """
+    """The report on comparisons, from the scores of each one's completions. `std`: the model's reward_std."""
     pairs = [
         ScoredPair(
             one.problem_id,

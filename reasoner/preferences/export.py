@@ -102,9 +102,7 @@ def schema_of(_: Sequence[PairRow]) -> pa.Schema:
 def write_preferences(
     path: Path, run_dir: Path, rollouts: Iterable[Row], judge: Judge, *, seed: int = 0
 ) -> ExportCounts:
-    """Write the pairs of a run's rollouts to a .jsonl or .parquet file, whole or not at all. ValueError for another
-    ending.
-    """
+    """Write the pairs of a run's rollouts to a .jsonl or .parquet file, whole or not at all."""
     style, counts = read_settings(run_dir)["config"].get("prompt.style"), ExportCounts()
     prefill = load_template(style).prefill if style else ""
     write_rows(path, preference_rows(rollouts, judge, seed=seed, counts=counts, prefill=prefill), schema_of=schema_of)

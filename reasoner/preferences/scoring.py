@@ -90,9 +90,7 @@ def _ids_of(where: str, row: Row, encode: ExampleReader, context: int) -> tuple[
 def checked_rollouts(
     rows: Iterable[tuple[str, Row]], encode: ExampleReader, judge: Judge | None, *, context: int
 ) -> Iterator[Row]:
-    """Yield the rows of a file of rollouts. ValueError that names the position of a row that is none, that has no token
-    ids or another model's, or that is longer than `context`.
-    """
+    """Yield the rows of a file of rollouts. ValueError, naming its position, for one that cannot be scored."""
     needed = {*_ROLLOUT_COLUMNS, *(UTILITY_COLUMNS.values() if judge is not None else ())}
     for where, row in rows:
         if missing := sorted(needed - row.keys()):

@@ -38,10 +38,7 @@ TEXTBOOKS = (
 
 
 def document(seed: int, index: int, mixture: Mixture | None = None) -> str:
-    """Generate document number `index`, again and again until it states nothing that belongs to another split.
-
-    mixture: None for that of the embedded base.
-    """
+    """Generate document number `index`, again until it states nothing that belongs to another split."""
     mixture = mixture or EMBEDDED
     rng = Random(f"corpus/{seed}/{index}")
     while not is_clean(text := (_drill if rng.random() < mixture.drills else _problem)(rng, mixture)):

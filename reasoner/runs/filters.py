@@ -166,10 +166,7 @@ CHOICES: dict[str, list[str]] = {one.name: list(one.metadata["values"]) for one 
 
 
 def read_filter(texts: Mapping[str, str | None]) -> Filter:
-    """Parse a user's filter: texts by the names of FIELDS; an empty or missing one is any value.
-
-    ValueError that names the field, its value and the allowed ones.
-    """
+    """Parse a user's filter, texts by field; an empty one is any value. ValueError that names the field."""
     if unknown := texts.keys() - FIELDS.keys():
         raise ValueError(f"unknown filter {sorted(unknown)[0]!r}; known are {', '.join(FIELDS)}")
     values = {}

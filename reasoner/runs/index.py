@@ -34,10 +34,7 @@ _TICK = 10**9  # nanoseconds within which two changes of a folder may have the s
 
 
 class RolloutIndex:
-    """The index of one run. One process at a time updates it; others read what is indexed so far.
-
-    ValueError for a folder without rollouts.
-    """
+    """The index of one run. One process at a time updates it; others read what is indexed so far."""
 
     def __init__(self, run_dir: Path, path: Path | None = None) -> None:
         """Open the index, or create it. `path`: the index file, by default in the run's folder (see `place`)."""
@@ -84,9 +81,7 @@ class RolloutIndex:
             return added
 
     def _accept_rewritten(self, states: Mapping[int, tuple[int, int]]) -> bool:
-        """Whether all indexed shards are there with the content of then. Notes the new times of those that were written
-        again. `states`: shards() of now.
-        """
+        """Whether all indexed shards have the content of then. Notes the times of those written again."""
         known = self._db.execute("SELECT step, size, changed, digest FROM shards").fetchall()
         rewritten = [(step, digest) for step, *state, digest in known if states.get(step) != tuple(state)]
         if any(shard_digest(shard_path(self.run_dir, step)) != digest for step, digest in rewritten):
@@ -103,10 +98,7 @@ class RolloutIndex:
     def page(
         self, where: Filter = ALL, *, after: int = -1, offset: int = 0, limit: int = 50, order: str = "step"
     ) -> list[ListedRollout]:
-        """The first `limit` rollouts of the filter in this order, after the id `after` and `offset` more.
-
-        ValueError for a text that cannot be searched, and for an order that is not in ORDERS.
-        """
+        """The first `limit` rollouts of the filter in this order, after the id `after` and `offset` more."""
         if order not in ORDERS:
             raise ValueError(f"unknown order {order!r}; known are {', '.join(ORDERS)}")
         if where == ALL and order == "step" and offset:

@@ -75,9 +75,7 @@ def rollouts_of_problem(index: RolloutIndex, problem: str) -> Rows:
 
 
 def problem_means(index: RolloutIndex, *, step: int | None = None) -> Rows:
-    """By problem, of all steps or of one: number of rollouts, share of correct ones, mean reward and tokens, and the id
-    of the first.
-    """
+    """By problem: number of rollouts, share of correct ones, mean reward and tokens, id of the first."""
     return index.rows(
         "SELECT problem, COUNT(*) AS rollouts, AVG(verdict = 'correct') AS correct, AVG(reward) AS reward, "
         "AVG(tokens) AS tokens, MIN(id) AS first FROM rollouts WHERE id BETWEEN ? AND ? "

@@ -58,10 +58,7 @@ Fields = Mapping[str, Kind]
 
 
 def is_file(path: Path) -> bool:
-    """Whether a regular file exists at the path.
-
-    ValueError when the path is something else: a directory, a named pipe or a link to nothing.
-    """
+    """Whether a regular file exists at the path. ValueError for anything else there."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -223,10 +220,7 @@ def write_json(path: Path, value: object) -> None:
 
 
 def append_line(path: Path, value: Mapping[str, object]) -> None:
-    """Append an object to a JSON lines file and sync the file to disk.
-
-    Where the file's last line lacks its newline (it was cut off in writing) a newline is written first.
-    """
+    """Append an object to a JSON lines file, after a line that was cut off in writing on a new one, and sync."""
     with named_errors(path), path.open("a+b") as file:
         file.seek(max(0, file.tell() - 1))
         is_torn = file.read() not in (b"", b"\n")

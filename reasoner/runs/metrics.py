@@ -48,11 +48,7 @@ def _numbers(path: Path) -> list[dict[str, float]]:
 
 
 def scan(path: Path) -> list[tuple[str, dict[str, Any] | None]]:
-    """(text, object) of each line of a JSON lines file whose lines all have a whole number `step`.
-
-    The object is None where the line is damaged or torn. A complete last line counts even without its newline. Returns
-    [] when there is no file.
-    """
+    """scan_lines() of a file whose lines all have a whole number `step`."""
     return scan_lines(path, lambda line: isinstance(line.get("step"), int))
 
 

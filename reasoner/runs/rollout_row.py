@@ -11,9 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutRow:
-    """A graded completion as a shard stores it, in the order of the columns. Imported rollouts lack what has a default
-    of None.
-    """
+    """A graded completion as a shard stores it, in the order of the columns; imported ones may have None."""
 
     step: int
     group: int
