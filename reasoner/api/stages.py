@@ -32,7 +32,12 @@ def finetune(
     Args:
         model: "base" (the embedded model), a run, a checkpoint, a model folder, or a hub name.
         data: The examples: a .jsonl or .parquet file, `runs:RUN?where=correct`, or a data set of the hub (docs/SFT.md).
-        seed, preset, name, runs, resume, callbacks: As for `reasoner.train`. Default name: MODEL-sft-MMDD-HHMMSS.
+        seed: Seed of the run.
+        preset: Defaults for a size of model. Default: the one that fits.
+        name: Name of the run folder. Default: MODEL-sft-MMDD-HHMMSS.
+        runs: Folder that holds the run folders.
+        resume: Continue the run `name` from its last checkpoint; of `settings`, those of its surroundings may change.
+        callbacks: As for `reasoner.train`.
         settings: Any other settings by dotted key (docs/config.md), such as {"sft.epochs": 2}.
 
     Returns:
@@ -59,7 +64,11 @@ def train_reward_model(
     Args:
         model: The language model that it starts from, in the forms of `reasoner.train`.
         data: A .jsonl or .parquet file of preferences (docs/REWARD_MODELS.md).
-        seed, preset, name, runs, resume: As for `reasoner.train`. Default name: MODEL-reward-model-MMDD-HHMMSS.
+        seed: Seed of the run.
+        preset: Defaults for a size of model. Default: the one that fits.
+        name: Name of the run folder. Default: MODEL-reward-model-MMDD-HHMMSS.
+        runs: Folder that holds the run folders.
+        resume: Continue the run `name` from its last checkpoint; of `settings`, those of its surroundings may change.
         settings: Any other settings by dotted key (docs/config.md), such as {"rm.epochs": 2}.
 
     Returns:

@@ -1,4 +1,6 @@
-"""`reasoner eval`: evaluate a model on problem sets, or the responses in files, with confidence intervals."""
+"""`reasoner eval`: evaluate a model on problem sets, or the responses in files, with confidence intervals. `reasoner
+compare`: the difference of two evaluations of the same problems.
+"""
 
 from __future__ import annotations
 
@@ -145,3 +147,18 @@ def _request(args: argparse.Namespace) -> EvalRequest:
     values = values_of(args, (one.name for one in fields(EvalRequest)))
     values["data"] = [spec for text in args.data or [] for spec in split_list(text) if spec]
     return EvalRequest(ks=MetricKs(tuple(args.pass_at), tuple(args.pass_hat), tuple(args.cons_at)), **values)
+
+
+def add_compare_arguments(command: Parser) -> None:
+    command.set_defaults(handler=run_compare)
+    add_option(command, "a", "an evaluation: its folder, or its name in the folder --out", metavar="A")
+    add_option(command, "b", "the evaluation that A is compared with", metavar="B")
+    add_evals_folder(command)
+    add_option(command, "--force", "compare even if data, prompt or grader differ", kind=bool)
+    add_json(command, "all differences and flipped problems")
+
+
+def run_compare(args: argparse.Namespace) -> None:
+    from reasoner.evals.compare import compare
+
+    compare(args.a, args.b, out=args.out, force=args.force, json_file=args.json)

@@ -70,6 +70,8 @@ COMMANDS = (
         "compare",
         "compare two evaluations of the same problems: the difference and its significance",
         epilog="example: reasoner compare before after   (names in --out, or folders)",
+        module="eval",
+        function="add_compare_arguments",
     ),
     Command(
         "report",
@@ -80,6 +82,8 @@ COMMANDS = (
         "publish",
         "write a run for others to browse: one HTML file that opens from disk, or a folder for a Gradio Space",
         epilog="examples: reasoner publish first --html first.html;  reasoner publish first --space first-space",
+        module="report",
+        function="add_publish_arguments",
     ),
     Command(
         "export",
@@ -124,6 +128,8 @@ COMMANDS = (
         "presets",
         "list the presets, or show the settings of one",
         epilog="example: reasoner presets qwen2.5-1.5b@24gb",
+        module="config",
+        function="add_presets_arguments",
     ),
     Command(
         "rollouts",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
 
 from reasoner.cli.arguments import (
     Parser,
@@ -34,10 +33,7 @@ def add_arguments(command: Parser) -> None:
         run_r1,
         epilog="The same command goes on where it was stopped. Sizes are for the embedded base on two cores.",
     )
-    names = r1.add_mutually_exclusive_group()
-    add_option(names, "--name", "name of the pipeline; its runs are NAME-STAGE", "r1")
-    about = "go on with this pipeline and its settings; flags beside it replace them"
-    add_option(names, "--resume", about, metavar="NAME")
+    add_option(r1, "--name", "name of the pipeline; its runs are NAME-STAGE", "r1")
     add_runs_folder(r1)
     about = (
         "a setting of `reasoner train`, sft or reward-model train for all stages that have a use for it, or a setting "
@@ -60,13 +56,12 @@ def run_r1(args: argparse.Namespace) -> None:
     from reasoner.recipes.plan import Change, Plan
     from reasoner.recipes.r1 import r1
 
-    name = args.resume or args.name
+    name = args.name
     if "/" in name or name.startswith("."):
         raise ValueError(f"--name is {name!r}; it must be a plain name (the folder is --runs)")
     own = values_of(args, _NAMES)
-    before = _stored_settings(args.runs / name) if args.resume else {}
-    changes = own.pop("set", before.pop("set", []))
-    settings = R1Settings(**before | own)
+    changes = own.pop("set", [])
+    settings = R1Settings(**own)
     plan = Plan(name, args.runs, [Change.parse(text) for text in changes])
     r1(plan, settings)
     plan.check(download=not args.dry_run)
@@ -83,16 +78,6 @@ def run_r1(args: argparse.Namespace) -> None:
     finally:
         if state := read_state(plan.folder):
             write_result(args, asdict(state))
-
-
-def _stored_settings(folder: Path) -> dict[str, Any]:
-    """The settings that the pipeline in a folder was started with. ValueError if there is none."""
-    state = read_state(folder)
-    if state is None:
-        raise ValueError(f"there is no pipeline {folder.name!r} in {folder.parent}")
-    if unknown := sorted(state.settings.keys() - {*_NAMES, _DATA}):
-        raise ValueError(f"the pipeline in {folder} has settings that this version does not know: {unknown[0]!r}")
-    return {name: value for name, value in state.settings.items() if name != _DATA}
 
 
 def _data_fingerprint(folder: Path, data: str) -> str:

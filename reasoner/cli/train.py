@@ -133,7 +133,11 @@ def run_train(args: argparse.Namespace) -> None:
     """Start or resume a run, or print what --dry-run asks for. Of several processes: start them, or be one of them."""
     if num_launched() > 1:
         with open_world() as world, silent(not world.is_first):
-            vars(args)["processes"] = _num_processes(args, world.size)
+            if args.processes not in (None, str(world.size)):
+                raise ValueError(
+                    f"--processes is {args.processes}, and torchrun has started {world.size}; leave it out"
+                )
+            args.processes = str(world.size)
             resolved, run_dir = world.from_first(lambda: _resolved_run(args), "the settings of the run")
             if args.dry_run:
                 world.from_first(lambda: print_dry_run(args, resolved, run_dir), "the print of the settings")
@@ -186,13 +190,6 @@ def print_dry_run(args: argparse.Namespace, resolved: RunSettings, run_dir: Path
     if checked.model_folder is None:
         print_result(f"model: {cfg.model} is not in the cache; a run downloads it first. Nothing about it was checked")
     write_result(args, {"folder": str(run_dir), "settings": rows})
-
-
-def _num_processes(args: argparse.Namespace, size: int) -> str:
-    """The number of processes that torchrun has started, as --processes. ValueError where that names another."""
-    if args.processes not in (None, str(size)):
-        raise ValueError(f"--processes is {args.processes}, and torchrun has started {size}; leave it out")
-    return str(size)
 
 
 def _train(args: argparse.Namespace, resolved: RunSettings, run_dir: Path, world: World) -> None:

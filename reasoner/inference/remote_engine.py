@@ -15,14 +15,13 @@ from torch import Tensor
 
 from reasoner.config.schema import EngineConfig
 from reasoner.distributed.world import ALONE, World
-from reasoner.inference.server_answers import SampledTokens, parse_completion
+from reasoner.inference.server_answers import SampledTokens, identity, parse_completion
 from reasoner.inference.server_client import run_async
 from reasoner.inference.server_dispatch import Request, sample
-from reasoner.inference.server_identity import identity
 from reasoner.inference.server_pool import ServerPool
 from reasoner.inference.server_token import read_token
 from reasoner.inference.stop_tokens import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
-from reasoner.inference.vllm_adapter import is_adapter_state, stored_weights
+from reasoner.inference.vllm_model import is_adapter_state, stored_weights
 from reasoner.inference.weight_file import WeightFolder
 from reasoner.models.loading import load_config, load_meta_model, load_tokenizer, num_ids
 from reasoner.models.resolve import full_folder

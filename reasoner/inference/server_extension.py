@@ -16,7 +16,7 @@ from vllm.distributed.weight_transfer.base import WeightTransferEngine, WeightTr
 from vllm.distributed.weight_transfer.factory import WeightTransferEngineFactory
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, initialize_layerwise_reload
 
-from reasoner.inference.server_identity import identity
+from reasoner.inference.server_answers import identity
 from reasoner.inference.vllm_engine import install_sampler
 from reasoner.inference.vllm_model import known_weights, mask_ids
 from reasoner.inference.weight_file import WeightFile, open_weights

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from reasoner.console import log
-from reasoner.inference.server_answers import parse_server_info
+from reasoner.inference.server_answers import check_identity, parse_server_info
 from reasoner.inference.server_client import RefusalError, ServerError, new_client, request_json
-from reasoner.inference.server_identity import check_identity
 from reasoner.types import EngineUnavailableError
 
 if TYPE_CHECKING:

@@ -21,8 +21,16 @@ from torch import Tensor
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.rng import sample_tokens
 from reasoner.inference.stop_tokens import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
-from reasoner.inference.vllm_adapter import AdapterSlot, folder_rank, is_adapter_state, lora_settings, stored_weights
-from reasoner.inference.vllm_model import known_weights, mask_ids, separate_classes
+from reasoner.inference.vllm_model import (
+    AdapterSlot,
+    folder_rank,
+    is_adapter_state,
+    known_weights,
+    lora_settings,
+    mask_ids,
+    separate_classes,
+    stored_weights,
+)
 from reasoner.models.checksums import check_model_files
 from reasoner.models.loading import load_meta_model, load_tokenizer, num_ids
 from reasoner.models.resolve import full_folder

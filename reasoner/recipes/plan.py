@@ -54,9 +54,8 @@ class Change:
     def is_for(self, stage: str, function: Function) -> bool:
         if self.stage:
             return self.stage == stage
-        return is_used(self.key, TRAINING[function]) if function in TRAINING else self._is_threads(function)
-
-    def _is_threads(self, function: Function) -> bool:
+        if function in TRAINING:
+            return is_used(self.key, TRAINING[function])
         return function is sample and self.key == "threads"
 
 

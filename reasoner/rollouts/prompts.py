@@ -5,11 +5,11 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from data import Problem
+from reasoner.config.other_names import did_you_mean
 from reasoner.types import Prompt
 from verifiers.extract import check_extraction
 
@@ -83,8 +83,7 @@ def load_template(name: str) -> Template:
     if Path(name).suffix in (".txt", ".toml"):
         return read_template(Path(name))
     if name not in TEMPLATES:
-        close = get_close_matches(name, TEMPLATES, 1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = did_you_mean(name, TEMPLATES)
         raise ValueError(f"unknown prompt style {name!r}; known are {', '.join(TEMPLATES)}, or a .txt or .toml{hint}")
     return TEMPLATES[name]
 

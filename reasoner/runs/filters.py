@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from functools import partial
 from typing import Any, get_args
 
+from reasoner.config.other_names import did_you_mean
 from reasoner.runs.word_search import match
 from reasoner.types import Finish
 from verifiers import Verdict
@@ -87,15 +87,8 @@ def _int_up_to(most: int, text: str) -> int:
 
 def _one_of(values: Sequence[str], text: str) -> str:
     if text not in values:
-        hint = "".join(f"; did you mean {close!r}?" for close in get_close_matches(text, values, 1))
-        raise ValueError(f"it must be one of {', '.join(values)}{hint}")
+        raise ValueError(f"it must be one of {', '.join(values)}{did_you_mean(text, values)}")
     return text
-
-
-def _yes(text: str) -> bool:
-    if text not in ("yes", "no"):
-        raise ValueError("it must be yes or no")
-    return text == "yes"
 
 
 # ------------------------------------------------------------------------------------------------ the filter
@@ -134,7 +127,9 @@ class Filter:
     subject: str | None = _field("subject = ?", "a family")
     level: int | None = _field("level = ?", "a level", read=_int)
     verdict: str | None = _field("verdict = ?", values=[str(verdict) for verdict in Verdict])
-    correct: bool | None = _field("(verdict = 'correct') = ?", read=_yes, values=("yes", "no"))
+    correct: bool | None = _field(
+        "(verdict = 'correct') = ?", read=lambda text: _one_of(("yes", "no"), text) == "yes", values=("yes", "no")
+    )
     finish: str | None = _field("finish = ?", values=get_args(Finish))
     reward: tuple[float | None, float | None] | None = _field(
         "reward", "a reward, or LOW:HIGH", read=partial(_bounds, float)

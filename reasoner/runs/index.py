@@ -19,8 +19,16 @@ from typing import Any
 
 from reasoner.runs.filters import ALL, ORDERS, ROWS, Filter, ids_of_step, sql
 from reasoner.runs.index_file import delete_index, index_path, open_index, transaction
-from reasoner.runs.index_schema import SUMMARISE, Rows
-from reasoner.runs.index_shards import read_shard, shard_completions, shard_digest, shard_steps, shard_table, shards
+from reasoner.runs.index_schema import (
+    SUMMARISE,
+    Rows,
+    read_shard,
+    shard_completions,
+    shard_digest,
+    shard_steps,
+    shard_table,
+    shards,
+)
 from reasoner.runs.json_files import is_file
 from reasoner.runs.parquet_files import read_table
 from reasoner.runs.rollout_row import ListedRollout
@@ -63,15 +71,18 @@ class RolloutIndex:
                 return 0
             states = shards(self.run_dir)
             if not self._accept_rewritten(states):
-                self._start_again()
+                self._db.close()
+                delete_index(self.path)
+                self._db = open_index(self.path, self.run_dir)
             known = {row[0] for row in self._db.execute("SELECT step FROM shards")}
             fresh = sorted(states.keys() - known)
             added = 0
             with ThreadPoolExecutor(1) as reader:  # one shard is read while another is written
                 for start in range(0, len(fresh), _TOGETHER):
                     steps = fresh[start : start + _TOGETHER]
+                    contents = reader.map(lambda step: read_shard(shard_path(self.run_dir, step), step), steps)
                     with transaction(self._db):
-                        for step, (shard_rows, digest) in zip(steps, reader.map(self._shard, steps), strict=True):
+                        for step, (shard_rows, digest) in zip(steps, contents, strict=True):
                             added += self._add(step, *states[step], shard_rows, digest)
                         for statement in SUMMARISE:
                             self._db.execute(statement, [steps[0]])
@@ -221,11 +232,6 @@ class RolloutIndex:
 
     # -------------------------------------------------------------------------------------------- building
 
-    def _start_again(self) -> None:
-        self._db.close()
-        delete_index(self.path)
-        self._db = open_index(self.path, self.run_dir)
-
     @contextmanager
     def _locked(self) -> Iterator[bool]:
         """Try to take the writers' lock; yields whether this process has it."""
@@ -240,9 +246,6 @@ class RolloutIndex:
             except OSError:  # a file system without locks
                 is_ours = True
             yield is_ours
-
-    def _shard(self, step: int) -> tuple[Rows | str, str]:
-        return read_shard(shard_path(self.run_dir, step), step)
 
     def _add(self, step: int, size: int, changed: int, shard_rows: Rows | str, digest: str) -> int:
         """Insert a shard's rows, or the reason why it could not be read; returns the number of rollouts."""

@@ -165,22 +165,22 @@ def read_lines(path: Path, needs: Fields, *, torn: Torn = "last") -> list[dict[s
     return values
 
 
-def scan_lines(path: Path, needs: Callable[[dict[str, Any]], bool]) -> list[tuple[str, dict[str, Any] | None]]:
+def scan_steps(path: Path) -> list[tuple[str, dict[str, Any] | None]]:
     """(text, object) of each line of a JSON lines file; [] when there is no regular file.
 
-    The object is None where the line does not parse, or is not an object that meets `needs`: for readers that repair a
-    damaged file instead of refusing it.
+    The object is None where the line does not parse, or is not an object with a whole number `step`: for readers that
+    repair a damaged file instead of refusing it. A complete last line counts even without its newline.
     """
-    return [_scan(line, needs) for line in _split_lines(_read_bytes(path))] if path.is_file() else []
+    return list(map(_scan, _split_lines(_read_bytes(path)))) if path.is_file() else []
 
 
-def _scan(line: bytes, needs: Callable[[dict[str, Any]], bool]) -> tuple[str, dict[str, Any] | None]:
+def _scan(line: bytes) -> tuple[str, dict[str, Any] | None]:
     try:
         text = line.decode()
         value = parse(without_crc(line, "line"), "line", allow_nan=True)
     except ValueError:
         return "", None
-    return text, value if isinstance(value, dict) and needs(value) else None
+    return text, value if isinstance(value, dict) and isinstance(value.get("step"), int) else None
 
 
 def _split_lines(content: bytes) -> list[bytes]:

@@ -284,13 +284,10 @@ class Selection:
     repeated: int
 
     @property
-    def loss_tokens(self) -> int:
-        return sum(len(example.completion_ids) for example in self.examples)
-
-    @property
     def loss_share(self) -> float:
         """Share of the tokens that have a loss."""
-        return self.loss_tokens / max(1, sum(example.num_tokens for example in self.examples))
+        loss_tokens = sum(len(example.completion_ids) for example in self.examples)
+        return loss_tokens / max(1, sum(example.num_tokens for example in self.examples))
 
 
 def select(examples: Iterable[Example], *, max_tokens: int) -> Selection:

@@ -6,8 +6,7 @@ import pytest
 
 from reasoner.evals.estimators import wilson
 from reasoner.preferences.dataset import COLUMNS, comparisons_of
-from reasoner.preferences.export import ExportCounts, preference_rows
-from reasoner.preferences.judges import Judge, load_judge, preference_probability
+from reasoner.preferences.judges import ExportCounts, Judge, load_judge, preference_probability, preference_rows
 from reasoner.sft.examples import text_reader
 from tests.fixtures.tiny import tiny_tokenizer
 

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from reasoner.preferences.dataset import comparisons_of, read_rows
-from reasoner.preferences.export import ExportCounts, preference_rows, schema_of
-from reasoner.preferences.judges import Judge
+from reasoner.preferences.judges import ExportCounts, Judge, preference_rows, schema_of
 from reasoner.preferences.loss import bradley_terry_loss, collate_comparisons
 from reasoner.preferences.reward_model import new_reward_model
 from reasoner.rl.reward_model_passes import RewardModelPasses
