@@ -32,9 +32,10 @@ from reasoner.console import escape_controls, log, print_result, shorten
 if TYPE_CHECKING:
     from reasoner.runs.filters import Filter
     from reasoner.runs.index import RolloutIndex
-    from reasoner.runs.rollout_row import ListedRollout
+    from reasoner.runs.rollouts import ListedRollout
     from reasoner.runs.selection import Selection
 
+Rollouts = Iterable[Mapping[str, Any]]
 _EXCERPT = 70  # characters of a completion in a list
 _MARKS = {"same": ("", ""), "a": ("[-", "-]"), "b": ("{+", "+}")}  # as wdiff and git diff --word-diff
 _MAX_NAMES = 12  # known values that an error message lists
@@ -155,38 +156,34 @@ def _or_unknown(value: object) -> str:
 
 
 def export_rollouts(args: argparse.Namespace) -> None:
+    """Write all matching rollouts, or what --as makes of them, to a file, and say what was left out."""
+    from reasoner.analysis.export import ENDINGS, matching
+    from reasoner.runs.row_files import ENDINGS as TABLE_ENDINGS
+    from reasoner.runs.row_files import check_ending
+
     if args.form != "sft" and (args.where is not None or args.per_problem is not None or args.without_ids):
         raise ValueError("--where, --per-problem and --without-ids belong to --as sft")
     if args.form != "preferences" and not (args.judge is args.noise is args.seed is None):
         raise ValueError("--judge, --noise and --seed belong to --as preferences")
-    _EXPORTS[args.form](args)
-
-
-def _export_rows(args: argparse.Namespace) -> None:
-    from reasoner.analysis.export import ENDINGS, export_rollouts, matching
-    from reasoner.runs.row_files import check_ending
-
-    check_ending(args.file, ENDINGS)
+    check_ending(args.file, ENDINGS if args.form == "rollouts" else TABLE_ENDINGS)
     with open_index(args) as index:
-        number = export_rollouts(args.file, matching(index, _filter(args)))
+        result = _EXPORTS[args.form](args, index.run_dir, matching(index, _filter(args)))
+    write_result(args, {"file": str(args.file)} | result)
+
+
+def _export_rows(args: argparse.Namespace, run_dir: Path, rollouts: Rollouts) -> dict[str, object]:
+    from reasoner.analysis.export import export_rollouts
+
+    number = export_rollouts(args.file, rollouts)
     print_result(f"{number:,} rollouts: {args.file}")
-    write_result(args, {"file": str(args.file), "rollouts": number})
+    return {"rollouts": number}
 
 
-def _export_examples(args: argparse.Namespace) -> None:
-    from reasoner.analysis.export import matching
-    from reasoner.runs.row_files import check_ending
-
-    check_ending(args.file)
-    selection = selection_of(args)
-    with open_index(args) as index:
-        result = write_examples(args.file, matching(index, _filter(args)), selection, with_ids=not args.without_ids)
-    write_result(args, result)
+def _export_examples(args: argparse.Namespace, run_dir: Path, rollouts: Rollouts) -> dict[str, object]:
+    return write_examples(args.file, rollouts, selection_of(args), with_ids=not args.without_ids)
 
 
-def write_examples(
-    path: Path, rollouts: Iterable[Mapping[str, Any]], selection: Selection, *, with_ids: bool = True
-) -> dict[str, object]:
+def write_examples(path: Path, rollouts: Rollouts, selection: Selection, *, with_ids: bool = True) -> dict[str, object]:
     """Write the rollouts that a selection takes as examples. Returns the figures for --json."""
     from reasoner.runs.row_files import write_rows
     from reasoner.runs.selection import select
@@ -199,17 +196,13 @@ def write_examples(
     return {"file": str(path), "examples": len(selected.rows), "left_out": dict(selected.left_out)}
 
 
-def _export_preferences(args: argparse.Namespace) -> None:
-    """Write preference pairs of the matching rollouts, and say what was left out."""
-    from reasoner.analysis.export import matching
+def _export_preferences(args: argparse.Namespace, run_dir: Path, rollouts: Rollouts) -> dict[str, object]:
     from reasoner.preferences.judges import load_judge, write_preferences
 
     judge = load_judge(args.judge or "rule", noise=args.noise)
-    with open_index(args) as index:
-        rollouts = matching(index, _filter(args))
-        counts = write_preferences(args.file, index.run_dir, rollouts, judge, seed=args.seed or 0)
+    counts = write_preferences(args.file, run_dir, rollouts, judge, seed=args.seed or 0)
     print_result(f"{counts.summary()}: {args.file}")
-    write_result(args, {"file": str(args.file)} | asdict(counts))
+    return asdict(counts)
 
 
 # What `--as` names: the functions that write the file.

@@ -14,7 +14,7 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from reasoner.console import first_line
-from reasoner.inference.rng import sample_tokens
+from reasoner.inference.sampling import sample_tokens
 from reasoner.inference.slot_cache import SlotCache, decode_masks
 from reasoner.models.loading import precision_of
 from reasoner.models.output_layer import OutputLayer

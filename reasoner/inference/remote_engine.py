@@ -15,12 +15,12 @@ from torch import Tensor
 
 from reasoner.config.schema import EngineConfig
 from reasoner.distributed.world import ALONE, World
+from reasoner.inference.sampling import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
 from reasoner.inference.server_answers import SampledTokens, identity, parse_completion
 from reasoner.inference.server_client import run_async
 from reasoner.inference.server_dispatch import Request, sample
 from reasoner.inference.server_pool import ServerPool
 from reasoner.inference.server_token import read_token
-from reasoner.inference.stop_tokens import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
 from reasoner.inference.vllm_model import is_adapter_state, stored_weights
 from reasoner.inference.weight_file import WeightFolder
 from reasoner.models.loading import load_config, load_meta_model, load_tokenizer, num_ids

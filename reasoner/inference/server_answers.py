@@ -123,8 +123,6 @@ def _malformed(what: str) -> ServerError:
     return ServerError(f"malformed answer to POST /v1/completions: {what}")
 
 
-# ------------------------------------------------------------------------------------------------ identity
-
 # Of a model's configuration: what decides the names and shapes of its weights, and what is computed with them. Not all
 # of it: token ids, names and limits may differ, and releases of transformers add values.
 _MODEL = (

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reasoner.inference.server_answers import ServerInfo
     from reasoner.inference.weight_file import WeightFolder
 
-_PROBE_SECONDS = 5.0  # a server that is left out must answer /health in this time to be taken back
+_PROBE_SECONDS = 5.0  # a server must answer /health in this time to be admitted
 _LOG_INTERVAL = 10.0  # seconds between two lines while waiting
 
 
@@ -76,7 +76,7 @@ class ServerPool:
         next_line = start
         while True:
             try:
-                await self._admit(client, server, seconds=_PROBE_SECONDS)
+                await self._admit(client, server)
                 return
             except ServerError as error:
                 server.reason = str(error)
@@ -88,13 +88,13 @@ class ServerPool:
                 next_line = now + _LOG_INTERVAL
             await asyncio.sleep(min(1.0, self.seconds / 10))
 
-    async def _admit(self, client: httpx.AsyncClient, server: Server, *, seconds: float) -> None:
-        """Ask a server for its model and prepare it. `seconds` is the limit of its first answer.
+    async def _admit(self, client: httpx.AsyncClient, server: Server) -> None:
+        """Ask a server for its model and prepare it.
 
         ServerError if it does not answer; ValueError if it has another token or model, or cannot get the run's weights.
         """
         try:
-            await request_json(client, "GET", f"{server.url}/health", seconds=seconds, what="GET /health")
+            await request_json(client, "GET", f"{server.url}/health", seconds=_PROBE_SECONDS, what="GET /health")
             models = await self.call(client, server, "GET", "/v1/models")
             prepared = await self.call(client, server, "POST", "/collective_rpc", {"method": "prepare_rollouts"})
         except (RefusalError, ServerError) as error:
@@ -147,7 +147,7 @@ class ServerPool:
         was_ready, server.is_ready = server.is_ready, False
         try:
             if not was_ready:
-                await self._admit(client, server, seconds=_PROBE_SECONDS)
+                await self._admit(client, server)
             await self._send(client, server)
         except (ServerError, ValueError, TimeoutError) as error:
             self.leave_out(server, str(error) or type(error).__name__)

@@ -19,8 +19,13 @@ import torch
 from torch import Tensor
 
 from reasoner.config.schema import EngineConfig
-from reasoner.inference.rng import sample_tokens
-from reasoner.inference.stop_tokens import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
+from reasoner.inference.sampling import (
+    decode_completions,
+    end_token_ids,
+    max_completion_tokens,
+    sample_tokens,
+    stop_token_ids,
+)
 from reasoner.inference.vllm_model import (
     AdapterSlot,
     folder_rank,

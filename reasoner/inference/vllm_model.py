@@ -75,8 +75,6 @@ def separate_classes() -> Iterator[None]:
         backend.AutoModel = AutoModel
 
 
-# ------------------------------------------------------------------------------------------------ adapter
-
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM has kernels for; an adapter of a smaller rank is padded
 
 
@@ -107,9 +105,7 @@ def is_adapter_state(weights: Sequence[tuple[str, Tensor]]) -> bool:
 
 
 class AdapterSlot:
-    """The place of an engine's one adapter; empty at first. Every version has a request of another number, by which vLLM
-    keeps what it loaded.
-    """
+    """The place of an engine's one adapter; empty at first. Each version has a new number, by which vLLM keeps it."""
 
     def __init__(self) -> None:
         in_memory = Path("/dev/shm")

@@ -234,9 +234,6 @@ def _correlation(scores: Sequence[float], tokens: Sequence[int]) -> float | None
         return None
 
 
-# ------------------------------------------------------------------------------------------------ text and values
-
-
 def report_text(report: RewardModelReport, curves: Curves | None = None) -> str:
     """The report as lines of text: accuracy beside its baselines and limits, calibration, what scores go with."""
     lines = [f"{report.pairs:,} pairs of {report.problems:,} problems", *align_rows(_accuracy_rows(report)), ""]

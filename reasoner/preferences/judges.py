@@ -106,9 +106,6 @@ def is_preferred(probability: float, seed: int, names: Iterable[object]) -> bool
     return Random("/".join(map(str, [seed, *names]))).random() < probability
 
 
-# ------------------------------------------------------------------------------------------------ pairs
-
-
 @dataclass(slots=True)
 class ExportCounts:
     """Pairs that were written, and why others were not."""

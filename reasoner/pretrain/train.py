@@ -172,9 +172,6 @@ class Pretraining:
         return value
 
 
-# ------------------------------------------------------------------------------------------------ unfinished builds
-
-
 def state_file(out: Path, recipe: Recipe, seed: int, earlier: dict[str, Any] | None = None) -> Path:
     """The file beside the folder of a build, named after all that decides the weights, so that no other build reads
     it: recipe, seed, threads, version of torch and the record (build.json) of the base it started from.

@@ -260,9 +260,6 @@ def with_parts(group: RolloutGroup, parts: Sequence[Mapping[str, float]], weight
     return replace(group, scores=scores)
 
 
-# ------------------------------------------------------------------------------------------------ settings
-
-
 def parse_weighted(setting: str, text: str, form: str) -> dict[str, float]:
     """Parse the value of a setting, "NAME=0.5, OTHER", into weights by name, 1 where none is stated. `form`: a name as
     messages show it.

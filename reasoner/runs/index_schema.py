@@ -23,8 +23,7 @@ from reasoner.console import first_line
 from reasoner.runs.filters import ROWS
 from reasoner.runs.json_files import is_file
 from reasoner.runs.parquet_files import read_table
-from reasoner.runs.rollout_row import ListedRollout
-from reasoner.runs.rollouts import OPTIONAL, SCHEMA, shard_path
+from reasoner.runs.rollouts import OPTIONAL, SCHEMA, ListedRollout, shard_path
 from reasoner.types import REWARD_TOLERANCE
 
 _SQL = {"int": "INTEGER", "bool": "INTEGER", "float": "REAL", "str": "TEXT"}  # by annotation
@@ -193,8 +192,6 @@ def _step(columns: Mapping[str, list[Any]], groups: Sequence[tuple[Any, ...]], s
         json.dumps(Counter(columns["verdict"])),
     )
 
-
-# ------------------------------------------------------------------------------------------------ shards
 
 _NAME = re.compile(r"step-(\d{6,9})\.parquet", re.ASCII)
 _FILLED = ("group", "sample", "problem_id", "question", "completion", "verdict", "reward", "advantage")
