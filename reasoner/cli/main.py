@@ -99,9 +99,9 @@ COMMANDS = (
     ),
     Command(
         "sample",
-        "sample graded completions of a model without training: a run with rollouts, and a file of examples",
-        epilog="example: reasoner sample --model base --data generated --problems 400 --num-samples 8 --name mine "
-        "--out mine.jsonl, then: reasoner sft --model base --data mine.jsonl",
+        "sample graded completions of a model without training: a run with rollouts",
+        epilog="example: reasoner sample --model base --data generated --problems 400 --num-samples 8 --name mine, "
+        "then: reasoner sft --model base --data runs:mine",
     ),
     Command(
         "reward-model",

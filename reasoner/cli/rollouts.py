@@ -180,20 +180,15 @@ def _export_rows(args: argparse.Namespace, run_dir: Path, rollouts: Rollouts) ->
 
 
 def _export_examples(args: argparse.Namespace, run_dir: Path, rollouts: Rollouts) -> dict[str, object]:
-    return write_examples(args.file, rollouts, selection_of(args), with_ids=not args.without_ids)
-
-
-def write_examples(path: Path, rollouts: Rollouts, selection: Selection, *, with_ids: bool = True) -> dict[str, object]:
-    """Write the rollouts that a selection takes as examples. Returns the figures for --json."""
     from reasoner.runs.row_files import write_rows
     from reasoner.runs.selection import select
     from reasoner.sft.sources import sft_row
 
-    selected = select(rollouts, selection)
-    write_rows(path, [sft_row(row, with_ids=with_ids) for row in selected.rows])
+    selected = select(rollouts, selection_of(args))
+    write_rows(args.file, [sft_row(row, with_ids=not args.without_ids) for row in selected.rows])
     left_out = ", ".join(f"{number:,} {reason}" for reason, number in selected.left_out.items())
-    print_result(f"{len(selected.rows):,} examples: {path}; left out: {left_out or 'none'}")
-    return {"file": str(path), "examples": len(selected.rows), "left_out": dict(selected.left_out)}
+    print_result(f"{len(selected.rows):,} examples: {args.file}; left out: {left_out or 'none'}")
+    return {"examples": len(selected.rows), "left_out": dict(selected.left_out)}
 
 
 def _export_preferences(args: argparse.Namespace, run_dir: Path, rollouts: Rollouts) -> dict[str, object]:

@@ -1,10 +1,9 @@
-"""`reasoner sample`: graded completions of a model, as a run with rollouts and as a file of examples."""
+"""`reasoner sample`: graded completions of a model, as a run with rollouts."""
 
 from __future__ import annotations
 
 import argparse
 from inspect import signature
-from pathlib import Path
 
 from reasoner.cli.arguments import (
     Parser,
@@ -17,7 +16,6 @@ from reasoner.cli.arguments import (
     values_of,
     write_result,
 )
-from reasoner.cli.rollouts import add_selection, selection_of, write_examples
 from reasoner.console import print_result
 from reasoner.runtime import gc_paused
 
@@ -35,26 +33,13 @@ def add_arguments(command: Parser) -> None:
     add_option(command, "--workers", "grading processes [1]", kind=int)
     add_option(command, "--name", "name of the run folder [MODEL-sample-MMDD-HHMMSS]")
     add_runs_folder(command)
-    examples = command.add_argument_group("examples", "Of the samples those that are to be learnt.")
-    add_option(examples, "--out", "also write examples to this .jsonl or .parquet file", kind=Path)
-    add_selection(examples)
-    add_json(command, "the run's folder, the file of examples and what was left out")
+    add_json(command, "the run's folder")
 
 
 def run_sample(args: argparse.Namespace) -> None:
     with gc_paused():
         from reasoner.api.sampling import sample
-        from reasoner.runs.row_files import check_ending
-        from reasoner.runs.selection import read_rollouts
 
-    selection = selection_of(args)
-    if args.out is not None:
-        check_ending(args.out)
-    elif args.where is not None or args.per_problem is not None:
-        raise ValueError("--where and --per-problem select the examples of --out, and there is none")
     run_dir = sample(**values_of(args, signature(sample).parameters)).folder
     print_result(f"rollouts: {run_dir}")
-    result: dict[str, object] = {"run": str(run_dir)}
-    if args.out is not None:
-        result |= write_examples(args.out, read_rollouts([run_dir]), selection)
-    write_result(args, result)
+    write_result(args, {"run": str(run_dir)})
