@@ -22,7 +22,7 @@ from reasoner.runs.filters import read_filter
 from reasoner.runs.index import RolloutIndex
 from reasoner.runs.index_queries import group_members, group_range, group_row, groups_of_problem
 from reasoner.runs.json_files import is_file
-from reasoner.runs.rollouts import ListedRollout, RolloutRow
+from reasoner.runs.rollout_row import ListedRollout, RolloutRow
 from reasoner.runs.run_dir import read_settings
 from reasoner.runs.word_search import excerpt, hits
 from verifiers.reflection.outcomes import Span

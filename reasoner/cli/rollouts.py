@@ -32,7 +32,7 @@ from reasoner.console import escape_controls, log, print_result, shorten
 if TYPE_CHECKING:
     from reasoner.runs.filters import Filter
     from reasoner.runs.index import RolloutIndex
-    from reasoner.runs.rollouts import ListedRollout
+    from reasoner.runs.rollout_row import ListedRollout
     from reasoner.runs.selection import Selection
 
 Rollouts = Iterable[Mapping[str, Any]]

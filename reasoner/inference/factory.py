@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from reasoner.config.schema import EngineConfig, settings
 from reasoner.console import log
@@ -14,12 +13,8 @@ from reasoner.distributed.world import ALONE, World
 from reasoner.models.families import vllm_obstacle
 from reasoner.models.folder import head_size, text_config
 from reasoner.models.resolve import full_folder
-from reasoner.progress import OnDecodeStep
 from reasoner.runtime import has_gpu, set_matmul_precision
-from reasoner.types import Completion, Engine, OnGroupDone, Prompt, SamplingParams
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from reasoner.types import Engine
 
 # Sizes of attention heads for which vLLM 0.32 has kernels on a CPU, without the seconds that the import of vLLM takes.
 VLLM_CPU_HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
@@ -149,33 +144,3 @@ def make_engine(
     set_matmul_precision()  # also for evaluations, which set up nothing else of torch
     request = EngineRequest(folder, cfg, max_model_len, seed, adapter_rank, is_updated, world)
     return ENGINES[cfg.name](request)
-
-
-class NoEngine:
-    """The engine of a run in which nothing is sampled. It takes no memory, ignores weights, and cannot sample."""
-
-    name = "none"
-    accepts_adapter = False
-
-    def generate(
-        self,
-        prompts: Sequence[Prompt],
-        sampling: SamplingParams,
-        seeds: Sequence[Sequence[int]],
-        on_group_done: OnGroupDone | None = None,
-        on_decode_step: OnDecodeStep | None = None,
-    ) -> list[tuple[Completion, ...]]:
-        assert not prompts, "a run without an engine samples"
-        return []
-
-    def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
-        """Nothing has weights. The tensors are not read, on any rank."""
-
-    def sleep(self) -> None:
-        """Nothing is released."""
-
-    def wake_up(self) -> None:
-        """Nothing was released."""
-
-    def close(self) -> None:
-        """Nothing is freed."""

@@ -30,7 +30,7 @@ from reasoner.runs.filters import MOST_STEP
 from reasoner.runs.io import named_errors
 from reasoner.runs.json_files import checked_line, write_json
 from reasoner.runs.parquet_files import write_table
-from reasoner.runs.rollouts import RolloutRow
+from reasoner.runs.rollout_row import RolloutRow
 from reasoner.runs.run_dir import FORMAT
 from verifiers import Verdict
 

@@ -31,7 +31,8 @@ from reasoner.runs.index_schema import (
 )
 from reasoner.runs.json_files import is_file
 from reasoner.runs.parquet_files import read_table
-from reasoner.runs.rollouts import SCHEMA, ListedRollout, rows_of, shard_path
+from reasoner.runs.rollout_row import ListedRollout
+from reasoner.runs.rollouts import SCHEMA, rows_of, shard_path
 from reasoner.runs.word_search import match
 
 _TOGETHER = 32  # shards per transaction: merging the words of many at once is faster

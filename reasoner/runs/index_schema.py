@@ -23,7 +23,8 @@ from reasoner.console import first_line
 from reasoner.runs.filters import ROWS
 from reasoner.runs.json_files import is_file
 from reasoner.runs.parquet_files import read_table
-from reasoner.runs.rollouts import OPTIONAL, SCHEMA, ListedRollout, shard_path
+from reasoner.runs.rollout_row import ListedRollout
+from reasoner.runs.rollouts import OPTIONAL, SCHEMA, shard_path
 from reasoner.types import REWARD_TOLERANCE
 
 _SQL = {"int": "INTEGER", "bool": "INTEGER", "float": "REAL", "str": "TEXT"}  # by annotation

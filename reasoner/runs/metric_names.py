@@ -19,6 +19,8 @@ Place = Literal["console", "sft", "reward-model", "plots", "overview", "health",
 
 @dataclass(frozen=True, slots=True)
 class Metric:
+    """One row of METRICS or TIMES."""
+
     name: str
     meaning: str
     unit: str = ""  # "share" is a number from 0 to 1, shown in per cent; empty for a number without a unit
@@ -255,7 +257,11 @@ TIMES = _by_name(
     Metric("time/train", "time spent on log-probabilities and the update", "seconds"),
     Metric("time/weight_sync", "time spent handing the weights to the engine", "seconds"),
     Metric("time/step", "time of the whole step", "seconds"),
-    Metric("time/record", "time after the last step for its metrics, validation, files and checkpoint", "seconds"),
+    Metric(
+        "time/record",
+        "time after the last step for its metrics, validation, files and checkpoint",
+        "seconds",
+    ),
     Metric("time/run", "time of the run so far, without this step's record; pauses do not count", "seconds"),
 )
 

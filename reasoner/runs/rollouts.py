@@ -1,81 +1,17 @@
-"""Shards of rollouts: one parquet file a step, runs/NAME/rollouts/step-000012.parquet, with a row a completion.
-
-The fields of the row are the columns of a shard, those of ListedRollout the columns of the index's list.
-"""
+"""Shards of rollouts: one parquet file a step, runs/NAME/rollouts/step-000012.parquet, with a row a completion."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from reasoner.runs.parquet_files import read_table, write_table
+from reasoner.runs.rollout_row import RolloutRow
 from reasoner.types import RolloutGroup
-
-
-@dataclass(frozen=True, kw_only=True)
-class RolloutRow:
-    """A graded completion as a shard stores it, in the order of the columns; imported ones may have None."""
-
-    step: int
-    group: int
-    sample: int
-    problem_id: str
-    question: str
-    gold: str
-    source: str
-    verifier: str | None = None
-    subject: str | None = None
-    level: int | None = None
-    prompt: str
-    completion: str  # begins with the prompt's prefill
-    prompt_token_ids: Sequence[int] = ()
-    token_ids: Sequence[int] = ()
-    logprobs: Sequence[float] = ()
-    entropy: Sequence[float] | None = None  # this and the next three: reasoner.rl.token_stats
-    kl: Sequence[float] | None = None
-    loss: Sequence[float] | None = None
-    advantages: Sequence[float] | None = None
-    tokens: int | None = None
-    finish: str | None = None
-    policy_version: int | None = None
-    verdict: str
-    layer: str
-    extracted: str | None = None
-    well_formed: bool
-    reward: float
-    rewards: Sequence[tuple[str, float]]  # the parts of the reward
-    advantage: float
-    importance_ratio: Sequence[float] | None = None  # a column that a shard has only where a row does
-
-
-@dataclass(frozen=True, slots=True)
-class ListedRollout:
-    """A rollout as lists show it: a row of the index's table `rollouts`."""
-
-    id: int
-    step: int
-    group: int
-    sample: int
-    problem: str
-    subject: str | None
-    level: int | None
-    verdict: str
-    well_formed: bool
-    finish: str
-    reward: float
-    advantage: float
-    tokens: int | None  # None where the shard has no tokens
-    answer: str  # the beginning of the extracted answer
-    head: str  # the beginning of the completion
-
-    @property
-    def name(self) -> str:
-        return f"{self.step}.{self.group}.{self.sample}"
-
 
 _ARROW = {
     "int": pa.int32(),
@@ -94,6 +30,7 @@ SCHEMA = pa.schema([column for column in COLUMNS if column not in OPTIONAL])
 
 
 def shard_path(run_dir: Path, step: int) -> Path:
+    """The path of a step's shard of rollouts."""
     return run_dir / "rollouts" / f"step-{step:06d}.parquet"
 
 

@@ -18,7 +18,8 @@ from data import Problem
 from reasoner.config.schema import Config
 from reasoner.distributed.world import ALONE, LONG_TIME_LIMIT, World
 from reasoner.inference.continuous_batch import check_decoding
-from reasoner.inference.factory import NoEngine, make_engine, training_engine
+from reasoner.inference.factory import make_engine, training_engine
+from reasoner.inference.no_engine import NoEngine
 from reasoner.inference.reward_model import load_reward_models
 from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint
 from reasoner.models.frozen_weights import cast_parameters
