@@ -25,7 +25,7 @@ from app.body_limit import BodyLimit
 from app.chat import ChatWorkers
 from app.endpoints import add_endpoints
 from app.run_library import RunLibrary
-from reasoner.analysis.export import EXPORTS, matching
+from reasoner.analysis.export import ENDINGS, export_rollouts, matching
 from reasoner.runs.filters import read_filter
 
 PAGES = (
@@ -215,12 +215,12 @@ def _lines(events: Iterator[dict[str, Any]]) -> Iterator[str]:
 
 def _export(library: RunLibrary, parameters: dict[str, str]) -> Response:
     run, kind = parameters.pop("run", ""), parameters.pop("format", "jsonl")
-    if f".{kind}" not in EXPORTS:
-        raise ValueError(f"unknown format {kind!r}; known are {', '.join(name[1:] for name in EXPORTS)}")
+    if f".{kind}" not in ENDINGS:
+        raise ValueError(f"unknown format {kind!r}; known are {', '.join(name[1:] for name in ENDINGS)}")
     with library.index(run) as index, tempfile.NamedTemporaryFile(suffix=f".{kind}", delete=False) as file:
         path = Path(file.name)
         try:
-            EXPORTS[f".{kind}"](path, matching(index, read_filter(parameters)))
+            export_rollouts(path, matching(index, read_filter(parameters)))
         except BaseException:
             path.unlink()
             raise

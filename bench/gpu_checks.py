@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from reasoner.inference.continuous_batch import processed_logprobs
-from reasoner.inference.rng import sample_tokens
+from reasoner.inference.sampling import sample_tokens
 from reasoner.inference.slot_cache import write_tokens
 from reasoner.models.fused_lm_head import selective_log_softmax
 from reasoner.models.loading import _dense_log_softmax

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reasoner.runs.filters import Filter
 from reasoner.runs.index import RolloutIndex
-from reasoner.runs.json_files import json_line
+from reasoner.runs.io import atomic_path
+from reasoner.runs.row_files import check_ending, write_rows
 
 if TYPE_CHECKING:
     from reasoner.analysis.report_format import Section
 
+ENDINGS = (".jsonl", ".parquet", ".md")
 _PAGE = 500  # rollouts per read
 
 
@@ -26,34 +27,6 @@ def matching(index: RolloutIndex, where: Filter) -> Iterator[dict[str, Any]]:
 
 
 # ------------------------------------------------------------------------------------------------ exports
-
-
-def _jsonl(path: Path, rows: Iterator[dict[str, Any]]) -> int:
-    number = 0
-    with path.open("w", encoding="utf-8", errors="surrogatepass") as file:
-        for row in rows:
-            number += 1
-            line = row | {"rewards": dict(row["rewards"])}
-            file.write(json_line(line, ensure_ascii=False, allow_nan=True))
-    return number
-
-
-def _parquet(path: Path, rows: Iterator[dict[str, Any]]) -> int:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from reasoner.runs.parquet_files import WRITING
-    from reasoner.runs.rollouts import schema_of
-
-    batch = list(islice(rows, _PAGE))
-    schema = schema_of(batch)  # all shards of a run have the same columns
-    number = 0
-    with pq.ParquetWriter(path, schema, **WRITING) as writer:
-        while True:
-            number += len(batch)
-            writer.write_table(pa.Table.from_pylist(batch, schema))
-            if not (batch := list(islice(rows, _PAGE))):
-                return number
 
 
 def _markdown(path: Path, rows: Iterator[dict[str, Any]]) -> int:
@@ -72,9 +45,14 @@ def _section(row: dict[str, Any]) -> Section:
     return title, [question, Quote("completion", row["completion"].strip())]
 
 
-# By suffix: the function that writes rows to a file and returns their number.
-EXPORTS: dict[str, Callable[[Path, Iterator[dict[str, Any]]], int]] = {
-    ".jsonl": _jsonl,
-    ".parquet": _parquet,
-    ".md": _markdown,
-}
+def export_rollouts(path: Path, rows: Iterator[dict[str, Any]]) -> int:
+    """Write rollouts to a .jsonl, .parquet or .md file; returns their number. ValueError for another ending."""
+    check_ending(path, ENDINGS)
+    if path.suffix == ".md":
+        with atomic_path(path) as beside:
+            return _markdown(beside, rows)
+    if path.suffix == ".jsonl":
+        rows = (row | {"rewards": dict(row["rewards"])} for row in rows)
+    from reasoner.runs.rollouts import schema_of
+
+    return write_rows(path, rows, schema_of=schema_of)  # all shards of a run have the same columns

@@ -88,7 +88,7 @@ def _pair(where: str, place: str, line: str) -> Pair:
 
 def pairs_of_run(run_dir: Path) -> list[Pair]:
     """The different pairs of extracted answer and gold among the rollouts of a run that verifier "maths" graded."""
-    from reasoner.runs.index_shards import shard_steps
+    from reasoner.runs.index_schema import shard_steps
     from reasoner.runs.parquet_files import read_table
     from reasoner.runs.rollouts import shard_path
 

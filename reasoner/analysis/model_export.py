@@ -163,7 +163,7 @@ def generation_config(
     A stop text that is a special token is one more end token. Any other one is in `stop_strings`: transformers takes
     it with generate(tokenizer=...), and vLLM's server from a request.
     """
-    from reasoner.inference.stop_tokens import end_token_ids
+    from reasoner.inference.sampling import end_token_ids
 
     special = {text: number for text, number in tokenizer.get_added_vocab().items() if text in _special(tokenizer)}
     ends = end_token_ids(checkpoint, tokenizer) | {special[stop] for stop in template.stop if stop in special}

@@ -7,11 +7,10 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from reasoner.config.other_names import find_other_name
+from reasoner.config.other_names import did_you_mean, find_other_name
 from reasoner.config.schema import settings
 from reasoner.console import rewording
 
@@ -29,9 +28,7 @@ _FLAG = re.compile(r"(reasoner [a-z-]+(?: --\S+ [^\s;,)]+)*)|(?<![\w-])--(?:(res
 
 
 def python_call(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function of the API: unknown keyword arguments raise a TypeError that names the right one, and errors
-    and printed messages name Python's arguments.
-    """
+    """Decorate a function of the API: errors and printed messages name Python's arguments."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -66,5 +63,4 @@ def _hint(name: str, parameters: Mapping[str, object]) -> str:
         return f"; it is {argument}"
     if key:
         return f'; it is a setting: settings={{"{key}": ...}}'
-    close = get_close_matches(name, parameters, 1)
-    return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(parameters)}"
+    return did_you_mean(name, parameters) or f"; there are {', '.join(parameters)}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from data.files import jsonl_of, write_jsonl, written_spec
 from reasoner.api.calls import python_call
-from reasoner.api.problems import Data, problems_in_memory
+from reasoner.api.inputs import Data, problems_in_memory
 from reasoner.evals.estimators import Estimate
 from reasoner.evals.request import EvalRequest
 from reasoner.evals.result import EvalResult, MetricKs
@@ -68,23 +68,14 @@ class EvalResults:
         """The metrics as a pandas DataFrame: one row per problem set, way of sampling and metric."""
         import pandas
 
-        return pandas.DataFrame(
-            [
-                {
-                    "data": data,
-                    "sampling": way,
-                    "metric": name,
-                    "value": estimate.value,
-                    "low": estimate.low,
-                    "high": estimate.high,
-                    "problems": result.num_problems,
-                    "samples": result.num_samples,
-                }
-                for data, ways in self.sets.items()
-                for way, result in ways.items()
-                for name, estimate in result.metrics.items()
-            ]
-        )
+        columns = ["data", "sampling", "metric", "value", "low", "high", "problems", "samples"]
+        rows = [
+            (data, way, name, one.value, one.low, one.high, result.num_problems, result.num_samples)
+            for data, ways in self.sets.items()
+            for way, result in ways.items()
+            for name, one in result.metrics.items()
+        ]
+        return pandas.DataFrame(rows, columns=columns)
 
     def _result(self, data: str | None, *, greedy: bool) -> EvalResult:
         """The result on a problem set, by default the only one."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from data import Problem, load
 from reasoner.api.training import Run
+from reasoner.config.check import check_least
 from reasoner.inference.model_spec import ModelSpec
 from reasoner.runtime import set_threads
 
@@ -36,11 +37,8 @@ def sample(
     The run is named MODEL-sample-MMDD-HHMMSS by default; one that was begun by the same call is completed. The other
     arguments are those of `reasoner.evaluate`. ValueError for an argument that cannot be used.
     """
-    for argument, value, least in (
-        ("num-samples", num_samples, 1), ("problems", problems, 1), ("workers", workers, 1), ("skip", skip, 0)
-    ):  # fmt: skip
-        if value is not None and value < least:
-            raise ValueError(f"--{argument} is {value}; it must be at least {least}")
+    check_least(1, num_samples=num_samples, problems=problems, workers=workers)
+    check_least(0, skip=skip)
     spec = ModelSpec.of(
         model,
         runs=Path(runs),

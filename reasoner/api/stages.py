@@ -41,14 +41,9 @@ def finetune(
         settings: Any other settings by dotted key (docs/config.md), such as {"sft.epochs": 2}.
 
     Returns:
-        The finished run.
-
-    Raises:
-        ValueError: An argument cannot be used; the message names the value and those that can.
-        RuntimeError: Training failed after it had started; `resume=True` continues it.
-        KeyboardInterrupt: Training was interrupted; a checkpoint was saved first.
+        The finished run. Errors are those of `reasoner.train`.
     """
-    values = call_settings(settings or {}, _arguments(model) | {"sft.data": data, "seed": seed})
+    values = call_settings(settings or {}, {"model": model, "sft.data": data, "seed": seed})
     return _train("finetune", "sft", values, preset, name, Path(runs), resume=resume, callbacks=callbacks)
 
 
@@ -77,14 +72,9 @@ def train_reward_model(
         settings: Any other settings by dotted key (docs/config.md), such as {"rm.epochs": 2}.
 
     Returns:
-        The finished run; `run.report` has the figures on the held-out problems.
-
-    Raises:
-        ValueError: An argument cannot be used; the message names the value and those that can.
-        RuntimeError: Training failed after it had started; `resume=True` continues it.
-        KeyboardInterrupt: Training was interrupted; a checkpoint was saved first.
+        The finished run; `run.report` has the figures on the held-out problems. Errors are those of `reasoner.train`.
     """
-    values = call_settings(settings or {}, _arguments(model) | {"rm.data": data, "seed": seed})
+    values = call_settings(settings or {}, {"model": model, "rm.data": data, "seed": seed})
     return _train("train_reward_model", "reward-model", values, preset, name, Path(runs), resume=resume)
 
 
@@ -120,11 +110,6 @@ def score_completions(
 
     passes, encode = open_scorer(folder, prompt=prompt, threads=threads, micro_batch_tokens=micro_batch_tokens)
     return list(score_rows(passes, ((f"row {number}", row) for number, row in enumerate(rows)), encode))
-
-
-def _arguments(model: str) -> dict[str, object]:
-    """The argument `model`, unless it is the default: then a run that is resumed keeps its own."""
-    return {"model": None if model == "base" else model}
 
 
 def _train(

@@ -15,8 +15,7 @@ from data.files import jsonl_of, write_jsonl, written_spec
 from data.registry import name_columns
 from data.related_sets import own_sets
 from reasoner.api.calls import ARGUMENTS, python_call
-from reasoner.api.models import model_folder
-from reasoner.api.problems import Data, is_spec, problems_in_memory
+from reasoner.api.inputs import Data, is_spec, model_folder, problems_in_memory
 from reasoner.config.presets import is_same_preset
 from reasoner.config.resolve import RunSettings, check_types, with_values
 from reasoner.config.schema import Config
@@ -184,7 +183,7 @@ def train(
     functions = reward_functions_of(reward_functions)
     sources = {"data.train": data, "validation.data": validation_data}
     specs = {key: source if source is not None and is_spec(source) else None for key, source in sources.items()}
-    named = model if isinstance(model, str | Path) and model != "base" else None
+    named = model if isinstance(model, str | Path) else None
     arguments = {"model": named, "algo.name": algo, "steps": steps, "seed": seed, **specs}
     values = call_settings(settings or {}, arguments)
     rows = {
@@ -218,9 +217,11 @@ def callbacks_of(callbacks: Sequence[object]) -> Callbacks | None:
 
 
 def call_settings(settings: Mapping[str, object], arguments: Mapping[str, object]) -> dict[str, object]:
-    """The settings of a call by dotted key: `settings`, and the arguments that are not None. ValueError for one that is
-    unknown, of a wrong type, or in `settings` where it is an argument.
+    """The settings of a call by dotted key: `settings`, and the arguments that are not None, nor the default model: a
+    run that is resumed keeps its own. ValueError for one that is unknown, of a wrong type, or in `settings` where it is
+    an argument.
     """
+    arguments = {key: None if (key, one) == ("model", "base") else one for key, one in arguments.items()}
     check_types(settings, Path("settings"))
     own = {key: str(one) if isinstance(one, Path) else one for key, one in arguments.items() if one is not None}
     check_types(own, Path("the arguments"))
@@ -238,9 +239,7 @@ def _start(
     preset: str | None,
     folder: Path | None,
 ) -> tuple[RunSettings, Path]:
-    """The settings and the folder of a new run; problems and a model in memory (in `folder`) are named by the files
-    that they will be in.
-    """
+    """The settings and the folder of a new run, whose inputs in memory are named by the files they will be in."""
     values = {**values, "run.dir": str(runs)} | ({} if name is None else {"run.name": name})
     values |= {} if folder is None else {"model": str(folder)}
     resolved, run_dir = resolve_new_run(values, origin=ORIGIN, preset=preset)
@@ -295,9 +294,7 @@ def check_single_process(cfg: Config, function: str) -> None:
 
 
 def run_in_process(resolved: RunSettings, run_dir: Path, function: str, *, resume: bool, **options: Any) -> Run:
-    """Check what can be checked without torch, and train in this process for a call of `function`. `options` are those
-    of reasoner.trainer.run_stage.
-    """
+    """Check what can be checked without torch, and train in this process. `options`: those of run_stage."""
     from reasoner.trainer.preflight import preflight
 
     preflight(resolved.config, run_dir)

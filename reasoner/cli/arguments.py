@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
+
+from reasoner.console import escape_controls, print_result
 
 Handler = Callable[[argparse.Namespace], int | None]  # returns an exit status, None for 0
 
@@ -28,9 +30,7 @@ class _Help(argparse.Action):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose usage errors are one line, with the nearest known flag, command or choice, or the flag
-    here of a name of TRL or verl.
-    """
+    """An argument parser whose usage errors are one line, with the nearest known flag, command or choice."""
 
     fill_help: Callable[[argparse.Namespace], None] | None = None  # writes the texts of --help
 
@@ -80,22 +80,44 @@ def add_actions(command: Parser, names: Sequence[str]) -> argparse._SubParsersAc
 def add_action(
     actions: argparse._SubParsersAction[Parser], name: str, summary: str, handler: Handler, **options: Any
 ) -> Parser:
-    """Add an action of a command and return its parser."""
     action = actions.add_parser(name, help=summary, description=summary, allow_abbrev=False, **options)
     action.set_defaults(handler=handler)
     return action
 
 
+_METAVARS: dict[object, str] = {int: "N", Path: "FILE"}
+
+
+def add_option(
+    place: argparse._ActionsContainer,
+    name: str,
+    about: str,
+    default: object = None,
+    kind: Callable[[str], object] | None = None,
+    **options: Any,
+) -> None:
+    """Add an option, or without dashes an argument. Its value is of `kind` (bool: a switch), else of the kind of the
+    default, else a text. `about` is the help, which ends with the default.
+    """
+    if kind is bool:
+        place.add_argument(name, action="store_true", help=about, **options)
+        return
+    if default is not None:
+        kind, about = kind or type(default), f"{about} [{default}]"
+    if kind in _METAVARS and name.startswith("-"):
+        options = {"metavar": _METAVARS[kind]} | options
+    place.add_argument(name, type=kind, default=default, help=about, **options)
+
+
+def values_of(args: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """The arguments of these names that have a value: those of a function that has the defaults."""
+    return {name: value for name in names if (value := getattr(args, name, None)) is not None}
+
+
 def add_json(command: Parser, content: str) -> None:
     """Add --json. reasoner.cli.main checks the path before the command starts, and handles standard output, "-"."""
-    command.add_argument(
-        "--json",
-        metavar="FILE",
-        nargs="?",
-        const=Path("-"),
-        type=Path,
-        help=f"also write {content} to this file; without FILE, or with -, JSON alone goes to standard output",
-    )
+    about = f"also write {content} to this file; without FILE, or with -, JSON alone goes to standard output"
+    add_option(command, "--json", about, kind=Path, nargs="?", const=Path("-"))
 
 
 def write_result(args: argparse.Namespace, result: object) -> None:
@@ -106,11 +128,14 @@ def write_result(args: argparse.Namespace, result: object) -> None:
         write_json(args.json, result)
 
 
+def print_lines(lines: Mapping[str, object], width: int = 10) -> None:
+    """Print names and their values, a line each, without control characters."""
+    for name, value in lines.items():
+        print_result(f"{name:<{width}} {escape_controls(str(value))}")
+
+
 def add_threads(command: argparse._ActionsContainer) -> None:
-    """Add --threads."""
-    command.add_argument(
-        "--threads", type=_num_threads, default=0, metavar="N", help="torch threads of a process; 0: all cores [0]"
-    )
+    add_option(command, "--threads", "torch threads of a process; 0: all cores", 0, _num_threads, metavar="N")
 
 
 def _num_threads(text: str) -> int:
@@ -120,8 +145,7 @@ def _num_threads(text: str) -> int:
 
 
 def add_run(command: Parser) -> None:
-    """Add the arguments that name a run: RUN and --runs."""
-    command.add_argument("name", metavar="RUN", help="a run: its folder, or its name in the folder --runs")
+    add_option(command, "name", "a run: its folder, or its name in the folder --runs", metavar="RUN")
     add_runs_folder(command)
 
 
@@ -129,10 +153,32 @@ RUNS = Path("runs")  # the folder of the runs where none is named
 
 
 def add_runs_folder(command: Parser) -> None:
-    """Add --runs."""
-    command.add_argument("--runs", default=RUNS, type=Path, metavar="FOLDER", help="folder of the runs [runs]")
+    add_option(command, "--runs", "folder of the runs", RUNS, Path, metavar="FOLDER")
 
 
 def add_evals_folder(command: Parser, flag: str = "--out") -> None:
     """Add the folder of evaluations, by default as --out."""
-    command.add_argument(flag, default="evals", type=Path, metavar="FOLDER", help="folder of the evaluations [evals]")
+    add_option(command, flag, "folder of the evaluations", Path("evals"), Path, metavar="FOLDER")
+
+
+_AS_TRAINED = "a run: as trained; base: 1; any other model:"
+
+
+def add_sampling(place: argparse._ActionsContainer) -> None:
+    """Add the options of how a model is sampled, but for the number of samples."""
+    add_option(place, "--temperature", f"sampling temperature, above 0 [{_AS_TRAINED} 0.6, as DeepSeek-R1]", kind=float)
+    add_option(place, "--top-p", f"nucleus sampling, above 0 to 1 [{_AS_TRAINED} 0.95]", kind=float)
+    about = "maximum tokens of a response, at least 1 [a run: as trained; any other model: 32,768]"
+    add_option(place, "--max-tokens", about, kind=int)
+    about = (
+        "prompt template: r1-zero, qwen-math, boxed, chat, few-shot, none, or a .txt or .toml file [a run: as trained; "
+    )
+    add_option(place, "--prompt", f"{about}any other model: r1-zero]")
+    add_option(place, "--seed", "seed of the samples [0]", kind=int)
+
+
+def add_engine(place: argparse._ActionsContainer) -> None:
+    """Add --engine and --dtype, which say with what a model is sampled."""
+    add_option(place, "--engine", "vllm, transformers, or auto: vllm where it imports [auto]")
+    about = "weights in float32 or bfloat16 [bfloat16 on a GPU where --max-tokens is above 1,024, else float32]"
+    add_option(place, "--dtype", about)

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from reasoner.cli.arguments import Parser, all_parsers
+from reasoner.cli.arguments import Parser, add_option, all_parsers
 from reasoner.console import print_result
-
-SHELLS = ("bash", "zsh")
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command."""
     command.set_defaults(handler=print_script)
-    command.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash or zsh")
+    add_option(command, "shell", "bash or zsh", metavar="SHELL", choices=("bash", "zsh"))
 
 
 def print_script(args: argparse.Namespace) -> None:
-    """Print the script for all commands, actions, flags and choices."""
     import shtab
 
     from reasoner.cli.main import COMMANDS, build_parser

@@ -1,4 +1,6 @@
-"""`reasoner config RUN`: the settings of a run; `reasoner config diff A B`: those in which two runs differ."""
+"""`reasoner config RUN`: the settings of a run; `reasoner config diff A B`: those in which two runs differ; `reasoner
+presets`: the presets with the memory they are predicted to take, and the settings of one.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +8,22 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from reasoner.cli.arguments import Parser, add_json, add_runs_folder, write_result
+from reasoner.cli.arguments import Parser, add_json, add_option, add_runs_folder, write_result
 from reasoner.console import print_result, shorten
 
 _WIDTH = 48  # characters of a value in a table
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command."""
     command.set_defaults(handler=run_config)
     command.usage = "%(prog)s RUN [OPTION ...]\n       %(prog)s diff A B [OPTION ...]"
-    command.add_argument("names", nargs="+", metavar="RUN", help="a run, or diff and two runs")
+    add_option(command, "names", "a run, or diff and two runs", nargs="+", metavar="RUN")
     add_runs_folder(command)
-    command.add_argument("--all", action="store_true", help="print the settings with their default value too [off]")
+    add_option(command, "--all", "print the settings with their default value too", kind=bool)
     add_json(command, "the settings with their origins, or the differences")
 
 
 def run_config(args: argparse.Namespace) -> None:
-    """Show one run, or compare two."""
     match args.names:
         case ["diff", a, b]:
             show_differences(args, a, b)
@@ -89,3 +89,39 @@ def _print_table(rows: list[list[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print_result("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def add_presets_arguments(command: Parser) -> None:
+    command.set_defaults(handler=show_presets)
+    about = "print the settings of this preset [list all presets]"
+    add_option(command, "name", about, nargs="?", metavar="NAME[@MACHINE]")
+    add_json(command, "the presets with their settings")
+
+
+def show_presets(args: argparse.Namespace) -> None:
+    """Print the presets, a line each, or the settings of one, for this machine unless it names another."""
+    from dataclasses import asdict
+
+    from reasoner.config.preset_docs import listing
+    from reasoner.config.presets import MACHINES, find_preset, fits, machine_of
+    from reasoner.config.recipes import RECIPES
+    from reasoner.runtime import gpu_memory
+
+    if args.name is None:
+        print_result(listing())
+        machines = {name: [one for one in MACHINES if f"{name}@{one}" in fits()] for name in RECIPES}
+        rows = [
+            {"name": name, "about": recipe.about, "models": recipe.models}
+            | {"machines": {one: asdict(fits()[f"{name}@{one}"]) for one in machines[name]}}
+            for name, recipe in RECIPES.items()
+        ]
+        write_result(args, rows)
+        return
+    preset = find_preset(args.name, machine_of(gpu_memory()))
+    others = preset.recipe.other_algorithms
+    layers = [*preset.layers(), (f"preset {preset.label}, with another --algo.name", others)]
+    for origin, values in layers:
+        for key, value in values.items():
+            print_result(f"{key:<28} {value!s:<32} {origin}")
+    settings = {"settings": preset.values(), "other_algorithms": others}
+    write_result(args, {"name": preset.label, "machine": preset.machine, **settings})

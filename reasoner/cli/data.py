@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from data.overlap import THRESHOLD
-from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, write_result
+from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_option, write_result
 from reasoner.console import escape_controls, print_result
 
 if TYPE_CHECKING:
@@ -17,39 +17,32 @@ if TYPE_CHECKING:
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the actions of the command."""
     actions = add_actions(command, ("list", "show", "audit", "contamination"))
     names = add_action(actions, "list", "list the problem sets by name", list_sets)
-    names.add_argument("--gym", action="store_true", help="list the tasks of reasoning-gym with their levels instead")
+    add_option(names, "--gym", "list the tasks of reasoning-gym with their levels instead", kind=bool)
     add_json(names, "the list")
     show = add_action(actions, "show", "show problems of a set", show_problems)
-    show.add_argument(
-        "spec", metavar="SET", help="a name from `reasoner data list`, a file, a folder, ORG/NAME, or a mixture"
-    )
-    show.add_argument("-n", "--n", type=int, default=5, metavar="N", help="show the first N problems [5]")
+    about = "a name from `reasoner data list`, a file, a folder, ORG/NAME, or a mixture"
+    add_option(show, "spec", about, metavar="SET")
+    _add_limit(show, "show the first N problems", 5)
     add_json(show, "the problems")
     audit = add_action(actions, "audit", "list golds that cannot be read or decided, or contradict others", audit_golds)
-    audit.add_argument("specs", nargs="+", metavar="SET", help="names from `reasoner data list`, or files, as for show")
-    audit.add_argument("-n", "--n", type=int, default=5, metavar="N", help="print the first N findings of a kind [5]")
-    audit.add_argument("--out", type=Path, metavar="FILE", help="also write a report with all findings, in Markdown")
+    add_option(audit, "specs", "names from `reasoner data list`, or files, as for show", nargs="+", metavar="SET")
+    _add_limit(audit, "print the first N findings of a kind", 5)
+    add_option(audit, "--out", "also write a report with all findings, in Markdown", kind=Path)
     add_json(audit, "all findings")
-    _add_contamination(actions)
-
-
-def _add_contamination(actions: argparse._SubParsersAction[Parser]) -> None:
     about = "list the problems of an evaluation set that stand in a training set, exactly or nearly (docs/DATA.md)"
     contamination = add_action(actions, "contamination", about, show_contamination)
-    contamination.add_argument("training", metavar="TRAIN", help="the training set, named as --data")
-    contamination.add_argument("evaluation", metavar="EVAL", help="the evaluation set, named as --data")
-    contamination.add_argument(
-        "--threshold",
-        type=float,
-        default=THRESHOLD,
-        help="share of an evaluation question's 5-word runs in one training question, from which on it is near "
-        f"[{THRESHOLD:g}]",
-    )
-    contamination.add_argument("-n", "--n", type=int, default=10, metavar="N", help="show the first N pairs [10]")
+    add_option(contamination, "training", "the training set, named as --data", metavar="TRAIN")
+    add_option(contamination, "evaluation", "the evaluation set, named as --data", metavar="EVAL")
+    about = "share of an evaluation question's 5-word runs in one training question, from which on it is near"
+    add_option(contamination, "--threshold", about, THRESHOLD)
+    _add_limit(contamination, "show the first N pairs", 10)
     add_json(contamination, "all pairs")
+
+
+def _add_limit(action: Parser, about: str, default: int) -> None:
+    action.add_argument("-n", "--n", type=int, default=default, metavar="N", help=f"{about} [{default}]")
 
 
 def list_sets(args: argparse.Namespace) -> None:
@@ -65,9 +58,7 @@ def list_sets(args: argparse.Namespace) -> None:
 
 
 def show_problems(args: argparse.Namespace) -> None:
-    """Print what was understood of each file and hub data set, then problems: id, subject and level, question, gold
-    answer.
-    """
+    """Print what was understood of each file and hub data set, then problems with their gold answers."""
     from data import load
     from data.registry import table_parts
 

@@ -4,38 +4,28 @@ from __future__ import annotations
 
 import argparse
 
-from reasoner.cli.arguments import Parser, add_json
+from reasoner.cli.arguments import Parser, add_json, add_option
 from reasoner.cli.train import add_settings, new_run
+from reasoner.config.check import check_least
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command, and all settings of a run."""
     command.set_defaults(handler=run_doctor)
-    command.add_argument(
-        "--problems", type=int, default=64, metavar="N", help="sample the run's first N problems, at least 1 [64]"
+    add_option(command, "--problems", "sample the run's first N problems, at least 1", 64)
+    add_option(command, "--num-samples", "at most N completions of each, at least 2", 16)
+    about = (
+        "predict the memory of the run on GPUs of this kind, as many as --processes, which this machine need not have, "
+        "and run nothing: rtx-4090, a100, h100, h200 [check the run on this machine]"
     )
-    command.add_argument(
-        "--num-samples",
-        type=int,
-        default=16,
-        metavar="N",
-        help="at most N completions of each, at least 2 [16]",
-    )
-    command.add_argument(
-        "--gpu",
-        metavar="KIND",
-        help="predict the memory of the run on GPUs of this kind, as many as --processes, which this machine need "
-        "not have, and run nothing: rtx-4090, a100, h100, h200 [check the run on this machine]",
-    )
+    add_option(command, "--gpu", about, metavar="KIND")
     add_json(command, "all findings and measurements")
     add_settings(command)
 
 
 def run_doctor(args: argparse.Namespace) -> int:
     """Print the findings; exit status 2 where something will not work."""
-    for name, value, least in (("problems", args.problems, 1), ("num-samples", args.num_samples, 2)):
-        if value < least:  # a group of one has no advantage
-            raise ValueError(f"--{name} is {value}; it must be at least {least}")
+    check_least(1, problems=args.problems)
+    check_least(2, num_samples=args.num_samples)  # a group of one has no advantage
     if args.gpu is not None:
         return _check_gpus(args)
     resolved, run_dir = new_run(args)

@@ -1,13 +1,28 @@
-"""`reasoner eval`: evaluate a model on problem sets, or the responses in files, with confidence intervals."""
+"""`reasoner eval`: evaluate a model on problem sets, or the responses in files, with confidence intervals. `reasoner
+compare`: the difference of two evaluations of the same problems.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reasoner.cli.arguments import Parser, add_evals_folder, add_json, add_runs_folder, add_threads, write_result
+from reasoner.cli.arguments import (
+    Parser,
+    add_engine,
+    add_evals_folder,
+    add_json,
+    add_option,
+    add_runs_folder,
+    add_sampling,
+    add_threads,
+    values_of,
+    write_result,
+)
+from reasoner.config.check import check_least
 from reasoner.console import print_result, silent
 from reasoner.distributed.launch import launch
 from reasoner.distributed.world import LONG_TIME_LIMIT, World, num_launched, open_world
@@ -22,136 +37,71 @@ def add_arguments(command: Parser) -> None:
     """Add the arguments of the command. reasoner.cli.main adds pass_at, pass_hat and cons_at, the values of K."""
     command.set_defaults(handler=run_eval)
     _add_model(command)
-    _add_endpoint(command)
     _add_problems(command)
-    _add_sampling(command)
     _add_grading(command)
-    command.add_argument(
-        "--processes",
-        type=int,
-        metavar="N",
-        help="divide the problems among N processes of this machine, each with an engine (one for each GPU); under "
-        "torchrun: as many as it has started (docs/SCALE.md) [1]",
+    about = (
+        "divide the problems among N processes of this machine, each with an engine (one for each GPU); under "
+        "torchrun: as many as it has started (docs/SCALE.md) [1]"
     )
+    add_option(command, "--processes", about, kind=int)
     add_threads(command)
     add_evals_folder(command)
-    command.add_argument("--name", help="name of the evaluation [the model's, and a hash of the arguments]")
+    add_option(command, "--name", "name of the evaluation [the model's, and a hash of the arguments]")
     add_json(command, "the manifest and all metrics")
 
 
 def _add_model(command: Parser) -> None:
     model = command.add_argument_group("the model")
-    model.add_argument(
-        "--model", help="base (the embedded model), a run, a checkpoint, a model folder, or a hub name [base]"
-    )
-    model.add_argument(
-        "--step", help="with a run as --model: its checkpoint after this number of steps, or best [the last one]"
-    )
+    about = "base (the embedded model), a run, a checkpoint, a model folder, or a hub name [base]"
+    add_option(model, "--model", about)
+    about = "with a run as --model: its checkpoint after this number of steps, or best [the last one]"
+    add_option(model, "--step", about)
     add_runs_folder(command)
-    model.add_argument("--engine", help="vllm, transformers, or auto: vllm where it imports [auto]")
-    model.add_argument(
-        "--dtype",
-        help="weights in float32 or bfloat16 [bfloat16 on a GPU where --max-tokens is above 1,024, else float32]",
-    )
-
-
-def _add_endpoint(command: Parser) -> None:
+    add_engine(model)
     endpoint = command.add_argument_group(
         "a model on a server", "Any server with OpenAI's interface, instead of --model; its weights are not needed."
     )
-    endpoint.add_argument("--model-url", metavar="URL", help="address of the server, such as http://127.0.0.1:8001/v1")
-    endpoint.add_argument("--model-name", metavar="NAME", help="the server's name for the model")
-    endpoint.add_argument("--api", choices=("chat", "completions"), help="interface to use [chat]")
-    endpoint.add_argument(
-        "--api-key-variable",
-        metavar="NAME",
-        help="environment variable with the API key, which is sent to the server and stored nowhere [OPENAI_API_KEY]",
-    )
-    endpoint.add_argument("--concurrency", type=int, metavar="N", help="requests at once [16]")
+    about = "address of the server, such as http://127.0.0.1:8001/v1"
+    add_option(endpoint, "--model-url", about, metavar="URL")
+    add_option(endpoint, "--model-name", "the server's name for the model", metavar="NAME")
+    add_option(endpoint, "--api", "interface to use [chat]", choices=("chat", "completions"))
+    about = "environment variable with the API key, which is sent to the server and stored nowhere [OPENAI_API_KEY]"
+    add_option(endpoint, "--api-key-variable", about, metavar="NAME")
+    add_option(endpoint, "--concurrency", "requests at once [16]", kind=int)
 
 
 def _add_problems(command: Parser) -> None:
     problems = command.add_argument_group("the problems")
-    problems.add_argument(
-        "--data",
-        action="append",
-        help="problem sets: names of `reasoner data list`, files, folders or ORG/NAME; with commas or repeated "
-        "[generated:heldout]",
-    )
-    problems.add_argument(
-        "--problems",
-        type=int,
-        metavar="N",
-        help=f"evaluate the first N problems of each set; 0: all [{PROBLEMS} of a generated set, all of any other]",
-    )
-
-
-def _add_sampling(command: Parser) -> None:
+    about = "problem sets: names of `reasoner data list`, files, folders or ORG/NAME; with commas or repeated"
+    add_option(problems, "--data", f"{about} [generated:heldout]", action="append")
+    about = f"evaluate the first N problems of each set; 0: all [{PROBLEMS} of a generated set, all of any other]"
+    add_option(problems, "--problems", about, kind=int)
     sampling = command.add_argument_group(
         "sampling",
         "A checkpoint of a run is sampled with the settings of the run, the embedded base with those of its preset.",
     )
-    sampling.add_argument(
-        "--num-samples", type=int, metavar="N", help="samples of each problem, at least 1 [the largest K]"
-    )
-    sampling.add_argument(
-        "--greedy",
-        action="store_true",
-        help="evaluate greedy decoding too; without --pass@K and --cons@K, nothing else [off]",
-    )
-    sampling.add_argument(
-        "--temperature",
-        type=float,
-        help="sampling temperature, above 0 [a run: as trained; base: 1; any other model: 0.6, as DeepSeek-R1]",
-    )
-    sampling.add_argument(
-        "--top-p", type=float, help="nucleus sampling, above 0 to 1 [a run: as trained; base: 1; any other model: 0.95]"
-    )
-    sampling.add_argument(
-        "--max-tokens",
-        type=int,
-        help="maximum tokens of a response, at least 1 [a run: as trained; any other model: 32,768]",
-    )
-    sampling.add_argument(
-        "--prompt",
-        help="prompt template: r1-zero, qwen-math, boxed, chat, few-shot, none, or a .txt or .toml file "
-        "[a run: as trained; any other model: r1-zero]",
-    )
-    sampling.add_argument(
-        "--stop", action="append", help="text that ends a response; repeatable [those of the prompt template]"
-    )
-    sampling.add_argument("--seed", type=int, help="seed of the samples [0]")
+    add_option(sampling, "--num-samples", "samples of each problem, at least 1 [the largest K]", kind=int)
+    about = "evaluate greedy decoding too; without --pass@K and --cons@K, nothing else"
+    add_option(sampling, "--greedy", about, kind=bool)
+    add_sampling(sampling)
+    about = "text that ends a response; repeatable [those of the prompt template]"
+    add_option(sampling, "--stop", about, action="append")
 
 
 def _add_grading(command: Parser) -> None:
     grading = command.add_argument_group("grading")
-    grading.add_argument(
-        "--extract",
-        help="how the answer is extracted from a response: strict, boxed, gsm8k, last-number, lenient "
-        "[that of the prompt template]",
-    )
-    grading.add_argument(
-        "--responses",
-        action="append",
-        type=Path,
-        metavar="FILE",
-        help="evaluate no model but the responses in this file: lm-eval's or lighteval's samples, or JSON lines; "
-        "repeatable",
-    )
-    grading.add_argument(
-        "--cut", action="append", help="with --responses: cut a response at this text; repeatable [no cut]"
-    )
-    grading.add_argument(
-        "--regrade",
-        action="store_true",
-        help="grade the cached responses again, and sample none: an error where one is missing [off]",
-    )
+    about = "how the answer is extracted from a response: strict, boxed, gsm8k, last-number, lenient"
+    add_option(grading, "--extract", f"{about} [that of the prompt template]")
+    about = "evaluate no model but the responses in this file: lm-eval's or lighteval's samples, or JSON lines"
+    add_option(grading, "--responses", f"{about}; repeatable", kind=Path, action="append")
+    about = "with --responses: cut a response at this text; repeatable [no cut]"
+    add_option(grading, "--cut", about, action="append")
+    about = "grade the cached responses again, and sample none: an error where one is missing"
+    add_option(grading, "--regrade", about, kind=bool)
 
 
 def run_eval(args: argparse.Namespace) -> None:
-    """Run the evaluation, print its table, and write the metrics to --json. Of several processes: start them, or be one
-    of them.
-    """
+    """Run the evaluation and print its table. Of several processes: start them, or be one of them."""
     processes = _num_processes(args)
     if processes > 1 and not num_launched():
         launch(processes, sys.argv[1:])
@@ -168,12 +118,9 @@ def run_eval(args: argparse.Namespace) -> None:
 
 
 def _num_processes(args: argparse.Namespace) -> int:
-    """The number of processes of the evaluation. ValueError where torchrun has started another one, and for several
-    where no model is sampled here.
-    """
+    """The number of processes. ValueError where torchrun has started another one, or no model is sampled here."""
     processes = args.processes if args.processes is not None else max(1, num_launched())
-    if processes < 1:
-        raise ValueError(f"--processes is {processes}; it must be at least 1")
+    check_least(1, processes=processes)
     if num_launched() not in (0, processes):
         raise ValueError(f"--processes is {processes}, and torchrun has started {num_launched()}; leave it out")
     if processes > 1 and (args.responses or args.model_url):
@@ -183,7 +130,6 @@ def _num_processes(args: argparse.Namespace) -> int:
 
 
 def _evaluate(args: argparse.Namespace, world: World) -> None:
-    """Evaluate as the first rank, print and write the results."""
     with gc_paused():
         from reasoner.evals.run import evaluate
         from reasoner.runs.run_start import versions
@@ -198,32 +144,21 @@ def _request(args: argparse.Namespace) -> EvalRequest:
     from reasoner.evals.request import EvalRequest
     from reasoner.evals.result import MetricKs
 
-    return EvalRequest(
-        ks=MetricKs(tuple(args.pass_at), tuple(args.pass_hat), tuple(args.cons_at)),
-        greedy=args.greedy,
-        num_samples=args.num_samples,
-        model=args.model,
-        step=args.step,
-        model_url=args.model_url,
-        model_name=args.model_name,
-        api=args.api,
-        api_key_variable=args.api_key_variable,
-        concurrency=args.concurrency,
-        data=[spec for text in args.data or [] for spec in split_list(text) if spec],
-        problems=args.problems,
-        temperature=args.temperature,
-        top_p=args.top_p,
-        max_tokens=args.max_tokens,
-        prompt=args.prompt,
-        stop=args.stop or (),
-        engine=args.engine,
-        dtype=args.dtype,
-        seed=args.seed,
-        regrade=args.regrade,
-        responses=args.responses or (),
-        cut=args.cut or (),
-        extract=args.extract,
-        runs=args.runs,
-        out=args.out,
-        name=args.name,
-    )
+    values = values_of(args, (one.name for one in fields(EvalRequest)))
+    values["data"] = [spec for text in args.data or [] for spec in split_list(text) if spec]
+    return EvalRequest(ks=MetricKs(tuple(args.pass_at), tuple(args.pass_hat), tuple(args.cons_at)), **values)
+
+
+def add_compare_arguments(command: Parser) -> None:
+    command.set_defaults(handler=run_compare)
+    add_option(command, "a", "an evaluation: its folder, or its name in the folder --out", metavar="A")
+    add_option(command, "b", "the evaluation that A is compared with", metavar="B")
+    add_evals_folder(command)
+    add_option(command, "--force", "compare even if data, prompt or grader differ", kind=bool)
+    add_json(command, "all differences and flipped problems")
+
+
+def run_compare(args: argparse.Namespace) -> None:
+    from reasoner.evals.compare import compare
+
+    compare(args.a, args.b, out=args.out, force=args.force, json_file=args.json)

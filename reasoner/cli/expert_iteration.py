@@ -7,9 +7,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from reasoner.cli.arguments import Parser, add_json, write_result
+from reasoner.cli.arguments import Parser, add_json, add_option, write_result
 from reasoner.cli.rollouts import add_selection, selection_of
 from reasoner.cli.train import add_settings, command_line, settings_files
+from reasoner.config.check import check_least
 from reasoner.console import log, print_result
 from reasoner.runtime import gc_paused
 from reasoner.trainer.resolve_run import choose_preset, resolve_new_run
@@ -19,13 +20,12 @@ _DEFAULTS = {"sft.epochs": 3, "sft.validation_share": 0.0}
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command, and the settings of its supervised runs."""
     command.set_defaults(handler=run_rounds)
     rounds = command.add_argument_group("rounds")
-    rounds.add_argument("--data", help="problems: of `reasoner data list`, or a file [data.train of the preset]")
-    rounds.add_argument("--rounds", type=int, default=3, metavar="N", help="number of rounds, at least 1 [3]")
-    rounds.add_argument("--problems", type=int, default=420, metavar="N", help="problems sampled in a round [420]")
-    rounds.add_argument("--num-samples", type=int, default=8, metavar="N", help="completions of each problem [8]")
+    add_option(rounds, "--data", "problems: of `reasoner data list`, or a file [data.train of the preset]")
+    add_option(rounds, "--rounds", "number of rounds, at least 1", 3)
+    add_option(rounds, "--problems", "problems sampled in a round", 420)
+    add_option(rounds, "--num-samples", "completions of each problem", 8)
     add_selection(rounds, per_problem=4)
     add_json(command, "the table of the rounds")
     add_settings(command, stage="sft", has_data=False)
@@ -33,9 +33,7 @@ def add_arguments(command: Parser) -> None:
 
 def run_rounds(args: argparse.Namespace) -> None:
     """Run or go on with all rounds, and print the table of their held-out results."""
-    for name in ("rounds", "problems", "num_samples"):
-        if getattr(args, name) < 1:
-            raise ValueError(f"--{name} is {getattr(args, name)}; it must be at least 1")
+    check_least(1, rounds=args.rounds, problems=args.problems, num_samples=args.num_samples)
     selection = selection_of(args)
     values = command_line(args)
     if "sft.data" in values:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reasoner.cli.arguments import Parser, add_json, add_runs_folder, write_result
+from reasoner.cli.arguments import Parser, add_json, add_option, add_runs_folder, print_lines, write_result
 
 if TYPE_CHECKING:
     from data import Problem
@@ -23,38 +23,29 @@ _WIDTH = 28  # characters of an answer in the table
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command."""
     command.set_defaults(handler=run_grade)
-    command.add_argument(
-        "file",
-        nargs="?",
-        type=Path,
-        metavar="FILE",
-        help="JSON lines, each with gold and answer (the answer alone), or gold and response (a whole response); a "
-        "question and a tolerance are used where they are given",
+    about = (
+        "JSON lines, each with gold and answer (the answer alone), or gold and response (a whole response); a question "
+        "and a tolerance are used where they are given"
     )
-    command.add_argument("--gold", help="the gold answer to grade --answer against")
-    command.add_argument("--answer", help="the answer to grade, without a file")
-    command.add_argument("--question", help="the question, which may name choices, a unit or an order of the answer")
-    command.add_argument("--verifier", default="maths", help="how answers are compared: maths or countdown [maths]")
-    command.add_argument(
-        "--explain",
-        action="store_true",
-        help="with --gold and --answer: print both as read by the grammar, and a value that shows how they differ",
+    add_option(command, "file", about, kind=Path, nargs="?", metavar="FILE")
+    add_option(command, "--gold", "the gold answer to grade --answer against")
+    add_option(command, "--answer", "the answer to grade, without a file")
+    add_option(command, "--question", "the question, which may name choices, a unit or an order of the answer")
+    add_option(command, "--verifier", "how answers are compared: maths or countdown", "maths")
+    about = "with --gold and --answer: print both as read by the grammar, and a value that shows how they differ"
+    add_option(command, "--explain", about, kind=bool)
+    about = (
+        "grade by math-verify as well and print where it differs: JSON lines with gold and prediction, and where "
+        "known question and correct (true or false), or a run, whose extracted answers are compared"
     )
-    command.add_argument(
-        "--compare",
-        metavar="FILE|RUN",
-        help="grade by math-verify as well and print where it differs: JSON lines with gold and prediction, and where "
-        "known question and correct (true or false), or a run, whose extracted answers are compared",
-    )
+    add_option(command, "--compare", about, metavar="FILE|RUN")
     add_runs_folder(command)
-    command.add_argument("--out", type=Path, metavar="FILE", help="with --compare: also write a report in Markdown")
+    add_option(command, "--out", "with --compare: also write a report in Markdown", kind=Path)
     add_json(command, "the verdicts")
 
 
 def run_grade(args: argparse.Namespace) -> None:
-    """Grade the file, or the one answer, or compare graders. ValueError where none of them is given."""
     if args.compare is not None:
         compare_graders(args)
     elif args.out is not None:
@@ -82,7 +73,6 @@ def grade_one(
 
     `is_explained`: also both sides as typed values, and a point or a set of numbers at which they differ.
     """
-    from reasoner.console import escape_controls, print_result
     from verifiers import grade
 
     result = grade(answer, gold, verifier, question=question)
@@ -94,9 +84,7 @@ def grade_one(
     }
     if is_explained:
         row |= _explanation(gold, answer, is_correct=bool(result))
-    for name, value in row.items():
-        print_result(f"{name:<8} {escape_controls(value)}")
-    print_result(f"{'time':<8} {1000 * result.seconds:.1f} ms")
+    print_lines(row | {"time": f"{1000 * result.seconds:.1f} ms"}, 8)
     return {**row, "seconds": result.seconds}
 
 
@@ -111,12 +99,7 @@ def _explanation(gold: str, answer: str, *, is_correct: bool) -> dict[str, str]:
 
 
 def grade_file(path: Path, verifier: str) -> list[dict[str, object]]:
-    """Grade a file of JSON lines, and print a table and a summary. Returns the verdicts, one per line. A row has `gold`
-    with `response` (a whole response in the strict form) or `answer` (the answer alone), and may have `question` and
-    `tolerance`.
-
-    Answers are graded in isolated processes. ValueError naming the line that cannot be read.
-    """
+    """Grade a file of JSON lines in isolated processes, and print a table and a summary. Returns the verdicts."""
     from reasoner.console import log, print_result, shorten
     from verifiers import VerifierPool
 
@@ -142,7 +125,6 @@ def grade_file(path: Path, verifier: str) -> list[dict[str, object]]:
 
 
 def compare_graders(args: argparse.Namespace) -> None:
-    """Print where our grader and math-verify differ on the pairs of a file or of a run."""
     from reasoner.analysis.grader_comparison import compare, pairs_of_file, pairs_of_run, sections, text, values
     from reasoner.analysis.report_format import as_markdown
     from reasoner.console import print_result

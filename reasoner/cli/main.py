@@ -1,8 +1,8 @@
 """The command line: `main` parses the arguments and calls the command's handler.
 
-A command is a file of this package with `add_arguments(command)`, which sets the handler as the parser's default
-`handler`, and one row of COMMANDS. Only the file of the command that is named gets imported, and these files import
-what is heavy inside their handlers.
+A command is a file of this package with `add_arguments(command)`, or a function of one, which sets the handler as the
+parser's default `handler`, and one row of COMMANDS. Only the file of the command that is named gets imported, and these
+files import what is heavy inside their handlers.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class Command:
     summary: str
     epilog: str = ""
     module: str = ""  # file of this package, if it has not the command's name
+    function: str = "add_arguments"
 
 
 COMMANDS = (
@@ -43,6 +44,8 @@ COMMANDS = (
         "train a model by supervised finetuning on examples: files, rollouts of own runs, data sets of the hub",
         epilog="examples: reasoner sft --model base --data examples.jsonl;  "
         "reasoner sft --model base --data 'runs:first?where=correct,well-formed&per_problem=4'",
+        module="train",
+        function="add_sft_arguments",
     ),
     Command(
         "expert-iteration",
@@ -67,6 +70,8 @@ COMMANDS = (
         "compare",
         "compare two evaluations of the same problems: the difference and its significance",
         epilog="example: reasoner compare before after   (names in --out, or folders)",
+        module="eval",
+        function="add_compare_arguments",
     ),
     Command(
         "report",
@@ -77,6 +82,8 @@ COMMANDS = (
         "publish",
         "write a run for others to browse: one HTML file that opens from disk, or a folder for a Gradio Space",
         epilog="examples: reasoner publish first --html first.html;  reasoner publish first --space first-space",
+        module="report",
+        function="add_publish_arguments",
     ),
     Command(
         "export",
@@ -87,12 +94,14 @@ COMMANDS = (
         "push",
         "upload a run's model to the hub, as reasoner export writes it",
         epilog="example: reasoner push first ORG/NAME --private   (log in first: hf auth login, or set HF_TOKEN)",
+        module="export",
+        function="add_push_arguments",
     ),
     Command(
         "sample",
-        "sample graded completions of a model without training: a run with rollouts, and a file of examples",
-        epilog="example: reasoner sample --model base --data generated --problems 400 --num-samples 8 --name mine "
-        "--out mine.jsonl, then: reasoner sft --model base --data mine.jsonl",
+        "sample graded completions of a model without training: a run with rollouts",
+        epilog="example: reasoner sample --model base --data generated --problems 400 --num-samples 8 --name mine, "
+        "then: reasoner sft --model base --data runs:mine",
     ),
     Command(
         "reward-model",
@@ -119,31 +128,25 @@ COMMANDS = (
         "presets",
         "list the presets, or show the settings of one",
         epilog="example: reasoner presets qwen2.5-1.5b@24gb",
+        module="config",
+        function="add_presets_arguments",
     ),
     Command(
         "rollouts",
         "list, show, search, compare and export the rollouts of a run",
         epilog="examples: reasoner rollouts diff first second;  reasoner rollouts diff first:0 first:35",
     ),
-    Command(
-        "app",
-        "start the dashboard: rollouts, curves and reflection of your runs in a browser",
-        epilog="example: reasoner app --port 8000",
-    ),
+    Command("app", "start the dashboard: rollouts, curves and reflection of your runs in a browser"),
     Command(
         "serve",
         "start a vLLM server that training runs sample from, on this machine or another",
         epilog="example: reasoner serve --model base --port 8001, "
         "then: reasoner train --model base --engine.urls http://127.0.0.1:8001",
     ),
-    Command(
-        "reflection",
-        "analyse reflection over a run: how often, with which outcome, the best examples",
-        epilog="example: reasoner reflection first",
-    ),
+    Command("reflection", "analyse reflection over a run: how often, with which outcome, the best examples"),
     Command(
         "import",
-        "import rollouts that TRL, verl or prime-rl wrote, as a run for the dashboard",
+        "import rollouts that TRL wrote, or files of rollouts, as a run for the dashboard",
         epilog="example: reasoner import trl my-trl-output --name theirs, then: reasoner app",
         module="import_rollouts",  # import is a keyword
     ),
@@ -173,15 +176,10 @@ def build_parser(arguments: Sequence[str]) -> Parser:
     parser.set_defaults(handler=None)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for row in COMMANDS:
-        command = commands.add_parser(
-            row.name,
-            help=row.summary,
-            description=row.summary,
-            allow_abbrev=False,
-            epilog=row.epilog,
-        )
+        about = {"help": row.summary, "description": row.summary, "epilog": row.epilog}
+        command = commands.add_parser(row.name, allow_abbrev=False, **about)
         if row.name in arguments:
-            import_module(f"reasoner.cli.{row.module or row.name}").add_arguments(command)
+            getattr(import_module(f"reasoner.cli.{row.module or row.name}"), row.function)(command)
     return parser
 
 
@@ -190,11 +188,7 @@ _LISTS = {"pass@": "pass_at", "pass^": "pass_hat", "cons@": "cons_at"}
 
 
 def _split_at(arguments: Sequence[str]) -> tuple[list[str], dict[str, list[int]]]:
-    """Separate --pass@K, --pass^K and --cons@K from the other arguments.
-
-    Returns the others, and the values of K in order, by the names in _LISTS. ValueError for a K that is no whole
-    number above 0.
-    """
+    """(the other arguments, the values of K of --pass@K, --pass^K and --cons@K by the names in _LISTS)."""
     rest: list[str] = []
     ks: dict[str, list[int]] = {name: [] for name in _LISTS.values()}
     for argument in arguments:
@@ -242,9 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _json_output(args: argparse.Namespace) -> Iterator[None]:
-    """Refuse a --json file that cannot be written before the command starts. With `--json -` standard output holds the
-    JSON alone, and what the command prints goes to standard error.
-    """
+    """Refuse a --json file that cannot be written. With `--json -` standard output holds the JSON alone."""
     path: Path | None = getattr(args, "json", None)
     if path is None:
         yield

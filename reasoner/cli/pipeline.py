@@ -5,9 +5,17 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
 
-from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_runs_folder, write_result
+from reasoner.cli.arguments import (
+    Parser,
+    add_action,
+    add_actions,
+    add_json,
+    add_option,
+    add_runs_folder,
+    values_of,
+    write_result,
+)
 from reasoner.console import log, print_result
 from reasoner.recipes.r1 import R1Settings
 from reasoner.recipes.stages import PipelineState, read_state
@@ -18,7 +26,6 @@ _TYPES = {"str": str, "int": int, "float": float, "float | None": float}
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the recipes of the command."""
     r1 = add_action(
         add_actions(command, ("r1",)),
         "r1",
@@ -26,43 +33,35 @@ def add_arguments(command: Parser) -> None:
         run_r1,
         epilog="The same command goes on where it was stopped. Sizes are for the embedded base on two cores.",
     )
-    names = r1.add_mutually_exclusive_group()
-    names.add_argument("--name", default="r1", help="name of the pipeline; its runs are NAME-STAGE [r1]")
-    names.add_argument(
-        "--resume", metavar="NAME", help="go on with this pipeline and its settings; flags beside it replace them"
-    )
+    add_option(r1, "--name", "name of the pipeline; its runs are NAME-STAGE", "r1")
     add_runs_folder(r1)
-    r1.add_argument(
-        "--set",
-        action="append",
-        metavar="[STAGE:]SETTING=VALUE",
-        help="a setting of `reasoner train`, sft or reward-model train for all stages that have a use for it, or a "
-        "setting or argument of one stage; repeatable",
+    about = (
+        "a setting of `reasoner train`, sft or reward-model train for all stages that have a use for it, or a setting "
+        "or argument of one stage; repeatable"
     )
-    r1.add_argument("--dry-run", action="store_true", help="print the calls of the stages; then exit")
+    add_option(r1, "--set", about, action="append", metavar="[STAGE:]SETTING=VALUE")
+    add_option(r1, "--dry-run", "print the calls of the stages; then exit", kind=bool)
     add_json(r1, "the stages with their calls, and whether they are done, as pipeline.json has them,")
     for one in fields(R1Settings):
         flag, about = f"--{one.name.replace('_', '-')}", one.metadata["help"]
         if one.type == "bool":
-            r1.add_argument(flag, action="store_true", default=None, help=about)
+            add_option(r1, flag, about, kind=bool, default=None)
         else:
             default = "none" if one.default in ("", None) else one.default
-            r1.add_argument(flag, type=_TYPES[str(one.type)], help=f"{about} [{default}]".replace("%", "%%"))
+            add_option(r1, flag, f"{about} [{default}]".replace("%", "%%"), kind=_TYPES[str(one.type)])
 
 
 def run_r1(args: argparse.Namespace) -> None:
-    """Run the stages, or go on with them, or print their calls."""
     from reasoner.recipes.pipeline import run_pipeline, stages_to_run
     from reasoner.recipes.plan import Change, Plan
     from reasoner.recipes.r1 import r1
 
-    name = args.resume or args.name
+    name = args.name
     if "/" in name or name.startswith("."):
         raise ValueError(f"--name is {name!r}; it must be a plain name (the folder is --runs)")
-    own = {name: getattr(args, name) for name in _NAMES if getattr(args, name) is not None}
-    before = _stored_settings(args.runs / name) if args.resume else {}
-    changes = own.pop("set", before.pop("set", []))
-    settings = R1Settings(**before | own)
+    own = values_of(args, _NAMES)
+    changes = own.pop("set", [])
+    settings = R1Settings(**own)
     plan = Plan(name, args.runs, [Change.parse(text) for text in changes])
     r1(plan, settings)
     plan.check(download=not args.dry_run)
@@ -81,20 +80,8 @@ def run_r1(args: argparse.Namespace) -> None:
             write_result(args, asdict(state))
 
 
-def _stored_settings(folder: Path) -> dict[str, Any]:
-    """The settings that the pipeline in a folder was started with. ValueError if there is none."""
-    state = read_state(folder)
-    if state is None:
-        raise ValueError(f"there is no pipeline {folder.name!r} in {folder.parent}")
-    if unknown := sorted(state.settings.keys() - {*_NAMES, _DATA}):
-        raise ValueError(f"the pipeline in {folder} has settings that this version does not know: {unknown[0]!r}")
-    return {name: value for name, value in state.settings.items() if name != _DATA}
-
-
 def _data_fingerprint(folder: Path, data: str) -> str:
-    """The fingerprint of the training problems, for the record. ValueError where those of a pipeline that has begun
-    were others: its stages would be of different problems.
-    """
+    """The fingerprint of the training problems. ValueError where a pipeline has begun with other ones."""
     from data.registry import fingerprint, load
 
     now, state = fingerprint(load(data)), read_state(folder)

@@ -6,19 +6,16 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from reasoner.cli.arguments import Parser, add_json, add_run, write_result
+from reasoner.cli.arguments import Parser, add_json, add_option, add_run, write_result
 from reasoner.cli.rollouts import open_index
 
 _EXCERPT = 70  # characters of a completion before the reflection; three times as many are shown in all
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command."""
     command.set_defaults(handler=show_reflection)
     add_run(command)
-    command.add_argument(
-        "--limit", type=int, default=5, metavar="N", help="print the N highest-ranked examples, at least 1 [5]"
-    )
+    add_option(command, "--limit", "print the N highest-ranked examples, at least 1", 5)
     add_json(command, "all rates and examples")
 
 

@@ -7,73 +7,57 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_runs_folder, add_threads, write_result
+from reasoner.cli.arguments import (
+    Parser,
+    add_action,
+    add_actions,
+    add_json,
+    add_option,
+    add_runs_folder,
+    add_threads,
+    write_result,
+)
 from reasoner.cli.train import add_run, add_settings, run_train
 from reasoner.console import log, print_result
 
 if TYPE_CHECKING:
     from reasoner.preferences.dataset import Comparison
-    from reasoner.preferences.text_rows import TextEncoder
     from reasoner.rl.reward_model_passes import RewardModelPasses
+    from reasoner.sft.examples import ExampleReader
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the actions of the command."""
     actions = add_actions(command, ("train", "eval", "score"))
     training = add_action(actions, "train", "train a reward model on preferences", run_train)
-    _add_train(training)
-    _add_eval(add_action(actions, "eval", "evaluate a reward model on preferences that it has not seen", evaluate))
-    _add_score(add_action(actions, "score", "add a column `score` to a file of completions", score))
-
-
-def _add_train(action: Parser) -> None:
-    action.set_defaults(json=None, stage="reward-model")
-    add_run(action)
-    add_settings(action, stage="reward-model")
+    training.set_defaults(json=None, stage="reward-model")
+    add_run(training)
+    add_settings(training, stage="reward-model")
+    about = "evaluate a reward model on preferences that it has not seen"
+    evaluation = add_action(actions, "eval", about, evaluate)
+    _add_model(evaluation)
+    about = "preferences, all of which are used [the held-out problems of the run's own file]"
+    add_option(evaluation, "--data", about, kind=Path)
+    about = "rollouts, as `reasoner rollouts export` writes them, for the curves of best of n"
+    add_option(evaluation, "--samples", about, kind=Path)
+    about = "with --samples: the true utility, a function of the columns"
+    add_option(evaluation, "--utility", about, metavar="FILE.py:NAME")
+    add_json(evaluation, "all figures")
+    scoring = add_action(actions, "score", "add a column `score` to a file of completions", score)
+    _add_model(scoring)
+    add_option(scoring, "file", "a .jsonl or .parquet file of completions", kind=Path, metavar="FILE")
+    add_option(scoring, "out", "the new .jsonl file", kind=Path, metavar="OUT")
+    add_json(scoring, "the file's name and the number of completions")
 
 
 def _add_model(action: Parser) -> None:
-    action.add_argument("model", metavar="MODEL", help="a reward model: a run, a checkpoint, a folder, or a hub name")
+    add_option(action, "model", "a reward model: a run, a checkpoint, a folder, or a hub name", metavar="MODEL")
     add_runs_folder(action)
     add_threads(action)
-    action.add_argument("--prompt", help="for rows of text: the prompt style, whose stop texts end them [r1-zero]")
-    action.add_argument(
-        "--micro-batch-tokens", type=int, default=8192, metavar="N", help="most tokens computed at once [8192]"
-    )
-
-
-def _add_eval(action: Parser) -> None:
-    _add_model(action)
-    action.add_argument(
-        "--data",
-        type=Path,
-        metavar="FILE",
-        help="preferences, all of which are used [the held-out problems of the run's own file]",
-    )
-    action.add_argument(
-        "--samples",
-        type=Path,
-        metavar="FILE",
-        help="rollouts, as `reasoner rollouts export` writes them, for the curves of best of n",
-    )
-    action.add_argument(
-        "--utility", metavar="FILE.py:NAME", help="with --samples: the true utility, a function of the columns"
-    )
-    add_json(action, "all figures")
-
-
-def _add_score(action: Parser) -> None:
-    _add_model(action)
-    action.add_argument("file", metavar="FILE", type=Path, help="a .jsonl or .parquet file of completions")
-    action.add_argument("out", metavar="OUT", type=Path, help="the new .jsonl file")
-    add_json(action, "the file's name and the number of completions")
-
-
-# --------------------------------------------------------------------------------------------------- handlers
+    add_option(action, "--prompt", "for rows of text: the prompt style, whose stop texts end them [r1-zero]")
+    add_option(action, "--micro-batch-tokens", "most tokens computed at once", 8192)
 
 
 def evaluate(args: argparse.Namespace) -> None:
-    """Print the report on a reward model."""
     if args.utility and not args.samples:
         raise ValueError("--utility is the true utility of --samples, and there are none")
     if args.prompt is not None and not args.data:
@@ -82,9 +66,8 @@ def evaluate(args: argparse.Namespace) -> None:
     from reasoner.models.loading import context_length
     from reasoner.preferences.best_of_n import curves
     from reasoner.preferences.dataset import comparisons_of, read_rows, without_long
-    from reasoner.preferences.evaluation import evaluate_scores
+    from reasoner.preferences.evaluation import evaluate_scores, report_text, report_values
     from reasoner.preferences.judges import load_judge
-    from reasoner.preferences.report import report_text, report_values
     from reasoner.preferences.reward_model import reward_std
     from reasoner.preferences.scoring import checked_rollouts, sampled_problems, score_comparisons
     from reasoner.trainer.reward_model import heldout_comparisons
@@ -108,25 +91,19 @@ def evaluate(args: argparse.Namespace) -> None:
 
 
 def score(args: argparse.Namespace) -> None:
-    """Write the rows of a file with their scores."""
-    if args.out.suffix != ".jsonl":
-        raise ValueError(f"{args.out}: unknown kind of file {args.out.suffix!r}; scores are written to .jsonl")
+    from reasoner.runs.row_files import check_ending, write_rows
+
+    check_ending(args.out, (".jsonl",))
     passes, encode, _ = _open_model(args)
     from reasoner.preferences.dataset import read_rows
     from reasoner.preferences.scoring import score_rows
-    from reasoner.runs.io import atomic_path
-    from reasoner.runs.json_files import json_line
 
-    number = 0
-    with atomic_path(args.out) as partial, partial.open("w", encoding="utf-8", errors="surrogatepass") as file:
-        for row in score_rows(passes, read_rows(args.file), encode):
-            file.write(json_line(row, ensure_ascii=False, allow_nan=True))
-            number += 1
+    number = write_rows(args.out, score_rows(passes, read_rows(args.file), encode))
     print_result(f"{number:,} completions: {args.out}")
     write_result(args, {"file": str(args.out), "completions": number})
 
 
-def _open_model(args: argparse.Namespace) -> tuple[RewardModelPasses, TextEncoder, Path]:
+def _open_model(args: argparse.Namespace) -> tuple[RewardModelPasses, ExampleReader, Path]:
     """The passes of the reward model of the arguments, the encoder of texts for it, and its folder."""
     from reasoner.models.resolve import resolve_model
     from reasoner.runtime import gc_paused

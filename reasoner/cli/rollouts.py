@@ -6,17 +6,27 @@ Handlers import the index, which imports pyarrow: that takes a second.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_run, write_result
-from reasoner.cli.preferences_export import add_preference_arguments, export_preferences
-from reasoner.cli.rollouts_diff import add_diff_arguments, diff_rollouts
+from reasoner.cli.arguments import (
+    Parser,
+    add_action,
+    add_actions,
+    add_json,
+    add_option,
+    add_run,
+    add_runs_folder,
+    print_lines,
+    values_of,
+    write_result,
+)
+from reasoner.config.check import check_least
+from reasoner.config.other_names import did_you_mean
 from reasoner.console import escape_controls, log, print_result, shorten
 
 if TYPE_CHECKING:
@@ -25,12 +35,13 @@ if TYPE_CHECKING:
     from reasoner.runs.rollout_row import ListedRollout
     from reasoner.runs.selection import Selection
 
+Rollouts = Iterable[Mapping[str, Any]]
 _EXCERPT = 70  # characters of a completion in a list
+_MARKS = {"same": ("", ""), "a": ("[-", "-]"), "b": ("{+", "+}")}  # as wdiff and git diff --word-diff
 _MAX_NAMES = 12  # known values that an error message lists
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the actions of the command."""
     actions = add_actions(command, ("list", "show", "grep", "diff", "export"))
     listing = add_action(actions, "list", "print one line for each rollout", list_rollouts)
     add_run(listing)
@@ -39,111 +50,88 @@ def add_arguments(command: Parser) -> None:
     add_json(listing, "the rollouts that are printed, whole")
     show = add_action(actions, "show", "print one rollout in full", show_rollout)
     add_run(show)
-    show.add_argument("rollout", metavar="STEP.GROUP.SAMPLE", help="the rollout's name, such as 12.3.7")
+    add_option(show, "rollout", "the rollout's name, such as 12.3.7", metavar="STEP.GROUP.SAMPLE")
     add_json(show, "all columns of the rollout")
-    grep = add_action(actions, "grep", "find rollouts whose completion has these words", grep_rollouts)
+    grep = add_action(actions, "grep", "find rollouts whose completion has these words", list_rollouts)
     add_run(grep)
     _add_limit(grep)
-    _add_filters(grep)
-    grep.add_argument("pattern", metavar="TEXT", help='words, "a phrase", begin*, -without')
+    _add_filters(grep, besides="text")
+    add_option(grep, "text", 'words, "a phrase", begin*, -without', metavar="TEXT")
     add_json(grep, "the rollouts that are printed, whole")
-    diff = partial(diff_rollouts, open_index)
-    add_diff_arguments(add_action(actions, "diff", "compare the same problems in two runs or steps", diff))
+    _add_diff(add_action(actions, "diff", "compare the same problems in two runs or steps", diff_rollouts))
     export = add_action(actions, "export", "write rollouts to a .jsonl, .parquet or .md file", export_rollouts)
     add_run(export)
     _add_filters(export)
-    export.add_argument("file", metavar="FILE", type=Path, help="the new file; its ending decides the format")
-    export.add_argument(
-        "--as", dest="form", default="rollouts", choices=tuple(_EXPORTS), help="what to write [rollouts]"
-    )
+    add_option(export, "file", "the new file; its ending decides the format", kind=Path, metavar="FILE")
+    add_option(export, "--as", "what to write", "rollouts", dest="form", choices=tuple(_EXPORTS))
     examples = export.add_argument_group("with --as sft: examples for supervised finetuning")
     add_selection(examples)
-    examples.add_argument(
-        "--without-ids", action="store_true", help="leave out the token ids, for a model with another tokenizer"
-    )
-    add_preference_arguments(export)
+    about = "leave out the token ids, for a model with another tokenizer"
+    add_option(examples, "--without-ids", about, kind=bool)
+    _add_preferences(export)
     add_json(export, "the file's name and the counts")
 
 
+def _add_preferences(export: Parser) -> None:
+    group = export.add_argument_group("preferences", "With --as preferences: pairs in the columns of TRL.")
+    about = (
+        "who prefers: rule (a right answer, of two the shorter) or utility:FILE.py:NAME, a function of the columns "
+        "that reward functions get, which returns a number for each completion [rule]"
+    )
+    add_option(group, "--judge", about)
+    about = "of a utility: completion i is preferred to j with probability sigmoid((u_i - u_j) / NUMBER) [1]"
+    add_option(group, "--noise", about, kind=float, metavar="NUMBER")
+    add_option(group, "--seed", "seed of the labels [0]", kind=int)
+
+
 def _add_limit(action: Parser) -> None:
-    action.add_argument("--limit", type=int, default=20, metavar="N", help="print at most N rollouts, at least 1 [20]")
+    add_option(action, "--limit", "print at most N rollouts, at least 1", 20)
 
 
-def _add_filters(action: Parser) -> None:
+def _add_filters(action: Parser, *, besides: str = "") -> None:
     from reasoner.runs.filters import FIELDS
 
     filters = action.add_argument_group("filters", "Only rollouts that match all of these.")
     for name, meaning in FIELDS.items():
-        filters.add_argument(f"--{name}", help=meaning)
+        if name != besides:
+            add_option(filters, f"--{name}", meaning)
 
 
 def add_selection(group: argparse._ArgumentGroup, *, per_problem: int | None = None) -> None:
     """Add --where and --per-problem (its default: `per_problem`), which select rollouts (reasoner.runs.selection)."""
-    group.add_argument(
-        "--where",
-        metavar="CONDITION[,...]",
-        help="what a rollout must be: correct, wrong, well-formed, ended (not cut off) [correct,well-formed]",
-    )
-    group.add_argument(
-        "--per-problem",
-        type=int,
-        default=per_problem,
-        metavar="N",
-        help=f"take the first N of a problem, at least 0; 0: all [{per_problem or 0}]",
-    )
+    about = "what a rollout must be: correct, wrong, well-formed, ended (not cut off) [correct,well-formed]"
+    add_option(group, "--where", about, metavar="CONDITION[,...]")
+    about = f"take the first N of a problem, at least 0; 0: all{'' if per_problem else ' [0]'}"
+    add_option(group, "--per-problem", about, per_problem, int)
 
 
 def selection_of(args: argparse.Namespace) -> Selection:
-    """The selection of --where and --per-problem."""
     from reasoner.runs.selection import parse_selection
 
-    texts = {"where": args.where, "per_problem": args.per_problem}
-    return parse_selection({name: str(value) for name, value in texts.items() if value is not None})
+    return parse_selection({name: str(value) for name, value in values_of(args, ("where", "per_problem")).items()})
 
 
-def list_rollouts(args: argparse.Namespace) -> None:
-    """Print a line for each matching rollout, and how many there are."""
-    with open_index(args) as index:
-        where = _filter(args)
-        rollouts = index.page(where, limit=args.limit)
-        rows = [_row(one, shorten(index.rollout(one.id)["completion"], _EXCERPT)) for one in rollouts]
-        _print_rows(rows)
-        total = index.count(where)
-        more = " (--limit N shows more)" if total > len(rollouts) else ""
-        print_result(f"{len(rollouts):,} of {total:,} rollouts{more}")
-        _write_page(args, index, rollouts, total)
-
-
-def grep_rollouts(args: argparse.Namespace) -> int:
-    """Print the rollouts whose completion has the words, with an excerpt. Exit status 1 where none has, like grep."""
+def list_rollouts(args: argparse.Namespace) -> int:
+    """Print a line for each matching rollout. Exit status 1 where none has the words, like grep."""
     from reasoner.runs.word_search import excerpt, hits
 
     with open_index(args) as index:
-        where = _filter(args, text=args.pattern)
+        where = _filter(args)
         rollouts = index.page(where, limit=args.limit)
-        texts = index.completions([one.id for one in rollouts])
-        excerpts = (excerpt(text, hits(text, args.pattern), before=_EXCERPT // 3, length=_EXCERPT) for text in texts)
-        _print_rows(
-            [_row(one, shorten("".join(pieces), _EXCERPT)) for one, pieces in zip(rollouts, excerpts, strict=True)]
-        )
-        total = index.count(where)
-        print_result(f"{len(rollouts):,} of {total:,} rollouts")
-        _write_page(args, index, rollouts, total)
-    return 0 if rollouts else 1
-
-
-def _write_page(args: argparse.Namespace, index: RolloutIndex, rollouts: Sequence[ListedRollout], total: int) -> None:
-    """Write --json: the number of rollouts that match, and those that are printed with their completions."""
-    if args.json is not None:
-        texts = index.completions([one.id for one in rollouts])
-        rows = [
-            {"name": one.name} | asdict(one) | {"completion": text} for one, text in zip(rollouts, texts, strict=True)
-        ]
-        write_result(args, {"total": total, "rollouts": rows})
+        texts, total = index.completions([one.id for one in rollouts]), index.count(where)
+    excerpts = texts
+    if (query := where.text) is not None:
+        pieces = (excerpt(text, hits(text, query), before=_EXCERPT // 3, length=_EXCERPT) for text in texts)
+        excerpts = ["".join(own) for own in pieces]
+    _print_rows([_row(one, shorten(text or "", _EXCERPT)) for one, text in zip(rollouts, excerpts, strict=True)])
+    more = " (--limit N shows more)" if total > len(rollouts) else ""
+    print_result(f"{len(rollouts):,} of {total:,} rollouts{more}")
+    rows = [{"name": one.name} | asdict(one) | {"completion": text} for one, text in zip(rollouts, texts, strict=True)]
+    write_result(args, {"total": total, "rollouts": rows})
+    return 0 if rollouts or query is None else 1
 
 
 def show_rollout(args: argparse.Namespace) -> None:
-    """Print one rollout in full."""
     with open_index(args) as index:
         row = index.rollout(index.find(args.rollout).id)
     parts = ", ".join(f"{name} {value:g}" for name, value in row["rewards"] or ())
@@ -157,8 +145,7 @@ def show_rollout(args: argparse.Namespace) -> None:
         "advantage": f"{row['advantage']:+.3f}",
         "tokens": f"{_or_unknown(row['tokens'])}, ended by {_or_unknown(row['finish'])}",
     }
-    for name, value in lines.items():
-        print_result(f"{name:<10} {escape_controls(str(value))}")
+    print_lines(lines)
     print_result(f"\n{escape_controls(row['completion']).strip()}")
     write_result(args, row)
 
@@ -169,61 +156,48 @@ def _or_unknown(value: object) -> str:
 
 
 def export_rollouts(args: argparse.Namespace) -> None:
-    """Write all matching rollouts, or what --as makes of them, to a file."""
+    """Write all matching rollouts, or what --as makes of them, to a file, and say what was left out."""
+    from reasoner.analysis.export import ENDINGS, matching
+    from reasoner.runs.row_files import ENDINGS as TABLE_ENDINGS
+    from reasoner.runs.row_files import check_ending
+
     if args.form != "sft" and (args.where is not None or args.per_problem is not None or args.without_ids):
         raise ValueError("--where, --per-problem and --without-ids belong to --as sft")
     if args.form != "preferences" and not (args.judge is args.noise is args.seed is None):
         raise ValueError("--judge, --noise and --seed belong to --as preferences")
-    _EXPORTS[args.form](args)
+    check_ending(args.file, ENDINGS if args.form == "rollouts" else TABLE_ENDINGS)
+    with open_index(args) as index:
+        result = _EXPORTS[args.form](args, index.run_dir, matching(index, _filter(args)))
+    write_result(args, {"file": str(args.file)} | result)
 
 
-def _export_rows(args: argparse.Namespace) -> None:
-    """Write the rollouts as they are to a .jsonl, .parquet or .md file. ValueError for another ending."""
-    from reasoner.analysis.export import EXPORTS, matching
-    from reasoner.runs.io import atomic_path
+def _export_rows(args: argparse.Namespace, run_dir: Path, rollouts: Rollouts) -> dict[str, object]:
+    from reasoner.analysis.export import export_rollouts
 
-    if args.file.suffix not in EXPORTS:
-        raise ValueError(f"{args.file}: unknown kind of file {args.file.suffix!r}; known are {', '.join(EXPORTS)}")
-    with open_index(args) as index, atomic_path(args.file) as beside:
-        number = EXPORTS[args.file.suffix](beside, matching(index, _filter(args)))
+    number = export_rollouts(args.file, rollouts)
     print_result(f"{number:,} rollouts: {args.file}")
-    write_result(args, {"file": str(args.file), "rollouts": number})
+    return {"rollouts": number}
 
 
-def _export_examples(args: argparse.Namespace) -> None:
-    """Write matching rollouts as examples for supervised finetuning, and say what was left out."""
-    from reasoner.analysis.export import matching
-    from reasoner.sft.sources import check_output
-
-    check_output(args.file)
-    selection = selection_of(args)
-    with open_index(args) as index:
-        result = write_examples(args.file, matching(index, _filter(args)), selection, with_ids=not args.without_ids)
-    write_result(args, result)
-
-
-def write_examples(
-    path: Path, rollouts: Iterable[Mapping[str, Any]], selection: Selection, *, with_ids: bool = True
-) -> dict[str, object]:
-    """Write those of the rollouts that a selection takes as examples, and say what was left out. Returns the figures
-    for --json.
-    """
+def _export_examples(args: argparse.Namespace, run_dir: Path, rollouts: Rollouts) -> dict[str, object]:
+    from reasoner.runs.row_files import write_rows
     from reasoner.runs.selection import select
-    from reasoner.sft.sources import sft_row, write_rows
+    from reasoner.sft.sources import sft_row
 
-    selected = select(rollouts, selection)
-    write_rows(path, [sft_row(row, with_ids=with_ids) for row in selected.rows])
+    selected = select(rollouts, selection_of(args))
+    write_rows(args.file, [sft_row(row, with_ids=not args.without_ids) for row in selected.rows])
     left_out = ", ".join(f"{number:,} {reason}" for reason, number in selected.left_out.items())
-    print_result(f"{len(selected.rows):,} examples: {path}; left out: {left_out or 'none'}")
-    return {"file": str(path), "examples": len(selected.rows), "left_out": dict(selected.left_out)}
+    print_result(f"{len(selected.rows):,} examples: {args.file}; left out: {left_out or 'none'}")
+    return {"examples": len(selected.rows), "left_out": dict(selected.left_out)}
 
 
-def _export_preferences(args: argparse.Namespace) -> None:
-    """Write preference pairs of the matching rollouts."""
-    from reasoner.analysis.export import matching
+def _export_preferences(args: argparse.Namespace, run_dir: Path, rollouts: Rollouts) -> dict[str, object]:
+    from reasoner.preferences.judges import load_judge, write_preferences
 
-    with open_index(args) as index:
-        export_preferences(args, index.run_dir, matching(index, _filter(args)))
+    judge = load_judge(args.judge or "rule", noise=args.noise)
+    counts = write_preferences(args.file, run_dir, rollouts, judge, seed=args.seed or 0)
+    print_result(f"{counts.summary()}: {args.file}")
+    return asdict(counts)
 
 
 # What `--as` names: the functions that write the file.
@@ -236,15 +210,14 @@ def open_index(args: argparse.Namespace) -> Iterator[RolloutIndex]:
 
     ValueError for a --limit below 1, and for a filter value that the run does not have.
     """
-    from reasoner.runs.filters import FIELDS, MOST_NUMBER, read_filter
+    from reasoner.runs.filters import MOST_NUMBER
     from reasoner.runs.index import RolloutIndex
     from reasoner.runs.run_dir import find_run
 
-    if getattr(args, "limit", 1) < 1:
-        raise ValueError(f"--limit is {args.limit}; it must be at least 1")
+    check_least(1, limit=getattr(args, "limit", 1))
     if getattr(args, "limit", 1) > MOST_NUMBER:
         raise ValueError(f"--limit is {args.limit}; it must be at most {MOST_NUMBER:,}")
-    where = read_filter({name: getattr(args, name, None) for name in FIELDS})
+    where = _filter(args)
     index = RolloutIndex(find_run(args.name, args.runs))
     try:
         index.refresh()
@@ -264,8 +237,7 @@ def _check_known(index: RolloutIndex, where: Filter) -> None:
         rows = index.rows(f"SELECT DISTINCT {name} AS value FROM groups WHERE {name} IS NOT NULL ORDER BY value")
         known = [str(row["value"]) for row in rows]
         if str(value) not in known:
-            close = get_close_matches(str(value), known, 1)
-            hint = f"; did you mean {close[0]!r}?" if close else f"; it has {', '.join(known[:_MAX_NAMES])}"
+            hint = did_you_mean(str(value), known) or f"; it has {', '.join(known[:_MAX_NAMES])}"
             raise ValueError(f"{index.run_dir} has no {name} {str(value)!r}{hint}")
     (steps,) = index.rows("SELECT MIN(step) AS first, MAX(step) AS last FROM shards")
     first, last = steps["first"], steps["last"]
@@ -274,11 +246,10 @@ def _check_known(index: RolloutIndex, where: Filter) -> None:
         raise ValueError(f"{index.run_dir} has only rollouts of the steps {first} to {last}")
 
 
-def _filter(args: argparse.Namespace, text: str | None = None) -> Filter:
+def _filter(args: argparse.Namespace) -> Filter:
     from reasoner.runs.filters import FIELDS, read_filter
 
-    values = {name: getattr(args, name) for name in FIELDS}
-    return read_filter(values | ({} if text is None else {"text": text}))
+    return read_filter({name: getattr(args, name, None) for name in FIELDS})
 
 
 def _row(one: ListedRollout, text: str) -> list[str]:
@@ -294,3 +265,101 @@ def _print_rows(rows: list[list[str]]) -> None:
         cells = align_rows([header, *(row[:-1] for row in rows)])
         texts = ["completion", *(row[-1] for row in rows)]
         print_result("\n".join(f"{cell}  {text}" for cell, text in zip(cells, texts, strict=True)))
+
+
+# ------------------------------------------------------------------------------------------------ diff
+
+
+def _add_diff(action: Parser) -> None:
+    for name, text in (("a", "a run, all steps of it, or RUN:STEP"), ("b", "what A is compared with, in the same way")):
+        add_option(action, name, text, metavar=name.upper())
+    add_runs_folder(action)
+    add_option(action, "--problem", "print the first completions of this problem, word by word", metavar="ID")
+    add_option(action, "--limit", "print at most N problems, at least 1", 20)
+    add_json(action, "all shared problems, or the two completions")
+
+
+def diff_rollouts(args: argparse.Namespace) -> None:
+    """Print the problems that both sides have, with their pass rates; or the completions of one problem."""
+    sides = [_side(args, place) for place in (args.a, args.b)]
+    if args.problem is not None:
+        _print_completions(args, sides)
+        return
+    rows = [
+        {"problem": problem, "a": side, "b": sides[1][problem]}
+        for problem, side in sides[0].items()
+        if problem in sides[1]
+    ]
+    if not rows:
+        raise ValueError(f"{args.a} and {args.b} have no problem in common")
+    _print_rates(rows, args.limit)
+    write_result(args, rows)
+
+
+def _side(args: argparse.Namespace, place: str) -> dict[str, dict[str, Any]]:
+    """By problem: pass rate, mean reward and tokens, and the first rollout of a side."""
+    from reasoner.runs.filters import MOST_STEP
+    from reasoner.runs.index_queries import problem_means
+
+    name, _, step = place.rpartition(":")
+    is_step = step.isascii() and step.isdecimal() and int(step) <= MOST_STEP
+    run, only = (name, int(step)) if name and is_step else (place, None)
+    with open_index(argparse.Namespace(name=run, runs=args.runs, limit=args.limit)) as index:
+        rows = problem_means(index, step=only)
+        if args.problem is not None:
+            rows = [
+                row | {"rollout": index.name(row["first"]), "shard_row": index.rollout(row["first"])}
+                for row in rows
+                if row["problem"] == args.problem
+            ]
+    if not rows:
+        what = "rollouts" if args.problem is None else f"rollouts of problem {args.problem!r}"
+        raise ValueError(f"{place} has no {what}")
+    return {row.pop("problem"): row for row in rows}
+
+
+def _print_rates(rows: list[dict[str, Any]], limit: int) -> None:
+    """Print the problems in the order of the difference between their pass rates, and the mean difference."""
+    from reasoner.evals.paired import difference
+    from reasoner.evals.tables import align_rows, percent
+
+    rates = [[row[side]["correct"] for row in rows] for side in ("a", "b")]
+    order = sorted(rows, key=lambda row: (-abs(row["b"]["correct"] - row["a"]["correct"]), row["problem"]))
+    header = ["problem", "correct A", "correct B", "reward A", "reward B", "tokens A", "tokens B"]
+    cells = [
+        [
+            escape_controls(row["problem"]),
+            *(percent(row[side]["correct"]) for side in ("a", "b")),
+            *(f"{row[side]['reward']:.2f}" for side in ("a", "b")),
+            *(f"{row[side]['tokens']:.0f}" if row[side]["tokens"] is not None else "-" for side in ("a", "b")),
+        ]
+        for row in order[:limit]
+    ]
+    print_result("\n".join(align_rows([header, *cells])))
+    more = f", {limit:,} shown (--limit N shows more)" if len(rows) > limit else ""
+    print_result(f"\n{len(rows):,} problems in common{more}")
+    change = f"; B - A: {difference(rates[1], rates[0])} points" if len(rows) > 1 else ""
+    print_result(f"correct: A {percent(fmean(rates[0]))}, B {percent(fmean(rates[1]))}{change}")
+
+
+def _print_completions(args: argparse.Namespace, sides: list[dict[str, dict[str, Any]]]) -> None:
+    """Print the first completion of the problem on each side, and the two as one text with marks."""
+    from app.differences import word_difference
+
+    rows = [side[args.problem] for side in sides]
+    shards = [row["shard_row"] for row in rows]
+    lines = {"problem": args.problem, "question": shards[0]["question"], "gold": shards[0]["gold"]}
+    for place, row, shard in zip((args.a, args.b), rows, shards, strict=True):
+        lines[place] = f"{row['rollout']}, {shard['verdict']}, reward {shard['reward']:g}"
+    print_lines(lines)
+    pieces = word_difference(*(shard["completion"] for shard in shards))
+    text = "".join(f"{_MARKS[kind][0]}{piece}{_MARKS[kind][1]}" for kind, piece in pieces)
+    print_result(f"\n{escape_controls(text).strip()}")
+    write_result(
+        args,
+        [
+            {"rollout": row["rollout"]}
+            | {name: shard[name] for name in ("verdict", "reward", "extracted", "completion")}
+            for row, shard in zip(rows, shards, strict=True)
+        ],
+    )

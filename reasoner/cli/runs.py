@@ -15,8 +15,10 @@ from reasoner.cli.arguments import (
     add_action,
     add_actions,
     add_json,
+    add_option,
     add_run,
     add_runs_folder,
+    print_lines,
     write_result,
 )
 from reasoner.console import print_result
@@ -32,9 +34,9 @@ def add_arguments(command: Parser) -> None:
     add_run(show)
     add_json(show, "the state, the last metrics and the validations")
     remove = add_action(actions, "rm", "delete run folders, with all that is in them", remove_runs)
-    remove.add_argument("names", nargs="+", metavar="RUN", help="a run: its folder, or its name in the folder --runs")
+    add_option(remove, "names", "a run: its folder, or its name in the folder --runs", nargs="+", metavar="RUN")
     add_runs_folder(remove)
-    remove.add_argument("--yes", action="store_true", help="delete; without it only what would be deleted is named")
+    add_option(remove, "--yes", "delete; without it only what would be deleted is named", kind=bool)
     add_json(remove, "the folders")
 
 
@@ -44,7 +46,6 @@ def _add_list(parser: Parser) -> None:
 
 
 def list_runs(args: argparse.Namespace) -> None:
-    """Print a line for each run of the folder; without any, how to begin."""
     from app.overview import runs
     from app.run_library import RunLibrary
     from reasoner.evals.tables import align_rows
@@ -87,7 +88,6 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def show_run(args: argparse.Namespace) -> None:
-    """Print a run's state, the figures of its last step and its validations."""
     from app.overview import runs
     from app.run_library import RunLibrary
     from reasoner.runs.metrics import read_evals, read_metrics
@@ -108,13 +108,13 @@ def show_run(args: argparse.Namespace) -> None:
         "algorithm": row["algorithm"] or "-",
         "steps": f"{row['step']} of {row['steps']}" if row["steps"] else str(row["step"]),
         "last step": _last_step(metrics[0]) if metrics else "-",
-        "validation": ", ".join(_validation(one) for one in _ends(evals)) or "-",
+        "validation": ", ".join(_validation(one) for one in evals[:1] + evals[1:][-1:])
+        or "-",  # the first and the last
         "checkpoints": ", ".join(checkpoints) or "-",
         "alarms": str(row["alarms"]),
         "disk": f"{_bytes(run_dir) / 2**20:,.1f} MiB",
     }
-    for name, text in lines.items():
-        print_result(f"{name:<12} {text}")
+    print_lines(lines, 12)
     write_result(args, row | {"folder": str(run_dir), "last_step": metrics[0] if metrics else None, "evals": evals})
 
 
@@ -128,11 +128,6 @@ def _last_step(line: Mapping[str, float]) -> str:
     return ", ".join(f"{metric.label} {text}" for metric, text in zip(shown, texts, strict=True))
 
 
-def _ends(evals: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The first and the last validation."""
-    return evals[:1] + evals[1:][-1:]
-
-
 def _validation(one: Mapping[str, Any]) -> str:
     estimate = one["sampled"]["metrics"]["pass@1"]
     low, high = (100 * estimate[side] for side in ("low", "high"))
@@ -140,7 +135,6 @@ def _validation(one: Mapping[str, Any]) -> str:
 
 
 def _bytes(folder: Path) -> int:
-    """The size of all files of the folder."""
     return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
 
 

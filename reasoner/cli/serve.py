@@ -9,55 +9,27 @@ import os
 import sys
 from pathlib import Path
 
-from reasoner.cli.arguments import Parser, add_runs_folder
+from reasoner.cli.arguments import Parser, add_option, add_runs_folder
 from reasoner.console import log
 from reasoner.inference.server_token import LOCAL_VARIABLE, VARIABLE, make_token, token_file
 
 _LOCAL = ("127.0.0.1", "localhost", "::1")
-TRANSFERS = ("file", "nccl")
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of the command."""
     command.set_defaults(handler=run_server)
-    command.add_argument(
-        "--model",
-        default="base",
-        help="base (the embedded model), a run, a checkpoint, a model folder, or a hub name; runs replace its weights "
-        "by theirs [base]",
-    )
+    about = "base (the embedded model), a run, a checkpoint, a model folder, or a hub name"
+    add_option(command, "--model", f"{about}; runs replace its weights by theirs", "base")
     add_runs_folder(command)
-    command.add_argument("--port", default=8001, type=int, help="port to serve on [8001]")
-    command.add_argument(
-        "--host",
-        default="127.0.0.1",
-        help="address to serve on. The token that clients need is sent unencrypted: name only an address of a private "
-        "network [127.0.0.1]",
-    )
-    command.add_argument(
-        "--dtype",
-        default="float32",
-        choices=("float32", "bfloat16"),
-        help="precision of the weights, as engine.dtype of the runs [float32]",
-    )
-    command.add_argument(
-        "--max-model-len", type=int, metavar="N", help="most tokens of prompt and completion [the model's context]"
-    )
-    command.add_argument(
-        "--transfer",
-        default="file",
-        choices=TRANSFERS,
-        help="how runs send new weights, as their engine.transfer: file, or nccl between GPUs [file]",
-    )
-    command.add_argument(
-        "--tensor-parallel", default=1, type=int, metavar="N", help="number of GPUs that share the model [1]"
-    )
-    command.add_argument(
-        "--gpu-memory", default=0.9, type=float, metavar="SHARE", help="fraction of a GPU's memory to use [0.9]"
-    )
-    command.add_argument(
-        "--cpu-cache-gib", default=1, type=int, metavar="N", help="on a CPU: size of the key-value cache in GiB [1]"
-    )
+    add_option(command, "--port", "port to serve on", 8001)
+    about = "The token that clients need is sent unencrypted: name only an address of a private network"
+    add_option(command, "--host", f"address to serve on. {about}", "127.0.0.1")
+    about = "precision of the weights, as engine.dtype of the runs"
+    add_option(command, "--dtype", about, "float32", choices=("float32", "bfloat16"))
+    add_option(command, "--max-model-len", "most tokens of prompt and completion [the model's context]", kind=int)
+    add_option(command, "--tensor-parallel", "number of GPUs that share the model", 1)
+    add_option(command, "--gpu-memory", "fraction of a GPU's memory to use", 0.9, metavar="SHARE")
+    add_option(command, "--cpu-cache-gib", "on a CPU: size of the key-value cache in GiB", 1)
 
 
 def server_command(args: argparse.Namespace, folder: Path, *, has_gpu: bool) -> list[str]:
@@ -73,7 +45,7 @@ def server_command(args: argparse.Namespace, folder: Path, *, has_gpu: bool) -> 
         "--generation-config": "vllm",  # else the model's file would add top-k or a repetition penalty to requests
         "--middleware": "reasoner.inference.server_guard.ServerGuard",
         "--worker-extension-cls": "reasoner.inference.server_extension.ServerExtension",
-        "--weight-transfer-config": json.dumps({"backend": args.transfer}),
+        "--weight-transfer-config": json.dumps({"backend": "file"}),  # that of server_extension
         "--tensor-parallel-size": str(args.tensor_parallel),
         **({} if args.max_model_len is None else {"--max-model-len": str(args.max_model_len)}),
         **({"--gpu-memory-utilization": str(args.gpu_memory)} if has_gpu else {"--block-size": "32"}),
@@ -86,9 +58,7 @@ def server_command(args: argparse.Namespace, folder: Path, *, has_gpu: bool) -> 
 
 
 def server_environment(args: argparse.Namespace, *, token: str) -> dict[str, str]:
-    """The environment of the server: this one, vLLM's routes for weight updates open to who has the token, and our
-    package importable.
-    """
+    """This environment, with vLLM's routes for weight updates open to who has the token."""
     defaults = {
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # all cores
         "VLLM_CPU_KVCACHE_SPACE": str(args.cpu_cache_gib),

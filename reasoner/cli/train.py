@@ -1,4 +1,6 @@
-"""`reasoner train`: resolve the settings and the run folder, then train. `reasoner doctor` takes the same settings."""
+"""`reasoner train` and `reasoner sft`: resolve the settings and the run folder, then train, or print what the run
+would do. `reasoner doctor` takes the same settings.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +9,14 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from reasoner.cli.arguments import LineHelp, Parser, add_json
-from reasoner.cli.dry_run import print_dry_run
+from reasoner.cli.arguments import LineHelp, Parser, add_json, add_option, write_result
 from reasoner.config.check import names_in
 from reasoner.config.preset_docs import listing
 from reasoner.config.presets import MACHINES, find_preset
 from reasoner.config.resolve import RunSettings, parse, read_file, resolve
 from reasoner.config.schema import sections, settings
 from reasoner.config.setting import Setting
-from reasoner.config.stages import STAGES, is_used
+from reasoner.config.stages import STAGES, is_used, problem_sets
 from reasoner.console import log, print_result, silent
 from reasoner.distributed.launch import launch
 from reasoner.distributed.world import ALONE, RankError, World, num_launched, open_world
@@ -42,23 +43,24 @@ _METAVARS = {int: "INT", float: "NUMBER", str: "TEXT", bool: "BOOL"}
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the arguments of `reasoner train`."""
     command.set_defaults(handler=run_train, stage="rl")
     add_run(command)
     add_json(command, "the figures of the final table, with --dry-run the settings,")
     add_settings(command)
 
 
+def add_sft_arguments(command: Parser) -> None:
+    command.set_defaults(handler=run_train, stage="sft")
+    add_run(command)
+    add_json(command, "the figures of the final table")
+    add_settings(command, stage="sft")
+
+
 def add_run(command: Parser) -> None:
-    """Add --resume and --dry-run."""
-    command.add_argument(
-        "--resume", metavar="RUN", help="continue this run (a folder, or a name in runs/) from its last checkpoint"
-    )
-    command.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print every setting with its origin and what the run would do; then exit",
-    )
+    about = "continue this run (a folder, or a name in runs/) from its last checkpoint"
+    add_option(command, "--resume", about, metavar="RUN")
+    about = "print every setting with its origin and what the run would do; then exit"
+    add_option(command, "--dry-run", about, kind=bool)
 
 
 def add_settings(command: Parser, stage: str = "rl", *, has_data: bool = True) -> None:
@@ -69,20 +71,13 @@ def add_settings(command: Parser, stage: str = "rl", *, has_data: bool = True) -
     The help shows the defaults that the command line would get: those of its preset and its algorithm.
     """
     command.usage = "%(prog)s [OPTION ...] [--SETTING VALUE ...]"
-    command.add_argument(
-        "--preset",
-        metavar="NAME[@MACHINE]",
-        help="defaults for a size of model, listed at the end [the one that fits --model], and for a machine: "
-        f"{', '.join(MACHINES)} [this one]",
+    about = (
+        "defaults for a size of model, listed at the end [the one that fits --model], and for a machine: "
+        f"{', '.join(MACHINES)} [this one]"
     )
-    command.add_argument(
-        "--config",
-        metavar="FILE",
-        action="append",
-        default=[],
-        type=Path,
-        help="read settings from this TOML file; repeatable, later files win, the command line wins over all",
-    )
+    add_option(command, "--preset", about, metavar="NAME[@MACHINE]")
+    about = "read settings from this TOML file; repeatable, later files win, the command line wins over all"
+    command.add_argument("--config", metavar="FILE", action="append", default=[], type=Path, help=about)
     used = {key: setting for key, setting in settings().items() if is_used(key, stage)}
     names = {key.split(".")[0] for key in used}
     groups = {name: command.add_argument_group(name, about) for name, about in sections().items() if name in names}
@@ -138,7 +133,11 @@ def run_train(args: argparse.Namespace) -> None:
     """Start or resume a run, or print what --dry-run asks for. Of several processes: start them, or be one of them."""
     if num_launched() > 1:
         with open_world() as world, silent(not world.is_first):
-            vars(args)["processes"] = _num_processes(args, world.size)
+            if args.processes not in (None, str(world.size)):
+                raise ValueError(
+                    f"--processes is {args.processes}, and torchrun has started {world.size}; leave it out"
+                )
+            args.processes = str(world.size)
             resolved, run_dir = world.from_first(lambda: _resolved_run(args), "the settings of the run")
             if args.dry_run:
                 world.from_first(lambda: print_dry_run(args, resolved, run_dir), "the print of the settings")
@@ -167,11 +166,30 @@ def _resolved_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
     return resolved, run_dir
 
 
-def _num_processes(args: argparse.Namespace, size: int) -> str:
-    """The number of processes that torchrun has started, as --processes. ValueError where that names another."""
-    if args.processes not in (None, str(size)):
-        raise ValueError(f"--processes is {args.processes}, and torchrun has started {size}; leave it out")
-    return str(size)
+def print_dry_run(args: argparse.Namespace, resolved: RunSettings, run_dir: Path) -> None:
+    """Print every setting that the stage has a use for, with its origin, and what the run would do."""
+    from data import load
+    from data.registry import local_parts
+    from reasoner.doctor.budget import plan
+    from reasoner.rollouts.dataset import filter_gradable
+    from reasoner.trainer.preflight import preflight
+
+    cfg = resolved.config
+    checked = preflight(cfg, run_dir, download=False)
+    for spec in problem_sets(cfg).values():
+        for part in local_parts(spec):
+            filter_gradable(load(part))
+    if resolved.note:
+        log(resolved.note)
+    rows = []
+    for key, (value, origin) in values_and_origins(resolved, cfg.algo.name).items():
+        if cfg.stage == "rl" or is_used(key, cfg.stage):
+            print_result(f"{key:<28} {value!s:<24} {origin}")
+            rows.append({"setting": key, "value": value, "origin": origin})
+    print_result("\n".join([f"run folder: {run_dir}", *plan(cfg)]))
+    if checked.model_folder is None:
+        print_result(f"model: {cfg.model} is not in the cache; a run downloads it first. Nothing about it was checked")
+    write_result(args, {"folder": str(run_dir), "settings": rows})
 
 
 def _train(args: argparse.Namespace, resolved: RunSettings, run_dir: Path, world: World) -> None:
@@ -207,7 +225,6 @@ def _train(args: argparse.Namespace, resolved: RunSettings, run_dir: Path, world
 
 
 def command_line(args: argparse.Namespace) -> dict[str, object]:
-    """The settings that stand on the command line, parsed."""
     texts = {key: getattr(args, key) for key in settings() if getattr(args, key, None) is not None}
     return {key: parse(settings()[key], text) for key, text in texts.items()}
 
@@ -227,7 +244,6 @@ def new_run(args: argparse.Namespace, *, gpu_bytes: int | None = None) -> tuple[
 
 
 def settings_files(args: argparse.Namespace) -> list[tuple[str, Mapping[str, object]]]:
-    """(name, settings) of the files of --config."""
     return [(str(path), read_file(path)) for path in args.config]
 
 

@@ -46,6 +46,13 @@ RULES = (
 )
 
 
+def check_least(least: int, **values: int | None) -> None:
+    """ValueError for a value below `least`, by the name of its flag; None is no value."""
+    for name, value in values.items():
+        if value is not None and value < least:
+            raise ValueError(f"--{name.replace('_', '-')} is {value}; it must be at least {least}")
+
+
 def check_values(config: Config) -> None:
     """ValueError for the first value that is not allowed."""
     for key, setting in settings().items():

@@ -114,11 +114,8 @@ class EngineConfig:
     urls: str = setting("", "Addresses of vLLM servers that sample for this run, separated by commas: "
         "http://127.0.0.1:8001,... Start them with `reasoner serve`. Empty: the engine runs in this process.",
         trl={"vllm_server_base_url": "", "vllm_mode": "server mode is a list of addresses, colocate none"})
-    transfer: str = setting("file", "How new weights reach the servers. As `reasoner serve --transfer`.",
-        needs="engine.urls",
-        choices={"file": "trainer and servers see the same folder", "nccl": "from GPU to GPU"})
     transfer_dir: str = setting("", "Folder for the weights, which the servers see under the same path. Empty: memory "
-        "of this machine (/dev/shm), for servers on it.", needs="engine.urls and engine.transfer == 'file'")
+        "of this machine (/dev/shm), for servers on it.", needs="engine.urls")
     timeout_seconds: float = setting(900.0, "Longest wait for a server: for its start, for a weight update, and for "
         "one completion.", gt=0, unit="seconds", needs="engine.urls",
         trl={"vllm_server_timeout": "also the wait for one completion"})

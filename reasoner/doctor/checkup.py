@@ -29,7 +29,7 @@ from reasoner.doctor.problems import check_epochs, check_gold_answers, check_pro
 from reasoner.doctor.time_estimate import TimeEstimate, estimate_time, time_findings
 from reasoner.doctor.tokenization import check_tokenizer
 from reasoner.doctor.trial_steps import StepRunner, StepTiming, TrialSteps, next_prompts, run_trial_steps
-from reasoner.inference.stop_tokens import end_token_ids
+from reasoner.inference.sampling import end_token_ids
 from reasoner.models.loading import context_length, load_meta_model, load_tokenizer
 from reasoner.progress import shown_progress
 from reasoner.rl.algorithms import Algorithm, sampler_correction

@@ -9,7 +9,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from reasoner.doctor.findings import Finding, Severity
-from reasoner.inference.stop_tokens import decode_completions, stop_token_ids
+from reasoner.inference.sampling import decode_completions, stop_token_ids
 from reasoner.rollouts.prompts import Template
 from reasoner.types import Prompt, SamplingParams
 from verifiers.questions import question_of

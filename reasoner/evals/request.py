@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from reasoner.config.check import check_least
 from reasoner.config.learning import DTYPES
 from reasoner.evals import PROBLEMS
 from reasoner.evals.result import MetricKs
@@ -70,13 +71,8 @@ class EvalRequest:
     def check(self) -> None:
         """Raise ValueError for a value outside its range, and for one without effect on what is evaluated."""
         self._check_flags()
-        for flag, value, least in (
-            ("--num-samples", self.num_samples, 1),
-            ("--problems", self.problems, 0),
-            ("--max-tokens", self.max_tokens, 1),
-        ):
-            if value is not None and value < least:
-                raise ValueError(f"{flag} is {value}; it must be at least {least}")
+        check_least(1, num_samples=self.num_samples, max_tokens=self.max_tokens)
+        check_least(0, problems=self.problems)
         if (self.model_url is None) != (self.model_name is None):
             raise ValueError(
                 "--model-url and --model-name go together: the address, and the server's name for the model"

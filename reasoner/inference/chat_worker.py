@@ -26,8 +26,6 @@ from reasoner.types import SamplingParams
 
 
 class _Model:
-    """A model folder's tokenizer and engine."""
-
     def __init__(self, folder: Path) -> None:
         self.files = _files(folder)
         self.tokenizer = load_tokenizer(folder)

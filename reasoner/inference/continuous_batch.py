@@ -14,7 +14,7 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from reasoner.console import first_line
-from reasoner.inference.rng import sample_tokens
+from reasoner.inference.sampling import sample_tokens
 from reasoner.inference.slot_cache import SlotCache, decode_masks
 from reasoner.models.loading import precision_of
 from reasoner.models.output_layer import OutputLayer
@@ -181,7 +181,6 @@ class ContinuousBatch:
         self._token_ids = self._token_ids[torch.tensor(order, dtype=torch.long, device=self._token_ids.device)]
 
     def _decode(self, width: int) -> None:
-        """Compute the states after the last tokens of the rows."""
         positions = torch.tensor([row.length() - 1 for row in self.rows], device=self._model.device)
         self._cache.begin_step(positions, width)
         self._states = self._model.base_model(

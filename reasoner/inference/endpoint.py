@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from reasoner.config.check import check_least
 from reasoner.console import log
 from reasoner.inference.server_answers import parse_response
 from reasoner.inference.server_client import RefusalError, ServerError, new_client, request_json, run_async
-from reasoner.inference.stop_texts import up_to_stop_text
 from reasoner.progress import OnDecodeStep
-from reasoner.rollouts.prompts import Template
+from reasoner.rollouts.prompts import Template, up_to_stop_text
 from reasoner.types import Prompt, Response, SamplingParams
 
 PATHS = {"chat": "/chat/completions", "completions": "/completions"}  # by --api
@@ -48,8 +48,7 @@ class Endpoint:
             )
         if self.api not in PATHS:
             raise ValueError(f"--api is {self.api!r}; known are {', '.join(PATHS)}")
-        if self.concurrency < 1:
-            raise ValueError(f"--concurrency is {self.concurrency}; it must be at least 1")
+        check_least(1, concurrency=self.concurrency)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +78,7 @@ class EndpointClient:
         seeds: Sequence[Sequence[int]],
         on_decode_step: OnDecodeStep | None = None,
     ) -> list[tuple[Response, ...]]:
-        """A response for each seed of each prompt.
-
-        RuntimeError that names the address for a server that fails at every attempt; ValueError for a request that it
-        refuses.
-        """
+        """A response for each seed of each prompt. RuntimeError where every attempt fails."""
         return run_async(self._respond(prompts, sampling, seeds, on_decode_step))
 
     async def _respond(

@@ -11,9 +11,13 @@ from reasoner.config.schema import EngineConfig, settings
 from reasoner.console import log
 from reasoner.distributed.world import ALONE, World
 from reasoner.models.families import vllm_obstacle
-from reasoner.models.folder import text_config
+from reasoner.models.folder import head_size, text_config
+from reasoner.models.resolve import full_folder
 from reasoner.runtime import has_gpu, set_matmul_precision
 from reasoner.types import Engine
+
+# Sizes of attention heads for which vLLM 0.32 has kernels on a CPU, without the seconds that the import of vLLM takes.
+VLLM_CPU_HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,8 @@ class EngineRequest:
 
 
 def _vllm(request: EngineRequest) -> Engine:
+    if obstacle := head_obstacle(request.folder):
+        raise ValueError(f"{obstacle}; use the engine transformers")
     from reasoner.inference.vllm_engine import VllmEngine
 
     return VllmEngine(
@@ -61,18 +67,15 @@ def _auto(request: EngineRequest) -> Engine:
     name = resolve_engine_name(request.cfg)
     if name != "vllm":
         return ENGINES[name](request)
-    if request.is_updated and training_engine(request.cfg, request.folder) == "transformers":
-        reason = vllm_obstacle(text_config(request.folder), on_gpu=has_gpu())
-        log(f"vLLM cannot follow the training ({reason}); sampling with transformers instead")
-        return _transformers(request)
-    from reasoner.inference.vllm_engine import UnsupportedModelError
-
-    try:
-        return _vllm(request)
-    except ImportError as error:  # built for another torch, or for a GPU whose libraries are missing
-        log(f"vLLM is installed but cannot be imported ({error}); sampling with transformers instead")
-    except UnsupportedModelError as error:
-        log(f"{error}, as is done now")
+    obstacle = head_obstacle(request.folder)
+    if request.is_updated and (reason := vllm_obstacle(text_config(request.folder), on_gpu=has_gpu())):
+        obstacle = f"vLLM cannot follow the training ({reason})"
+    if not obstacle:
+        try:
+            return _vllm(request)
+        except ImportError as error:  # built for another torch, or for a GPU whose libraries are missing
+            obstacle = f"vLLM is installed but cannot be imported ({error})"
+    log(f"{obstacle}; sampling with transformers instead")
     return _transformers(request)
 
 
@@ -84,10 +87,17 @@ ENGINES: dict[str, Callable[[EngineRequest], Engine]] = {
 }
 
 
+def head_obstacle(folder: Path) -> str:
+    """Why vLLM on a CPU has no attention kernel for the folder's model; empty where it has one."""
+    size = head_size(full_folder(folder))
+    if has_gpu() or size in (None, *VLLM_CPU_HEAD_SIZES):
+        return ""
+    known = ", ".join(map(str, VLLM_CPU_HEAD_SIZES))
+    return f"vLLM on a CPU cannot run {folder}: its attention heads have {size} values, and vLLM knows {known}"
+
+
 def resolve_engine_name(cfg: EngineConfig) -> str:
-    """The engine that the settings name; "auto" is remote if there are urls, else vllm if it is installed, else
-    transformers.
-    """
+    """The name of the engine; "auto" is remote with urls, else vllm if it is installed, else transformers."""
     if cfg.name != "auto":
         return cfg.name
     if cfg.urls:

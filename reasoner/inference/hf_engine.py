@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.continuous_batch import ContinuousBatch, Row, check_decoding
+from reasoner.inference.sampling import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
 from reasoner.inference.slot_cache import ATTENTION
-from reasoner.inference.stop_tokens import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
 from reasoner.models.frozen_weights import cast_parameters
 from reasoner.models.loading import context_length, load_policy, load_tokenizer
 from reasoner.progress import OnDecodeStep

@@ -11,16 +11,13 @@ from typing import Any
 
 from reasoner.config.presets import find_preset
 from reasoner.config.schema import EngineConfig
-from reasoner.inference.factory import make_engine, resolve_engine_name
-from reasoner.models.folder import check_generates, check_tokenizer, context_length, head_size
+from reasoner.inference.factory import head_obstacle, make_engine, resolve_engine_name
+from reasoner.models.folder import check_generates, check_tokenizer, context_length
 from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template, load_template
 from reasoner.runs.run_dir import read_settings
 from reasoner.runtime import has_gpu
 from reasoner.types import Engine
-
-# Sizes of attention heads for which vLLM 0.32 has kernels on a CPU, without the seconds that the import of vLLM takes.
-VLLM_CPU_HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
 
 # For a model that is neither a checkpoint nor the embedded base: those of DeepSeek-R1's evaluation.
 DEFAULTS = {"sampling.temperature": 0.6, "sampling.top_p": 0.95, "sampling.max_tokens": 32_768}
@@ -84,10 +81,7 @@ class ModelSpec:
 
     @property
     def completion_room(self) -> int:
-        """Tokens that a prompt must leave in the context: those of a completion, or half the context if that is less.
-
-        DeepSeek-R1's `max_tokens` is the whole context of most models.
-        """
+        """Tokens that a prompt must leave in the context: a completion's, or half of it (DeepSeek-R1's are all)."""
         return min(self.max_tokens, max(1, self.context // 2))
 
     def engine_config(self, engine: str, dtype: str | None = None) -> EngineConfig:
@@ -96,7 +90,7 @@ class ModelSpec:
         "auto" is transformers for a model that vLLM cannot run on a CPU.
         """
         dtype = dtype or ("bfloat16" if has_gpu() and self.max_tokens > 1024 else "float32")
-        if engine == "auto" and not has_gpu() and head_size(self.folder) not in (None, *VLLM_CPU_HEAD_SIZES):
+        if engine == "auto" and head_obstacle(self.folder):
             engine = "transformers"
         return EngineConfig(name=engine, dtype=dtype, gpu_memory=0.9)
 
@@ -136,7 +130,6 @@ class EngineFactory:
             ) from error
 
     def close(self) -> None:
-        """Stop the engine if it was started."""
         if "_engine" in self.__dict__:
             self._engine.close()
 
@@ -167,5 +160,4 @@ def _version(package: str) -> str:
 
 
 def _first(*values: Any) -> Any:
-    """The first value that is not None."""
     return next(value for value in values if value is not None)

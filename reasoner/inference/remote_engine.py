@@ -10,19 +10,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import torch
 from torch import Tensor
 
 from reasoner.config.schema import EngineConfig
 from reasoner.distributed.world import ALONE, World
-from reasoner.inference.server_answers import SampledTokens, parse_completion
+from reasoner.inference.sampling import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
+from reasoner.inference.server_answers import SampledTokens, identity, parse_completion
 from reasoner.inference.server_client import run_async
 from reasoner.inference.server_dispatch import Request, sample
-from reasoner.inference.server_identity import identity
 from reasoner.inference.server_pool import ServerPool
 from reasoner.inference.server_token import read_token
-from reasoner.inference.stop_tokens import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
-from reasoner.inference.vllm_adapter import is_adapter_state, stored_weights
-from reasoner.inference.weight_senders import SENDERS
+from reasoner.inference.vllm_model import is_adapter_state, stored_weights
+from reasoner.inference.weight_file import WeightFolder
 from reasoner.models.loading import load_config, load_meta_model, load_tokenizer, num_ids
 from reasoner.models.resolve import full_folder
 from reasoner.models.saving import as_saved
@@ -46,9 +46,7 @@ class RemoteEngine:
     accepts_adapter = False  # merged weights are sent: vLLM's weight transfer knows no adapters
 
     def __init__(self, folder: Path, cfg: EngineConfig, *, max_model_len: int, world: World = ALONE) -> None:
-        """Wait for the servers. TimeoutError for one that does not start; ValueError for one with another model or
-        token, and where this machine has no token.
-        """
+        """Wait for the servers. TimeoutError for one that does not start; ValueError for another model."""
         token = read_token()
         self._folder = folder
         self._tokenizer = load_tokenizer(folder)
@@ -62,14 +60,14 @@ class RemoteEngine:
         self._num_updates = 0
         self._run = secrets.token_hex(4)  # a part of the version's name at the servers, which other runs may use
         self._world = world
-        self._sender = SENDERS[cfg.transfer](cfg) if world.is_first else None
+        self._weights = WeightFolder(cfg.transfer_dir) if world.is_first else None
+        self._dtype: torch.dtype = getattr(torch, cfg.dtype)
         urls = server_urls(cfg.urls)
         start = world.rank % len(urls)
         self._pool = ServerPool(
             urls[start:] + urls[:start],  # of servers with equal loads the first is asked: another one by each rank
-            self._sender,
+            self._weights,
             identity(load_config(full), self._tokenizer, cfg.dtype, max_model_len),
-            cfg.transfer,
             cfg.timeout_seconds,
             max(1, cfg.requests_per_server // world.size),
             token,
@@ -140,9 +138,9 @@ class RemoteEngine:
             limit = max_completion_tokens(prompt, sampling, self._max_model_len)
             size = len(prompt.token_ids) + limit
             for server in self._pool.servers:
-                if server.max_model_len < size:
+                if server.info is not None and server.info.max_model_len < size:
                     raise ValueError(
-                        f"the server {server.url} takes {server.max_model_len} tokens (reasoner serve "
+                        f"the server {server.url} takes {server.info.max_model_len} tokens (reasoner serve "
                         f"--max-model-len), and problem {prompt.problem.id} needs {size}"
                     )
             body = {"prompt": list(prompt.token_ids), "max_tokens": limit, **settings}
@@ -150,7 +148,6 @@ class RemoteEngine:
         return requests
 
     def _completions(self, outputs: Sequence[SampledTokens], stop_texts: Sequence[str]) -> tuple[Completion, ...]:
-        """The completions of one prompt."""
         assert self._version is not None
         texts = decode_completions([one.token_ids for one in outputs], self._end_ids, stop_texts, self._tokenizer)
         return tuple(
@@ -162,18 +159,18 @@ class RemoteEngine:
         return parse_completion(answer, max_tokens=request.body["max_tokens"], num_ids=self._num_ids)
 
     def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
-        if self._sender is None:
+        if self._weights is None:
             deque(named, maxlen=0)  # iterated all the same: the ranks may gather each tensor together
         name = self._world.from_first(lambda: self._send(list(named), version), "the servers to get the weights")
         self._version = version
-        if self._sender is None:
+        if self._weights is None:
             run_async(self._pool.update(name))
         # Until every rank has seen them, the first one sends no others.
         self._world.gather(None, "the other ranks to see the servers' weights")
 
     def _send(self, weights: Sequence[tuple[str, Tensor]], version: int) -> str:
         """Send the weights to all servers; returns the version's name there. On the first rank alone."""
-        assert self._sender is not None, "the first rank has a sender"
+        assert self._weights is not None, "the first rank writes the weights"
         if is_adapter_state(weights):
             raise ValueError("servers take merged weights, not LoRA adapters (accepts_adapter is False)")
         names = {name for name, _ in weights}
@@ -182,7 +179,7 @@ class RemoteEngine:
             raise ValueError(f"the model {what} {differing[0]!r}")
         self._num_updates += 1
         name = f"{self._run}-{self._num_updates}-step{version}"
-        self._sender.prepare(list(as_saved(self._meta_model, weights)), name)
+        self._weights.write(list(as_saved(self._meta_model, weights)), name, self._dtype)
         run_async(self._pool.update(name))
         return name
 
@@ -193,5 +190,5 @@ class RemoteEngine:
         pass
 
     def close(self) -> None:
-        if self._sender is not None:
-            self._sender.close()
+        if self._weights is not None:
+            self._weights.close()

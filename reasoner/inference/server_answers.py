@@ -1,5 +1,5 @@
-"""Answers of inference servers as typed values. Whatever else a server sends is a ServerError: its fault, and no value
-of the run.
+"""Answers of inference servers as typed values, and what a server and its run must agree on. All else that a server
+sends is a ServerError: its fault, and no value of the run.
 """
 
 from __future__ import annotations
@@ -8,10 +8,15 @@ import re
 import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reasoner.inference.server_client import ServerError
+from reasoner.models.families import context_to_train
+from reasoner.rollouts.seeds import digest
 from reasoner.types import Finish
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 _FINISH: dict[str | None, Finish] = {"stop": "stop", "length": "length"}
 _LOWEST_LOGPROB = -9999.0  # vLLM's value for minus infinity
@@ -33,11 +38,9 @@ class ServerInfo:
     """A server's model, and how it is run."""
 
     model: str  # its name there
-    identity: Mapping[str, Any]  # server_identity.identity of its model
-    transfer: str  # how it takes weights
+    identity: Mapping[str, Any]  # identity() of its model
     has_own_sampler: bool  # whether it samples with (seed, position), as the in-process engine on a CPU
     max_model_len: int
-    num_workers: int
 
 
 def parse_completion(answer: Mapping[str, Any], *, max_tokens: int, num_ids: int) -> SampledTokens:
@@ -76,16 +79,14 @@ def parse_server_info(models: Mapping[str, Any], prepared: Mapping[str, Any]) ->
                 "results": [
                     {
                         "identity": dict(identity),
-                        "transfer": str(transfer),
                         "has_own_sampler": bool(has_own_sampler),
                         "max_model_len": int(max_model_len),
-                        "workers": int(num_workers),
                     },
                     *_,
                 ]
             },
         ):
-            return ServerInfo(model, identity, transfer, has_own_sampler, max_model_len, num_workers)
+            return ServerInfo(model, identity, has_own_sampler, max_model_len)
     raise ServerError(f"malformed answer to prepare_rollouts: {reprlib.repr(models)}, {reprlib.repr(prepared)}")
 
 
@@ -120,3 +121,35 @@ def _with_reasoning(content: str, message: Mapping[str, Any]) -> str:
 
 def _malformed(what: str) -> ServerError:
     return ServerError(f"malformed answer to POST /v1/completions: {what}")
+
+
+# Of a model's configuration: what decides the names and shapes of its weights, and what is computed with them. Not all
+# of it: token ids, names and limits may differ, and releases of transformers add values.
+_MODEL = (
+    "model_type", "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+    "num_key_value_heads", "head_dim", "tie_word_embeddings", "num_experts", "num_local_experts",
+    "num_experts_per_tok", "norm_topk_prob", "rope_parameters", "rms_norm_eps", "layer_norm_eps", "hidden_act",
+    "hidden_activation", "sliding_window", "layer_types", "query_pre_attn_scalar", "attn_logit_softcapping",
+    "final_logit_softcapping",
+)  # fmt: skip
+
+
+def identity(
+    config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase, dtype: str, max_model_len: int
+) -> dict[str, Any]:
+    """The identity of a model that is loaded somewhere, as JSON: its model, a hash of its vocabulary, its precision,
+    and whether it is loaded for more tokens than can be trained (context_to_train).
+    """
+    vocabulary = sorted((token, number) for token, number in tokenizer.get_vocab().items())
+    model = {name: value for name in _MODEL if (value := getattr(config, name, None))}  # 0 and False say: without
+    context = context_to_train(config.to_dict())
+    is_long = {"max_model_len": f"above {context}"} if context is not None and max_model_len > context else {}
+    return {**model, **is_long, "tokenizer": digest(vocabulary), "dtype": dtype}
+
+
+def check_identity(server: Mapping[str, Any], own: Mapping[str, Any], url: str) -> None:
+    """Raise ValueError, naming both values, where a server holds another model than the run's."""
+    differing = [name for name in own.keys() | server.keys() if own.get(name) != server.get(name)]
+    if differing:
+        pairs = ", ".join(f"{name} {server.get(name)} there and {own.get(name)} here" for name in sorted(differing))
+        raise ValueError(f"the server {url} holds another model than this run: {pairs}")

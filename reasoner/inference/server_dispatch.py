@@ -111,8 +111,9 @@ class _Dispatch:
         self.running[task] = server, request
 
     async def _ask(self, server: Server, request: Request) -> Answer:
-        seed = {"vllm_xargs": {"seed": request.seed}} if server.has_own_sampler else {"seed": request.seed}
-        body = {"model": server.model, **request.body, **seed}
+        assert server.info is not None, "only a server that was admitted is ready"
+        seed = {"vllm_xargs": {"seed": request.seed}} if server.info.has_own_sampler else {"seed": request.seed}
+        body = {"model": server.info.model, **request.body, **seed}
         path, num_tokens = "/v1/completions", request.num_tokens
         return self.parse(request, await self.pool.call(self.client, server, "POST", path, body, num_tokens=num_tokens))
 

@@ -16,7 +16,7 @@ from vllm.distributed.weight_transfer.base import WeightTransferEngine, WeightTr
 from vllm.distributed.weight_transfer.factory import WeightTransferEngineFactory
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, initialize_layerwise_reload
 
-from reasoner.inference.server_identity import identity
+from reasoner.inference.server_answers import identity
 from reasoner.inference.vllm_engine import install_sampler
 from reasoner.inference.vllm_model import known_weights, mask_ids
 from reasoner.inference.weight_file import WeightFile, open_weights
@@ -96,11 +96,8 @@ class ServerExtension:
             install_sampler(self.model_runner)
         tokenizer, dtype = load_tokenizer(Path(model.tokenizer)), str(model.dtype).removeprefix("torch.")
         mask_ids(self.model_runner.get_model(), num_ids(tokenizer))
-        transfer = self.vllm_config.weight_transfer_config
         return {
             "identity": identity(model.hf_text_config, tokenizer, dtype, model.max_model_len),
             "has_own_sampler": has_own_sampler,
             "max_model_len": model.max_model_len,
-            "transfer": "" if transfer is None else transfer.backend,
-            "workers": self.vllm_config.parallel_config.world_size,
         }

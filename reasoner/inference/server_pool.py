@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from reasoner.console import log
-from reasoner.inference.server_answers import parse_server_info
+from reasoner.inference.server_answers import check_identity, parse_server_info
 from reasoner.inference.server_client import RefusalError, ServerError, new_client, request_json
-from reasoner.inference.server_identity import check_identity
 from reasoner.types import EngineUnavailableError
 
 if TYPE_CHECKING:
-    from reasoner.inference.weight_senders import WeightSender
+    from reasoner.inference.server_answers import ServerInfo
+    from reasoner.inference.weight_file import WeightFolder
 
-_PROBE_SECONDS = 5.0  # a server that is left out must answer /health in this time to be taken back
+_PROBE_SECONDS = 5.0  # a server must answer /health in this time to be admitted
 _LOG_INTERVAL = 10.0  # seconds between two lines while waiting
 
 
@@ -32,10 +32,7 @@ class Server:
     is_ready: bool = False  # whether it holds the present weights
     is_left_out: bool = False  # whether it failed since it was ready
     reason: str = "not asked yet"  # why it is not ready
-    model: str = ""  # its name for the model
-    has_own_sampler: bool = False  # whether it samples with (seed, position), as the in-process engine on a CPU
-    max_model_len: int = 0
-    num_workers: int = 1
+    info: ServerInfo | None = None  # what it said of itself when it was admitted
     num_requests: int = 0  # in flight
     num_tokens: int = 0  # of the requests in flight: prompt, and the longest completion
 
@@ -45,14 +42,13 @@ class ServerPool:
     """Servers with the same model. One that fails is left out, with a line, and taken back once it answers and has
     received the present weights.
 
-    Without a `sender`, on ranks that are not the first, servers get weights from the first rank's pool alone: one that
+    Without `weights`, on ranks that are not the first, servers get weights from the first rank's pool alone: one that
     holds them is ready.
     """
 
     urls: Sequence[str]
-    sender: WeightSender | None
+    weights: WeightFolder | None
     identity: Mapping[str, Any]  # that a server must have
-    transfer: str  # engine.transfer
     seconds: float  # limit of every wait
     requests_per_server: int
     token: str  # that the servers ask for
@@ -71,10 +67,7 @@ class ServerPool:
     # -------------------------------------------------------------------------------------------- admission
 
     async def connect(self) -> None:
-        """Wait until every server answers, and check that each holds the run's model.
-
-        TimeoutError that names a server that does not answer in time; ValueError for one with another model.
-        """
+        """Wait until every server answers, and check that each holds the run's model."""
         async with new_client(self.token) as client:
             await asyncio.gather(*(self._wait_for(client, server) for server in self.servers))
 
@@ -83,7 +76,7 @@ class ServerPool:
         next_line = start
         while True:
             try:
-                await self._admit(client, server, seconds=_PROBE_SECONDS)
+                await self._admit(client, server)
                 return
             except ServerError as error:
                 server.reason = str(error)
@@ -95,13 +88,13 @@ class ServerPool:
                 next_line = now + _LOG_INTERVAL
             await asyncio.sleep(min(1.0, self.seconds / 10))
 
-    async def _admit(self, client: httpx.AsyncClient, server: Server, *, seconds: float) -> None:
-        """Ask a server for its model and prepare it. `seconds` is the limit of its first answer.
+    async def _admit(self, client: httpx.AsyncClient, server: Server) -> None:
+        """Ask a server for its model and prepare it.
 
         ServerError if it does not answer; ValueError if it has another token or model, or cannot get the run's weights.
         """
         try:
-            await request_json(client, "GET", f"{server.url}/health", seconds=seconds, what="GET /health")
+            await request_json(client, "GET", f"{server.url}/health", seconds=_PROBE_SECONDS, what="GET /health")
             models = await self.call(client, server, "GET", "/v1/models")
             prepared = await self.call(client, server, "POST", "/collective_rpc", {"method": "prepare_rollouts"})
         except (RefusalError, ServerError) as error:
@@ -110,15 +103,8 @@ class ServerPool:
             if isinstance(error, RefusalError) or "has no attribute" in str(error):
                 raise ValueError(f"the server {server.url} was not started by reasoner serve: {error}") from error
             raise
-        info = parse_server_info(models, prepared)
-        server.model, server.has_own_sampler = info.model, info.has_own_sampler
-        server.max_model_len, server.num_workers = info.max_model_len, info.num_workers
-        check_identity(info.identity, self.identity, server.url)
-        if info.transfer != self.transfer:
-            raise ValueError(
-                f"the server {server.url} takes weights by {info.transfer!r} (reasoner serve --transfer), and "
-                f"engine.transfer is {self.transfer!r}"
-            )
+        server.info = parse_server_info(models, prepared)
+        check_identity(server.info.identity, self.identity, server.url)
 
     async def call(
         self,
@@ -143,14 +129,9 @@ class ServerPool:
 
     # -------------------------------------------------------------------------------------------- weights
 
-    @property
-    def _takes_back(self) -> bool:
-        """Whether a server that failed may be ready again before the next version."""
-        return self.sender is None or self.sender.can_repeat
-
     async def update(self, version: str) -> None:
-        """Send the version that the sender has prepared to every server that answers; the others are left out.
-        Without a sender those that hold the version are ready.
+        """Send the version that was written last to every server that answers; the others are left out. Without
+        `weights` those that hold the version are ready.
 
         EngineUnavailableError if no server takes the first version. Later sample() waits for one and raises it: there
         a run can save its state.
@@ -166,7 +147,7 @@ class ServerPool:
         was_ready, server.is_ready = server.is_ready, False
         try:
             if not was_ready:
-                await self._admit(client, server, seconds=_PROBE_SECONDS)
+                await self._admit(client, server)
             await self._send(client, server)
         except (ServerError, ValueError, TimeoutError) as error:
             self.leave_out(server, str(error) or type(error).__name__)
@@ -176,10 +157,10 @@ class ServerPool:
         server.is_ready, server.is_left_out, server.reason, self._has_given_up = True, False, "", False
 
     async def _send(self, client: httpx.AsyncClient, server: Server) -> None:
-        if self.sender is not None:
+        if self.weights is not None:
             post = partial(self.call, client, server, "POST")
             await post("/pause?mode=keep")
-            await self.sender.send(post, server.url, num_workers=server.num_workers)
+            await self.weights.send(post)
             # Requests of a former run may be paused there: without their blocks the reset would do nothing.
             answer = await post("/reset_prefix_cache?reset_running_requests=true")
             if not answer.get("success"):
@@ -199,11 +180,8 @@ class ServerPool:
         if not server.is_left_out:
             log(f"the server {server.url} is left out: {reason}")
         server.is_ready, server.is_left_out, server.reason = False, True, reason
-        if self.sender is not None:
-            self.sender.forget(server.url)
 
     def _reasons(self) -> str:
-        """Why each server is not ready."""
         return "; ".join(f"{server.url}: {server.reason}" for server in self.servers)
 
     async def refresh(self, client: httpx.AsyncClient) -> None:
@@ -213,26 +191,23 @@ class ServerPool:
             if server.is_ready:
                 try:
                     await self._check_version(client, server)
-                    if self.sender is not None:
+                    if self.weights is not None:
                         # Best effort, for runs that repeat: what other ranks' requests hold stays, of the same weights.
                         await self.call(client, server, "POST", "/reset_prefix_cache")
                     return
                 except (ServerError, RefusalError) as error:
                     self.leave_out(server, str(error))
-            if self._takes_back:
-                await self._update(client, server)
+            await self._update(client, server)
 
         await asyncio.gather(*(check(server) for server in self.servers))
 
     async def wait_for_any(self, client: httpx.AsyncClient) -> None:
-        """Wait until a server is ready. EngineUnavailableError after the limit, and at once if the last wait was in
-        vain.
-        """
+        """Wait until a server is ready. EngineUnavailableError after the limit, then at once."""
         start = time.monotonic()
         next_line = start
         while True:
             now = time.monotonic()
-            if self._has_given_up or not self._takes_back or now - start > self.seconds:
+            if self._has_given_up or now - start > self.seconds:
                 self._has_given_up = True
                 raise EngineUnavailableError(
                     f"no inference server is left ({self._reasons()}); waited {now - start:.0f} s"

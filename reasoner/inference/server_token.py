@@ -20,7 +20,6 @@ _HELP = "the same on the trainer's machines and the servers' (docs/SCALE.md#safe
 
 
 def token_file() -> Path:
-    """The file of the user's token."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "reasoner" / "server-token"
 
 

@@ -19,12 +19,25 @@ import torch
 from torch import Tensor
 
 from reasoner.config.schema import EngineConfig
-from reasoner.inference.rng import sample_tokens
-from reasoner.inference.stop_tokens import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
-from reasoner.inference.vllm_adapter import AdapterSlot, folder_rank, is_adapter_state, lora_settings, stored_weights
-from reasoner.inference.vllm_model import known_weights, mask_ids, separate_classes
+from reasoner.inference.sampling import (
+    decode_completions,
+    end_token_ids,
+    max_completion_tokens,
+    sample_tokens,
+    stop_token_ids,
+)
+from reasoner.inference.vllm_model import (
+    AdapterSlot,
+    folder_rank,
+    is_adapter_state,
+    known_weights,
+    lora_settings,
+    mask_ids,
+    separate_classes,
+    stored_weights,
+)
 from reasoner.models.checksums import check_model_files
-from reasoner.models.loading import load_config, load_meta_model, load_tokenizer, num_ids
+from reasoner.models.loading import load_meta_model, load_tokenizer, num_ids
 from reasoner.models.resolve import full_folder
 from reasoner.models.saving import as_saved
 from reasoner.progress import OnDecodeStep
@@ -39,10 +52,6 @@ if TYPE_CHECKING:
 
 _FINISH: dict[str, Finish] = {"stop": "stop", "length": "length"}  # every other reason is "abort"
 _MAX_ROWS = 512  # completions in flight; the rest wait
-
-
-class UnsupportedModelError(ValueError):
-    """vLLM cannot run a model on this machine, where another engine can."""
 
 
 class VllmEngine:
@@ -60,7 +69,6 @@ class VllmEngine:
 
         full = full_folder(folder)
         check_model_files(full)
-        check_head_size(full)
         self._tokenizer = load_tokenizer(folder)
         self._end_ids = end_token_ids(folder, self._tokenizer)
         self._sleeps, self._has_weights = torch.cuda.is_available(), True
@@ -167,7 +175,6 @@ class VllmEngine:
         )
 
     def _completions(self, outputs: Sequence[CompletionOutput], stop_texts: Sequence[str]) -> tuple[Completion, ...]:
-        """Convert vLLM's outputs for one prompt."""
         texts = decode_completions(
             [list(output.token_ids) for output in outputs], self._end_ids, stop_texts, self._tokenizer
         )
@@ -279,22 +286,6 @@ def _seed(request: str, params: VllmSamplingParams) -> int:
     if "seed" in extra:
         return int(extra["seed"])
     return crc32(request.encode()) if params.seed is None else params.seed % 2**64
-
-
-def check_head_size(folder: Path) -> None:
-    """Raise UnsupportedModelError where vLLM's attention on a CPU has no kernel for the size of the model's heads."""
-    if torch.cuda.is_available():
-        return
-    from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
-
-    config = load_config(folder)
-    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    sizes = CPUAttentionBackend.get_supported_head_sizes()
-    if size not in sizes:
-        raise UnsupportedModelError(
-            f"vLLM on a CPU cannot run {folder}: its attention heads have {size} values, and vLLM knows "
-            f"{', '.join(map(str, sizes))}; use the engine transformers"
-        )
 
 
 def _set_environment(cfg: EngineConfig) -> None:

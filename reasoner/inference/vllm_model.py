@@ -1,16 +1,27 @@
-"""The model inside vLLM: it samples the ids that have a text, and its class is not the trainer's.
+"""The model inside vLLM: it samples the ids that have a text, its class is not the trainer's, its adapter is in files.
 
 This reads vLLM's internals: constraints.txt pins its version.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+
+from reasoner.models.adapter_files import PREFIX, Adapter, read_adapter, write_adapter
+from reasoner.models.folder import is_adapter
+from reasoner.models.loading import load_policy
+from reasoner.models.resolve import base_folder
+
+if TYPE_CHECKING:
+    from vllm import LLM
+    from vllm.lora.request import LoRARequest
 
 
 def mask_ids(model: Any, num_ids: int) -> None:
@@ -62,3 +73,60 @@ def separate_classes() -> Iterator[None]:
         yield
     finally:
         backend.AutoModel = AutoModel
+
+
+_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM has kernels for; an adapter of a smaller rank is padded
+
+
+def lora_settings(rank: int) -> dict[str, Any]:
+    """vLLM's settings for one adapter of the rank. ValueError above the largest rank that vLLM has."""
+    largest = next((size for size in _RANKS if size >= rank), None)
+    if largest is None:
+        raise ValueError(f"lora.rank is {rank}, and vLLM runs adapters up to {_RANKS[-1]}; use --lora.sync merged")
+    return {"enable_lora": True, "max_lora_rank": largest, "max_loras": 1, "max_cpu_loras": 1}
+
+
+def folder_rank(folder: Path) -> int:
+    """Rank of the adapter in a model folder; 0 for a full model, and for an adapter on top of another one."""
+    if not is_adapter(folder) or is_adapter(base_folder(folder)):
+        return 0
+    return read_adapter(folder).rank
+
+
+def stored_weights(folder: Path, *, as_adapter: bool) -> Iterable[tuple[str, Tensor]]:
+    """(name, tensor) of the adapter in the folder, or of its base with the adapter added, for update_weights."""
+    if as_adapter:
+        return read_adapter(folder).weights()
+    return load_policy(folder, device=torch.device("cpu")).state_dict().items()
+
+
+def is_adapter_state(weights: Sequence[tuple[str, Tensor]]) -> bool:
+    return bool(weights) and weights[0][0].startswith(PREFIX)
+
+
+class AdapterSlot:
+    """The place of an engine's one adapter; empty at first. Each version has a new number, by which vLLM keeps it."""
+
+    def __init__(self) -> None:
+        in_memory = Path("/dev/shm")
+        self._folder = tempfile.TemporaryDirectory(prefix="adapter-", dir=in_memory if in_memory.is_dir() else None)
+        self._number = 0
+        self.request: LoRARequest | None = None
+
+    def clear(self, llm: LLM) -> None:
+        if self.request is not None:
+            llm.llm_engine.remove_lora(self.request.lora_int_id)
+        self.request = None
+
+    def fill(self, weights: Sequence[tuple[str, Tensor]]) -> None:
+        """Put an adapter there, by the names of its file; its B includes the factor alpha / rank."""
+        from vllm.lora.request import LoRARequest
+
+        tensors = {name.removeprefix(PREFIX): tensor for name, tensor in weights}
+        rank = next(len(tensor) for name, tensor in tensors.items() if ".lora_A." in name)
+        write_adapter(Path(self._folder.name), Adapter(rank, rank, tensors))
+        self._number += 1
+        self.request = LoRARequest(f"policy-{self._number}", self._number, self._folder.name)
+
+    def close(self) -> None:
+        self._folder.cleanup()

@@ -1,4 +1,6 @@
-"""Weights in a file: the trainer writes a version, servers that see the same folder read it."""
+"""Weights in a file: the trainer writes a version, and has servers read it that see the same folder, by the routes of
+vLLM's weight transfer.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import socket
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
@@ -16,6 +18,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+
+from reasoner.inference.server_client import Post, ServerError
 
 _IN_MEMORY = Path("/dev/shm")
 _PREFIX = f"reasoner-weights-{socket.gethostname()}-"  # then a random part
@@ -80,18 +84,28 @@ class WeightFolder:
             Path(former.path).unlink(missing_ok=True)
         return self.file
 
+    async def send(self, post: Post) -> None:
+        """Load the last version into a server that is paused; the server names it afterwards (/weight_info)."""
+        assert self.file is not None, "a file is sent before it is written"
+        await post("/init_weight_transfer_engine", {"init_info": {}})
+        try:
+            await post("/start_weight_update")
+        except ServerError as error:  # after the end of an update that a former trainer began and did not finish
+            if "already active" not in str(error):
+                raise
+            await post("/finish_weight_update", {})
+            await post("/start_weight_update")
+        await post("/update_weights", {"update_info": asdict(self.file)})
+        await post("/finish_weight_update", {"weight_version": self.file.version})
+
     def close(self) -> None:
-        """Remove the folder."""
         shutil.rmtree(self.path, ignore_errors=True)
         self._lock.close()
 
 
 @contextmanager
 def open_weights(file: WeightFile) -> Iterator[Iterator[tuple[str, Tensor]]]:
-    """Open a file of weights and give an iterator over its (name, tensor).
-
-    ValueError where it is missing, or is not the complete version that the trainer wrote.
-    """
+    """Open a file of weights for its (name, tensor). ValueError where it is not the version that was written."""
     try:
         num_bytes = Path(file.path).stat().st_size
         with safe_open(file.path, framework="pt") as tensors:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from data.files import check_file, read_file
-from reasoner.preferences.text_rows import TextEncoder
 from reasoner.rollouts.seeds import digest
+from reasoner.sft.examples import ExampleReader
 
 Row = dict[str, Any]
 
@@ -80,8 +80,6 @@ class Comparison:
 
 @dataclass(slots=True)
 class _Growing:
-    """A comparison while its rows are read."""
-
     problem_id: str
     prompt_ids: tuple[int, ...]
     completions: dict[tuple[int, ...], ScoredText] = field(default_factory=dict)
@@ -99,12 +97,8 @@ def read_rows(path: Path) -> Iterator[tuple[str, Row]]:
     yield from read_file(path)
 
 
-def comparisons_of(rows: Iterable[tuple[str, Row]], encode: TextEncoder) -> list[Comparison]:
-    """The comparisons of the rows, in the order of their first pairs. `encode` checks token ids, and tokenises rows
-    without them.
-
-    ValueError that names the position of a row that cannot be used.
-    """
+def comparisons_of(rows: Iterable[tuple[str, Row]], encode: ExampleReader) -> list[Comparison]:
+    """The comparisons of the rows, in the order of their first pairs. ValueError naming the row at fault."""
     growing: dict[object, _Growing] = {}
     for where, row in rows:
         try:
@@ -138,7 +132,7 @@ def pair_rows(row: Row) -> Iterator[Row]:
             yield row | {"chosen": completions[i], "rejected": completions[j]} | known
 
 
-def _add_row(growing: dict[object, _Growing], row: Row, encode: TextEncoder) -> None:
+def _add_row(growing: dict[object, _Growing], row: Row, encode: ExampleReader) -> None:
     prompt_ids: tuple[int, ...] = ()
     texts: list[ScoredText] = []
     for side in SIDES:
@@ -180,14 +174,14 @@ def _number(name: str, value: object, *, low: float = -inf, high: float = inf) -
     return float(value)
 
 
-def _ids(row: Row, side: str, encode: TextEncoder) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _ids(row: Row, side: str, encode: ExampleReader) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if row.get("prompt_ids") is not None and row.get(f"{side}_ids") is not None:
-        prompt_ids, whole = encode.ids(row, "prompt_ids"), encode.ids(row, f"{side}_ids")
+        prompt_ids, whole = encode.column_ids(row, "prompt_ids"), encode.column_ids(row, f"{side}_ids")
         token_ids = whole[len(prompt_ids) :]
         if whole[: len(prompt_ids)] != prompt_ids:
             raise ValueError(f"{side}_ids do not begin with prompt_ids")
     else:
-        prompt_ids, token_ids = encode(row, side)
+        prompt_ids, token_ids = encode.side(row, side)
     if not prompt_ids:
         raise ValueError("the prompt has no tokens")
     return prompt_ids, token_ids
@@ -244,5 +238,4 @@ def _shortened(one: Comparison, max_tokens: int) -> Comparison:
 
 
 def num_pairs(comparisons: Iterable[Comparison]) -> int:
-    """Number of pairs of all comparisons."""
     return sum(len(one.pairs) for one in comparisons)

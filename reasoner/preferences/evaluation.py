@@ -1,4 +1,4 @@
-"""How good a reward model is on comparisons: pure functions of its scores.
+"""How good a reward model is on comparisons: pure functions of its scores, and the report as text and as values.
 
 A pair's log odds are reward_std x (score of the chosen completion - score of the rejected one); the model says that
 the chosen one is preferred with probability sigmoid(log odds). Intervals are over problems, whose pairs are not
@@ -8,13 +8,18 @@ independent.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from math import exp, log, log1p
 from statistics import StatisticsError, correlation, fmean
+from typing import Any
 
 from reasoner.evals.estimators import Estimate, estimate_share
+from reasoner.evals.tables import align_rows
+from reasoner.preferences.best_of_n import CurvePoint
 from reasoner.preferences.dataset import Comparison, Pair, ScoredText
+
+Curves = Mapping[str, Sequence[CurvePoint]]
 
 _LEAST_LIMIT = 0.501  # Bayes limit below which labels say nothing
 BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the calibration table, lower bounds included
@@ -79,10 +84,7 @@ class RewardModelReport:
 def evaluate_scores(
     comparisons: Sequence[Comparison], scores: Sequence[Sequence[float]], *, std: float
 ) -> RewardModelReport:
-    """The report on comparisons, from the scores of the completions of each. `std`: the model's reward_std.
-
-    ValueError without a pair.
-    """
+    """The report on comparisons, from the scores of each one's completions. `std`: the model's reward_std."""
     pairs = [
         ScoredPair(
             one.problem_id,
@@ -230,3 +232,60 @@ def _correlation(scores: Sequence[float], tokens: Sequence[int]) -> float | None
         return correlation(scores, tokens)
     except StatisticsError:
         return None
+
+
+def report_text(report: RewardModelReport, curves: Curves | None = None) -> str:
+    """The report as lines of text: accuracy beside its baselines and limits, calibration, what scores go with."""
+    lines = [f"{report.pairs:,} pairs of {report.problems:,} problems", *align_rows(_accuracy_rows(report)), ""]
+    lines += align_rows(
+        [["says", "was", "pairs"], *([_percent(b.said), _percent(b.was), f"{b.pairs:,}"] for b in report.calibration)]
+    )
+    lines += ["", *_relations(report)]
+    for name, points in (curves or {}).items():
+        lines += ["", f"best of n by {name}", *align_rows(_curve_rows(points))]
+    return "\n".join(lines)
+
+
+def report_values(report: RewardModelReport, curves: Curves | None = None) -> dict[str, Any]:
+    values = asdict(report) | {"share_of_bayes": report.share_of_bayes}
+    return values | {"best_of_n": {name: [asdict(one) for one in points] for name, points in (curves or {}).items()}}
+
+
+def _accuracy_rows(report: RewardModelReport) -> list[list[str]]:
+    rows = [["", "labels (95 % CI)", "NLL"], ["reward model", str(report.accuracy), f"{report.nll:.3f}"]]
+    for (most, accuracy), number in zip(report.by_margin, range(1, 5), strict=False):
+        rows.append([f"  quartile {number} of {report.margin}, up to {most:.2f}", str(accuracy), ""])
+    if report.bayes_accuracy is not None and report.bayes_nll is not None:
+        rows.append(["Bayes limit", f"{100 * report.bayes_accuracy:5.1f} %", f"{report.bayes_nll:.3f}"])
+        rows.append(["reward model, expected over labels", str(report.expected_accuracy), ""])
+        rows.append(["reward model, true order", str(report.true_order), ""])
+    rows.append(["shorter wins", str(report.shorter), ""])
+    if report.rule is not None:
+        rows.append(["rule: right, then shorter", str(report.rule), ""])
+    return rows
+
+
+def _relations(report: RewardModelReport) -> list[str]:
+    lines = []
+    if report.share_of_bayes is not None:
+        lines.append(f"share of the way from chance to the Bayes limit: {_percent(report.share_of_bayes)}")
+    if report.correct_auc is not None:
+        lines.append(f"AUC for correct answers: {report.correct_auc:.3f}")
+    if report.length_correlation is not None:
+        lines.append(f"correlation of score and length: {report.length_correlation:+.2f}")
+    finishes = [f"{name} {mean:+.2f} ({number:,})" for name, (mean, number) in report.score_by_finish.items()]
+    lines.append(f"mean score: {report.mean_score:+.2f}" + (f"; by finish {', '.join(finishes)}" if finishes else ""))
+    return lines
+
+
+def _curve_rows(points: Sequence[CurvePoint]) -> list[list[str]]:
+    rows = [["n", "KL", "score", "utility", "se", "correct (95 % CI)", "tokens"]]
+    for one in points:
+        utility, error = ("-" if value is None else f"{value:.2f}" for value in (one.utility, one.utility_se))
+        figures = [str(one.n), f"{one.kl:.2f}", f"{one.score:+.2f}", utility, error]
+        rows.append([*figures, str(one.correct), f"{one.tokens:.0f}"])
+    return rows
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -1,18 +1,31 @@
-"""The Bradley-Terry loss of a reward model (Ouyang et al. 2022, InstructGPT, equation 1), as a pure function of scores.
+"""The Bradley-Terry loss of a reward model (Ouyang et al. 2022, InstructGPT, equation 1), a function of scores, and its
+gradient over a batch of compared completions.
 
 P(i preferred to j) = sigmoid(r_i - r_j). All pairs of a prompt are one element of the batch: the loss is the mean over
 prompts of the mean over a prompt's pairs, and a completion is scored once however many pairs it is in.
+
+The loss couples the completions of a prompt, which may lie in different micro-batches. So a first pass computes all
+scores without gradient; the loss is differentiated with respect to the scores; and a second pass accumulates
+sum_i (dL/dr_i) r_i, whose gradient is that of the loss. How rows are split into micro-batches cannot change it.
 
 Shapes: N completions, M pairs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
+
+from reasoner.preferences.dataset import Comparison
+from reasoner.rl.batch import Batch, collate_rows
+from reasoner.rl.microbatches import OnMicrobatch
+from reasoner.rl.reward_model_passes import RewardModelPasses
+
+Tokens = Sequence[int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # tensors do not compare to one bool
@@ -52,3 +65,42 @@ def share_in_order(scores: Tensor, pairs: Pairs) -> float:
     difference = scores[pairs.chosen] - scores[pairs.rejected]
     ordered = (difference > 0).double() + 0.5 * (difference == 0).double()
     return float((pairs.weights * ordered).sum() / pairs.weights.sum())
+
+
+def collate_completions(prompts: Sequence[Tokens], completions: Sequence[Sequence[Tokens]]) -> Batch:
+    """Collate prompts and the completions of each into a batch, in order. It holds token ids alone."""
+    return collate_rows([(p, completion) for p, own in zip(prompts, completions, strict=True) for completion in own])
+
+
+def collate_comparisons(comparisons: Sequence[Comparison]) -> tuple[Batch, Pairs]:
+    """Collate the comparisons' completions, each once, and their pairs. Every comparison has the same total weight."""
+    batch = collate_completions(
+        [one.prompt_ids for one in comparisons], [[c.token_ids for c in one.completions] for one in comparisons]
+    )
+    chosen, rejected, margins, weights, first = [], [], [], [], 0
+    for one in comparisons:
+        for pair in one.pairs:
+            chosen.append(first + pair.chosen)
+            rejected.append(first + pair.rejected)
+            margins.append(pair.margin)
+            weights.append(1 / len(comparisons) / len(one.pairs))
+        first += len(one.completions)
+    indices = torch.tensor(chosen), torch.tensor(rejected)
+    return batch, Pairs(*indices, *(torch.tensor(values, dtype=torch.float64) for values in (margins, weights)))
+
+
+def backward_preferences(
+    passes: RewardModelPasses,
+    batch: Batch,
+    pairs: Pairs,
+    *,
+    center: float = 0.0,
+    on_microbatch: OnMicrobatch | None = None,
+) -> tuple[float, Tensor]:
+    """Accumulate the gradient of the batch's loss in the parameters. Returns the loss, in nats per pair, and the scores
+    [N] that it was computed from.
+    """
+    scores = passes.all_scores(batch)
+    loss, gradients = loss_and_score_gradients(scores, pairs, center=center)
+    passes.backward(batch, gradients, on_microbatch)
+    return float(loss), scores

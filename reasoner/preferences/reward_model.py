@@ -26,10 +26,7 @@ PAD = "<|padding|>"  # added to a tokenizer that has no pad token of its own
 
 
 def new_reward_model(folder: Path, tokenizer: PreTrainedTokenizerBase, *, device: torch.device) -> PreTrainedModel:
-    """Build a reward model on the backbone of the folder's language model, with a head of zeros: all scores are 0.
-
-    A tokenizer without a pad token of its own gets one.
-    """
+    """A reward model on the backbone of the folder's language model. Its head is 0: so are all scores."""
     policy = load_policy(folder, device=device)
     _set_pad(tokenizer, policy)
     config = deepcopy(policy.config)
@@ -63,10 +60,7 @@ def reward_std(model: PreTrainedModel) -> float:
 
 @torch.no_grad()
 def fold_normalization(model: PreTrainedModel, *, mean: float, std: float) -> None:
-    """Divide the head by the scores' standard deviation `std`, and record both moments in the model's config.
-
-    ValueError if all scores are equal.
-    """
+    """Divide the head by the scores' deviation `std`, and record both moments. ValueError if it is 0."""
     if not std > 0:
         raise ValueError(f"the scores have the standard deviation {std}: the reward model tells no completions apart")
     cast(nn.Linear, model.score).weight.div_(std)

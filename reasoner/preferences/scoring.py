@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
 from reasoner.models.loading import context_length, load_tokenizer
 from reasoner.models.reward_model import load_reward_model
-from reasoner.preferences.batches import Tokens, collate_completions
 from reasoner.preferences.best_of_n import Samples
 from reasoner.preferences.dataset import Comparison
 from reasoner.preferences.judges import UTILITY_COLUMNS, Judge, is_correct
-from reasoner.preferences.text_rows import TextEncoder
+from reasoner.preferences.loss import Tokens, collate_completions
 from reasoner.rl.batch import collate_rows
 from reasoner.rl.reward_model_passes import RewardModelPasses
 from reasoner.rollouts.prompts import load_template
 from reasoner.runtime import setup_torch
+from reasoner.sft.examples import ExampleReader, text_reader
 
 Row = Mapping[str, Any]
 _AT_ONCE = 32  # prompts of a batch: its completions are sorted by length, so that there is little padding
@@ -28,11 +28,11 @@ _ROLLOUT_COLUMNS = ("step", "group", "verdict", "well_formed", "prompt_token_ids
 
 def open_scorer(
     folder: Path, *, prompt: str, threads: int = 0, micro_batch_tokens: int = 8192
-) -> tuple[RewardModelPasses, TextEncoder]:
+) -> tuple[RewardModelPasses, ExampleReader]:
     """(the passes of the reward model in a folder, what tokenises rows of text for it). `prompt` is the prompt style
     whose stop texts end them, `micro_batch_tokens` the most tokens computed at once.
     """
-    encode = TextEncoder(load_tokenizer(folder), load_template(prompt).stop)
+    encode = text_reader(load_tokenizer(folder), load_template(prompt).stop)
     model = load_reward_model(folder, device=setup_torch(threads=threads, seed=0))
     return RewardModelPasses(model, micro_batch_tokens=micro_batch_tokens), encode
 
@@ -50,46 +50,34 @@ def score_completions(
 
 
 def score_comparisons(passes: RewardModelPasses, comparisons: Sequence[Comparison]) -> list[list[float]]:
-    """Scores of the completions of each comparison."""
     prompts = [one.prompt_ids for one in comparisons]
     return score_completions(passes, prompts, [[text.token_ids for text in one.completions] for one in comparisons])
 
 
 def score_rows(
-    passes: RewardModelPasses, rows: Iterable[tuple[str, Row]], encode: TextEncoder
+    passes: RewardModelPasses, rows: Iterable[tuple[str, Row]], encode: ExampleReader
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows with a column `score`. A row has token ids, or `prompt` and `completion` as texts or messages.
 
     ValueError that names the position of a row without either, and of one that is longer than the model's context.
     """
-    context = context_length(passes.model)
-    for together in _chunks(rows, 8 * _AT_ONCE):
+    context, rest = context_length(passes.model), iter(rows)
+    while together := list(islice(rest, 8 * _AT_ONCE)):
         ids = [_ids_of(where, row, encode, context) for where, row in together]
         scores = passes.rewards(collate_rows(ids)).tolist()
         yield from (dict(row) | {"score": score} for (_, row), score in zip(together, scores, strict=True))
 
 
-def _chunks(rows: Iterable[tuple[str, Row]], size: int) -> Iterator[list[tuple[str, Row]]]:
-    chunk: list[tuple[str, Row]] = []
-    for row in rows:
-        chunk.append(row)
-        if len(chunk) == size:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
-
-
-def _ids_of(where: str, row: Row, encode: TextEncoder, context: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _ids_of(where: str, row: Row, encode: ExampleReader, context: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(prompt ids, completion ids) of a row: checked token ids, or where it has none those of its texts."""
     prompt, completion = (
         next((name for name in names if row.get(name) is not None), None) for names in (_PROMPT_IDS, _COMPLETION_IDS)
     )
     try:
         if prompt is None or completion is None or list(row[prompt]) == []:  # imported rollouts may have texts alone
-            ids = encode(dict(row), "completion")
+            ids = encode.side(row, "completion")
         else:
-            ids = encode.ids(dict(row), prompt), encode.ids(dict(row), completion)
+            ids = encode.column_ids(row, prompt), encode.column_ids(row, completion)
         if not ids[0]:
             raise ValueError("the prompt has no tokens")
         if (total := len(ids[0]) + len(ids[1])) > context:
@@ -100,11 +88,9 @@ def _ids_of(where: str, row: Row, encode: TextEncoder, context: int) -> tuple[tu
 
 
 def checked_rollouts(
-    rows: Iterable[tuple[str, Row]], encode: TextEncoder, judge: Judge | None, *, context: int
+    rows: Iterable[tuple[str, Row]], encode: ExampleReader, judge: Judge | None, *, context: int
 ) -> Iterator[Row]:
-    """Yield the rows of a file of rollouts. ValueError that names the position of a row that is none, that has no token
-    ids or another model's, or that is longer than `context`.
-    """
+    """Yield the rows of a file of rollouts. ValueError, naming its position, for one that cannot be scored."""
     needed = {*_ROLLOUT_COLUMNS, *(UTILITY_COLUMNS.values() if judge is not None else ())}
     for where, row in rows:
         if missing := sorted(needed - row.keys()):

@@ -16,8 +16,7 @@ from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.saving import save_model
 from reasoner.pretrain.corpus import document
 from reasoner.pretrain.tokenizer import train_tokenizer
-from reasoner.pretrain.train import Pretraining, Recipe
-from reasoner.pretrain.training_state import load, save, state_file
+from reasoner.pretrain.train import Pretraining, Recipe, load, save, state_file
 from reasoner.runs.io import named_errors
 from reasoner.runs.run_dir import check_writable
 from reasoner.runtime import set_threads

@@ -38,10 +38,7 @@ TEXTBOOKS = (
 
 
 def document(seed: int, index: int, mixture: Mixture | None = None) -> str:
-    """Generate document number `index`, again and again until it states nothing that belongs to another split.
-
-    mixture: None for that of the embedded base.
-    """
+    """Generate document number `index`, again until it states nothing that belongs to another split."""
     mixture = mixture or EMBEDDED
     rng = Random(f"corpus/{seed}/{index}")
     while not is_clean(text := (_drill if rng.random() < mixture.drills else _problem)(rng, mixture)):
@@ -78,12 +75,10 @@ def _draft(rng: Random, mixture: Mixture) -> Draft:
 
 
 def _choose(shares: Shares, rng: Random) -> str:
-    """A random key, by its share."""
     return rng.choices(list(shares), list(shares.values()))[0]
 
 
 def _problem(rng: Random, mixture: Mixture) -> str:
-    """A document of a solved problem."""
     in_template = rng.random() < mixture.conversations
     draft = _draft(rng, mixture)
     style = _choose(mixture.conversation_styles if in_template else mixture.textbook_styles, rng)
@@ -98,7 +93,6 @@ def _problem(rng: Random, mixture: Mixture) -> str:
 
 
 def _drill(rng: Random, mixture: Mixture) -> str:
-    """A document of bare arithmetic."""
     return _DRILLS[_choose(mixture.drill_kinds, rng)](rng, mixture)
 
 

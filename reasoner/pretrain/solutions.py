@@ -203,6 +203,5 @@ def _recalculate(step: Equation, values: dict[int, int]) -> Equation:
 
 
 def _round(value: int) -> int:
-    """Round to one significant digit."""
     unit: int = 10 ** (len(str(value)) - 1)
     return max(1, (value + unit // 2) // unit) * unit

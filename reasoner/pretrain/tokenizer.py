@@ -17,9 +17,7 @@ _PIECES = r"\d| ?[A-Za-z]+| ?[^\sA-Za-z\d]+(?: (?=\d))?|\s+"
 
 
 def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """Train a tokenizer on the texts. The tags are added tokens that decoding keeps; the end token and the pad token
-    are special.
-    """
+    """Train a tokenizer on the texts. The tags are added tokens that decoding keeps."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [

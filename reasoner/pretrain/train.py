@@ -1,19 +1,33 @@
-"""Pretraining of the embedded base: next-token prediction on the corpus, Muon on the matrices, AdamW on the rest."""
+"""Pretraining of the embedded base: next-token prediction on the corpus, Muon on the matrices, AdamW on the rest.
+
+An unfinished build has its state in one file, from which the same build goes on to the same bytes: a safetensors file
+with weights and optimiser states as tensors, losses and the place in the corpus as its metadata.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import time
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
 
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch.nn import functional
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
+from reasoner.pretrain.corpus import document
 from reasoner.pretrain.mixture import Mixture
 from reasoner.pretrain.muon import Muon
-from reasoner.pretrain.stream import IGNORED, RowStream
+from reasoner.runs.io import atomic_path
+
+IGNORED = -100  # target of a padded position
+_DOCUMENTS = 256  # generated at once
+_WAITING = 64  # documents to choose from, at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +83,52 @@ def learning_rate_factor(step: int, recipe: Recipe) -> float:
     return recipe.lr_scale * warmup * min(1.0, decay)
 
 
+@dataclass(slots=True)
+class RowStream:
+    """Rows of token ids without end: whole documents, each with the end token, at most `row_tokens` a row.
+
+    A document that does not fit into the current row waits for a later one, so that there is little padding. `index`
+    (documents generated) and `waiting` (their token ids) are the position: with them a stream goes on.
+    """
+
+    tokenizer: PreTrainedTokenizerBase
+    seed: int
+    mixture: Mixture
+    row_tokens: int
+    index: int = 0
+    waiting: list[list[int]] = field(default_factory=list)
+
+    def batch(self, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The next (inputs, targets), both [rows, row_tokens - 1] int64; targets in the padding are IGNORED."""
+        ids = torch.full((rows, self.row_tokens), self.tokenizer.pad_token_id)
+        targets = torch.full((rows, self.row_tokens), IGNORED)
+        for r in range(rows):
+            row = torch.tensor(self._row())
+            ids[r, : len(row)] = targets[r, : len(row)] = row
+        return ids[:, :-1], targets[:, 1:]
+
+    def _row(self) -> list[int]:
+        row: list[int] = []
+        while True:
+            self._fill()
+            room = self.row_tokens - len(row)
+            fits = next((i for i, ids in enumerate(self.waiting) if len(ids) <= room), None)
+            if fits is not None:
+                row += self.waiting.pop(fits)
+            elif row:
+                return row
+            else:
+                self.waiting.pop(0)  # longer than a whole row
+
+    def _fill(self) -> None:
+        """Generate documents where too few wait."""
+        if len(self.waiting) >= _WAITING:
+            return
+        texts = [document(self.seed, self.index + i, self.mixture) for i in range(_DOCUMENTS)]
+        self.index += len(texts)
+        self.waiting += [[*ids, self.tokenizer.eos_token_id] for ids in self.tokenizer(texts)["input_ids"]]
+
+
 class Pretraining:
     """A model under training with its optimisers and its place in the corpus: all that a build goes on from."""
 
@@ -110,3 +170,45 @@ class Pretraining:
         self.losses.append(value)
         self.seconds += time.monotonic() - start
         return value
+
+
+def state_file(out: Path, recipe: Recipe, seed: int, earlier: dict[str, Any] | None = None) -> Path:
+    """The file beside the folder of a build, named after all that decides the weights, so that no other build reads
+    it: recipe, seed, threads, version of torch and the record (build.json) of the base it started from.
+    """
+    decisive = json.dumps([asdict(recipe), seed, torch.get_num_threads(), torch.__version__, earlier], sort_keys=True)
+    return out.with_name(f"{out.name}.{hashlib.sha256(decisive.encode()).hexdigest()[:16]}.state")
+
+
+def save(pretraining: Pretraining, file: Path) -> None:
+    """Write the state; a former one stays until the new one is whole. OSError if the disk does not take it."""
+    tensors = {f"model/{name}": p.detach() for name, p in pretraining.model.named_parameters()}
+    for number, optimizer in enumerate(pretraining.optimizers):
+        for index, values in optimizer.state_dict()["state"].items():
+            tensors |= {f"{number}/{index}/{name}": value.contiguous() for name, value in values.items()}
+    stream = pretraining.stream
+    place = {"losses": pretraining.losses, "seconds": pretraining.seconds}
+    place |= {"index": stream.index, "waiting": stream.waiting}
+    with atomic_path(file) as partial:
+        try:
+            save_file(tensors, partial, metadata={name: json.dumps(value) for name, value in place.items()})
+        except SafetensorError as error:
+            raise OSError(str(error)) from error
+
+
+def load(pretraining: Pretraining, file: Path) -> None:
+    """Bring a new pretraining to the state of the file."""
+    with safe_open(file, "pt") as stored:
+        tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 (it is no mapping)
+        place = {name: json.loads(text) for name, text in stored.metadata().items()}
+    with torch.no_grad():
+        for name, parameter in pretraining.model.named_parameters():
+            parameter.copy_(tensors[f"model/{name}"])
+    for number, optimizer in enumerate(pretraining.optimizers):
+        state: dict[int, dict[str, torch.Tensor]] = {}
+        for key in (key for key in tensors if key.startswith(f"{number}/")):
+            _, index, name = key.split("/")
+            state.setdefault(int(index), {})[name] = tensors[key]
+        optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+    pretraining.losses, pretraining.seconds = place["losses"], place["seconds"]
+    pretraining.stream.index, pretraining.stream.waiting = place["index"], place["waiting"]

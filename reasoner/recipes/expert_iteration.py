@@ -108,7 +108,6 @@ def _sampler(model: str, cfg: Config) -> ModelSpec:
 
 
 def _check_same(run_dir: Path, cfg: Config) -> None:
-    """ValueError where a run has other settings."""
     stored = read_settings(run_dir)["config"]
     now = {key: value for key, value in to_dict(cfg).items() if key not in _NOT_COMPARED}
     if other := [key for key, value in now.items() if stored.get(key) != value]:

@@ -52,12 +52,10 @@ class Change:
         return cls(stage, key, value)
 
     def is_for(self, stage: str, function: Function) -> bool:
-        """Whether the change is one of this stage."""
         if self.stage:
             return self.stage == stage
-        return is_used(self.key, TRAINING[function]) if function in TRAINING else self._is_threads(function)
-
-    def _is_threads(self, function: Function) -> bool:
+        if function in TRAINING:
+            return is_used(self.key, TRAINING[function])
         return function is sample and self.key == "threads"
 
 

@@ -11,13 +11,13 @@ from reasoner.api.sampling import sample
 from reasoner.api.stages import finetune, train_reward_model
 from reasoner.api.training import train
 from reasoner.console import log
-from reasoner.preferences.export import write_preferences
-from reasoner.preferences.judges import load_judge
+from reasoner.preferences.judges import load_judge, write_preferences
 from reasoner.recipes.plan import Plan
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_metrics
+from reasoner.runs.row_files import write_rows
 from reasoner.runs.selection import DEFAULT, parse_selection, read_rollouts, select
-from reasoner.sft.sources import sft_row, write_rows
+from reasoner.sft.sources import sft_row
 
 
 def _setting(default: Any, about: str) -> Any:

@@ -63,7 +63,6 @@ class PipelineState:
 
 
 def write_state(folder: Path, state: PipelineState) -> None:
-    """Replace the file of the state."""
     write_json(folder / FILE, {"format": FORMAT, **asdict(state)})
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from data import Problem
+from reasoner.config.other_names import did_you_mean
 from reasoner.types import Prompt
 from verifiers.extract import check_extraction
 
@@ -82,8 +83,7 @@ def load_template(name: str) -> Template:
     if Path(name).suffix in (".txt", ".toml"):
         return read_template(Path(name))
     if name not in TEMPLATES:
-        close = get_close_matches(name, TEMPLATES, 1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = did_you_mean(name, TEMPLATES)
         raise ValueError(f"unknown prompt style {name!r}; known are {', '.join(TEMPLATES)}, or a .txt or .toml{hint}")
     return TEMPLATES[name]
 
@@ -109,6 +109,12 @@ def read_template(path: Path) -> Template:
         return Template(**{**values, "stop": tuple(values.get("stop", ()))})
     except (OSError, ValueError) as error:
         raise ValueError(f"prompt {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def up_to_stop_text(text: str, stop_texts: Sequence[str]) -> str:
+    """Cut the text after the stop text that ends first."""
+    ends = [text.index(stop) + len(stop) for stop in stop_texts if stop in text]
+    return text[: min(ends)] if ends else text
 
 
 def check_text(text: str, what: str) -> None:

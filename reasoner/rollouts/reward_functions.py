@@ -11,7 +11,10 @@ may be asynchronous (`async def`).
 from __future__ import annotations
 
 import asyncio
+import importlib
+import importlib.util
 import inspect
+import sys
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,9 +23,12 @@ from functools import partial
 from itertools import chain, count
 from math import isfinite
 from numbers import Real
+from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol
 
 from data import Problem
+from reasoner.config.other_names import did_you_mean
 from reasoner.types import RolloutGroup
 from verifiers.rewards import REWARDS
 
@@ -58,7 +64,6 @@ class RewardFunction:
 
     @property
     def parameters(self) -> list[inspect.Parameter]:
-        """The parameters of the function."""
         return list(inspect.signature(self.function).parameters.values())
 
     @property
@@ -124,7 +129,6 @@ def _first_failure(function: RewardCallable, arguments: Mapping[str, Sequence[An
 
 
 def _innermost(function: RewardCallable) -> RewardCallable:
-    """The function that a partial calls."""
     while isinstance(function, partial):
         function = function.func
     return function
@@ -254,3 +258,66 @@ def with_parts(group: RolloutGroup, parts: Sequence[Mapping[str, float]], weight
         for score, own in zip(group.scores, parts, strict=True)
     )
     return replace(group, scores=scores)
+
+
+def parse_weighted(setting: str, text: str, form: str) -> dict[str, float]:
+    """Parse the value of a setting, "NAME=0.5, OTHER", into weights by name, 1 where none is stated. `form`: a name as
+    messages show it.
+
+    ValueError, naming the setting, for an entry without a name, for a weight that is not a finite number, and for a
+    name that stands twice.
+    """
+    weights: dict[str, float] = {}
+    for entry in filter(None, map(str.strip, text.split(","))):
+        name, number = map(str.strip, entry.rsplit("=", 1)) if "=" in entry else (entry, "1")
+        try:
+            weight = float(number)
+        except ValueError:
+            weight = float("nan")
+        if not name or not isfinite(weight):
+            raise ValueError(f"{setting} has {entry!r}; it takes {form} or {form}=WEIGHT, a finite number")
+        if name in weights:
+            raise ValueError(f"{setting} has {name!r} twice")
+        weights[name] = weight
+    return weights
+
+
+def load_reward_functions(spec: str, setting: str = "reward.functions") -> list[RewardFunction]:
+    """Parse "rewards.py:brevity=0.5,package.module:style" and import the functions. ValueError, naming the setting, for
+    a faulty part.
+    """
+    entries: list[tuple[RewardCallable, float]] = []
+    names: list[str] = []
+    files: dict[Path, ModuleType] = {}
+    for path, weight in parse_weighted(setting, spec, "FILE.py:function").items():
+        place, _, name = path.rpartition(":")
+        if not place or not name:
+            raise ValueError(f"{setting} has {path!r}; it takes FILE.py:function=weight or module:function=weight")
+        try:
+            module = _module(place, files)
+        except Exception as error:  # any statement of the user's module may fail
+            raise ValueError(f"{setting} has {path!r}: {type(error).__name__}: {error}") from error
+        if not hasattr(module, name):
+            raise ValueError(f"{setting} has {path!r}: {place} has no {name!r}{did_you_mean(name, vars(module))}")
+        names.append(name)
+        entries.append((getattr(module, name), weight))
+    return reward_functions_of(entries, names)
+
+
+def _module(place: str, files: dict[Path, ModuleType]) -> ModuleType:
+    """The module of a file or of a name. A file is executed once: `files` gets its module."""
+    if not place.endswith(".py"):
+        return importlib.import_module(place)
+    path = Path(place).expanduser().resolve()
+    if path not in files:
+        files[path] = _execute(path)
+    return files[path]
+
+
+def _execute(path: Path) -> ModuleType:
+    source = importlib.util.spec_from_file_location(f"reward_file_{path.stem}", path)
+    assert source is not None and source.loader is not None
+    module = importlib.util.module_from_spec(source)
+    sys.modules[source.name] = module  # as dataclasses of the file need
+    source.loader.exec_module(module)
+    return module

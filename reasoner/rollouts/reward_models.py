@@ -12,8 +12,7 @@ from statistics import fmean
 from typing import Protocol
 
 from reasoner.config.learning import RewardConfig
-from reasoner.rollouts.reward_functions import with_parts
-from reasoner.rollouts.weighted_names import parse_weighted
+from reasoner.rollouts.reward_functions import parse_weighted, with_parts
 from reasoner.types import Completion, RolloutGroup
 from verifiers import Score
 
@@ -21,8 +20,6 @@ PART = "model:"  # begins the name of a reward model's part of the reward
 
 
 class Scorer(Protocol):
-    """Scores completions."""
-
     def scores(self, groups: Sequence[RolloutGroup]) -> list[float]:
         """The score of each completion of the groups, in order."""
         ...

@@ -18,8 +18,7 @@ from typing import Any
 from data.child_process import ChildProcess, project_variables
 from data.environments.worker import MAX_STRETCH, Channel
 from reasoner.console import log
-from reasoner.rollouts.reward_functions import RewardFunction
-from reasoner.rollouts.reward_sources import load_reward_functions
+from reasoner.rollouts.reward_functions import RewardFunction, load_reward_functions
 
 
 class RewardProcess:

@@ -32,7 +32,6 @@ class PassRates:
         self._counts: dict[str, Counts] = {}  # by problem
 
     def add(self, groups: Iterable[RolloutGroup]) -> None:
-        """Count a step's completions."""
         for counts in self._counts.values():
             counts[:] = [_FADE * number for number in counts]
         for group in groups:

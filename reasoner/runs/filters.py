@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from functools import partial
 from typing import Any, get_args
 
+from reasoner.config.other_names import did_you_mean
 from reasoner.runs.word_search import match
 from reasoner.types import Finish
 from verifiers import Verdict
@@ -58,7 +58,7 @@ def _bounds(number: Callable[[str], Any], text: str) -> Bounds:
     low, colon, high = text.partition(":")
     try:
         least, most = (number(low) if low else None), (number(high) if high else None)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise ValueError(f"it must be a number, or LOW:HIGH with either left out{_limit(error)}") from error
     if least is not None and most is not None and least > most:
         raise ValueError("the lower bound comes first")
@@ -68,16 +68,12 @@ def _bounds(number: Callable[[str], Any], text: str) -> Bounds:
 def _int(text: str) -> int:
     try:
         return _int_up_to(MOST_NUMBER, text)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise ValueError(f"it must be a whole number{_limit(error)}") from error
 
 
-class _TooLargeError(ValueError):
-    """A number that the index cannot hold."""
-
-
-def _limit(error: ValueError) -> str:
-    return f" ({error})" if isinstance(error, _TooLargeError) else ""
+def _limit(error: Exception) -> str:
+    return f" ({error})" if isinstance(error, OverflowError) else ""
 
 
 def _int_up_to(most: int, text: str) -> int:
@@ -85,21 +81,14 @@ def _int_up_to(most: int, text: str) -> int:
         raise ValueError(text)
     value = int(text)
     if abs(value) > most:
-        raise _TooLargeError(f"at most {most:,}")
+        raise OverflowError(f"at most {most:,}")
     return value
 
 
 def _one_of(values: Sequence[str], text: str) -> str:
     if text not in values:
-        hint = "".join(f"; did you mean {close!r}?" for close in get_close_matches(text, values, 1))
-        raise ValueError(f"it must be one of {', '.join(values)}{hint}")
+        raise ValueError(f"it must be one of {', '.join(values)}{did_you_mean(text, values)}")
     return text
-
-
-def _yes(text: str) -> bool:
-    if text not in ("yes", "no"):
-        raise ValueError("it must be yes or no")
-    return text == "yes"
 
 
 # ------------------------------------------------------------------------------------------------ the filter
@@ -123,7 +112,6 @@ def _field(
 
 
 def _ids(steps: Bounds) -> Bounds:
-    """The bounds of the ids of some steps."""
     first, last = steps
     return None if first is None else ids_of_step(first)[0], None if last is None else ids_of_step(last)[1]
 
@@ -139,7 +127,9 @@ class Filter:
     subject: str | None = _field("subject = ?", "a family")
     level: int | None = _field("level = ?", "a level", read=_int)
     verdict: str | None = _field("verdict = ?", values=[str(verdict) for verdict in Verdict])
-    correct: bool | None = _field("(verdict = 'correct') = ?", read=_yes, values=("yes", "no"))
+    correct: bool | None = _field(
+        "(verdict = 'correct') = ?", read=lambda text: _one_of(("yes", "no"), text) == "yes", values=("yes", "no")
+    )
     finish: str | None = _field("finish = ?", values=get_args(Finish))
     reward: tuple[float | None, float | None] | None = _field(
         "reward", "a reward, or LOW:HIGH", read=partial(_bounds, float)
@@ -171,10 +161,7 @@ CHOICES: dict[str, list[str]] = {one.name: list(one.metadata["values"]) for one 
 
 
 def read_filter(texts: Mapping[str, str | None]) -> Filter:
-    """Parse a user's filter: texts by the names of FIELDS; an empty or missing one is any value.
-
-    ValueError that names the field, its value and the allowed ones.
-    """
+    """Parse a user's filter, texts by field; an empty one is any value. ValueError that names the field."""
     if unknown := texts.keys() - FIELDS.keys():
         raise ValueError(f"unknown filter {sorted(unknown)[0]!r}; known are {', '.join(FIELDS)}")
     values = {}

@@ -147,9 +147,7 @@ def _groups(step: int, rows: Sequence[Row], right: float | None) -> list[list[Ro
 
 
 def _metrics(step: int, groups: Sequence[Sequence[RolloutRow]]) -> dict[str, float]:
-    """The metrics (reasoner.runs.metric_names) that follow from the rows; `correct` is a share of the rollouts with
-    a verdict.
-    """
+    """The metrics that follow from the rows; `correct` is a share of the rollouts with a verdict."""
     rows = [row for group in groups for row in group]
     rewards = [[row.reward for row in group if row.rewards] for group in groups]
     metrics: dict[str, float] = {"step": step, "well_formed": fmean(row.well_formed for row in rows)}
@@ -195,9 +193,7 @@ READERS: dict[str, Callable[[Path], Records]] = {"trl": read_trl, "rows": read_f
 
 
 def _row(record: Record, system: str) -> Row:
-    """A record as a row without its group. A <think> that ends the prompt is repeated at the beginning of the
-    completion, as in this project's own runs.
-    """
+    """A record as a row without its group. A <think> that ends the prompt is moved to the completion."""
     prompt, completion = _text(record["prompt"]), _text(record["completion"])
     if prompt.rstrip().endswith("<think>") and not completion.lstrip().startswith("<think>"):
         completion = "<think>" + completion
@@ -226,18 +222,13 @@ def _row(record: Record, system: str) -> Row:
 
 
 def _accuracy(parts: Mapping[str, float]) -> tuple[str, float] | None:
-    """(name, value) of the part that measures accuracy, by its name; of several the shortest ("acc", not
-    "format_correct").
-    """
+    """(name, value) of the part that measures accuracy, by its name; of several the shortest."""
     names = sorted(filter(_ACCURACY.search, parts), key=len)
     return (names[0], parts[names[0]]) if names else None
 
 
 def _question(prompt: object, text: str) -> str:
-    """The user's last message: of a conversation, or of Qwen's template with or without its special tokens.
-
-    Where there is no such message it is `text`, the whole prompt.
-    """
+    """The user's last message of a conversation or of Qwen's template; without one the whole prompt."""
     if isinstance(prompt, list):
         return next((_text(message) for message in reversed(prompt) if message.get("role") == "user"), text)
     plain = "\n" + text.replace("<|im_start|>", "").replace("<|im_end|>", "")

@@ -19,8 +19,16 @@ from typing import Any
 
 from reasoner.runs.filters import ALL, ORDERS, ROWS, Filter, ids_of_step, sql
 from reasoner.runs.index_file import delete_index, index_path, open_index, transaction
-from reasoner.runs.index_schema import SUMMARISE, Rows
-from reasoner.runs.index_shards import read_shard, shard_completions, shard_digest, shard_steps, shard_table, shards
+from reasoner.runs.index_schema import (
+    SUMMARISE,
+    Rows,
+    read_shard,
+    shard_completions,
+    shard_digest,
+    shard_steps,
+    shard_table,
+    shards,
+)
 from reasoner.runs.json_files import is_file
 from reasoner.runs.parquet_files import read_table
 from reasoner.runs.rollout_row import ListedRollout
@@ -34,10 +42,7 @@ _TICK = 10**9  # nanoseconds within which two changes of a folder may have the s
 
 
 class RolloutIndex:
-    """The index of one run. One process at a time updates it; others read what is indexed so far.
-
-    ValueError for a folder without rollouts.
-    """
+    """The index of one run. One process at a time updates it; others read what is indexed so far."""
 
     def __init__(self, run_dir: Path, path: Path | None = None) -> None:
         """Open the index, or create it. `path`: the index file, by default in the run's folder (see `place`)."""
@@ -66,15 +71,18 @@ class RolloutIndex:
                 return 0
             states = shards(self.run_dir)
             if not self._accept_rewritten(states):
-                self._start_again()
+                self._db.close()
+                delete_index(self.path)
+                self._db = open_index(self.path, self.run_dir)
             known = {row[0] for row in self._db.execute("SELECT step FROM shards")}
             fresh = sorted(states.keys() - known)
             added = 0
             with ThreadPoolExecutor(1) as reader:  # one shard is read while another is written
                 for start in range(0, len(fresh), _TOGETHER):
                     steps = fresh[start : start + _TOGETHER]
+                    contents = reader.map(lambda step: read_shard(shard_path(self.run_dir, step), step), steps)
                     with transaction(self._db):
-                        for step, (shard_rows, digest) in zip(steps, reader.map(self._shard, steps), strict=True):
+                        for step, (shard_rows, digest) in zip(steps, contents, strict=True):
                             added += self._add(step, *states[step], shard_rows, digest)
                         for statement in SUMMARISE:
                             self._db.execute(statement, [steps[0]])
@@ -84,9 +92,7 @@ class RolloutIndex:
             return added
 
     def _accept_rewritten(self, states: Mapping[int, tuple[int, int]]) -> bool:
-        """Whether all indexed shards are there with the content of then. Notes the new times of those that were written
-        again. `states`: shards() of now.
-        """
+        """Whether all indexed shards have the content of then. Notes the times of those written again."""
         known = self._db.execute("SELECT step, size, changed, digest FROM shards").fetchall()
         rewritten = [(step, digest) for step, *state, digest in known if states.get(step) != tuple(state)]
         if any(shard_digest(shard_path(self.run_dir, step)) != digest for step, digest in rewritten):
@@ -103,10 +109,7 @@ class RolloutIndex:
     def page(
         self, where: Filter = ALL, *, after: int = -1, offset: int = 0, limit: int = 50, order: str = "step"
     ) -> list[ListedRollout]:
-        """The first `limit` rollouts of the filter in this order, after the id `after` and `offset` more.
-
-        ValueError for a text that cannot be searched, and for an order that is not in ORDERS.
-        """
+        """The first `limit` rollouts of the filter in this order, after the id `after` and `offset` more."""
         if order not in ORDERS:
             raise ValueError(f"unknown order {order!r}; known are {', '.join(ORDERS)}")
         if where == ALL and order == "step" and offset:
@@ -135,7 +138,6 @@ class RolloutIndex:
         return [ListedRollout(*row) for row in rows]
 
     def count(self, where: Filter = ALL) -> int:
-        """The number of rollouts of the filter."""
         if where == ALL:
             return int(self._db.execute("SELECT COALESCE(SUM(rows), 0) FROM shards").fetchone()[0])
         if where.text is not None and where == Filter(text=where.text):  # no row of another table is looked up
@@ -230,11 +232,6 @@ class RolloutIndex:
 
     # -------------------------------------------------------------------------------------------- building
 
-    def _start_again(self) -> None:
-        self._db.close()
-        delete_index(self.path)
-        self._db = open_index(self.path, self.run_dir)
-
     @contextmanager
     def _locked(self) -> Iterator[bool]:
         """Try to take the writers' lock; yields whether this process has it."""
@@ -249,9 +246,6 @@ class RolloutIndex:
             except OSError:  # a file system without locks
                 is_ours = True
             yield is_ours
-
-    def _shard(self, step: int) -> tuple[Rows | str, str]:
-        return read_shard(shard_path(self.run_dir, step), step)
 
     def _add(self, step: int, size: int, changed: int, shard_rows: Rows | str, digest: str) -> int:
         """Insert a shard's rows, or the reason why it could not be read; returns the number of rollouts."""

@@ -21,9 +21,7 @@ _MOUNTS = Path("/proc/self/mountinfo")
 
 
 def index_path(run_dir: Path) -> Path:
-    """The path of a run's index: in its folder, or in the user's cache where the folder cannot be written to, or is on
-    a file system of several machines.
-    """
+    """The path of a run's index: in its folder, or in the user's cache where that is not possible."""
     mounts = _MOUNTS.read_text("utf-8", "replace") if _MOUNTS.is_file() else ""
     if os.access(run_dir, os.W_OK) and not is_on_network(run_dir, mounts):
         return run_dir / "index.sqlite"

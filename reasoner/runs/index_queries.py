@@ -37,12 +37,10 @@ def step_rows(index: RolloutIndex, *, first_step: int = 0) -> Rows:
 
 
 def group_row(index: RolloutIndex, step: int, group: int) -> dict[str, Any]:
-    """The row of table `groups` of an indexed group."""
     return index.rows("SELECT * FROM groups WHERE step = ? AND grp = ?", [step, group])[0]
 
 
 def group_range(index: RolloutIndex, step: int) -> list[int]:
-    """The lowest and the highest group number of a step."""
     row = index.rows("SELECT MIN(grp) AS first, MAX(grp) AS last FROM groups WHERE step = ?", [step])[0]
     return [row["first"], row["last"]]
 
@@ -57,7 +55,6 @@ def group_members(index: RolloutIndex, step: int, group: int) -> Rows:
 
 
 def group_ids(index: RolloutIndex, step: int, group: int) -> list[int]:
-    """The ids of the rollouts of a group, in order."""
     rows = index.rows(
         'SELECT id FROM rollouts WHERE id BETWEEN ? AND ? AND "group" = ? ORDER BY id', [*ids_of_step(step), group]
     )
@@ -65,7 +62,6 @@ def group_ids(index: RolloutIndex, step: int, group: int) -> list[int]:
 
 
 def groups_of_problem(index: RolloutIndex, problem: str) -> Rows:
-    """The rows of table `groups` of a problem, in the order of steps."""
     return index.rows("SELECT * FROM groups WHERE problem = ? ORDER BY step, grp", [problem])
 
 
@@ -79,9 +75,7 @@ def rollouts_of_problem(index: RolloutIndex, problem: str) -> Rows:
 
 
 def problem_means(index: RolloutIndex, *, step: int | None = None) -> Rows:
-    """By problem, of all steps or of one: number of rollouts, share of correct ones, mean reward and tokens, and the id
-    of the first.
-    """
+    """By problem: number of rollouts, share of correct ones, mean reward and tokens, id of the first."""
     return index.rows(
         "SELECT problem, COUNT(*) AS rollouts, AVG(verdict = 'correct') AS correct, AVG(reward) AS reward, "
         "AVG(tokens) AS tokens, MIN(id) AS first FROM rollouts WHERE id BETWEEN ? AND ? "
@@ -169,7 +163,6 @@ def solve_rates(index: RolloutIndex) -> Rows:
 
 
 def subjects(index: RolloutIndex) -> list[str]:
-    """The subjects of the run's problems, in alphabetical order."""
     rows = index.rows("SELECT DISTINCT subject FROM problems WHERE subject IS NOT NULL ORDER BY subject")
     return [row["subject"] for row in rows]
 

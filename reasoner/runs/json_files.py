@@ -58,10 +58,7 @@ Fields = Mapping[str, Kind]
 
 
 def is_file(path: Path) -> bool:
-    """Whether a regular file exists at the path.
-
-    ValueError when the path is something else: a directory, a named pipe or a link to nothing.
-    """
+    """Whether a regular file exists at the path. ValueError for anything else there."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -168,22 +165,22 @@ def read_lines(path: Path, needs: Fields, *, torn: Torn = "last") -> list[dict[s
     return values
 
 
-def scan_lines(path: Path, needs: Callable[[dict[str, Any]], bool]) -> list[tuple[str, dict[str, Any] | None]]:
+def scan_steps(path: Path) -> list[tuple[str, dict[str, Any] | None]]:
     """(text, object) of each line of a JSON lines file; [] when there is no regular file.
 
-    The object is None where the line does not parse, or is not an object that meets `needs`: for readers that repair a
-    damaged file instead of refusing it.
+    The object is None where the line does not parse, or is not an object with a whole number `step`: for readers that
+    repair a damaged file instead of refusing it. A complete last line counts even without its newline.
     """
-    return [_scan(line, needs) for line in _split_lines(_read_bytes(path))] if path.is_file() else []
+    return list(map(_scan, _split_lines(_read_bytes(path)))) if path.is_file() else []
 
 
-def _scan(line: bytes, needs: Callable[[dict[str, Any]], bool]) -> tuple[str, dict[str, Any] | None]:
+def _scan(line: bytes) -> tuple[str, dict[str, Any] | None]:
     try:
         text = line.decode()
         value = parse(without_crc(line, "line"), "line", allow_nan=True)
     except ValueError:
         return "", None
-    return text, value if isinstance(value, dict) and needs(value) else None
+    return text, value if isinstance(value, dict) and isinstance(value.get("step"), int) else None
 
 
 def _split_lines(content: bytes) -> list[bytes]:
@@ -223,10 +220,7 @@ def write_json(path: Path, value: object) -> None:
 
 
 def append_line(path: Path, value: Mapping[str, object]) -> None:
-    """Append an object to a JSON lines file and sync the file to disk.
-
-    Where the file's last line lacks its newline (it was cut off in writing) a newline is written first.
-    """
+    """Append an object to a JSON lines file, after a line that was cut off in writing on a new one, and sync."""
     with named_errors(path), path.open("a+b") as file:
         file.seek(max(0, file.tell() - 1))
         is_torn = file.read() not in (b"", b"\n")

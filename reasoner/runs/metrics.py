@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from reasoner.runs.io import write_text
-from reasoner.runs.json_files import COUNT, NUMBER, OBJECT, check, check_each, is_number, read_lines, scan_lines, show
+from reasoner.runs.json_files import COUNT, NUMBER, OBJECT, check, check_each, is_number, read_lines, scan_steps, show
 
 FILES = ("metrics.jsonl", "times.jsonl", "evals.jsonl")
 
@@ -47,18 +47,9 @@ def _numbers(path: Path) -> list[dict[str, float]]:
     return lines
 
 
-def scan(path: Path) -> list[tuple[str, dict[str, Any] | None]]:
-    """(text, object) of each line of a JSON lines file whose lines all have a whole number `step`.
-
-    The object is None where the line is damaged or torn. A complete last line counts even without its newline. Returns
-    [] when there is no file.
-    """
-    return scan_lines(path, lambda line: isinstance(line.get("step"), int))
-
-
 def lacks_newline(path: Path) -> bool:
     """Whether the file's last line is complete except for its newline."""
-    lines = scan(path)
+    lines = scan_steps(path)
     return bool(lines) and lines[-1][1] is not None and not path.read_bytes().endswith(b"\n")
 
 
@@ -67,7 +58,7 @@ def metrics_prefix(run_dir: Path) -> list[tuple[str, dict[str, Any]]]:
     out of order.
     """
     prefix: list[tuple[str, dict[str, Any]]] = []
-    for text, line in scan(run_dir / "metrics.jsonl"):
+    for text, line in scan_steps(run_dir / "metrics.jsonl"):
         if line is None or line["step"] != len(prefix):
             break
         prefix.append((text, line))
@@ -81,7 +72,7 @@ def truncate_logs(run_dir: Path, start: int, *, last_validation: int) -> None:
     """
     texts_of = {"metrics": [text for text, _ in metrics_prefix(run_dir)[:start]]}
     for name, last in (("times", start - 1), ("evals", last_validation)):
-        lines = scan(run_dir / f"{name}.jsonl")
+        lines = scan_steps(run_dir / f"{name}.jsonl")
         texts_of[name] = [text for text, line in lines if line is not None and line["step"] <= last]
     for name, texts in texts_of.items():
         write_text(run_dir / f"{name}.jsonl", "".join(f"{text}\n" for text in texts))

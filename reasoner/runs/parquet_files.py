@@ -25,9 +25,7 @@ def write_table(path: Path, table: pa.Table) -> None:
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None, *, content: bytes | None = None) -> pa.Table:
-    """Read a file, or its `content`: all columns, or those of `columns` that it has. ValueError that names the file if
-    it is missing or damaged.
-    """
+    """Read a file, or its `content`: those of `columns` that it has. ValueError where it is missing or damaged."""
     try:
         source = path if content is None else pa.BufferReader(content)
         with pq.ParquetFile(source, page_checksum_verification=True) as file:

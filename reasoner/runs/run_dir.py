@@ -20,9 +20,7 @@ def holds_model(folder: Path) -> bool:
 
 
 def find_run(name: str, runs: Path) -> Path:
-    """Find a run by its folder, or by its name in the folder `runs`. ValueError that names the places searched, and for
-    the folder of a model.
-    """
+    """Find a run by its folder, or by its name in the folder `runs`. ValueError for the folder of a model."""
     candidates = (Path(name), runs / name)
     run_dir = next((path for path in candidates if (path / "config.json").is_file()), None)
     if run_dir is None:
@@ -91,9 +89,7 @@ def check_inside(folder: Path, kind: str = "run", *, parts: Sequence[Path] | Non
 
 
 def _links(folder: Path, *, with_subfolders: bool) -> Iterator[Path]:
-    """The links in a folder, without what is renamed or deleted meanwhile. Files are listed and not looked at: a run
-    may have many thousands.
-    """
+    """The links in a folder. Files are listed and not looked at: a run may have many thousands."""
     try:
         with os.scandir(folder) as entries:
             listed = list(entries)

@@ -60,13 +60,8 @@ def open_run(
     reward_functions: Mapping[str, float] | None = None,
     stage: str = "rl",
 ) -> None:
-    """Create the run folder with settings, fingerprints (trainer.fingerprints), versions and, of another stage than
-    reinforcement learning, its name.
-
-    `reward_functions` are the weights of a run's Python reward functions by name; without any the file has no such key.
-
-    The settings are written first, so a folder with any other record has them. ValueError when the folder of a new run
-    is in use.
+    """Create the run folder with settings, fingerprints and versions. The settings are written first: a folder with any
+    other record has them. `reward_functions`: weights by name. ValueError when the folder of a new run is in use.
     """
     if not resuming:
         check_free(run_dir)

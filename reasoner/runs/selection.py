@@ -67,9 +67,7 @@ def parse_selection(texts: Mapping[str, str]) -> Selection:
 
 
 def select(rows: Iterable[Row], selection: Selection) -> SelectedRollouts:
-    """The rollouts that the selection takes. A completion that a problem has already is left out, and so are rollouts
-    without token ids, which imported runs may have.
-    """
+    """The rollouts that the selection takes, each completion of a problem once, and only with token ids."""
     result, taken = SelectedRollouts(), Counter[str]()
     seen: set[tuple[str, str]] = set()
     for row in rows:
@@ -84,9 +82,7 @@ def select(rows: Iterable[Row], selection: Selection) -> SelectedRollouts:
 
 
 def read_rollouts(run_dirs: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """Yield the rollouts of runs in order, with the columns that a selection needs. ValueError where a run has
-    none, and for a damaged shard.
-    """
+    """Yield the rollouts of runs in order, with the columns that a selection needs."""
     for run_dir in run_dirs:
         shards = sorted((run_dir / "rollouts").glob("step-*.parquet"))
         if not shards:

@@ -33,9 +33,7 @@ class Term:
 
 
 def terms(text: str) -> tuple[list[Term], list[Term]]:
-    """Parse a user's search into (wanted, unwanted) terms: words, "phrases", begin*, -without; there is no other
-    syntax.
-    """
+    """Parse a search into (wanted, unwanted) terms: words, "phrases", begin*, -without; nothing else."""
     wanted: list[Term] = []
     unwanted: list[Term] = []
     for minus, phrase, word in _TERM.findall(text):
@@ -54,10 +52,7 @@ def match(text: str) -> str:
 
 
 def hits(text: str | None, query: str) -> list[Span]:
-    """The spans of the query's wanted words, prefixes and phrases in the text, in order, without overlaps.
-
-    Returns [] for a text that is None, and for a query without a wanted term.
-    """
+    """The spans of the query's wanted terms in the text, in order, without overlaps."""
     wanted, _ = terms(query)
     if not (text and wanted):
         return []

@@ -19,7 +19,6 @@ from reasoner.models.output_layer import OutputLayer
 from reasoner.rl.batch import Batch, collate_rows
 from reasoner.rl.microbatches import OnMicrobatch, compute_precision
 from reasoner.rl.model_passes import ModelPasses
-from reasoner.sft.epochs import indices_of_step
 from reasoner.sft.examples import Example
 
 
@@ -27,11 +26,6 @@ def collate_examples(examples: Sequence[Example]) -> Batch:
     """Collate examples into a batch, in order. Its weights average over all completion tokens of the batch."""
     batch = collate_rows([(example.prompt_ids, example.completion_ids) for example in examples])
     return replace(batch, weights=batch.mask / batch.lengths.sum())
-
-
-def examples_of_step(examples: Sequence[Example], step: int, *, rows: int, epochs: int, seed: int) -> list[Example]:
-    """The examples of a training step: reasoner.sft.epochs."""
-    return [examples[i] for i in indices_of_step(len(examples), step, rows=rows, epochs=epochs, seed=seed)]
 
 
 @dataclass(slots=True)

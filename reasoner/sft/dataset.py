@@ -52,15 +52,11 @@ def load_examples(
     try:
         selection = select(examples, max_tokens=limit)
     except ValueError as error:
-        raise ValueError(f"{cfg.data}: {error}{_listed(source.left_out)}") from error
+        left_out = (f"; {number:,} rows are {reason}" for reason, number in source.left_out.items())
+        raise ValueError(f"{cfg.data}: {error}{''.join(left_out)}") from error
     training, validation = split_by_problem(selection.examples, cfg.validation_share)
-    left_out = Counter(source.left_out)
-    left_out.update({f"longer than {limit:,} tokens": selection.too_long, "repeated": selection.repeated})
-    return ExampleSplit(training, validation, +left_out, selection.loss_share)
-
-
-def _listed(left_out: Mapping[str, int]) -> str:
-    return "".join(f"; {number:,} rows are {reason}" for reason, number in left_out.items())
+    too_long = {f"longer than {limit:,} tokens": selection.too_long, "repeated": selection.repeated}
+    return ExampleSplit(training, validation, +(Counter(source.left_out) + Counter(too_long)), selection.loss_share)
 
 
 def split_by_problem(examples: Sequence[Example], share: float) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
@@ -69,13 +65,9 @@ def split_by_problem(examples: Sequence[Example], share: float) -> tuple[tuple[E
     validated on: as many as have at most MAX_VALIDATION examples, and at least one.
     """
     sizes = Counter(example.problem for example in examples)
-    problems = sorted(sizes, key=_hash)
+    problems = sorted(sizes, key=lambda problem: hashlib.sha256(problem.encode()).hexdigest())
     number = min(round(share * len(problems)), len(problems) - 1)
     totals = list(accumulate(sizes[problem] for problem in problems[:number]))
     apart = set(problems[: max(min(number, 1), sum(total <= MAX_VALIDATION for total in totals))])
     training = tuple(example for example in examples if example.problem not in apart)
     return training, tuple(example for example in examples if example.problem in apart)
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

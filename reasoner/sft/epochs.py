@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 from data import sample_indices
 
+Row = TypeVar("Row")
 
-def indices_of_step(num_rows: int, step: int, *, rows: int, epochs: int, seed: int) -> list[int]:
-    """The indices of a training step's rows: a pure function of (seed, step), each row once in an epoch. The last step
-    has what is left of the last epoch.
+
+def rows_of_step(rows: Sequence[Row], step: int, *, num: int, epochs: int, seed: int) -> list[Row]:
+    """The `num` rows of a training step: a pure function of (seed, step), each row once in an epoch. The last step has
+    what is left of the last epoch.
     """
-    rows = min(rows, num_rows)
-    return sample_indices(num_rows, step, rows, seed)[: max(0, epochs * num_rows - step * rows)]
+    num = min(num, len(rows))
+    places = sample_indices(len(rows), step, num, seed)[: max(0, epochs * len(rows) - step * num)]
+    return [rows[place] for place in places]
 
 
 def num_steps(num_rows: int, *, rows: int, epochs: int) -> int:

@@ -38,7 +38,6 @@ class Example:
 
     @property
     def num_tokens(self) -> int:
-        """Number of tokens, those of the prompt included."""
         return len(self.prompt_ids) + len(self.completion_ids)
 
 
@@ -58,8 +57,6 @@ def examples_of(
 
 @dataclass(frozen=True, slots=True)
 class ExampleReader:
-    """Makes examples of rows."""
-
     tokenizer: PreTrainedTokenizerBase
     template: Template
     _integers: dict[int, int] = field(default_factory=dict, compare=False)  # one object for each token id
@@ -189,6 +186,30 @@ class ExampleReader:
             raise ValueError("the model's tokenizer has no end token, and the completion no stop text at its end")
         return int(self.tokenizer.eos_token_id)
 
+    def side(self, row: Row, side: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """(prompt ids, completion ids) of a row with one completion or more: `side` is the column of the completion. Of
+        a conversation the last turn, which must be the assistant's, is the completion; those before are the prompt.
+
+        ValueError for a row whose columns are neither texts nor messages.
+        """
+        prompt, completion = row.get("prompt"), row.get(side)
+        if isinstance(completion, list):
+            turns = [*(prompt if isinstance(prompt, list) else []), *completion]
+            if len(turns) < 2:
+                raise ValueError(f"{side}: a conversation must have a prompt and end with a turn of the assistant")
+            prompt, completion = turns[:-1], turns[-1:]
+        elif not (isinstance(prompt, str) and isinstance(completion, str)):
+            raise ValueError(f"prompt and {side} must be texts or lists of messages; the columns are {', '.join(row)}")
+        try:
+            [example] = self.from_prompt({"prompt": prompt, "completion": completion})
+        except ValueError as error:
+            raise ValueError(f"{side}: {error}") from None
+        return example.prompt_ids, example.completion_ids
+
+    def column_ids(self, row: Row, name: str) -> tuple[int, ...]:
+        """checked_ids() of a column of the row; those of a prompt are compared with its text."""
+        return self.checked_ids(name, row[name], text=row.get("prompt") if name.startswith("prompt") else None)
+
     def checked_ids(self, name: str, ids: object, *, text: object = None) -> tuple[int, ...]:
         """Token ids of a row as they are. ValueError where they are none of the tokenizer, and where the `text` that
         they are of shows that they are another tokenizer's.
@@ -203,6 +224,11 @@ class ExampleReader:
                 "columns of token ids the texts are used"
             )
         return self._tuple(values)
+
+
+def text_reader(tokenizer: PreTrainedTokenizerBase, stop: tuple[str, ...] = ()) -> ExampleReader:
+    """A reader of prompts and completions that end in one of the stop texts, or else get the end token."""
+    return ExampleReader(tokenizer, Template("{question}", stop=stop))
 
 
 _FORMS: dict[tuple[str, ...], Callable[[ExampleReader, Row], Iterator[Example]]] = {
@@ -258,14 +284,10 @@ class Selection:
     repeated: int
 
     @property
-    def loss_tokens(self) -> int:
-        """Number of tokens with a loss."""
-        return sum(len(example.completion_ids) for example in self.examples)
-
-    @property
     def loss_share(self) -> float:
         """Share of the tokens that have a loss."""
-        return self.loss_tokens / max(1, sum(example.num_tokens for example in self.examples))
+        loss_tokens = sum(len(example.completion_ids) for example in self.examples)
+        return loss_tokens / max(1, sum(example.num_tokens for example in self.examples))
 
 
 def select(examples: Iterable[Example], *, max_tokens: int) -> Selection:

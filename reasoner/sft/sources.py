@@ -9,7 +9,7 @@ SOURCE;SOURCE                                                    all rows of sev
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -19,8 +19,6 @@ from urllib.parse import parse_qsl
 from data.files import READERS, can_read, kind_of, read_file
 from data.hub import DownloadError
 from reasoner.console import first_line
-from reasoner.runs.io import atomic_path
-from reasoner.runs.json_files import json_line
 from reasoner.runs.run_dir import find_run
 from reasoner.runs.selection import Selection, parse_selection, read_rollouts, select
 
@@ -77,36 +75,6 @@ def sft_row(rollout: Row, *, with_ids: bool = True) -> dict[str, Any]:
         "reward": rollout["reward"],
         "step": rollout["step"],
     }
-
-
-def write_rows(path: Path, rows: Sequence[Row]) -> None:
-    """Write rows as a .jsonl or .parquet file, whole or not at all. ValueError for another ending."""
-    check_output(path)
-    with atomic_path(path) as beside:
-        _WRITERS[path.suffix](beside, rows)
-
-
-def check_output(path: Path) -> None:
-    """ValueError for a file that write_rows would refuse."""
-    if path.suffix not in _WRITERS:
-        raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; examples are {', '.join(_WRITERS)}")
-
-
-def _write_jsonl(path: Path, rows: Sequence[Row]) -> None:
-    with path.open("w", encoding="utf-8", errors="surrogatepass") as file:
-        file.writelines(json_line(row, ensure_ascii=False, allow_nan=True) for row in rows)
-
-
-def _write_parquet(path: Path, rows: Sequence[Row]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from reasoner.runs.parquet_files import WRITING
-
-    pq.write_table(pa.Table.from_pylist(list(rows)), path, **WRITING)
-
-
-_WRITERS: dict[str, Callable[[Path, Sequence[Row]], None]] = {".jsonl": _write_jsonl, ".parquet": _write_parquet}
 
 
 def _parse_runs(spec: str, runs: Path) -> tuple[Sequence[Path], Selection]:

@@ -29,12 +29,11 @@ from reasoner.models.resolve import resolve_model
 from reasoner.models.reward_model import load_reward_model
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rollouts.dataset import filter_prompts
-from reasoner.rollouts.prefetch import RolloutPrefetcher
+from reasoner.rollouts.generate import RolloutPrefetcher
 from reasoner.rollouts.prompts import Template
-from reasoner.rollouts.reward_functions import RewardFunction, check_columns
+from reasoner.rollouts.reward_functions import RewardFunction, check_columns, load_reward_functions
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.rollouts.reward_process import RewardProcess
-from reasoner.rollouts.reward_sources import load_reward_functions
 from reasoner.runtime import cuda_context
 from reasoner.trainer.pretraining_mix import load_pretraining_mix
 from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts

@@ -17,8 +17,7 @@ from rich.text import Text
 from reasoner.console import clock, escape_controls, log, sparkline, speed, wording
 from reasoner.distributed.world import ALONE, World
 from reasoner.progress import Progress, live
-from reasoner.runs.health import forget, record
-from reasoner.runs.health_checks import Alarm
+from reasoner.runs.health import Alarm, forget, record
 from reasoner.runs.json_files import append_line
 from reasoner.runs.metric_names import METRICS, TIMES, Place, shown_at
 from reasoner.runs.metrics import read_metrics, truncate_logs

@@ -25,9 +25,8 @@ from reasoner.models.resolve import resolve_cached_model, resolve_model
 from reasoner.rl.algorithms import Algorithm, resolve_algorithm
 from reasoner.rollouts.dataset import prompt_token_limit
 from reasoner.rollouts.prompts import Template, load_template
-from reasoner.rollouts.reward_functions import check_columns
+from reasoner.rollouts.reward_functions import check_columns, load_reward_functions
 from reasoner.rollouts.reward_models import parse_reward_models
-from reasoner.rollouts.reward_sources import load_reward_functions
 from reasoner.runs.run_dir import check_writable
 from reasoner.sft.sources import check_source
 from reasoner.trainer.trackers import check_trackers

@@ -15,7 +15,8 @@ from pathlib import Path
 from reasoner.models.checksums import damage
 from reasoner.runs import health
 from reasoner.runs import rollouts as store
-from reasoner.runs.metrics import FILES, lacks_newline, metrics_prefix, scan, truncate_logs
+from reasoner.runs.json_files import scan_steps
+from reasoner.runs.metrics import FILES, lacks_newline, metrics_prefix, truncate_logs
 from reasoner.runs.run_dir import read_settings, recovery_hint, stage_of
 from reasoner.runs.run_start import lock_run_dir
 from reasoner.trainer import checkpoint, rollback
@@ -102,7 +103,7 @@ def _lost_shards(run_dir: Path, start: int) -> list[int]:
 
 def _lost_validations(run_dir: Path, start: int) -> list[int]:
     """The steps before `start` whose metrics hold a validation that evals.jsonl lacks."""
-    recorded = {line["step"] for _, line in scan(run_dir / "evals.jsonl") if line is not None}
+    recorded = {line["step"] for _, line in scan_steps(run_dir / "evals.jsonl") if line is not None}
     metrics = (line for _, line in metrics_prefix(run_dir)[:start])
     return [line["step"] for line in metrics if BEST_BY in line and line["step"] + 1 not in recorded]
 
@@ -127,7 +128,7 @@ def repair(run_dir: Path, start: int, log: Log) -> None:
     truncate_logs(run_dir, start, last_validation=start or -1)
     store.delete_from(run_dir, start)
     metrics = [line for _, line in metrics_prefix(run_dir)]
-    times = {line["step"] for _, line in scan(run_dir / "times.jsonl") if line is not None}
+    times = {line["step"] for _, line in scan_steps(run_dir / "times.jsonl") if line is not None}
     if untimed := [step for step in range(start) if step not in times]:
         log(f"times.jsonl lacks {_numbers(untimed)}: what the clock said of them is lost, and nothing else")
     _repair_alarms(run_dir, metrics, log)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from reasoner.config.resolve import with_values
@@ -19,14 +18,11 @@ from reasoner.config.stages import STAGES
 from reasoner.console import log, print_result
 from reasoner.distributed.world import ALONE, World
 from reasoner.models.reward_model import load_reward_model
-from reasoner.preferences.batches import backward_preferences, collate_comparisons, comparisons_of_step
 from reasoner.preferences.dataset import Comparison, Split, comparisons_of, num_pairs, read_rows, split_by_problem
-from reasoner.preferences.evaluation import evaluate_scores
-from reasoner.preferences.loss import Pairs, share_in_order
-from reasoner.preferences.report import report_text, report_values
+from reasoner.preferences.evaluation import evaluate_scores, report_text, report_values
+from reasoner.preferences.loss import Pairs, backward_preferences, collate_comparisons, share_in_order
 from reasoner.preferences.reward_model import check_pad, fold_normalization, new_reward_model, reward_std
 from reasoner.preferences.scoring import score_comparisons
-from reasoner.preferences.text_rows import TextEncoder
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import Batch
 from reasoner.rl.reward_model_passes import RewardModelPasses
@@ -34,7 +30,8 @@ from reasoner.rollouts.prompts import load_template
 from reasoner.runs.io import write_text
 from reasoner.runs.json_files import write_json
 from reasoner.runs.run_dir import read_settings
-from reasoner.sft.epochs import num_steps
+from reasoner.sft.epochs import num_steps, rows_of_step
+from reasoner.sft.examples import text_reader
 from reasoner.trainer.fingerprints import file_fingerprint
 from reasoner.trainer.resolve_run import resolve_resumed_run
 from reasoner.trainer.run import TrainingRun
@@ -49,8 +46,8 @@ def train_reward_model(run: TrainingRun, split: Split) -> None:
     for step, timer in run.steps():
         with timer.phase("time/train"):
             with run.save_if_interrupted():
-                size = {"prompts": cfg.rm.prompts, "epochs": cfg.rm.epochs}
-                rows = comparisons_of_step(split.training, step, **size, seed=cfg.seed)
+                size = {"num": cfg.rm.prompts, "epochs": cfg.rm.epochs}
+                rows = rows_of_step(split.training, step, **size, seed=cfg.seed)
                 batch, pairs = collate_comparisons(rows)
                 batch = batch.to(trainer.model.device)
             metrics = {"step": step, **train_on_pairs(trainer, batch, pairs)}
@@ -66,10 +63,11 @@ def train_on_pairs(trainer: Trainer, batch: Batch, pairs: Pairs) -> dict[str, fl
     """Take the optimiser step of a batch of compared completions. Returns its metrics (names: docs/METRICS.md)."""
     center, on_microbatch = trainer.cfg.rm.center, trainer.progress.counter("trained")
     with trainer.gradient():
-        update = backward_preferences(passes_of(trainer), batch, pairs, center=center, on_microbatch=on_microbatch)
-    scores: Tensor = update.scores.cpu().double()
+        passes = passes_of(trainer)
+        loss, scores = backward_preferences(passes, batch, pairs, center=center, on_microbatch=on_microbatch)
+    scores = scores.cpu().double()
     return {
-        "loss": update.loss,
+        "loss": loss,
         "reward_model/accuracy": share_in_order(scores, pairs),
         "reward_model/margin": float((pairs.weights * (scores[pairs.chosen] - scores[pairs.rejected])).sum()),
         "reward_model/score_mean": float(scores.mean()),
@@ -136,7 +134,7 @@ def build_reward_trainer(
 
 def load_preferences(cfg: Config, tokenizer: PreTrainedTokenizerBase, context: int) -> Split:
     """The run's preferences, split by problem. ValueError if there are none."""
-    encode = TextEncoder(tokenizer, load_template(cfg.prompt.style).stop)
+    encode = text_reader(tokenizer, load_template(cfg.prompt.style).stop)
     comparisons = comparisons_of(read_rows(Path(cfg.rm.data)), encode)
     limit = min(cfg.rm.max_tokens or context, context)
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from reasoner.models.checksums import damage
 from reasoner.models.lora import load_weights
-from reasoner.runs.health_checks import Alarm
+from reasoner.runs.health import Alarm
 from reasoner.runs.run_dir import STEP_PATTERN
 from reasoner.trainer import checkpoint
 from reasoner.trainer.metrics_logger import MetricsLogger

@@ -17,8 +17,13 @@ from reasoner.models.lora import policy_state
 from reasoner.progress import Progress
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rollouts.control_rewards import ControlContext, apply_control, shuffled_answers
-from reasoner.rollouts.generate import generate_groups, num_repeats, penalise_missing_eos, sample_until_full
-from reasoner.rollouts.prefetch import RolloutPrefetcher
+from reasoner.rollouts.generate import (
+    RolloutPrefetcher,
+    generate_groups,
+    num_repeats,
+    penalise_missing_eos,
+    sample_until_full,
+)
 from reasoner.rollouts.reward_functions import RewardFunction, apply_reward_functions
 from reasoner.rollouts.reward_models import Scorer, apply_reward_models
 from reasoner.rollouts.seeds import attempt_seed, replacement_seed

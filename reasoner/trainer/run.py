@@ -15,8 +15,7 @@ from reasoner.distributed.world import RunInterrupt, SharedError, World
 from reasoner.models.lora import policy_weights
 from reasoner.rl.batch import Batch
 from reasoner.rollouts.prompts import Template
-from reasoner.runs.health import new_alarms
-from reasoner.runs.health_checks import Alarm
+from reasoner.runs.health import Alarm, new_alarms
 from reasoner.trainer import checkpoint
 from reasoner.trainer.callbacks import Callbacks
 from reasoner.trainer.metrics_logger import MetricsLogger

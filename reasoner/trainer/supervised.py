@@ -17,9 +17,9 @@ from reasoner.rl.batch import Batch
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rollouts.prompts import Template
 from reasoner.rollouts.seeds import attempt_seed
-from reasoner.sft.batches import backward_likelihood, batch_likelihood, collate_examples, examples_of_step
+from reasoner.sft.batches import backward_likelihood, batch_likelihood, collate_examples
 from reasoner.sft.dataset import ExampleSplit, load_examples
-from reasoner.sft.epochs import num_steps
+from reasoner.sft.epochs import num_steps, rows_of_step
 from reasoner.sft.examples import Example, examples_of
 from reasoner.trainer.run import TrainingRun
 from reasoner.trainer.setup import RunContext, StageData, TrainingStage
@@ -59,7 +59,7 @@ def finetune(run: TrainingRun, split: ExampleSplit) -> None:
 def batch_of_step(examples: Sequence[Example], step: int, cfg: Config, *, attempt: int = 0) -> Batch:
     """The batch of a step. After a rollback (`attempt`) the examples come in another order."""
     seed = attempt_seed(cfg.seed, attempt)
-    return collate_examples(examples_of_step(examples, step, rows=cfg.sft.rows, epochs=cfg.sft.epochs, seed=seed))
+    return collate_examples(rows_of_step(examples, step, num=cfg.sft.rows, epochs=cfg.sft.epochs, seed=seed))
 
 
 def train_on_examples(trainer: Trainer, batch: Batch) -> dict[str, float]:

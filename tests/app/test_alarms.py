@@ -2,8 +2,7 @@
 
 import pytest
 
-from reasoner.runs.health import record
-from reasoner.runs.health_checks import Alarm
+from reasoner.runs.health import Alarm, record
 from tests.app.browsing import NASTY, expect, grow, made_up
 
 SAID = ["<think>2+2=4.</think> <answer>4</answer>", "5"]

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 
 from app.run_library import RunLibrary
 from app.web import build
-from reasoner.analysis.export import EXPORTS
+from reasoner.analysis.export import export_rollouts
 from reasoner.runs import rollouts as store
 from tests.app.library_of import rows_of, write_run
 
@@ -58,13 +58,14 @@ def test_an_export_as_parquet_is_the_rows_of_the_filter(client, chosen, tmp_path
 
 def test_markdown_is_written_row_by_row(tmp_path, chosen):
     path, written = tmp_path / "a.md", []
+    partial = path.with_name("a.md.partial")
 
     def rows():
         for row in chosen:
-            written.append(path.stat().st_size)
+            written.append(partial.stat().st_size)
             yield row | {"completion": "x" * 20_000}  # above the size of a file's buffer
 
-    assert EXPORTS[".md"](path, rows()) == len(chosen)
+    assert export_rollouts(path, rows()) == len(chosen)
     assert sorted(set(written)) == written and written[-1] >= 20_000 * (len(chosen) - 2)
 
 

@@ -63,13 +63,6 @@ def test_reward_model_of_several_processes_is_refused(capsys, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("flags", [["--where", "ended"], ["--per-problem", "2"]])
-def test_selection_of_samples_without_a_file_for_it_is_refused(capsys, tmp_path, flags):
-    assert main(["sample", "--model", "base", "--runs", str(tmp_path), *flags]) == 2
-    assert "--where and --per-problem select the examples of --out" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("flags", "data"),
     [([], "generated"), (["--preset", "smollm-135m@cpu"], "one-step"), (["--data", "gsm8k"], "gsm8k")],

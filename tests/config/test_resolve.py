@@ -8,7 +8,6 @@ from reasoner.config.check import check_run
 from reasoner.config.resolve import markdown, parse, read_file, resolve, to_dict
 from reasoner.config.schema import Config, settings
 from reasoner.inference.factory import ENGINES
-from reasoner.inference.weight_senders import SENDERS
 from reasoner.models.lora import TARGETS
 from reasoner.rl.kl import CONTROLLERS
 from reasoner.rollouts.control_rewards import CONTROLS
@@ -143,7 +142,6 @@ def test_every_setting_has_a_help_text_of_whole_sentences():
     ("key", "table"),
     [
         ("engine.name", ENGINES),
-        ("engine.transfer", SENDERS),
         ("control", ["", *CONTROLS]),
         ("algo.kl_controller", CONTROLLERS),
         ("lora.target", TARGETS),

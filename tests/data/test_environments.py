@@ -20,7 +20,7 @@ from data.environments import spec as environment_spec
 from data.environments.spec import Environment, EnvironmentRow, gym_tasks, is_environment, parse, worker_command
 from data.files import write_jsonl, written_spec
 from data.registry import check, evaluation_spec, table_parts
-from reasoner.api.problems import problems_in_memory
+from reasoner.api.inputs import problems_in_memory
 from tests.fixtures.environments import write_interpreter
 
 NEEDS_GYM = pytest.mark.skipif(find_spec("reasoning_gym") is None, reason="reasoning-gym is not installed")

@@ -10,7 +10,7 @@ import torch
 
 from app.run_library import RunLibrary
 from reasoner.cli.main import main
-from reasoner.inference.stop_tokens import end_token_ids
+from reasoner.inference.sampling import end_token_ids
 from reasoner.models.loading import load_policy
 from reasoner.runs.run_dir import check_inside, find_run
 from reasoner.runs.run_start import open_run

@@ -7,9 +7,8 @@ from types import ModuleType
 import pytest
 
 from reasoner.config.schema import EngineConfig
-from reasoner.inference.factory import make_engine
-from reasoner.inference.model_spec import VLLM_CPU_HEAD_SIZES, EngineFactory, ModelSpec, engine_identity
-from reasoner.inference.vllm_engine import UnsupportedModelError
+from reasoner.inference.factory import VLLM_CPU_HEAD_SIZES, make_engine
+from reasoner.inference.model_spec import EngineFactory, ModelSpec, engine_identity
 from tests.fixtures.tiny import save_tiny
 
 
@@ -20,7 +19,7 @@ def test_a_model_whose_heads_vllm_has_no_kernel_for_is_sampled_with_transformers
     assert engine.name == "transformers"
     assert "heads have 16 values" in capsys.readouterr().err
     engine.close()
-    with pytest.raises(UnsupportedModelError, match=r"16 values.* 32, .*transformers"):
+    with pytest.raises(ValueError, match=r"16 values.* 32, .*transformers"):
         make_engine(EngineConfig(name="vllm"), folder, max_model_len=64, seed=0)
 
 
@@ -32,7 +31,7 @@ def test_evaluation_of_such_a_model_names_the_engine_that_it_gets(tmp_path):
     factory = EngineFactory(model, config, seed=0, longest_prompt=8)
     assert factory().name == "transformers"
     factory.close()
-    with pytest.raises(UnsupportedModelError, match="16 values"):  # vLLM where it was named, and no other in its place
+    with pytest.raises(ValueError, match="16 values"):  # vLLM where it was named, and no other in its place
         EngineFactory(model, model.engine_config("vllm"), seed=0, longest_prompt=8)()
 
 

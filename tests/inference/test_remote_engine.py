@@ -17,7 +17,7 @@ from reasoner.config.learning import LoraConfig
 from reasoner.config.schema import Config, EngineConfig
 from reasoner.inference.factory import make_engine
 from reasoner.inference.hf_engine import TransformersEngine
-from reasoner.inference.server_identity import check_identity, identity
+from reasoner.inference.server_answers import check_identity, identity
 from reasoner.inference.weight_file import WeightFile, WeightFolder, open_weights
 from reasoner.models.loading import load_config, load_policy, load_tokenizer
 from reasoner.models.lora import add_adapter, merged_state

@@ -1,6 +1,6 @@
 import torch
 
-from reasoner.inference.rng import _mix, _streams, sample_tokens
+from reasoner.inference.sampling import _mix, _streams, sample_tokens
 
 
 def test_streams_match_published_splitmix64():

@@ -17,20 +17,15 @@ from reasoner.types import EngineUnavailableError
 from tests.fixtures.inference_server import IDENTITY, InferenceServer, hashed_completion
 
 
-class RecordedSender:
-    """A sender of weights without content, by vLLM's routes."""
-
-    can_repeat = True
+class Weights:
+    """Weights without content, sent by vLLM's routes."""
 
     def __init__(self):
         self.version = ""
 
-    async def send(self, post, url, *, num_workers):
+    async def send(self, post):
         await post("/update_weights", {"update_info": {"version": self.version}})
         await post("/finish_weight_update", {"weight_version": self.version})
-
-    def forget(self, url):
-        pass
 
 
 @pytest.fixture
@@ -41,12 +36,11 @@ def servers():
         server.die()
 
 
-def pool_of(servers, *, seconds=20.0, requests_per_server=8, transfer="file") -> ServerPool:
+def pool_of(servers, *, seconds=20.0, requests_per_server=8) -> ServerPool:
     return ServerPool(
         [getattr(server, "url", server) for server in servers],
-        RecordedSender(),
+        Weights(),
         IDENTITY,
-        transfer,
         seconds,
         requests_per_server,
         read_token(),
@@ -60,7 +54,7 @@ def connect(pool, version="one"):
 
 
 def update(pool, version):
-    pool.sender.version = version
+    pool.weights.version = version
     asyncio.run(pool.update(version))
 
 
@@ -301,10 +295,9 @@ def test_start_waits_and_then_names_the_address(capfd):
         ({"identity": IDENTITY | {"vocab_size": 8}}, "another model than this run: vocab_size 8 there and 7 here"),
         ({"identity": IDENTITY | {"tokenizer": "xyz"}}, "tokenizer xyz there and abc here"),
         ({"identity": IDENTITY | {"dtype": "bfloat16"}}, "dtype bfloat16 there and float32 here"),
-        ({"transfer": "nccl"}, r"takes weights by 'nccl' .* engine\.transfer is 'file'"),
     ],
 )
-def test_server_with_another_model_or_transfer_is_refused(change, message):
+def test_server_with_another_model_is_refused(change, message):
     server = InferenceServer(**change)
     with pytest.raises(ValueError, match=rf"the server {server.url} .*{message}"):
         asyncio.run(pool_of([server]).connect())

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from transformers import GenerationConfig
 
-from reasoner.inference.stop_tokens import decode_completions, end_token_ids, stop_token_ids
+from reasoner.inference.sampling import decode_completions, end_token_ids, stop_token_ids
 from reasoner.types import SamplingParams
 from tests.fixtures.tiny import END, OTHER_END, tiny_model, tiny_tokenizer
 

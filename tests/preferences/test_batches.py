@@ -10,11 +10,11 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 from transformers import PreTrainedModel
 
-from reasoner.preferences.batches import backward_preferences, collate_comparisons, comparisons_of_step
 from reasoner.preferences.dataset import Comparison
+from reasoner.preferences.loss import backward_preferences, collate_comparisons
 from reasoner.preferences.reward_model import new_reward_model
 from reasoner.rl.reward_model_passes import RewardModelPasses
-from reasoner.sft.epochs import num_steps
+from reasoner.sft.epochs import num_steps, rows_of_step
 from tests.fixtures.tiny import save_tiny, tiny_tokenizer
 from tests.preferences.comparisons import COMPARISONS, spread_head
 
@@ -66,16 +66,16 @@ def test_the_gradient_is_that_of_the_plain_loss_for_any_micro_batch(
     expected = gradient(model)
     model.zero_grad()
     passes = RewardModelPasses(model, "float32", micro_batch_tokens)
-    update = backward_preferences(passes, *collate_comparisons(COMPARISONS), center=center)
+    computed, _ = backward_preferences(passes, *collate_comparisons(COMPARISONS), center=center)
     assert float((gradient(model) - expected).norm() / expected.norm()) < 1e-6
-    assert update.loss == pytest.approx(loss.item(), rel=1e-6)
+    assert computed == pytest.approx(loss.item(), rel=1e-6)
 
 
 def test_the_first_loss_is_exactly_ln_2(folder: Path) -> None:
     passes = RewardModelPasses(reward_model(folder, is_spread=False))
-    update = backward_preferences(passes, *collate_comparisons(COMPARISONS))
-    assert update.loss == pytest.approx(log(2), abs=1e-15)
-    assert not update.scores.any()
+    loss, scores = backward_preferences(passes, *collate_comparisons(COMPARISONS))
+    assert loss == pytest.approx(log(2), abs=1e-15)
+    assert not scores.any()
 
 
 def test_the_first_gradient_is_that_of_the_head_alone(folder: Path) -> None:
@@ -86,7 +86,7 @@ def test_the_first_gradient_is_that_of_the_head_alone(folder: Path) -> None:
 
 
 def of_step(comparisons: list[Comparison], step: int, prompts: int, seed: int, epochs: int = 1) -> list[Comparison]:
-    return comparisons_of_step(comparisons, step, prompts=prompts, epochs=epochs, seed=seed)
+    return rows_of_step(comparisons, step, num=prompts, epochs=epochs, seed=seed)
 
 
 def test_an_epoch_has_every_comparison_once_in_an_order_of_the_seed() -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from reasoner.preferences.dataset import comparisons_of, num_pairs, read_rows, split_by_problem
-from reasoner.preferences.text_rows import TextEncoder
+from reasoner.sft.examples import text_reader
 from tests.fixtures.tiny import END, tiny_tokenizer
 from tests.preferences.comparisons import COMPARISONS, comparison
 
 TOKENIZER = tiny_tokenizer()
-ENCODE = TextEncoder(TOKENIZER, ("</answer>",))
+ENCODE = text_reader(TOKENIZER, ("</answer>",))
 END_ID = TOKENIZER.eos_token_id
 
 
@@ -78,7 +78,7 @@ def test_conversations_end_as_the_model_samples_them(is_implicit):
     question, sides = [turn("user", "7 * 8")], {"chosen": "56", "rejected": "51"}
     row = {side: question * is_implicit + [turn("assistant", text)] for side, text in sides.items()}
     row |= {} if is_implicit else {"prompt": question}
-    (one,) = comparisons_of([("row 1", row)], TextEncoder(tokenizer))
+    (one,) = comparisons_of([("row 1", row)], text_reader(tokenizer))
     assert tokenizer.decode(one.prompt_ids) == f"user: 7 * 8{END}\nassistant: "
     assert [tokenizer.decode(text.token_ids) for text in one.completions] == [f"56{END}", f"51{END}"]
 
@@ -89,7 +89,7 @@ def test_a_template_that_drops_the_thought_is_refused_by_name():
     tokenizer.chat_template = CHAT.replace("m['content'] }}", "m['content'].split('</think>')[-1] }}")
     row = {side: [turn("user", "7"), turn("assistant", f"<think>{side}</think>7")] for side in ("chosen", "rejected")}
     with pytest.raises(ValueError, match="row 1: chosen: the chat template of their-model"):
-        comparisons_of([("row 1", row)], TextEncoder(tokenizer))
+        comparisons_of([("row 1", row)], text_reader(tokenizer))
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_conversation_that_cannot_be_used_is_named(side, message):
         "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}" + CHAT
     )
     with pytest.raises(ValueError) as error:
-        comparisons_of([("row 1", {"chosen": side, "rejected": side})], TextEncoder(tokenizer))
+        comparisons_of([("row 1", {"chosen": side, "rejected": side})], text_reader(tokenizer))
     assert str(error.value).startswith(message)
 
 

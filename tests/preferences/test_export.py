@@ -6,9 +6,8 @@ import pytest
 
 from reasoner.evals.estimators import wilson
 from reasoner.preferences.dataset import COLUMNS, comparisons_of
-from reasoner.preferences.export import ExportCounts, preference_rows
-from reasoner.preferences.judges import Judge, load_judge, preference_probability
-from reasoner.preferences.text_rows import TextEncoder
+from reasoner.preferences.judges import ExportCounts, Judge, load_judge, preference_probability, preference_rows
+from reasoner.sft.examples import text_reader
 from tests.fixtures.tiny import tiny_tokenizer
 
 
@@ -60,7 +59,7 @@ def test_rollouts_without_token_ids_are_compared_as_texts():
     rollouts = [rollout(i, text) | {"token_ids": None, "prompt_token_ids": None} for i, text in enumerate(("7", "56"))]
     rows, _ = export(rollouts, load_judge("rule", noise=None))
     assert [(row["chosen"], row["rejected"], row["chosen_ids"]) for row in rows] == [("7", "56", None)]
-    encode = TextEncoder(tiny_tokenizer(), ("</answer>",))
+    encode = text_reader(tiny_tokenizer(), ("</answer>",))
     (one,) = comparisons_of([("a row", row) for row in rows], encode)
     assert len(one.completions) == 2
 
@@ -103,7 +102,7 @@ def test_rows_have_the_documented_columns_and_read_back():
     rows, _ = export([rollout(i, f"text {i}") for i in range(3)], by_sample(0.0))
     assert all(row.keys() <= COLUMNS.keys() for row in rows)
     texts = [row | {"prompt": None} for row in rows]  # its ids are not those of its text in this tokenizer
-    (one,) = comparisons_of([("a row", row) for row in texts], TextEncoder(tiny_tokenizer()))
+    (one,) = comparisons_of([("a row", row) for row in texts], text_reader(tiny_tokenizer()))
     assert one.prompt_ids == (5, 6) and len(one.completions) == 3 and len(one.pairs) == 3
     assert {text.utility for text in one.completions} == {0.0, 0.5, 1.0}
     assert rows[0]["prompt"].endswith("<think>") and not rows[0]["chosen"].startswith("<think>")
@@ -124,7 +123,7 @@ def test_a_utility_function_is_read_from_a_file(tmp_path):
     [
         ("taste", None, "unknown judge 'taste'"),
         ("rule", 1.0, "the rule has none"),
-        ("utility:nowhere.py:f", None, "there is no Python file 'nowhere.py'"),
+        ("utility:nowhere.py:f", None, "'nowhere.py:f': FileNotFoundError"),
         ("utility:f", None, "unknown judge"),
         ("rule", -1.0, "--noise is -1.0; it must be at least 0"),
     ],

@@ -5,14 +5,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from reasoner.preferences.batches import collate_comparisons
 from reasoner.preferences.dataset import comparisons_of, read_rows
-from reasoner.preferences.export import WRITERS, ExportCounts, preference_rows
-from reasoner.preferences.judges import Judge
-from reasoner.preferences.loss import bradley_terry_loss
+from reasoner.preferences.judges import ExportCounts, Judge, preference_rows, schema_of
+from reasoner.preferences.loss import bradley_terry_loss, collate_comparisons
 from reasoner.preferences.reward_model import new_reward_model
-from reasoner.preferences.text_rows import TextEncoder
 from reasoner.rl.reward_model_passes import RewardModelPasses
+from reasoner.runs.row_files import write_rows
+from reasoner.sft.examples import text_reader
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.preferences.comparisons import spread_head
 from tests.preferences.test_export import rollout
@@ -29,12 +28,13 @@ def test_trl_reads_an_export_with_the_same_loss(tmp_path: Path, suffix: str) -> 
     rollouts = [row | {"prompt_token_ids": tokenizer(row["prompt"])["input_ids"]} for row in rollouts]
     judge = Judge("by sample", lambda rows: [float(row["sample"]) for row in rows], 1.0)
     file = tmp_path / f"pairs{suffix}"
-    WRITERS[suffix](file, preference_rows(rollouts, judge, seed=0, counts=ExportCounts(), prefill="<think>"))
+    rows = preference_rows(rollouts, judge, seed=0, counts=ExportCounts(), prefill="<think>")
+    write_rows(file, rows, schema_of=schema_of)
 
     tiny_model(vocabulary=len(tokenizer)).save_pretrained(tmp_path / "model")
     model = new_reward_model(tmp_path / "model", tokenizer, device=torch.device("cpu"))
     spread_head(model)
-    batch, pairs = collate_comparisons(comparisons_of(read_rows(file), TextEncoder(tokenizer)))
+    batch, pairs = collate_comparisons(comparisons_of(read_rows(file), text_reader(tokenizer)))
     own = bradley_terry_loss(RewardModelPasses(model).all_scores(batch), pairs)
 
     config = trl.RewardConfig(output_dir=str(tmp_path / "out"), report_to=[], use_cpu=True, max_length=None)

@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel, pipeline
 
 from reasoner.models.reward_model import load_reward_model, reward_mean
-from reasoner.preferences.batches import collate_comparisons, collate_completions
+from reasoner.preferences.loss import collate_comparisons, collate_completions
 from reasoner.preferences.reward_model import check_pad, fold_normalization, new_reward_model, reward_std
 from reasoner.rl.reward_model_passes import RewardModelPasses
 from tests.fixtures.tiny import END, save_tiny, tiny_model, tiny_tokenizer

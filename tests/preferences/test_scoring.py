@@ -8,12 +8,12 @@ import torch
 from reasoner.preferences.judges import Judge
 from reasoner.preferences.reward_model import new_reward_model
 from reasoner.preferences.scoring import checked_rollouts, score_rows
-from reasoner.preferences.text_rows import TextEncoder
 from reasoner.rl.reward_model_passes import RewardModelPasses
+from reasoner.sft.examples import text_reader
 from tests.fixtures.tiny import save_tiny, tiny_tokenizer
 from tests.preferences.comparisons import spread_head
 
-ENCODE = TextEncoder(tiny_tokenizer())
+ENCODE = text_reader(tiny_tokenizer())
 
 
 @pytest.fixture(scope="module")

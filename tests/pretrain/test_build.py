@@ -15,10 +15,8 @@ from reasoner.pretrain.build import build
 from reasoner.pretrain.corpus import document
 from reasoner.pretrain.mixture import MIXTURES, with_checks
 from reasoner.pretrain.muon import orthogonalise
-from reasoner.pretrain.stream import IGNORED, RowStream
 from reasoner.pretrain.tokenizer import TAGS, train_tokenizer
-from reasoner.pretrain.train import Pretraining, Recipe, learning_rate_factor
-from reasoner.pretrain.training_state import state_file
+from reasoner.pretrain.train import IGNORED, Pretraining, Recipe, RowStream, learning_rate_factor, state_file
 from reasoner.sft.sources import read_source
 from tests.fixtures.full_disk import largest_file
 from tests.fixtures.trainings import flags

@@ -43,7 +43,7 @@ def start(runs: Path, *arguments: str) -> subprocess.Popen[str]:
 
 def kill(runs: Path, seconds: float) -> None:
     """Start the pipeline, or go on with it, and kill it after so many seconds."""
-    process = start(runs, *(["--resume", "r1"] if (runs / "r1" / FILE).is_file() else FLAGS))
+    process = start(runs, *FLAGS)
     with suppress(subprocess.TimeoutExpired):
         process.wait(timeout=seconds)
     process.send_signal(signal.SIGKILL)
@@ -101,7 +101,6 @@ def test_a_dry_run_refuses_what_the_run_would(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["--name", "../x"], "--name is '../x'; it must be a plain name"),
-        (["--resume", "r2"], "there is no pipeline 'r2'"),
         (["--set", "optim.lr=fast"], "--optim.lr takes a number, not 'fast'"),
         (["--set", "rl:sft.epochs=2"], "sft.epochs is 2, which has no effect here: it needs reasoner sft"),
         (["--set", "cold-samples:steps=2"], "sample takes no 'steps'"),
@@ -121,7 +120,7 @@ def test_settings_that_a_later_stage_would_refuse_are_refused_at_once(tmp_path, 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--judge", "utility:typo.py:f"], "stage preference-pairs: typo.py:f: there is no Python file 'typo.py'"),
+        (["--judge", "utility:typo.py:f"], "stage preference-pairs: --judge utility has 'typo.py:f'"),
         (["--noise", "1"], "stage preference-pairs: --noise is for --judge utility:FILE.py:NAME"),
         (["--mix", "missing.jsonl"], "stage sft: no examples 'missing.jsonl'"),
         (["--student", "nowhere"], "stage student: no model 'nowhere'"),
@@ -169,7 +168,7 @@ def test_a_pipeline_that_was_killed_six_times_ends_with_the_results_of_an_unbrok
     assert first.returncode == 0 and out.rstrip().endswith((whole / "r1" / "table.txt").read_text().rstrip())
     for _ in range(6):
         kill(broken, draw.uniform(0.02, 0.3) * seconds)
-    last = start(broken, "--resume", "r1", "--json")
+    last = start(broken, *FLAGS, "--json")
     out, _ = last.communicate()
     assert last.returncode == 0
     stages = json.loads((broken / "r1" / FILE).read_text())["stages"]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from reasoner.config.schema import Config, DataConfig
-from reasoner.rollouts.prefetch import RolloutPrefetcher
+from reasoner.rollouts.generate import RolloutPrefetcher
 from reasoner.runs.metrics import read_metrics
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.types import SamplingParams

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from reasoner.rollouts.reward_functions import RewardFunction
+from reasoner.rollouts.reward_functions import RewardFunction, load_reward_functions
 from reasoner.rollouts.reward_process import RewardProcess
-from reasoner.rollouts.reward_sources import load_reward_functions
 from tests.fixtures.processes import wait_until_gone
 
 FUNCTIONS = """

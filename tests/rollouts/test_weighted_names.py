@@ -2,7 +2,7 @@
 
 import pytest
 
-from reasoner.rollouts.weighted_names import parse_weighted
+from reasoner.rollouts.reward_functions import parse_weighted
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,7 @@ from reasoner.rl.batch import collate
 from reasoner.rollouts.generate import generate_groups
 from reasoner.rollouts.reward_models import mean_model_reward
 from reasoner.rollouts.seeds import sample_seed
-from reasoner.runs.health import active_alarms, all_alarms, forget, new_alarms, read_alarms, record
-from reasoner.runs.health_checks import CHECKS, Alarm
+from reasoner.runs.health import CHECKS, Alarm, active_alarms, all_alarms, forget, new_alarms, read_alarms, record
 from reasoner.runs.metric_names import METRICS
 from reasoner.runs.repetition import repeats, repetition
 from reasoner.trainer.parity import max_logprob_diff

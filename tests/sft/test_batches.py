@@ -12,9 +12,8 @@ from reasoner.sft.batches import (
     backward_likelihood,
     batch_likelihood,
     collate_examples,
-    examples_of_step,
 )
-from reasoner.sft.epochs import num_steps
+from reasoner.sft.epochs import num_steps, rows_of_step
 from reasoner.sft.examples import Example
 from tests.fixtures.tiny import tiny_model
 
@@ -83,7 +82,7 @@ def test_examples_with_the_same_prompt_share_it() -> None:
 
 def all_examples(*, rows: int, epochs: int, seed: int) -> list[Example]:
     steps = range(num_steps(len(EXAMPLES), rows=rows, epochs=epochs))
-    return [one for step in steps for one in examples_of_step(EXAMPLES, step, rows=rows, epochs=epochs, seed=seed)]
+    return [one for step in steps for one in rows_of_step(EXAMPLES, step, num=rows, epochs=epochs, seed=seed)]
 
 
 @pytest.mark.parametrize(("rows", "epochs"), [(1, 1), (2, 1), (2, 3), (64, 2)])

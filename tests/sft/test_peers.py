@@ -7,9 +7,10 @@ import pytest
 from reasoner.models.sharding import DistributedModel
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rollouts.prompts import Template
+from reasoner.runs.row_files import write_rows
 from reasoner.sft.batches import batch_likelihood, collate_examples
 from reasoner.sft.examples import examples_of
-from reasoner.sft.sources import read_source, sft_row, write_rows
+from reasoner.sft.sources import read_source, sft_row
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
 pytestmark = pytest.mark.peers

@@ -15,7 +15,7 @@ from reasoner.models.folder import BaseModel
 from reasoner.models.loading import token_logprobs
 from reasoner.models.lora import add_adapter, has_adapter, load_weights, merged_state, policy_state
 from reasoner.rl.batch import collate
-from reasoner.runs.health_checks import Alarm
+from reasoner.runs.health import Alarm
 from reasoner.runs.json_files import append_line
 from reasoner.trainer.checkpoint import damage, load, room_needed, save
 from reasoner.trainer.metrics_logger import MetricsLogger

@@ -11,8 +11,7 @@ import pytest
 from reasoner.cli.main import main
 from reasoner.models.resolve import BASE
 from reasoner.rl.batch import collate
-from reasoner.runs.health import read_alarms
-from reasoner.runs.health_checks import Alarm
+from reasoner.runs.health import Alarm, read_alarms
 from reasoner.runs.metrics import read_metrics
 from reasoner.trainer import checkpoint, rollback
 from reasoner.trainer.checkpoint import list_checkpoints

@@ -16,7 +16,7 @@ import torch
 from reasoner.config.check import check_effect
 from reasoner.config.schema import Config, settings
 from reasoner.inference.factory import ENGINES, EngineRequest, make_engine
-from reasoner.inference.server_identity import identity
+from reasoner.inference.server_answers import identity
 from reasoner.inference.vllm_engine import VllmEngine
 from reasoner.models.loading import load_config, load_tokenizer
 from reasoner.models.resolve import BASE

@@ -1,14 +1,19 @@
-"""Problems as the Python API takes them: a name, a file, or rows in memory, which are written to a file."""
+"""Inputs of the Python API: problems as a name, a file or rows in memory, and a model in memory as a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 from data import Problem
 from data.table_rows import USUAL_COLUMNS
 from data.table_rows import problems as problems_of_rows
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 # A name as --data takes it (data.spec), or rows: problems, mappings, or a `datasets.Dataset`.
 Data = str | Path | Iterable[Problem | Mapping[str, Any]]
@@ -39,3 +44,31 @@ def _row(where: str, row: object) -> Mapping[str, Any]:
     if isinstance(row, Mapping):
         return row
     raise ValueError(f"{where} is {row!r:.80}; it must be a Problem or a mapping with the keys question and answer")
+
+
+@contextmanager
+def model_folder(
+    model: str | Path | PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None
+) -> Iterator[Path | None]:
+    """A folder with the model and its tokenizer, while the block runs; None for a model that is named."""
+    if isinstance(model, str | Path):
+        if tokenizer is not None:
+            raise ValueError(f"tokenizer is that of a model in memory; {str(model)!r} has its own")
+        yield None
+        return
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from reasoner.models.lora import save_policy
+
+    if not isinstance(model, PreTrainedModel):
+        raise ValueError(
+            f"model is a {type(model).__name__}; it must be a name, a folder, or a PreTrainedModel of transformers "
+            "(of a PEFT model: model.merge_and_unload())"
+        )
+    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+        raise ValueError(f"tokenizer is {tokenizer!r}; a model in memory needs its tokenizer")
+    with TemporaryDirectory(prefix="reasoner-") as place:
+        folder = Path(place) / (Path(model.config.name_or_path or "").name or type(model).__name__)
+        save_policy(model, folder, None)
+        tokenizer.save_pretrained(folder)
+        yield folder

@@ -1,0 +1,107 @@
+"""What the engines have in common: how a token is sampled, where a completion ends, and the text of its tokens.
+
+Tokens are sampled by a counter-based random generator, a function of (seed, position) alone. Batch, engine and history
+do not matter: rows need no generator objects, and both engines sample the same tokens from the same log-probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import GenerationConfig, PreTrainedTokenizerBase
+
+from reasoner.models.loading import load_config
+from reasoner.rollouts.prompts import up_to_stop_text
+from reasoner.types import Prompt, SamplingParams
+
+
+def sample_tokens(log_softmax: Tensor, seeds: Sequence[int], positions: Sequence[int]) -> Tensor:
+    """[N, V] log-probabilities, N seeds (64 bits) and N positions -> [N] tokens, one sampled from each row.
+
+    The token with the smallest E_v / p_v is sampled, E_v exponential (the Gumbel-max trick). E_v is computed from 23
+    bits of a hash of (seed, position, v), so probabilities below 1e-7 are not resolved.
+    """
+    streams = _streams(seeds, positions).to(log_softmax.device)
+    counters = torch.arange(log_softmax.shape[1], dtype=torch.int32, device=log_softmax.device) * _GOLDEN
+    rows = max(1, _IN_CACHE // len(counters)) if log_softmax.device.type == "cpu" else len(streams)
+    blocks = zip(torch.split(log_softmax, rows), torch.split(streams, rows), strict=True)
+    return torch.cat([_gumbel_max(block, counters, block_streams) for block, block_streams in blocks])
+
+
+_IN_CACHE = 2**19  # elements per block: small enough to stay in a CPU's cache over some thirty passes
+
+
+def _gumbel_max(log_softmax: Tensor, counters: Tensor, streams: Tensor) -> Tensor:
+    """log_softmax [N, V], counters [V], streams [N, 2] -> sampled tokens [N]."""
+    bits = _mix(_mix(counters ^ streams[:, :1]).bitwise_xor_(streams[:, 1:]))
+    bits = (bits >> 9).bitwise_and_(0x7FFFFF)
+    uniform = bits.float().add_(0.5).mul_(2.0**-23)  # in (0, 1), exact
+    return (log_softmax - uniform.log_().neg_().log_()).argmax(dim=1)
+
+
+_GOLDEN = -1640531527  # 0x9E3779B9, 2^32 over the golden ratio, as int32
+
+
+def _mix(x: Tensor) -> Tensor:
+    """MurmurHash3's 32-bit finaliser, in place. int32 overflow wraps; masks make the shifts logical."""
+    x.bitwise_xor_((x >> 16).bitwise_and_(0xFFFF)).mul_(-2048144789)  # 0x85EBCA6B
+    x.bitwise_xor_((x >> 13).bitwise_and_(0x7FFFF)).mul_(-1028477387)  # 0xC2B2AE35
+    return x.bitwise_xor_((x >> 16).bitwise_and_(0xFFFF))
+
+
+def _streams(seeds: Sequence[int], positions: Sequence[int]) -> Tensor:
+    """N seeds and positions -> [N, 2] int32: output `position` of SplitMix64 from `seed` (Steele et al. 2014)."""
+    with np.errstate(over="ignore"):
+        x = np.array(seeds, dtype=np.uint64)
+        x = x + (np.array(positions, dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        x ^= x >> np.uint64(31)
+    return torch.from_numpy(x.view(np.int32).reshape(-1, 2))
+
+
+def end_token_ids(folder: Path, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
+    """All tokens that end a completion: the tokenizer's end token, and those of the generation or model config."""
+    if (folder / "generation_config.json").is_file():
+        config_ids = GenerationConfig.from_pretrained(folder).eos_token_id
+    else:
+        config_ids = load_config(folder).eos_token_id
+    ids = {tokenizer.eos_token_id} | (set(config_ids) if isinstance(config_ids, list) else {config_ids})
+    return frozenset(i for i in ids if i is not None)
+
+
+def stop_token_ids(sampling: SamplingParams, tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[str]]:
+    """Split the stop texts into (ids of those that are added tokens, the others): a token is cheaper to check for.
+
+    Only an added token represents its text in every context; an ordinary one ("and") may be part of others (" hand").
+    """
+    vocabulary = tokenizer.get_added_vocab()
+    return [vocabulary[s] for s in sampling.stop if s in vocabulary], [s for s in sampling.stop if s not in vocabulary]
+
+
+def decode_completions(
+    rows: Sequence[Sequence[int]], ends: frozenset[int], stop_texts: Sequence[str], tokenizer: PreTrainedTokenizerBase
+) -> list[str]:
+    """Decode each row without a final end token, up to and including the first stop text.
+
+    Special tokens are kept, since a tag may be one. If the last token continues past a stop text (a newline after
+    "</answer>", say), the rest is in the row's ids and not in its text.
+    """
+    without_end = [list(row[:-1] if row and row[-1] in ends else row) for row in rows]
+    texts = tokenizer.batch_decode(without_end, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+    return [up_to_stop_text(text, stop_texts) for text in texts]
+
+
+def max_completion_tokens(prompt: Prompt, sampling: SamplingParams, max_model_len: int) -> int:
+    """Maximum tokens of the prompt's completion. ValueError if the context leaves no room for one."""
+    room = max_model_len - len(prompt.token_ids)
+    if room < 1:
+        raise ValueError(
+            f"the prompt of problem {prompt.problem.id} has {len(prompt.token_ids)} tokens; "
+            f"fewer than {max_model_len} are allowed"
+        )
+    return min(sampling.max_tokens, room)
