@@ -1,4 +1,4 @@
-"""`reasoner report`: a run's report as one page."""
+"""`reasoner report`: a run's report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def add_arguments(command: Parser) -> None:
 
 
 def run_report(args: argparse.Namespace) -> None:
-    """Write report.html and report.md, and print their paths."""
+    """Write report.md and report.png, and print their paths."""
     from reasoner.analysis.run_report import write_report
     from reasoner.runs.run_dir import find_run
 
