@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from bench import gpu
 
@@ -29,14 +30,15 @@ def values(path: Path) -> dict[str, dict[str, object]]:
 
 @pytest.mark.slow
 def test_rehearsal_writes_the_rows_of_each_part_and_prints_them_as_a_table(tmp_path):
-    done, parts = rehearse(tmp_path / "gpu.jsonl", "matrix products", "machine")
+    done, parts = rehearse(tmp_path / "gpu.jsonl", "operations", "machine")
     assert done.returncode == 0
-    assert list(parts) == ["machine", "matrix products"]
+    assert list(parts) == ["machine", "operations"]
     for name, measures in parts.items():
         assert measures["status"] == "ok"
         for measure in measures:
             assert f"| {name} | {measure} | " in done.stdout
-    assert parts["matrix products"]["float32, 512 x 512"] > 0
+    assert parts["machine"]["matrix products in float32"] > 0
+    assert parts["operations"]["samples equal to the CPU's"] == 100
 
 
 @pytest.mark.slow
@@ -46,12 +48,20 @@ def test_rehearsal_runs_every_part_to_its_end(tmp_path):
     assert done.returncode == 0, done.stdout
     assert list(parts) == list(gpu.PARTS)
     for name, measures in parts.items():
-        without = name.endswith("vllm") and measures["status"] == "skipped: not installed: vllm"
+        without = name.startswith("sampling") and measures["status"] == "skipped: not installed: vllm"
         assert measures["status"] == "ok" or without, measures
-    for name in ("determinism", "strict determinism", "resume"):
+    for name in (name for name in gpu.PARTS if name.startswith("run ")):
         same = {measure: value for measure, value in parts[name].items() if measure.endswith("the same")}
         assert len(same) == 3
         assert all(same.values()), parts[name]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_full_sizes_are_refused_without_a_gpu(tmp_path, capsys, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    monkeypatch.setenv("GPU_PART", "machine")
+    assert gpu.run_here("machine", tmp_path, is_rehearsal=False) == gpu.SKIPPED
+    assert "--rehearse" in capsys.readouterr().out
 
 
 ROW = f"""
@@ -107,7 +117,7 @@ def hang(command, name, out, seconds):
     print("hanging", flush=True)
     time.sleep(600)
 gpu.run_process = hang
-sys.argv = ["gpu.py", "--only", "machine", "matrix products", "--out", "{out}"]
+sys.argv = ["gpu.py", "--only", "machine", "operations", "--out", "{out}"]
 sys.exit(gpu.main())
 """
 
