@@ -19,13 +19,12 @@ from typing import Any
 from runs import arguments, plotting, run_reasoner, train_all
 from tables import mean_and_range, over_seeds, table
 
-from reasoner.evals.compare import samples_by_problem
-from reasoner.evals.paired import difference
+from reasoner.evals.compare import compare_metrics, samples_by_problem
 from reasoner.runs.metrics import read_evals, read_metrics
 
 Figures = Mapping[str, float]  # tokens, minutes, pass@1, greedy
 HELD_OUT = {"eval.heldout_problems": 150, "eval.samples": 16, "validation.interval": 0}
-SCORES = {"pass@1": ("none", "pass@1"), "greedy": ("greedy", "greedy")}  # (filter of the samples, metric)
+SCORES = ("pass@1", "greedy")
 AT_STEPS = 4  # between two points of GRPO's curve
 ON_HELD_OUT = {  # measures the held-out problems where other runs validate
     "validation.data": "generated:heldout",
@@ -119,24 +118,16 @@ def markdown(seeds: list[dict[str, Figures]]) -> str:
     return table(["method", *COLUMNS], rows)
 
 
-def scores(evaluation: Path, column: str) -> dict[str, float]:
-    """The score of each held-out problem, by its id."""
-    way, metric = SCORES[column]
-    samples = samples_by_problem(evaluation, "generated:heldout")[way]
-    return {problem: float(line[metric]) for problem, line in samples.items()}
-
-
 def comparison(out: Path, seeds: Sequence[int], rounds: int) -> str:
     """GRPO minus the last round of expert iteration: for each seed with intervals over problems, and for all with an
     interval over seeds.
     """
     table_rows, gains = [], []
     for seed in seeds:
-        cells = []
-        for column in SCORES:
-            names = (f"grpo-tokens-{seed}", _last_round(seed, rounds))
-            one, other = (scores(out / name / "heldout" / "after", column) for name in names)
-            cells.append(difference([one[problem] for problem in one], [other[problem] for problem in one]))
+        folders = [out / name / "heldout" / "after" for name in (f"grpo-tokens-{seed}", _last_round(seed, rounds))]
+        sides = [samples_by_problem(folder, "generated:heldout") for folder in folders]
+        differences = {one.metric: one.difference for one in compare_metrics({"": sides})}
+        cells = [differences[column] for column in SCORES]
         table_rows.append([str(seed), *map(str, cells)])
         gains.append([100 * one.mean for one in cells])
     table_rows.append(["over seeds", *map(over_seeds, zip(*gains, strict=True))])

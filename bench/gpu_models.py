@@ -94,10 +94,6 @@ def prompts_of(number: int) -> list[Prompt]:
     return [render(problem, template, tokenizer) for problem in load("generated", limit=number)]
 
 
-def _seeds(num_prompts: int) -> list[list[int]]:
-    return [list(range(GROUP * place, GROUP * (place + 1))) for place in range(num_prompts)]
-
-
 def certificate(sizes: Sizes, work: Path, *, preset: str) -> None:
     """How far engine and trainer differ, with the weights that were loaded, after an update of every weight, and after
     the update back. RuntimeError above the certificate's limit.
@@ -135,7 +131,8 @@ def sampling(sizes: Sizes, work: Path, *, preset: str) -> None:
         for rows in sizes.rows:
             prompts = prompts_of(rows // GROUP)
             texts = [{"prompt_token_ids": list(prompt.token_ids)} for prompt in prompts]
-            params, seeds = SamplingParams(num_samples=GROUP, max_tokens=length), _seeds(len(prompts))
+            params = SamplingParams(num_samples=GROUP, max_tokens=length)
+            seeds = [[GROUP * place + number for number in range(GROUP)] for place in range(len(prompts))]
             ours = _rate(partial(engine.generate, prompts, params, seeds))
             alone = _rate(partial(_generate_alone, engine._llm, texts, bare))
             for name, rate in (("ours", ours), ("bare LLM.generate", alone)):

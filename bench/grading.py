@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from math_verify import parse, verify
+from tables import table
 
 from data.boxes import final_boxes
 from data.gold_answers import final_answer
@@ -108,13 +109,13 @@ def sentences(folder: Path) -> None:
 
 def main(paths: list[Path]) -> None:
     """Print pairs a second of both graders for the golds of each file."""
-    print("| answers | pairs | ours a second (right) | math-verify a second (right) | ratio |")
-    print("|---|---:|---:|---:|---:|")
+    rows = []
     for path in paths:
         pairs = from_file(path)
         (mine, my_right), (other, other_right) = rate(ours, pairs), rate(theirs, pairs)
-        cells = f"{mine:,.0f} ({my_right}) | {other:,.0f} ({other_right}) | {mine / other:.1f}"
-        print(f"| {path.stem} | {len(pairs)} | {cells} |", flush=True)
+        cells = (f"{mine:,.0f} ({my_right})", f"{other:,.0f} ({other_right})", f"{mine / other:.1f}")
+        rows.append([path.stem, str(len(pairs)), *cells])
+    print(table(["answers", "pairs", "ours a second (right)", "math-verify a second (right)", "ratio"], rows), end="")
 
 
 if __name__ == "__main__":

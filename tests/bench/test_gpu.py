@@ -93,18 +93,18 @@ def test_part_that_does_not_end_well_keeps_its_rows_and_says_why(tmp_path, code,
 
 
 @pytest.mark.parametrize(
-    ("part", "status"),
+    ("part", "seconds", "status"),
     [
-        (gpu.Part("", ("torch", "no_such_package"), 0, 60), "skipped: not installed: no_such_package"),
-        (gpu.Part("", ("torch",), 600, 600), "skipped: 30 s left, 600 needed"),
-        (gpu.Part("time:sleep", ("json",), 0, 60), "failed: exit status 1: TypeError: "),
+        (gpu.Part("", 60, needs=("torch", "no_such_package")), 30, "skipped: not installed: no_such_package"),
+        (gpu.Part("", 60), 0, "skipped: no time is left"),
+        (gpu.Part("time:sleep", 60, needs=("json",)), 30, "failed: exit status 1: TypeError: "),
     ],
 )
-def test_part_that_cannot_run_has_a_status_with_the_reason(tmp_path, monkeypatch, capsys, part, status):
+def test_part_that_cannot_run_has_a_status_with_the_reason(tmp_path, monkeypatch, capsys, part, seconds, status):
     monkeypatch.setitem(gpu.PARTS, "machine", part)
     out = tmp_path / "gpu.jsonl"
     monkeypatch.setattr(gpu, "run_process", lambda *_: status)
-    returned = gpu.run_part("machine", out, deadline=time.monotonic() + 30.4, work=tmp_path, is_rehearsal=False)
+    returned = gpu.run_part("machine", out, deadline=time.monotonic() + seconds, work=tmp_path, is_rehearsal=False)
     assert returned == values(out)["machine"]["status"] == status
     assert f"| machine | status | {status} |" in capsys.readouterr().out
 
