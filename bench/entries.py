@@ -78,18 +78,17 @@ def _row(out: Path, entry: str, first: str, seeds: list[int]) -> list[str] | Non
     return [f"`{entry}`", str(len(runs)), mean_and_range([*map(_accuracy, runs.values())]), against, *cells]
 
 
-def _accuracy(run: Path) -> float:
+def _accuracy(run: Path, way: str = "sampled") -> float:
     """pass@1 on the held-out problems after training, in percent."""
     report = json.loads((run / "report.json").read_text())
-    return 100 * float(report["after"]["sampled"]["metrics"]["pass@1"]["value"])
+    return 100 * float(report["after"][way]["metrics"]["pass@1"]["value"])
 
 
 def _figures(run: Path) -> dict[str, float | None]:
-    report = json.loads((run / "report.json").read_text())
     metrics = read_metrics(run)
     kls = [line["kl"] for line in metrics[-LAST:] if "kl" in line]  # only with a reference: algo.beta above 0
     return {
-        "greedy": 100 * report["after"]["greedy"]["metrics"]["pass@1"]["value"],
+        "greedy": _accuracy(run, "greedy"),
         "steps": len(metrics),
         "length": statistics.fmean(line["completions/mean_length"] for line in metrics[-LAST:]),
         "kl": statistics.fmean(kls) if kls else None,

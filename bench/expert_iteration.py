@@ -1,9 +1,8 @@
 """Expert iteration beside GRPO on the embedded base: `python bench/expert_iteration.py --out DIR --seeds 0 1 2`.
 
-For each seed three rounds of expert iteration, then GRPO that samples as many tokens, then GRPO that takes as many
-minutes (by the speed of the run before). No validation during training, so that minutes are those of the method, and
-the last model counts. Runs one after the other: nothing else should run on the machine. Writes expert_iteration.md: the
-figures, and the differences on the same problems. Stop it and call it again: what is complete is kept.
+For each seed three rounds of expert iteration, then GRPO that samples as many tokens. No validation during training, so
+that minutes are those of the method, and the last model counts. Runs one after the other. Writes expert_iteration.md:
+the figures, and the differences on the same problems. Stop it and call it again: what is complete is kept.
 
 --curve trains GRPO of as many tokens once more, measured on the held-out problems after every few steps, and draws
 expert_iteration.png: both methods against sampled tokens.
@@ -13,22 +12,19 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from runs import arguments, plotting, run_reasoner, train_all
 from tables import mean_and_range, over_seeds, table
 
-from reasoner.evals.compare import samples_by_problem
-from reasoner.evals.paired import Difference, difference
+from reasoner.evals.compare import compare_metrics, samples_by_problem
 from reasoner.runs.metrics import read_evals, read_metrics
 
 Figures = Mapping[str, float]  # tokens, minutes, pass@1, greedy
-SAMPLES = 4  # of each problem, with --problems
 HELD_OUT = {"eval.heldout_problems": 150, "eval.samples": 16, "validation.interval": 0}
-SCORES = {"pass@1": ("none", "pass@1"), "greedy": ("greedy", "greedy")}  # (filter of the samples, metric)
+SCORES = ("pass@1", "greedy")
 AT_STEPS = 4  # between two points of GRPO's curve
 ON_HELD_OUT = {  # measures the held-out problems where other runs validate
     "validation.data": "generated:heldout",
@@ -40,6 +36,11 @@ ON_HELD_OUT = {  # measures the held-out problems where other runs validate
 COLUMNS = {"tokens": ",.0f", "minutes": ".1f", "pass@1": ".1f", "greedy": ".1f"}
 
 
+def _last_round(seed: int, rounds: int) -> str:
+    """The run of the last round."""
+    return f"expert-iteration-{seed}-sft-{rounds}"
+
+
 def expert_iteration(out: Path, model: str, seed: int, rounds: int, threads: int) -> list[Figures]:
     """The figures of the first model and of each round."""
     name = f"expert-iteration-{seed}"
@@ -48,7 +49,7 @@ def expert_iteration(out: Path, model: str, seed: int, rounds: int, threads: int
     flags = [text for key, value in values.items() for text in (f"--{key}", str(value))]
     out.mkdir(parents=True, exist_ok=True)
     run_reasoner("expert-iteration", *flags, log=out / f"{name}.log", threads=threads)
-    rows = json.loads((out / f"{name}-sft-{rounds}" / "rounds.json").read_text())
+    rows = json.loads((out / _last_round(seed, rounds) / "rounds.json").read_text())
     return [
         {name: row[name] for name in ("tokens", "minutes")}
         | {name: 100 * row[name]["value"] for name in ("pass@1", "greedy")}
@@ -100,20 +101,12 @@ def draw(path: Path, methods: Mapping[str, Sequence[Sequence[Figures]]]) -> None
     figure.savefig(path, dpi=110, bbox_inches="tight")
 
 
-def of_seed(out: Path, model: str, seed: int, rounds: int, threads: int, *, tokens_only: bool) -> dict[str, Figures]:
+def of_seed(out: Path, model: str, seed: int, rounds: int, threads: int) -> dict[str, Figures]:
     """The figures of a seed by method."""
-    figures = expert_iteration(out, model, seed, rounds, threads)
-    last = figures[-1]
-    same_tokens = grpo(out, f"grpo-tokens-{seed}", model, seed, last["tokens"], threads)
-    by_method = {
-        "base": figures[0],
-        **{f"expert iteration, round {number}": row for number, row in enumerate(figures) if number},
-        "GRPO, as many tokens": same_tokens,
-    }
-    if not tokens_only:
-        tokens = same_tokens["tokens"] * last["minutes"] / same_tokens["minutes"]
-        by_method["GRPO, as many minutes"] = grpo(out, f"grpo-minutes-{seed}", model, seed, tokens, threads)
-    return by_method
+    base, *rows = expert_iteration(out, model, seed, rounds, threads)
+    of_rounds = {f"expert iteration, round {number}": row for number, row in enumerate(rows, 1)}
+    gained = grpo(out, f"grpo-tokens-{seed}", model, seed, rows[-1]["tokens"], threads)
+    return {"base": base, **of_rounds, "GRPO, as many tokens": gained}
 
 
 def markdown(seeds: list[dict[str, Figures]]) -> str:
@@ -125,83 +118,31 @@ def markdown(seeds: list[dict[str, Figures]]) -> str:
     return table(["method", *COLUMNS], rows)
 
 
-def evaluate(out: Path, run: str, problems: int) -> Path:
-    """Evaluate a trained model again, on so many held-out problems; the folder of the evaluation."""
-    name = f"{run}-{problems}"
-    words = ["--name", name, "--out", out / "evals", "--problems", problems, "--num-samples", SAMPLES]
-    run_reasoner("eval", "--model", out / run, *words, "--pass@1", "--greedy")
-    return out / "evals" / name
-
-
-def scores(evaluation: Path, column: str) -> dict[str, float]:
-    """The score of each held-out problem, by its id."""
-    way, metric = SCORES[column]
-    samples = samples_by_problem(evaluation, "generated:heldout")[way]
-    return {problem: float(line[metric]) for problem, line in samples.items()}
-
-
-def mean_scores(evals: Sequence[Path], column: str) -> dict[str, float]:
-    """The mean over the evaluations of each problem's score."""
-    own_scores = [scores(evaluation, column) for evaluation in evals]
-    return {problem: statistics.fmean(own[problem] for own in own_scores) for problem in own_scores[0]}
-
-
-def paired(evals: Sequence[Path], controls: Sequence[Path], column: str) -> Difference:
-    """GRPO minus controls: of each problem the mean over the seeds on both sides, the interval over the problems."""
-    one, other = mean_scores(evals, column), mean_scores(controls, column)
-    return difference([one[problem] for problem in one], [other[problem] for problem in one])
-
-
-def comparison(seeds: Sequence[int], rounds: int, evaluation: Callable[[str], Path]) -> str:
-    """The differences between GRPO and the last round of expert iteration, for each seed and for all together with
-    intervals over problems, and for all with an interval over seeds.
-
-    `evaluation`: the evaluation of a run's last model; there is none where its folder is missing.
+def comparison(out: Path, seeds: Sequence[int], rounds: int) -> str:
+    """GRPO minus the last round of expert iteration: for each seed with intervals over problems, and for all with an
+    interval over seeds.
     """
-    rows = []
-    for budget in ("tokens", "minutes"):
-        for chosen in [*([seed] for seed in seeds), *([seeds] if len(seeds) > 1 else [])]:
-            runs = [evaluation(f"grpo-{budget}-{seed}") for seed in chosen]
-            if not all(run.is_dir() for run in runs):
-                continue
-            controls = [evaluation(f"expert-iteration-{seed}-sft-{rounds}") for seed in chosen]
-            cells = [str(paired(runs, controls, column)) for column in SCORES]
-            rows.append([f"as many {budget}", ", ".join(map(str, chosen)), *cells])
-            if len(chosen) > 1:
-                pairs = list(zip(runs, controls, strict=True))
-                own = [[100 * paired([one], [other], column).mean for one, other in pairs] for column in SCORES]
-                rows.append([f"as many {budget}", "over seeds", *map(over_seeds, own)])
-    return table([f"GRPO minus round {rounds}, points", "seeds", "pass@1", "greedy"], rows, texts=2)
-
-
-def last_models(out: Path, seeds: Sequence[int], rounds: int) -> list[str]:
-    """The runs whose models are compared: for each seed the last round, and those runs of GRPO that there are."""
-    names = [f"expert-iteration-{seed}-sft-{rounds}" for seed in seeds]
-    names += [f"grpo-{budget}-{seed}" for budget in ("tokens", "minutes") for seed in seeds]
-    return [name for name in names if (out / name / "report.json").is_file()]
+    table_rows, gains = [], []
+    for seed in seeds:
+        folders = [out / name / "heldout" / "after" for name in (f"grpo-tokens-{seed}", _last_round(seed, rounds))]
+        sides = [samples_by_problem(folder, "generated:heldout") for folder in folders]
+        differences = {one.metric: one.difference for one in compare_metrics({"": sides})}
+        cells = [differences[column] for column in SCORES]
+        table_rows.append([str(seed), *map(str, cells)])
+        gains.append([100 * one.mean for one in cells])
+    table_rows.append(["over seeds", *map(over_seeds, zip(*gains, strict=True))])
+    return table([f"GRPO minus round {rounds}, points; seed", *SCORES], table_rows)
 
 
 def main() -> None:
     parser = arguments(__doc__, jobs=1)
     parser.add_argument("--model", default="base", help="the embedded base, or the folder of another base [base]")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument(
-        "--problems", type=int, metavar="N", help="also evaluate the last models on N held-out problems"
-    )
     parser.add_argument("--curve", action="store_true", help="also draw both methods against sampled tokens")
-    parser.add_argument("--tokens-only", action="store_true", help="no GRPO of as many minutes: on a busy machine")
     args = parser.parse_args()
     args.threads = args.threads or os.cpu_count() or 1
-    seeds = [
-        of_seed(args.out, args.model, seed, args.rounds, args.threads, tokens_only=args.tokens_only)
-        for seed in args.seeds
-    ]
-    after = comparison(args.seeds, args.rounds, lambda run: args.out / run / "heldout" / "after")
-    text = f"{markdown(seeds)}\n{after}"
-    if args.problems:
-        evals = {run: evaluate(args.out, run, args.problems) for run in last_models(args.out, args.seeds, args.rounds)}
-        wider = comparison(args.seeds, args.rounds, lambda run: evals.get(run, args.out / "none"))
-        text += f"\n{args.problems} held-out problems:\n\n{wider}"
+    seeds = [of_seed(args.out, args.model, seed, args.rounds, args.threads) for seed in args.seeds]
+    text = f"{markdown(seeds)}\n{comparison(args.out, args.seeds, args.rounds)}"
     (args.out / "expert_iteration.md").write_text(text)
     if args.curve:
         rounds = [[row for name, row in figures.items() if not name.startswith("GRPO")] for figures in seeds]

@@ -2,9 +2,9 @@
 
 A pair is a function of --seed and its number. Three in five are mutations of the pairs of tests/verifiers/tables, the
 others strings of a random grammar of answers, the same value in two spellings, and random pieces of LaTeX. Counted and
-printed with the offending pair: exceptions, pairs of over half a second of processor time, pairs that are correct in
-one order and wrong in the other though both sides are values of one type, and the growth of the worker processes.
-`--first N` continues at pair N. The exit status is 1 where there was an exception or a slow pair.
+printed with the offending pair: exceptions, pairs of over half a second of processor time, and pairs that are correct
+in one order and wrong in the other though both sides are values of one type. `--first N` continues at pair N. The exit
+status is 1 where there was an exception or a slow pair.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
 import signal
 import sys
 from collections import Counter
@@ -34,8 +33,6 @@ TABLES = Path(__file__).parents[1] / "tests" / "verifiers" / "tables"
 SLOW_SECONDS = 0.5  # of processor time for a pair
 HANG_SECONDS = 5.0  # after which a pair is given up
 CHUNK = 1_000  # pairs of a task
-WARM_PAIRS = 50_000  # of a process before its memory is taken as the base of its growth: the caches are full
-MAX_PRINTED = 40  # offenders of a kind
 
 Pair = tuple[str, str]  # gold, answer
 
@@ -52,7 +49,6 @@ class Findings:
     verdicts: Counter[str] = field(default_factory=Counter)
     offenders: dict[str, list[tuple[int, str, str, str]]] = field(default_factory=dict)
     slowest: float = 0.0
-    memory: list[tuple[int, float]] = field(default_factory=list)  # (process, MiB)
 
     def add(self, kind: str, number: int, pair: Pair, what: str) -> None:
         self.offenders.setdefault(kind, []).append((number, *pair, what))
@@ -217,33 +213,7 @@ def grade_chunk(first: int, seed: int, last: int) -> Findings:
     for number in range(first, min(first + CHUNK, last)):
         grade_pair(number, pair_of(Random(f"{seed}/{number}")), findings)
         findings.num_pairs += 1
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    findings.memory.append((os.getpid(), pages * os.sysconf("SC_PAGE_SIZE") / 2**20))
     return findings
-
-
-def growth(memory: list[tuple[int, float]]) -> str:
-    """The memory of each process after WARM_PAIRS and at the end."""
-    texts = []
-    for process in dict.fromkeys(pid for pid, _ in memory):
-        sizes = [size for pid, size in memory if pid == process]
-        base = sizes[min(WARM_PAIRS // CHUNK, len(sizes)) - 1]
-        texts.append(
-            f"{base:.0f} MiB after {WARM_PAIRS:,} pairs, {sizes[-1]:.0f} MiB at the end, {max(sizes):.0f} at most"
-        )
-    return "; ".join(texts)
-
-
-def report(total: Findings) -> str:
-    lines = [f"{total.num_pairs:,} pairs; slowest {total.slowest:.2f} s of processor time; {growth(total.memory)}"]
-    lines.append(", ".join(f"{count:,} {name}" for name, count in total.verdicts.most_common()))
-    for kind in ("exception", "slow", "asymmetry"):
-        offenders = total.offenders.get(kind, [])
-        lines.append(f"{kind}: {len(offenders):,}")
-        lines += [
-            f"  {at}: gold {gold!a}, answer {answer!a}: {what}" for at, gold, answer, what in offenders[:MAX_PRINTED]
-        ]
-    return "\n".join(lines)
 
 
 def main(arguments: list[str]) -> int:
@@ -261,16 +231,15 @@ def main(arguments: list[str]) -> int:
             total.num_pairs += part.num_pairs
             total.verdicts += part.verdicts
             total.slowest = max(total.slowest, part.slowest)
-            total.memory += part.memory
             for kind, offenders in part.offenders.items():
                 total.offenders.setdefault(kind, []).extend(offenders)
                 for at, gold, answer, what in offenders:
                     print(f"{kind} {at}: gold {gold!a}, answer {answer!a}: {what}", flush=True)
             if done % 10 == 0:
-                print(
-                    f"{total.num_pairs:,} of {args.pairs:,} pairs; {growth(part.memory)}", file=sys.stderr, flush=True
-                )
-    print(report(total))
+                print(f"{total.num_pairs:,} of {args.pairs:,} pairs", file=sys.stderr, flush=True)
+    print(f"{total.num_pairs:,} pairs; slowest {total.slowest:.2f} s of processor time")
+    print(", ".join(f"{count:,} {name}" for name, count in total.verdicts.most_common()))
+    print(*(f"{kind}: {len(total.offenders.get(kind, [])):,}" for kind in ("exception", "slow", "asymmetry")), sep="\n")
     return int(bool(total.offenders.keys() & {"exception", "slow"}))
 
 

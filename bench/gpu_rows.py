@@ -2,53 +2,39 @@
 
 from __future__ import annotations
 
-import json
+import os
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
-from gpu import MARK
+from gpu import write_row
 
 Value = float | int | str | bool
-
-
-class SkipPart(Exception):
-    """Why a part cannot run here."""
 
 
 @dataclass(frozen=True)
 class Sizes:
     """The sizes of all parts. Lengths are in tokens."""
 
-    matrices: tuple[int, ...] = (2048, 4096, 8192, 16384)
-    steps: int = 12  # of the training run; a quarter of them is done again
-    prompts_per_step: int = 16
-    response: int = 288  # longest of the training run
     shrink: int = 1  # divides the width and the number of layers of the models of random weights
-    micro_batch_tokens: tuple[int, ...] = (8192, 32768)
-    learning: tuple[int, int, int, int] = (16, 8, 128, 512)  # prompts, G, tokens of a prompt and of a response
-    batches: tuple[int, ...] = (16, 64, 256)  # responses sampled at once
-    sampled: int = 128  # tokens of each of them
-    repeats: int = 2
+    matrices: tuple[int, ...] = (4096, 8192, 16384)
+    rows: tuple[int, ...] = (64, 256, 512)  # completions sampled at once
+    sampled: int = 512  # length of each of them
+    turns: int = 20  # of sleep, wake-up and weights
+    updates: tuple[int, ...] = (4096, 16384)  # lengths of the completions of an update
+    prompts_per_step: int = 16  # of the runs
+    response: int = 2048  # longest of the runs
 
 
 REHEARSAL = Sizes(
-    matrices=(256, 512),
-    steps=8,
-    prompts_per_step=4,
-    response=24,
-    shrink=8,
-    micro_batch_tokens=(256,),
-    learning=(2, 4, 16, 24),
-    batches=(8, 16),
-    sampled=8,
-    repeats=1,
+    shrink=8, matrices=(256, 512), rows=(8, 16), sampled=8, turns=3, updates=(24, 48), prompts_per_step=4, response=24
 )
 
 
 def row(measure: str, value: Value, unit: str = "") -> None:
-    """Tell bench/gpu.py a value."""
-    print(MARK + json.dumps({"measure": measure, "value": value, "unit": unit}), flush=True)
+    """Add a row to the file of bench/gpu.py."""
+    write_row(Path(os.environ["GPU_ROWS"]), os.environ["GPU_PART"], measure, value, unit)
 
 
 def device() -> torch.device:

@@ -22,7 +22,6 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +30,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from runs import arguments, is_over, plotting, run_reasoner, train_all
+from runs import arguments, is_over, keep_settings, plotting, run_python, run_reasoner, train_all
 from tables import table
 
 from reasoner.runs.metrics import read_metrics
@@ -90,22 +89,17 @@ class Bench:
 
     def _train_trl(self, name: str, lr: float, seed: int, parts: int, steps: int, save: int = SAVE) -> bool:
         folder = self.out / name
-        clock, record = folder / "clock.json", folder / "settings.json"
+        clock = folder / "clock.json"
         flags = {"lr": lr, "seed": seed, "steps": steps, "save": save, "parts": parts, "threads": self.threads}
         flags |= {"minibatches": self.minibatches}
+        keep_settings(self.out / f"{name}.json", flags)
         if clock.is_file() and json.loads(clock.read_text())[-1]["step"] == steps:
-            if (before := json.loads(record.read_text())) != flags:
-                raise RuntimeError(f"{folder} was trained with {before}, now {flags}; choose another --out")
             return True
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        record.write_text(json.dumps(flags))
+        words = [text for key, value in flags.items() for text in (f"--{key}", value)]
         script = Path(__file__).with_name("learning_trl.py")
-        words = [text for key, value in flags.items() for text in (f"--{key}", str(value))]
-        with (self.out / f"{name}.log").open("w") as log:
-            command = [sys.executable, str(script), str(folder), *words]
-            environment = os.environ | {"OMP_NUM_THREADS": str(self.threads)}
-            subprocess.run(command, stdout=log, stderr=log, check=True, env=environment)
+        run_python(script, folder, *words, log=self.out / f"{name}.log", threads=self.threads)
         print(f"{name}: done", file=sys.stderr, flush=True)
         return False
 

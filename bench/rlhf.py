@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
-from runs import ONE_UPDATE, arguments, train_all
+from runs import ONE_UPDATE, arguments, keep_settings, train_all
 from tables import over_seeds, table
 from utilities import UTILITIES
 
@@ -65,19 +65,14 @@ ARMS: dict[str, dict[str, object]] = {  # RM stands for the reward model
     "rule": {},
     "model": ALONE,
     "rule + 0.1 model": {"reward.model": "RM=0.1"},
-    "rule + 0.15 model": {"reward.model": "RM=0.15"},
     "rule + 0.25 model": {"reward.model": "RM=0.25"},
-    "rule + 0.5 model": {"reward.model": "RM=0.5"},
-    "rule + 1 model": {"reward.model": "RM=1"},
     "rule + 0.25 model of right ones": {"reward.model": "RM=0.25", "reward.model_on": "correct"},
     "rule + 0.5 model of right ones": {"reward.model": "RM=0.5", "reward.model_on": "correct"},
     "rule + 1 model of right ones": {"reward.model": "RM=1", "reward.model_on": "correct"},
     "model, KL target": ALONE | KL,
     "model, KL target in the reward": ALONE | KL | IN_REWARD,
-    "rule + 0.25 model, KL target": {"reward.model": "RM=0.25"} | KL,
     "PPO, model, critic of zeros": ALONE | PPO,
     "PPO, model, critic from it": ALONE | PPO | {"critic.init": "RM"},
-    "rule + mix": {"ptx.data": "corpus:base"},
     "rule + mix, weight 0.3": {"ptx.data": "corpus:base", "ptx.weight": 0.3},
     "rule + mix, weight 1": {"ptx.data": "corpus:base", "ptx.weight": 1},
 }
@@ -138,18 +133,6 @@ class Measurement:
                 [score.well_formed for score in scores],
             )
         )
-
-
-def check_settings(out: Path, settings: Mapping[str, object]) -> None:
-    """Record the settings of the whole experiment in its folder; ValueError where it was begun with others."""
-    file = out / "settings.json"
-    if file.is_file() and (before := json.loads(file.read_text())) != settings:
-        changed = ", ".join(
-            f"{key}: {before.get(key)}, now {settings[key]}" for key in settings if before.get(key) != settings[key]
-        )
-        raise ValueError(f"{out} was begun with other settings ({changed}); choose another --out")
-    out.mkdir(parents=True, exist_ok=True)
-    write_text(file, json.dumps(settings, indent=1) + "\n")
 
 
 def measured(folder: Path, record: Path, measurement: Measurement) -> dict[str, list[float]]:
@@ -238,7 +221,7 @@ def main() -> None:
         for (arm, seed), name in names.items()
     }
     sizes = {name: getattr(args, name) for name in ("steps", "problems", "samples", "utility", "decay_share")}
-    check_settings(args.out, {"model": str(sft), "reward model": str(scorer)} | sizes)
+    keep_settings(args.out / "settings.json", {"model": str(sft), "reward model": str(scorer)} | sizes)
     train_all(args.out, settings, jobs=args.jobs, threads=args.threads)
     measurement = Measurement(sft, scorer, utility=args.utility, problems=args.problems, samples=args.samples)
     start = measured(sft, args.out / "start.json", measurement)

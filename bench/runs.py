@@ -5,6 +5,7 @@ reasoner, and what draws.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shlex
 import shutil
@@ -110,7 +111,36 @@ def run_reasoner(*words: object, log: Path | None = None, threads: int | None = 
     """Run a command of reasoner in a process; what it prints is added to the log, or goes to standard error.
     CalledProcessError where it fails.
     """
+    run_python("-m", "reasoner", *words, log=log, threads=threads)
+
+
+def run_python(*words: object, log: Path | None = None, threads: int | None = None) -> None:
+    """The same for the arguments of Python."""
     env = os.environ | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
-    command = [sys.executable, "-m", "reasoner", *map(str, words)]
+    command = [sys.executable, *map(str, words)]
     with log.open("a") if log else nullcontext(sys.stderr) as output:
         subprocess.run(command, stdout=output, stderr=output, check=True, env=env)
+
+
+def answer_of(
+    script: str, *words: object, threads: int | None = None, environment: Mapping[str, str] | None = None
+) -> Any:
+    """Run a script in a process of its own: the last line that it prints, as JSON. RuntimeError where it fails."""
+    root = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
+    env = os.environ | {"PYTHONPATH": root} | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
+    command = [sys.executable, script, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**env, **(environment or {})})
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr[-3000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def keep_settings(file: Path, settings: Mapping[str, object]) -> None:
+    """Record the settings of an experiment; ValueError where it was begun with others."""
+    if file.is_file() and (before := json.loads(file.read_text())) != settings:
+        changed = ", ".join(
+            f"{key}: {before.get(key)}, now {settings[key]}" for key in settings if before.get(key) != settings[key]
+        )
+        raise ValueError(f"{file.parent} was begun with other settings ({changed}); choose another --out")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(settings, indent=1) + "\n")

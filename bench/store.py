@@ -2,8 +2,8 @@
 
 Rollouts of about 2,000 characters, 1,024 a step, of sentences drawn anew for each, or with `--copies` those of the
 first step under the numbers and problems of every step, which is quicker: `--rollouts 5000000 --copies`. Tables in
-Markdown: the index's queries, and those of the dashboard's pages. The folder is made once and used again; `--folder` of
-an earlier call skips the writing, and with `--keep-index` the indexing too.
+Markdown. The folder is made once and used again; `--folder` of an earlier call skips the writing, and with
+`--keep-index` the indexing too.
 """
 
 from __future__ import annotations
@@ -14,15 +14,11 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 
-from app.api import run_query
-from app.run_library import RunLibrary
 from reasoner.runs import rollouts as store
 from reasoner.runs.filters import Filter
 from reasoner.runs.index import RolloutIndex
@@ -164,37 +160,6 @@ def questions(index: RolloutIndex, draw: random.Random) -> dict[str, Callable[[]
     }
 
 
-def pages(run: str, draw: random.Random, *, steps: int) -> Iterator[tuple[str, str, Callable[[], dict[str, object]]]]:
-    """(name, query, its arguments, with other values every time) of what the pages of the dashboard ask for."""
-
-    def somewhere() -> dict[str, object]:
-        return {"run": run, "step": draw.randrange(steps), "group": draw.randrange(STEP // GROUP)}
-
-    def name() -> dict[str, object]:
-        return {"run": run, "name": f"{draw.randrange(steps)}.0.{draw.randrange(GROUP)}"}
-
-    def searched(**where: str) -> Callable[[], dict[str, object]]:
-        return lambda: {"run": run, "where": where}
-
-    yield "runs", "runs", dict
-    yield "overview", "overview", lambda: {"run": run}
-    yield "overview, one new step", "overview", lambda: {"run": run, "since": steps - 1}
-    yield "rollouts, first page", "rollouts", searched()
-    yield "rollouts, a row in the middle", "rollouts", lambda: {"run": run, "offset": draw.randrange(steps * STEP // 2)}
-    yield "rollouts, place of one", "rollouts", lambda: {"run": run, "near": name()["name"]}
-    yield "rollouts, wrong", "rollouts", searched(correct="no")
-    yield "rollouts, cut off, a level", "rollouts", searched(finish="length", level="2")
-    yield "rollouts, longest first", "rollouts", lambda: {"run": run, "order": "-tokens"}
-    yield "rollouts, a rare phrase", "rollouts", searched(text='"aha moment"')
-    yield "rollouts, a frequent word", "rollouts", searched(text="carry")
-    yield "rollout", "rollout", name
-    yield "group", "group", somewhere
-    yield "problem", "problem", lambda: {"run": run, "id": f"bench/{draw.randrange(min(8_000, steps * STEP // GROUP))}"}
-    yield "problems by family", "problems", lambda: {"run": run}
-    yield "problems one by one", "problems", lambda: {"run": run, "by": "problem", "sort": "-rate"}
-    yield "words, a frequent one", "words", lambda: {"run": run, "text": "carry"}
-
-
 def timed(ask: Callable[[], object], *, times: int) -> list[float]:
     """Milliseconds of each call."""
     spent = []
@@ -231,16 +196,7 @@ def main() -> None:
     print(f"\n| asked {args.times} times | median ms | largest ms |\n|---|---:|---:|")
     for name, ask in questions(index, random.Random(0)).items():
         report(name, timed(ask, times=args.times))
-    print("\n| pages of the dashboard | median ms | largest ms |\n|---|---:|---:|")
-    steps = len(index.rows("SELECT step FROM steps"))
-    with closing(RunLibrary(args.folder.parent, args.folder.parent / "evals")) as library:
-        for name, query, arguments in pages(args.folder.name, random.Random(0), steps=steps):
-            report(name, timed(partial(asked, library, query, arguments), times=args.times))
     print(f"\nlargest memory of the process: {peak_mib():,.0f} MiB")
-
-
-def asked(library: RunLibrary, query: str, arguments: Callable[[], dict[str, object]]) -> dict[str, object]:
-    return run_query(library, query, arguments())
 
 
 def report(name: str, spent: list[float]) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Sequence
 
-# 97.5 % points of Student's t by degrees of freedom.
-_STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
+from reasoner.evals.paired import paired_difference
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> str:
@@ -30,10 +29,8 @@ def over_seeds(differences: Sequence[float], digits: int = 1) -> str:
     """The mean of the seeds' differences with its 95 % interval by Student's t, which holds what two runs of the same
     settings differ by; of one seed the difference alone.
     """
-    if not differences:
-        return ""
-    form, mean = f"{{:+.{digits}f}}".format, statistics.fmean(differences)
-    if len(differences) - 1 not in _STUDENT:
-        return form(mean)
-    half = _STUDENT[len(differences) - 1] * statistics.stdev(differences) / len(differences) ** 0.5
-    return f"{form(mean)} [{form(mean - half)}, {form(mean + half)}]"
+    if len(differences) < 2:
+        return "".join(f"{one:+.{digits}f}" for one in differences)
+    own = paired_difference(differences, [0.0] * len(differences))
+    mean, ends = f"{own.mean:+.{digits}f}", [f"{end:+.{digits}f}" for end in (own.low, own.high) if end is not None]
+    return f"{mean} [{', '.join(ends)}]" if ends else mean

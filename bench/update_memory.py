@@ -4,7 +4,6 @@ Linux. Prints a table in Markdown.
 MODEL is a folder, or a size of bench/memory.py (5M, 30M, 135M): a model of random weights. An update: log-probabilities
 of the reference (with --beta above 0), loss, backward pass, clip, AdamW step; float32. Each variant in a fresh process,
 which first makes an update of a few tokens (AdamW's state is there then, as in a run) and then the measured one.
---states: what stays in memory with 8-bit moments (extra torchao) and a reference in bfloat16.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,12 +22,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from runs import answer_of
 from tables import table
 
 RANK, WARM_UP, PROMPT = 16, 16, 64  # of LoRA; tokens of a response of the first update, and of the prompt
 HEADS = [
     "update", "responses at once", "peak above the process without weights, MiB", "of the process, MiB", "seconds",
-    "predicted, MiB", "predicted / measured", "between updates, MiB", "predicted / measured",
+    "predicted, MiB", "predicted / measured",
 ]  # fmt: skip
 
 
@@ -40,24 +39,16 @@ class Variant:
     is_recomputed: bool
     rank: int  # of LoRA; 0 without
     at_once: int  # responses that go through the model at once
-    moments: str = "float32"  # optim.state_dtype
-    reference: str = "float32"  # algo.reference_dtype
 
     @property
     def label(self) -> str:
-        parts = [f"LoRA r={self.rank}" if self.rank else "full"]
-        parts += ["recomputed"] * self.is_recomputed + ["8-bit moments"] * (self.moments != "float32")
-        return ", ".join(parts + ["bfloat16 reference"] * (self.reference != "float32"))
+        return (f"LoRA r={self.rank}" if self.rank else "full") + ", recomputed" * self.is_recomputed
 
 
 def variants(args: argparse.Namespace) -> list[Variant]:
-    """Full and with LoRA, activations stored and recomputed, or the precisions of --states."""
-    if args.states:
-        precisions = (("float32", "float32"), ("8bit", "float32"), ("float32", "bfloat16"))
-        own = [Variant(True, 0, 1, moments, reference) for moments, reference in precisions]
-    else:
-        own = [Variant(False, rank, 1) for rank in (0, RANK)]
-        own += [Variant(True, rank, at_once) for rank, at_once in product((0, RANK), sorted({args.rows, 1}))]
+    """Full and with LoRA, activations stored and recomputed."""
+    own = [Variant(False, rank, 1) for rank in (0, RANK)]
+    own += [Variant(True, rank, at_once) for rank, at_once in product((0, RANK), sorted({args.rows, 1}))]
     return [variant for variant in own if args.only in variant.label and variant.at_once in args.at_once]
 
 
@@ -65,8 +56,8 @@ def variants(args: argparse.Namespace) -> list[Variant]:
 
 
 def work(variant: Variant, folder: Path, args: argparse.Namespace) -> dict[str, float]:
-    """Make an update of a few tokens, and measure one: seconds, bytes of the process at most (peak), of that above what
-    it had before the weights were loaded (above), and of the latter what was there when the update began (resident).
+    """Make an update of a few tokens, and measure one: seconds, bytes of the process at most (peak), and of that above
+    what it had before the weights were loaded (above).
     """
     from workloads import forget_peak, peak, resident
 
@@ -88,8 +79,6 @@ def work(variant: Variant, folder: Path, args: argparse.Namespace) -> dict[str, 
         "optim.micro_batch_tokens": variant.at_once * args.tokens,
         "optim.warmup_steps": 0,
         "optim.recompute": variant.is_recomputed,
-        "optim.state_dtype": variant.moments,
-        "algo.reference_dtype": variant.reference,
         "lora.rank": variant.rank,
         "threads": args.threads,
     }
@@ -103,7 +92,7 @@ def work(variant: Variant, folder: Path, args: argparse.Namespace) -> dict[str, 
     for tokens in (WARM_UP, args.tokens):
         batch = _batch(args.rows, tokens, len(tokenizer))
         forget_peak()
-        held, began = resident(), time.perf_counter()
+        began = time.perf_counter()
         metrics = train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(batch)))
         seconds = time.perf_counter() - began
     estimate = MemoryEstimate(model, resolve_algorithm(cfg.algo), cfg, PROMPT, "cpu", 0)
@@ -113,10 +102,8 @@ def work(variant: Variant, folder: Path, args: argparse.Namespace) -> dict[str, 
         "seconds": seconds,
         "peak": peak(),
         "above": peak() - before,
-        "resident": held - before,
         "grad_norm": metrics["grad_norm"],
         "predicted": stays + estimate.passes_peak() + part["gaps"],
-        "predicted_resident": stays,
     }
 
 
@@ -134,20 +121,14 @@ def _batch(rows: int, tokens: int, vocabulary: int) -> Any:
 
 def measure(variant: Variant, folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     """The figures of a fresh process."""
-    command = [sys.executable, __file__, str(folder), "--worker", json.dumps(asdict(variant))]
-    for name in ("rows", "tokens", "beta", "threads"):
-        command += [f"--{name}", str(getattr(args, name))]
-    path = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
-    env = {**os.environ, "OMP_NUM_THREADS": str(args.threads), "PYTHONPATH": path}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
-    if done.returncode:
-        raise RuntimeError(f"{variant.label} ended with {done.returncode}: {done.stderr[-3000:]}")
-    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return answer
+    flags = [text for name in ("rows", "tokens", "beta", "threads") for text in (f"--{name}", getattr(args, name))]
+    words = (folder, "--worker", json.dumps(asdict(variant)), *flags)
+    figures: dict[str, Any] = answer_of(__file__, *words, threads=args.threads)
+    return figures
 
 
 def run(folder: Path, args: argparse.Namespace) -> dict[Variant, list[dict[str, Any]]]:
-    """All rounds of a model; with --out every measurement is written as it comes."""
+    """All rounds of a model; every measurement is printed as it comes."""
     measurements: dict[Variant, list[dict[str, Any]]] = {variant: [] for variant in variants(args)}
     for number in range(args.rounds):
         for variant in measurements if number % 2 == 0 else reversed(measurements):
@@ -155,18 +136,15 @@ def run(folder: Path, args: argparse.Namespace) -> dict[Variant, list[dict[str, 
             measurements[variant].append(figures)
             line = json.dumps({"model": args.model, "round": number, **asdict(variant), **figures})
             print(line, file=sys.stderr, flush=True)
-            if args.out:
-                with args.out.open("a") as out:
-                    out.write(f"{line}\n")
     return measurements
 
 
 def cells(variant: Variant, runs: Sequence[dict[str, Any]]) -> list[str]:
     """The row of a variant: the highest peaks of its rounds, and the median of the seconds."""
     above, peak = (max(one[key] for one in runs) / 2**20 for key in ("above", "peak"))
-    stays, predicted, resident = (runs[0][key] / 2**20 for key in ("resident", "predicted", "predicted_resident"))
+    predicted = runs[0]["predicted"] / 2**20
     figures = [f"{above:,.0f}", f"{peak:,.0f}", f"{statistics.median(one['seconds'] for one in runs):.1f}"]
-    figures += [f"{predicted:,.0f}", f"{predicted / above:.2f}", f"{stays:,.0f}", f"{resident / stays:.2f}"]
+    figures += [f"{predicted:,.0f}", f"{predicted / above:.2f}"]
     return [variant.label, str(variant.at_once), *figures]
 
 
@@ -178,10 +156,8 @@ def main() -> None:
     parser.add_argument("--beta", type=float, default=0.0, help="coefficient of the KL to the reference [0]")
     parser.add_argument("--rounds", type=int, default=1, help="each makes all variants [1]")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--states", action="store_true", help="precisions of moments and reference; use with --beta")
     parser.add_argument("--only", default="", help="variants whose label contains this")
     parser.add_argument("--at-once", type=int, nargs="+", help="responses that go through the model at once [1, all]")
-    parser.add_argument("--out", type=Path, help="add every measurement to this file, a line of JSON each")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:

@@ -38,11 +38,11 @@ def _markdown(path: Path, rows: Iterator[dict[str, Any]]) -> int:
 
 def _section(row: dict[str, Any]) -> Section:
     """A rollout as a section of a report."""
-    from reasoner.analysis.report_format import Quote
+    from reasoner.analysis.report_format import quote
 
     title = f"{row['step']}.{row['group']}.{row['sample']}: {row['verdict']}, reward {row['reward']:g}"
-    question = Quote(f"{row['problem_id']} (gold: {row['gold']})", row["question"])
-    return title, [question, Quote("completion", row["completion"].strip())]
+    question = quote(f"{row['problem_id']} (gold: {row['gold']})", row["question"])
+    return title, [question, quote("completion", row["completion"].strip())]
 
 
 def export_rollouts(path: Path, rows: Iterator[dict[str, Any]]) -> int:

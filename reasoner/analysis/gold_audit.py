@@ -11,7 +11,7 @@ from typing import Any
 
 from data.gold_answers import final_answer
 from data.problem import Problem
-from reasoner.analysis.report_format import Block, Paragraph, Section, Table
+from reasoner.analysis.report_format import Section, paragraph, table
 from reasoner.console import escape_controls, shorten
 from reasoner.evals.tables import align_rows
 from verifiers import VerifierPool
@@ -257,11 +257,11 @@ def _line(each: Finding) -> str:
 
 def sections(sources: Mapping[str, Sequence[Problem]], findings: Sequence[Finding]) -> list[Section]:
     """The audit as a report: the counts, and a table of all findings of each kind."""
-    result: list[Section] = [("Counts", [Table(counts(sources, findings))])]
+    result: list[Section] = [("Counts", [table(counts(sources, findings))])]
     for kind, meaning in KINDS.items():
         rows = [[_name(each.source), each.problem, each.gold, each.detail] for each in findings if each.kind == kind]
-        table: list[Block] = [Table([["source", "problem", "gold", "detail"], *rows])] if rows else []
-        result.append((f"{kind.capitalize()}: {len(rows):,}", [Paragraph(meaning.capitalize() + "."), *table]))
+        found = [table([["source", "problem", "gold", "detail"], *rows])] if rows else []
+        result.append((f"{kind.capitalize()}: {len(rows):,}", [paragraph(meaning.capitalize() + "."), *found]))
     return result
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from data import Problem
-from reasoner.analysis.report_format import Block, Paragraph, Section, Table
+from reasoner.analysis.report_format import Section, paragraph, table
 from reasoner.console import log, shorten
 from reasoner.evals.tables import align_rows
 from reasoner.runs.json_files import check, parse
@@ -188,7 +188,7 @@ def _reason(each: ComparedPair) -> str:
 
 def text(compared: Sequence[ComparedPair]) -> str:
     """The comparison for a terminal: the counts, and the first pairs of each outcome but agreement."""
-    parts = ["\n".join(align_rows(table)) for table in (counts(compared), label_counts(compared)) if table]
+    parts = ["\n".join(align_rows(rows)) for rows in (counts(compared), label_counts(compared)) if rows]
     for outcome in OUTCOMES[1:]:
         pairs = [each for each in compared if each.outcome == outcome]
         if not pairs:
@@ -204,14 +204,14 @@ def text(compared: Sequence[ComparedPair]) -> str:
 
 def sections(compared: Sequence[ComparedPair]) -> list[Section]:
     """The comparison as a report: the counts, and a table of all pairs of each outcome but agreement."""
-    tables: list[Block] = [Table(table) for table in (counts(compared), label_counts(compared)) if table]
-    result: list[Section] = [("Counts", tables)]
+    tables = counts(compared), label_counts(compared)
+    result: list[Section] = [("Counts", [table(rows) for rows in tables if rows])]
     for outcome in OUTCOMES[1:]:
         pairs = [each for each in compared if each.outcome == outcome]
         names = list(dict.fromkeys(name for each in pairs for name in _readings(each)))
         rows = [[each.pair.place, _reason(each), *(_readings(each).get(name, "") for name in names)] for each in pairs]
-        blocks: list[Block] = [Table([["pair", "verdicts", *names], *rows])] if rows else [Paragraph("None.")]
-        result.append((f"{outcome.capitalize()}: {len(pairs):,}", blocks))
+        block = table([["pair", "verdicts", *names], *rows]) if rows else paragraph("None.")
+        result.append((f"{outcome.capitalize()}: {len(pairs):,}", [block]))
     return result
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from data.registry import SOURCES, hub_sources
+from reasoner.analysis.report_format import code
 from reasoner.analysis.run_command import changed_settings, command, file_name, is_from_python, python_call
 from reasoner.console import markdown_cell, markdown_table
 from reasoner.evals.tables import interval
@@ -55,7 +56,7 @@ def model_card(run_dir: Path, facts: CardFacts) -> str:
     )
     environment.filters |= {
         "table": markdown_table,
-        "code": _code,
+        "code": code,
         "cell": markdown_cell,
         "interval": interval,
         "file_name": file_name,
@@ -156,11 +157,3 @@ def _versions(run_dir: Path) -> list[list[str]]:
     skip = ("platform", "processor")
     stored = read_object(run_dir / "versions.json")
     return [["package", "version"], *([name, str(value)] for name, value in stored.items() if name not in skip)]
-
-
-def _code(text: str, language: str = "") -> str:
-    """A code block, fenced by more backticks than the text has in a row."""
-    fence = "```"
-    while fence in text:
-        fence += "`"
-    return f"{fence}{language}\n{text}\n{fence}"

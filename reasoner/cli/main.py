@@ -75,7 +75,7 @@ COMMANDS = (
     ),
     Command(
         "report",
-        "write a run's report: report.html and report.md in its folder",
+        "write a run's report, report.md, in its folder",
         epilog="The numbers before and after training on one page; its rollouts to browse: reasoner publish",
     ),
     Command(

@@ -1,4 +1,4 @@
-"""`reasoner report` and `reasoner publish`: a run as one page, and for others to look at without this program."""
+"""`reasoner report`: a run's report."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ def add_arguments(command: Parser) -> None:
 
 
 def run_report(args: argparse.Namespace) -> None:
+    """Write report.md and report.png, and print their paths."""
     from reasoner.analysis.run_report import write_report
     from reasoner.runs.run_dir import find_run
 

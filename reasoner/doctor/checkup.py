@@ -26,9 +26,9 @@ from reasoner.doctor.memory import MemoryEstimate, memory_of, peak_memory
 from reasoner.doctor.memory_advice import memory_finding, processes_finding
 from reasoner.doctor.pass_rate import ResponseStats, response_findings, response_stats
 from reasoner.doctor.problems import check_epochs, check_gold_answers, check_prompt_lengths
-from reasoner.doctor.time_estimate import TimeEstimate, estimate_time, time_findings
+from reasoner.doctor.time_estimate import estimate_time, time_findings
 from reasoner.doctor.tokenization import check_tokenizer
-from reasoner.doctor.trial_steps import StepRunner, StepTiming, TrialSteps, next_prompts, run_trial_steps
+from reasoner.doctor.trial_step import StepRunner, TrialStep, next_prompts, run_trial_step
 from reasoner.inference.sampling import end_token_ids
 from reasoner.models.loading import context_length, load_meta_model, load_tokenizer
 from reasoner.progress import shown_progress
@@ -152,13 +152,13 @@ def _check(cfg: Config, run_dir: Path, problems: int, samples: int, measurements
     if cfg.processes > 1:
         yield processes_finding(estimate, free)
     if finding.severity is not Severity.ERROR:
-        yield from _check_trial_steps(run, problems, samples, measurements)
+        yield from _check_trial_step(run, problems, samples, measurements)
 
 
-def _check_trial_steps(run: _Run, problems: int, samples: int, measurements: Measurements) -> Iterator[Finding]:
+def _check_trial_step(run: _Run, problems: int, samples: int, measurements: Measurements) -> Iterator[Finding]:
     """The findings of the checks that sample with the engine and update a throwaway policy."""
     cfg = run.cfg
-    # Groups of the trial steps are no larger than the samples that the doctor may take of a problem, and the first step
+    # Groups of the trial step are no larger than the samples that the doctor may take of a problem, and the first step
     # updates the policy.
     algo = replace(cfg.algo, group_size=min(cfg.algo.group_size, samples))
     trial_cfg = replace(cfg, algo=algo, critic=replace(cfg.critic, warmup_steps=0))
@@ -174,7 +174,7 @@ def _check_trial_steps(run: _Run, problems: int, samples: int, measurements: Mea
         yield _parity_finding("at the start", logprob_diff, cfg)
         seconds_each = seconds / (len(probe_prompts) * _PROBE_SAMPLES)
         completions_per_step = run_budget(cfg).completions_per_step
-        trial = run_trial_steps(runner, coming, samples, seconds_each, completions_per_step=completions_per_step)
+        trial = run_trial_step(runner, coming, samples, seconds_each, completions_per_step=completions_per_step)
         yield _parity_finding("after an update", trial.logprob_diff, cfg)
         peak = peak_memory(run.device)
     stats = response_stats(trial.groups, run.template, cfg)
@@ -200,7 +200,7 @@ def _step_runner(run: _Run, trainer: Trainer, cfg: Config) -> Iterator[StepRunne
 def _cost_findings(
     run: _Run,
     trainer: Trainer,
-    trial: TrialSteps,
+    trial: TrialStep,
     stats: ResponseStats,
     setup_seconds: float,
     measurements: Measurements,
@@ -211,29 +211,20 @@ def _cost_findings(
     disk = partial(disk_finding, run.run_dir, trainer, cfg, bytes_per_token=bytes_per_token)
     checkpoint_seconds = write_seconds(nearest(run.run_dir), int(disk(tokens=0)[1]["checkpoint"]))
 
-    def predict(timing: StepTiming) -> TimeEstimate:
-        return estimate_time(
-            trial,
-            timing,
-            run.algorithm,
-            cfg,
-            setup_seconds=setup_seconds,
-            checkpoint_seconds=checkpoint_seconds,
-            informative_share=stats.informative_share[cfg.algo.group_size].value,
-        )
-
-    now, later = predict(trial.now), predict(trial.later) if trial.later is not None else None
-    yield from time_findings(trial, now, later, cfg)
-    slowest = later or now
-    tokens = slowest.num_steps * cfg.data.prompts_per_step * cfg.algo.group_size * slowest.mean_length
-    finding, measurements["disk"] = disk(tokens=tokens)
+    run_time = estimate_time(
+        trial,
+        run.algorithm,
+        cfg,
+        setup_seconds=setup_seconds,
+        checkpoint_seconds=checkpoint_seconds,
+        informative_share=stats.informative_share[cfg.algo.group_size].value,
+    )
+    yield from time_findings(trial, run_time, cfg)
+    completions = run_time.num_steps * cfg.data.prompts_per_step * cfg.algo.group_size
+    finding, measurements["disk"] = disk(tokens=completions * run_time.mean_length)
     yield finding
-    timings = {"now": trial.now, "later": trial.later, "bulk": trial.bulk}
-    measurements["dry_run"] = {name: asdict(timing) for name, timing in timings.items() if timing is not None}
-    estimates = {"now": now, "later": later}
-    measurements["time"] = {
-        name: asdict(one) | {"total": one.total} for name, one in estimates.items() if one is not None
-    }
+    measurements["dry_run"] = {"now": asdict(trial.now), "bulk": asdict(trial.bulk)}
+    measurements["time"] = asdict(run_time) | {"total": run_time.total}
 
 
 def _parity_finding(when: str, logprob_diff: float, cfg: Config) -> Finding:

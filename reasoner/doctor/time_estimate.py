@@ -1,4 +1,4 @@
-"""Predict the time of the whole run from the seconds that one or two trial steps took."""
+"""Predict the time of the whole run from the seconds that a trial step took."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reasoner.config.schema import Config
 from reasoner.console import speed
 from reasoner.doctor.budget import run_budget
 from reasoner.doctor.findings import Finding, Severity
-from reasoner.doctor.trial_steps import StepTiming, TrialSteps
+from reasoner.doctor.trial_step import TrialStep
 from reasoner.rl.algorithms import Algorithm
 
 _LONG = 24 * 3600  # seconds: a longer run gets a warning
@@ -35,8 +35,7 @@ class TimeEstimate:
 
 
 def estimate_time(
-    trial: TrialSteps,
-    timing: StepTiming,
+    trial: TrialStep,
     algorithm: Algorithm,
     cfg: Config,
     *,
@@ -44,10 +43,10 @@ def estimate_time(
     checkpoint_seconds: float,
     informative_share: float,
 ) -> TimeEstimate:
-    """Predict the run's time with steps of this timing. `informative_share`: share of groups with non-zero variance,
-    which decides how much dynamic sampling adds.
+    """Predict the run's time with steps as long as the trial step. `informative_share`: share of groups with non-zero
+    variance, which decides how much dynamic sampling adds.
     """
-    run = run_budget(cfg)
+    run, timing = run_budget(cfg), trial.now
     rounds = 1.0
     if algorithm.dynamic_sampling:
         rounds = min(1 + cfg.algo.dynamic_sampling_max_rounds, 1 / max(informative_share, 1e-6))
@@ -57,29 +56,23 @@ def estimate_time(
     steps = run.steps
     if cfg.max_train_tokens:
         steps = min(steps, ceil(cfg.max_train_tokens / (timing.mean_length * run.completions_per_step)))
-    slower = timing.generate_seconds / trial.now.generate_seconds
     each = trial.bulk.generate_seconds / trial.bulk.completions
     return TimeEstimate(
         mean_length=timing.mean_length,
         num_steps=steps,
         step=step,
         steps=steps * step,
-        validation=each * run.completions_per_validation * (1 + slower * (run.validations - 1))
-        if run.validations
-        else 0.0,
-        heldout=each * run.heldout_completions * (1 + slower) / 2,  # one half is the untrained model's
+        validation=each * run.completions_per_validation * run.validations,
+        heldout=each * run.heldout_completions,
         # The best policy has a third of a checkpoint's bytes.
         checkpoints=checkpoint_seconds * (run.checkpoints + max(0, run.validations - 1) / 3),
         setup=setup_seconds,
     )
 
 
-def time_findings(trial: TrialSteps, now: TimeEstimate, later: TimeEstimate | None, cfg: Config) -> Iterator[Finding]:
-    """Findings on speed and time. `later`: the prediction for completions as long as the correct ones are now, where
-    these are longer than average: training moves towards them.
-    """
-    run, timing = run_budget(cfg), trial.now
-    whole = run.completions_per_step
+def time_findings(trial: TrialStep, run_time: TimeEstimate, cfg: Config) -> Iterator[Finding]:
+    """Findings on speed and time."""
+    whole, timing = run_budget(cfg).completions_per_step, trial.now
     size = "a step" if timing.completions == whole else f"{timing.completions} of a step's {whole}"
     yield Finding(
         Severity.OK,
@@ -87,24 +80,16 @@ def time_findings(trial: TrialSteps, now: TimeEstimate, later: TimeEstimate | No
         f"{size} in a trial step: {speed(timing.tokens / timing.generate_seconds)} sampled and graded, "
         f"{speed(timing.tokens / timing.train_seconds)} trained on; weights synced in {trial.sync_seconds:.2f} s",
     )
-    step = f"{now.step:,.1f} s a step with completions of the present length ({now.mean_length:.0f} tokens)"
-    if later is not None:
-        step += f", {later.step:,.1f} s once they are as long as the correct ones are now ({later.mean_length:.0f})"
-    after = later or now
-    ranges = {
-        "in total": (now.total, after.total),
-        f"{now.num_steps} steps": (now.steps, after.steps),
-        "evaluation": (now.validation + now.heldout, after.validation + after.heldout),
-        "checkpoints": (now.checkpoints, after.checkpoints),
-        "before the first step": (now.setup, after.setup),
+    seconds = {
+        "in total": run_time.total,
+        f"{run_time.num_steps} steps": run_time.steps,
+        "evaluation": run_time.validation + run_time.heldout,
+        "checkpoints": run_time.checkpoints,
+        "before the first step": run_time.setup,
     }
-    parts = ", ".join(f"{name} {_span(*seconds)}" for name, seconds in ranges.items() if max(seconds) >= 1)
-    yield Finding(Severity.WARNING if after.total > _LONG else Severity.OK, "time", f"{step}; {parts}")
-
-
-def _span(seconds: float, later: float) -> str:
-    """Both durations, or one where they read the same."""
-    return " to ".join(dict.fromkeys(map(_duration, (seconds, later))))
+    parts = ", ".join(f"{name} {_duration(own)}" for name, own in seconds.items() if own >= 1)
+    step = f"{run_time.step:,.1f} s a step with completions of the present length ({run_time.mean_length:.0f} tokens)"
+    yield Finding(Severity.WARNING if run_time.total > _LONG else Severity.OK, "time", f"{step}; {parts}")
 
 
 def _duration(seconds: float) -> str:

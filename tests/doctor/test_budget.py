@@ -5,7 +5,7 @@ import pytest
 from reasoner.cli.main import main
 from reasoner.config.schema import Config, DataConfig, RunConfig, ValidationConfig
 from reasoner.doctor.budget import run_budget
-from reasoner.doctor.trial_steps import next_prompts
+from reasoner.doctor.trial_step import next_prompts
 from reasoner.rollouts.prompts import load_template, render
 from reasoner.trainer.run import is_due
 from tests.doctor.sums import SUMS

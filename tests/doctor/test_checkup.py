@@ -84,7 +84,7 @@ def test_a_healthy_run_has_no_warnings_and_a_full_json_report(doctor):
     assert 0.1 < answers["correct"]["value"] < 0.7 and answers["well_formed"]["value"] > 0.5
     assert set(answers["informative_share"]) == {"4", "8", "16", "64"}
     assert report["dry_run"]["now"]["completions"] == 16
-    assert report["time"]["now"]["steps"] == pytest.approx(3 * report["time"]["now"]["step"])
+    assert report["time"]["steps"] == pytest.approx(3 * report["time"]["step"])
     assert report["disk"]["bytes_per_token"] > 1 and report["settings"]["algo.group_size"] == 4
 
 
@@ -221,4 +221,3 @@ def test_the_embedded_base_is_green(tmp_path, engine):
     assert command.wait(timeout=280) == 0, command.errors()[-3000:]
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["responses"]["samples"] >= 32 and report["responses"]["informative_share"]["4"]["value"] > 0.5
-    assert "later" in report["time"], "correct responses of the base are longer than the others"

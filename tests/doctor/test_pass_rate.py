@@ -9,7 +9,7 @@ from reasoner.config.schema import Config, DataConfig, EvalConfig, SamplingConfi
 from reasoner.doctor.findings import Severity
 from reasoner.doctor.pass_rate import response_findings, response_stats
 from reasoner.doctor.time_estimate import estimate_time
-from reasoner.doctor.trial_steps import StepTiming, TrialSteps
+from reasoner.doctor.trial_step import StepTiming, TrialStep
 from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.rollouts.prompts import load_template
 from reasoner.types import Completion, Prompt, RolloutGroup
@@ -76,13 +76,8 @@ def test_grading_that_fails_is_a_warning():
 
 
 def test_the_expected_time_is_the_sum_of_steps_validations_table_and_checkpoints():
-    """A quarter of a step's 128 completions took 2 s and 3 s, longer ones twice that; 100 others took 5 s."""
-    now, later, bulk = (
-        StepTiming(32, 320, 1.5, 3.0, 0.5),
-        StepTiming(32, 960, 3.0, 6.0, 1.0),
-        StepTiming(100, 1000, 5.0),
-    )
-    trial = TrialSteps([], now, later, bulk, 0.3, 0.2, 0.0, {}, 0)
+    """A quarter of a step's 128 completions took 2 s and 3 s; 100 others took 5 s."""
+    trial = TrialStep([], StepTiming(32, 320, 1.5, 3.0, 0.5), StepTiming(100, 1000, 5.0), 0.3, 0.2, 0.0, {}, 0)
     cfg = replace(
         CFG,
         steps=10,
@@ -90,20 +85,11 @@ def test_the_expected_time_is_the_sum_of_steps_validations_table_and_checkpoints
         eval=EvalConfig(heldout_problems=10, samples=4),
     )
     rest = {"cfg": cfg, "setup_seconds": 7.0, "checkpoint_seconds": 3.0, "informative_share": 0.5}
-    now = estimate_time(trial, trial.now, ALGORITHMS["grpo"], **rest)
-    assert (now.step, now.steps) == (4 * 5 + 0.5, 10 * 20.5)
-    assert now.validation == pytest.approx(3 * 20 * 0.05) and now.heldout == pytest.approx(100 * 0.05)
-    assert (
-        now.checkpoints == pytest.approx(3 + 2 * 3 / 3)
-        and now.total == now.steps + now.validation + now.heldout + 7 + 5
-    )
-    later = estimate_time(trial, trial.later, ALGORITHMS["grpo"], **rest)
-    assert later.step == 4 * 10 + 0.5
-    assert later.validation == pytest.approx((1 + 2 * 2) * 20 * 0.05) and later.heldout == pytest.approx(50 * 0.05 * 3)
-    assert estimate_time(trial, trial.now, ALGORITHMS["dapo"], **rest).step == 4 * (2 * 2 + 3) + 0.5
-    assert (
-        estimate_time(
-            trial, trial.now, ALGORITHMS["grpo"], **(rest | {"cfg": replace(cfg, max_train_tokens=2600)})
-        ).num_steps
-        == 3
-    )
+    time = estimate_time(trial, ALGORITHMS["grpo"], **rest)
+    assert (time.step, time.steps) == (4 * 5 + 0.5, 10 * 20.5)
+    assert time.validation == pytest.approx(3 * 20 * 0.05) and time.heldout == pytest.approx(100 * 0.05)
+    assert time.checkpoints == pytest.approx(3 + 2 * 3 / 3)
+    assert time.total == time.steps + time.validation + time.heldout + 7 + 5
+    assert estimate_time(trial, ALGORITHMS["dapo"], **rest).step == 4 * (2 * 2 + 3) + 0.5
+    short = rest | {"cfg": replace(cfg, max_train_tokens=2600)}
+    assert estimate_time(trial, ALGORITHMS["grpo"], **short).num_steps == 3

@@ -28,7 +28,7 @@ def run(tmp_path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("place", ["checkpoints", "rollouts/step-000000.parquet", "report.html", "lock"])
+@pytest.mark.parametrize("place", ["checkpoints", "rollouts/step-000000.parquet", "report.md", "lock"])
 def test_a_link_that_leads_out_of_a_run_is_refused_and_what_it_leads_to_is_left_alone(run, tmp_path, capsys, place):
     outside = tmp_path / "step-000001"
     outside.write_text("precious")

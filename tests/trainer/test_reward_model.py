@@ -145,7 +145,7 @@ def test_report_of_a_reward_model_has_its_summary_and_its_held_out_preferences(p
     run_dir = place / "runs" / "whole"
     assert main(["report", str(run_dir)]) == 0
     text = (run_dir / "report.md").read_text()
-    assert "A reward model on " in text and "was trained for 24 of 24 steps" in text
+    assert "24 of 24 steps, a reward model." in text and "reasoner reward-model train " in text
     assert "## Held-out preferences" in text and "80 pairs of 8 problems" in text
     assert "Verdicts of the grader" not in text and "before and after" not in text
 

@@ -203,7 +203,7 @@ def test_report_and_export_take_a_supervised_run(run, tmp_path):
     report = forkserver(TRAINING).start("report", folder)
     assert report.wait(timeout=200) == 0, report.errors()
     text = (folder / "report.md").read_text()
-    assert "was trained by supervised finetuning for 4 of 4 steps" in text
+    assert "4 of 4 steps, supervised finetuning." in text and "reasoner sft " in text
     assert "| verdict | held-out, before | held-out, after |" in text  # it has no rollouts
     export = forkserver(TRAINING).start("export", folder, "--out", tmp_path / "model")
     assert export.wait(timeout=200) == 0, export.errors()

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -12,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from reasoner.analysis.run_report import write_report
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.resolve import BASE
 from reasoner.runs.metric_names import METRICS, TIMES
@@ -119,32 +117,16 @@ def test_the_held_out_evaluations_are_kept_and_compare(run):
     assert "generated:heldout" in done.stdout and "pass@1" in done.stdout and "greedy" in done.stdout
 
 
-def test_the_report_is_one_page_that_fetches_nothing(run):
+def test_report_has_its_parts_and_the_picture(run):
     folder, _ = run
     done = forked("report", folder)
     assert done.returncode == 0, done.stderr
-    page = (folder / "report.html").read_text()
-    for part in ("Format and reasoning", "Verdicts of the grader", "By family and level", "eval.samples", "torch"):
-        assert part in page
-    assert "http://" not in page and "https://" not in page and "<script" not in page
-    assert "![curves of the run](report.png)" in (folder / "report.md").read_text()
-    assert "Control rewards" not in page
+    page = (folder / "report.md").read_text()
+    for part in ("Verdicts of the grader", "By family and level", "eval.samples", "torch", "reasoner train"):
+        assert part in page.replace("\\_", "_")
+    assert "![curves of the run](report.png)" in page and (folder / "report.png").read_bytes().startswith(b"\x89PNG")
     missing = forked("report", "no-such-run")
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
-
-
-def test_report_compares_run_with_control_rewards(run):
-    folder, _ = run
-    arm = folder.parent / "arm"
-    shutil.copytree(folder, arm)
-    stored = json.loads((arm / "config.json").read_text())
-    stored["config"] |= {"control": "random-reward", "seed": 1}
-    (arm / "config.json").write_text(json.dumps(stored))
-    text = write_report(folder)[1].read_text()
-    assert "## Control rewards" in text
-    rows = [line.split(" | ")[:3] for line in text.split("Control rewards")[1].split("\n\n")[2].splitlines()[2:]]
-    assert rows == [["| correct answers", "a", "0"], ["| random-reward", "arm", "1"]]
-    shutil.rmtree(arm)
 
 
 def test_run_name_in_use_is_refused_and_resume_continues_the_run(run):

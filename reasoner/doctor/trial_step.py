@@ -1,8 +1,6 @@
-"""Run one or two training steps and discard them, to see the model's responses and the time of a step.
+"""Run one training step and discard it, to see the model's responses and the time of a step.
 
-The first step is the run's own, with its problems and seeds, or a part of it. More samples of the run's next problems
-follow. The second step samples again, from the same seeds, those of all these responses that are correct: it shows
-what steps take once the model has learnt to write such responses.
+The step is the run's own, with its problems and seeds, or a part of it. More samples of the run's next problems follow.
 """
 
 from __future__ import annotations
@@ -11,15 +9,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import cycle, islice
+from itertools import islice
 from pathlib import Path
 
 from data import problem_order
 from reasoner.config.schema import Config
 from reasoner.console import log
-from reasoner.progress import Progress, SampleCount
+from reasoner.progress import Progress
 from reasoner.rl.token_stats import TokenStats
-from reasoner.rollouts.seeds import sample_seed
 from reasoner.runs import rollouts as store
 from reasoner.trainer.parity import NUM_PROMPTS, NUM_SAMPLES, NUM_TOKENS, max_logprob_diff
 from reasoner.trainer.rollout_generator import RolloutGenerator
@@ -32,12 +29,11 @@ _MAX_COMPLETIONS = 512  # of a step: of a larger step only a part is run, and it
 _FIRST_STEP_SECONDS = 300  # limit for sampling the first step, as predicted from the parity probe
 _MORE_SECONDS = 45  # limit for samples beyond the first step
 _MORE_STEP = -1  # step number for the seeds of those samples; no step of the run has it
-_LONGER = 1.1  # correct responses must be this many times as long as the average for a second step
 
 
 @dataclass(frozen=True, slots=True)
 class StepTiming:
-    """Completions and seconds of one trial step, which may be a part of a step of the run."""
+    """Completions and seconds of the trial step, which may be a part of a step of the run."""
 
     completions: int
     tokens: int  # generated
@@ -52,12 +48,11 @@ class StepTiming:
 
 
 @dataclass(frozen=True, slots=True)
-class TrialSteps:
-    """The results of the trial steps: all sampled groups and the measurements."""
+class TrialStep:
+    """The results of the trial step: all sampled groups and the measurements."""
 
     groups: list[RolloutGroup]  # of one problem each; the first step's come first
     now: StepTiming
-    later: StepTiming | None  # with responses like those that are correct now; None where these are not longer
     bulk: StepTiming  # the samples beyond the first step, which are sampled as in an evaluation
     sync_seconds: float
     probe_seconds: float
@@ -122,10 +117,10 @@ def next_prompts(prompts: Sequence[Prompt], cfg: Config, count: int) -> list[Pro
     return [prompts[i] for i in islice(indices, count)]
 
 
-def run_trial_steps(
+def run_trial_step(
     runner: StepRunner, coming: Sequence[Prompt], samples: int, seconds_each: float, *, completions_per_step: int
-) -> TrialSteps:
-    """Run the steps and measure them.
+) -> TrialStep:
+    """Run the step and measure it.
 
     `coming`: all prompts to sample, those of the first step first. `samples`: most completions of each. `seconds_each`:
     seconds of a completion when few are sampled at once. `completions_per_step`: of a step of the run.
@@ -137,25 +132,18 @@ def run_trial_steps(
     progress.begin("first step")
     first, now = runner.rollout(prompts, group, 0)
     others, bulk = _sample_more(runner, coming, len(prompts), samples, now)
-    groups = [*((0, one) for one in first), *((_MORE_STEP, one) for one in others)]
-    second = _second_step(runner, groups, first, now)
     with tempfile.TemporaryDirectory() as folder:
         progress.begin("warm-up update")
         runner.train_step(first[:2], now, Path(folder))  # slower: memory is allocated, threads start
         log(f"training on {now.completions} completions of {now.mean_length:.0f} tokens")
         progress.begin("first update")
         now, metrics, size = runner.train_step(first, now, Path(folder))
-        later = second and second[1]
-        if second is not None:
-            log(f"training on {now.completions} completions of {second[1].mean_length:.0f} tokens")
-            progress.begin("second update")
-            later = runner.train_step(*second, Path(folder))[0]
     start = time.monotonic()
     runner.generator.update_weights(runner.trainer.policy, version=1)
     sync = time.monotonic() - start
     merged = _merge_by_problem([*first, *others])
     probe_seconds, logprob_diff = runner.parity_probe(prompts[:NUM_PROMPTS], NUM_SAMPLES, NUM_TOKENS)
-    return TrialSteps(merged, now, later, bulk, sync, probe_seconds, logprob_diff, metrics, size)
+    return TrialStep(merged, now, bulk, sync, probe_seconds, logprob_diff, metrics, size)
 
 
 def _sample_more(
@@ -189,52 +177,6 @@ def _parts(prompts: Sequence[Prompt], num: int) -> Iterator[Sequence[Prompt]]:
     """Split the prompts so that each part has at most _MAX_COMPLETIONS completions."""
     size = max(1, _MAX_COMPLETIONS // num)
     return (prompts[start : start + size] for start in range(0, len(prompts), size))
-
-
-def _second_step(
-    runner: StepRunner,
-    groups_by_step: Sequence[tuple[int, RolloutGroup]],
-    first: Sequence[RolloutGroup],
-    now: StepTiming,
-) -> tuple[list[RolloutGroup], StepTiming] | None:
-    """Sample a step of correct responses once more, by their seeds: as many groups as the first step has, with that
-    step's scores, so that as many rows have an advantage. `groups_by_step`: (step of the seeds, group). None where no
-    response is correct, or the correct ones are hardly longer than the average.
-    """
-    group = runner.cfg.algo.group_size
-    correct_seeds, lengths = _correct_completions(groups_by_step, runner.cfg.seed)
-    prompt_of = {one.prompt.problem.id: one.prompt for _, one in groups_by_step}
-    if not lengths or sum(lengths) / len(lengths) < _LONGER * now.mean_length:
-        return None
-    log(f"sampling {now.completions} completions like the {len(lengths)} correct ones")
-    names = list(islice(cycle(correct_seeds), len(first)))
-    seeds = [list(islice(cycle(correct_seeds[name]), group)) for name in names]
-    prompts = [prompt_of[name] for name in names]
-    start = time.monotonic()
-    runner.progress.begin("second step")
-    count = SampleCount(runner.progress, len(prompts) * group)
-    sampling = replace(runner.generator.sampling, num_samples=group)
-    completions = runner.generator.engine.generate(prompts, sampling, seeds, on_decode_step=count.on_decode_step)
-    texts = [(p.prefill + c.text, p.problem) for p, own in zip(prompts, completions, strict=True) for c in own]
-    runner.generator.pool.score(texts, extract=prompts[0].extract)
-    seconds = time.monotonic() - start
-    groups = [RolloutGroup(p, own, one.scores) for p, own, one in zip(prompts, completions, first, strict=True)]
-    return groups, StepTiming(now.completions, sum(group.num_tokens for group in groups), seconds)
-
-
-def _correct_completions(
-    groups_by_step: Sequence[tuple[int, RolloutGroup]], run_seed: int
-) -> tuple[dict[str, list[int]], list[int]]:
-    """(seeds of the correct completions by problem, their lengths in tokens)."""
-    seeds: dict[str, list[int]] = {}
-    lengths = []
-    for step, group in groups_by_step:
-        name = group.prompt.problem.id
-        for j, (completion, score) in enumerate(zip(group.completions, group.scores, strict=True)):
-            if score.correct:
-                seeds.setdefault(name, []).append(sample_seed(run_seed, step, name, j))
-                lengths.append(len(completion.token_ids))
-    return seeds, lengths
 
 
 def _merge_by_problem(groups: Sequence[RolloutGroup]) -> list[RolloutGroup]:
