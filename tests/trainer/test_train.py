@@ -124,7 +124,14 @@ def test_the_report_is_one_page_that_fetches_nothing(run):
     done = forked("report", folder)
     assert done.returncode == 0, done.stderr
     page = (folder / "report.html").read_text()
-    for part in ("Format and reasoning", "Verdicts of the grader", "By family and level", "eval.samples", "torch"):
+    for part in (
+        "Format and reasoning",
+        "Verdicts of the grader",
+        "By family and level",
+        "eval.samples",
+        "torch",
+        "Weight sync",
+    ):
         assert part in page
     assert "http://" not in page and "https://" not in page and "<script" not in page
     assert "![curves of the run](report.png)" in (folder / "report.md").read_text()

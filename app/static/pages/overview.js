@@ -129,7 +129,7 @@ export async function open(root, page) {
   const controls = viewControls(view, data, page, draw);
   if (!data.metrics.length && !data.steps.length) {
     put(root, controls, empty("This run has not finished a step yet. The page is updated by itself."), top, alarms, large, health);
-  } else put(root, controls, top, alarms, large, card("Health", health), card("Settings other than the defaults", settingsTable(data.settings)));
+  } else put(root, controls, top, alarms, large, card("Health", health), card("Settings other than the defaults", settingsTable(data.settings), syncLine(data)));
   draw();
 
   return { live: async () => {
@@ -190,3 +190,6 @@ function settingsTable({ config = {}, origin = {} }) {
   return el("div", { class: "scroll" }, el("table", {}, rows.map(([key, value]) =>
     tableRow([el("code", {}, key), String(value), el("span", { class: "muted" }, origin[key] ?? "")]))));
 }
+
+// Whether the engine takes the weights that it is sent.
+const syncLine = ({ weight_sync: certificate }) => (certificate ? el("p", { class: "muted", data: { sync: "" } }, `weight sync: ${visible(certificate)}`) : null);
