@@ -34,7 +34,7 @@ def start_ranks(size: int, *arguments: object) -> list[ForkedCommand]:
 def finish(commands: list[ForkedCommand]) -> str:
     """What the first rank of a command that ends well has said; the others say nothing."""
     for command in commands:
-        assert command.wait(timeout=600) == 0, command.errors()[-3000:]
+        assert command.wait(timeout=600) == 0, "\n=====".join(one.errors()[-3000:] for one in commands)
     assert [command.output() + command.errors() for command in commands[1:]] == [""] * (len(commands) - 1)
     return commands[0].errors()
 
