@@ -10,6 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from app.arguments import Count
 from app.notes import notes_of
 from app.pipelines import pipelines
 from app.rollouts import verdict_counts
@@ -159,7 +160,7 @@ def _figures(run_dir: Path, _states: _States) -> _Figures:
     )
 
 
-def overview(library: RunLibrary, run: str, since: int = 0) -> dict[str, Any]:
+def overview(library: RunLibrary, run: str, since: Count = 0) -> dict[str, Any]:
     """Settings, curves and alarms of a run. `since`: the first step of the curves, so that an open page fetches only
     new steps.
     """

@@ -41,9 +41,11 @@ class RunLibrary:
 
     def run(self, name: str) -> Path:
         """The folder of a run. ValueError for an unknown name, and for a run with links that lead outside it."""
-        run_dir = _named(name, self.runs(), "run", self.runs_dir)
-        self.check_links(run_dir)
-        return run_dir
+        runs = {path.name: path for path in self.runs()}
+        if name not in runs:
+            raise ValueError(f"no run {name!r} in {self.runs_dir}" + ("" if runs else ": there is no run at all"))
+        self.check_links(runs[name])
+        return runs[name]
 
     def check_links(self, run_dir: Path) -> None:
         """Raise ValueError for a run with links that lead outside its folder. A folder in it is checked again when it
@@ -100,13 +102,6 @@ def _is_run(folder: Path) -> bool:
 def _exists(path: Path) -> bool:
     """Whether there is anything at the path, including a link to nothing."""
     return path.exists() or path.is_symlink()
-
-
-def _named(name: str, folders: list[Path], kind: str, where: Path) -> Path:
-    for folder in folders:
-        if folder.name == name:
-            return folder
-    raise ValueError(f"no {kind} {name!r} in {where}" + ("" if folders else f": there is no {kind} at all"))
 
 
 @dataclass(frozen=True, slots=True)

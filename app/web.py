@@ -28,22 +28,13 @@ from app.run_library import RunLibrary
 from reasoner.analysis.export import EXPORTS, matching
 from reasoner.runs.filters import read_filter
 
-PAGES = (
-    "overview", "rollouts", "group", "problem", "problems", "failures", "disagreements", "reflection", "evals",
-    "compare", "chat", "notes",
-)  # fmt: skip
 _STATIC = Path(__file__).parent / "static"
+PAGES = tuple(sorted(path.stem for path in (_STATIC / "pages").glob("*.js") if path.stem != "runs"))  # that one is at /
 _MOUNT = '<div id="reasoner"></div>'  # the element that main.js fills
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "testserver")
 _IDLE = 0.1  # seconds between two polls of Gradio's queue (default: a millisecond, 5 % of a core)
-READ_ONLY = (
-    "chat",
-    "notes",
-    "annotate",
-    "models",
-    "disagreements",
-    "judge_answer",
-)  # pages and queries that a read-only dashboard lacks
+# Pages and queries that a read-only dashboard lacks.
+READ_ONLY = ("chat", "notes", "annotate", "models", "disagreements", "judge_answer")
 
 # Model text enters the pages only as text nodes. These headers are a second line of defence against injection.
 _HEADERS = {
