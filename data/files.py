@@ -97,8 +97,17 @@ def _open_text(path: Path, newline: str | None = None) -> IO[str]:
 def _jsonl(path: Path, on_fault: OnFault) -> Iterator[Row]:
     with _open_text(path) as file:
         for number, line in enumerate(file, start=1):
-            if line.strip():
-                yield from _row(f"{path}, line {number}", partial(json.loads, line), on_fault)
+            if not line.strip():
+                continue
+            where = f"{path}, line {number}"
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                on_fault(RowFault(where, f"not valid JSON ({error.msg} at column {error.colno})"))
+            except (ValueError, RecursionError) as error:
+                on_fault(RowFault(where, f"not JSON that can be read ({error})"))
+            else:
+                yield from _object(where, row, on_fault)
 
 
 def _json(path: Path, on_fault: OnFault) -> Iterator[Row]:
@@ -113,22 +122,14 @@ def _json(path: Path, on_fault: OnFault) -> Iterator[Row]:
     if not isinstance(rows, list):
         raise ValueError(f'{path}: expected a JSON array of objects, or an object {{"data": [...]}}')
     for number, row in enumerate(rows, start=1):
-        yield from _row(f"{path}, row {number}", lambda row=row: row, on_fault)
+        yield from _object(f"{path}, row {number}", row, on_fault)
 
 
-def _row(where: str, read: Callable[[], Any], on_fault: OnFault) -> Iterator[Row]:
-    """The row that `read` returns; what is no JSON object goes to `on_fault`."""
-    try:
-        row = read()
-    except json.JSONDecodeError as error:
-        on_fault(RowFault(where, f"not valid JSON ({error.msg} at column {error.colno})"))
-    except (ValueError, RecursionError) as error:
-        on_fault(RowFault(where, f"not JSON that can be read ({error})"))
+def _object(where: str, row: Any, on_fault: OnFault) -> Iterator[Row]:
+    if isinstance(row, dict):
+        yield where, row
     else:
-        if isinstance(row, dict):
-            yield where, row
-        else:
-            on_fault(RowFault(where, f"expected a JSON object, got {type(row).__name__}"))
+        on_fault(RowFault(where, f"expected a JSON object, got {type(row).__name__}"))
 
 
 def _csv(path: Path, on_fault: OnFault, *, delimiter: str = ",") -> Iterator[Row]:
