@@ -36,7 +36,7 @@ QUERIES: dict[str, Callable[..., dict[str, Any]]] = {
     )
 }  # fmt: skip
 
-_CHECKED = {name: validate_call(query, config=STRICT) for name, query in QUERIES.items()}
+_CHECKED = {name: validate_call(config=STRICT)(query) for name, query in QUERIES.items()}
 REQUEST_ERRORS = (ValueError, OSError, OverflowError, sqlite3.Error)  # shown to the user; others are bugs
 _LONGEST_MESSAGE = 2000  # characters: a message may hold a value of the request
 

@@ -13,7 +13,6 @@ from data.families import FAMILIES, HARD_LEVELS, LEVELS, Draft, draw
 from data.problem import Problem
 from data.splits import SPLITS, Split
 
-CELLS = tuple((family, level) for level in LEVELS for family in FAMILIES)
 PROBLEMS_PER_CELL = 200
 EASY_TO_TRAIN_ON = 100  # per family at level 1 in the train split: these are soon solved, in groups of zero variance
 # Ids and seeds hold this word for the split: it was the split's name when the problems were first used, and they must

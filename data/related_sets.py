@@ -48,14 +48,9 @@ def own_sets(training: str) -> OwnSets | None:
 
 def _is_training_set(spec: str, name: str) -> bool:
     """Whether the spec, without a subset, names the training split of HUB[name]."""
-    if spec in (name, f"{name}:train"):
+    if _identity(spec)[0][:2] == (HUB[name].path, "train"):
         return True
-    if not registry.is_table(spec):
-        return False
-    table = parse_table(spec)
-    if table.is_hub:
-        return (table.name, table.split) == (HUB[name].path, "train")
-    path = local_path(table.name)
+    path = local_path(split_options(spec)[0])
     return re.match(rf"{name}(?![a-z0-9])(?!.*test)", path.name.casefold()) is not None and _has_rows_of(path, name)
 
 
