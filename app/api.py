@@ -7,9 +7,13 @@ import inspect
 import json
 import math
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar, get_type_hints
 
+from pydantic import validate_call
+
+from app.arguments import STRICT, named_argument
 from app.chat import models
 from app.compare import compare
 from app.disagreements import disagreements, judge_answer
@@ -23,6 +27,7 @@ from app.rollouts import difference, group, rollout, rollouts
 from app.run_library import RunLibrary
 from reasoner.runs.filters import CHOICES
 
+_T = TypeVar("_T")
 QUERIES: dict[str, Callable[..., dict[str, Any]]] = {
     query.__name__: query
     for query in (
@@ -31,15 +36,19 @@ QUERIES: dict[str, Callable[..., dict[str, Any]]] = {
     )
 }  # fmt: skip
 
+_CHECKED = {name: validate_call(config=STRICT)(query) for name, query in QUERIES.items()}
 REQUEST_ERRORS = (ValueError, OSError, OverflowError, sqlite3.Error)  # shown to the user; others are bugs
 _LONGEST_MESSAGE = 2000  # characters: a message may hold a value of the request
 
 
 def page_facts(closed: Collection[str]) -> str:
     """Elements of a page's head that its scripts read: the pages and queries that it does not offer, and the fields of
-    a filter of rollouts with the values to choose from.
+    a filter of rollouts with their meanings and the values to choose from.
     """
-    facts = {"closed": " ".join(closed), "filters": json.dumps(CHOICES)}
+    facts = {
+        "closed": " ".join(closed),
+        "filters": json.dumps(CHOICES),
+    }
     return "".join(f'<meta name="reasoner-{name}" content="{html.escape(text)}">' for name, text in facts.items())
 
 
@@ -55,37 +64,10 @@ def run_query(library: RunLibrary, query: str, arguments: Mapping[str, Any]) -> 
     """
     if query not in QUERIES:
         raise ValueError(f"unknown query {query!r}; known are {', '.join(QUERIES)}")
-    function = QUERIES[query]
-    parameters = dict(list(inspect.signature(function).parameters.items())[1:])
-    for name, value in arguments.items():
-        if name not in parameters:
-            raise ValueError(f"{query} takes no {name!r}; it takes {', '.join(parameters)}")
-        holds, meaning = _KINDS[str(parameters[name].annotation)]
-        if not holds(value):
-            raise ValueError(f"{name} is {value!r}; it must be {meaning}")
-    missing = [n for n, p in parameters.items() if p.default is inspect.Parameter.empty and n not in arguments]
-    if missing:
-        raise ValueError(f"{query} needs {' and '.join(missing)}")
-    reply = finite(function(library, **arguments))
+    with named_argument():
+        reply = finite(_CHECKED[query](library, **arguments))
     assert isinstance(reply, dict)
     return reply
-
-
-def _are_texts(values: Iterable[Any]) -> bool:
-    return all(isinstance(value, str) for value in values)
-
-
-# By annotation of a parameter: the check of its JSON value, and the allowed values in words.
-_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "str": (lambda value: isinstance(value, str), "a text"),
-    "int": (lambda value: type(value) is int and 0 <= value < 2**53, "a whole number from 0 on"),
-    "bool": (lambda value: isinstance(value, bool), "true or false"),
-    "list[str]": (lambda value: isinstance(value, list) and _are_texts(value), "a list of texts"),
-    "dict[str, str] | None": (
-        lambda value: value is None or (isinstance(value, dict) and _are_texts(value.values())),
-        "an object of texts",
-    ),
-}
 
 
 def finite(value: Any) -> Any:
@@ -97,3 +79,41 @@ def finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [finite(item) for item in value]
     return value
+
+
+# ------------------------------------------------------------------------------------------------ for frameworks
+
+
+def client_function(
+    ask: Callable[[str, Mapping[str, Any]], dict[str, Any]], name: str, error: Callable[[str], Exception]
+) -> Callable[..., dict[str, Any]]:
+    """A query as a function with its parameters but the library, its types and its docstring. `ask` answers by name
+    and arguments; `error` makes the error that the framework shows from a message.
+    """
+    signature = inspect.signature(QUERIES[name], eval_str=True)
+    own = signature.replace(parameters=list(signature.parameters.values())[1:])
+
+    def function(*values: Any, **named: Any) -> dict[str, Any]:
+        with shown_errors(error):
+            return ask(name, own.bind(*values, **named).arguments)
+
+    function.__doc__ = QUERIES[name].__doc__
+    return described(function, name, own, get_type_hints(QUERIES[name]))
+
+
+def described(
+    function: Callable[..., _T], name: str, signature: inspect.Signature, hints: Mapping[str, Any]
+) -> Callable[..., _T]:
+    """The function with the name, parameters and types that clients are to see."""
+    function.__name__, function.__signature__ = name, signature  # type: ignore[attr-defined]
+    function.__annotations__ = {key: hints[key] for key in signature.parameters}
+    return function
+
+
+@contextmanager
+def shown_errors(error: Callable[[str], Exception]) -> Iterator[None]:
+    """Raise errors of a request as those that a framework shows to its client."""
+    try:
+        yield
+    except REQUEST_ERRORS as fault:
+        raise error(error_message(fault)) from fault

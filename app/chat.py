@@ -9,8 +9,11 @@ from dataclasses import asdict
 from itertools import chain
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import BaseModel, Field
+
+from app.arguments import STRICT, named_argument
 from app.run_library import RunLibrary
 from data.child_process import ChildProcess, project_variables
 from reasoner.config.schema import SamplingConfig
@@ -104,10 +107,31 @@ class ChatWorkers:
             worker.close()
 
 
+class ChatRequest(BaseModel):
+    """A question of a model: "base", or a run at a step of its checkpoints. `gold`: the answer to grade by, if any."""
+
+    model_config = STRICT
+
+    question: str
+    model: str = "base"
+    step: str = ""
+    gold: str = ""
+    verifier: str = "maths"
+    begin: str = ""
+    samples: Annotated[int, Field(ge=1, le=_MAX_SAMPLES)] = 1
+    max_tokens: Annotated[int, Field(ge=1, le=32_768)] = 256
+    temperature: Annotated[float, Field(ge=0, le=5)] = 1.0
+    seed: Annotated[int, Field(ge=0, le=2**31)] = 0
+    prompt: str = ""
+
+
 def _read_request(library: RunLibrary, values: dict[str, Any]) -> dict[str, Any]:
-    """The request for a worker from the values of the page's form, with defaults. ValueError for an invalid value."""
+    """The request for a worker from the fields of a ChatRequest. ValueError for an invalid one."""
+    with named_argument():
+        request = ChatRequest.model_validate(values)
+    question, gold = request.question.strip(), request.gold.strip()
     entries = {entry["model"]: entry for entry in models(library)["models"]}
-    model, step = str(values.get("model", "base")), str(values.get("step", ""))
+    model, step = request.model, request.step
     if model not in entries:
         raise ValueError(f"unknown model {model!r}; known are {', '.join(entries)}")
     if model != "base":
@@ -117,33 +141,13 @@ def _read_request(library: RunLibrary, values: dict[str, Any]) -> dict[str, Any]
             f"{model} has no checkpoint {step!r}; there are {', '.join(entries[model]['steps']) or 'none'}"
         )
     for name in ("question", "begin", "gold", "prompt"):
-        check_text(str(values.get(name, "")), f"the {name}")
-    question = str(values.get("question", "")).strip()
+        check_text(getattr(request, name), f"the {name}")
     if not question:
         raise ValueError("there is no question")
-    gold, verifier = str(values.get("gold", "")).strip(), str(values.get("verifier", "maths"))
     if gold:
-        grade("0", gold, verifier)  # ValueError for an invalid gold answer, before sampling
-    return {
-        "model": model,
-        "step": step,
-        "question": question,
-        "begin": str(values.get("begin", "")),
-        "gold": gold,
-        "verifier": verifier,
-        "temperature": _number_between(values, "temperature", 1.0, 0.0, 5.0),
-        "samples": int(_number_between(values, "samples", 1, 1, _MAX_SAMPLES)),
-        "max_tokens": int(_number_between(values, "max_tokens", 256, 1, 32_768)),
-        "seed": int(_number_between(values, "seed", 0, 0, 2**31)),
-        "prompt": str(values.get("prompt") or entries[model]["defaults"].get("prompt", "r1-zero")),
-    }
-
-
-def _number_between(values: dict[str, Any], name: str, default: float, low: float, high: float) -> float:
-    value = values.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise ValueError(f"{name} is {value!r}; it must lie between {low:g} and {high:g}")
-    return value
+        grade("0", gold, request.verifier)  # ValueError for an invalid gold answer, before sampling
+    prompt = request.prompt or str(entries[model]["defaults"].get("prompt", "r1-zero"))
+    return vars(request) | {"question": question, "gold": gold, "prompt": prompt}
 
 
 def grade_response(response: str, request: Mapping[str, Any]) -> dict[str, Any]:

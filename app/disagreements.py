@@ -10,7 +10,7 @@ from typing import Any
 from app.run_library import RunLibrary
 from reasoner.analysis.disagreements import Pair, math_verify
 from reasoner.analysis.disagreements import disagreements as find
-from reasoner.runs.filters import Filter, read_filter
+from reasoner.runs.filters import MOST_STEP, read_filter
 from reasoner.runs.index_queries import step_rows
 from reasoner.runs.json_files import FLAG, TEXT, append_line, read_lines
 from verifiers.equivalence import check_verifier
@@ -28,14 +28,20 @@ def disagreements(library: RunLibrary, run: str, steps: str = "") -> dict[str, A
 
     `steps`: a step or LOW:HIGH, by default the last one. ValueError for more than 5,000 rollouts.
     """
-    where = read_filter({"step": steps})
-    cases = {(case["question"], case["gold"], case["answer"]): case for case in _cases(library.run(run))}
+    first, last = read_filter({"step": steps}).step or (None, None)
+    # of several cases on the same answer the last one
+    cases = {(case["question"], case["gold"], case["answer"]): case for case in _lines(library.run(run))}
     with library.index(run) as index:
         lines = step_rows(index)
-        own = [one for one in lines if _is_in(one["step"], where)] if steps else lines[-1:]
+        chosen = range(first or 0, MOST_STEP + 1 if last is None else last + 1)
+        own = [one for one in lines if one["step"] in chosen] if steps else lines[-1:]
         if (total := sum(one["rollouts"] for one in own)) > _MOST_ROLLOUTS:
             raise ValueError(f"steps is {steps!r}: these are {total:,} rollouts; the limit is {_MOST_ROLLOUTS:,}")
-        rows = [_row(one["step"], row) for one in own for _, row in index.shard_rows(one["step"], _COLUMNS)]
+        rows = [
+            row | {"step": one["step"], "name": index.name(number), "verifier": row["verifier"] or "maths"}
+            for one in own
+            for number, row in index.shard_rows(one["step"], _COLUMNS)
+        ]
     items = [
         asdict(one)
         | {"rollouts": one.rollouts[:_NAMES], "count": len(one.rollouts)}
@@ -75,16 +81,6 @@ def judge_answer(
     return case
 
 
-def _is_in(step: int, where: Filter) -> bool:
-    first, last = where.step or (None, None)
-    return (first is None or step >= first) and (last is None or step <= last)
-
-
-def _row(step: int, row: dict[str, Any]) -> dict[str, Any]:
-    name = f"{step}.{row['group']}.{row['sample']}"
-    return row | {"step": step, "name": name, "verifier": row["verifier"] or "maths"}
-
-
 @lru_cache(maxsize=32)
 def _judged(pairs: tuple[Pair, ...]) -> list[bool | None]:
     return math_verify(pairs)
@@ -92,8 +88,3 @@ def _judged(pairs: tuple[Pair, ...]) -> list[bool | None]:
 
 def _lines(run_dir: Path) -> list[dict[str, Any]]:
     return read_lines(run_dir / CASES, _FIELDS, torn="any")
-
-
-def _cases(run_dir: Path) -> list[dict[str, Any]]:
-    """The grading cases of the run; of several on the same answer the last one."""
-    return list({(case["question"], case["gold"], case["answer"]): case for case in _lines(run_dir)}.values())

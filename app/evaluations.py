@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from app.arguments import Count
 from app.run_library import RunLibrary
 from reasoner.evals import eval_log
 from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, is_tied, pass_at_k, vote_labels
@@ -71,7 +73,7 @@ def _run_of(name: str, model: str) -> str | None:
 
 
 def evaluation(
-    library: RunLibrary, name: str, set: str = "", show: str = "all", offset: int = 0, limit: int = 50
+    library: RunLibrary, name: str, set: str = "", show: str = "all", offset: Count = 0, limit: Count = 50
 ) -> dict[str, Any]:
     """One data set of an evaluation: metrics with intervals, curves for k = 1 ... n, and a page of its problems with
     their votes. `show` selects problems (a key of _SHOWS).
@@ -114,10 +116,11 @@ def _problems(folder: Path, spec: str, _changed: int) -> dict[str, Any]:
     greedy = {row["problem_id"]: row for row in rows if row["way"] == "greedy"}
     votes = [_vote(key, own, docs.get(key, {}), greedy.get(key)) for key, own in by_problem.items()]
     metrics = {
-        metric: _estimate([float(line[metric]) for line in lines]) for metric in (lines[0]["metrics"] if lines else ())
+        metric: asdict(estimate([float(line[metric]) for line in lines]))
+        for metric in (lines[0]["metrics"] if lines else ())
     }
     if greedy:
-        metrics["greedy"] = _estimate([float(row["correct"]) for row in greedy.values()])
+        metrics["greedy"] = asdict(estimate([float(row["correct"]) for row in greedy.values()]))
     return {"problems": votes, "metrics": metrics, "curves": _curves(list(by_problem.values()))}
 
 
@@ -177,17 +180,8 @@ def _curves(problems: list[list[dict[str, Any]]]) -> dict[str, list[dict[str, An
     fewest = min(map(len, problems))
     ks = sorted({k for base in (1, 3) for k in (base * 2**i for i in range(20)) if k <= fewest} | {fewest})
     counts = [(len(own), sum(row["correct"] for row in own)) for own in problems]
-    curves = {"pass@k": [_at(k, [float(pass_at_k(n, c, k)) for n, c in counts]) for k in ks]}
+    curves = {"pass@k": [{"k": k} | asdict(estimate([float(pass_at_k(n, c, k)) for n, c in counts])) for k in ks]}
     if any(row["class"] is not None for own in problems for row in own):
         sizes = [class_sizes(_labels(own)) for own in problems]
-        curves["cons@k"] = [_at(k, [float(cons_at_k(*vote, k)) for vote in sizes]) for k in ks]
+        curves["cons@k"] = [{"k": k} | asdict(estimate([float(cons_at_k(*vote, k)) for vote in sizes])) for k in ks]
     return curves
-
-
-def _at(k: int, scores: list[float]) -> dict[str, Any]:
-    return {"k": k, **_estimate(scores)}
-
-
-def _estimate(scores: list[float]) -> dict[str, Any]:
-    mean = estimate(scores)
-    return {"value": mean.value, "low": mean.low, "high": mean.high, "se": mean.se, "problems": mean.problems}

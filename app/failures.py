@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
+
+from app.arguments import Count
 from app.run_library import RunLibrary
 from reasoner.analysis.failures import examples, timeline
 from reasoner.runs.filters import CAUSES
@@ -11,18 +14,21 @@ from reasoner.runs.index import RolloutIndex
 from reasoner.runs.index_queries import step_rows
 
 _EXCERPT = 420  # characters of a response
-_MOST = 100  # examples per page
 
 
-def failures(library: RunLibrary, run: str, cause: str = "", offset: int = 0, limit: int = 12) -> dict[str, Any]:
+def failures(
+    library: RunLibrary,
+    run: str,
+    cause: str = "",
+    offset: Count = 0,
+    limit: Annotated[int, Field(ge=0, le=100)] = 12,
+) -> dict[str, Any]:
     """The causes of failures in a run: counts by step, and a page of examples, the latest step first.
 
     `cause`: examples of this cause alone. ValueError for an unknown one.
     """
     if cause and cause not in CAUSES:
         raise ValueError(f"cause is {cause!r}; it must be one of {', '.join(CAUSES)}")
-    if not 0 <= limit <= _MOST:
-        raise ValueError(f"limit is {limit}; it must lie between 0 and {_MOST}")
     with library.index(run, with_analysis=True) as index:
         lines = timeline(index)
         return {

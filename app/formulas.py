@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 _LONGEST = 600  # characters of a formula that is converted
@@ -68,11 +69,7 @@ def tree(latex: str) -> Tree | None:
 
 
 def _depth(latex: str) -> int:
-    deepest = depth = 0
-    for sign in latex:
-        depth += (sign == "{") - (sign == "}")
-        deepest = max(deepest, depth)
-    return deepest
+    return max(accumulate((sign == "{") - (sign == "}") for sign in latex), default=0)
 
 
 def _clean(element: ET.Element) -> Tree:

@@ -10,6 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from app.arguments import Count
 from app.notes import notes_of
 from app.pipelines import pipelines
 from app.rollouts import verdict_counts
@@ -21,6 +22,7 @@ from reasoner.runs.metric_names import METRICS, TIMES
 from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.runs.run_dir import read_settings, stage_of
 from reasoner.runs.run_state import run_state
+from reasoner.runs.sync_certificate import read_certificate
 
 _MOST_STEPS = 4_000  # points per curve; of a longer run only every second step, or every third, ... is sent
 _SPARK = 60  # points of a sparkline
@@ -79,6 +81,7 @@ def _check_run(folder: Path) -> None:
     """
     read_settings(folder)
     read_object(folder / "versions.json")
+    read_certificate(folder)
     notes_of(folder)
     for name in _FILES:
         is_file(folder / name)
@@ -157,12 +160,13 @@ def _figures(run_dir: Path, _states: _States) -> _Figures:
     )
 
 
-def overview(library: RunLibrary, run: str, since: int = 0) -> dict[str, Any]:
+def overview(library: RunLibrary, run: str, since: Count = 0) -> dict[str, Any]:
     """Settings, curves and alarms of a run. `since`: the first step of the curves, so that an open page fetches only
     new steps.
     """
     run_dir = library.run(run)
     curves, validations = _curves(run_dir), read_evals(run_dir)
+    certificate = read_certificate(run_dir)
     steps: list[dict[str, Any]] = []
     if (run_dir / "rollouts").is_dir():
         with library.index(run) as index:
@@ -170,6 +174,7 @@ def overview(library: RunLibrary, run: str, since: int = 0) -> dict[str, Any]:
     return {
         "row": _row(library, run_dir),
         "settings": read_settings(run_dir),
+        "weight_sync": None if certificate is None else str(certificate),
         "metric_names": [asdict(row) for row in (METRICS | TIMES).values()],
         "metrics": _thin_out([line for line in curves.lines if line["step"] >= since]),
         "validations": [_validation(validation) for validation in validations if validation["step"] >= since],

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
+
+from app.arguments import Count
 from app.run_library import RunLibrary
 from reasoner.runs.index_queries import (
     PROBLEM_ORDERS,
@@ -21,7 +24,6 @@ from reasoner.runs.index_queries import (
     subjects,
 )
 
-_MOST = 1000  # rows of the map per page
 _NEIGHBOURS = 5  # groups of the same family and level before and after the first of a problem
 
 
@@ -36,7 +38,7 @@ def problem(library: RunLibrary, run: str, id: str) -> dict[str, Any]:
         if not groups:
             raise ValueError(f"run {run} has no problem {id!r}")
         rows = rollouts_of_problem(index, id)
-        first = index.rollout(index.find(_name(rows[0])).id)
+        first = index.rollout(index.find(rows[0]["name"]).id)
         steps = [row["step"] for row in step_rows(index)]
         others = neighbours(index, groups[0], number=_NEIGHBOURS)
     visits = [
@@ -56,10 +58,6 @@ def problem(library: RunLibrary, run: str, id: str) -> dict[str, Any]:
     }
 
 
-def _name(row: dict[str, Any]) -> str:
-    return f"{row['step']}.{row['grp']}.{row['sample']}"
-
-
 def _visit(group: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
     answers = Counter((row["answer"] or "no answer", row["verdict"] == "correct") for row in rows)
     lengths = [row["tokens"] for row in rows if row["tokens"] is not None]
@@ -74,7 +72,7 @@ def _visit(group: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
             {"answer": answer, "is_correct": is_correct, "count": count}
             for (answer, is_correct), count in answers.most_common(12)
         ],
-        "rollouts": [{"name": _name(row), **row} for row in rows],
+        "rollouts": rows,
     }
 
 
@@ -94,8 +92,8 @@ def problems(
     by: str = "family",
     sort: str = "problem",
     subject: str = "",
-    offset: int = 0,
-    limit: int = 200,
+    offset: Count = 0,
+    limit: Annotated[int, Field(ge=0, le=1000)] = 200,
 ) -> dict[str, Any]:
     """A page of the map of families or problems by steps, a histogram of the groups by correct completions, and the
     mean pass rates of problems that are sampled for the first time and again, with 95 % intervals (if `limit` is not 0,
@@ -107,8 +105,6 @@ def problems(
         raise ValueError(f"unknown rows {by!r}; known are {', '.join(PROBLEM_ROWS)}")
     if sort not in PROBLEM_ORDERS:
         raise ValueError(f"unknown order {sort!r}; known are {', '.join(PROBLEM_ORDERS)}")
-    if not 0 <= limit <= _MOST:
-        raise ValueError(f"limit is {limit}; it must lie between 0 and {_MOST}")
     with library.index(run) as index:
         total, rows, cells = problem_rows(index, by=by, order=sort, subject=subject, offset=offset, limit=limit)
         return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from app.arguments import Count
 from app.failures import excerpt_of
 from app.run_library import RunLibrary
 from reasoner.analysis.reflection import gallery, timeline, totals, uplift
@@ -14,7 +15,7 @@ from verifiers.reflection.cues import LEXICON
 from verifiers.reflection.outcomes import LABELS, OUTCOMES
 
 
-def reflection(library: RunLibrary, run: str, label: str = "", offset: int = 0, limit: int = 12) -> dict[str, Any]:
+def reflection(library: RunLibrary, run: str, label: str = "", offset: Count = 0, limit: Count = 12) -> dict[str, Any]:
     """Reflection in a run: timeline, totals, uplift within groups, and a page of the gallery of spans.
 
     `label`: show only spans with this label.
@@ -37,22 +38,14 @@ def reflection(library: RunLibrary, run: str, label: str = "", offset: int = 0, 
             "kinds": list(LEXICON),
             "outcomes": OUTCOMES,
             "labels": list(LABELS),
-            "gallery": [_card(card) | _excerpt(index, card) for card in cards],
+            "gallery": [card | _excerpt(index, card) for card in cards],
         }
-
-
-def _card(card: dict[str, Any]) -> dict[str, Any]:
-    """A span of the gallery with the names of the API."""
-    return {name: value for name, value in card.items() if name != "others_right"} | {
-        "others_correct": card["others_right"]
-    }
 
 
 def _excerpt(index: RolloutIndex, card: dict[str, Any]) -> dict[str, Any]:
     row = index.rollout(card["id"])
-    return {name: row[name] for name in ("question", "gold")} | excerpt_of(
-        row["completion"], card["start"], card["end"]
-    )
+    around = excerpt_of(row["completion"], card["start"], card["end"])
+    return {"question": row["question"], "gold": row["gold"], **around}
 
 
 def words(library: RunLibrary, run: str, text: str) -> dict[str, Any]:

@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
 from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
 
+from app.arguments import Count
 from app.differences import word_difference
 from app.formulas import segments
 from app.notes import notes_of
@@ -27,7 +29,6 @@ from reasoner.runs.run_dir import read_settings
 from reasoner.runs.word_search import excerpt, hits
 from verifiers.reflection.outcomes import Span
 
-_MOST_ROWS = 500
 _STATISTICS = ("logprobs", "entropy", "kl", "loss", "advantages", "importance_ratio")
 
 
@@ -36,8 +37,8 @@ def rollouts(
     run: str,
     where: dict[str, str] | None = None,
     order: str = "step",
-    offset: int = 0,
-    limit: int = 100,
+    offset: Count = 0,
+    limit: Annotated[int, Field(ge=0, le=500)] = 100,
     near: str = "",
 ) -> dict[str, Any]:
     """A page of the rollouts that match the filter `where`, and their number.
@@ -45,11 +46,9 @@ def rollouts(
     `near`: the name of a rollout; `place` is then its position among the matches. In a search (`text`) each row
     has an excerpt around the first hit (reasoner.runs.word_search.excerpt).
     """
-    if not 0 <= limit <= _MOST_ROWS:
-        raise ValueError(f"limit is {limit}; it must lie between 0 and {_MOST_ROWS}")
     with library.index(run) as index:
         row_filter = read_filter(where or {})
-        page = index.page(row_filter, offset=max(0, offset), limit=limit, order=order)
+        page = index.page(row_filter, offset=offset, limit=limit, order=order)
         num_indexed, num_shards = index.pending()
         return {
             "total": index.count(row_filter),
@@ -151,7 +150,7 @@ def _read_tokenizer(path: Path, _changed: int) -> Tokenizer:
         raise ValueError(f"{path} is damaged: {error}") from error
 
 
-def group(library: RunLibrary, run: str, step: int, group: int) -> dict[str, Any]:
+def group(library: RunLibrary, run: str, step: Count, group: Count) -> dict[str, Any]:
     """The completions of one group, with rewards, advantages and the mean and deviation that connect them.
 
     ValueError for an unknown group.

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 from reasoner.analysis.failures import classify
@@ -41,9 +41,11 @@ class RunLibrary:
 
     def run(self, name: str) -> Path:
         """The folder of a run. ValueError for an unknown name, and for a run with links that lead outside it."""
-        run_dir = _named(name, self.runs(), "run", self.runs_dir)
-        self.check_links(run_dir)
-        return run_dir
+        runs = {path.name: path for path in self.runs()}
+        if name not in runs:
+            raise ValueError(f"no run {name!r} in {self.runs_dir}" + ("" if runs else ": there is no run at all"))
+        self.check_links(runs[name])
+        return runs[name]
 
     def check_links(self, run_dir: Path) -> None:
         """Raise ValueError for a run with links that lead outside its folder. A folder in it is checked again when it
@@ -102,31 +104,78 @@ def _exists(path: Path) -> bool:
     return path.exists() or path.is_symlink()
 
 
-def _named(name: str, folders: list[Path], kind: str, where: Path) -> Path:
-    for folder in folders:
-        if folder.name == name:
-            return folder
-    raise ValueError(f"no {kind} {name!r} in {where}" + ("" if folders else f": there is no {kind} at all"))
+class _LiveIndex:
+    """A run's index as the thread knows it that updates all. Times are those of time.monotonic."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self._run_dir = run_dir
+        self.requested_at = -_ACTIVE  # time of the last query
+        self.with_analysis = False  # whether a query needs the analysis
+        self.updated_at = -inf  # start of the last update
+        self.is_analysed = False  # all steps, by the last update
+        self.has_more = False  # steps to analyse
+        self._index: RolloutIndex | None = None  # open, unless the last update failed
+        self._inode: int | None = None  # of the index file after the last update; None when that failed
+        self._fault = ""  # of the last update
+
+    def is_active(self, now: float) -> bool:
+        return now - self.requested_at < _ACTIVE
+
+    def is_kept_up(self, now: float, *, with_analysis: bool) -> bool:
+        """Whether updates come without another request, into the index file that is there."""
+        is_same_file = self.updated_at == -inf or self._inode == _inode(index_path(self._run_dir))
+        return self.is_active(now) and self.with_analysis >= with_analysis and is_same_file
+
+    def update(self, now: float) -> None:
+        """Update the index, and analyse the first step that is not. One step alone: the indexes of other runs, and
+        this one, are updated before the next.
+        """
+        inode, has_more, is_analysed = None, False, False
+        try:
+            index = self._opened()
+            index.refresh()
+            inode = index.path.stat().st_ino
+            if self.with_analysis:
+                has_more = study(index, limit=1) + classify(index, limit=1) > 0
+                is_analysed = not has_more
+            self._fault = ""
+        except (ValueError, OSError, sqlite3.Error) as error:  # a run that is being deleted, a full disk
+            self._give_up(str(error))
+        except Exception as error:  # one run's content must not end the thread that serves all runs
+            self._give_up(f"{type(error).__name__}: {error}")
+        self._inode, self.has_more, self.is_analysed = inode, has_more, is_analysed
+        self.updated_at = now  # last: who waits for it reads the others after it
+
+    def _opened(self) -> RolloutIndex:
+        """The open index; it is opened again if its file was deleted or replaced by another process."""
+        if self._index is None or _inode(self._index.path) != self._inode:
+            self.close()
+            self._index = RolloutIndex(self._run_dir)
+        return self._index
+
+    def _give_up(self, fault: str) -> None:
+        """Close the index until the next update, and print the fault unless it is that of the last one."""
+        self.close()
+        if self._fault != fault:
+            self._fault = fault
+            print(f"reasoner: the index of {self._run_dir} could not be updated: {fault}", file=sys.stderr)
+
+    def close(self) -> None:
+        if self._index is not None:
+            self._index.close()
+        self._index = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Update:
-    """The last update of a run's index."""
-
-    started_at: float  # by time.monotonic
-    is_analysed: bool  # all steps, for a query that needs the analysis
-    inode: int | None  # of the index file after the update; None when the update failed
-    has_more: bool = False  # steps to analyse
+def _inode(path: Path) -> int | None:
+    """The inode of a file; None when there is none."""
+    return path.stat().st_ino if path.is_file() else None
 
 
 class _Updater:
     """One thread that updates all indexes. It sleeps while there are no queries."""
 
     def __init__(self) -> None:
-        self._requests: dict[Path, tuple[float, bool]] = {}  # time of the last query, and whether it needs the analysis
-        self._updates: dict[Path, _Update] = {}
-        self._open: dict[Path, tuple[int, RolloutIndex]] = {}  # with the inode of its file
-        self._faults: dict[Path, str] = {}  # of the runs whose last update failed
+        self._runs: dict[Path, _LiveIndex] = {}
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_hurried = self._is_closed = False
@@ -136,27 +185,17 @@ class _Updater:
         or if its file was deleted or replaced since the last update.
         """
         with self._changed:
-            now = time.monotonic()
-            requested_at, had_analysis = self._requests.get(run_dir, (-_ACTIVE, False))
-            is_active = now - requested_at < _ACTIVE
-            self._requests[run_dir] = (now, with_analysis or (had_analysis and is_active))
+            now, run = time.monotonic(), self._runs.setdefault(run_dir, _LiveIndex(run_dir))
+            is_kept_up = run.is_kept_up(now, with_analysis=with_analysis)
+            run.with_analysis = with_analysis or (run.with_analysis and run.is_active(now))
+            run.requested_at = now
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="indexes", daemon=True)
                 self._thread.start()
-            is_kept_up = is_active and (had_analysis or not with_analysis) and self._is_same_file(run_dir)
             if not is_kept_up:
                 self._is_hurried = True
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: self._is_updated(run_dir, now, with_analysis), timeout=patience)
-
-    def _is_same_file(self, run_dir: Path) -> bool:
-        """Whether the run's index file is the one of the last update. True while the first update is not finished."""
-        update = self._updates.get(run_dir)
-        return update is None or update.inode == _inode(index_path(run_dir))
-
-    def _is_updated(self, run_dir: Path, since: float, with_analysis: bool) -> bool:
-        update = self._updates.get(run_dir)
-        return update is not None and update.started_at >= since and update.is_analysed >= with_analysis
+                self._changed.wait_for(lambda: run.updated_at >= now and run.is_analysed >= with_analysis, patience)
 
     def close(self) -> None:
         with self._changed:
@@ -170,63 +209,13 @@ class _Updater:
             with self._changed:
                 now = time.monotonic()
                 self._is_hurried = False
-                runs = {path: analysis for path, (at, analysis) in self._requests.items() if now - at < _ACTIVE}
-            has_more = False
-            for path, with_analysis in runs.items():
-                update = self._update(path, with_analysis=with_analysis, now=now)
-                has_more |= update.has_more
+                runs = [run for run in self._runs.values() if run.is_active(now)]
+            for run in runs:
+                run.update(now)
                 with self._changed:
-                    self._updates[path] = update
                     self._changed.notify_all()
             with self._changed:
-                timeout = 0 if has_more else _PAUSE if runs else None
+                timeout = 0 if any(run.has_more for run in runs) else _PAUSE if runs else None
                 self._changed.wait_for(lambda: self._is_hurried or self._is_closed, timeout)
-        for _, index in self._open.values():
-            index.close()
-
-    def _update(self, run_dir: Path, *, with_analysis: bool, now: float) -> _Update:
-        """Update a run's index, and analyse the first step that is not. One step alone: the indexes of other runs, and
-        of this one, are updated before the next.
-        """
-        inode = None
-        try:
-            index = self._index(run_dir)
-            index.refresh()
-            inode = index.path.stat().st_ino
-            self._open[run_dir] = inode, index
-            has_more = with_analysis and study(index, limit=1) + classify(index, limit=1) > 0
-        except (ValueError, OSError, sqlite3.Error) as error:  # a run that is being deleted, a full disk
-            self._give_up(run_dir, str(error))
-        except Exception as error:  # one run's content must not end the thread that serves all runs
-            self._give_up(run_dir, f"{type(error).__name__}: {error}")
-        else:
-            self._faults.pop(run_dir, None)
-            return _Update(now, with_analysis and not has_more, inode, has_more)
-        return _Update(now, False, inode)
-
-    def _give_up(self, run_dir: Path, fault: str) -> None:
-        """Close the index until the next update, and print the fault unless it is that of the last one."""
-        self._forget(run_dir)
-        if self._faults.get(run_dir) != fault:
-            self._faults[run_dir] = fault
-            print(f"reasoner: the index of {run_dir} could not be updated: {fault}", file=sys.stderr)
-
-    def _index(self, run_dir: Path) -> RolloutIndex:
-        """The open index of the run; it is opened again if its file was deleted or replaced by another process."""
-        if run_dir in self._open:
-            inode, index = self._open[run_dir]
-            if _inode(index.path) == inode:
-                return index
-            self._forget(run_dir)
-        index = RolloutIndex(run_dir)
-        self._open[run_dir] = index.path.stat().st_ino, index
-        return index
-
-    def _forget(self, run_dir: Path) -> None:
-        if run_dir in self._open:
-            self._open.pop(run_dir)[1].close()
-
-
-def _inode(path: Path) -> int | None:
-    """The inode of a file; None when there is none."""
-    return path.stat().st_ino if path.is_file() else None
+        for run in self._runs.values():
+            run.close()

@@ -28,22 +28,13 @@ from app.run_library import RunLibrary
 from reasoner.analysis.export import ENDINGS, export_rollouts, matching
 from reasoner.runs.filters import read_filter
 
-PAGES = (
-    "overview", "rollouts", "group", "problem", "problems", "failures", "disagreements", "reflection", "evals",
-    "compare", "chat", "notes",
-)  # fmt: skip
 _STATIC = Path(__file__).parent / "static"
+PAGES = tuple(sorted(path.stem for path in (_STATIC / "pages").glob("*.js") if path.stem != "runs"))  # that one is at /
 _MOUNT = '<div id="reasoner"></div>'  # the element that main.js fills
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "testserver")
 _IDLE = 0.1  # seconds between two polls of Gradio's queue (default: a millisecond, 5 % of a core)
-READ_ONLY = (
-    "chat",
-    "notes",
-    "annotate",
-    "models",
-    "disagreements",
-    "judge_answer",
-)  # pages and queries that a read-only dashboard lacks
+# Pages and queries that a read-only dashboard lacks.
+READ_ONLY = ("chat", "notes", "annotate", "models", "disagreements", "judge_answer")
 
 # Model text enters the pages only as text nodes. These headers are a second line of defence against injection.
 _HEADERS = {
@@ -92,6 +83,8 @@ def build(
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, routes=routes)
     app.add_middleware(BodyLimit)
+    for kind in REQUEST_ERRORS:
+        app.add_exception_handler(kind, _refuse)
 
     @app.middleware("http")
     async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
@@ -103,28 +96,18 @@ def build(
 
     @app.post("/ask/{query}")
     async def ask(query: str, request: Request) -> Response:
-        try:
-            _check_open(query, closed)
-            arguments = await _body(request)
-            return _Json(await run_in_threadpool(run_query, library, query, arguments))
-        except REQUEST_ERRORS as error:
-            return _Json({"error": error_message(error)}, 400)
+        _check_open(query, closed)
+        return _Json(await run_in_threadpool(run_query, library, query, await _body(request)))
 
     @app.post("/chat")
     async def chat(request: Request) -> Response:
-        try:
-            _check_open("chat", closed)
-            events = await run_in_threadpool(workers.sample, await _body(request))
-        except REQUEST_ERRORS as error:
-            return _Json({"error": error_message(error)}, 400)
+        _check_open("chat", closed)
+        events = await run_in_threadpool(workers.sample, await _body(request))
         return StreamingResponse(_lines(events), media_type="application/x-ndjson")
 
     @app.get("/export")
     async def export(request: Request) -> Response:
-        try:
-            return await run_in_threadpool(_export, library, dict(request.query_params))
-        except REQUEST_ERRORS as error:
-            return _Json({"error": error_message(error)}, 400)
+        return await run_in_threadpool(_export, library, dict(request.query_params))
 
     app.mount("/pages", StaticFiles(directory=_STATIC), name="pages")
     shell = _shell(pages, lambda: add_endpoints(library, workers, closed))
@@ -166,6 +149,10 @@ def _mcp(library: RunLibrary) -> tuple[AbstractAsyncContextManager[None], list[B
 def _check_open(name: str, closed: Collection[str]) -> None:
     if name in closed:
         raise ValueError(f"this dashboard is read-only: it has no {name}")
+
+
+def _refuse(_: Request, error: Exception) -> Response:
+    return _Json({"error": error_message(error)}, 400)
 
 
 class _Json(JSONResponse):

@@ -162,7 +162,7 @@ def sleep(sizes: Sizes, work: Path, *, preset: str) -> None:
     limit = 2048 // sizes.shrink
     with closing(make_engine(cfg.engine, folder, max_model_len=limit, seed=0, is_updated=True)) as engine:
         acts: dict[str, Callable[[], object]] = {
-            "sleep": engine.sleep,
+            "sleep": lambda: engine.sleep(keeps_weights=False),
             "wake-up": engine.wake_up,
             "weights": lambda: engine.update_weights(policy.state_dict().items(), version=1),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -68,14 +69,6 @@ def digit_by_digit(step: Equation) -> Equation:
     return replace(step, between=tuple(between))
 
 
-def _work_sum(a: int, b: int) -> list[Equation]:
-    return _running(a, "+", places(b))
-
-
-def _work_difference(a: int, b: int) -> list[Equation]:
-    return _running(a, "-", places(b))
-
-
 def _work_product(a: int, b: int) -> list[Equation]:
     parts = [equation(p, "*", q) for p in places(a) for q in places(b)]
     if len(parts) == 1:
@@ -105,4 +98,9 @@ def _running(start: int, op: Operator, parts: list[int]) -> list[Equation]:
     return chain
 
 
-_WORK = {"+": _work_sum, "-": _work_difference, "*": _work_product, "/": _work_quotient}
+_WORK: dict[Operator, Callable[[int, int], list[Equation]]] = {
+    "+": lambda a, b: _running(a, "+", places(b)),
+    "-": lambda a, b: _running(a, "-", places(b)),
+    "*": _work_product,
+    "/": _work_quotient,
+}

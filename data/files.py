@@ -38,6 +38,8 @@ def read_file(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
         yield from READERS[kind_of(path)](path, on_fault)
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise ValueError(f"{path}: not a .gz file that can be read ({error})") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not a UTF-8 text ({error.reason})") from None
 
 
 def kind_of(path: Path) -> str:
@@ -92,82 +94,73 @@ def _open_text(path: Path, newline: str | None = None) -> IO[str]:
     return path.open(encoding="utf-8-sig", newline=newline)
 
 
-def _jsonl(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
+def _jsonl(path: Path, on_fault: OnFault) -> Iterator[Row]:
     with _open_text(path) as file:
-        lines = enumerate(file, start=1)
-        while True:
-            try:
-                number, line = next(lines)
-            except StopIteration:
-                return
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{path}: not a UTF-8 text ({error.reason})") from None
+        for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
             where = f"{path}, line {number}"
             try:
-                yield where, _object(json.loads(line))
+                row = json.loads(line)
             except json.JSONDecodeError as error:
                 on_fault(RowFault(where, f"not valid JSON ({error.msg} at column {error.colno})"))
             except (ValueError, RecursionError) as error:
                 on_fault(RowFault(where, f"not JSON that can be read ({error})"))
-            except TypeError as error:
-                on_fault(RowFault(where, str(error)))
+            else:
+                yield from _object(where, row, on_fault)
 
 
-def _json(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
+def _json(path: Path, on_fault: OnFault) -> Iterator[Row]:
     """The rows of a JSON array, alone or as "data" of an object."""
+    with _open_text(path) as file:
+        text = file.read()
     try:
-        with _open_text(path) as file:
-            content = json.load(file)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not a UTF-8 text ({error.reason})") from None
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: not JSON that can be read ({error})") from None
     rows = content.get("data") if isinstance(content, dict) else content
     if not isinstance(rows, list):
         raise ValueError(f'{path}: expected a JSON array of objects, or an object {{"data": [...]}}')
     for number, row in enumerate(rows, start=1):
-        where = f"{path}, row {number}"
-        try:
-            yield where, _object(row)
-        except TypeError as error:
-            on_fault(RowFault(where, str(error)))
+        yield from _object(f"{path}, row {number}", row, on_fault)
 
 
-def _csv(path: Path, on_fault: OnFault = refuse, *, delimiter: str = ",") -> Iterator[Row]:
+def _object(where: str, row: Any, on_fault: OnFault) -> Iterator[Row]:
+    if isinstance(row, dict):
+        yield where, row
+    else:
+        on_fault(RowFault(where, f"expected a JSON object, got {type(row).__name__}"))
+
+
+def _csv(path: Path, on_fault: OnFault, *, delimiter: str = ",") -> Iterator[Row]:
     """The rows of a .csv or .tsv file, whose first line names the columns."""
     csv.field_size_limit(_MOST_CHARACTERS)
     with _open_text(path, newline="") as file:
         table = csv.DictReader(file, strict=True, delimiter=delimiter)
         try:
-            _check_columns(path, table.fieldnames or ())
+            names = table.fieldnames or ()
+            _check_columns(path, names)
             for number, row in enumerate(table, start=1):
                 where = f"{path}, row {number} (up to line {table.line_num})"
                 if None in row or None in row.values():
-                    reason = f"the row has not {len(table.fieldnames or ())} values as the first line has names"
-                    on_fault(RowFault(where, reason))
-                    continue
-                yield where, row
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path}: not a UTF-8 text ({error.reason})") from None
+                    on_fault(RowFault(where, f"the row has not {len(names)} values as the first line has names"))
+                else:
+                    yield where, row
         except csv.Error as error:
             reason = f"not {kind_of(path)[1:].upper()} that can be read ({error})"
             raise ValueError(f"{path}, line {table.line_num}: {reason}") from None
 
 
-def _parquet(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
+def _parquet(path: Path, _on_fault: OnFault) -> Iterator[Row]:
     import pyarrow
     from pyarrow import parquet
 
     try:
         with parquet.ParquetFile(path, page_checksum_verification=True) as file:
             _check_columns(path, file.schema_arrow.names)
-            number = 0
-            for batch in file.iter_batches(batch_size=1024):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield f"{path}, row {number}", row
+            rows = (row for batch in file.iter_batches(batch_size=1024) for row in batch.to_pylist())
+            for number, row in enumerate(rows, start=1):
+                yield f"{path}, row {number}", row
     except (OSError, pyarrow.ArrowInvalid) as error:
         raise ValueError(f"{path}: not a parquet file, or a damaged one ({error})") from None
 
@@ -177,12 +170,6 @@ def _check_columns(path: Path, names: Sequence[str]) -> None:
     repeated = [name for name, number in Counter(names).items() if number > 1]
     if repeated:
         raise ValueError(f"{path}: several columns are named {repeated[0]!r}; the names of columns must differ")
-
-
-def _object(row: object) -> dict[str, Any]:
-    if not isinstance(row, dict):
-        raise TypeError(f"expected a JSON object, got {type(row).__name__}")
-    return row
 
 
 READERS: dict[str, Callable[..., Iterator[Row]]] = {  # (path, on_fault): on_fault for a line that cannot be read

@@ -6,14 +6,13 @@ Each problem is a pure function of (family, level, split, index).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import count, islice
+from itertools import count, islice, zip_longest
 from random import Random
 
 from data.families import FAMILIES, HARD_LEVELS, LEVELS, Draft, draw
 from data.problem import Problem
 from data.splits import SPLITS, Split
 
-CELLS = tuple((family, level) for level in LEVELS for family in FAMILIES)
 PROBLEMS_PER_CELL = 200
 EASY_TO_TRAIN_ON = 100  # per family at level 1 in the train split: these are soon solved, in groups of zero variance
 # Ids and seeds hold this word for the split: it was the split's name when the problems were first used, and they must
@@ -38,7 +37,8 @@ def problems(split: str, limit: int | None = None, levels: Sequence[int] = LEVEL
         for level in levels
         for family in FAMILIES
     ]
-    return list(islice(_round_robin(cells), limit))
+    rounds = zip_longest(*cells)  # one problem of each in turn, until all are exhausted
+    return list(islice((problem for row in rounds for problem in row if problem is not None), limit))
 
 
 def hard_problems(split: str, limit: int | None = None) -> list[Problem]:
@@ -77,15 +77,3 @@ def _distinct(family: str, level: int, split: Split) -> Iterator[Problem]:
             subject=family,
             verifier="countdown" if family == "countdown" else "maths",
         )
-
-
-def _round_robin(cells: list[Iterator[Problem]]) -> Iterator[Problem]:
-    """One problem of each cell in turn, until all cells are exhausted."""
-    while cells:
-        remaining = []
-        for cell in cells:
-            problem = next(cell, None)
-            if problem is not None:
-                remaining.append(cell)
-                yield problem
-        cells = remaining

@@ -90,12 +90,11 @@ class Mixture:
 
     def describe(self, num_problems: int) -> str:
         """The share of each part, and how often a run that samples `num_problems` reads it."""
-        parts = []
-        for (name, share), size in zip(
-            shares(zip(self.names, self.weights, strict=True)).items(), self.sizes, strict=True
-        ):
-            parts.append(f"{share:.1%} {name} ({size:,} problems, {num_problems * share / size:.1f} epochs)")
-        return ", ".join(parts)
+        parts = shares(zip(self.names, self.weights, strict=True)).items()
+        return ", ".join(
+            f"{share:.1%} {name} ({size:,} problems, {num_problems * share / size:.1f} epochs)"
+            for (name, share), size in zip(parts, self.sizes, strict=True)
+        )
 
 
 def shares(parts: Iterable[tuple[str, Fraction | None]]) -> dict[str, float]:

@@ -79,11 +79,9 @@ def describe_overlaps(overlaps: Sequence[Overlap], num_problems: int) -> str:
     """The counts as a clause of text."""
     if not overlaps:
         return f"none of {num_problems:,} is a training problem"
-    num_exact = sum(overlap.is_exact for overlap in overlaps)
-    kinds = [
-        f"{number:,} {kind}" for number, kind in ((num_exact, "exact"), (len(overlaps) - num_exact, "near")) if number
-    ]
-    return f"{len(overlaps):,} of {num_problems:,} stand in the training set ({', '.join(kinds)})"
+    kinds = Counter("exact" if overlap.is_exact else "near" for overlap in overlaps)
+    counts = ", ".join(f"{kinds[kind]:,} {kind}" for kind in ("exact", "near") if kinds[kind])
+    return f"{len(overlaps):,} of {num_problems:,} stand in the training set ({counts})"
 
 
 def _rank(overlap: Overlap) -> tuple[bool, float]:

@@ -1,18 +1,4 @@
-"""All sources of problems by name, and the function that loads them.
-
-The specs that `load` accepts (the split in brackets is the default):
-
-    generated[:train]   generated:validation  generated:heldout      made here, no download
-    generated-hard[:train]  :validation  :heldout                    levels 4 and 5 of the same families
-    one-step[:train]    one-step:validation   one-step:heldout       made here, for small instruction models
-    gsm8k[:train]       math[:train]          math500[:test]         from the hub, and
-    aime24  aime25  amc23  minerva  olympiadbench  hmmt
-    FILE.jsonl  .json  .csv  .tsv  .parquet  .jsonl.gz  FOLDER       with ?question=problem&answer=solution and others
-    ORG/NAME[:SPLIT]                                                 from the hub, with ?config=NAME and others
-    gym:TASK[:train]    gym:TASK+TASK?size=100  env:NAME[:train]     environments (data/environments/spec.py)
-    SPEC?sample=N  SPEC?without_sample=N                             N problems of a set, and the others (data.subset)
-    SPEC=WEIGHT,SPEC=WEIGHT,...                                      a mixture (data.mixture)
-"""
+"""All sources of problems by name, and the function that loads them; data.spec says how they are written."""
 
 from __future__ import annotations
 
@@ -29,8 +15,9 @@ from data.faults import OnFault
 from data.files import READERS
 from data.hub import HUB, load_hub
 from data.mixture import join_parts
+from data.options import join_options, split_options
 from data.problem import Problem
-from data.spec import is_table, map_parts, parse_table, split_mixture, with_columns
+from data.spec import is_file_or_hub, map_parts, parse_table, split_mixture, with_columns
 from data.subset import split_subset
 from data.tables import load_table
 
@@ -62,7 +49,7 @@ def load(
     on_fault: OnFault | None = None,
     memory_mib: int = environments.MEMORY_MIB,
 ) -> list[Problem]:
-    """Load the first `limit` problems of a spec (see the module docstring), always in the same order.
+    """Load the first `limit` problems of a spec (data.spec), always in the same order.
 
     ValueError for a name, split, file or row that cannot be used; DownloadError (a ValueError) for a failed download.
     `on_fault`: called with each row of a file or hub data set that cannot be used, which is then left out.
@@ -79,7 +66,7 @@ def load(
     whole, subset = split_subset(spec)
     if subset is not None:
         return subset.of(load(whole, on_fault=on_fault), spec)[:limit]
-    if _is_table(spec):
+    if is_table(spec):
         return load_table(parse_table(spec), limit, on_fault)
     source, split = _source(spec)
     return source.load(split, limit)
@@ -94,7 +81,7 @@ def check(spec: str, *, memory_mib: int = environments.MEMORY_MIB) -> None:
             load(part, limit=1, memory_mib=memory_mib)
             continue
         whole, subset = split_subset(part)
-        if not _is_table(part):
+        if not is_table(part):
             _source(whole)
         elif not (table := parse_table(part)).is_hub:
             load(part) if subset else load_table(table, 1)
@@ -102,11 +89,13 @@ def check(spec: str, *, memory_mib: int = environments.MEMORY_MIB) -> None:
 
 def table_parts(spec: str) -> list[str]:
     """The parts of a spec that have columns: files, folders, and data sets of the hub by their own names."""
-    return [part for part, _ in split_mixture(spec) if _is_table(part)]
+    return [part for part, _ in split_mixture(spec) if is_table(part)]
 
 
-def _is_table(spec: str) -> bool:
-    return not environments.is_environment(spec) and is_table(spec, tuple(SOURCES))
+def is_table(spec: str) -> bool:
+    """Whether a spec is a file, a folder, or a data set of the hub by its own name."""
+    name = spec.partition("?")[0].partition(":")[0]
+    return not environments.is_environment(spec) and name not in SOURCES and is_file_or_hub(spec)
 
 
 def local_parts(spec: str) -> list[str]:
@@ -116,7 +105,7 @@ def local_parts(spec: str) -> list[str]:
 
 def name_columns(spec: str, columns: Mapping[str, str]) -> str:
     """The spec with these columns, by field of a problem, in the parts that do not name columns for the fields."""
-    return with_columns(spec, columns, tuple(SOURCES))
+    return map_parts(spec, lambda part: with_columns(part, columns) if is_table(part) else part)
 
 
 def hub_sources(spec: str) -> list[str]:
@@ -147,13 +136,13 @@ def evaluation_spec(spec: str) -> str:
 
 
 def _evaluation_part(spec: str) -> str:
+    name, options = split_options(spec)
     if environments.is_environment(spec):
-        return environments.evaluation_spec(spec)
-    name, mark, query = spec.partition("?")
-    if name not in SOURCES:
-        return spec
-    splits = (split for split in ("test", "heldout") if split in SOURCES[name].splits)
-    return next((f"{name}:{split}{mark}{query}" for split in splits), spec)
+        splits = (environments.EVALUATION_SPLIT[name.partition(":")[0]],) * (name.count(":") == 1)
+    else:
+        splits = SOURCES[name].splits if name in SOURCES else ()
+    own = [split for split in ("test", "heldout", "eval") if split in splits]
+    return join_options(f"{name}:{own[0]}", options) if own else spec
 
 
 def names() -> list[str]:
@@ -163,11 +152,8 @@ def names() -> list[str]:
 
 def describe() -> list[tuple[str, str]]:
     """(spec, description) of everything that can be loaded, for `reasoner data list`."""
-    names_with_split = [
-        (f"{name}:{split}", source.about) for name, source in SOURCES.items() for split in source.splits
-    ]
     return [
-        *names_with_split,
+        *((name, SOURCES[name.partition(":")[0]].about) for name in names()),
         ("gym:TASK", "a task of reasoning-gym, graded by its own scorer: reasoner data list --gym"),
         ("env:NAME", "an environment made for Prime Intellect's verifiers, graded by its rubric"),
         *(

@@ -12,7 +12,8 @@ from data import registry
 from data.environments.spec import is_environment
 from data.files import can_read, local_path, read_file
 from data.hub import HUB
-from data.spec import is_table, parse_table, split_mixture
+from data.options import join_options, split_options
+from data.spec import parse_table, split_mixture
 from data.subset import Subset, split_subset
 
 VALIDATION = 200  # problems of a published training split that are kept for validation
@@ -39,23 +40,17 @@ def own_sets(training: str) -> OwnSets | None:
     benchmark = next((name for name in HUB if HUB[name].heldout and _is_training_set(whole, name)), None)
     if benchmark is None:
         return None
-    size = VALIDATION if subset is None else subset.size
-    mark = "&" if "?" in whole else "?"
-    rest, sample = (f"{whole}{mark}{option}={size}" for option in ("without_sample", "sample"))
+    (name, options), size = split_options(whole), VALIDATION if subset is None else subset.size
+    rest, sample = (join_options(name, [*options, f"{side}={size}"]) for side in ("without_sample", "sample"))
     train, validation = (sample, rest) if subset is not None and not subset.is_rest else (rest, sample)
     return OwnSets(benchmark, train, validation, HUB[benchmark].heldout)
 
 
 def _is_training_set(spec: str, name: str) -> bool:
     """Whether the spec, without a subset, names the training split of HUB[name]."""
-    if spec in (name, f"{name}:train"):
+    if _identity(spec)[0][:2] == (HUB[name].path, "train"):
         return True
-    if not is_table(spec, tuple(registry.SOURCES)):
-        return False
-    table = parse_table(spec)
-    if table.is_hub:
-        return (table.name, table.split) == (HUB[name].path, "train")
-    path = local_path(table.name)
+    path = local_path(split_options(spec)[0])
     return re.match(rf"{name}(?![a-z0-9])(?!.*test)", path.name.casefold()) is not None and _has_rows_of(path, name)
 
 
@@ -92,7 +87,7 @@ def _identity(spec: str) -> tuple[tuple[str, str, str], Subset | None]:
     if is_environment(spec):
         return (spec, "", ""), None
     whole, subset = split_subset(spec)
-    if is_table(whole, tuple(registry.SOURCES)):
+    if registry.is_table(whole):
         table = parse_table(whole)
         name = table.name if table.is_hub else str(local_path(table.name).resolve())
         return (name, table.split, table.config or ""), subset

@@ -3,6 +3,7 @@
     NAME[:SPLIT]                      a named set of data.registry
     FILE or FOLDER[?OPTIONS]          a local file, or the files of a folder
     ORG/NAME[:SPLIT][?OPTIONS]        a data set of the hub
+    gym:TASK, env:NAME                an environment (data.environments.spec)
     SPEC=WEIGHT,SPEC=WEIGHT,...       a mixture; without weights every problem counts alike
 
 OPTIONS are key=value pairs joined by &: question=COLUMN, answer=COLUMN and the other fields of a problem, system=drop
@@ -14,14 +15,15 @@ Named sets, files and data sets of the hub take sample=N and without_sample=N as
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from urllib.parse import parse_qsl, quote
+from urllib.parse import quote
 
 from data.conversation import SYSTEM_RULES
 from data.files import READERS, exists, kind_of, local_path
+from data.options import join_options, read_options, split_options
 from data.subset import split_subset
 
 _WEIGHT = re.compile(r"(.+)=([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)")
@@ -50,12 +52,10 @@ class TableSpec:
         return bool(self.split)
 
 
-def is_table(spec: str, names: Sequence[str] = ()) -> bool:
-    """Whether a spec is a file, a folder or a data set of the hub, and none of the names of sets."""
+def is_file_or_hub(spec: str) -> bool:
+    """Whether a spec is a file, a folder or a data set of the hub, where it is no name of data.registry."""
     path = spec.partition("?")[0]
-    if path.partition(":")[0] in names:
-        return False
-    return is_file(path) or _is_hub(path)
+    return is_file(path) or re.fullmatch(r"[\w.-]+/[\w.-]+(:.+)?", path) is not None
 
 
 def is_file(spec: str) -> bool:
@@ -66,19 +66,10 @@ def is_file(spec: str) -> bool:
     return bool(spec) and (is_path or exists(local_path(str(path))))
 
 
-def _is_hub(path: str) -> bool:
-    return re.fullmatch(r"[\w.-]+/[\w.-]+(:.+)?", path) is not None
-
-
 def parse_table(spec: str) -> TableSpec:
-    """Take a spec apart for which is_table holds, all but its subset. ValueError for options that cannot be read."""
+    """Take a spec of is_file_or_hub apart, all but its subset. ValueError for options that cannot be read."""
     spec, _ = split_subset(spec)
-    name, _, query = spec.partition("?")
-    pairs = parse_qsl(query, keep_blank_values=True)
-    if query and (not pairs or not all(value for _, value in pairs)):
-        raise ValueError(f"cannot read the columns of {spec!r}; write FILE?question=COLUMN&answer=COLUMN")
-    options = dict(pairs)
-    split = ""
+    options, name, split = read_options(spec), spec.partition("?")[0], ""
     if not is_file(spec):
         name, _, split = name.partition(":")
         split = split or "train"
@@ -94,11 +85,6 @@ def parse_table(spec: str) -> TableSpec:
     return TableSpec(name, split, config, options, **rules)
 
 
-def with_columns(spec: str, columns: Mapping[str, str], names: Sequence[str] = ()) -> str:
-    """The spec with these columns wherever it reads a table that does not map the fields itself."""
-    return map_parts(spec, lambda part: _with_columns(part, columns, names))
-
-
 def map_parts(spec: str, change: Callable[[str], str]) -> str:
     """The spec with each part of a mixture changed, and the same weights."""
     return ",".join(
@@ -106,12 +92,11 @@ def map_parts(spec: str, change: Callable[[str], str]) -> str:
     )
 
 
-def _with_columns(spec: str, columns: Mapping[str, str], names: Sequence[str]) -> str:
-    if not is_table(spec, names):
-        return spec
-    own = parse_table(spec).columns
-    options = [f"{field}={quote(column, safe='. ')}" for field, column in columns.items() if field not in own]
-    return spec + ("&" if "?" in spec else "?") * bool(options) + "&".join(options)
+def with_columns(spec: str, columns: Mapping[str, str]) -> str:
+    """The spec of a table with these columns of the fields that it does not map itself."""
+    (name, options), own = split_options(spec), parse_table(spec).columns
+    added = [f"{field}={quote(column, safe='. ')}" for field, column in columns.items() if field not in own]
+    return join_options(name, [*options, *added])
 
 
 def split_mixture(spec: str) -> list[tuple[str, Fraction | None]]:

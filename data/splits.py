@@ -22,16 +22,9 @@ _RANK = {split: rank for rank, split in enumerate(SPLITS)}
 
 def fact(step: Equation) -> tuple[str, int, int]:
     """The fact of a step, as an addition or a multiplication with its smaller operand first."""
-    match step.op:
-        case "+":
-            kind, a, b = "+", step.left, step.right
-        case "-":
-            kind, a, b = "+", step.right, step.value
-        case "*":
-            kind, a, b = "*", step.left, step.right
-        case "/":
-            kind, a, b = "*", step.right, step.value
-    return kind, min(a, b), max(a, b)
+    kind = "+" if step.op in "+-" else "*"
+    operands = (step.left, step.right) if step.op == kind else (step.right, step.value)
+    return kind, min(operands), max(operands)
 
 
 def is_elementary(step: Equation) -> bool:

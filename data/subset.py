@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from data.options import join_options, split_options
 from data.problem import Problem
 
 _OPTIONS = ("sample", "without_sample")
@@ -44,18 +45,18 @@ def split_subset(spec: str) -> tuple[str, Subset | None]:
 
     ValueError for both options at once and for a number that is not a whole one above 0.
     """
-    name, mark, query = spec.partition("?")
-    options = query.split("&") if mark else []
-    subsets = [option.partition("=") for option in options if option.partition("=")[0] in _OPTIONS]
+    name, options = split_options(spec)
+    parts = [option.partition("=") for option in options]
+    subsets = [(key, number) for key, _, number in parts if key in _OPTIONS]
     if not subsets:
         return spec, None
     if len(subsets) > 1:
         raise ValueError(f"{spec!r} has several of {', '.join(_OPTIONS)}; a set is divided once")
-    option, _, number = subsets[0]
+    ((key, number),) = subsets
     if not (number.isascii() and number.isdecimal() and int(number)):
-        raise ValueError(f"{spec!r} has {option}={number}; write a whole number above 0")
-    rest = [text for text in options if text.partition("=")[0] not in _OPTIONS]
-    return "?".join([name, *(["&".join(rest)] if rest else [])]), Subset(int(number), option == "without_sample")
+        raise ValueError(f"{spec!r} has {key}={number}; write a whole number above 0")
+    whole = join_options(name, (option for option in options if option != f"{key}={number}"))
+    return whole, Subset(int(number), key == "without_sample")
 
 
 def _hash(problem: Problem) -> bytes:

@@ -186,9 +186,11 @@ class ChartView {
     if (focusName !== null) [...this.legend.children].find((key) => key.dataset.line === focusName)?.focus();
   }
 
+  // The interval of a point, if it has one.
+  band({ low, high }) { return low === undefined ? "" : ` [${this.format(low)}, ${this.format(high)}]`; }
+
   legendKey(line) {
     const last = line.points[line.points.length - 1];
-    const band = last.low !== undefined ? ` [${this.format(last.low)}, ${this.format(last.high)}]` : "";
     const isVisible = () => String(!this.hiddenNames.has(line.name));
     const key = el("button", {
       class: "key", title: "hide or show", "aria-pressed": isVisible(), data: { line: line.name, x: String(last.x), y: String(last.y) },
@@ -197,7 +199,7 @@ class ChartView {
         key.setAttribute("aria-pressed", isVisible());
         this.leave();
       },
-    }, el("i", { style: { background: `var(${this.colourOf(line)})` } }), `${line.name} `, el("b", {}, this.format(last.y)), el("small", {}, band));
+    }, el("i", { style: { background: `var(${this.colourOf(line)})` } }), `${line.name} `, el("b", {}, this.format(last.y)), el("small", {}, this.band(last)));
     return key;
   }
 
@@ -208,9 +210,8 @@ class ChartView {
     const point = nearest(lines.flatMap((line) => line.points), x);
     this.hover = point.x;
     const rows = lines.map((line) => [line, nearest(line.points, point.x)]).filter(([, own]) => own.x === point.x);
-    const band = (own) => (own.low !== undefined ? ` [${this.format(own.low)}, ${this.format(own.high)}]` : "");
     this.tip.replaceChildren(el("b", {}, `${this.data.xname} ${number(point.x)}`),
-      ...rows.map(([line, own]) => el("div", {}, `${line.name} ${this.format(own.y)}${band(own)}`)));
+      ...rows.map(([line, own]) => el("div", {}, `${line.name} ${this.format(own.y)}${this.band(own)}`)));
     this.tip.hidden = false;
     this.tip.style.left = `${Math.max(0, Math.min(this.scale.X(point.x) + 10, this.canvas.clientWidth - this.tip.offsetWidth - 4))}px`;
     return point;
@@ -270,12 +271,11 @@ class ChartView {
   }
 }
 
-// Horizontal bars: [{name, value, class?, title?}]. The longest bar is the largest value.
-export function bars(items, format = number) {
-  const most = Math.max(...items.map((item) => item.value), 1e-12);
+// Horizontal bars: [{name, value, class?, title?}]. The longest bar is `most`, by default the largest value.
+export function bars(items, most = Math.max(...items.map((item) => item.value), 1e-12)) {
   return el("div", { class: "bars" }, items.map((item) =>
     el("div", { class: "bar", title: item.title ?? "", data: { bar: item.name } },
       el("span", { class: "name" }, item.name),
       el("span", { class: "track" }, el("i", { class: item.class ?? "", style: { width: `${(100 * item.value) / most}%` } })),
-      el("b", {}, format(item.value)))));
+      el("b", {}, number(item.value)))));
 }

@@ -43,7 +43,7 @@ const fact = (name) => document.querySelector(`meta[name="reasoner-${name}"]`).c
 const CLOSED = fact("closed").split(" ");
 export const isOffered = (name) => !CLOSED.includes(name);
 
-// The fields of a filter of rollouts, each with the values to choose from; [] for a text, a number or LOW:HIGH.
+// By field of a filter of rollouts: [its meaning, the values to choose from]; without values for a text or a number.
 export const FILTERS = JSON.parse(fact("filters"));
 
 // Send a query to the server; returns its reply. An Error has the server's message.
@@ -193,12 +193,19 @@ export const fault = (error) => el("p", { class: "error", role: "alert" }, error
 // A row of a table; attributes are those of its tr.
 export const tableRow = (cells, attributes = {}) => el("tr", attributes, cells.map((cell) => el("td", {}, cell ?? "")));
 
-// A table that scrolls sideways. A row is a list of cells or a tr.
+// A table that scrolls sideways, without a head if `heads` is null. A row is a list of cells or a tr.
 export function table(heads, rows, className = "") {
   return el("div", { class: "scroll" },
     el("table", { class: className },
-      el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))),
+      heads && el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))),
       el("tbody", {}, rows.map((row) => (row instanceof Node ? row : tableRow(row))))));
+}
+
+// The head of a column that orders a list: `first` is the order that a first click selects; a second one turns it round.
+export function sortHead(name, first, order, onsort) {
+  const opposite = first.startsWith("-") ? first.slice(1) : `-${first}`, isCurrent = [first, opposite].includes(order);
+  const mark = order.startsWith("-") ? " ▾" : " ▴", onclick = () => onsort(order === first ? opposite : first);
+  return el("button", { class: "head", "aria-pressed": String(isCurrent), title: `order by ${name}`, onclick }, name, isCurrent ? mark : "");
 }
 
 // A choice with its label. An option is a text, or [value, text].

@@ -1,5 +1,5 @@
 // Cards that come in pages, with a button for the next page.
-import { el, empty, fault, latestOnly, put } from "./core.js";
+import { ask, el, empty, fault, latestOnly, put } from "./core.js";
 
 export const PAGE_SIZE = 12;  // cards; the server's pages of examples and spans have as many
 
@@ -7,7 +7,7 @@ export const PAGE_SIZE = 12;  // cards; the server's pages of examples and spans
 // shown where there are no cards.
 export function gallery({ path, query, cards: cardsOf, none }) {
   const cards = el("div", { class: "gallery", data: { gallery: "" } }), more = el("div", { class: "bar-row" });
-  const ask = latestOnly();
+  const askLatest = latestOnly();
   let offset = 0;  // of the page shown last
 
   // Show a reply: the first page, or one more below those shown.
@@ -21,7 +21,7 @@ export function gallery({ path, query, cards: cardsOf, none }) {
   async function load(first = 0) {
     put(more);  // a second click on "more" would ask for the page after the next
     try {
-      const reply = await ask(path, { ...query(), ...(first ? { offset: first } : {}) });
+      const reply = await askLatest(path, { ...query(), ...(first ? { offset: first } : {}) });
       if (!reply) return;  // a later call has replaced this one
       offset = first;
       draw(reply);
@@ -30,4 +30,31 @@ export function gallery({ path, query, cards: cardsOf, none }) {
     }
   }
   return { nodes: [cards, more], draw, load, hasMorePages: () => offset > 0 };
+}
+
+// The gallery of a page of a run whose parameter `field` chooses the cards, and the page's news. `draw(data, choice, choose)`
+// draws the rest of the page from the last reply; `progress(data)`: the number of steps that are analysed.
+export async function chosenGallery(page, { path, field, cards: cardsOf, none, draw: drawPage, progress }) {
+  let choice = page.params[field] ?? "";
+  const query = () => ({ run: page.params.run, [field]: choice });
+  let data = await ask(path, query());
+  const cards = gallery({ path, query, none, cards: (reply) => cardsOf(data = reply) });
+  const draw = () => drawPage(data, choice, choose);
+  function choose(value) {
+    choice = value;
+    page.set({ [field]: choice });
+    draw();
+    return cards.load();
+  }
+  // Draw what is new; returns whether there is something.
+  async function live() {
+    const choiceBefore = choice, reply = await ask(path, query());
+    if (choice !== choiceBefore) return false;  // the cards of another choice are on their way
+    if (progress(reply) === progress(data) && reply.num_steps === data.num_steps) return false;
+    data = reply;
+    draw();
+    if (!cards.hasMorePages()) cards.draw(data);
+    return true;
+  }
+  return { nodes: cards.nodes, live, start: () => { draw(); cards.draw(data); } };
 }

@@ -5,11 +5,13 @@
 import { address, ago, ask, copy, duration, el, isOffered, link, pageName, params, put, verdictBadge, visible } from "./core.js";
 import { published } from "./published.js";
 
-// By name: the title, and whether the page is one of a single run.
+// By name: the title, whether the page is one of a single run, and the key that opens it after g.
 const PAGES = {
-  runs: ["Runs", false], overview: ["Overview", true], rollouts: ["Rollouts", true], problems: ["Problems", true],
-  failures: ["Failures", true], disagreements: ["Disagreements", true], reflection: ["Reflection", true], evals: ["Evals", false], compare: ["Compare", false], chat: ["Chat", false], notes: ["Notes", true],
+  runs: ["Runs", false, "r"], overview: ["Overview", true, "o"], rollouts: ["Rollouts", true, "l"], problems: ["Problems", true, "p"],
+  failures: ["Failures", true, "w"], disagreements: ["Disagreements", true, "d"], reflection: ["Reflection", true, "f"], evals: ["Evals", false, "e"],
+  compare: ["Compare", false, "c"], chat: ["Chat", false, "h"], notes: ["Notes", true, "n"],
 };
+const GO = Object.fromEntries(Object.entries(PAGES).map(([name, [, , key]]) => [key, name]));
 // Pages that need no run and yet follow the selected one, with the parameters that stay when another run is selected.
 const FOLLOWING = { evals: [], chat: ["question", "gold", "verifier", "begin", "other", "other_checkpoint"] };
 // Pages that are not in the navigation: [title, the page whose entry is highlighted].
@@ -20,12 +22,9 @@ const KEYS = [
   ["h / l", "previous, next completion of the group"], ["[ / ]", "previous, next reflection span"],
   [", / .", "previous, next hit of the search"], ["c", "colour the tokens by another statistic"], ["m", "plain text or rendered formulas"],
   ["/", "search"], ["s", "star"], ["n", "note"], ["y", "copy the link of this view"],
-  ["g then r o l p w d f e c h n", "go to Runs, Overview, Rollouts, Problems, Failures, Disagreements, Reflection, Evals, Compare, Chat, Notes"],
+  [`g then ${Object.keys(GO).join(" ")}`, `go to ${Object.values(PAGES).map(([title]) => title).join(", ")}`],
   ["?", "this list"], ["Esc", "close"],
 ];
-const GO = {
-  r: "runs", o: "overview", l: "rollouts", p: "problems", f: "reflection", w: "failures", d: "disagreements", e: "evals", c: "compare", h: "chat", n: "notes",
-};
 
 let current = null;  // what the open page returned
 let openPage = null;  // the page of the present address, from the moment on that it is being opened

@@ -5,7 +5,7 @@ import { ticksOf } from "./axis.js";
 const PADDING = { left: 46, right: 10, top: 8, bottom: 22 };
 
 // A colour of the theme by the name of its CSS variable.
-const themeColour = (name) => getComputedStyle(document.getElementById("reasoner")).getPropertyValue(name).trim();
+export const themeColour = (name) => getComputedStyle(document.getElementById("reasoner")).getPropertyValue(name).trim();
 
 // Size the canvas for a width in CSS pixels; returns its context.
 function prepare(canvas, width, height) {

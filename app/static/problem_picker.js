@@ -1,12 +1,12 @@
 // A list of a run's problems from which one is picked, to ask a model about it.
-import { count, el, fault, latestOnly, number, percent, put, select, tableRow, visible } from "./core.js";
+import { count, el, fault, latestOnly, number, percent, put, select, table, tableRow, visible } from "./core.js";
 
 const PAGE_SIZE = 20;
-const ORDERS = [["-rate", "lowest pass rate"], ["rate", "highest pass rate"], ["flips", "most flips"], ["problem", "name"], ["first sampled", "first sampled"]];
+const ORDERS = [["rate", "lowest pass rate"], ["-rate", "highest pass rate"], ["flips", "most flips"], ["problem", "name"], ["first sampled", "first sampled"]];
 
 // The picker as an element. `onpick` is called with {question, gold, verifier} of a problem.
 export function problemPicker(run, onpick) {
-  const view = { sort: "-rate", subject: "", offset: 0 }, body = el("div");
+  const view = { sort: "rate", subject: "", offset: 0 }, body = el("div");
   const askProblem = latestOnly(), askProblems = latestOnly();
   const box = el("details", { data: { picker: run }, ontoggle: () => { if (box.open && !body.children.length) load(); } },
     el("summary", {}, `pick a problem of run ${run}`), body);
@@ -39,7 +39,7 @@ export function problemPicker(run, onpick) {
         view.offset > 0 ? el("button", { onclick: () => change({ offset: view.offset - PAGE_SIZE }) }, "← previous") : null,
         last < data.total ? el("button", { onclick: () => change({ offset: view.offset + PAGE_SIZE }) }, "next →") : null,
         el("span", { class: "muted" }, `${number(last && view.offset + 1)} to ${number(last)} of ${count(data.total, "problem")}; pass rates of the training`)),
-      el("div", { class: "scroll" }, el("table", {}, el("tbody", {}, data.rows.map(line)))));
+      table(null, data.rows.map(line)));
     } catch (error) { put(body, fault(error)); }
   }
   return box;

@@ -5,46 +5,38 @@ const element = document.getElementById("published");
 // {selection, replies, groups, problems, gallery, failures, causes, rollouts, rows}; null in the dashboard.
 export const published = element && JSON.parse(element.textContent);
 
-const WORD = /[\p{L}\p{N}](?:[\p{L}\p{N}]|\p{M})*/gu;
-const TERM = /(-?)(?:"([^"]*)"|([^\s"]+))/g;
-
 // ------------------------------------------------------------------------------------------------ search for words
 
-// A word in lower case, without accents.
-const fold = (word) => word.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+const TERM = /(-?)(?:"([^"]*)"|([^\s"]+))/g;
+const WORD = /[\p{L}\p{N}\p{M}]+/gu;
 
-// The words of a text: {word, start, end}.
-const wordsOf = (text) => [...text.matchAll(WORD)].map((match) => ({ word: fold(match[0]), start: match.index, end: match.index + match[0].length }));
+// The text in lower case and without accents, with every character at its place.
+const fold = (text) => text.replace(/\p{L}/gu, (letter) => {
+  const plain = letter.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+  return plain.length === letter.length ? plain : letter;
+});
 
-// The terms of a search: {words, isPrefix, isUnwanted}.
+// The terms of a search: {pattern, isUnwanted}. The first group of the pattern is a place of the term in a folded text.
 function termsOf(query) {
-  const terms = [...query.matchAll(TERM)].map(([, minus, phrase, word]) => (
-    { words: wordsOf(phrase ?? word).map((one) => one.word), isPrefix: Boolean(word?.endsWith("*")), isUnwanted: minus === "-" }));
-  return terms.filter((term) => term.words.length);
-}
-
-// The places of a term in a list of words: [number of the first word, number of the last word].
-function placesOf(words, { words: wanted, isPrefix }) {
-  const final = wanted.length - 1;
-  const isAt = (first) => wanted.every((word, i) =>
-    (i === final && isPrefix ? words[first + i]?.word.startsWith(word) : words[first + i]?.word === word));
-  return words.map((_, first) => first).filter(isAt).map((first) => [first, first + final]);
+  return [...query.matchAll(TERM)].flatMap(([, minus, phrase, word]) => {
+    const words = (fold(phrase ?? word).match(WORD) ?? []).map((one) => [...one].map((letter) => `${letter}\\p{M}*`).join(""));
+    const end = word?.endsWith("*") ? "[\\p{L}\\p{N}\\p{M}]*" : "(?![\\p{L}\\p{N}])";
+    const pattern = new RegExp(`(?<![\\p{L}\\p{N}\\p{M}])(?=(${words.join("[^\\p{L}\\p{N}]+")}${end}))`, "gu");
+    return words.length ? [{ pattern, isUnwanted: minus === "-" }] : [];
+  });
 }
 
 // Whether a text matches the search.
-function matches(text, terms) {
-  const words = wordsOf(text);
-  return terms.every((term) => placesOf(words, term).length > 0 !== term.isUnwanted);
-}
+const matches = (text, terms) => terms.every(({ pattern, isUnwanted }) => (fold(text).search(pattern) < 0) === isUnwanted);
 
 // [start, end) of the wanted words in the text, in order, without overlaps.
 function hitsOf(text, terms) {
-  const words = wordsOf(text), hits = [];
-  const places = terms.filter((term) => !term.isUnwanted).flatMap((term) => placesOf(words, term)).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-  for (const [first, last] of places) {
+  const hits = [], places = terms.filter((term) => !term.isUnwanted)
+    .flatMap(({ pattern }) => [...fold(text).matchAll(pattern)].map(({ index, 1: words }) => [index, index + words.length]));
+  for (const [start, end] of places.sort((a, b) => a[0] - b[0] || a[1] - b[1])) {
     const previous = hits[hits.length - 1];
-    if (previous && words[first].start < previous[1]) previous[1] = Math.max(previous[1], words[last].end);
-    else hits.push([words[first].start, words[last].end]);
+    if (previous && start < previous[1]) previous[1] = Math.max(previous[1], end);
+    else hits.push([start, end]);
   }
   return hits;
 }

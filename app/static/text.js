@@ -201,6 +201,11 @@ export function spanTitle(span) {
   return `${span.label} (${span.kind}), ${span.outcome}${change}`;
 }
 
+// The text around a place: what is before it, the place in a mark of this class, and what is behind it.
+export const excerptText = ({ excerpt: [before, place, after], cut: [isCutBefore, isCutAfter] }, className = "") =>
+  el("div", { class: "text", dir: "ltr" }, isCutBefore ? "… " : "", before, place ? el("mark", { class: className }, place) : null, after,
+    isCutAfter ? " …" : "");
+
 // One side ("a" or "b") of a difference: the words that both texts have, and those of this side alone.
 export function differenceSide(pieces, side) {
   return el("div", { class: "text diff", dir: "ltr", data: { side } },

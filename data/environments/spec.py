@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from data.child_process import ChildProcess
+from data.options import join_options, read_options, split_options
 from data.problem import Problem
 
 VERIFIER = "environment"  # Problem.verifier of all these problems
@@ -76,7 +77,7 @@ def is_environment(spec: str) -> bool:
 
 def parse(spec: str) -> Environment:
     """Read a spec (see the module docstring). ValueError for a faulty one."""
-    path, _, query = spec.partition("?")
+    path, options = split_options(spec)
     kind, _, rest = path.partition(":")
     task, _, split = rest.partition(":")
     if not task:
@@ -85,17 +86,9 @@ def parse(spec: str) -> Environment:
     split = split or SPLITS[kind][0]
     if split not in SPLITS[kind]:
         raise ValueError(f"{spec!r}: there is no split {split!r}; there are {', '.join(SPLITS[kind])}")
-    pairs = parse_qsl(query, keep_blank_values=True)
-    if query and (not pairs or not all(value for _, value in pairs)):
-        raise ValueError(f"cannot read the parameters of {spec!r}; write {path}?NAME=VALUE&NAME=VALUE")
-    parameters = "&".join(part for part in query.split("&") if part and not part.startswith(f"{_PYTHON}="))
-    return Environment(kind, task, split, parameters, dict(pairs).get(_PYTHON, ""))
-
-
-def evaluation_spec(spec: str) -> str:
-    """Add the split that an evaluation uses by default to a spec without one."""
-    path, mark, query = spec.partition("?")
-    return spec if path.count(":") > 1 else f"{path}:{EVALUATION_SPLIT[path.partition(':')[0]]}{mark}{query}"
+    python = read_options(spec).get(_PYTHON, "")
+    parameters = "&".join(option for option in options if option and not option.startswith(f"{_PYTHON}="))
+    return Environment(kind, task, split, parameters, python)
 
 
 def load_environment(spec: str, limit: int | None = None, memory_mib: int = MEMORY_MIB) -> list[Problem]:
@@ -107,8 +100,7 @@ def load_environment(spec: str, limit: int | None = None, memory_mib: int = MEMO
     rows = _ask(environment.python, "load", environment.name, json.dumps(limit), memory_mib=memory_mib)
     if not rows:
         raise ValueError(f"{spec!r} has no problems")
-    mark = f"?{environment.parameters}" if environment.parameters else ""
-    source = f"{environment.kind}:{environment.task}{mark}"
+    source = join_options(f"{environment.kind}:{environment.task}", [environment.parameters])
     return [_problem(environment, source, number, row) for number, row in enumerate(rows)]
 
 

@@ -21,6 +21,7 @@ from reasoner.runs.json_files import OBJECT, read_object
 from reasoner.runs.metrics import read_metrics
 from reasoner.runs.parquet_files import read_table
 from reasoner.runs.run_dir import read_settings, stage_of
+from reasoner.runs.sync_certificate import read_certificate
 from verifiers.reflection import reflect
 
 _TRACES = 4  # problems of each kind
@@ -66,10 +67,12 @@ def contents(run_dir: Path, picture: Path) -> list[Section]:
     if held_out is not None:
         sections.append(("Problems that changed (greedy answers)", _traces(*held_out)))
     versions = [[name, str(version)] for name, version in read_object(run_dir / "versions.json").items()]
+    certificate = read_certificate(run_dir)
+    sync = [paragraph(f"Weight sync: {certificate}.")] if certificate else []
     return [
         *sections,
         ("Settings that are not the defaults", [table(_settings(settings_file))]),
-        ("Versions", [table([["package", "version"], *versions])]),
+        ("Versions", [table([["package", "version"], *versions]), *sync]),
     ]
 
 

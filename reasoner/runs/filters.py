@@ -121,9 +121,9 @@ class Filter:
     """Conditions on rollouts; None is any value."""
 
     step: tuple[int | None, int | None] | None = _field(
-        "id", "a step (the first is 0), or LOW:HIGH", read=partial(_bounds, partial(_int_up_to, MOST_STEP)), stored=_ids
+        "id", "N or LOW:HIGH, steps from 0", read=partial(_bounds, partial(_int_up_to, MOST_STEP)), stored=_ids
     )
-    problem: str | None = _field("problem = ?", "the id of a problem")
+    problem: str | None = _field("problem = ?", "an id")
     subject: str | None = _field("subject = ?", "a family")
     level: int | None = _field("level = ?", "a level", read=_int)
     verdict: str | None = _field("verdict = ?", values=[str(verdict) for verdict in Verdict])
@@ -131,11 +131,9 @@ class Filter:
         "(verdict = 'correct') = ?", read=lambda text: _one_of(("yes", "no"), text) == "yes", values=("yes", "no")
     )
     finish: str | None = _field("finish = ?", values=get_args(Finish))
-    reward: tuple[float | None, float | None] | None = _field(
-        "reward", "a reward, or LOW:HIGH", read=partial(_bounds, float)
-    )
+    reward: tuple[float | None, float | None] | None = _field("reward", "N or LOW:HIGH", read=partial(_bounds, float))
     tokens: tuple[int | None, int | None] | None = _field(
-        "tokens", "a number of tokens, or LOW:HIGH", read=partial(_bounds, partial(_int_up_to, MOST_NUMBER))
+        "tokens", "N or LOW:HIGH", read=partial(_bounds, partial(_int_up_to, MOST_NUMBER))
     )
     failure: str | None = _field(
         "id IN (SELECT id FROM failures WHERE cause = ?)",
@@ -156,8 +154,10 @@ class Filter:
 
 ALL = Filter()
 FIELDS: dict[str, str] = {one.name: one.metadata["meaning"] for one in fields(Filter)}  # what a user may write
-# What the pages draw their fields from: the values to choose from; none for a text, a number or bounds.
-CHOICES: dict[str, list[str]] = {one.name: list(one.metadata["values"]) for one in fields(Filter)}
+# What the pages draw their fields from: the meaning, and the values to choose from; () for a text, a number or bounds.
+CHOICES: dict[str, tuple[str, Sequence[str]]] = {
+    one.name: (one.metadata["meaning"], one.metadata["values"]) for one in fields(Filter)
+}
 
 
 def read_filter(texts: Mapping[str, str | None]) -> Filter:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from reasoner.runs.index_schema import TABLES
 
-VERSION = 8  # of the tables; an index of another version is rebuilt
+VERSION = 9  # of the tables; an index of another version is rebuilt
 
 
 # File systems of several machines, as Linux names them. SQLite's log of changes needs memory that its users share.

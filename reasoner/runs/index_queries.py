@@ -14,10 +14,10 @@ Rows = list[dict[str, Any]]
 # The orders of problem_rows, by name.
 PROBLEM_ORDERS = {
     "first solved": "CASE WHEN first_solved IS NULL THEN 1 ELSE 0 END, first_solved, problem",
-    "rate": "rate DESC, problem",
-    "-rate": "rate, problem",
-    "groups": "num_groups DESC, problem",
-    "-groups": "num_groups, problem",
+    "rate": "rate, problem",
+    "-rate": "rate DESC, problem",
+    "groups": "num_groups, problem",
+    "-groups": "num_groups DESC, problem",
     "problem": "problem",
     "-problem": "problem DESC",
     "first sampled": "first_sampled, problem",
@@ -66,10 +66,10 @@ def groups_of_problem(index: RolloutIndex, problem: str) -> Rows:
 
 
 def rollouts_of_problem(index: RolloutIndex, problem: str) -> Rows:
-    """Number, verdict, reward, advantage, tokens and answer of every rollout of a problem, in order."""
+    """Name, place, verdict, reward, advantage, tokens and answer of every rollout of a problem, in order."""
     return index.rows(
-        'SELECT step, "group" AS grp, sample, verdict, reward, advantage, tokens, answer FROM rollouts '
-        "WHERE problem = ? ORDER BY id",
+        "SELECT step || '.' || \"group\" || '.' || sample AS name, step, \"group\" AS grp, sample, verdict, reward, "
+        "advantage, tokens, answer FROM rollouts WHERE problem = ? ORDER BY id",
         [problem],
     )
 

@@ -63,7 +63,7 @@ INSERT INTO words (words, rank) VALUES ('hashsize', 67108864);
 -- the results of reasoner.analysis.reflection, step by step
 CREATE TABLE spans (
     id INTEGER, start INTEGER, end INTEGER, kind TEXT, outcome TEXT, label TEXT, before TEXT, after TEXT,
-    others_right REAL, correct INTEGER, score REAL, PRIMARY KEY (id, start)
+    others_correct REAL, correct INTEGER, score REAL, PRIMARY KEY (id, start)
 ) WITHOUT ROWID;
 CREATE INDEX by_score ON spans (score DESC);
 CREATE INDEX by_label ON spans (label, id);

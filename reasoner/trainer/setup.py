@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from reasoner.runs import run_start
 from reasoner.runs.json_files import write_json
 from reasoner.runs.metric_names import Place
 from reasoner.runs.run_dir import read_settings
+from reasoner.runs.sync_certificate import write_certificate
 from reasoner.runtime import has_gpu, setup_torch
 from reasoner.trainer import checkpoint, resume
 from reasoner.trainer.components import build_trainer, open_generator, render_prompts
@@ -132,7 +133,7 @@ def open_training_run(
             certificate = certify_sync(trainer, generator)
             log(f"{'weight sync:':<15}{certificate}")
             if world.is_first and not steps_done:
-                write_json(run_dir / "sync.json", asdict(certificate))
+                write_certificate(run_dir, certificate)
         length = {"steps": cfg.steps, "max_tokens": cfg.max_train_tokens, "start": steps_done}
         logger = stack.enter_context(MetricsLogger(run_dir, **length, world=world, place=stage.place))
         trackers = context.checked.trackers if world.is_first else ()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -18,6 +17,7 @@ from torch.distributed.tensor import DTensor
 from data import Problem
 from reasoner.models.lora import has_adapter, trained_parameters
 from reasoner.models.output_layer import OutputLayer
+from reasoner.runs.sync_certificate import SyncCertificate
 from reasoner.trainer.parity import logprobs_of, sample
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.trainer import Trainer
@@ -27,27 +27,6 @@ LIMITS = {"float32": 1e-3, "bfloat16": 0.5}  # nats: the mean |difference| of lo
 _ROWS, _PROMPT_TOKENS, _TOKENS = 4, 16, 8  # of the completions that are compared
 _STRIDE = 7919  # between the ids of the prompts
 _FROM_ZERO = 0.25  # what half the values of a weight of zeros become
-
-
-@dataclass(frozen=True, slots=True)
-class SyncCertificate:
-    """How far the log-probabilities of an engine and of the trainer differ: mean |difference| in nats."""
-
-    model: str  # class of the policy
-    engine: str
-    dtype: str  # of the engine
-    lora: bool  # whether an adapter is trained
-    changed: float  # after an update of every trained weight
-    restored: float  # after the update back
-    groups: int  # weights of one name in all layers
-    unseen: tuple[str, ...]  # groups whose change moves the log-probabilities by less than the limit: nothing is shown
-    limit: float
-
-    def __str__(self) -> str:
-        """One line: what was compared, and how far it differs."""
-        seen = f"{self.groups - len(self.unseen)} of {self.groups}" if self.unseen else f"all {self.groups}"
-        gap = max(self.changed, self.restored)
-        return f"{self.engine} takes {seen} kinds of weights: {gap:.1g} nats from the trainer (at most {self.limit:g})"
 
 
 def certify_sync(trainer: Trainer, generator: RolloutGenerator) -> SyncCertificate:

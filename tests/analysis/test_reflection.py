@@ -164,7 +164,7 @@ def test_gallery_has_the_best_span_per_rollout_by_score(index):
     assert {card["kind"] for card in result[3:]} == {"doubt", "verify"}
     assert len({card["id"] for card in result}) == len(result) == 9
     assert [card["score"] for card in result] == sorted((card["score"] for card in result), reverse=True)
-    assert result[0]["others_right"] == pytest.approx(1 / 3) and result[0]["correct"] == 1
+    assert result[0]["others_correct"] == pytest.approx(1 / 3) and result[0]["correct"] == 1
     assert study.gallery(index, limit=2) + study.gallery(index, limit=9, offset=2) == result
 
 

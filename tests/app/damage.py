@@ -17,6 +17,7 @@ from reasoner.evals import eval_log as files
 from reasoner.evals.result import EvalResult, MetricKs
 from reasoner.models.resolve import BASE
 from reasoner.rollouts.prompts import load_template
+from reasoner.runs.sync_certificate import SyncCertificate, write_certificate
 from reasoner.types import EvalSample, Response
 from tests.app.library_of import write_run
 from verifiers import Score, Verdict
@@ -45,6 +46,7 @@ ALARM = {
     "name": "truncation", "step": 1, "since": 0, "value": 0.5, "limit": 0.3, "when": "w", "meaning": "m", "help": "h",
 }  # fmt: skip
 LOOK = {"step": 0, "sampled": {"problems": 3, "metrics": {"pass@1": {"value": 0.5}}}, "greedy": {"metrics": {}}}
+CERTIFICATE = SyncCertificate("LlamaForCausalLM", "vllm", "float32", False, 5e-6, 4e-6, 15, (), 1e-3)
 NOTE = {"rollout": "0.0.1", "star": True, "note": "look", "time": 1.0}
 
 
@@ -74,6 +76,7 @@ def write_healthy(folder: Path) -> Path:
     for name, line in (("alarms", ALARM), ("notes", NOTE), ("times", {"step": 0, "time/step": 2.0})):
         (run / f"{name}.jsonl").write_text(json.dumps(line) + "\n")
     shutil.copy(BASE / "tokenizer.json", run)
+    write_certificate(run, CERTIFICATE)
     (run / "lock").touch()
     (run / "report.json").write_text("{}")
     (run / "checkpoints" / "step-000002").mkdir(parents=True)

@@ -1,6 +1,8 @@
 """Damaged runs: each is a row with the reason, and the pages of other runs work."""
 
+import json
 import shutil
+from dataclasses import asdict, replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,8 +11,10 @@ from fastapi.testclient import TestClient
 
 from app.run_library import RunLibrary
 from app.web import build
+from reasoner.runs.sync_certificate import write_certificate
 from tests.app.damage import (
     ALARM,
+    CERTIFICATE,
     LOOK,
     NO_OBJECT,
     NOT_A_FILE,
@@ -61,6 +65,16 @@ RUNS = {
         holding(SETTINGS.format("{}")): None,
     },
     "versions.json": NOT_A_FILE | NO_OBJECT | {missing: None, empty: "is damaged", truncated: "is damaged"},
+    "sync.json": NOT_A_FILE
+    | NO_OBJECT
+    | {
+        missing: None,
+        empty: "is damaged",
+        truncated: "is damaged",
+        holding("{}"): "it has no 'model'",
+        holding(json.dumps(asdict(CERTIFICATE) | {"changed": "0"})): "changed is '0'; it must be a number",
+        holding(json.dumps(asdict(CERTIFICATE) | {"unseen": [1]})): "unseen is [1]; it must be a list of texts",
+    },
     "metrics.jsonl": NO_LINES
     | GROWS
     | {
@@ -121,6 +135,18 @@ def test_a_damaged_run_is_a_row_with_the_reason_and_every_page_of_another_run_wo
     for query, arguments in QUESTIONS:
         refused_at_most(ask, query, {name: "bad" if value == "good" else value for name, value in arguments.items()})
     refused_at_most(ask, "compare", {"runs": ["good", "bad"]})
+
+
+def test_the_overview_says_whether_the_engine_takes_its_weights_where_the_run_has_a_certificate(library, ask):
+    line = "vllm takes all 15 kinds of weights: 5e-06 nats from the trainer (at most 0.001)"
+    assert ask("overview", run="bad")["weight_sync"] == line
+    write_certificate(library / "runs" / "bad", replace(CERTIFICATE, unseen=("norm",)))
+    assert "14 of 15" in ask("overview", run="bad")["weight_sync"]
+    missing(library / "runs" / "bad" / "sync.json")
+    assert ask("overview", run="bad")["weight_sync"] is None
+    holding("{}")(library / "runs" / "bad" / "sync.json")
+    with pytest.raises(ValueError, match=r"sync\.json is damaged"):
+        ask("overview", run="bad")
 
 
 def test_links_that_come_while_the_dashboard_runs_are_refused(library, ask):

@@ -70,7 +70,7 @@ def test_an_endpoint_replies_what_the_page_gets(client, folder):
         ("rollout", {"run": "a", "name": "99.0.0"}, "has no rollout 99.0.0"),
         ("rollout", {"run": "../a", "name": "0.0.0"}, "no run '../a'"),
         ("rollouts", {"run": "a", "where": {"colour": "red"}}, "unknown filter 'colour'"),
-        ("rollouts", {"run": 3}, "run is 3; it must be a text"),
+        ("rollouts", {"run": 3}, "run is 3; Input should be a valid string"),
         ("chat", {"question": " "}, "there is no question"),
     ],
 )
@@ -109,16 +109,16 @@ def call(url, *calls):
 
 def test_the_tools_for_agents_are_read_only(open_url):
     tools, _ = call(open_url)
-    names = ["list_runs", "metrics", "search_rollouts", "get_rollout", "problems", "evaluations"]
+    names = ["runs", "overview", "rollouts", "rollout", "problems", "problem", "evals", "evaluation"]
     assert [tool.name for tool in tools] == names
     assert all(tool.annotations.read_only_hint and tool.description for tool in tools)
 
 
 def test_an_agent_finds_and_fetches_a_rollout(open_url, rollouts):
-    search = ("search_rollouts", {"run": "a", "where": {"correct": "yes"}, "limit": 2})
-    get = ("get_rollout", {"run": "a", "name": rollouts[5]["name"]})
-    about = [("problems", {"run": "a"} | more) for more in ({}, {"id": rollouts[5]["problem_id"]})]
-    _, replies = call(open_url, ("list_runs", {}), ("metrics", {"run": "a"}), search, get, ("evaluations", {}), *about)
+    search = ("rollouts", {"run": "a", "where": {"correct": "yes"}, "limit": 2})
+    get = ("rollout", {"run": "a", "name": rollouts[5]["name"]})
+    about = [("problems", {"run": "a"}), ("problem", {"run": "a", "id": rollouts[5]["problem_id"]})]
+    _, replies = call(open_url, ("runs", {}), ("overview", {"run": "a"}), search, get, ("evals", {}), *about)
     assert [is_error for is_error, _ in replies] == [False] * 7
     listed, metrics, page, one, evaluations, problems, problem = (json.loads(text) for _, text in replies)
     assert problems["exposures"] and problem["question"] == rollouts[5]["question"] and problem["neighbours"]
@@ -128,6 +128,6 @@ def test_an_agent_finds_and_fetches_a_rollout(open_url, rollouts):
 
 
 def test_an_agent_gets_the_reason_of_an_error(open_url):
-    _, replies = call(open_url, ("get_rollout", {"run": "a", "name": "99.0.0"}), ("evaluations", {"name": "none"}))
+    _, replies = call(open_url, ("rollout", {"run": "a", "name": "99.0.0"}), ("evaluation", {"name": "none"}))
     assert [is_error for is_error, _ in replies] == [True, True]
     assert "has no rollout 99.0.0" in replies[0][1] and "no evaluation 'none'" in replies[1][1]

@@ -73,7 +73,7 @@ def test_two_visits_of_a_problem_differ_word_by_word_in_the_direction_that_is_ch
 
 def test_solve_rates_and_gaps_of_the_map_are_those_of_the_rows(site):
     groups = grouped(rows_of(site.runs / "whole"), "step", "group")
-    page = site.open("/problems?run=whole&by=problem&sort=-groups")
+    page = site.open("/problems?run=whole&by=problem&sort=groups")
     for part in page.locator("[data-part]").all():
         steps = [int(text) for text in re.findall(r"\d+", part.locator("small").inner_text())]
         own = [rows for (step, _), rows in groups.items() if steps[0] <= step <= steps[-1]]

@@ -77,7 +77,7 @@ def test_a_note_on_a_rollout_that_is_gone_is_shown_as_missing(call, run):
         ({"name": "9.0.0", "star": True}, "has no rollout 9.0.0"),
         ({"name": "../a", "star": True}, "'../a' is not the name of a rollout"),
         ({"name": "0.0.0", "run": "nobody"}, "no run 'nobody'"),
-        ({"name": "0.0.0", "star": "yes"}, "star is 'yes'; it must be true or false"),
+        ({"name": "0.0.0", "star": "yes"}, "star is 'yes'; Input should be a valid boolean"),
     ],
 )
 def test_invalid_notes_are_refused_and_not_written(call, run, arguments, message):

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from statistics import fmean, pstdev
 
 import pytest
@@ -11,6 +12,7 @@ from reasoner.cli.main import main
 from reasoner.evals.compare import compare_metrics, samples_by_problem
 from reasoner.evals.eval_log import task_name
 from reasoner.runs.metrics import read_evals, read_metrics
+from reasoner.runs.sync_certificate import read_certificate, write_certificate
 from tests.app.browsing import NASTY, expect, grow, stored_rows, text, wait_for_address, wait_for_value
 from tests.app.library_of import write_pipeline
 
@@ -288,6 +290,19 @@ def test_chat_samples_from_two_models_grades_and_stops(site):
     page.get_by_role("button", name="ask").click()
     page.wait_for_selector('[role="status"]:has-text("there is no question")')
     site.refused()
+
+
+def test_the_overview_shows_the_weight_sync_as_text_and_no_line_without_a_certificate(site):
+    page = site.open("/overview?run=real")
+    expect(page.locator("[data-sync]")).to_have_text(f"weight sync: {read_certificate(site.runs / 'real')}")
+    hostile = replace(read_certificate(site.runs / "real"), engine='<img src=x onerror="window.PWNED=5">')
+    write_certificate(site.runs / "nasty", hostile)
+    page = site.open("/overview?run=nasty")
+    expect(page.locator("[data-sync]")).to_contain_text(hostile.engine)
+    assert page.evaluate("window.PWNED") is None
+    (site.runs / "nasty" / "sync.json").unlink()
+    page = site.open("/overview?run=nasty")
+    assert page.locator("[data-sync]").count() == 0
 
 
 @pytest.mark.parametrize(

@@ -82,10 +82,10 @@ def _summary(groups):
 
 SORTS = {
     "first solved": lambda row: (row["first_solved"] is None, row["first_solved"] or 0, row["problem"]),
-    "rate": lambda row: (-row["rate"], row["problem"]),
-    "-rate": lambda row: (row["rate"], row["problem"]),
-    "groups": lambda row: (-row["num_groups"], row["problem"]),
-    "-groups": lambda row: (row["num_groups"], row["problem"]),
+    "rate": lambda row: (row["rate"], row["problem"]),
+    "-rate": lambda row: (-row["rate"], row["problem"]),
+    "groups": lambda row: (row["num_groups"], row["problem"]),
+    "-groups": lambda row: (-row["num_groups"], row["problem"]),
     "problem": lambda row: row["problem"],
     "-problem": lambda row: [*(-ord(letter) for letter in row["problem"]), 0],
     "first sampled": lambda row: (row["first_sampled"], row["problem"]),

@@ -43,14 +43,14 @@ def problems(page):
 def test_a_problem_is_seen_among_its_family_and_new_problems_apart_from_known_ones(site):
     reply = site.ask("problems", run="whole", by="problem")
     page = site.open("/problems?run=whole&by=problem")
-    for orders in (["groups", "-groups"], ["rate", "-rate"], ["problem", "-problem"]):
+    for orders in (["-groups", "groups"], ["-rate", "rate"], ["problem", "-problem"]):
         for order in orders:
-            head = "name" if order[-1] == "m" else orders[0]
+            head = "name" if order[-1] == "m" else orders[1]
             page.click(f".name-heads button[title='order by {head}']")
             page.wait_for_function(
                 "o => location.search.includes(`sort=${o}&`) || location.search.endsWith(o)", arg=order
             )
-            mark = "▾" if order in ("groups", "rate", "-problem") else "▴"
+            mark = "▾" if order.startswith("-") else "▴"
             expect(page.locator(".name-heads [aria-pressed=true]")).to_have_text(f"{head} {mark}")
             names = [row["problem"] for row in site.ask("problems", run="whole", by="problem", sort=order)["rows"]]
             wait_for_value(lambda: problems(page), names)

@@ -40,8 +40,8 @@ def test_a_spec_names_kind_task_split_parameters_and_interpreter() -> None:
         ("gym:", "names no environment; write gym:chain_sum"),
         ("gym:gcd:test", "no split 'test'; there are train, validation, heldout"),
         ("env:mine:heldout", "no split 'heldout'; there are train, eval"),
-        ("gym:gcd?size", "cannot read the parameters"),
-        ("gym:gcd?size=", "cannot read the parameters"),
+        ("gym:gcd?size", "cannot read the options"),
+        ("gym:gcd?size=", "cannot read the options"),
         ("gym:gcd?env_python=/no/such", "env_python=/no/such: there is no such interpreter or folder"),
     ],
 )

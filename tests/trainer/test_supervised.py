@@ -13,6 +13,7 @@ from reasoner.models.lora import trained_parameters
 from reasoner.models.resolve import BASE
 from reasoner.runs.metric_names import METRICS, TIMES
 from reasoner.runs.metrics import read_evals, read_metrics
+from reasoner.runs.sync_certificate import SyncCertificate
 from reasoner.sft.batches import batch_likelihood
 from reasoner.sft.examples import Example
 from reasoner.trainer.checkpoint import list_checkpoints
@@ -26,7 +27,6 @@ from reasoner.trainer.supervised import (
     with_length,
     without_unused_validation,
 )
-from reasoner.trainer.sync_certificate import SyncCertificate
 from reasoner.types import Completion
 from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
 from tests.fixtures.switched_off import without

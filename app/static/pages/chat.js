@@ -9,18 +9,17 @@ const ADDRESS_NAMES = { step: "checkpoint", otherStep: "other_checkpoint" };
 
 // The request of the address: the model is the one named there, else that of the selected run, else the base model. The
 // other model, which is asked the same, is "" for none.
-function requestOf({ model, run, checkpoint = "", other = "", other_checkpoint: otherStep = "", question, gold, verifier = "maths", begin = "" }, models) {
-  const isKnown = (name) => models.some((entry) => entry.model === name);
+function requestOf({ model, run, checkpoint = "", other = "", other_checkpoint: otherStep = "", question, gold, verifier = "maths", begin = "" }, steps) {
   return {
-    model: [model, run].find(isKnown) ?? models[0].model, step: checkpoint, other: isKnown(other) ? other : "", otherStep,
+    model: [model, run].find((name) => steps.has(name)) ?? "base", step: checkpoint, other: steps.has(other) ? other : "", otherStep,
     question: question ?? FIRST_QUESTION.question, gold: gold ?? (question ? "" : FIRST_QUESTION.gold), verifier, begin,
   };
 }
 
-// A model and its checkpoint in words; `steps`: the checkpoints that it has.
+// A model and its checkpoint in words; `steps`: a Map of the checkpoints of each model.
 function modelName(model, step, steps) {
   if (model === "base") return "the embedded base model";
-  const checkpoint = !steps.length ? "" : step === "" ? ", its last checkpoint" : step === "best" ? ", its best checkpoint" : `, after ${step} steps`;
+  const checkpoint = !steps.get(model).length ? "" : step === "" ? ", its last checkpoint" : step === "best" ? ", its best checkpoint" : `, after ${step} steps`;
   return `run ${model}${checkpoint}`;
 }
 
@@ -97,20 +96,18 @@ class Answers {
 }
 
 // The sentence that says which models are asked, and why the first is not the selected run's.
-function modelNote(request, page, models) {
-  const { model, run } = page.params, isKnown = (name) => models.some((one) => one.model === name);
-  const stepsOf = (name) => models.find((one) => one.model === name).steps;
-  const missing = [...new Set([model, run])].filter((one) => one && !isKnown(one));
-  return ["Asks ", el("b", {}, modelName(request.model, request.step, stepsOf(request.model))),
-    request.other ? [", and ", el("b", {}, modelName(request.other, request.otherStep, stepsOf(request.other)))] : null, ".",
+function modelNote(request, page, steps) {
+  const { model, run } = page.params, missing = [...new Set([model, run])].filter((one) => one && !steps.has(one));
+  return ["Asks ", el("b", {}, modelName(request.model, request.step, steps)),
+    request.other ? [", and ", el("b", {}, modelName(request.other, request.otherStep, steps))] : null, ".",
     missing.map((one) => ` Run ${one} has no checkpoint to sample from.`),
-    run && run !== request.model && isKnown(run)
+    run && run !== request.model && steps.has(run)
       ? [` The selected run is ${run}: `, link("chat", { ...page.params, model: "", checkpoint: "" }, `ask ${run}`), "."] : null];
 }
 
 export async function open(root, page) {
   const { models, verifiers, max_samples: maxSamples, max_tokens: maxTokens } = await ask("models");
-  const request = requestOf(page.params, models), entry = (name = request.model) => models.find((one) => one.model === name);
+  const steps = new Map(models.map((one) => [one.model, one.steps])), request = requestOf(page.params, steps);
   let controller = null;  // of the request that is being answered
   let typed = {};  // numbers by name of the field, in place of the model's defaults
   const note = el("p", { role: "status", class: "muted", data: { note: "" } }), form = el("div", { class: "chat-form" });
@@ -119,7 +116,7 @@ export async function open(root, page) {
   const stop = el("button", { disabled: true, onclick: () => controller?.abort() }, "stop");
   const results = el("div", { class: "grid two", data: { results: "" } });
   const fill = (values) => { change(values); drawForm(); };
-  const drawNote = () => put(note, modelNote(request, page, models));
+  const drawNote = () => put(note, modelNote(request, page, steps));
   const source = [page.params.run, request.model].find((name) => name && name !== "base");
   const picker = source ? problemPicker(source, fill) : null;
 
@@ -129,10 +126,8 @@ export async function open(root, page) {
     page.set(Object.fromEntries(Object.entries(values).map(([name, value]) => [ADDRESS_NAMES[name] ?? name, value])));
   }
   // The checkpoints of a model as options.
-  function checkpointsOf(name) {
-    const { steps } = entry(name);
-    return [["", steps.length ? "last checkpoint" : "as shipped"], ...steps.map((step) => [step, step === "best" ? "best" : `after ${step} steps`])];
-  }
+  const checkpointsOf = (name) => [["", steps.get(name).length ? "last checkpoint" : "as shipped"],
+    ...steps.get(name).map((step) => [step, step === "best" ? "best" : `after ${step} steps`])];
   // A field of several lines, with its name as the label.
   const textField = (name, rows, data = {}) => el("label", { class: "wide" }, name,
     el("textarea", { "aria-label": name, rows, data, onchange: (event) => change({ [name]: event.target.value }) }, request[name]));
@@ -143,7 +138,7 @@ export async function open(root, page) {
 
   function drawForm() {
     drawNote();
-    const { defaults } = entry(), names = models.map((one) => one.model);
+    const { defaults } = models.find((one) => one.model === request.model), names = [...steps.keys()];
     const gold = el("input", {
       "aria-label": "gold", placeholder: "the correct answer, if the completions are to be graded", value: request.gold,
       onchange: (event) => change({ gold: event.target.value }),
@@ -194,7 +189,7 @@ export async function open(root, page) {
     controller?.abort();
     const own = controller = new AbortController(), values = formValues();
     const requests = [values, ...(request.other ? [{ ...values, model: request.other, step: request.otherStep }] : [])];
-    const sides = requests.map((one) => [new Answers(modelName(one.model, one.step, entry(one.model).steps), (begin) => fill({ begin })), one]);
+    const sides = requests.map((one) => [new Answers(modelName(one.model, one.step, steps), (begin) => fill({ begin })), one]);
     put(results, sides.map(([answers]) => answers.box));
     start.disabled = true; stop.disabled = false;
     setStatus("running", "request sent");

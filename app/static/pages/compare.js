@@ -1,19 +1,15 @@
 // Runs side by side: their curves, the settings that differ, and the held-out problems one by one.
 import { chart, COLOURS, shareZoom } from "../chart.js";
-import { ask, card, checkbox, consensus, count, differenceText, el, empty, link, percent, put, table, tableRow, visible } from "../core.js";
+import { ask, card, checkbox, consensus, count, differenceText, el, empty, isMissing, link, percent, put, table, tableRow, visible } from "../core.js";
+import { seriesOf } from "../series.js";
 
 // The charts of the runs' curves.
 function curveCharts({ runs, curves }) {
   const colour = (name) => COLOURS[runs.indexOf(name) % COLOURS.length];
-  const metric = (key) => runs.map((name) => {
-    const lines = curves[name].metrics.filter((line) => line[key] !== undefined);
-    return { name, colour: colour(name), points: lines.map((line) => ({ x: line.step, y: line[key] })) };
-  });
-  const validation = (read, suffix = () => "") => runs.map((name) => {
-    const estimates = curves[name].validations.map((one) => [one.step, read(one)]).filter(([, estimate]) => estimate);
-    const points = estimates.map(([step, { value, low, high }]) => ({ x: step, y: value, low, high }));
-    return { name: `${name}${suffix(curves[name].validations)}`, colour: colour(name), points };
-  });
+  const series = runs.map((name) => [name, { colour: colour(name) }, seriesOf(curves[name], { axis: "step", smoothing: 0 })]);
+  const metric = (key) => series.map(([name, options, own]) => own.metric(name, key, options));
+  const validation = (read, suffix = () => "") =>
+    series.map(([name, options, own]) => own.validation(`${name}${suffix(curves[name].validations)}`, read, options));
   const consName = (validations) => (validations.length ? ` ${consensus(validations[0])?.[0] ?? ""}` : "");
   return [
     chart({ title: "pass@1 on the validation problems", lines: validation((one) => one.metrics["pass@1"]), isShare: true }),
@@ -28,7 +24,7 @@ function curveCharts({ runs, curves }) {
 // The values that differ between the runs, one row each.
 function differenceTable(rows, what, runs) {
   if (!rows.length) return el("p", { class: "muted" }, "none");
-  const cell = (value) => (value === null || value === undefined ? el("span", { class: "muted" }, "–") : visible(String(value)));
+  const cell = (value) => (isMissing(value) ? el("span", { class: "muted" }, "–") : visible(String(value)));
   return table([what, ...runs], rows.map((row) => [el("code", {}, row.key), ...row.values.map(cell)]));
 }
 

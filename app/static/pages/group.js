@@ -1,5 +1,5 @@
 // The completions of one prompt side by side: how each reward became its advantage, and the difference of two texts.
-import { ask, card, count, el, isOffered, link, number, put, signClass, tableRow, verdictBadge, visible, withSign } from "../core.js";
+import { ask, card, count, el, isOffered, link, number, put, signClass, table, tableRow, verdictBadge, visible, withSign } from "../core.js";
 import { differenceCard } from "../difference.js";
 import { markSpans, marksOf, spanTitle } from "../text.js";
 
@@ -54,8 +54,7 @@ function memberTable(run, group, members) {
     })),
     ...Object.values(FORMULAS).map(([, advantage]) => withSign(advantage(member.reward, group.mean, group.std), 3)), number(member.tokens),
     spanCounts(member.spans)], { data: { member: member.name } });
-  return el("div", { class: "scroll" }, el("table", { class: "members" },
-    el("thead", {}, el("tr", {}, heads.map((head) => el("th", {}, head)))), el("tbody", {}, members.map(row))));
+  return table(heads, members.map(row), "members");
 }
 
 // A member's text in its column.

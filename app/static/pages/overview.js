@@ -1,47 +1,9 @@
 // The curves of one run, as in the figures of DeepSeek-R1-Zero, and its alarms.
-import { chart, shareZoom, smooth } from "../chart.js";
-import { ask, card, checkbox, consensus, count, duration, el, empty, interval, isMissing, link, number, percent, put, select, tableRow, tile, visible } from "../core.js";
+import { chart, shareZoom } from "../chart.js";
+import { ask, card, checkbox, consensus, count, duration, el, empty, interval, isMissing, link, number, percent, put, select, table, tile, visible } from "../core.js";
+import { seriesOf } from "../series.js";
 
 const CHECKS = "reflection/self_check_rate", CAUGHT = "reflection/errors_caught";
-
-// A function from a step to x on the axis: the step, or the tokens or minutes before it. Step n is the model after n training
-// steps: its validation, and the rollouts that it samples. Of a long run not every step has a line here: the last one counts.
-function axisOf(metrics, axis) {
-  const total = { tokens: (line) => line.total_tokens, minutes: (line) => line.total_seconds / 60 }[axis];
-  if (!total) return (n) => n;
-  return (n) => {
-    let low = 0, high = metrics.length;  // the number of lines before step n lies between them
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (metrics[middle].step < n) low = middle + 1; else high = middle;
-    }
-    return low ? total(metrics[low - 1]) : 0;
-  };
-}
-
-// The lines of the charts. `view`: {axis, smoothing}.
-function seriesOf(data, view) {
-  const x = axisOf(data.metrics, view.axis);
-  const fromSteps = (name, rows, key, options) => {
-    const points = rows.filter((row) => row[key] !== undefined && row[key] !== null)
-      .map((row) => ({ x: x(row.step), y: row[key], step: row.step }));
-    return { name, points: smooth(points, view.smoothing), ...options };
-  };
-  return {
-    metric: (name, key, options = {}) => fromSteps(name, data.metrics, key, options),  // of metrics.jsonl
-    rollouts: (name, key, options = {}) => fromSteps(name, data.steps, key, options),  // of the index of rollouts
-    validation(name, read, options = {}) {
-      const estimates = data.validations.map((one) => [one, read(one)]).filter(([, estimate]) => estimate);
-      const points = estimates.map(([{ step }, { value, low, high }]) => ({ x: x(step), y: value, low, high, step }));
-      return { name, points, ...options };
-    },
-    baseline(name, key) {  // the value of step 0 as a horizontal line
-      const first = data.metrics[0], last = data.metrics[data.metrics.length - 1];
-      const points = first?.step === 0 && first[key] !== undefined ? [first, last].map(({ step }) => ({ x: x(step), y: first[key], step })) : [];
-      return { name, dashed: true, colour: "--muted", points };
-    },
-  };
-}
 
 // The four large charts: their lines and options by title.
 function largeCharts(data, view) {
@@ -129,7 +91,7 @@ export async function open(root, page) {
   const controls = viewControls(view, data, page, draw);
   if (!data.metrics.length && !data.steps.length) {
     put(root, controls, empty("This run has not finished a step yet. The page is updated by itself."), top, alarms, large, health);
-  } else put(root, controls, top, alarms, large, card("Health", health), card("Settings other than the defaults", settingsTable(data.settings)));
+  } else put(root, controls, top, alarms, large, card("Health", health), card("Settings other than the defaults", settingsTable(data.settings), syncLine(data)));
   draw();
 
   return { live: async () => {
@@ -187,6 +149,8 @@ function alarmCard(alarm, run) {
 // The settings that are not defaults, with their origin.
 function settingsTable({ config = {}, origin = {} }) {
   const rows = Object.entries(config).filter(([key]) => (origin[key] ?? "") !== "default");
-  return el("div", { class: "scroll" }, el("table", {}, rows.map(([key, value]) =>
-    tableRow([el("code", {}, key), String(value), el("span", { class: "muted" }, origin[key] ?? "")]))));
+  return table(null, rows.map(([key, value]) => [el("code", {}, key), String(value), el("span", { class: "muted" }, origin[key] ?? "")]));
 }
+
+// Whether the engine takes the weights that it is sent.
+const syncLine = ({ weight_sync: certificate }) => (certificate ? el("p", { class: "muted", data: { sync: "" } }, `weight sync: ${visible(certificate)}`) : null);

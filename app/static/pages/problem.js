@@ -1,15 +1,14 @@
 // One problem across the steps: pass rates, answers, and between which steps it was learned or forgotten.
+import { bars } from "../chart.js";
 import { ask, card, count, el, empty, isOffered, joinParts, link, number, percent, put, table, tableRow, verdictBadge, visible } from "../core.js";
 import { differenceCard } from "../difference.js";
 
 // The answers of a visit as bars, and links to its rollouts.
 function visitDetail(run, visit) {
-  const bar = (item) => el("div", { class: "bar", data: { answer: item.answer } }, el("span", { class: "name" }, visible(item.answer)),
-    el("span", { class: "track" }, el("i", { class: item.is_correct ? "up" : "down", style: { width: `${(100 * item.count) / visit.size}%` } })),
-    el("b", {}, String(item.count)));
+  const answers = visit.answers.map((item) => ({ name: visible(item.answer), value: item.count, class: item.is_correct ? "up" : "down" }));
   return [
     el("h3", {}, `Step ${visit.step}: ${visit.correct} of ${visit.size} correct, mean reward ${number(visit.reward)}, ${number(visit.tokens, 0)} tokens`),
-    el("div", { class: "bars" }, visit.answers.map(bar)),
+    bars(answers, visit.size),
     el("p", {}, link("group", { run, step: visit.step, group: visit.group }, "the group side by side"), " · ",
       visit.rollouts.map((rollout) => [link("rollouts", { run, rollout: rollout.name }, rollout.name), " ", verdictBadge(rollout.verdict), " "])),
   ];

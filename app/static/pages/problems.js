@@ -1,22 +1,16 @@
 // All problems: a map of pass rates by step, pass rates of new and of known problems, and the share of groups that gave a gradient.
 import { chart } from "../chart.js";
-import { address, ask, card, count, el, empty, fault, latestOnly, number, percent, put, select, visible } from "../core.js";
+import { address, ask, card, count, el, empty, fault, latestOnly, number, percent, put, select, sortHead, visible } from "../core.js";
+import { themeColour } from "../plot.js";
 
 const MOST_PIXELS = 16384;  // of a side of the map: browsers leave a larger canvas blank
 const CELL = 18, NAMES_WIDTH = 230, PAGE_SIZE = 200;  // pixels, pixels, rows
 const ORDERS = {
-  "first solved": "first solved", rate: "highest pass rate", "-rate": "lowest pass rate", groups: "most groups", "-groups": "fewest groups",
+  "first solved": "first solved", "-rate": "highest pass rate", rate: "lowest pass rate", "-groups": "most groups", groups: "fewest groups",
   problem: "name", "-problem": "name, from the last", "first sampled": "first sampled", flips: "most flips",
 };
-// The heads of the names: the orders that a first and a second click on one select, and their marks.
-const UP = " ▴", DOWN = " ▾";
-const HEADS = {
-  name: [["problem", UP], ["-problem", DOWN]], groups: [["groups", DOWN], ["-groups", UP]], rate: [["rate", DOWN], ["-rate", UP]],
-};
+const HEADS = { name: "problem", groups: "-groups", rate: "-rate" };  // of the names, with the order that a click on one selects first
 const ARROWS = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
-
-// A colour of the theme.
-const colour = (name) => getComputedStyle(document.getElementById("reasoner")).getPropertyValue(name).trim();
 
 // Paint the cells of the map; `cursor`: [row, column] with a frame, or null.
 function paintMap(canvas, { rows, steps, cells }, width, cursor) {
@@ -26,15 +20,15 @@ function paintMap(canvas, { rows, steps, cells }, width, cursor) {
   canvas.style.width = `${size[0]}px`; canvas.style.height = `${size[1]}px`;
   canvas.width = size[0] * scales[0]; canvas.height = size[1] * scales[1];
   context.scale(...scales);
-  context.fillStyle = colour("--hole"); context.fillRect(0, 0, ...size);
-  const columns = new Map(steps.map((step, i) => [step, i])), good = colour("--good"), bad = colour("--bad-soft");
+  context.fillStyle = themeColour("--hole"); context.fillRect(0, 0, ...size);
+  const columns = new Map(steps.map((step, i) => [step, i])), good = themeColour("--good"), bad = themeColour("--bad-soft");
   for (const [row, step, correct, number] of cells) {
     const box = [columns.get(step) * width, row * CELL, width - (width > 5), CELL - 1];
     context.fillStyle = bad; context.fillRect(...box);
     context.globalAlpha = correct / number; context.fillStyle = good; context.fillRect(...box); context.globalAlpha = 1;
   }
   if (cursor) {
-    context.strokeStyle = colour("--accent"); context.lineWidth = 2;
+    context.strokeStyle = themeColour("--accent"); context.lineWidth = 2;
     context.strokeRect(cursor[1] * width + 0.5, cursor[0] * CELL + 0.5, width, CELL - 1);
   }
   canvas.dataset.cells = String(cells.length);
@@ -52,15 +46,6 @@ function rowName(run, by, row, folder) {
   const href = by === "problem" ? address("problem", { run, id: row.problem }) : address("rollouts", { run, subject: row.subject, level: row.level });
   return el("a", { href, "data-link": "", title: row.question, data: { problem: row.problem, rate: String(row.rate) } },
     el("span", {}, visible(row.problem.slice(folder.length))), el("small", {}, number(row.num_groups)), el("small", {}, percent(row.rate, 0)));
-}
-
-// The heads of the names; a second click on one turns the order round.
-function nameHeads(sort, onsort) {
-  return el("div", { class: "name-heads" }, Object.entries(HEADS).map(([name, [first, second]]) => {
-    const [, mark] = [first, second].find(([order]) => order === sort) ?? [];
-    const onclick = () => onsort((sort === first[0] ? second : first)[0]);
-    return el("button", { class: "head", "aria-pressed": String(Boolean(mark)), title: `order by ${name}`, onclick }, name, mark ?? "");
-  }));
 }
 
 // How often the problems were sampled, and their mean pass rates by tenths of the run: at the first step that sampled a
@@ -106,7 +91,7 @@ export async function open(root, page) {
   const canvas = el("canvas", { tabindex: "0", role: "grid", "aria-label": "pass rates, problems by steps; the arrow keys move, Enter opens" });
   const readout = el("p", { role: "status", class: "readout", data: { readout: "" } }, "Point at a cell.");
   const names = el("div", { class: "names" }), bar = el("div", { class: "bar-row" }), rates = el("div");
-  const heads = el("div"), seen = el("div"), notice = el("div", { class: "bar-row" });
+  const heads = el("div", { class: "name-heads" }), seen = el("div"), notice = el("div", { class: "bar-row" });
   const cellWidth = () => Math.max(4, Math.min(CELL, Math.floor((root.clientWidth - NAMES_WIDTH - 40) / Math.max(1, data.steps.length))));
   const draw = () => { if (root.isConnected) paintMap(canvas, data, cellWidth(), cursor); };
 
@@ -172,7 +157,7 @@ export async function open(root, page) {
     put(notice);
     cells = new Map(data.cells.map(([row, step, correct, size]) => [`${row} ${step}`, [correct, size]]));
     drawBar();
-    put(heads, nameHeads(view.sort, (sort) => change({ sort, offset: 0 })));
+    put(heads, Object.entries(HEADS).map(([name, first]) => sortHead(name, first, view.sort, (sort) => change({ sort, offset: 0 }))));
     if (!data.rows.length) { put(names, empty("No problem has been sampled yet.")); return; }
     const folder = view.by === "problem" ? commonFolder(data.rows.map((row) => row.problem)) : "";
     put(names, data.rows.map((row) => rowName(run, view.by, row, folder)));

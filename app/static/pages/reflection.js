@@ -1,7 +1,8 @@
 // Reflection: how often completions reflect, with which outcome, the association with correctness, and the best spans.
 import { bars, chart, shareZoom } from "../chart.js";
-import { ask, card, differenceText, el, isOffered, latestOnly, link, number, percent, put, select, tile, visible } from "../core.js";
-import { gallery } from "../gallery.js";
+import { card, differenceText, el, isOffered, latestOnly, link, number, percent, put, select, tile, visible } from "../core.js";
+import { chosenGallery } from "../gallery.js";
+import { excerptText } from "../text.js";
 
 const MEANINGS = {
   cue: "a phrase of reflection in context; nothing is claimed about its effect",
@@ -59,12 +60,12 @@ function totalCards({ totals, outcomes, kinds }) {
 
 // A span of the gallery with the text around it.
 function galleryCard(run, item) {
-  const [before, phrase, after] = item.excerpt, answers = item.before ? `: ${visible(item.before)} → ${visible(item.after)}` : "";
+  const answers = item.before ? `: ${visible(item.before)} → ${visible(item.after)}` : "";
   return el("article", { class: "card", data: { card: item.name, label: item.label, score: String(item.score) } },
     el("div", { class: "bar-row" }, el("span", { class: `badge ${item.label === "cue" ? "neutral" : "good"}` }, item.label),
       link("rollouts", { run, rollout: item.name }, item.name), el("span", { class: "muted" }, `${item.kind} · ${item.outcome}${answers}`)),
     el("small", {}, item.question),
-    el("div", { class: "text", dir: "ltr" }, item.cut[0] ? "… " : "", before, el("mark", { class: `cue ${item.label}` }, phrase), after, item.cut[1] ? " …" : ""),
+    excerptText(item, `cue ${item.label}`),
     el("small", { class: "muted" }, `completion ${item.correct ? "correct" : "wrong"} · others of its group correct: ${percent(item.others_correct, 0)}`));
 }
 
@@ -95,48 +96,26 @@ function wordSearch(run, page) {
 
 export async function open(root, page) {
   const { run } = page.params;
-  let label = page.params.label ?? "", data = await ask("reflection", { run, label });
-  const head = el("div"), curves = el("div", { class: "grid two" }), totals = el("div", { class: "grid three" });
+  const head = el("div"), totals = el("div", { class: "grid three" }), bar = el("div", { class: "bar-row" });
   const words = wordSearch(run, page), onpick = (point) => page.go("rollouts", { run, step: String(point.x), label: CORRECTION });
-  const cues = chart({ title: "Cues per 1,000 tokens", lines: cueLines(data), least: 0, onpick });
-  const correctionChart = chart({ title: "Self-corrections per 1,000 tokens", lines: correctionLines(data), least: 0, onpick });
-  put(curves, cues, correctionChart);
+  const cues = chart({ title: "Cues per 1,000 tokens", lines: [], least: 0, onpick });
+  const correctionChart = chart({ title: "Self-corrections per 1,000 tokens", lines: [], least: 0, onpick });
+  const curves = el("div", { class: "grid two" }, cues, correctionChart);
   shareZoom(curves);
 
-  const spans = gallery({
-    path: "reflection",
-    query: () => ({ run, label }),
-    cards: (reply) => {
-      data = reply;
-      return reply.gallery.map((item) => galleryCard(run, item));
-    },
-    none: "No reflection span with this label was detected.",
-  });
-
-  function draw() {
+  function draw(data, label, choose) {
     put(head, heading(run, data));
     cues.update({ lines: cueLines(data) });
     correctionChart.update({ lines: correctionLines(data) });
     put(totals, totalCards(data), isOffered("words") ? words.card : null);
+    put(bar, el("h2", {}, "Spans, the strongest evidence first"), select("label", [["", "all"], ...data.labels], label, choose));
   }
-  function filter(value) {
-    label = value;
-    page.set({ label });
-    return spans.load();
-  }
-  put(root, head, curves, totals,
-    el("div", { class: "bar-row" }, el("h2", {}, "Spans, the strongest evidence first"),
-      select("label", [["", "all"], ...data.labels.map((name) => [name, name])], label, filter)), spans.nodes);
-  draw();
-  spans.draw(data);
+  const spans = await chosenGallery(page, {
+    path: "reflection", field: "label", cards: (reply) => reply.gallery.map((item) => galleryCard(run, item)),
+    none: "No reflection span with this label was detected.", draw, progress: (data) => data.num_analyzed,
+  });
+  put(root, head, curves, totals, bar, spans.nodes);
+  spans.start();
   if (isOffered("words")) await words.count();
-  return { live: async () => {
-    const labelBefore = label, next = await ask("reflection", { run, label });
-    if (label !== labelBefore) return;  // the gallery of another label is on its way
-    if (next.num_analyzed === data.num_analyzed && next.num_steps === data.num_steps) return;
-    data = next;
-    draw();
-    if (!spans.hasMorePages()) spans.draw(data);
-    await words.count();
-  } };
+  return { live: async () => { if (await spans.live()) await words.count(); } };
 }

@@ -1,12 +1,8 @@
 // All rollouts: filters, full-text search, a list of any length, and one rollout in full.
-import { FILTERS, address, ask, el, empty, fault, isOffered, number, put, select, signClass, verdictBadge, visible, withSign } from "../core.js";
+import { FILTERS, address, ask, el, empty, fault, isOffered, number, put, select, signClass, sortHead, verdictBadge, visible, withSign } from "../core.js";
 import { clearPane, detail } from "../detail.js";
 import { published } from "../published.js";
 
-const HINTS = {
-  step: "12 or 10:20", problem: "id", subject: "family", level: "1", reward: "0.5:", tokens: ":200",
-  text: 'words, "a phrase", prefix*, -without',
-};
 const ORDERS = [
   ["step", "first to last"], ["-step", "last to first"], ["-reward", "highest reward"], ["reward", "lowest reward"],
   ["-tokens", "longest"], ["tokens", "shortest"],
@@ -28,13 +24,13 @@ function rowCells(row) {
 
 // A field of the filter; `onchange` is called with its value.
 function filterField(name, value, onchange) {
-  const change = (event) => onchange(event.target.value.trim());
-  if (FILTERS[name].length) {
-    const options = ["", ...FILTERS[name]].map((choice) => el("option", { value: choice, selected: choice === value }, choice.replace("_", " ") || "any"));
+  const change = (event) => onchange(event.target.value.trim()), [meaning, values] = FILTERS[name];
+  if (values.length) {
+    const options = ["", ...values].map((choice) => el("option", { value: choice, selected: choice === value }, choice.replace("_", " ") || "any"));
     return el("label", {}, name, el("select", { "aria-label": name, onchange: change }, options));
   }
   return el("label", { class: name === "text" ? "wide" : "" }, name,
-    el("input", { "aria-label": name, placeholder: HINTS[name], value, data: name === "text" ? { search: "" } : {}, onchange: change }));
+    el("input", { "aria-label": name, placeholder: meaning, title: meaning, value, data: name === "text" ? { search: "" } : {}, onchange: change }));
 }
 
 // A list of `total` rows of which only those in view are elements. `load(first, number)` fetches rows.
@@ -139,16 +135,8 @@ export async function open(root, page) {
     drawHeads();
     reset();
   }
-  // The heads of the columns; a second click on one turns the order round.
   function drawHeads() {
-    const opposite = (one) => (one.startsWith("-") ? one.slice(1) : `-${one}`);
-    put(heads, HEADS.map(([name, first]) => {
-      const isCurrent = first && [first, opposite(first)].includes(order), mark = order.startsWith("-") ? " ▾" : " ▴";
-      if (!first) return el("span", {}, name);
-      return el("button", {
-        class: "head", "aria-pressed": String(isCurrent), title: `order by ${name}`, onclick: () => sortBy(order === first ? opposite(first) : first),
-      }, name, isCurrent ? mark : "");
-    }));
+    put(heads, HEADS.map(([name, first]) => (first ? sortHead(name, first, order, sortBy) : el("span", {}, name))));
     orderSelect.querySelector("select").value = order;
   }
   const changeFilter = (name, value) => {

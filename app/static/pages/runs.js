@@ -1,5 +1,5 @@
 // All runs: their state, their progress and their latest validation; the pipelines as rows of stages.
-import { age, ask, count, duration, el, empty, interval, link, number, percent, put, updateAges } from "../core.js";
+import { age, ask, count, duration, el, empty, interval, link, number, percent, put, table, updateAges } from "../core.js";
 
 // The orders of the list: what a row is sorted by.
 const SORTS = {
@@ -106,9 +106,7 @@ export async function open(root, page) {
     const heads = ["", sortButton("name", "run"), "state", sortButton("step", "steps done"),
       sortButton("pass@1", "pass@1"), "cons@k", "time left", "model", "algorithm", "correct", sortButton("started", "started")];
     const byName = new Map(runs.map((row) => [row.name, row]));
-    put(body, pipelines.map((one) => pipelineCard(one, byName)), el("div", { class: "scroll" }, el("table", { class: "runs" },
-      el("thead", {}, el("tr", {}, heads.map((head) => el("th", {}, head)))),
-      el("tbody", {}, runs.map((row) => runRow(row, choice(row)))))),
+    put(body, pipelines.map((one) => pipelineCard(one, byName)), table(heads, runs.map((row) => runRow(row, choice(row))), "runs"),
     el("p", { class: "muted" }, "pass@1 and cons@k: the latest validation. correct: share of correct completions in training, by step. ",
       "A run is live while its process holds its lock, and stopped if the process was killed or failed: ",
       el("code", {}, "reasoner train --resume NAME"), " continues it."));
