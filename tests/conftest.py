@@ -4,6 +4,7 @@ dashboard, the forkserver with torch behind it for trainings, vLLM's import. The
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -36,6 +37,17 @@ GROUPS = {
 def group_of(path: str) -> str:
     """The group of a test file, by its path from the repository's root; a file that is in none is a group by itself."""
     return next((name for name, paths in GROUPS.items() if path.startswith(paths)), path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect no garbage among modules and tests, which stay: scanning them takes a quarter of their import."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -14,18 +14,12 @@ from reasoner.trainer.train import train_step
 from tests.fixtures.toys import config, make_trainer, random_groups
 
 
-@pytest.fixture(autouse=True)
-def unfrozen():
-    yield
-    gc.unfreeze()
-
-
 def test_gc_paused_disables_collector_and_freezes_new_objects():
-    gc.unfreeze()
+    num_frozen = gc.get_freeze_count()
     with gc_paused():
         assert not gc.isenabled()
         objects = [[] for _ in range(1000)]
-    assert gc.isenabled() and gc.get_freeze_count() >= len(objects)
+    assert gc.isenabled() and gc.get_freeze_count() >= num_frozen + len(objects)
 
 
 def test_gc_paused_restores_collector_state_after_error():
@@ -72,17 +66,25 @@ def test_has_gpu_respects_what_cuda_visible_devices_hides(tmp_path, monkeypatch,
     assert has_gpu(tmp_path) == expected
 
 
-def test_setup_torch_with_a_gpu_trains_on_it_and_warns_of_kernels_that_are_not_deterministic():
-    """In a process of its own: the settings are those of the whole process."""
+@pytest.fixture(scope="module")
+def settings_of_a_process() -> list[str]:
+    """What torch's settings and allocator are in a process of its own, with a GPU by its word."""
     script = """
 import os, torch
 torch.cuda.is_available = lambda: True
-from reasoner.runtime import setup_torch
+from reasoner.runtime import set_environment, setup_torch
 print(setup_torch(threads=1, seed=0), os.environ["CUBLAS_WORKSPACE_CONFIG"])
 print(torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled())
+set_environment()
+print(all(torch.empty(2**19 + i).data_ptr() % 4096 == 0 for i in range(8)))
 """
-    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert process.stdout.splitlines() == ["cuda :4096:8", "True True"], process.stderr
+    env = {name: value for name, value in os.environ.items() if name != "THP_MEM_ALLOC_ENABLE"}
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=env)
+    return process.stdout.splitlines()
+
+
+def test_setup_torch_with_a_gpu_trains_on_it_and_warns_of_kernels_that_are_not_deterministic(settings_of_a_process):
+    assert settings_of_a_process[:2] == ["cuda :4096:8", "True True"]
 
 
 @pytest.fixture
@@ -176,12 +178,8 @@ def test_gpu_memory_is_zero_without_a_gpu(monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="torch does this on Linux alone")
-def test_large_tensors_begin_at_a_page():
-    code = "import torch; from reasoner.runtime import set_environment\nset_environment()\n"
-    code += "print(all(torch.empty(2**19 + i).data_ptr() % 4096 == 0 for i in range(8)))"
-    env = {name: value for name, value in os.environ.items() if name != "THP_MEM_ALLOC_ENABLE"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
-    assert done.stdout.strip() == "True"
+def test_large_tensors_begin_at_a_page(settings_of_a_process):
+    assert settings_of_a_process[2] == "True"
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's malloc alone can return what is between blocks")
@@ -189,7 +187,6 @@ def test_freed_memory_between_blocks_in_use_is_released():
     code = """
 from pathlib import Path
 from reasoner.runtime import release_free_memory
-from reasoner.trainer.train import train_step
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096

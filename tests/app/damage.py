@@ -189,21 +189,28 @@ def changed(name, values, kind=None):
     return damage
 
 
-def cases(table, *fixed, is_whole=True):
-    """Parameters (file, damage, reason, *fixed) of a table.
+def cases(*tables):
+    """The parameter `table` of a test: the default run's cases (file, damage, reason), and the others, nightly.
 
-    The default run has each file's first damage and, unless `is_whole` is False, each kind of damage once, for the
-    first file that has it; the other cases are marked slow.
+    The default run has the first damage of each file, and each kind of damage for the first file that has it.
     """
-    parameters, seen = [], set()
-    for file, own in table.items():
-        for place, (damage, reason) in enumerate(own.items()):
-            is_default = place == 0 or (is_whole and damage not in seen)
-            seen.add(damage)
-            marks = [] if is_default else [pytest.mark.slow]
-            name = " ".join([file, damage.__name__, *fixed])
-            parameters.append(pytest.param(file, damage, reason, *fixed, id=name, marks=marks))
-    return parameters
+    default, others, seen = [], [], set()
+    for table in tables:
+        for file, own in table.items():
+            for place, (damage, reason) in enumerate(own.items()):
+                (default if place == 0 or damage not in seen else others).append((file, damage, reason))
+                seen.add(damage)
+    nightly = pytest.param(others, id="others", marks=pytest.mark.slow)
+    return pytest.mark.parametrize("table", [pytest.param(default, id="default"), nightly])
+
+
+def copies(folder, table):
+    """Copy the folder `bad` for each case, and damage the case's file in the copy: the cases by the copy's name."""
+    by_name = {}
+    for number, (file, damage, reason) in enumerate(table):
+        by_name[f"bad-{number}"] = file, damage, reason
+        damage(shutil.copytree(folder / "bad", folder / f"bad-{number}") / file)
+    return by_name
 
 
 def refused_at_most(ask, query, arguments):

@@ -24,6 +24,7 @@ from tests.app.damage import (
     cases,
     changed,
     circle,
+    copies,
     directory,
     empty,
     holding,
@@ -37,7 +38,7 @@ from tests.app.damage import (
 )  # fmt: skip
 from tests.app.library_of import until
 
-pytestmark = pytest.mark.timeout(120)  # nothing here may wait for a named pipe
+pytestmark = pytest.mark.timeout(600)  # nothing here may wait for a named pipe
 
 NO_LINES = NOT_A_FILE | NO_OBJECT | {holding("{}\n{}\n{}"): "it has no"}
 GROWS = {missing: None, empty: None, truncated: None}
@@ -123,18 +124,24 @@ RUNS = {
 }
 
 
-@pytest.mark.parametrize(("file", "damage", "reason"), cases(RUNS))
-def test_a_damaged_run_is_a_row_with_the_reason_and_every_page_of_another_run_works(library, ask, file, damage, reason):
-    damage(library / "runs" / "bad" / file)
-    rows = {row["name"]: row["fault"] for row in ask("runs")["runs"]}
-    fault = rows.pop("bad")
-    assert rows == {"good": None, "fine": None}
-    assert fault is None if reason is None else (reason in fault and file in fault)
+ABOUT_A_RUN = [(query, arguments) for query, arguments in QUESTIONS if "run" in arguments]
+
+
+@cases(RUNS)
+def test_damaged_runs_are_rows_with_their_reasons_and_every_page_of_another_run_works(library, ask, table):
+    damaged = copies(library / "runs", table)
+    faults = {row["name"]: row["fault"] for row in ask("runs")["runs"]}
+    assert [faults.pop(name) for name in ("good", "fine", "bad")] == [None] * 3
+    assert faults.keys() == damaged.keys()
+    for name, (file, damage, reason) in damaged.items():
+        fault = faults[name]
+        is_named = fault is None if reason is None else reason in fault and file in fault
+        assert is_named, (file, damage.__name__, fault)
+        for query, arguments in ABOUT_A_RUN:
+            refused_at_most(ask, query, arguments | {"run": name})
+        refused_at_most(ask, "compare", {"runs": ["good", name]})
     for query, arguments in QUESTIONS:
         ask(query, **arguments)
-    for query, arguments in QUESTIONS:
-        refused_at_most(ask, query, {name: "bad" if value == "good" else value for name, value in arguments.items()})
-    refused_at_most(ask, "compare", {"runs": ["good", "bad"]})
 
 
 def test_the_overview_says_whether_the_engine_takes_its_weights_where_the_run_has_a_certificate(library, ask):
@@ -198,34 +205,33 @@ SHARDS = {
     changed("rewards", [[1.0]]): "column 'rewards' holds list<element: double> values, not list of {name, value}",
     changed("subject", [[1]]): "column 'subject' holds list of int values, not text",
 }
-HARMLESS = [
-    changed("tokens", [None], pa.int32()),
-    changed("advantage", [2**62], pa.int64()),
-    changed("level", [2**62, -(2**62)], pa.int64()),
-    changed("verifier", ["unknown"]),
-    changed("verdict", ["unheard of"]),
-    changed("group", [0, 1]),  # a group's rows do not follow each other
-    changed("gold", [""]),
-    changed("token_ids", [[-1, 2**31 - 1]], pa.list_(pa.int32())),
-    changed("logprobs", None),
-    changed("gold", [None], pa.string()),
-    *(changed(name, None) for name in ("gold", "rewards", "extracted", "verifier", "finish", "token_ids", "tokens")),
+OPTIONAL = ("gold", "rewards", "extracted", "verifier", "finish", "token_ids", "tokens")
+HARMLESS = [  # damages of one shard
+    [changed("tokens", [None], pa.int32()), changed("advantage", [2**62], pa.int64())],
+    [changed("level", [2**62, -(2**62)], pa.int64()), changed("verifier", ["unknown"]), changed("gold", [""])],
+    [changed("verdict", ["unheard of"]), changed("gold", [None], pa.string()), changed("logprobs", None)],
+    [changed("group", [0, 1])],  # a group's rows do not follow each other
+    [changed("token_ids", [[-1, 2**31 - 1]], pa.list_(pa.int32()))],
+    [changed(name, None) for name in OPTIONAL],
+    *(pytest.param([changed(name, None)], marks=pytest.mark.slow) for name in OPTIONAL),
 ]
 
 
-@pytest.mark.parametrize(("damage", "reason"), SHARDS.items(), ids=lambda value: getattr(value, "__name__", ""))
-def test_a_damaged_shard_is_named_with_its_reason_and_the_others_are_shown(library, ask, damage, reason):
-    damage(library / "runs" / "bad" / "rollouts" / "step-000001.parquet")
-    answer = ask("rollouts", run="bad")
-    assert answer["total"] == 24 and list(answer["faults"]) == ["1"] and reason in answer["faults"]["1"]
-    assert ask("rollout", run="bad", name="2.0.0")["completion"] and ask("reflection", run="bad")["num_steps"] == 2
+def test_a_damaged_shard_is_named_with_its_reason_and_the_others_are_shown(library, ask):
+    table = [("rollouts/step-000001.parquet", damage, reason) for damage, reason in SHARDS.items()]
+    for run, (_, damage, reason) in copies(library / "runs", table).items():
+        answer, case = ask("rollouts", run=run), damage.__name__
+        assert (answer["total"], list(answer["faults"])) == (24, ["1"]) and reason in answer["faults"]["1"], case
+        assert ask("rollout", run=run, name="2.0.0")["completion"], case
+        assert ask("reflection", run=run)["num_steps"] == 2, case
 
 
-@pytest.mark.parametrize("damage", HARMLESS, ids=lambda damage: damage.__name__)
-def test_a_strange_value_in_a_shard_ends_no_page_of_its_run(library, ask, damage):
-    damage(library / "runs" / "bad" / "rollouts" / "step-000001.parquet")
-    for query, arguments in QUESTIONS:
-        ask(query, **{name: "bad" if value == "good" and name == "run" else value for name, value in arguments.items()})
+@pytest.mark.parametrize("damages", HARMLESS, ids=lambda damages: ", ".join(own.__name__ for own in damages))
+def test_a_strange_value_in_a_shard_ends_no_page_of_its_run(library, ask, damages):
+    for damage in damages:
+        damage(library / "runs" / "bad" / "rollouts" / "step-000001.parquet")
+    for query, arguments in ABOUT_A_RUN:
+        ask(query, **arguments | {"run": "bad"})
     assert ask("rollouts", run="bad")["faults"] == {}
     assert until(lambda: ask("reflection", run="bad")["num_analyzed"] == 3)
     assert until(lambda: len(ask("failures", run="bad")["timeline"]) == 3)

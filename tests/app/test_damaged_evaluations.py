@@ -1,6 +1,7 @@
 """Damaged evaluations: each is listed with the reason, and the others work."""
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -15,6 +16,7 @@ from tests.app.damage import (
     binary,
     cases,
     changed,
+    copies,
     empty,
     holding,
     link_out,
@@ -23,7 +25,7 @@ from tests.app.damage import (
     truncated,
 )  # fmt: skip
 
-pytestmark = pytest.mark.timeout(120)  # nothing here may wait for a named pipe
+pytestmark = pytest.mark.timeout(600)  # nothing here may wait for a named pipe
 
 PRESET_DESCRIPTIONS = {
     "model": "m",
@@ -95,40 +97,49 @@ SAMPLES = {
 }
 
 
-def in_both_places(table):
-    """The cases for an evaluation of its own and for the held-out one of a run."""
-    return cases(table, "bad") + cases(table, "bad/after", is_whole=False)
+def damaged_evaluations(library, table, *, of_run):
+    """Cases of damage by the name of their evaluation: one of its own, or with `of_run` the held-out one of a run.
+
+    The evaluations have no checksums, as those of another program.
+    """
+    inside = "heldout/after/" if of_run else ""
+    (library / ("runs" if of_run else "evals") / "bad" / inside / CHECKSUMS).unlink()
+    located = [(f"{inside}{file}", damage, reason) for file, damage, reason in table]
+    by_name = copies(library / ("runs" if of_run else "evals"), located)
+    return {f"{name}/after" if of_run else name: case for name, case in by_name.items()}
 
 
-@pytest.mark.parametrize(("file", "damage", "reason", "name"), in_both_places(EVALS))
-def test_a_damaged_evaluation_is_listed_with_the_reason_and_the_others_work(library, ask, file, damage, reason, name):
-    damage(place_of(library, name) / file)
+def expect_others(ask, names):
+    """Every page of the other evaluations works, and one of a damaged evaluation says at most why it does not."""
+    for query, arguments in QUESTIONS:
+        ask(query, **arguments)
+    for name in names:
+        refused_at_most(ask, "evaluation", {"name": name})
+        refused_at_most(ask, "compare", {"runs": ["good", name.partition("/")[0]]})
+
+
+@pytest.mark.parametrize("of_run", [False, True])
+@cases(EVALS)
+def test_damaged_evaluations_are_listed_with_their_reasons_and_the_others_work(library, ask, table, of_run):
+    damaged = damaged_evaluations(library, table, of_run=of_run)
     answer = ask("evals")
     faults = {entry["name"]: entry["fault"] for entry in answer["faults"]}
-    assert name in faults and reason in faults[name] and file in faults[name]
+    assert faults.keys() == damaged.keys()
+    for name, (path, damage, reason) in damaged.items():
+        assert reason in faults[name] and Path(path).name in faults[name], (path, damage.__name__, faults[name])
     assert {"good", "good/after", "fine/after"} <= {row["name"] for row in answer["rows"]}
-    for query, arguments in QUESTIONS:
-        ask(query, **arguments)
-    refused_at_most(ask, "evaluation", {"name": name})
-    refused_at_most(ask, "compare", {"runs": ["good", "bad"]})
+    expect_others(ask, damaged)
 
 
-@pytest.mark.parametrize(("file", "damage", "reason", "name"), in_both_places(SAMPLES))
-def test_damaged_samples_are_the_reason_of_their_evaluation_alone(library, ask, file, damage, reason, name):
-    damage(place_of(library, name) / file)
-    with pytest.raises(ValueError) as caught:
-        ask("evaluation", name=name)
-    assert reason in str(caught.value) and file in str(caught.value)
-    for query, arguments in QUESTIONS:
-        ask(query, **arguments)
-    refused_at_most(ask, "compare", {"runs": ["good", "bad"]})
-
-
-def place_of(library, name):
-    """The folder of an evaluation, without its checksums, as one of another program."""
-    folder = library / "evals" / name if "/" not in name else library / "runs" / "bad" / "heldout" / "after"
-    (folder / CHECKSUMS).unlink()
-    return folder
+@pytest.mark.parametrize("of_run", [False, True])
+@cases(SAMPLES)
+def test_damaged_samples_are_the_reason_of_their_evaluation_alone(library, ask, table, of_run):
+    damaged = damaged_evaluations(library, table, of_run=of_run)
+    for name, (path, _, reason) in damaged.items():
+        with pytest.raises(ValueError) as caught:
+            ask("evaluation", name=name)
+        assert reason in str(caught.value) and Path(path).name in str(caught.value)
+    expect_others(ask, damaged)
 
 
 def test_an_evaluation_that_is_compared_on_the_command_line_has_no_links_out(library, capsys):

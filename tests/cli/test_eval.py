@@ -18,6 +18,7 @@ from reasoner.models.folder import model_fingerprint
 from reasoner.models.resolve import BASE
 from tests.fixtures.forkserver import ROOT, TRAINING, forkserver
 from tests.fixtures.full_disk import largest_file
+from tests.fixtures.tiny import save_tiny
 
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").exists(), reason="the embedded base is not here")
 
@@ -217,8 +218,9 @@ def test_files_whose_answers_are_extracted_in_different_ways_need_a_choice(tmp_p
 
 
 def large(tmp_path, out):
-    """Arguments of an evaluation of three batches: 32 problems of 16 samples each."""
-    return [*EVAL[:4], "2", "--problems", "96", "--pass@1", "--cons@16", "--out", str(tmp_path / out), "--name", "x"]
+    """Arguments of an evaluation of a tiny model in three batches: 32 problems of 16 samples each."""
+    where = ["--model", str(tmp_path / "tiny"), "--out", str(tmp_path / out), "--name", "x"]
+    return [*EVAL[:4], "2", "--problems", "96", "--pass@1", "--cons@16", *where]
 
 
 def batches(tmp_path, out):
@@ -228,12 +230,13 @@ def batches(tmp_path, out):
 def test_evaluation_killed_twice_ends_with_equal_bytes(tmp_path):
     """SIGKILL at a random moment once sampling has gone on."""
     choice = random.Random(time.time_ns())
+    save_tiny(tmp_path / "tiny")
     for _ in range(2):
         process = forkserver(TRAINING).start(*large(tmp_path, "killed"))
         there, start_time = batches(tmp_path, "killed"), time.monotonic()
         while process.poll() is None and batches(tmp_path, "killed") == there and time.monotonic() - start_time < 60:
             time.sleep(0.01)
-        time.sleep(choice.uniform(0, 0.5))
+        time.sleep(choice.uniform(0, 0.2))
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=20)
     assert forkserver(TRAINING).start(*large(tmp_path, "killed")).wait(timeout=200) == 0

@@ -11,17 +11,16 @@ from reasoner.rollouts.generate import RolloutPrefetcher
 from reasoner.runs.metrics import read_metrics
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.types import SamplingParams
-from tests.e2e.test_resume import NEEDS_BASE, content, finish, kill
+from tests.e2e.test_resume import content, finish, kill
+from tests.e2e.test_resume import tiny as tiny
 from tests.fixtures.scripted import Scripted, answering, prompt
 from tests.fixtures.trainings import differing
 from verifiers import VerifierPool
 
 TWO_AHEAD = (
-    "--engine.name", "transformers", "--algo.importance_sampling", "token",
-    "--sampling.max_tokens", 48,  # shorter completions raise an alarm
-    "--max_off_policy_steps", 2, "--run.save_interval", 5, "--steps", 7,
+    "--algo.importance_sampling", "token", "--reward.overlong", 1, "--max_off_policy_steps", 2,
+    "--run.save_interval", 5, "--steps", 7,
 )  # fmt: skip
-pytestmark = NEEDS_BASE
 
 
 def test_steps_are_generated_in_the_background_in_order_and_once():
@@ -116,9 +115,9 @@ def test_deferred_weights_are_those_of_their_version_and_in_use_from_the_next_st
 
 
 @pytest.fixture(scope="module")
-def two_ahead(tmp_path_factory):
+def two_ahead(tmp_path_factory, tiny):
     runs = tmp_path_factory.mktemp("uninterrupted")
-    finish(runs, *TWO_AHEAD)
+    finish(runs, *tiny, *TWO_AHEAD)
     return runs
 
 
@@ -131,7 +130,7 @@ def test_steps_are_at_most_two_updates_behind_and_the_engine_is_compared_after_v
     assert own[0] < 1e-5 < max(own[1:3])  # the difference that importance sampling corrects
 
 
-def test_run_with_two_steps_ahead_resumes_exactly_after_kill(tmp_path, two_ahead):
-    kill(tmp_path, "step 6", TWO_AHEAD)
+def test_run_with_two_steps_ahead_resumes_exactly_after_kill(tmp_path, tiny, two_ahead):
+    kill(tmp_path, "step 6", (*tiny, *TWO_AHEAD))
     finish(tmp_path, resume=True)
     assert differing(content(tmp_path), content(two_ahead)) == []

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from reasoner.cli.main import main
-from reasoner.models.resolve import BASE
 from reasoner.rl.batch import collate
 from reasoner.runs.health import Alarm, read_alarms
 from reasoner.runs.metrics import read_metrics
@@ -17,24 +16,26 @@ from reasoner.trainer import checkpoint, rollback
 from reasoner.trainer.checkpoint import list_checkpoints
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.train import train_step
-from tests.fixtures.tiny import tiny_tokenizer
+from tests.fixtures.tiny import save_tiny, tiny_tokenizer
 from tests.fixtures.toys import config, make_trainer, random_groups
 from tests.fixtures.trainings import contents, differing, flags
 
-pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
-
-
 SETTINGS = {
-    "model": "base", "engine.name": "transformers", "steps": 12, "data.prompts_per_step": 4, "algo.group_size": 4,
-    "sampling.max_tokens": 32, "validation.interval": 0, "eval.heldout_problems": 0, "run.save_interval": 2,
-    "threads": 1, "run.name": "a", "optim.warmup_steps": 0, "optim.lr": 0.2,
+    "preset": "base", "engine.name": "transformers", "steps": 12, "data.prompts_per_step": 3, "algo.group_size": 4,
+    "sampling.max_tokens": 24, "reward.overlong": 1, "validation.interval": 0, "eval.heldout_problems": 0,
+    "run.save_interval": 2, "threads": 1, "run.name": "a", "optim.warmup_steps": 0, "optim.lr": 0.2,
     "data.train": Path(__file__).parents[1] / "fixtures" / "sums.jsonl",
 }  # fmt: skip
 
 
-def train(runs: Path, *, on_alarm: str) -> tuple[int, str]:
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    return save_tiny(tmp_path_factory.mktemp("tiny"))
+
+
+def train(model: Path, runs: Path, *, on_alarm: str) -> tuple[int, str]:
     """Exit status and standard error of a run `a`."""
-    settings = SETTINGS | {"run.dir": runs, "run.on_alarm": on_alarm}
+    settings = SETTINGS | {"model": model, "run.dir": runs, "run.on_alarm": on_alarm}
     return run_command("train", *flags(settings))
 
 
@@ -46,7 +47,7 @@ def run_command(*arguments: object) -> tuple[int, str]:
 
 
 @pytest.fixture(scope="module")
-def rolled_back(tmp_path_factory) -> tuple[Path, Path, str]:
+def rolled_back(tmp_path_factory, model) -> tuple[Path, Path, str]:
     """(folder of a run with rollbacks, its copy right after the first rollback's checkpoint, standard error)."""
     runs, killed = tmp_path_factory.mktemp("straight"), tmp_path_factory.mktemp("killed")
     finish = rollback.finish
@@ -58,13 +59,13 @@ def rolled_back(tmp_path_factory) -> tuple[Path, Path, str]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rollback, "finish", copy_and_finish)
-        status, errors = train(runs, on_alarm="rollback")
+        status, errors = train(model, runs, on_alarm="rollback")
     assert status == 1
     return runs, killed, errors
 
 
-def test_alarm_stops_a_run_which_can_be_resumed(tmp_path):
-    status, errors = train(tmp_path, on_alarm="stop")
+def test_alarm_stops_a_run_which_can_be_resumed(tmp_path, model):
+    status, errors = train(model, tmp_path, on_alarm="stop")
     alarms = read_alarms(tmp_path / "a")
     assert status == 1 and f"by the alarm {alarms[0].name!r}" in errors
     assert "resume with: reasoner train --resume" in errors and f"ALARM  {alarms[0].name}" in errors
