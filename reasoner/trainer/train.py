@@ -59,7 +59,7 @@ def train(run: TrainingRun, _: Sequence[Prompt]) -> None:
             with timer.phase("time/weight_sync"):
                 generator.update_weights(trainer.policy, version=step + 1, is_deferred=not is_synced)
 
-            metrics = {"step": step, "num_tokens": num_tokens, **rollout_metrics(rollouts.all)}
+            metrics = {"step": step, "num_tokens": num_tokens, **rollout_metrics(rollouts.all, run.world)}
             metrics |= update | generation_metrics(step, rollouts, generator)
             if is_synced and (step == 0 or is_due(step, cfg.run.parity_interval)):
                 metrics |= _parity(run, rollouts)

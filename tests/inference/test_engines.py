@@ -190,6 +190,7 @@ def test_finish_reason_matches_last_token(engine, folder, prompts):  # traps 13,
     for completion in completions:
         assert not {end, other, close} & set(completion.token_ids[:-1])
         assert len(completion.token_ids) == len(completion.logprobs) <= 60
+        assert [memoryview(own).format for own in (completion.token_ids, completion.logprobs)] == ["i", "f"]
         last = completion.token_ids[-1]
         if completion.finish == "length":
             assert len(completion.token_ids) == 60
