@@ -109,7 +109,8 @@ def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """A column of these values. Arrays of numbers, one a token, are copied as a whole."""
     if not (pa.types.is_list(kind) and pa.types.is_primitive(kind.value_type)):
         return pa.array(values, kind)
-    numbers = [np.asarray(() if one is None else one, kind.value_type.to_pandas_dtype()) for one in values]
+    dtype = np.int32 if kind.value_type == pa.int32() else np.float32
+    numbers = [np.asarray(() if one is None else one, dtype) for one in values]
     starts = [0, *accumulate(map(len, numbers))]
     is_null = pa.array([one is None for one in values])
     return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), np.concatenate(numbers), kind, mask=is_null)
