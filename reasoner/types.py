@@ -43,11 +43,14 @@ class SamplingParams:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One sampled completion. The token ids are those that the engine sampled, including a sampled end token."""
+    """One sampled completion. The token ids are those that the engine sampled, including a sampled end token.
+
+    Engines give both in an array.array of 32 bits a number, which is sent and copied as a whole.
+    """
 
     text: str  # without prefill and without the end token
-    token_ids: tuple[int, ...]  # [T]
-    logprobs: tuple[float, ...]  # [T] of the policy that sampled, at the sampling temperature, in nats
+    token_ids: Sequence[int]  # [T]
+    logprobs: Sequence[float]  # [T] of the policy that sampled, at the sampling temperature, in nats
     finish: Finish
     policy_version: int
 

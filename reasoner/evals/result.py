@@ -26,7 +26,7 @@ from reasoner.progress import Progress
 from reasoner.types import EvalSample, Prompt, Response, SamplingParams
 from verifiers import Score, Verdict, VerifierPool
 from verifiers.extract import num_answers
-from verifiers.reflection import ReflectionRates, rates
+from verifiers.reflection import ReflectionRates, rates, reflect
 from verifiers.score import UNJUDGED
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class EvalResult:
 
     @cached_property
     def reflection(self) -> ReflectionRates:
-        return rates(response.text for one in self.samples for response in one.responses)
+        return rates(reflect(response.text) for one in self.samples for response in one.responses)
 
     @cached_property
     def cells(self) -> dict[str, Estimate]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Sequence, Set
 from pathlib import Path
 from typing import cast
@@ -98,7 +99,7 @@ class TransformersEngine:
     def _completions(self, rows: Sequence[Row], stop_texts: Sequence[str]) -> tuple[Completion, ...]:
         texts = decode_completions([row.token_ids for row in rows], self._end_ids, stop_texts, self._tokenizer)
         return tuple(
-            Completion(text, tuple(row.token_ids), tuple(row.logprobs), row.finish or "abort", self._version)
+            Completion(text, array("i", row.token_ids), array("f", row.logprobs), row.finish or "abort", self._version)
             for row, text in zip(rows, texts, strict=True)
         )
 

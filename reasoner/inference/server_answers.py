@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import reprlib
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -28,8 +29,8 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # JSON may have one ("\\ud83d")
 class SampledTokens:
     """A completion of a server that `reasoner serve` started."""
 
-    token_ids: tuple[int, ...]  # [T] each in the model's vocabulary
-    logprobs: tuple[float, ...]  # [T] finite, at most 0
+    token_ids: array[int]  # [T] each in the model's vocabulary
+    logprobs: array[float]  # [T] finite, at most 0
     finish: Finish
 
 
@@ -67,7 +68,7 @@ def parse_completion(answer: Mapping[str, Any], *, max_tokens: int, num_ids: int
     for one in logprobs:
         if type(one) not in (int, float) or not _LOWEST_LOGPROB <= one <= 0:  # which NaN is not either
             raise _malformed(f"the log-probability {reprlib.repr(one)}; it lies between {_LOWEST_LOGPROB:g} and 0")
-    return SampledTokens(tuple(ids), tuple(map(float, logprobs)), _FINISH[reason])
+    return SampledTokens(array("i", ids), array("f", logprobs), _FINISH[reason])
 
 
 def parse_server_info(models: Mapping[str, Any], prepared: Mapping[str, Any]) -> ServerInfo:

@@ -8,6 +8,7 @@ import logging
 import mmap
 import os
 import warnings
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
@@ -181,8 +182,8 @@ class VllmEngine:
         return tuple(
             Completion(
                 text=text,
-                token_ids=tuple(output.token_ids),
-                logprobs=tuple(cast("FlatLogprobs", output.logprobs).logprobs),
+                token_ids=array("i", output.token_ids),
+                logprobs=array("f", cast("FlatLogprobs", output.logprobs).logprobs),
                 finish=_FINISH.get(output.finish_reason or "", "abort"),
                 policy_version=self._version,
             )

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -123,9 +125,9 @@ def collate_tokens(
 ) -> Batch:
     """Collate token ids alone: N completions, of the prompts at the places `prompt_of` [N]. Everything else is 0."""
     lengths = torch.tensor([len(ids) for ids in completions])
-    completion_ids = pad(completions).long()
+    completion_ids = pad(completions, np.int64)
     return Batch(
-        prompt_ids=pad(prompts, left=True).long(),
+        prompt_ids=pad(prompts, np.int64, left=True),
         prompt_lengths=torch.tensor([len(prompt) for prompt in prompts]),
         prompt_of=torch.tensor(prompt_of),
         completion_ids=completion_ids,
@@ -163,7 +165,7 @@ def collate(groups: Sequence[RolloutGroup], steps: Sequence[Sequence[Step]] | No
         missing_eos=torch.tensor([c.finish != "stop" for c in completions]),
         rewards=torch.tensor([score.reward for g in groups for score in g.scores], dtype=torch.float32),
         correct=torch.tensor([score.correct for g in groups for score in g.scores]),
-        sampler_logprobs=pad([c.logprobs for c in completions]).float(),
+        sampler_logprobs=pad([c.logprobs for c in completions], np.float32),
         weights=batch.mask.float(),
     )
     return batch if steps is None else _with_steps(batch, steps)
@@ -179,7 +181,10 @@ def _with_steps(batch: Batch, steps: Sequence[Sequence[Step]]) -> Batch:
     return replace(batch, step_rewards=rewards, step_ends=ends)
 
 
-def pad(rows: Sequence[Sequence[float]], *, left: bool = False) -> Tensor:
+def pad(rows: Sequence[Sequence[float]], dtype: type[np.number[Any]], *, left: bool = False) -> Tensor:
     """N sequences -> [N, longest], padded with 0 on the right, or on the left."""
-    width = max(1, *(len(row) for row in rows)) if rows else 1
-    return torch.tensor([[0] * (width - len(r)) + list(r) if left else list(r) + [0] * (width - len(r)) for r in rows])
+    padded = np.zeros((len(rows), max([1, *map(len, rows)])), dtype)
+    for place, row in zip(padded, rows, strict=True):
+        start = len(place) - len(row) if left else 0
+        place[start : start + len(row)] = row
+    return torch.from_numpy(padded)

@@ -23,7 +23,7 @@ class TokenStats:
     def __init__(self, *, keeps_tokens: bool = False) -> None:
         self.sums: dict[str, float] = {}
         self.gap_max = 0.0
-        self.tokens: dict[int, dict[str, list[float]]] = {}
+        self.tokens: dict[int, dict[str, array[float]]] = {}
         self._keeps_tokens = keeps_tokens
 
     def add(self, sums: Mapping[str, Tensor], *, gap_max: Tensor) -> None:
@@ -38,10 +38,11 @@ class TokenStats:
         """Record [N, T] values of the rows [N] with lengths [N]. A row that is already recorded is not overwritten."""
         if not self._keeps_tokens:
             return
-        columns = {name: value.detach().tolist() for name, value in token_values.items()}
-        for i, (row, length) in enumerate(zip(row_index.tolist(), lengths.tolist(), strict=True)):
-            if row >= 0:  # not Batch.empty_row()
-                self.tokens.setdefault(row, {name: values[i][:length] for name, values in columns.items()})
+        values = torch.stack([value.detach().float() for value in token_values.values()], dim=1).numpy(force=True)
+        for row, length, columns in zip(row_index.tolist(), lengths.tolist(), values, strict=True):
+            if row >= 0 and row not in self.tokens:  # nor Batch.empty_row()
+                own = (array("f", column[:length].tobytes()) for column in columns)
+                self.tokens[row] = dict(zip(token_values, own, strict=True))
 
     def combine(self, world: World) -> None:
         """Take in the sums of the other ranks, in the order of the ranks, and on the first rank, which writes them,
@@ -54,15 +55,8 @@ class TokenStats:
         for sums, _ in ranks:
             self.sums |= {name: self.sums.get(name, 0.0) + value for name, value in sums.items()}
         if self._keeps_tokens:
-            own = {
-                row: {name: array("f", column) for name, column in values.items()}
-                for row, values in self.tokens.items()
-            }
-            self.tokens = {
-                row: {name: column.tolist() for name, column in values.items()}
-                for rows in world.gather_to_first(own, "the statistics of tokens")
-                for row, values in rows.items()
-            }
+            of_ranks = world.gather_to_first(self.tokens, "the statistics of tokens")
+            self.tokens = {row: values for tokens in of_ranks for row, values in tokens.items()}
 
     def averages(self) -> dict[str, float]:
         """Each sum divided by the number of tokens, without the losses."""

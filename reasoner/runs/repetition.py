@@ -7,11 +7,6 @@ from collections.abc import Sequence
 _WINDOW = 8  # tokens
 
 
-def repetition(completions: Sequence[Sequence[int]]) -> float:
-    """The share of the completions, as token ids, that repeat themselves."""
-    return sum(map(repeats, completions)) / len(completions)
-
-
 def repeats(token_ids: Sequence[int] | Sequence[str]) -> bool:
     """Whether the windows of eight tokens, or words, of a completion occur more than twice on average.
 

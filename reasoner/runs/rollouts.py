@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from reasoner.runs.parquet_files import read_table, write_table
@@ -98,7 +100,20 @@ def schema_of(rows: Sequence[Mapping[str, object]]) -> pa.Schema:
 
 def write_shard(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     """Write rows of SCHEMA and OPTIONAL atomically; a column that a row leaves out is null."""
-    write_table(path, pa.Table.from_pylist(list(rows), schema_of(rows)))
+    schema = schema_of(rows)
+    columns = [_column([row.get(one.name) for row in rows], one.type) for one in schema]
+    write_table(path, pa.table(columns, schema=schema))
+
+
+def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """A column of these values. Arrays of numbers, one a token, are copied as a whole."""
+    if not (pa.types.is_list(kind) and pa.types.is_primitive(kind.value_type)):
+        return pa.array(values, kind)
+    dtype = np.int32 if kind.value_type == pa.int32() else np.float32
+    numbers = [np.asarray(() if one is None else one, dtype) for one in values]
+    starts = [0, *accumulate(map(len, numbers))]
+    is_null = pa.array([one is None for one in values])
+    return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), np.concatenate(numbers), kind, mask=is_null)
 
 
 def delete_from(run_dir: Path, start: int) -> None:

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from reasoner.distributed.world import ALONE, World
 from reasoner.rl.batch import Batch
 from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.reward_models import mean_model_reward
-from reasoner.runs.repetition import repetition
+from reasoner.runs.repetition import repeats
 from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
 from reasoner.types import RolloutGroup
-from verifiers.reflection import rates
+from verifiers.reflection import rates, reflect
 from verifiers.score import UNJUDGED
 
 
@@ -76,11 +77,18 @@ def generation_metrics(step: int, rollouts: StepRollouts, generator: RolloutGene
     return metrics
 
 
-def rollout_metrics(groups: Sequence[RolloutGroup]) -> dict[str, float]:
-    """Means and shares over the step's completions, the groups that dynamic sampling replaced included."""
+def rollout_metrics(groups: Sequence[RolloutGroup], world: World = ALONE) -> dict[str, float]:
+    """Means and shares over the step's completions, the groups that dynamic sampling replaced included. A collective
+    operation: each rank searches its share of the texts.
+    """
     scores = [score for group in groups for score in group.scores]
     completions = [completion for group in groups for completion in group.completions]
-    reflection = rates(group.prompt.prefill + c.text for group in groups for c in group.completions)
+    judged = world.stripe(
+        [(group.prompt.prefill + c.text, c.token_ids) for group in groups for c in group.completions],
+        lambda own: [(reflect(text), repeats(ids)) for text, ids in own],
+        "the reflection of the completions",
+    )
+    reflection = rates(own for own, _ in judged)
     size = len(scores)
     metrics = {
         "reward/mean": sum(s.reward for s in scores) / size,
@@ -90,7 +98,7 @@ def rollout_metrics(groups: Sequence[RolloutGroup]) -> dict[str, float]:
         "completions/clipped_ratio": sum(c.finish == "length" for c in completions) / size,
         "reflection/self_check_rate": reflection.self_check_rate,
         "frac_reward_zero_std": sum(group.has_zero_variance for group in groups) / len(groups),
-        "repetition": repetition([completion.token_ids for completion in completions]),
+        "repetition": sum(is_loop for _, is_loop in judged) / size,
         "grading/failed": sum(s.verdict in UNJUDGED for s in scores) / size,
     }
     if reflection.errors_caught_share is None:

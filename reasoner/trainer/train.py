@@ -6,6 +6,7 @@ Shapes: P prompts, G completions of each, N = P * G rows, T completion positions
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from data import load
 from data.registry import fingerprint
@@ -29,41 +30,43 @@ from reasoner.trainer.step_metrics import (
 )
 from reasoner.trainer.summary import run_summary
 from reasoner.trainer.trainer import Trainer
-from reasoner.types import Prompt
+from reasoner.types import Prompt, RolloutGroup
 
 
 def train(run: TrainingRun, _: Sequence[Prompt]) -> None:
     """Train until the run's last step, then evaluate on the held-out problems."""
     cfg, generator, trainer = run.cfg, run.generator, run.trainer
     run.validate_before_first_step()
-    for step, timer in run.steps():
-        with timer.phase("time/generate"):
-            with run.save_if_interrupted():
-                rollouts = generator.generate(step)  # graded groups of G completions
-            generator.update_pass_rates(rollouts)
-        num_tokens = run.num_tokens + rollouts.num_tokens
-        is_last = run.is_last(step, num_tokens)
-        is_synced = needs_engine(cfg, step, is_last=is_last)
+    with ThreadPoolExecutor(1) as writer:  # of the rollouts, beside the update of the engine's weights
+        for step, timer in run.steps():
+            with timer.phase("time/generate"):
+                with run.save_if_interrupted():
+                    rollouts = generator.generate(step)  # graded groups of G completions
+                generator.update_pass_rates(rollouts)
+            num_tokens = run.num_tokens + rollouts.num_tokens
+            is_last = run.is_last(step, num_tokens)
+            is_synced = needs_engine(cfg, step, is_last=is_last)
 
-        with timer.phase("time/train"), generator.prefetching(steps_to_prefetch(cfg, step, is_last=is_last)):
-            batch = trainer.prepare_batch(rollouts.groups)  # tokens, rewards [N], log-probabilities [N, T]
-            batch = trainer.compute_advantages(batch)  # [N, T]
-            token_stats = TokenStats(keeps_tokens=cfg.run.token_stats)
-            update = train_step(trainer, batch, token_stats, tokens_before=run.num_tokens)
-            trainer.free_gradients()
+            with timer.phase("time/train"), generator.prefetching(steps_to_prefetch(cfg, step, is_last=is_last)):
+                batch = trainer.prepare_batch(rollouts.groups)  # tokens, rewards [N], log-probabilities [N, T]
+                batch = trainer.compute_advantages(batch)  # [N, T]
+                token_stats = TokenStats(keeps_tokens=cfg.run.token_stats)
+                update = train_step(trainer, batch, token_stats, tokens_before=run.num_tokens)
+                trainer.free_gradients()
+            advantages = stored_advantages(batch, rollouts.replaced)
+            rows = writer.submit(_write_rollouts, run, step, rollouts.all, advantages, token_stats)
 
-        with timer.phase("time/weight_sync"):
-            generator.update_weights(trainer.policy, version=step + 1, is_deferred=not is_synced)
+            with timer.phase("time/weight_sync"):
+                generator.update_weights(trainer.policy, version=step + 1, is_deferred=not is_synced)
 
-        metrics = {"step": step, "num_tokens": num_tokens, **rollout_metrics(rollouts.all)}
-        metrics |= update | generation_metrics(step, rollouts, generator)
-        if is_synced and (step == 0 or is_due(step, cfg.run.parity_interval)):
-            metrics |= _parity(run, rollouts)
-        metrics |= run.validate_if_due(step, num_tokens)
-        times = timer.times(rollouts.num_tokens) | grading_times(rollouts.all)
-        rows = _write_rollouts(run, step, rollouts, batch, token_stats)
-        run.record(step, batch, metrics, times, rows=rows, example=rollouts.groups[0].completions[0].text)
-        run.respond_to_alarms()
+            metrics = {"step": step, "num_tokens": num_tokens, **rollout_metrics(rollouts.all, run.world)}
+            metrics |= update | generation_metrics(step, rollouts, generator)
+            if is_synced and (step == 0 or is_due(step, cfg.run.parity_interval)):
+                metrics |= _parity(run, rollouts)
+            metrics |= run.validate_if_due(step, num_tokens)
+            times = timer.times(rollouts.num_tokens) | grading_times(rollouts.all)
+            run.record(step, batch, metrics, times, rows=rows.result(), example=rollouts.groups[0].completions[0].text)
+            run.respond_to_alarms()
     run.evaluate_heldout()
 
 
@@ -110,13 +113,12 @@ def _parity(run: TrainingRun, rollouts: StepRollouts) -> dict[str, float]:
 
 
 def _write_rollouts(
-    run: TrainingRun, step: int, rollouts: StepRollouts, batch: Batch, token_stats: TokenStats
+    run: TrainingRun, step: int, groups: Sequence[RolloutGroup], advantages: Sequence[float], token_stats: TokenStats
 ) -> Sequence[Mapping[str, object]]:
     """Write the step's rollouts, and return them as rows; only the first rank does."""
     if not run.world.is_first:
         return []
-    advantages = stored_advantages(batch, rollouts.replaced)
-    return store.write_step(run.run_dir, step, rollouts.all, advantages, token_stats.tokens)
+    return store.write_step(run.run_dir, step, groups, advantages, token_stats.tokens)
 
 
 def load_data(context: RunContext) -> StageData:

@@ -6,6 +6,7 @@ import os
 import pickle
 import signal
 import time
+from array import array
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -82,7 +83,7 @@ def two_threads(world: World) -> list[float]:
     return results
 
 
-def token_values(world: World) -> tuple[dict[int, dict[str, list[float]]], dict[str, float], float, int]:
+def token_values(world: World) -> tuple[dict[int, dict[str, array[float]]], dict[str, float], float, int]:
     """Tokens, sums and largest gap of two rows of each rank, and the bytes that a rank sends to the others."""
     stats, num_bytes, gather = TokenStats(keeps_tokens=True), 0, dist.all_gather_object
 

@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+from array import array
 from contextlib import nullcontext
 from unittest.mock import patch
 
@@ -48,7 +49,7 @@ def test_values_of_tokens_go_to_the_first_rank_alone():
     (tokens, sums, gap, _), (none, same, same_gap, sent) = run_ranks(2, programs.token_values)
     values = torch.arange(2000).view(2, 1000) / 3
     rows = {
-        2 * rank + row: {"entropy": (values + rank)[row, :length].tolist()}
+        2 * rank + row: {"entropy": array("f", (values + rank)[row, :length].tolist())}
         for rank in (0, 1)
         for row, length in ((0, 1000), (1, 500))
     }

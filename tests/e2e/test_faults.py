@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +25,7 @@ from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.runs.run_start import lock_run_dir
 from reasoner.trainer.checkpoint import best_score, list_checkpoints, valid_checkpoints
+from reasoner.trainer.metrics_logger import MetricsLogger
 from tests.fixtures.full_disk import largest_file
 from tests.fixtures.tiny import save_tiny
 from tests.fixtures.trainings import OF_A_CLOCK, contents, flags
@@ -142,6 +144,23 @@ def test_a_run_folder_that_vanishes_is_told_of(tmp_path, monkeypatch, capsys, tr
     assert train(tmp_path) == 1
     told = capsys.readouterr().err
     assert f"the run folder {tmp_path / 'a'} has vanished" in told and "Traceback" not in told
+
+
+def test_rollouts_that_are_slow_to_write_are_on_the_disk_before_the_metrics_of_their_step(tmp_path, monkeypatch, train):
+    write, write_line, steps = store.write_step, MetricsLogger.write, []
+
+    def slow(*arguments):
+        time.sleep(0.3)
+        return write(*arguments)
+
+    def line(logger, metrics, *rest, **more):
+        steps.append((metrics["step"], store.readable(store.shard_path(tmp_path / "a", metrics["step"]))))
+        write_line(logger, metrics, *rest, **more)
+
+    monkeypatch.setattr(store, "write_step", slow)
+    monkeypatch.setattr(MetricsLogger, "write", line)
+    assert train(tmp_path, steps=2) == 0
+    assert steps == [(0, True), (1, True)]
 
 
 def test_a_grading_worker_that_is_killed_is_replaced_and_no_verdict_changes(tmp_path, monkeypatch, healthy, train):

@@ -134,7 +134,7 @@ def test_completion_depends_on_seed_not_on_batch(engine, prompts):  # trap 33
     assert [[c.token_ids for c in row] for row in together] == [[c.token_ids for c in row] for row in alone]
     other = engine.generate(prompts[:8], SAMPLED, seeds(prompts[:8], 4, start=50))
     assert [[c.token_ids for c in row] for row in together] != [[c.token_ids for c in row] for row in other]
-    assert all(len({c.token_ids for c in row}) > 1 for row in together)
+    assert all(len({tuple(c.token_ids) for c in row}) > 1 for row in together)
 
 
 def test_on_group_done_is_called_once_per_prompt_with_its_completions(engine, prompts):
@@ -190,6 +190,7 @@ def test_finish_reason_matches_last_token(engine, folder, prompts):  # traps 13,
     for completion in completions:
         assert not {end, other, close} & set(completion.token_ids[:-1])
         assert len(completion.token_ids) == len(completion.logprobs) <= 60
+        assert [memoryview(own).format for own in (completion.token_ids, completion.logprobs)] == ["i", "f"]
         last = completion.token_ids[-1]
         if completion.finish == "length":
             assert len(completion.token_ids) == 60

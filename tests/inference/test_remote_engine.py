@@ -55,7 +55,7 @@ class SamplingServer(InferenceServer):
         prompt = Prompt(problems("train", 1)[0], "", "", tuple(body["prompt"]))
         with self._lock_of_engine:
             ((completion,),) = self.engine.generate([prompt], sampling, [[body["vllm_xargs"]["seed"]]])
-        return completion.token_ids, completion.logprobs, completion.finish
+        return [*completion.token_ids], [*completion.logprobs], completion.finish
 
     def _load(self, update):
         with self._lock_of_engine, open_weights(WeightFile(**update)) as weights:

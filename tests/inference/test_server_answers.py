@@ -1,6 +1,7 @@
 """Answers of servers become typed values, or an error of the server."""
 
 import json
+from array import array
 
 import pytest
 
@@ -48,10 +49,10 @@ MALFORMED = {
 
 def test_completion_is_read_into_typed_values():
     parsed = parse_completion({"choices": [GOOD]}, max_tokens=2, num_ids=10)
-    assert parsed == SampledTokens((0, 9), (-0.1, 0.0), "length")
+    assert parsed == SampledTokens(array("i", [0, 9]), array("f", [-0.1, 0.0]), "length")
     assert all(type(one) is float for one in parsed.logprobs)
     floor = parse_completion({"choices": [GOOD | logprobs(-9999.0)]}, max_tokens=2, num_ids=10)
-    assert floor.logprobs == (-9999.0,)  # vLLM's value for minus infinity
+    assert [*floor.logprobs] == [-9999.0]  # vLLM's value for minus infinity
 
 
 def test_completion_with_a_value_that_is_none_is_a_fault_of_the_server():

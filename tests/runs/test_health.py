@@ -25,7 +25,7 @@ from reasoner.rollouts.reward_models import mean_model_reward
 from reasoner.rollouts.seeds import sample_seed
 from reasoner.runs.health import CHECKS, Alarm, active_alarms, all_alarms, forget, new_alarms, read_alarms, record
 from reasoner.runs.metric_names import METRICS
-from reasoner.runs.repetition import repeats, repetition
+from reasoner.runs.repetition import repeats
 from reasoner.trainer.parity import max_logprob_diff
 from reasoner.trainer.step_metrics import rollout_metrics
 from reasoner.trainer.train import train_step
@@ -33,7 +33,7 @@ from reasoner.trainer.trainer import Trainer
 from reasoner.types import Prompt, RolloutGroup, SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
-from tests.fixtures.toys import PROBLEM, G, config
+from tests.fixtures.toys import PROBLEM, G, config, group
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
 
 ROOT = Path(__file__).parents[2]
@@ -326,7 +326,8 @@ def test_repeats_is_true_when_most_windows_occur_three_times(text, is_loop):
 
 
 def test_repetition_is_the_share_of_completions_that_repeat():
-    assert repetition([[1, 2] * 20, list(range(40)), [5] * 30, [7]]) == 0.5
+    rows = [[1, 2] * 20, list(range(40)), [5] * 30, [7]]
+    assert rollout_metrics([group([5], rows, [0, 0, 0, 0])])["repetition"] == 0.5
 
 
 # --------------------------------------------------------------------------------------------- files and docs

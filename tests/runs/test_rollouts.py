@@ -4,6 +4,8 @@ import importlib.util
 import json
 import subprocess
 import sys
+from array import array
+from dataclasses import replace
 from pathlib import Path
 
 import pandas
@@ -116,6 +118,22 @@ def test_token_statistics_are_stored_with_their_completion(tmp_path):
     first, second = store.read(tmp_path / "a", 0)
     assert (first["entropy"], first["tokens"]) == (None, 2)
     assert (second["entropy"], second["kl"], second["loss"]) == ([0.25], None, [-0.125])
+
+
+def test_arrays_and_lists_of_numbers_are_stored_as_the_same_bytes(tmp_path):
+    in_tuples = group()
+    completions = [
+        replace(one, token_ids=array("i", one.token_ids), logprobs=array("f", one.logprobs))
+        for one in in_tuples.completions
+    ]
+    for name, own, values in (
+        ("lists", in_tuples, [0.25, 1 / 3]),
+        ("arrays", replace(in_tuples, completions=tuple(completions)), array("f", [0.25, 1 / 3])),
+    ):
+        open_run(tmp_path / name, {}, {}, resuming=False)
+        store.write_step(tmp_path / name, 0, [own], [0.5, -0.5], {0: {"entropy": values}})
+    lists, arrays = (store.shard_path(tmp_path / name, 0).read_bytes() for name in ("lists", "arrays"))
+    assert lists == arrays
 
 
 def test_held_refuses_a_run_locked_by_another_process(tmp_path):

@@ -153,9 +153,9 @@ class ReflectionRates:
         return self.errors_caught / self.wrong_claims if self.wrong_claims else None
 
 
-def rates(responses: Iterable[str]) -> ReflectionRates:
+def rates(responses: Iterable[Reflection]) -> ReflectionRates:
     """The rates of a set of responses; all zero for an empty set."""
-    reflections = [reflect(response) for response in responses]
+    reflections = list(responses)
     size = max(1, len(reflections))
     return ReflectionRates(
         self_check_rate=sum(r.has_self_check for r in reflections) / size,
