@@ -77,7 +77,8 @@ _LARGE_ON_CPU = {
     "eval.samples": 4,
     "run.save_interval": 10,
 }
-_GSM8K = {
+_NO_REFERENCE = {"algo.beta": 0.0}  # neither its memory nor its passes
+_GSM8K = _NO_REFERENCE | {
     "steps": 200,
     "data.train": f"gsm8k?without_sample={VALIDATION}",
     "data.prompts_per_step": 64,
@@ -88,7 +89,7 @@ _GSM8K = {
     "eval.samples": 4,
     "verify.workers": 4,
 }
-_MATH = {
+_MATH = _NO_REFERENCE | {
     "steps": 300,
     "data.train": f"math?without_sample={VALIDATION}",
     "data.prompts_per_step": 128,
@@ -135,7 +136,7 @@ RECIPES: dict[str, Recipe] = {
     "smollm-135m": Recipe(
         "SmolLM2-135M on problems of one calculation",
         models=("HuggingFaceTB/SmolLM2-135M-Instruct", "HuggingFaceTB/SmolLM2-135M"),
-        largest=134_515_008, shape=_SMOLLM, gpu=_ONE_STEP,
+        largest=134_515_008, shape=_SMOLLM, gpu=_NO_REFERENCE | _ONE_STEP,
         cpu=_ONE_STEP | {"optim.micro_batch_tokens": 1024, "run.save_interval": 5},
     ),
     "qwen2.5-0.5b": Recipe(
@@ -157,7 +158,7 @@ RECIPES: dict[str, Recipe] = {
         "Qwen2.5-Math-1.5B on MATH with Dr. GRPO",
         models=("Qwen/Qwen2.5-Math-1.5B", "Qwen/Qwen2.5-Math-1.5B-Instruct"),
         largest=1_543_714_304, shape=_QWEN2_1_5 | {"max_position_embeddings": 4096},
-        gpu=_MATH | {"sampling.max_tokens": 3000, "algo.name": "dr_grpo", "algo.beta": 0.0},
+        gpu=_MATH | {"sampling.max_tokens": 3000, "algo.name": "dr_grpo"},
     ),
     "qwen2.5-7b": Recipe(
         "Qwen2.5-7B on MATH with LoRA",

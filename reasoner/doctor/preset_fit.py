@@ -35,8 +35,7 @@ _MICRO_BATCHES = (16_384, 8192, 4096, 2048)  # tokens; smaller ones leave a GPU 
 _SAVINGS: tuple[Values, ...] = (  # one after another, each with all micro-batches
     {},
     {"optim.recompute": True},
-    {"optim.recompute": True, "algo.reference_dtype": "bfloat16"},
-    {"optim.recompute": True, "algo.reference_dtype": "bfloat16", "optim.state_dtype": "8bit"},
+    {"optim.recompute": True, "optim.state_dtype": "8bit"},
 )
 _LORA_SAVINGS: tuple[Values, ...] = ({}, {"optim.recompute": True})
 _LORA_RANK = 32
@@ -113,9 +112,8 @@ def _settings(values: Values) -> Iterator[dict[str, object]]:
         adapter = {"lora.rank": _LORA_RANK, "lora.base_dtype": "bfloat16", "optim.lr": lr}
         steps += [{**saving, **adapter} for saving in _LORA_SAVINGS]
     for step in steps:
-        saving = {key: value for key, value in step.items() if cfg.algo.beta or key != "algo.reference_dtype"}
         for tokens in _MICRO_BATCHES:
-            yield {**_LOW_PRECISION, "optim.micro_batch_tokens": tokens, **saving}
+            yield {**_LOW_PRECISION, "optim.micro_batch_tokens": tokens, **step}
 
 
 def _candidate(model: PreTrainedModel, values: Values, settings: Values, total: int) -> _Candidate:

@@ -1,9 +1,9 @@
 """Memory of each of several ranks, by how they hold the models (optim.sharding): a model, not a measurement.
 
 The parts of a single process are those of doctor.memory. What sharding changes follows torch's FSDP2: weights,
-gradients and moments are divided by the number of ranks; `gathered` holds all weights and gradients in float32 for the
-passes of a step, `sharded` those of two layers (the one at work and the next, whose gather has begun) and of the
-embeddings.
+gradients and moments are divided by the number of ranks, also while they are loaded; `gathered` holds all weights, in
+the precision of the passes, and all gradients, in float32, for the passes of a step, `sharded` those of two layers (the
+one at work and the next, whose gather has begun) and of the embeddings.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ class RankMemory:
         divided = {name: -(-part[name] // self.ranks) for name in _DIVIDED}
         share = 1.0 if sharding == "gathered" else self._whole_share()
         whole = {
-            "whole_weights": int(share * part["weights"]),
-            "whole_reference": int(share * part["reference"]),
+            "whole_weights": int(share * self._in_passes(part["weights"])),
+            "whole_reference": int(share * self._in_passes(part["reference"])),
+            "low_precision_weights": 0,  # they are what is gathered
             "whole_gradients": int(share * part["gradients"]),
             "synced_tensor": self._largest_tensor(),
             "head_gradient": self._head_gradient(),
@@ -43,27 +44,20 @@ class RankMemory:
         return part | divided | whole
 
     def peak(self, sharding: str) -> int:
-        """Most bytes at once: in the passes of the update, in those of the reference, while sampling or syncing, or
-        before the models that have been loaded are sharded.
-        """
+        """Most bytes at once: in the passes of the update, in those of the reference, or while sampling or syncing."""
         part = self.parts(sharding)
         resident = sum(part[name] for name in _RESIDENT)
-        passes = part.get("whole_weights", 0) + part.get("whole_gradients", 0) + self.estimate.passes_peak()
-        passes += part.get("head_gradient", 0)
+        passes = self.estimate.passes_peak() - self.estimate.parts()["low_precision_weights"]
+        passes += sum(part.get(name, 0) for name in _OF_PASSES)
         training = part["gradients"] + max(passes, part.get("gradient_sum", 0), part.get("whole_reference", 0))
         engine = part["engine_weights"] + part["engine_cache"] + part["engine_logits"] + part.get("synced_tensor", 0)
         keeps_engine = self.estimate.cfg.max_off_policy_steps > 0
-        running = resident + (training + engine if keeps_engine else max(training, engine))
-        return running if sharding == "replicated" else max(running, self._loading())
+        return resident + (training + engine if keeps_engine else max(training, engine))
 
-    def _loading(self) -> int:
-        """Bytes of the models before they are sharded: each rank loads the whole policy and the whole reference, which
-        is cast afterwards, and copies the critic from the policy (trainer.components).
-        """
-        part = self.estimate.parts()
-        in_float32 = 4 * num_parameters(self.estimate.model) if part["reference"] else 0
-        critic = part["gradients"] if part["critic"] else 0  # a copy of what is trained: 4 bytes a value, as a gradient
-        return part["weights"] + max(in_float32, part["reference"] + critic)
+    def _in_passes(self, held: int) -> int:
+        """Bytes of a whole model of `held` bytes in the precision of the passes."""
+        is_low = self.estimate.cfg.optim.dtype == "bfloat16"
+        return min(held, 2 * num_parameters(self.estimate.model)) if is_low else held
 
     def _largest_tensor(self) -> int:
         """Bytes of the largest tensor in float32."""
@@ -84,6 +78,7 @@ class RankMemory:
 
 
 _RESIDENT = ("weights", "optimiser", "reference", "critic", "reward_models")
+_OF_PASSES = ("whole_weights", "whole_gradients", "head_gradient", "low_precision_weights")
 _DIVIDED = ("weights", "gradients", "optimiser", "reference", "critic")
 
 

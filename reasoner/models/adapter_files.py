@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from reasoner.models.checksums import check_model_files
+from reasoner.models.sharding import shard_like
 
 PREFIX = "base_model.model."  # of every name in the files: peft stores the names of a wrapped model
 _A, _B = ".lora_A.weight", ".lora_B.weight"
@@ -88,4 +89,4 @@ def merge_adapter(model: nn.Module, folder: Path) -> None:
     for layer in adapter.layers:
         if (weight := weights.get(f"{layer}.weight")) is None:
             raise ValueError(f"the LoRA adapter in {folder} has the layer {layer!r}, which its base does not have")
-        weight.add_(adapter.delta(layer).to(weight))
+        weight.add_(shard_like(adapter.delta(layer).to(weight.device, weight.dtype), weight))

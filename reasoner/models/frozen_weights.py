@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from reasoner.models.shard_on_load import set_dtype
+
 
 def hold_in_bfloat16(model: PreTrainedModel) -> None:
     """Round the model's matrices to bfloat16, its embeddings among them, and hold vectors (norms, biases) in float32.
@@ -17,8 +19,8 @@ def hold_in_bfloat16(model: PreTrainedModel) -> None:
     The model then computes under autocast to bfloat16 only.
     """
     for parameter in model.parameters():
-        parameter.data = parameter.data.to(torch.bfloat16 if parameter.ndim > 1 else torch.float32)
-    model.get_input_embeddings().register_forward_hook(_in_float32)
+        set_dtype(parameter, torch.bfloat16 if parameter.ndim > 1 else torch.float32)
+    model.get_input_embeddings().register_forward_hook(states_in_float32)
 
 
 def cast_parameters(model: nn.Module, dtype: torch.dtype) -> None:
@@ -27,9 +29,9 @@ def cast_parameters(model: nn.Module, dtype: torch.dtype) -> None:
     transformers keeps them in float32 when it loads a model in bfloat16, and so does vLLM; `model.to(dtype)` does not.
     """
     for parameter in model.parameters():
-        parameter.data = parameter.data.to(dtype)
+        set_dtype(parameter, dtype)
 
 
-def _in_float32(module: nn.Module, inputs: tuple[Tensor, ...], states: Tensor) -> Tensor:
+def states_in_float32(module: nn.Module, inputs: tuple[Tensor, ...], states: Tensor) -> Tensor:
     """The states between layers are in the precision of the embeddings' output."""
     return states.float()

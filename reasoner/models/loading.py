@@ -14,6 +14,7 @@ from typing import Any, Protocol, cast
 import torch
 from huggingface_hub.errors import StrictDataclassError
 from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -38,7 +39,8 @@ from reasoner.models.output_layer import OutputLayer, limit_ids
 from reasoner.models.prefix_attention import PrefixCausalMask, avoids_mask
 from reasoner.models.recompute import CompletionKeyCache, PromptKeyCache
 from reasoner.models.resolve import base_folder
-from reasoner.models.sharding import is_sharded
+from reasoner.models.shard_on_load import load_shards
+from reasoner.models.sharding import gathers_bfloat16, is_sharded, reshard
 
 logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # bars per file would clutter the log of the steps
 
@@ -76,22 +78,28 @@ def num_ids(tokenizer: PreTrainedTokenizerBase) -> int:
     return max(tokenizer.get_vocab().values()) + 1
 
 
-def load_policy(folder: Path, *, device: torch.device, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
+def load_policy(
+    folder: Path, *, device: torch.device, dtype: torch.dtype = torch.float32, mesh: DeviceMesh | None = None
+) -> PreTrainedModel:
     """Load the folder's causal language model, without dropout, for training. ValueError if there is none.
 
     `dtype` float32, or bfloat16 for weights that are not trained (reasoner.models.frozen_weights). A LoRA adapter in
     the folder is added to the weights of its base, in float32. Weights are read from safetensors only, and code in the
     folder is never run.
+
+    Each rank of a `mesh` loads its shards alone: the model can be run, and check_supported() has to be called, when
+    reasoner.models.sharding.distribute() has made it one model of the ranks.
     """
     check_family(text_config(folder))
-    model = _load_merged(folder) if is_adapter(folder) else _load_stored(folder, dtype)
+    model = _load_merged(folder, mesh) if is_adapter(folder) else _load_stored(folder, dtype, mesh)
     if dtype == torch.bfloat16:
         hold_in_bfloat16(model)
     move_without_dropout(model, device)
     follow_autocast(model)
     if has_tokenizer(folder):
         limit_ids(model, num_ids(load_tokenizer(folder)))
-    _check_supported(model, tolerance=1e-3 if dtype == torch.float32 else 0.1)
+    if mesh is None:
+        check_supported(model)
     return model
 
 
@@ -104,11 +112,11 @@ def move_without_dropout(model: PreTrainedModel, device: torch.device) -> None:
     cast(nn.Module, model).to(device).eval()  # transformers' own to() is wrapped without types
 
 
-def _load_stored(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
+def _load_stored(folder: Path, dtype: torch.dtype, mesh: DeviceMesh | None) -> PreTrainedModel:
     """Load the weights in float32; for bfloat16 as they are stored, so that a model that is stored in bfloat16 never
     takes twice its memory.
     """
-    with _load_errors("language model", folder, reads_weights=True):
+    with _load_errors("language model", folder, reads_weights=True), load_shards(mesh):
         model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
             folder,
             dtype=dtype if dtype == torch.float32 else "auto",
@@ -133,13 +141,13 @@ def load_classifier(folder: Path) -> tuple[PreTrainedModel, list[str]]:
     return model, sorted(report["missing_keys"])
 
 
-def _load_merged(folder: Path) -> PreTrainedModel:
+def _load_merged(folder: Path, mesh: DeviceMesh | None) -> PreTrainedModel:
     """Load the base of the adapter in the folder in float32, and add the adapter. ValueError for a model that takes
     none.
     """
     if reason := lora_obstacle(text_config(folder), ""):
         raise ValueError(f"the LoRA adapter in {folder} is not supported: {reason}")
-    model = load_policy(base_folder(folder), device=torch.device("cpu"))
+    model = load_policy(base_folder(folder), device=torch.device("cpu" if mesh is None else mesh.device_type), mesh=mesh)
     merge_adapter(model, folder)
     return model
 
@@ -167,14 +175,14 @@ def _load_errors(what: str, folder: Path, *, reads_weights: bool = False) -> Ite
 
 
 @torch.no_grad()
-def _check_supported(model: PreTrainedModel, *, tolerance: float) -> None:
+def check_supported(model: PreTrainedModel) -> None:
     """Raise ValueError unless completion_states gives what the model's own pass gives its head, and OutputLayer makes
     of the head's output what the model makes of it.
 
     States are compared relative to their size, and the head's output is replaced by numbers from -100 to 100: weights
-    that give small logits hide nothing.
+    that give small logits hide nothing. A collective operation if the model is sharded.
     """
-    name, layer = type(model).__name__, OutputLayer.of(model)
+    name, layer, tolerance = type(model).__name__, OutputLayer.of(model), 0.1 if computes_in_bfloat16(model) else 1e-3
     ids = torch.tensor([[0, 1, 2, 1]], device=model.device)
     lengths, prompt_of = torch.tensor([2], device=model.device), torch.tensor([0], device=model.device)
     inputs, outputs = [], []
@@ -201,6 +209,7 @@ def _check_supported(model: PreTrainedModel, *, tolerance: float) -> None:
         raise ValueError(
             f"{name} is not supported: its logits are not its head's output, scaled and capped as its config.json says"
         )
+    reshard(model)
 
 
 def context_length(model: PreTrainedModel) -> int:
@@ -343,8 +352,13 @@ def token_logprobs(
 
 def precision_of(model: PreTrainedModel) -> AbstractContextManager[object]:
     """Autocast to bfloat16 for a model with weights in bfloat16; for any other one no context."""
-    is_low = any(parameter.dtype == torch.bfloat16 for parameter in model.parameters())
+    is_low = computes_in_bfloat16(model)
     return torch.autocast(model.device.type, dtype=torch.bfloat16) if is_low else nullcontext()
+
+
+def computes_in_bfloat16(model: PreTrainedModel) -> bool:
+    """Whether the model has weights in bfloat16, in its passes at least."""
+    return gathers_bfloat16(model) or any(parameter.dtype == torch.bfloat16 for parameter in model.parameters())
 
 
 def _dense_log_softmax(

@@ -24,6 +24,7 @@ from reasoner.models.checksums import write_checksums
 from reasoner.models.folder import BaseModel, write_base
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.saving import save_generation_config, save_model
+from reasoner.models.shard_on_load import mesh_of
 from reasoner.models.sharding import load_state, shard_like, whole, whole_state
 from reasoner.runs.io import named_errors
 
@@ -174,10 +175,12 @@ def save_policy(
 @torch.no_grad()
 def load_weights(policy: PreTrainedModel, folder: Path) -> None:
     """Load what save_policy() wrote into a policy of the same kind, tensor by tensor: whole weights are read into the
-    host's memory, and the policy's device never holds them twice.
+    host's memory, and the policy's device never holds them twice; shards are read by each rank, which holds them twice.
     """
     if not has_adapter(policy):
-        load_state(policy, load_policy(folder, device=torch.device("cpu")).state_dict())
+        mesh = mesh_of(policy)
+        device = torch.device("cpu") if mesh is None else policy.device
+        load_state(policy, load_policy(folder, device=device, mesh=mesh).state_dict())
         return
     own, stored = adapter_of(policy), read_adapter(folder)
     if own.layers != stored.layers or (own.rank, own.alpha) != (stored.rank, stored.alpha):

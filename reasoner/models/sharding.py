@@ -22,13 +22,23 @@ from itertools import zip_longest
 from types import MethodType
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
+from torch.distributed.fsdp import (
+    FSDPModule,
+    MixedPrecisionPolicy,
+    fully_shard,
+    register_fsdp_forward_method,
+)
 from torch.distributed.tensor import DTensor, distribute_tensor
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from reasoner.distributed.world import ALONE, World
+from reasoner.models.frozen_weights import states_in_float32
+from reasoner.models.shard_on_load import take_shards
+
+_GATHERS_BFLOAT16 = "_gathers_bfloat16"  # mark of a model
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,9 +86,10 @@ class DistributedModel:
         self.model.set_reshard_after_backward(is_on)
 
 
-def distribute(model: nn.Module, sharding: str, world: World) -> DistributedModel:
+def distribute(model: nn.Module, sharding: str, world: World, dtype: str = "float32") -> DistributedModel:
     """Hold the model as optim.sharding says, in place: optimisers and copies of its parameters are made afterwards,
     deep copies of it before. No effect on a model that is held so already. A single process has the whole model.
+    Shards travel in the precision of the passes, `dtype`, and gradients are summed in float32.
 
     ValueError for a model whose layers transformers does not mark.
     """
@@ -86,25 +97,40 @@ def distribute(model: nn.Module, sharding: str, world: World) -> DistributedMode
         return DistributedModel(model, world)
     assert sharding in ("gathered", "sharded"), sharding
     if not isinstance(model, FSDPModule):
-        _shard(model, sharding, world)
+        _shard(model, sharding, world, dtype)
     return DistributedModel(model, world, sharding)
 
 
-def _shard(model: nn.Module, sharding: str, world: World) -> None:
+def _shard(model: nn.Module, sharding: str, world: World, dtype: str) -> None:
     layers = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
     if not layers:
         raise ValueError(
             f"optim.sharding is {sharding!r}, but {type(model).__name__} has no layers that can be sharded"
         )
-    mesh = init_device_mesh(next(model.parameters()).device.type, (world.size,))
+    mesh, policy = init_device_mesh(next(model.parameters()).device.type, (world.size,)), _mixed_precision(model, dtype)
+    loaded = take_shards(model)
     for layer in layers:
-        fully_shard(layer, mesh=mesh, reshard_after_forward=sharding == "sharded")
-    fully_shard(model, mesh=mesh, reshard_after_forward=False)  # the output layer is read after the backbone's pass
+        fully_shard(layer, mesh=mesh, reshard_after_forward=sharding == "sharded", mp_policy=policy)
+    # The output layer is read after the backbone's pass.
+    fully_shard(model, mesh=mesh, reshard_after_forward=False, mp_policy=policy)
+    model.load_state_dict(loaded, assign=True, strict=False)
     for module in _shards(model):
         module.set_gradient_divide_factor(1.0)
         module.set_force_sum_reduction_for_comms(True)  # gloo has no reduction that divides
     if (backbone := getattr(model, "base_model", model)) is not model:
         _run_as_root(model, backbone)
+
+
+def _mixed_precision(model: nn.Module, dtype: str) -> MixedPrecisionPolicy:
+    """The policy of passes in `dtype`. In bfloat16 the matrices of a pass are what autocast makes of them, and the
+    states between layers stay in float32; norms and biases are rounded.
+    """
+    if dtype == "float32":
+        return MixedPrecisionPolicy()
+    setattr(model, _GATHERS_BFLOAT16, True)
+    backbone: Any = getattr(model, "base_model", model)
+    backbone.get_input_embeddings().register_forward_hook(states_in_float32)
+    return MixedPrecisionPolicy(torch.bfloat16, torch.float32, cast_forward_inputs=False)
 
 
 def _run_as_root(model: nn.Module, backbone: nn.Module) -> None:
@@ -116,6 +142,11 @@ def _run_as_root(model: nn.Module, backbone: nn.Module) -> None:
     vars(model)["run_backbone"] = MethodType(run_backbone, model)
     register_fsdp_forward_method(model, "run_backbone")
     backbone.forward = vars(model)["run_backbone"]
+
+
+def gathers_bfloat16(model: nn.Module) -> bool:
+    """Whether the model's weights are bfloat16 in its passes, though the shards are float32."""
+    return hasattr(model, _GATHERS_BFLOAT16)
 
 
 def is_sharded(model: nn.Module) -> bool:
@@ -148,7 +179,7 @@ def whole(tensor: Tensor) -> Tensor:
 
 def shard_like(tensor: Tensor, own: Tensor) -> Tensor:
     """This rank's shard of a whole tensor that every rank has, where `own` is one; otherwise the tensor."""
-    if not isinstance(own, DTensor):
+    if not isinstance(own, DTensor) or isinstance(tensor, DTensor):
         return tensor
     return distribute_tensor(tensor.to(own.device), own.device_mesh, own.placements, src_data_rank=None)
 

@@ -47,7 +47,7 @@ class Critic:
         backbone = policy if shared else _copy_of_trained(policy.base_model)
         if cfg.optim.recompute:
             recompute_layers(backbone)
-        self.distributed = distribute(backbone, cfg.optim.sharding, world)
+        self.distributed = distribute(backbone, cfg.optim.sharding, world, cfg.optim.dtype)
         self.base_model = policy.base_model if shared else backbone
         self.head = nn.Linear(policy.config.get_text_config().hidden_size, 1, device=policy.device)
         nn.init.zeros_(self.head.weight)

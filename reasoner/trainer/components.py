@@ -23,10 +23,12 @@ from reasoner.inference.no_engine import NoEngine
 from reasoner.inference.reward_model import load_reward_models
 from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint
 from reasoner.models.frozen_weights import cast_parameters
-from reasoner.models.loading import context_length, load_policy
+from reasoner.models.loading import check_supported, context_length, load_policy
 from reasoner.models.lora import add_adapter, load_weights
 from reasoner.models.resolve import resolve_model
 from reasoner.models.reward_model import load_reward_model
+from reasoner.models.shard_on_load import mesh_of_shards
+from reasoner.models.sharding import reshard
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.generate import RolloutPrefetcher
@@ -55,26 +57,30 @@ def build_trainer(
     """Load the policy from `start_from`, and with a KL penalty the reference from `base`, the initial model.
 
     With LoRA the policy is the initial model with an adapter, that of `start_from` if it is another folder, and the
-    reference is the policy without it.
+    reference is the policy without it. With optim.sharding each rank loads its shards alone.
     """
     algorithm, reference, base_model = resolve_algorithm(cfg.algo), None, None
+    cfg = resolve_sharding(cfg, algorithm, base, device)
+    mesh = mesh_of_shards(cfg.optim.sharding, world, device)
     if cfg.lora.rank:
-        policy = load_policy(base, device=device, dtype=getattr(torch, cfg.lora.base_dtype))
+        policy = load_policy(base, device=device, dtype=getattr(torch, cfg.lora.base_dtype), mesh=mesh)
         add_adapter(policy, cfg.lora, seed=cfg.seed)
         if start_from != base:
             load_weights(policy, start_from)
         base_model = BaseModel(cfg.model, str(base.resolve()), model_fingerprint(base))
         reference = policy if cfg.algo.beta > 0 else None
     else:
-        policy = load_policy(start_from, device=device)
+        policy = load_policy(start_from, device=device, mesh=mesh)
         if cfg.algo.beta > 0:
-            reference = load_policy(base, device=device).requires_grad_(False)
+            reference = load_policy(base, device=device, mesh=mesh).requires_grad_(False)
             cast_parameters(reference, getattr(torch, cfg.algo.reference_dtype))
-    if training_engine(cfg.engine, start_from) == "transformers":
-        check_decoding(policy)  # before anything is written
-    cfg = resolve_sharding(cfg, algorithm, policy)
     mix = load_pretraining_mix(cfg, tokenizer, context_length(policy))
     trainer = Trainer(policy, reference, algorithm, cfg, tokenizer, world, base_model=base_model, pretraining_mix=mix)
+    if mesh is not None:
+        check_supported(policy)
+    if training_engine(cfg.engine, start_from) == "transformers":
+        check_decoding(policy)  # before anything is written
+        reshard(policy)
     if trainer.critic is not None and cfg.critic.init:
         folder = resolve_model(cfg.critic.init, runs=Path(cfg.run.dir))
         weights = {  # by folder: a run has several names

@@ -67,7 +67,7 @@ class Trainer:
             self.critic = Critic(model, cfg, shared=is_shared, world=world)
         if optim.recompute:
             recompute_layers(model.base_model)
-        distributed = distribute(model, optim.sharding, world)
+        distributed = distribute(model, optim.sharding, world, optim.dtype)
         self._parameters = [parameter for _, parameter in trained_parameters(model)]
         betas = (optim.beta1, optim.beta2)
         self.optimizer = make_adamw(
@@ -84,7 +84,8 @@ class Trainer:
             learns_entropy=cfg.algo.entropy_coef > 0,
         )
         if reference is not None:
-            self._reference_passes = replace(self.passes, distributed=distribute(reference, optim.sharding, world))
+            distributed = distribute(reference, optim.sharding, world, optim.dtype)
+            self._reference_passes = replace(self.passes, distributed=distributed)
         critic = self.critic if is_shared else None
         self.policy_loss = PolicyLoss(self.passes, algorithm, cfg, critic, cfg.algo.beta, cfg.algo.penalty)
         self.steps_done = 0  # training steps of the run: the run's position, and that of the schedules

@@ -16,6 +16,7 @@ from reasoner.evals.before_after import HeldOutEvals, example_answers, table, wr
 from reasoner.evals.result import EvalResult, MetricKs, sample_and_score
 from reasoner.evals.sampling import engine_batches
 from reasoner.models.loading import load_policy
+from reasoner.models.shard_on_load import mesh_of_shards
 from reasoner.runs.json_files import write_json
 from reasoner.runs.metric_names import METRICS
 from reasoner.trainer.metrics_logger import MetricsLogger
@@ -89,7 +90,8 @@ def evaluate_heldout(
     if generator.world.is_first:
         (run_dir / "report.json").unlink(missing_ok=True)
     after = _heldout_evals(generator, prompts, cfg, "the trained model")
-    initial = load_policy(base, device=torch.device("cpu"))
+    device = torch.device("cpu")
+    initial = load_policy(base, device=device, mesh=mesh_of_shards(cfg.optim.sharding, generator.world, device))
     generator.update_weights(initial, version=0)
     before = _heldout_evals(generator, prompts, cfg, "the model before training")
     if not generator.world.is_first:

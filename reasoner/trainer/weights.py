@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import torch
-from transformers import PreTrainedModel
 
 from reasoner.config.schema import Config
 from reasoner.console import log
-from reasoner.models.lora import trained_parameters
+from reasoner.models.loading import load_meta_model
+from reasoner.models.lora import num_adapter_parameters
 from reasoner.rl.algorithms import Algorithm
 
 _SHARE = 0.5  # of a GPU's memory for weights, gradients and moments; the rest is for activations and the engine
 
 
-def resolve_sharding(cfg: Config, algorithm: Algorithm, policy: PreTrainedModel) -> Config:
+def resolve_sharding(cfg: Config, algorithm: Algorithm, base: Path, device: torch.device) -> Config:
     """The settings with optim.sharding `auto` replaced by the first way that fits the GPU; by `replicated` on a CPU, in
-    a single process, and where nothing else can be. The policy is whole, its adapter added.
+    a single process, and where nothing else can be. `base` is the folder of the initial model.
     """
     if cfg.optim.sharding != "auto":
         return cfg
     sharding = "replicated"
     is_whole = algorithm.trust == "constrained" or cfg.optim.state_dtype == "8bit"  # see reasoner.config.check.RULES
-    if policy.device.type == "cuda" and cfg.processes > 1 and not is_whole:
-        memory = torch.cuda.get_device_properties(policy.device).total_memory
-        sharding = first_that_fits(*_bytes(cfg, algorithm, policy), processes=cfg.processes, memory=memory)
+    if device.type == "cuda" and cfg.processes > 1 and not is_whole:
+        memory = torch.cuda.get_device_properties(device).total_memory
+        sharding = first_that_fits(*_bytes(cfg, algorithm, base), processes=cfg.processes, memory=memory)
     log(f"optim.sharding auto: {sharding}")
     return replace(cfg, optim=replace(cfg.optim, sharding=sharding))
 
@@ -40,13 +41,16 @@ def first_that_fits(held: int, during_passes: int, *, processes: int, memory: in
     return "gathered" if held / processes + during_passes <= room else "sharded"
 
 
-def _bytes(cfg: Config, algorithm: Algorithm, policy: PreTrainedModel) -> tuple[int, int]:
+def _bytes(cfg: Config, algorithm: Algorithm, base: Path) -> tuple[int, int]:
     """(held, during_passes) of first_that_fits(): a trained parameter takes 4 bytes for itself, 4 for its gradient and
-    8 for AdamW's moments.
+    8 for AdamW's moments; in a pass in bfloat16 the weights take 2.
     """
-    trained = sum(parameter.numel() for _, parameter in trained_parameters(policy))
-    weights = sum(parameter.numel() * parameter.element_size() for parameter in policy.parameters())
+    model = load_meta_model(base)
+    parameters, adapter = sum(own.numel() for own in model.parameters()), num_adapter_parameters(model, cfg.lora)
+    trained = adapter or parameters
+    weights = parameters * (2 if adapter and cfg.lora.base_dtype == "bfloat16" else 4) + 4 * adapter
     has_reference = cfg.algo.beta > 0 and not cfg.lora.rank
     reference = weights // (2 if cfg.algo.reference_dtype == "bfloat16" else 1) if has_reference else 0
     models = 2 if algorithm.critic and algorithm.critic_backbone == "separate" else 1
-    return models * (weights + 12 * trained) + reference, weights + 4 * trained
+    gathered = 2 * parameters if cfg.optim.dtype == "bfloat16" else weights
+    return models * (weights + 12 * trained) + reference, gathered + 4 * trained

@@ -192,10 +192,10 @@ def _two_steps(
     texts = PretrainingMix(lambda number: _TEXTS[number % 2 :], mix) if mix else None
     trainer = Trainer(model.double(), reference, resolve_algorithm(cfg.algo), cfg, None, world, pretraining_mix=texts)
     results: list[np.ndarray] = []
-    _record(trainer.optimizer, results)
+    record_gradients(trainer.optimizer, results)
     if trainer.critic is not None:
         trainer.critic.head.double()
-        _record(trainer.critic.optimizer, results)
+        record_gradients(trainer.critic.optimizer, results)
     for _ in range(2):
         is_process = trainer.algorithm.returns == "process"
         lengths = [len(completion.token_ids) for own in groups for completion in own.completions]
@@ -211,7 +211,7 @@ def _two_steps(
     return [*results, at_end.numpy()], metrics | {"rows with values": rows}
 
 
-def _record(optimizer: Optimizer, results: list[np.ndarray]) -> None:
+def record_gradients(optimizer: Optimizer, results: list[np.ndarray]) -> None:
     """Add the gradients to the results before each step of the optimiser. A parameter without one counts as NaN."""
 
     def record(*_: object) -> None:

@@ -1,6 +1,7 @@
 """Weights in shards: the gradients and checkpoints of one process, in less memory."""
 
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -177,7 +178,7 @@ def test_auto_takes_the_first_way_that_fits_half_of_the_gpu(held, during, weight
 
 def test_auto_is_replicated_on_a_cpu():
     cfg = Config(processes=2, optim=OptimConfig(sharding="auto"))
-    resolved = resolve_sharding(cfg, resolve_algorithm(cfg.algo), tiny_model(vocabulary=60))
+    resolved = resolve_sharding(cfg, resolve_algorithm(cfg.algo), Path("a model"), torch.device("cpu"))
     assert resolved.optim.sharding == "replicated"
 
 

@@ -33,8 +33,8 @@ def plan(name: str, gpu: str, processes: int, **settings: object) -> GpuPlan:
         ("qwen2.5-0.5b", "a100", 1, "replicated"),
         ("qwen2.5-1.5b", "h100", 8, "replicated"),
         ("qwen2.5-7b", "h100", 1, None),
-        ("qwen2.5-7b", "h100", 8, "sharded"),  # gathered needs 57 GiB of whole weights and gradients
-        ("qwen2.5-7b", "h200", 8, "gathered"),
+        ("qwen2.5-7b", "h100", 4, "sharded"),  # gathered needs 43 GiB of whole weights and gradients
+        ("qwen2.5-7b", "h100", 8, "gathered"),
     ],
 )
 def test_first_way_that_fits(name, gpu, processes, weights):
@@ -48,24 +48,20 @@ def test_shards_divide_what_stays_and_add_what_is_whole():
     whole, gathered, sharded = alone.parts("replicated"), memory.parts("gathered"), memory.parts("sharded")
     for name in ("weights", "gradients", "optimiser"):
         assert gathered[name] == sharded[name] == pytest.approx(whole[name] / 8, abs=1)
-    assert gathered["whole_weights"] == whole["weights"] and gathered["whole_gradients"] == whole["gradients"]
+    assert gathered["whole_weights"] == whole["weights"] / 2 and gathered["whole_gradients"] == whole["gradients"]
     # The embeddings (2 x 3584 x 152,064) and two of 28 layers, of 7.6e9 parameters.
-    assert sharded["whole_weights"] / whole["weights"] == pytest.approx(0.143 + 2 / 28 * 0.857, abs=0.002)
+    assert 2 * sharded["whole_weights"] / whole["weights"] == pytest.approx(0.143 + 2 / 28 * 0.857, abs=0.002)
     assert alone.peak("replicated") == alone.estimate.peak()
     peaks = [memory.peak(weights) for weights in STRATEGIES]
     assert peaks == sorted(peaks, reverse=True) and len(set(peaks)) == 3
 
 
-def test_models_are_whole_before_they_are_sharded():
-    """On many ranks loading decides: policy, float32 reference, the critic's copy of the policy."""
+def test_many_ranks_never_have_a_whole_model():
+    """Neither while they load the policy, the reference and the critic, nor afterwards."""
     many = {"engine.gpu_memory": 0.1, "optim.micro_batch_tokens": 256, "sampling.max_tokens": 256}
     whole = plan("qwen2.5-7b", "h100", 512, **many).memory().parts("replicated")["weights"]
-    settings = {"none": {"algo.beta": 0.0}, "reference": {"algo.beta": 0.1, "algo.reference_dtype": "bfloat16"}}
-    settings["both"] = {"algo.name": "ppo", "algo.beta": 0.1}
-    peaks = {
-        name: plan("qwen2.5-7b", "h100", 512, **many, **own).memory().peak("sharded") for name, own in settings.items()
-    }
-    assert peaks["none"] >= whole and peaks["reference"] == 2 * whole and peaks["both"] == 3 * whole
+    for own in ({"algo.beta": 0.0}, {"algo.beta": 0.1}, {"algo.name": "ppo", "algo.beta": 0.1}):
+        assert plan("qwen2.5-7b", "h100", 512, **many, **own).memory().peak("sharded") < whole
 
 
 def test_reward_models_are_whole_on_every_rank(tmp_path):

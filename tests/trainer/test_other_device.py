@@ -160,9 +160,9 @@ def test_weights_of_a_rollback_are_loaded_by_way_of_the_cpu(folder, monkeypatch)
     """A GPU that held them twice could run out of memory."""
     devices = []
 
-    def load_policy(path: Path, *, device: torch.device):
+    def load_policy(path: Path, *, device: torch.device, mesh: None):
         devices.append(device)
-        return loading.load_policy(path, device=device)
+        return loading.load_policy(path, device=device, mesh=mesh)
 
     monkeypatch.setattr(lora, "load_policy", load_policy)
     policy = tiny_model(vocabulary=len(tiny_tokenizer()), seed=3)

@@ -1,0 +1,100 @@
+"""What the tests of loading in shards run on the ranks of a world (tests.fixtures.ranks)."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from reasoner.config.learning import LoraConfig
+from reasoner.distributed.world import World
+from reasoner.models.lora import load_weights, policy_state
+from reasoner.models.sharding import whole
+from reasoner.trainer.components import build_trainer
+from reasoner.trainer.train import train_step
+from reasoner.trainer.trainer import Trainer
+from tests.distributed.programs import record_gradients
+from tests.fixtures.tiny import tiny_tokenizer
+from tests.fixtures.toys import config, random_groups
+
+CPU = torch.device("cpu")
+_M_MMAP_THRESHOLD = -3  # of malloc.h
+
+
+def loaded_trainer(world: World, folder: Path, way: str, *, lora: int = 0, **optim: object) -> Trainer:
+    """The trainer that a run builds, with a reference in bfloat16; with LoRA on a base in bfloat16."""
+    cfg = config(beta=0.01)
+    cfg = replace(cfg, lora=LoraConfig(rank=lora, base_dtype="bfloat16" if lora else "float32"))
+    cfg = replace(cfg, algo=replace(cfg.algo, reference_dtype="bfloat16"))
+    cfg = replace(cfg, engine=replace(cfg.engine, name="transformers"), optim=replace(cfg.optim, sharding=way, **optim))
+    return build_trainer(cfg, tiny_tokenizer(), start_from=folder, base=folder, device=CPU, world=world)
+
+
+def first_steps(
+    world: World, way: str, cases: Sequence[tuple[Path, Mapping[str, object]]]
+) -> list[tuple[dict[str, np.ndarray], dict[str, float], np.ndarray]]:
+    """For each (model folder, options): (tensors of policy and reference as they were loaded and as the engine gets
+    them, metrics of a step, its gradient).
+    """
+    results = []
+    for folder, options in cases:
+        trainer = loaded_trainer(world, folder, way, **options)
+        loaded = {
+            f"{kind}.{name}": whole(tensor.detach()).float().numpy().copy()
+            for kind, model in (("policy", trainer.policy), ("reference", trainer.reference))
+            for name, tensor in [*model.named_parameters(), *model.named_buffers()]
+        }
+        loaded |= {f"engine.{name}": own.float().numpy().copy() for name, own in policy_state(trainer.policy)}
+        gradients: list[np.ndarray] = []
+        record_gradients(trainer.optimizer, gradients)
+        metrics = train_step(trainer, trainer.compute_advantages(trainer.prepare_batch(random_groups(3))))
+        results.append((loaded, metrics, gradients[0]))
+    return results
+
+
+def peaks(world: World, small: Path, large: Path, way: str) -> tuple[float, float]:
+    """Largest private memory of this rank above that of before, in bytes: (while a trainer of the large model is built,
+    while its weights are loaded again). What the small model's takes first are imports.
+    """
+    ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 2**20)  # blocks that are freed go back to the system
+    cfg = config()
+    cfg = replace(cfg, engine=replace(cfg.engine, name="transformers"), optim=replace(cfg.optim, sharding=way))
+    trainers: list[Trainer] = []
+
+    def build(folder: Path) -> None:
+        folders = {"start_from": folder, "base": folder}
+        trainers.append(build_trainer(cfg, tiny_tokenizer(), **folders, device=CPU, world=world))
+
+    build(small)
+    return _peak(lambda: build(large)), _peak(lambda: load_weights(trainers[1].policy, large))
+
+
+def _peak(call: Callable[[], None]) -> float:
+    before, largest, is_done = _private_bytes(), 0.0, threading.Event()
+
+    def watch() -> None:
+        nonlocal largest
+        while not is_done.is_set():
+            largest = max(largest, _private_bytes() - before)
+            time.sleep(0.001)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    call()
+    is_done.set()
+    watcher.join()
+    return largest
+
+
+def _private_bytes() -> float:
+    """The memory of this process alone: pages of the model's file are shared by all ranks."""
+    found = re.search(r"RssAnon:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found is not None
+    return 1024 * float(found[1])
