@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import secrets
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,8 +21,9 @@ from reasoner.inference.server_client import run_async
 from reasoner.inference.server_dispatch import Request, sample
 from reasoner.inference.server_pool import ServerPool
 from reasoner.inference.server_token import read_token
-from reasoner.inference.vllm_model import is_adapter_state, stored_weights
+from reasoner.inference.vllm_model import stored_weights
 from reasoner.inference.weight_file import WeightFolder
+from reasoner.models.adapter_files import PREFIX
 from reasoner.models.loading import load_config, load_meta_model, load_tokenizer, num_ids
 from reasoner.models.resolve import full_folder
 from reasoner.models.saving import as_saved
@@ -161,27 +162,36 @@ class RemoteEngine:
     def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
         if self._weights is None:
             deque(named, maxlen=0)  # iterated all the same: the ranks may gather each tensor together
-        name = self._world.from_first(lambda: self._send(list(named), version), "the servers to get the weights")
+        name = self._world.from_first(lambda: self._send(named, version), "the servers to get the weights")
         self._version = version
         if self._weights is None:
             run_async(self._pool.update(name))
         # Until every rank has seen them, the first one sends no others.
         self._world.gather(None, "the other ranks to see the servers' weights")
 
-    def _send(self, weights: Sequence[tuple[str, Tensor]], version: int) -> str:
+    def _send(self, named: Iterable[tuple[str, Tensor]], version: int) -> str:
         """Send the weights to all servers; returns the version's name there. On the first rank alone."""
         assert self._weights is not None, "the first rank writes the weights"
-        if is_adapter_state(weights):
-            raise ValueError("servers take merged weights, not LoRA adapters (accepts_adapter is False)")
-        names = {name for name, _ in weights}
-        if differing := sorted(names ^ self._meta_model.state_dict().keys()):
-            what = "has no weights named" if differing[0] in names else "lacks the weights"
-            raise ValueError(f"the model {what} {differing[0]!r}")
         self._num_updates += 1
         name = f"{self._run}-{self._num_updates}-step{version}"
-        self._weights.write(list(as_saved(self._meta_model, weights)), name, self._dtype)
+        self._weights.write(as_saved(self._meta_model, self._checked(named)), name, self._dtype)
         run_async(self._pool.update(name))
         return name
+
+    def _checked(self, named: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
+        """The weights, one at a time: shards are gathered as they are taken. ValueError for an adapter and for names
+        that are not the model's.
+        """
+        missing = set(self._meta_model.state_dict())
+        for name, tensor in named:
+            if name.startswith(PREFIX):
+                raise ValueError("servers take merged weights, not LoRA adapters (accepts_adapter is False)")
+            if name not in missing:
+                raise ValueError(f"the model has no weights named {name!r}")
+            missing.remove(name)
+            yield name, tensor
+        if missing:
+            raise ValueError(f"the model lacks the weights {min(missing)!r}")
 
     def sleep(self, *, keeps_weights: bool) -> None:
         pass

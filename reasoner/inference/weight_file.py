@@ -8,7 +8,7 @@ import fcntl
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -54,8 +54,9 @@ class WeightFolder:
             self.path.chmod(0o755)  # a folder of several machines, where servers may run as another user
         self.file: WeightFile | None = None  # the last version
 
-    def write(self, weights: Sequence[tuple[str, Tensor]], version: str, dtype: torch.dtype) -> WeightFile:
-        """Write a version under a new name; floating-point tensors in the precision `dtype`. The former is removed.
+    def write(self, weights: Iterable[tuple[str, Tensor]], version: str, dtype: torch.dtype) -> WeightFile:
+        """Write a version under a new name; floating-point tensors in the precision `dtype`, to which each is converted
+        before the next is taken. The former is removed.
 
         ValueError where there is no room for it, beside the former one.
         """

@@ -122,7 +122,7 @@ def test_report_has_its_parts_and_the_picture(run):
     done = forked("report", folder)
     assert done.returncode == 0, done.stderr
     page = (folder / "report.md").read_text()
-    for part in ("Verdicts of the grader", "By family and level", "eval.samples", "torch", "Weight sync", "reasoner train"):
+    for part in ("Verdicts of the grader", "By family and level", "eval.samples", "Weight sync", "reasoner train"):
         assert part in page.replace("\\_", "_")
     assert "![curves of the run](report.png)" in page and (folder / "report.png").read_bytes().startswith(b"\x89PNG")
     missing = forked("report", "no-such-run")
