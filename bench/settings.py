@@ -3,9 +3,9 @@
 The size of the group at equal completions per step, the KL coefficient, steps off the policy and an engine in bfloat16
 with and without the importance correction, and a share of wrong gold answers (what a wrong grader costs). All with the
 same budget of sampled tokens, one update a step, a constant learning rate and the base's preset otherwise; 400,000
-tokens are about 20 steps, a third of the preset's. Writes settings.md (a table over the seeds; the interval beside a
-difference from `default` is over seeds) and settings.png (small multiples). Stop it and call it again: finished runs are
-kept, others go on.
+tokens are about 20 steps, a third of the preset's. Writes settings.md (a table over the seeds; the interval
+beside a difference from `default` is over seeds) and settings.png (small multiples). Stop it and call it again:
+finished runs are kept, others go on.
 """
 
 from __future__ import annotations
