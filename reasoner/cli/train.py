@@ -34,6 +34,7 @@ _SHORT = {  # shorter flags of settings
     "algo.name": "--algo",
     "prompt.style": "--prompt",
     "engine.name": "--engine",
+    "teacher.model": "--teacher",
     "run.track": "--track",
 }
 _METAVARS = {int: "INT", float: "NUMBER", str: "TEXT", bool: "BOOL"}

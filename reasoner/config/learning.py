@@ -36,6 +36,17 @@ class RewardConfig(RewardWeights):
 
 
 @dataclass(frozen=True, slots=True)
+class TeacherConfig:
+    model: str = setting("", "Teacher of on-policy distillation: a run, a checkpoint, a model folder or a hub name, "
+        "with the policy's tokenizer. The advantage of each sampled token gets the log-probability that the teacher "
+        "gives it less the policy's own, which lowers KL(policy || teacher) on the policy's samples (Agarwal et al. "
+        "2024). Empty: none.")
+    weight: float = setting(1.0, "Coefficient of the teacher's part of the advantages.", gt=0, needs="teacher.model")
+    alone: bool = setting(False, "Learn from the teacher alone: the reward is recorded and has no part in the "
+        "advantages.", needs="teacher.model")
+
+
+@dataclass(frozen=True, slots=True)
 class CriticConfig:
     gamma: float = setting(1.0, "Discount of later rewards, per token.", ge=0, le=1, verl="algorithm.gamma")
     lam: float = setting(1.0, "Lambda of generalised advantage estimation: 0 relies on the critic, 1 on the returns. "

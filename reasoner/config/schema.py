@@ -17,6 +17,7 @@ from reasoner.config.learning import (
     RewardConfig,
     RewardModelConfig,
     SftConfig,
+    TeacherConfig,
 )
 from reasoner.config.setting import Setting, section, setting, settings_of
 
@@ -205,6 +206,8 @@ class Config:
         "models", needs="control == ''", stages=_RL)
     algo: AlgoConfig = section(AlgoConfig, "the algorithm and its parts, KL penalty, clipping, off-policy correction",
         stages=_RL)
+    teacher: TeacherConfig = section(TeacherConfig, "a teacher whose judgement of each sampled token is learnt from",
+        needs="control == ''", stages=_RL)
     critic: CriticConfig = section(CriticConfig, "value function, for algorithms with a critic",
         needs="algo.baseline == 'value'", stages=_RL)
     ptx: PtxConfig = section(PtxConfig, "pretraining mix: texts whose likelihood is raised beside the reward",

@@ -37,7 +37,7 @@ _MOMENTS = {"float32": 8, "8bit": 2 + 2 * 4 / 256}  # bytes a parameter; in 8 bi
 _COPIES = {"float32": 3, "bfloat16": 4}
 _TILE_COPIES = 3  # copies of a tile of logits at once
 _SEQUENCES = 256  # sequences that the transformers engine samples at once
-_RESIDENT = ("weights", "optimiser", "reference", "critic", "reward_models", "waiting_weights", "overhead")
+_RESIDENT = ("weights", "optimiser", "reference", "critic", "reward_models", "teacher", "waiting_weights", "overhead")
 _OVERHEAD = 28 * 2**20  # code of kernels that the first update reads, modules and Python's objects; on a CPU
 _PAGE = 2**21  # bytes from which a tensor begins at a page of its own, in the heap of a CPU
 _SAMPLING_COPIES = 4  # copies of their next token's logits at once: log-probabilities, random bits and numbers, sums
@@ -69,7 +69,8 @@ class MemoryEstimate:
             "optimiser": int(moments * trained),
             "reference": _BYTES[cfg.algo.reference_dtype] * parameters if has_reference else 0,
             "critic": int((8 + moments) * critic),
-            "reward_models": _BYTES[cfg.optim.dtype] * self._num_reward_model_parameters(),
+            "reward_models": _BYTES[cfg.optim.dtype] * self._num_parameters(*parse_reward_models(cfg.reward.model)),
+            "teacher": _BYTES[cfg.optim.dtype] * self._num_parameters(*filter(None, [cfg.teacher.model])),
             "waiting_weights": self._waiting_weights(),
             "overhead": _OVERHEAD if self.device == "cpu" else 0,
             **self._engine(),
@@ -115,13 +116,13 @@ class MemoryEstimate:
         share = self.cfg.engine.gpu_memory * self.total
         return self.device == "cpu" or not self._has_vllm() or part["engine_weights"] + part["engine_cache"] <= share
 
-    def _num_reward_model_parameters(self) -> int:
-        """The parameters of reward.model. ValueError for a model of the hub that has not been downloaded."""
+    def _num_parameters(self, *names: str) -> int:
+        """The parameters of models. ValueError for a model of the hub that has not been downloaded."""
         total = 0
-        for name in parse_reward_models(self.cfg.reward.model):
+        for name in names:
             folder = resolve_cached_model(name, runs=Path(self.cfg.run.dir))
             if folder is None:
-                raise ValueError(f"reward.model names {name}, which is not in the cache: download it first")
+                raise ValueError(f"{name} is not in the cache: download it first")
             total += num_stored_parameters(folder) or 0
         return total
 

@@ -77,9 +77,9 @@ class RankMemory:
         return min(1.0, (sizes.embeddings + _LAYERS * layer) / total)
 
 
-_RESIDENT = ("weights", "optimiser", "reference", "critic", "reward_models")
+_RESIDENT = ("weights", "optimiser", "reference", "critic", "reward_models", "teacher")
 _OF_PASSES = ("whole_weights", "whole_gradients", "head_gradient", "low_precision_weights")
-_DIVIDED = ("weights", "gradients", "optimiser", "reference", "critic")
+_DIVIDED = ("weights", "gradients", "optimiser", "reference", "critic", "teacher")
 
 
 def first_that_fits(peaks: Mapping[str, int], available: float) -> str | None:

@@ -105,12 +105,27 @@ def check_reward_model(folder: Path, policy: Path) -> None:
     if not isinstance(labels, dict) or len(labels) != 1:
         number = len(labels) if isinstance(labels, dict) else 2  # transformers' default is not written
         raise ValueError(f"{folder} is no reward model: it has {number} labels, and a score is one")
+    _check_vocabulary("reward model", folder, policy)
+
+
+def check_teacher(folder: Path, policy: Path, num_tokens: int) -> None:
+    """Check that the folder holds a language model that reads the policy's token ids, so many of them in a row.
+    ValueError that names both folders otherwise.
+    """
+    context = check_model(folder, needs_chat=False)
+    _check_vocabulary("teacher", folder, policy)
+    if context is not None and context < num_tokens:
+        raise ValueError(f"the teacher {folder} reads {context} tokens; prompt and completion may have {num_tokens}")
+
+
+def _check_vocabulary(kind: str, folder: Path, policy: Path) -> None:
+    """ValueError unless every token of the policy has the same id in the folder."""
     known = _vocabulary(folder)
     for token, number in _vocabulary(policy).items():
         if known.get(token) != number:
             raise ValueError(
-                f"the reward model {folder} does not have the vocabulary of the policy {policy}: token {token!r} is "
-                f"{number} there and {known.get(token, 'missing')} here"
+                f"the {kind} {folder} does not have the vocabulary of the policy {policy}: token {token!r} is "
+                f"{number} in the policy's and {known.get(token, 'missing')} in the {kind}'s"
             )
 
 

@@ -37,6 +37,7 @@ class Batch:
     weights: Tensor  # [N, T] float32; the mask until the loss weights are computed
     old_logprobs: Tensor | None = None  # [N, T], if there are several updates on these rows
     ref_logprobs: Tensor | None = None  # [N, T], if there is a reference model
+    teacher_logprobs: Tensor | None = None  # [N, T], if there is a teacher
     step_rewards: Tensor | None = None  # [N, T] float32, 0 except at the tokens where a step ends
     step_ends: Tensor | None = None  # [N, T] bool
     values: Tensor | None = None  # [N, T + 1], if there is a critic: V before each token and after the last

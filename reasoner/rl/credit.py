@@ -36,10 +36,22 @@ def with_advantages(batch: Batch, algorithm: Algorithm, cfg: Config, *, beta: fl
     Groups that are left out by their verdicts have advantages of 0, as those with equal rewards have by themselves.
     """
     batch = _with_credit(batch, algorithm, cfg, beta=beta, moving_reward=moving_reward)
-    if algorithm.filter_metric == "reward":
+    if algorithm.filter_metric == "correct":
+        is_filtered = _is_filtered(batch, algorithm, cfg.algo.group_size)[:, None]
+        batch = replace(batch, advantages=batch.advantages.masked_fill(is_filtered, 0.0))
+    if batch.teacher_logprobs is None:
         return batch
-    is_filtered = _is_filtered(batch, algorithm, cfg.algo.group_size)[:, None]
-    return replace(batch, advantages=batch.advantages.masked_fill(is_filtered, 0.0))
+    credit = torch.zeros_like(batch.advantages) if cfg.teacher.alone else batch.advantages
+    return replace(batch, advantages=credit + cfg.teacher.weight * teacher_advantages(batch))
+
+
+def teacher_advantages(batch: Batch) -> Tensor:
+    """[N, T]: log-probability of the teacher - of the policy, 0 in the padding: minus the sampled estimate of
+    KL(policy || teacher) at each token, whose own next token alone it credits (Lu et al. 2025, "On-policy
+    distillation").
+    """
+    assert batch.teacher_logprobs is not None, "a batch without a teacher"
+    return (batch.teacher_logprobs - batch.policy_logprobs) * batch.mask
 
 
 def _with_credit(batch: Batch, algorithm: Algorithm, cfg: Config, *, beta: float, moving_reward: float) -> Batch:

@@ -172,6 +172,13 @@ METRICS = _by_name(
         "share of its full length that a constrained step took; 0 = none was accepted",
         "share",
     ),
+    Metric(
+        "teacher/kl",
+        "mean log-probability of the policy - of the teacher at the sampled tokens: KL(policy || teacher), estimated",
+        "nats per token",
+        "KL to the teacher, nats",
+        ("health",),
+    ),
     Metric("ptx/nll", "mean negative log-likelihood of the pretraining mix, in the last update", "nats per token"),
     Metric("critic/loss", "the critic's loss"),
     Metric(

@@ -12,7 +12,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import torch
-from transformers import PreTrainedTokenizerBase
+from torch.distributed.device_mesh import DeviceMesh
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from data import Problem
 from reasoner.config.schema import Config
@@ -74,8 +75,19 @@ def build_trainer(
         if cfg.algo.beta > 0:
             reference = load_policy(base, device=device, mesh=mesh).requires_grad_(False)
             cast_parameters(reference, getattr(torch, cfg.algo.reference_dtype))
+    teacher = _load_teacher(cfg, device, mesh)
     mix = load_pretraining_mix(cfg, tokenizer, context_length(policy))
-    trainer = Trainer(policy, reference, algorithm, cfg, tokenizer, world, base_model=base_model, pretraining_mix=mix)
+    trainer = Trainer(
+        policy,
+        reference,
+        algorithm,
+        cfg,
+        tokenizer,
+        world,
+        base_model=base_model,
+        teacher=teacher,
+        pretraining_mix=mix,
+    )
     if mesh is not None:
         check_supported(policy)
     if training_engine(cfg.engine, start_from) == "transformers":
@@ -90,6 +102,15 @@ def build_trainer(
         model = load_reward_model(folder, device=trainer.policy.device)
         trainer.critic.start_from(model, weight=weights.get(folder.resolve(), 1.0))
     return trainer
+
+
+def _load_teacher(cfg: Config, device: torch.device, mesh: DeviceMesh | None) -> PreTrainedModel | None:
+    """The model of teacher.model, frozen, its weights in the precision of the passes; None without one."""
+    if not cfg.teacher.model:
+        return None
+    folder = resolve_model(cfg.teacher.model, runs=Path(cfg.run.dir))
+    dtype = getattr(torch, cfg.optim.dtype)
+    return load_policy(folder, device=device, dtype=dtype, mesh=mesh).requires_grad_(False)
 
 
 def sampling_params(cfg: Config, template: Template) -> SamplingParams:

@@ -41,14 +41,21 @@ def fingerprints_of(
 
 
 def learning_fingerprints(cfg: Config) -> dict[str, str]:
-    """Digests of what a run learns from besides its problems: of the reward models, separated by commas, and of the
-    file of the pretraining mix, where there are some.
+    """Digests of what a run learns from besides its problems: of the reward models, separated by commas, of the
+    teacher, and of the file of the pretraining mix, where there are some.
     """
     folders = [resolve_model(name, runs=Path(cfg.run.dir)) for name in parse_reward_models(cfg.reward.model)]
     mix = Path(cfg.ptx.data)
-    return ({"reward.model": ",".join(map(model_fingerprint, folders))} if folders else {}) | (
-        {"ptx.data": file_fingerprint(mix)} if mix.is_file() else {}
-    )
+    teacher = [resolve_model(cfg.teacher.model, runs=Path(cfg.run.dir))] if cfg.teacher.model else []
+    return {
+        name: ",".join(map(digest, paths))
+        for name, digest, paths in (
+            ("reward.model", model_fingerprint, folders),
+            ("teacher.model", model_fingerprint, teacher),
+            ("ptx.data", file_fingerprint, [mix] if mix.is_file() else []),
+        )
+        if paths
+    }
 
 
 def file_fingerprint(path: Path) -> str:

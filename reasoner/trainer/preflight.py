@@ -20,7 +20,7 @@ from reasoner.config.stages import is_used, problem_sets
 from reasoner.inference.factory import check_engine, training_engine
 from reasoner.inference.server_token import read_token
 from reasoner.models.families import lora_obstacle
-from reasoner.models.folder import check_model, check_reward_model, text_config
+from reasoner.models.folder import check_model, check_reward_model, check_teacher, text_config
 from reasoner.models.resolve import resolve_cached_model, resolve_model
 from reasoner.rl.algorithms import Algorithm, resolve_algorithm
 from reasoner.rollouts.dataset import prompt_token_limit
@@ -79,6 +79,9 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
                 check_reward_model(scorer, folder)
         context = check_model(folder, needs_chat=chosen.chat)
         check_lora_model(cfg, folder)
+        if cfg.teacher.model and context and (teacher := find(cfg.teacher.model, runs=runs)) is not None:
+            longest = min(context, (cfg.data.max_prompt_tokens or context) + cfg.sampling.max_tokens)
+            check_teacher(teacher, folder, longest)
         if is_used("engine.name", cfg.stage):
             training_engine(cfg.engine, folder)
         if context is not None:

@@ -24,7 +24,7 @@ from reasoner.models.sharding import distribute
 from reasoner.progress import Progress
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch, collate
-from reasoner.rl.credit import kept_rows, with_advantages
+from reasoner.rl.credit import kept_rows, teacher_advantages, with_advantages
 from reasoner.rl.critic import Critic
 from reasoner.rl.kl import CONTROLLERS, adapt_coefficient, response_kl
 from reasoner.rl.model_passes import ModelPasses
@@ -56,6 +56,7 @@ class Trainer:
         world: World = ALONE,
         *,
         base_model: BaseModel | None = None,
+        teacher: PreTrainedModel | None = None,
         pretraining_mix: PretrainingMix | None = None,
     ) -> None:
         """`tokenizer` is needed by process rewards alone, which locate the tokens of each reasoning step. A policy with
@@ -86,6 +87,10 @@ class Trainer:
         if reference is not None:
             distributed = distribute(reference, optim.sharding, world, optim.dtype)
             self._reference_passes = replace(self.passes, distributed=distributed)
+        self._teacher_passes: ModelPasses | None = None
+        if teacher is not None:
+            distributed = distribute(teacher, optim.sharding, world, optim.dtype)
+            self._teacher_passes = replace(self.passes, distributed=distributed)
         critic = self.critic if is_shared else None
         self.policy_loss = PolicyLoss(self.passes, algorithm, cfg, critic, cfg.algo.beta, cfg.algo.penalty)
         self.steps_done = 0  # training steps of the run: the run's position, and that of the schedules
@@ -129,8 +134,8 @@ class Trainer:
 
     @torch.no_grad()
     def compute_logprobs(self, batch: Batch) -> Batch:
-        """Add log-probabilities of the reference (0 in rows that have no use for them) and, before several updates, of
-        the policy; and the critic's values.
+        """Add log-probabilities of the reference (0 in rows that have no use for them), of the teacher and, before
+        several updates, of the policy; and the critic's values.
         """
         on_microbatch = self.progress.counter("log-probabilities")
         if self.reference is not None:
@@ -139,6 +144,8 @@ class Trainer:
                 computed = self._reference_passes.all_logprobs(batch.rows(index), on_microbatch)
             ref_logprobs[index, : computed.shape[1]] = computed
             batch = replace(batch, ref_logprobs=ref_logprobs)
+        if self._teacher_passes is not None:
+            batch = replace(batch, teacher_logprobs=self._teacher_passes.all_logprobs(batch, on_microbatch))
         if self.algorithm.updates > 1 or self.algorithm.trust != "none":
             batch = replace(batch, old_logprobs=self.passes.all_logprobs(batch, on_microbatch))
         return batch if self.critic is None else replace(batch, values=self.critic.values(batch))
@@ -258,6 +265,8 @@ class Trainer:
             update.adapted["penalty"] = loss.penalty
         if self.reference is not None and algo.ref_sync_steps and self.steps_done % algo.ref_sync_steps == 0:
             self.reference.load_state_dict(self.model.state_dict())  # both whole, or both in the same shards
+        if sampled.teacher_logprobs is not None:
+            update.further["teacher/kl"] = -float(teacher_advantages(sampled).sum() / sampled.mask.sum())
         if not algo.kl_target:
             return
         controller, kl = CONTROLLERS[algo.kl_controller], update.token_stats.averages().get("kl")
