@@ -148,7 +148,8 @@ COMMANDS = (
         "import",
         "import rollouts that TRL wrote, or files of rollouts, as a run for the dashboard",
         epilog="example: reasoner import trl my-trl-output --name theirs, then: reasoner app",
-        module="import_rollouts",  # import is a keyword
+        module="runs",
+        function="add_import_arguments",
     ),
     Command("grade", "grade one answer, or a file of answers"),
     Command(
