@@ -1,4 +1,4 @@
-"""`reasoner runs`: list the runs of a folder, show one, delete some. `reasoner import`: rollouts of another system as one."""
+"""`reasoner runs`: list the runs of a folder, show one, delete some. `reasoner import`: rollouts of others as a run."""
 
 from __future__ import annotations
 
