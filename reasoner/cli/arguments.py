@@ -92,8 +92,8 @@ def add_option(
     place: argparse._ActionsContainer,
     name: str,
     about: str,
-    default: object = None,
-    kind: Callable[[str], object] | None = None,
+    default: Any = None,
+    kind: Callable[[str], Any] | None = None,
     **options: Any,
 ) -> None:
     """Add an option, or without dashes an argument. Its value is of `kind` (bool: a switch), else of the kind of the
@@ -106,7 +106,7 @@ def add_option(
         kind, about = kind or type(default), f"{about} [{default}]"
     if kind in _METAVARS and name.startswith("-"):
         options = {"metavar": _METAVARS[kind]} | options
-    place.add_argument(name, type=kind, default=default, help=about, **options)
+    place.add_argument(name, type=kind or str, default=default, help=about, **options)
 
 
 def values_of(args: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:

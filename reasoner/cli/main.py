@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from reasoner import __version__
 from reasoner.cli.arguments import Parser
@@ -148,7 +149,8 @@ COMMANDS = (
         "import",
         "import rollouts that TRL wrote, or files of rollouts, as a run for the dashboard",
         epilog="example: reasoner import trl my-trl-output --name theirs, then: reasoner app",
-        module="import_rollouts",  # import is a keyword
+        module="runs",
+        function="add_import_arguments",
     ),
     Command("grade", "grade one answer, or a file of answers"),
     Command(
@@ -176,7 +178,7 @@ def build_parser(arguments: Sequence[str]) -> Parser:
     parser.set_defaults(handler=None)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for row in COMMANDS:
-        about = {"help": row.summary, "description": row.summary, "epilog": row.epilog}
+        about: dict[str, Any] = {"help": row.summary, "description": row.summary, "epilog": row.epilog}
         command = commands.add_parser(row.name, allow_abbrev=False, **about)
         if row.name in arguments:
             getattr(import_module(f"reasoner.cli.{row.module or row.name}"), row.function)(command)

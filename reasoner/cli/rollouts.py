@@ -6,7 +6,7 @@ Handlers import the index, which imports pyarrow: that takes a second.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from reasoner.runs.rollout_row import ListedRollout
     from reasoner.runs.selection import Selection
 
-Rollouts = Iterable[Mapping[str, Any]]
+Rollouts = Iterator[dict[str, Any]]
 _EXCERPT = 70  # characters of a completion in a list
 _MARKS = {"same": ("", ""), "a": ("[-", "-]"), "b": ("{+", "+}")}  # as wdiff and git diff --word-diff
 _MAX_NAMES = 12  # known values that an error message lists

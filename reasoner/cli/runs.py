@@ -1,4 +1,4 @@
-"""`reasoner runs`: list the runs of a folder, show one, delete some."""
+"""`reasoner runs`: list the runs of a folder, show one, delete some. `reasoner import`: rollouts of others as a run."""
 
 from __future__ import annotations
 
@@ -156,3 +156,22 @@ def remove_runs(args: argparse.Namespace) -> None:
         shutil.rmtree(folder)
         print_result(f"deleted {folder}")
     write_result(args, [str(folder) for folder in folders])
+
+
+def add_import_arguments(command: Parser) -> None:
+    command.set_defaults(handler=run_import)
+    about = "trl, or rows: .parquet or .jsonl files with the columns of docs/DASHBOARD.md"
+    add_option(command, "system", about, metavar="SYSTEM")
+    add_option(command, "source", "the folder of the files; for rows also a file", kind=Path, metavar="FOLDER")
+    add_option(command, "--name", "name of the new run [the folder's name]")
+    add_runs_folder(command)
+    add_json(command, "the run's folder and the number of rollouts")
+
+
+def run_import(args: argparse.Namespace) -> None:
+    from reasoner.runs.importers import import_run
+
+    run_dir = args.runs / (args.name or args.source.resolve().name)
+    number = import_run(args.system, args.source, run_dir)
+    print_result(f"{number:,} rollouts: {run_dir}")
+    write_result(args, {"run": str(run_dir), "rollouts": number})

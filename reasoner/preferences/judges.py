@@ -176,7 +176,7 @@ def _pair_row(sides: Sequence[Row], utilities: Sequence[float] | None, probabili
     return row
 
 
-def schema_of(_: Sequence[PairRow]) -> pa.Schema:
+def schema_of(_: Sequence[Row]) -> pa.Schema:
     """The schema of a parquet file of pairs: all columns but the margin, which a judge does not know."""
     import pyarrow as pa
 

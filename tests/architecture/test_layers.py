@@ -33,7 +33,7 @@ LIGHT = (
     "reasoner.inference.factory", "reasoner.inference.model_spec", "reasoner.inference.server_answers",
     "reasoner.inference.server_client", "reasoner.inference.server_dispatch", "reasoner.inference.server_guard",
     "reasoner.inference.server_pool", "reasoner.inference.server_token",
-    "reasoner.inference.stop_texts", "reasoner.models.checksums", "reasoner.models.families",
+    "reasoner.models.checksums", "reasoner.models.families",
     "reasoner.models.folder", "reasoner.models.hub_download", "reasoner.models.resolve", "reasoner.models.size",
     "reasoner.preferences.dataset", "reasoner.preferences.judges",
     "reasoner.recipes.pipeline", "reasoner.recipes.plan", "reasoner.recipes.r1", "reasoner.recipes.results",
