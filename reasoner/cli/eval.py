@@ -135,8 +135,7 @@ def _add_grading(command: Parser) -> None:
         action="append",
         type=Path,
         metavar="FILE",
-        help="evaluate no model but the responses in this file: lm-eval's or lighteval's samples, or JSON lines; "
-        "repeatable",
+        help="evaluate no model but the responses in this file: lm-eval's samples, or JSON lines; repeatable",
     )
     grading.add_argument(
         "--cut", action="append", help="with --responses: cut a response at this text; repeatable [no cut]"

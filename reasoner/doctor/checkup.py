@@ -217,7 +217,7 @@ def _cost_findings(
         cfg,
         setup_seconds=setup_seconds,
         checkpoint_seconds=checkpoint_seconds,
-        informative_share=stats.informative_share[cfg.algo.group_size].value,
+        informative_share=stats.informative_share[stats.group_size].value,
     )
     yield from time_findings(trial, run_time, cfg)
     completions = run_time.num_steps * cfg.data.prompts_per_step * cfg.algo.group_size

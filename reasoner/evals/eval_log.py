@@ -4,7 +4,6 @@ EVALS/NAME/evaluation.json      the specification: model, prompt, sampling, prob
 EVALS/NAME/results.json         the metrics in lm-eval's format (lm_eval.utils.make_table prints it) and, under
                                 "reasoner", all metrics of this project
 EVALS/NAME/samples_SET.jsonl    lm-eval's samples: one line per problem and filter ("none" for sampled, or "greedy")
-EVALS/NAME/details_SET.parquet  lighteval's details: columns doc, metric, model_response
 EVALS/NAME/samples.parquet      one flat table, one row per response
 EVALS/NAME/table.txt            the printed table
 EVALS/NAME/sha256.json          checksums of all files but run.json (reasoner.models.checksums)
@@ -25,7 +24,7 @@ import pyarrow as pa
 from data import Problem
 from data.registry import fingerprint
 from reasoner.console import first_line
-from reasoner.evals.eval_rows import RESPONSE_SCHEMA, detail_rows, response_rows, sample_rows
+from reasoner.evals.eval_rows import RESPONSE_SCHEMA, response_rows, sample_rows
 from reasoner.evals.result import EvalResult
 from reasoner.evals.tables import Sets
 from reasoner.models.checksums import CHECKSUMS, check_file, write_checksums
@@ -75,9 +74,7 @@ def write(folder: Path, manifest: EvalManifest, sets: Sets, table: str) -> None:
     write_json(folder / "evaluation.json", manifest)
     write_json(folder / "results.json", results(manifest, sets))
     for spec, ways in sets.items():
-        name = task_name(spec)
-        write_text(folder / f"samples_{name}.jsonl", _json_lines(sample_rows(manifest, ways)))
-        write_table(folder / f"details_{name}.parquet", pa.Table.from_pylist(list(detail_rows(name, ways))))
+        write_text(folder / f"samples_{task_name(spec)}.jsonl", _json_lines(sample_rows(manifest, ways)))
     write_table(folder / "samples.parquet", pa.Table.from_pylist(list(response_rows(sets)), RESPONSE_SCHEMA))
     write_text(folder / "table.txt", table + "\n")
     write_checksums(folder, leave_out=["run.json"])

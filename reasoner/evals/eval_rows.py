@@ -1,4 +1,4 @@
-"""The rows of an evaluation's files: lm-eval's samples, lighteval's details, and one flat row per response."""
+"""The rows of an evaluation's files: lm-eval's samples, and one flat row per response."""
 
 from __future__ import annotations
 
@@ -79,31 +79,6 @@ def sample_rows(manifest: Mapping[str, Any], ways: Mapping[str, EvalResult]) -> 
                 "correct": [score.correct for score in one.scores],
                 "tokens": [response.tokens for response in one.responses],
                 "finish": [response.finish for response in one.responses],
-            }
-
-
-def detail_rows(task: str, ways: Mapping[str, EvalResult]) -> Iterator[dict[str, Any]]:
-    """The rows of details_SET.parquet: one per problem and way. `task`: the name of the set in file names."""
-    for way, evaluation in ways.items():
-        per_problem = evaluation.per_problem
-        for number, one in enumerate(evaluation.samples):
-            yield {
-                "doc": {
-                    "choices": [one.problem.answer],
-                    "gold_index": 0,
-                    "id": one.problem.id,
-                    "query": one.prompt,
-                    "question": one.problem.question,
-                    "task_name": task,
-                    "verifier": one.problem.verifier,
-                },
-                "metric": {"greedy" if way == "greedy" else name: v[number] for name, v in per_problem.items()},
-                "model_response": {
-                    "output_tokens_count": [response.tokens for response in one.responses],
-                    "text": [response.text for response in one.responses],
-                    "text_post_processed": [score.extracted for score in one.scores],
-                    "truncated_count": sum(response.finish == "length" for response in one.responses),
-                },
             }
 
 

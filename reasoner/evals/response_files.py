@@ -2,9 +2,7 @@
 
     samples_*.jsonl     of lm-eval (and of this project): doc_id, doc, target, resps; the first filter of each doc is
                         read, and each doc needs an id of its own
-    details_*.parquet   of lighteval (and of this project): doc with query, choices, gold_index; model_response with
-                        text
-    *.jsonl             lines with gold (or answer, target) and responses, or response; lines with the same id are
+    *.jsonl, *.parquet  lines with gold (or answer, target) and responses, or response; lines with the same id are
                         responses to one problem. Optional: id, question, prompt, subject, level, verifier, tokens,
                         finish
 
@@ -154,11 +152,6 @@ def _read(row: Mapping[str, Any], number: int, source: str) -> ProblemResponses:
         prompt = row["arguments"]["gen_args_0"]["arg_0"] if "arguments" in row else ""
         problem = _problem(_name(doc, ("id",), row["doc_id"]), doc, str(row["target"]), source)
         return problem, prompt, _responses(texts, row)
-    if "model_response" in row:
-        doc, response = row["doc"], row["model_response"]
-        gold = doc["gold_index"][0] if isinstance(doc["gold_index"], list) else doc["gold_index"]
-        problem = _problem(_name(doc, ("id",), number), doc, str(doc["choices"][gold]), source)
-        return problem, str(doc["query"]), _responses(list(response["text"]), {})
     golds = [row[name] for name in ("gold", "answer", "target") if row.get(name) is not None]
     if not golds:
         raise KeyError("gold")
@@ -176,7 +169,7 @@ def _problem(name: str, row: Mapping[str, Any], gold: str, source: str) -> Probl
     level = row.get("level")
     return Problem(
         id=name,
-        question=str(row.get("question") or row.get("problem") or row.get("query") or ""),
+        question=str(row.get("question") or row.get("problem") or ""),
         answer=final_answer(gold),
         source=source,
         split="responses",
@@ -207,7 +200,4 @@ def _cut(response: Response, marks: Sequence[str]) -> Response:
 
 def _explain_missing_field(row: Mapping[str, Any], error: Exception) -> str:
     reason = f"no {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
-    return (
-        f"{reason}; it has {', '.join(map(repr, row)) or 'nothing'} "
-        "(known: lm-eval's samples, lighteval's details, or gold and response)"
-    )
+    return f"{reason}; it has {', '.join(map(repr, row)) or 'nothing'} (known: lm-eval's samples, or gold and response)"

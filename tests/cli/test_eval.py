@@ -56,7 +56,7 @@ def test_evaluation_files_exist_and_agree(first):
     folder = first[0] / "evals" / "one"
     names = {path.name for path in folder.iterdir()}
     assert {"evaluation.json", "results.json", "run.json", "samples.parquet", "table.txt"} <= names
-    assert {"samples_generated_heldout.jsonl", "details_mine.jsonl.parquet"} <= names
+    assert {"samples_generated_heldout.jsonl", "samples_mine.jsonl.jsonl"} <= names
     about = json.loads((folder / "evaluation.json").read_text())
     assert about["model_fingerprint"] == model_fingerprint(BASE)
     assert [entry["rows"] for entry in about["data"].values()] == [6, 6]
