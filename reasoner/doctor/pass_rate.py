@@ -108,7 +108,7 @@ def response_findings(
 
 def _pass_rate(stats: ResponseStats) -> Finding:
     text = (
-        f"{_percent(stats.correct)} correct in {stats.samples:,} responses to {stats.problems} of the first "
+        f"{str(stats.correct).strip()} correct in {stats.samples:,} responses to {stats.problems} of the first "
         f"problems; {stats.never_correct} never correct, {stats.always_correct} always"
     )
     if not stats.correct.value:
@@ -118,7 +118,7 @@ def _pass_rate(stats: ResponseStats) -> Finding:
 
 
 def _format(stats: ResponseStats, cfg: Config, has_chat: bool) -> Finding:
-    text = f"{_percent(stats.well_formed)} well-formed; correct in any form: {stats.lenient.value:.1%}"
+    text = f"{str(stats.well_formed).strip()} well-formed; correct in any form: {stats.lenient.value:.1%}"
     if stats.well_formed.value >= _RARE:
         return Finding(Severity.OK, "format", text)
     style = "chat" if has_chat else "none"
@@ -131,10 +131,8 @@ def _variance(stats: ResponseStats, cfg: Config) -> Finding:
     own = stats.group_size
     share, by_answer = stats.informative_share[own], stats.mixed_share[own]
     others = ", ".join(f"{size}: {value.value:.0%}" for size, value in stats.informative_share.items() if size != own)
-    text = (
-        f"{_percent(share)} of groups of {own} have unequal rewards ({by_answer.value:.0%} correct and wrong answers)"
-        + (f"; of {others}" if others else "")
-    )
+    text = f"{str(share).strip()} of groups of {own} have unequal rewards "
+    text += f"({by_answer.value:.0%} correct and wrong answers)" + (f"; of {others}" if others else "")
     if share.value >= _FEW:
         return Finding(Severity.OK, "variance", text)
     enough = max(_FEW, 1.5 * share.value)
@@ -172,7 +170,3 @@ def _lengths(stats: ResponseStats, cfg: Config, max_room: int) -> Finding:
 def _rounded(tokens: float) -> int:
     """Round up to a multiple of 32."""
     return 32 * -(-int(tokens) // 32)
-
-
-def _percent(share: Estimate) -> str:
-    return f"{100 * share.value:.1f} % [{100 * share.low:.0f}, {100 * share.high:.0f}]"

@@ -28,8 +28,8 @@ from reasoner.models.loading import context_length
 from reasoner.rl.algorithms import resolve_algorithm
 
 GIB = 2**30
-LONGEST_PROMPT = {"generated": 256, "one-step": 256}  # tokens with the template, by data.train
-MOST_PROMPT = 1024  # of any other problems
+_LONGEST_PROMPT = {"generated": 256, "one-step": 256}  # tokens with the template, by data.train
+_MOST_PROMPT = 1024  # of any other problems
 _LOW_PRECISION = {"optim.dtype": "bfloat16", "engine.dtype": "bfloat16"}
 _MICRO_BATCHES = (16_384, 8192, 4096, 2048)  # tokens; smaller ones leave a GPU idle
 _SAVINGS: tuple[Values, ...] = (  # one after another, each with all micro-batches
@@ -96,6 +96,11 @@ def fit_recipe(recipe: Recipe, model: PreTrainedModel, total: int) -> Fit:
     return _with_share(min(candidates, key=lambda one: one.transformers.peak())).row(fits=False)
 
 
+def most_prompt_tokens(cfg: Config, model: PreTrainedModel) -> int:
+    """Tokens that a prompt is taken to have at most."""
+    return min(_LONGEST_PROMPT.get(cfg.data.train, _MOST_PROMPT), context_length(model) - cfg.sampling.max_tokens)
+
+
 def meta_model(shape: Values) -> PreTrainedModel:
     """A model of the shape on the meta device: it takes no memory."""
     with torch.device("meta"):
@@ -123,9 +128,8 @@ def _candidate(model: PreTrainedModel, values: Values, settings: Values, total: 
 
     def estimate(engine: str) -> MemoryEstimate:
         cfg = resolve([("recipe", values), ("machine", settings), ("engine", {"engine.name": engine})]).config
-        prompt = LONGEST_PROMPT.get(cfg.data.train, MOST_PROMPT)
-        prompt = min(prompt, context_length(model) - cfg.sampling.max_tokens)
-        return MemoryEstimate(model, resolve_algorithm(cfg.algo), cfg, prompt, "cuda" if total else "cpu", total)
+        prompt, device = most_prompt_tokens(cfg, model), "cuda" if total else "cpu"
+        return MemoryEstimate(model, resolve_algorithm(cfg.algo), cfg, prompt, device, total)
 
     return _Candidate(settings, estimate("vllm"), estimate("transformers"))
 

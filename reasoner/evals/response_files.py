@@ -1,7 +1,7 @@
 """Evaluate the responses in files of other programs: `reasoner eval --responses FILE`. No model is loaded.
 
-    samples_*.jsonl     of lm-eval (and of this project): doc_id, doc, target, resps; the first filter of each doc is
-                        read, and each doc needs an id of its own
+    samples_*.jsonl     of lm-eval (and of this project): doc_id, doc, target, resps; the rows of the file's first
+                        filter are read, and each doc needs an id of its own
     *.jsonl, *.parquet  lines with gold (or answer, target) and responses, or response; lines with the same id are
                         responses to one problem. Optional: id, question, prompt, subject, level, verifier, tokens,
                         finish
@@ -105,12 +105,15 @@ def read_responses(path: Path, *, cut: Sequence[str] = ()) -> list[ProblemRespon
         raise ValueError(f"{path}: there is no such file")
     check_file(path)
     by_id: dict[str, ProblemResponses] = {}
-    docs: dict[str, tuple[object, object]] = {}  # of lm-eval: doc_id and filter by problem id
+    filters: dict[object, None] = {}  # of lm-eval
     for where, row in read_file(path):
+        filters.setdefault(row.get("filter"))
+        if row.get("filter") != next(iter(filters)):
+            continue
         try:
             problem, prompt, responses = _read(row, len(by_id), path.stem)
-            if "resps" in row and _is_other_filter(row, problem.id, docs):
-                continue
+            if "resps" in row and problem.id in by_id:
+                raise ValueError(f"the doc {problem.id!r} stands twice under the filter {row.get('filter')!r}")
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise ValueError(f"{where}: {_explain_missing_field(row, error)}") from error
         except ValueError as error:
@@ -126,23 +129,6 @@ def read_responses(path: Path, *, cut: Sequence[str] = ()) -> list[ProblemRespon
     if not by_id:
         raise ValueError(f"{path}: the file holds no responses")
     return list(by_id.values())
-
-
-def _is_other_filter(row: Mapping[str, Any], name: str, docs: dict[str, tuple[object, object]]) -> bool:
-    """Whether lm-eval's row repeats an earlier doc under another filter. `name`: its problem id; `docs` notes it.
-
-    ValueError where another doc has the id, and where the doc is repeated under the same filter.
-    """
-    doc_id, used_filter = row.get("doc_id"), row.get("filter")
-    if name not in docs:
-        docs[name] = doc_id, used_filter
-        return False
-    first_doc_id, first_filter = docs[name]
-    if doc_id != first_doc_id:
-        raise ValueError(f"the docs with doc_id {first_doc_id!r} and {doc_id!r} both have the id {name!r}")
-    if used_filter == first_filter:
-        raise ValueError(f"the doc {name!r} stands twice under the filter {used_filter!r}")
-    return True
 
 
 def _read(row: Mapping[str, Any], number: int, source: str) -> ProblemResponses:

@@ -93,15 +93,17 @@ DETAILS: dict[str, Callable[[EvalResult], str]] = {
     "  replaced without a word": lambda one: str(one.reflection.errors_replaced_silently),
     "false alarms": lambda one: str(one.reflection.false_alarms),
     "wrong steps inside checks": lambda one: str(one.reflection.errors_in_checks),
+}
+_VOTES: dict[str, Callable[[EvalResult], str]] = {
     "votes of the largest class": lambda one: percent(one.vote_share),
     "problems with a tied vote": lambda one: percent(one.ties),
 }
 
 
 def detail_rows(columns: Sequence[EvalResult]) -> list[Row]:
-    """The rows of DETAILS, one column per evaluation; those that no evaluation has are left out."""
-    rows = [[name, *map(show, columns)] for name, show in DETAILS.items()]
-    return [row for row in rows if {*row[1:]} != {"-"}]
+    """The details of evaluations, one column each; of votes where there was one."""
+    table = DETAILS | (_VOTES if any(one.votes for one in columns) else {})
+    return [[name, *map(show, columns)] for name, show in table.items()]
 
 
 def details(spec: str, ways: Mapping[str, EvalResult]) -> str:
