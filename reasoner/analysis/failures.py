@@ -23,6 +23,7 @@ from verifiers.answers.reading import read
 from verifiers.answers.values import Expression
 from verifiers.equations import Equation, equations, plain_with_places
 from verifiers.reflection.outcomes import judge
+from verifiers.score import UNJUDGED
 
 _NEAR = Fraction(1, 10)  # of the gold answer
 _MAX_POWER = 3  # of ten
@@ -70,8 +71,7 @@ def _truncated(response: Response) -> Failure | None:
 
 
 def _ungraded(response: Response) -> Failure | None:
-    is_ungraded = response.verdict in ("refused", "timed_out", "crashed")
-    return Failure("not graded", response.verdict) if is_ungraded else None
+    return Failure("not graded", response.verdict) if response.verdict in UNJUDGED else None
 
 
 def _other_form(response: Response) -> Failure | None:

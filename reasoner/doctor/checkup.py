@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -163,8 +162,12 @@ def _check_trial_step(run: _Run, problems: int, samples: int, measurements: Meas
     trial_cfg = replace(cfg, algo=algo, critic=replace(cfg.critic, warmup_steps=0))
     trainer = build_trainer(trial_cfg, run.tokenizer, start_from=run.folder, base=run.folder, device=run.device)
     check_saves(run.run_dir, trainer, run.tokenizer)
-    with _step_runner(run, trainer, trial_cfg) as runner:
-        yield Finding(Severity.OK, "weight sync", str(certify_sync(trainer, runner.generator)))
+    log("starting the engine")
+    generation = open_generator(trial_cfg, run.prompts, run.template, trainer, model_folder=run.folder)
+    with generation as generator, shown_progress() as progress:
+        generator.progress = trainer.progress = progress
+        runner = StepRunner(generator, trainer, trial_cfg)
+        yield Finding(Severity.OK, "weight sync", str(certify_sync(trainer, generator)))
         setup_seconds = time.monotonic() - run.start
         coming = next_prompts(run.prompts, cfg, problems)
         probe_prompts = coming[-_PROBE_PROMPTS:]
@@ -180,20 +183,10 @@ def _check_trial_step(run: _Run, problems: int, samples: int, measurements: Meas
     yield from response_findings(stats, run.template, run.tokenizer, cfg, run.context - run.longest_prompt)
     yield _update_finding(trial.update_metrics)
     measurements |= {"parity": logprob_diff, "parity_after_update": trial.logprob_diff}
-    measurements |= {"responses": stats.to_dict(), "update": trial.update_metrics}
+    measurements |= {"responses": asdict(stats), "update": trial.update_metrics}
     measurements["memory"]["measured_peak"] = peak
     yield Finding(Severity.OK, "peak memory", f"{peak / 2**20:,.0f} MiB at most, libraries included")
     yield from _cost_findings(run, trainer, trial, stats, setup_seconds, measurements)
-
-
-@contextmanager
-def _step_runner(run: _Run, trainer: Trainer, cfg: Config) -> Iterator[StepRunner]:
-    """Start engine, verifiers and progress display; the engine gets the policy's weights."""
-    log("starting the engine")
-    generation = open_generator(cfg, run.prompts, run.template, trainer, model_folder=run.folder)
-    with generation as generator, shown_progress() as progress:
-        generator.progress = trainer.progress = progress
-        yield StepRunner(generator, trainer, cfg)
 
 
 def _cost_findings(

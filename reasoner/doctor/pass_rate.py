@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import comb
 
 from transformers import PreTrainedTokenizerBase
@@ -42,10 +42,6 @@ class ResponseStats:
     truncated: float  # share
     with_stop_text: float  # share
     ungraded: float  # share that could not be graded
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the statistics as a JSON object."""
-        return asdict(self)
 
 
 def response_stats(groups: Sequence[RolloutGroup], template: Template, cfg: Config) -> ResponseStats:

@@ -145,10 +145,10 @@ def _with_share(candidate: _Candidate) -> _Candidate:
     limit = (1 - HEADROOM) * estimate.total
     enough = [share for share in _SHARES if share >= least] or _SHARES[-1:]
     most = next((share for share in enough if share >= wanted), enough[-1])
-    free = (share for share in reversed(enough) if share <= most and _peak(estimate, share) <= limit)
+    free = (share for share in reversed(enough) if share <= most and _with_gpu_memory(estimate, share).peak() <= limit)
     share = next(free, enough[0])
     settings = {**candidate.settings, "engine.gpu_memory": share}
-    return replace(candidate, settings=settings, vllm=replace(estimate, cfg=_with_gpu_memory(estimate.cfg, share)))
+    return replace(candidate, settings=settings, vllm=_with_gpu_memory(estimate, share))
 
 
 def _num_rows(cfg: Config, most: int) -> int:
@@ -156,19 +156,14 @@ def _num_rows(cfg: Config, most: int) -> int:
     return min(most, run_budget(cfg).completions_per_step)
 
 
-def _peak(estimate: MemoryEstimate, share: float) -> int:
-    return replace(estimate, cfg=_with_gpu_memory(estimate.cfg, share)).peak()
-
-
-def _with_gpu_memory(cfg: Config, share: float) -> Config:
-    return replace(cfg, engine=replace(cfg.engine, gpu_memory=share))
+def _with_gpu_memory(estimate: MemoryEstimate, share: float) -> MemoryEstimate:
+    cfg = estimate.cfg
+    return replace(estimate, cfg=replace(cfg, engine=replace(cfg.engine, gpu_memory=share)))
 
 
 def _vllm_bytes(estimate: MemoryEstimate, rows: int) -> int:
     """Bytes of vLLM's weights, its own activations, and the cache of that many completions of full length."""
-    part = replace(
-        estimate, cfg=_with_gpu_memory(estimate.cfg, 1 / estimate.total)
-    ).parts()  # the cache of one, at least
+    part = _with_gpu_memory(estimate, 1 / estimate.total).parts()  # the cache of one, at least
     return part["engine_weights"] + rows * part["engine_cache"] + _VLLM_OVERHEAD
 
 

@@ -32,15 +32,10 @@ class HeldOutEvals:
 
 def table(before: HeldOutEvals, after: HeldOutEvals) -> str:
     """Format the comparison as plain text."""
-    return "\n".join([_heading(before), *align_rows(_rows(before, after)), "", *align_rows(_cell_rows(before, after))])
-
-
-def _heading(evals: HeldOutEvals) -> str:
-    sampled = evals.sampled
-    return (
-        f"{sampled.num_problems} held-out problems x {sampled.num_samples} samples at temperature "
-        f"{sampled.temperature:g}, and greedy; 95 % intervals\n"
-    )
+    sampled = before.sampled
+    heading = f"{sampled.num_problems} held-out problems x {sampled.num_samples} samples at temperature "
+    heading += f"{sampled.temperature:g}, and greedy; 95 % intervals\n"
+    return "\n".join([heading, *align_rows(_rows(before, after)), "", *align_rows(_cell_rows(before, after))])
 
 
 def _rows(before: HeldOutEvals, after: HeldOutEvals) -> list[Row]:
@@ -54,12 +49,11 @@ def _rows(before: HeldOutEvals, after: HeldOutEvals) -> list[Row]:
 
 
 def _cell_rows(before: HeldOutEvals, after: HeldOutEvals) -> list[Row]:
-    rows = [(name, _cell(before, name), _cell(after, name)) for name in before.sampled.cells]
+    def cell(evals: HeldOutEvals, name: str) -> str:
+        return " / ".join(percent(evaluation.cells[name].value) for evaluation in (evals.sampled, evals.greedy))
+
+    rows = [(name, cell(before, name), cell(after, name)) for name in before.sampled.cells]
     return [("pass@1 / greedy by family and level", "before", "after"), *rows]
-
-
-def _cell(evals: HeldOutEvals, name: str) -> str:
-    return " / ".join(percent(evaluation.cells[name].value) for evaluation in (evals.sampled, evals.greedy))
 
 
 def example_answers(before: HeldOutEvals, after: HeldOutEvals, number: int = 3) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -71,9 +69,6 @@ def sample_rows(manifest: Mapping[str, Any], ways: Mapping[str, EvalResult]) -> 
                 "filtered_resps": [score.extracted for score in one.scores],
                 "filter": "greedy" if way == "greedy" else "none",
                 "metrics": list(values),
-                "doc_hash": _sha(json.dumps(doc, ensure_ascii=False)),
-                "prompt_hash": _sha(one.prompt),
-                "target_hash": _sha(one.problem.answer),
                 **values,
                 "lenient": sum(score.lenient for score in one.scores) / len(one.scores),
                 "correct": [score.correct for score in one.scores],
@@ -91,7 +86,3 @@ def response_rows(sets: Sets) -> Iterator[dict[str, Any]]:
                 for sample, (response, score) in enumerate(zip(one.responses, one.scores, strict=True)):
                     graded = _GradedResponse(spec, way, one.problem, sample, response, score, classes[sample])
                     yield {name: value(graded) for name, (_, value) in _COLUMNS.items()}
-
-
-def _sha(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -110,14 +110,9 @@ def read_responses(path: Path, *, cut: Sequence[str] = ()) -> list[ProblemRespon
         filters.setdefault(row.get("filter"))
         if row.get("filter") != next(iter(filters)):
             continue
-        try:
-            problem, prompt, responses = _read(row, len(by_id), path.stem)
-            if "resps" in row and problem.id in by_id:
-                raise ValueError(f"the doc {problem.id!r} stands twice under the filter {row.get('filter')!r}")
-        except (KeyError, IndexError, TypeError, AttributeError) as error:
-            raise ValueError(f"{where}: {_explain_missing_field(row, error)}") from error
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}") from error
+        problem, prompt, responses = _read(where, row, len(by_id), path.stem)
+        if "resps" in row and problem.id in by_id:
+            raise ValueError(f"{where}: the doc {problem.id!r} stands twice under the filter {row.get('filter')!r}")
         responses = tuple(_cut(response, (*ENDS, *cut)) for response in responses)
         if problem.id in by_id:
             first, first_prompt, earlier = by_id[problem.id]
@@ -131,8 +126,22 @@ def read_responses(path: Path, *, cut: Sequence[str] = ()) -> list[ProblemRespon
     return list(by_id.values())
 
 
-def _read(row: Mapping[str, Any], number: int, source: str) -> ProblemResponses:
-    """The problem, the prompt and the responses of a row. `number`: the id of a problem without one."""
+def _read(where: str, row: Mapping[str, Any], number: int, source: str) -> ProblemResponses:
+    """The problem, the prompt and the responses of a row. `number`: the id of a problem without one. ValueError that
+    names the place and the missing field.
+    """
+    try:
+        return _read_fields(row, number, source)
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        reason = f"no {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
+        fields = ", ".join(map(repr, row)) or "nothing"
+        known = "(known: lm-eval's samples, or gold and response)"
+        raise ValueError(f"{where}: {reason}; it has {fields} {known}") from error
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+
+
+def _read_fields(row: Mapping[str, Any], number: int, source: str) -> ProblemResponses:
     if "resps" in row:
         doc, texts = row["doc"], [text for request in row["resps"] for text in request]
         prompt = row["arguments"]["gen_args_0"]["arg_0"] if "arguments" in row else ""
@@ -182,8 +191,3 @@ def _responses(texts: Sequence[Any], row: Mapping[str, Any]) -> tuple[Response, 
 def _cut(response: Response, marks: Sequence[str]) -> Response:
     ends = [at for mark in marks if (at := response.text.find(mark)) >= 0]
     return Response(response.text[: min(ends)], response.tokens, response.finish) if ends else response
-
-
-def _explain_missing_field(row: Mapping[str, Any], error: Exception) -> str:
-    reason = f"no {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
-    return f"{reason}; it has {', '.join(map(repr, row)) or 'nothing'} (known: lm-eval's samples, or gold and response)"
