@@ -48,7 +48,7 @@ def _rows(name: str, folder: Path) -> list[dict[str, Any]]:
     manifest = eval_log.read_manifest(folder)
     path = folder / "results.json"
     check_file(path)
-    results = read_object(path, {}, {"reasoner": OBJECT}).get("reasoner", {})
+    results = read_object(path)
     rows = []
     for spec, data in manifest["data"].items():
         ways = results.get(eval_log.task_name(spec), {})

@@ -114,7 +114,8 @@ class Bench:
                 "--max-tokens", 288, "--temperature", 1, "--top-p", 1, "--name", name, "--out", self.out / "evals",
             )  # fmt: skip
             run_reasoner(*words, log=self.out / "evals.log", threads=self.threads)
-        return 100 * float(json.loads(results.read_text())["results"][data.replace(":", "_")]["pass@1,none"])
+        (figures,) = json.loads(results.read_text()).values()
+        return 100 * float(figures["sampled"]["metrics"]["pass@1"]["value"])
 
     def curve(self, name: str) -> Curve:
         """The points of a run on 150 held-out problems x 8, from the base to the last model."""

@@ -98,9 +98,15 @@ def _num_paths(node: ast.AST) -> int:
     return 1 + sum(isinstance(each, branches) for each in ast.walk(node))
 
 
+def num_lines(*paths: Path) -> int:
+    """Lines of all files."""
+    return sum(len(path.read_text("utf-8").splitlines()) for path in paths)
+
+
 def main(root: Path) -> None:
     by_file, by_box = graphs(root)
-    sizes = {name: len(path.read_text("utf-8").splitlines()) for name, path in files(root).items()}
+    sizes = {name: num_lines(path) for name, path in files(root).items()}
+    pages = (path for path in (root / "app").rglob("*") if path.suffix in (".py", ".js", ".css"))
     longest = max(sizes, key=lambda name: sizes[name])
     rows = {
         "boxes": len(by_box),
@@ -113,6 +119,8 @@ def main(root: Path) -> None:
         "longest file": f"{longest}, {sizes[longest]} lines",
         "lines in reasoner/": sum(size for name, size in sizes.items() if name.split(".")[0] == "reasoner"),
         "lines in all": sum(sizes.values()),
+        "lines in app/ with js and css": num_lines(*pages),
+        "lines in docs/ and README": num_lines(*(root / "docs").rglob("*.md"), root / "README.md"),
     }
     for name, value in rows.items():
         print(f"{name:<32}{value}")
@@ -121,9 +129,8 @@ def main(root: Path) -> None:
         paths = (
             sorted((root / package).rglob("*.py")) if package.count("/") == 0 else sorted((root / package).glob("*.py"))
         )
-        lines = sum(len(path.read_text("utf-8").splitlines()) for path in paths)
         size, name, path = max(((*complexity(path), path) for path in paths), default=(0, "", root))
-        print(f"{package:<32}{len(paths):>6}{lines:>8}  {size} ({path.relative_to(root)}: {name})")
+        print(f"{package:<32}{len(paths):>6}{num_lines(*paths):>8}  {size} ({path.relative_to(root)}: {name})")
     for knot in [*circles(by_box), *circles(by_file)]:
         print("circle:", " -> ".join([*knot, knot[0]]))
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from reasoner.analysis.report_format import Section, markdown_parts, quote
 from reasoner.runs.filters import Filter
 from reasoner.runs.index import RolloutIndex
 from reasoner.runs.io import atomic_path
 from reasoner.runs.row_files import check_ending, write_rows
-
-if TYPE_CHECKING:
-    from reasoner.analysis.report_format import Section
 
 ENDINGS = (".jsonl", ".parquet", ".md")
 _PAGE = 500  # rollouts per read
@@ -30,16 +28,12 @@ def matching(index: RolloutIndex, where: Filter) -> Iterator[dict[str, Any]]:
 
 
 def _markdown(path: Path, rows: Iterator[dict[str, Any]]) -> int:
-    from reasoner.analysis.report_format import markdown_parts
-
     with path.open("w", encoding="utf-8") as file:
         return sum(1 for _ in map(file.write, markdown_parts("Rollouts", map(_section, rows)))) - 1  # the title
 
 
 def _section(row: dict[str, Any]) -> Section:
     """A rollout as a section of a report."""
-    from reasoner.analysis.report_format import quote
-
     title = f"{row['step']}.{row['group']}.{row['sample']}: {row['verdict']}, reward {row['reward']:g}"
     question = quote(f"{row['problem_id']} (gold: {row['gold']})", row["question"])
     return title, [question, quote("completion", row["completion"].strip())]

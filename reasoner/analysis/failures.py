@@ -23,6 +23,7 @@ from verifiers.answers.reading import read
 from verifiers.answers.values import Expression
 from verifiers.equations import Equation, equations, plain_with_places
 from verifiers.reflection.outcomes import judge
+from verifiers.score import UNJUDGED
 
 _NEAR = Fraction(1, 10)  # of the gold answer
 _MAX_POWER = 3  # of ten
@@ -70,8 +71,7 @@ def _truncated(response: Response) -> Failure | None:
 
 
 def _ungraded(response: Response) -> Failure | None:
-    is_ungraded = response.verdict in ("refused", "timed_out", "crashed")
-    return Failure("not graded", response.verdict) if is_ungraded else None
+    return Failure("not graded", response.verdict) if response.verdict in UNJUDGED else None
 
 
 def _other_form(response: Response) -> Failure | None:
@@ -132,22 +132,8 @@ _NEARNESS: dict[str, Callable[[Fraction, Fraction], bool]] = {
         gold == answer * Fraction(10) ** power for power in range(-_MAX_POWER, _MAX_POWER + 1)
     ),
     "off by one": lambda gold, answer: abs(gold - answer) == 1,
-    "two digits swapped": lambda gold, answer: _digits_that_differ(gold, answer) == "swapped",
-    "one digit differs": lambda gold, answer: _digits_that_differ(gold, answer) == "one",
     "within 10 %": lambda gold, answer: abs(gold - answer) <= _NEAR * abs(gold),
 }
-
-
-def _digits_that_differ(gold: Fraction, answer: Fraction) -> str:
-    """ "one" or "swapped" (two neighbours) for whole numbers of at least three digits, else ""."""
-    left, right = str(gold), str(answer)
-    if len(left) != len(right) or len(left.lstrip("-")) < 3 or "/" in left + right:
-        return ""
-    places = [i for i, pair in enumerate(zip(left, right, strict=True)) if pair[0] != pair[1]]
-    if len(places) == 1:
-        return "one"
-    is_swap = len(places) == 2 and places[1] == places[0] + 1 and left[places[0]] == right[places[1]]
-    return "swapped" if is_swap and left[places[1]] == right[places[0]] else ""
 
 
 _RULES = (_repeated, _truncated, _ungraded, _other_form, _ungradable, _arithmetic_slip, _near)

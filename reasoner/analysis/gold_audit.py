@@ -6,14 +6,13 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from data.gold_answers import final_answer
 from data.problem import Problem
 from reasoner.analysis.report_format import Section, paragraph, table
-from reasoner.console import escape_controls, shorten
-from reasoner.evals.tables import align_rows
+from reasoner.console import shorten
+from reasoner.evals.tables import align_rows, set_name
 from verifiers import VerifierPool
 from verifiers.answers.display import value_text
 from verifiers.answers.layer import compare
@@ -203,7 +202,7 @@ def _repeated(problems: Sequence[Problem]) -> Iterator[_Claim]:
         question = "".join(problem.question.casefold().replace("$", "").split()).rstrip(".?!:")
         other = first.setdefault((question, problem.verifier), problem)
         if other is not problem:
-            where = f"{other.answer} in {_name(other.source)}, {other.id}"
+            where = f"{other.answer} in {set_name(other.source)}, {other.id}"
             for kind in ("conflict", "repeated"):
                 yield _Claim(other.answer, problem, _finding(kind, problem, where))
 
@@ -223,18 +222,13 @@ def _accepted(pool: VerifierPool, claims: Sequence[_Claim]) -> list[bool]:
 # ------------------------------------------------------------------------------------------------ report
 
 
-def _name(source: str) -> str:
-    """The name of a source in a table: of a file only its name."""
-    return escape_controls(Path(source.partition("?")[0]).name)
-
-
 def counts(sources: Mapping[str, Sequence[Problem]], findings: Sequence[Finding]) -> list[list[str]]:
     """A table: the problems of each source, and its golds with findings of each kind."""
     rows = [["source", "problems", *KINDS]]
     for name, problems in sources.items():
         own = [each for each in findings if each.source == name]
         golds = [{each.problem or each.detail for each in own if each.kind == kind} for kind in KINDS]
-        rows.append([_name(name), f"{len(problems):,}", *(f"{len(group):,}" for group in golds)])
+        rows.append([set_name(name), f"{len(problems):,}", *(f"{len(group):,}" for group in golds)])
     return rows
 
 
@@ -251,7 +245,7 @@ def text(sources: Mapping[str, Sequence[Problem]], findings: Sequence[Finding], 
 
 
 def _line(each: Finding) -> str:
-    parts = _name(each.source), each.problem, shorten(each.gold, _GOLD_WIDTH), shorten(each.detail, _DETAIL_WIDTH)
+    parts = set_name(each.source), each.problem, shorten(each.gold, _GOLD_WIDTH), shorten(each.detail, _DETAIL_WIDTH)
     return "  ".join(filter(None, parts))
 
 
@@ -259,7 +253,7 @@ def sections(sources: Mapping[str, Sequence[Problem]], findings: Sequence[Findin
     """The audit as a report: the counts, and a table of all findings of each kind."""
     result: list[Section] = [("Counts", [table(counts(sources, findings))])]
     for kind, meaning in KINDS.items():
-        rows = [[_name(each.source), each.problem, each.gold, each.detail] for each in findings if each.kind == kind]
+        rows = [[set_name(each.source), each.problem, each.gold, each.detail] for each in findings if each.kind == kind]
         found = [table([["source", "problem", "gold", "detail"], *rows])] if rows else []
         result.append((f"{kind.capitalize()}: {len(rows):,}", [paragraph(meaning.capitalize() + "."), *found]))
     return result

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory, mkdtemp
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from reasoner.analysis.model_card import CardFacts, model_card
@@ -70,25 +69,15 @@ def write_export(export: Export, out: Path) -> None:
         raise ValueError(f"--out {out} exists; name a folder that does not, or an empty one")
     template = run_template(export.run_dir)
     out.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(mkdtemp(prefix=f"{out.name}.", suffix=".partial", dir=out.parent))
-    try:
-        beside.chmod(0o777 & ~_umask())
-        _copy_model(export.checkpoint, beside)
-        _write_own_files(export, template, beside)
-        write_checksums(beside)
+    with TemporaryDirectory(prefix=f"{out.name}.", suffix=".partial", dir=out.parent) as folder:
+        model = Path(folder) / "model"  # with the permissions of a new folder, which a temporary one has not
+        model.mkdir()
+        _copy_model(export.checkpoint, model)
+        _write_own_files(export, template, model)
+        write_checksums(model)
         if out.is_dir():
             out.rmdir()
-        beside.rename(out)
-    except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
-        raise
-
-
-def _umask() -> int:
-    """The process's mask of permissions, which temporary folders do not follow."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
+        model.rename(out)
 
 
 def _copy_model(checkpoint: Path, out: Path) -> None:

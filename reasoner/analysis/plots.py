@@ -33,33 +33,22 @@ _ADDED = (
     Metric("tokens/wrong", "mean tokens of wrong completions", "tokens", "of wrong ones"),
 )
 _METRICS = METRICS | {row.name: row for row in _ADDED}
-Panels = Mapping[str, tuple[str, ...]]  # by title: the metrics of a panel, all of one unit
-PANELS: Panels = {
+PANELS: dict[str, tuple[str, ...]] = {  # by title: metrics of one unit. A picture has the first six that a run has
     "correct answers": ("correct", "validation/pass@1", "validation/greedy", "validation/cons@k"),
     "response length": ("completions/mean_length", "tokens/correct", "tokens/wrong"),
     "reflection": ("reflection/self_check_rate", "reflection/errors_caught"),
     "format and zero variance": ("well_formed", "frac_reward_zero_std"),
     "KL to the reference": ("kl",),
     "entropy": ("entropy",),
-}
-SFT_PANELS: Panels = {
-    "correct answers": ("validation/pass@1", "validation/greedy", "validation/cons@k"),
-    "training loss": ("loss",),
     "loss on other texts": ("validation/loss", "validation/pretraining_loss"),
     "tokens that are the likeliest": ("token_accuracy", "validation/token_accuracy"),
-    "gradient": ("grad_norm",),
-    "entropy": ("entropy",),
-}
-
-REWARD_MODEL_PANELS: Panels = {
     "pairs in the right order": ("reward_model/accuracy",),
-    "training loss": ("loss",),
     "difference of the two scores": ("reward_model/margin",),
     "scores of the completions": ("reward_model/score_mean", "reward_model/score_std"),
+    "training loss": ("loss",),
     "gradient": ("grad_norm",),
     "learning rate": ("lr",),
 }
-_OF_STAGE = {"token_accuracy": SFT_PANELS, "reward_model/accuracy": REWARD_MODEL_PANELS}  # by a metric of the stage
 
 
 def draw(run_dir: Path, out: Path) -> Path:
@@ -72,9 +61,10 @@ def draw(run_dir: Path, out: Path) -> Path:
     lines = detailed_metrics(run_dir)
     if not lines:
         raise ValueError(f"{run_dir} has no metrics yet")
-    panels = next((own for metric, own in _OF_STAGE.items() if any(metric in line for line in lines)), PANELS)
+    known = {name for line in lines for name in line}
+    panels = [(title, names) for title, names in PANELS.items() if known & {*names}]
     figure, axes = pyplot.subplots(2, 3, figsize=(13, 6.4), constrained_layout=True)
-    for axis, (title, names) in zip(axes.flat, panels.items(), strict=True):
+    for axis, (title, names) in zip(axes.flat, panels, strict=False):
         unit = _METRICS[names[0]].unit
         for name in names:
             _curve(axis, _METRICS[name].label, name, [line for line in lines if name in line])
@@ -84,6 +74,8 @@ def draw(run_dir: Path, out: Path) -> Path:
             axis.set_ylim(bottom=0, top=1.02 if unit == "share" else None)
         axis.grid(alpha=0.25)
         axis.legend(fontsize=8, frameon=False)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_axis_off()
     out.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(out, dpi=110)
     pyplot.close(figure)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from reasoner.config.presets import Preset, find_preset
+from reasoner.config.presets import find_preset
 from reasoner.config.schema import settings
 from reasoner.config.stages import STAGES, is_used
 from reasoner.runs.run_dir import PROBLEM_FILES, stage_of
@@ -55,19 +55,16 @@ def python_call(stored: Mapping[str, Any]) -> str:
 
 
 def _choices(stored: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
-    """(the preset, if there is one that this version knows; settings that it and the defaults do not give)."""
+    """(the preset, if there is one; settings that it and the defaults do not give)."""
     origins, stage = stored["origin"], stage_of(stored)
     names = sorted({origin.removeprefix("preset ") for origin in origins.values() if origin.startswith("preset ")})
-    presets = [preset for preset in map(_known_preset, names) if preset is not None]
+    presets = [find_preset(name, "cpu") for name in names]  # every name there has its machine, but for the base's
     same = {key: value for preset in presets for key, value in preset.values(stored["config"]["algo.name"]).items()}
 
     def is_repeated(key: str, value: object) -> bool:
-        if len(presets) < len(names):  # a command without a preset gets one that fits: name every setting
-            return value is None
-        origin = origins.get(key, "unknown")  # a run of a version without the setting
-        if origin.startswith(("preset ", "machine ")):
+        if origins[key].startswith(("preset ", "machine ")):
             return key in same and same[key] == value  # a preset's values may have changed since
-        return origin == "default" and key not in same
+        return origins[key] == "default" and key not in same
 
     values = {
         key: value
@@ -77,21 +74,12 @@ def _choices(stored: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
     return [preset.label for preset in presets], values
 
 
-def _known_preset(name: str) -> Preset | None:
-    """The preset of a name in a run's origins; None for one that this version does not have."""
-    try:
-        return find_preset(name, "cpu")  # every name there has its machine, but for the base's
-    except ValueError:
-        return None
-
-
 def changed_settings(stored: Mapping[str, Any]) -> list[list[str]]:
     """A table of the settings that differ from the defaults, with where they come from; no folder is named."""
     rows = [
-        [f"`{key}`", f"`{shown_value(value)}`", file_name(origin)]
+        [f"`{key}`", f"`{shown_value(value)}`", file_name(stored["origin"][key])]
         for key, value in stored["config"].items()
-        for origin in [stored["origin"].get(key, "unknown")]  # a run of a version without the setting
-        if origin != "default" and key not in PLACES
+        if stored["origin"][key] != "default" and key not in PLACES
     ]
     return [["setting", "value", "from"], *rows]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def contents(run_dir: Path, picture: Path) -> list[Section]:
     stage = stage_of(settings_file)
     call = python_call(settings_file) if is_from_python(settings_file) else command(settings_file)
     steps = f"{len(read_metrics(run_dir))} of {settings_file['config']['steps']} steps"
-    kind = _STAGES.get(stage, "reinforcement learning")
+    kind = {"sft": "supervised finetuning", "reward-model": "a reward model"}.get(stage, "reinforcement learning")
     summary = [paragraph(f"{steps}, {kind}."), quote("It is repeated by", call)]
     sections: list[Section] = [("The run", summary)]
     held_out = _held_out(run_dir)
@@ -71,7 +72,6 @@ def contents(run_dir: Path, picture: Path) -> list[Section]:
     sync = [paragraph(f"Weight sync: {certificate}.")] if certificate else []
     return [
         *sections,
-        ("Settings that are not the defaults", [table(_settings(settings_file))]),
         ("Versions", [table([["package", "version"], *versions]), *sync]),
     ]
 
@@ -91,9 +91,6 @@ def _held_out(run_dir: Path) -> tuple[Lines, Lines] | None:
         (spec, *_) = eval_log.read_manifest(folder)["data"]
         sides.append({way: [*lines.values()] for way, lines in samples_by_problem(folder, spec).items()})
     return sides[0], sides[1]
-
-
-_STAGES = {"sft": "supervised finetuning", "reward-model": "a reward model"}
 
 
 def _of_preferences(run_dir: Path) -> list[Section]:
@@ -155,9 +152,8 @@ def _verdicts(run_dir: Path) -> list[str]:
             columns[f"held-out, {when}"] = Counter(_verdict_column(path))
     columns = {when: column for when, column in columns.items() if column}
     names = sorted({name for column in columns.values() for name in column})
-    totals = {when: column.total() for when, column in columns.items()}
     rows = [
-        [name, *(f"{column[name]:,} ({100 * column[name] / totals[when]:.1f} %)" for when, column in columns.items())]
+        [name, *(f"{column[name]:,} ({100 * column[name] / column.total():.1f} %)" for column in columns.values())]
         for name in names
     ]
     return [*blocks, *([table([["verdict", *columns], *rows])] if rows else [])]
@@ -187,25 +183,14 @@ def _traces(before: Lines, after: Lines) -> list[str]:
 
 def _varied(pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Sort the pairs so that every subject comes once before any comes twice, most self-corrections first."""
-    counts: Counter[str] = Counter()
-    ranked = []
+    by_subject: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}
     for pair in sorted(pairs, key=lambda pair: -reflect(_greedy(pair[1])).errors_caught):
-        subject = str(pair[0]["doc"].get("subject"))
-        ranked.append((counts[subject], pair))
-        counts[subject] += 1
-    return [pair for _, pair in sorted(ranked, key=lambda item: item[0])]
+        by_subject.setdefault(str(pair[0]["doc"].get("subject")), []).append(pair)
+    return [pair for row in zip_longest(*by_subject.values()) for pair in row if pair is not None]
 
 
 def _greedy(line: Mapping[str, Any]) -> str:
     return str(line["resps"][0][0])
-
-
-def _settings(settings_file: Mapping[str, Any]) -> list[list[str]]:
-    origin = settings_file["origin"]
-    rows = [
-        [key, str(value), origin[key]] for key, value in settings_file["config"].items() if origin[key] != "default"
-    ]
-    return [["setting", "value", "from"], *rows]
 
 
 def _column(lines: Sequence[Mapping[str, Any]], name: str) -> list[float]:

@@ -92,7 +92,7 @@ def _add_grading(command: Parser) -> None:
     grading = command.add_argument_group("grading")
     about = "how the answer is extracted from a response: strict, boxed, gsm8k, last-number, lenient"
     add_option(grading, "--extract", f"{about} [that of the prompt template]")
-    about = "evaluate no model but the responses in this file: lm-eval's or lighteval's samples, or JSON lines"
+    about = "evaluate no model but the responses in this file: lm-eval's samples, or JSON lines"
     add_option(grading, "--responses", f"{about}; repeatable", kind=Path, action="append")
     about = "with --responses: cut a response at this text; repeatable [no cut]"
     add_option(grading, "--cut", about, action="append")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,7 @@ from reasoner.console import log, print_result
 from reasoner.doctor.budget import run_budget
 from reasoner.doctor.disk import disk_finding, write_seconds
 from reasoner.doctor.findings import Finding, Severity, format_finding, summary
-from reasoner.doctor.gpu_plan import gpu_plan, plan_findings
+from reasoner.doctor.gpu_plan import gpu_findings
 from reasoner.doctor.gpus import gpu_bytes
 from reasoner.doctor.memory import MemoryEstimate, memory_of, peak_memory
 from reasoner.doctor.memory_advice import memory_finding, processes_finding
@@ -37,7 +35,7 @@ from reasoner.rollouts.prompts import Template
 from reasoner.runs.json_files import write_json
 from reasoner.runs.run_start import versions
 from reasoner.runtime import setup_torch
-from reasoner.trainer.checkpoint import check_saves, nearest
+from reasoner.trainer.checkpoint import check_saves, nearest, room_needed
 from reasoner.trainer.components import build_trainer, open_generator, render_prompts
 from reasoner.trainer.preflight import preflight
 from reasoner.trainer.sync_certificate import certify_sync
@@ -65,8 +63,8 @@ def check_gpus(resolved: RunSettings, run_dir: Path, gpu: str, *, json_file: Pat
     """check_run for `processes` GPUs of a kind (doctor.gpus) that this machine need not have: predictions alone."""
     cfg = resolved.config
     measurements: Measurements = {}
-    plan = gpu_plan(cfg, preflight(cfg, run_dir, download=False), gpu, gpu_bytes(gpu))
-    return _report(resolved, plan_findings(plan, measurements), measurements, json_file)
+    checks = gpu_findings(cfg, preflight(cfg, run_dir, download=False), gpu, gpu_bytes(gpu), measurements)
+    return _report(resolved, checks, measurements, json_file)
 
 
 def _report(
@@ -164,8 +162,12 @@ def _check_trial_step(run: _Run, problems: int, samples: int, measurements: Meas
     trial_cfg = replace(cfg, algo=algo, critic=replace(cfg.critic, warmup_steps=0))
     trainer = build_trainer(trial_cfg, run.tokenizer, start_from=run.folder, base=run.folder, device=run.device)
     check_saves(run.run_dir, trainer, run.tokenizer)
-    with _step_runner(run, trainer, trial_cfg) as runner:
-        yield Finding(Severity.OK, "weight sync", str(certify_sync(trainer, runner.generator)))
+    log("starting the engine")
+    generation = open_generator(trial_cfg, run.prompts, run.template, trainer, model_folder=run.folder)
+    with generation as generator, shown_progress() as progress:
+        generator.progress = trainer.progress = progress
+        runner = StepRunner(generator, trainer, trial_cfg)
+        yield Finding(Severity.OK, "weight sync", str(certify_sync(trainer, generator)))
         setup_seconds = time.monotonic() - run.start
         coming = next_prompts(run.prompts, cfg, problems)
         probe_prompts = coming[-_PROBE_PROMPTS:]
@@ -181,20 +183,10 @@ def _check_trial_step(run: _Run, problems: int, samples: int, measurements: Meas
     yield from response_findings(stats, run.template, run.tokenizer, cfg, run.context - run.longest_prompt)
     yield _update_finding(trial.update_metrics)
     measurements |= {"parity": logprob_diff, "parity_after_update": trial.logprob_diff}
-    measurements |= {"responses": stats.to_dict(), "update": trial.update_metrics}
+    measurements |= {"responses": asdict(stats), "update": trial.update_metrics}
     measurements["memory"]["measured_peak"] = peak
     yield Finding(Severity.OK, "peak memory", f"{peak / 2**20:,.0f} MiB at most, libraries included")
     yield from _cost_findings(run, trainer, trial, stats, setup_seconds, measurements)
-
-
-@contextmanager
-def _step_runner(run: _Run, trainer: Trainer, cfg: Config) -> Iterator[StepRunner]:
-    """Start engine, verifiers and progress display; the engine gets the policy's weights."""
-    log("starting the engine")
-    generation = open_generator(cfg, run.prompts, run.template, trainer, model_folder=run.folder)
-    with generation as generator, shown_progress() as progress:
-        generator.progress = trainer.progress = progress
-        yield StepRunner(generator, trainer, cfg)
 
 
 def _cost_findings(
@@ -207,21 +199,22 @@ def _cost_findings(
 ) -> Iterator[Finding]:
     """The findings on time and disk."""
     cfg = run.cfg
-    bytes_per_token = trial.rollout_bytes / max(1, trial.now.tokens)
-    disk = partial(disk_finding, run.run_dir, trainer, cfg, bytes_per_token=bytes_per_token)
-    checkpoint_seconds = write_seconds(nearest(run.run_dir), int(disk(tokens=0)[1]["checkpoint"]))
+    checkpoint, _ = room_needed(trainer, keep=cfg.run.keep_last)
 
     run_time = estimate_time(
         trial,
         run.algorithm,
         cfg,
         setup_seconds=setup_seconds,
-        checkpoint_seconds=checkpoint_seconds,
-        informative_share=stats.informative_share[cfg.algo.group_size].value,
+        checkpoint_seconds=write_seconds(nearest(run.run_dir), checkpoint),
+        informative_share=stats.informative_share[stats.group_size].value,
     )
     yield from time_findings(trial, run_time, cfg)
-    completions = run_time.num_steps * cfg.data.prompts_per_step * cfg.algo.group_size
-    finding, measurements["disk"] = disk(tokens=completions * run_time.mean_length)
+    tokens = run_time.num_steps * cfg.data.prompts_per_step * cfg.algo.group_size * run_time.mean_length
+    bytes_per_token = trial.rollout_bytes / max(1, trial.now.tokens)
+    finding, measurements["disk"] = disk_finding(
+        run.run_dir, trainer, cfg, tokens=tokens, bytes_per_token=bytes_per_token
+    )
     yield finding
     measurements["dry_run"] = {"now": asdict(trial.now), "bulk": asdict(trial.bulk)}
     measurements["time"] = asdict(run_time) | {"total": run_time.total}

@@ -112,10 +112,6 @@ def _changed(estimate: MemoryEstimate, section: str, **values: object) -> Memory
 def _setting_arguments(cfg: Config, lowered: Config) -> str:
     """The settings that differ, as command-line arguments."""
     before, after = to_dict(cfg), to_dict(lowered)
-    return " ".join(f"--{key} {_argument(value)}" for key, value in after.items() if value != before[key])
-
-
-def _argument(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    values = {key: value for key, value in after.items() if value != before[key]}
+    texts = {key: f"{value:g}" if isinstance(value, float) else str(value).lower() for key, value in values.items()}
+    return " ".join(f"--{key} {text}" for key, text in texts.items())

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from math import comb
 
 from transformers import PreTrainedTokenizerBase
 
 from reasoner.config.schema import Config
 from reasoner.doctor.findings import Finding, Severity
-from reasoner.doctor.group_variance import informative_share
 from reasoner.evals.estimators import Estimate, estimate
 from reasoner.rollouts.prompts import Template
 from reasoner.types import RolloutGroup
 from verifiers.score import UNJUDGED
 
-_GROUPS = (4, 8, 16, 64)  # group sizes that the share of non-zero-variance groups is reported for
+_GROUPS = (4, 8, 16, 32, 64)  # group sizes that the share of non-zero-variance groups is reported for, if sampled
 _FEW = 0.5  # share of non-zero-variance groups below which a larger group is suggested
 _RARE = 0.1  # share of well-formed, of truncated, and of wrong responses that decides a severity
 
@@ -31,6 +32,7 @@ class ResponseStats:
     well_formed: Estimate
     never_correct: int  # problems without a correct response
     always_correct: int  # problems with only correct responses
+    group_size: int  # of the run, or as many samples as each problem has
     informative_share: dict[int, Estimate] = field(repr=False)  # by G: share of groups with unequal rewards
     mixed_share: dict[int, Estimate] = field(repr=False)  # by G: share of groups with both correct and wrong answers
     mean_length: float
@@ -41,17 +43,14 @@ class ResponseStats:
     with_stop_text: float  # share
     ungraded: float  # share that could not be graded
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the statistics as a JSON object."""
-        return asdict(self)
-
 
 def response_stats(groups: Sequence[RolloutGroup], template: Template, cfg: Config) -> ResponseStats:
     """Compute the statistics of `groups`: all responses to a problem in one group; groups may differ in size."""
     scores = [[*one.scores] for one in groups]
     rows = [(c, s) for one in groups for c, s in zip(one.completions, one.scores, strict=True)]
     correct_lengths = sorted(len(c.token_ids) for c, s in rows if s.correct)
-    sizes = sorted({*_GROUPS, cfg.algo.group_size})
+    most = min(len(own) for own in scores)
+    sizes = sorted({min(cfg.algo.group_size, most), *(size for size in _GROUPS if size <= most)})
     rewards = [[score.reward for score in own] for own in scores]
     verdicts = [[float(score.correct) for score in own] for own in scores]
     rates = [sum(own) / len(own) for own in verdicts]
@@ -63,6 +62,7 @@ def response_stats(groups: Sequence[RolloutGroup], template: Template, cfg: Conf
         well_formed=estimate([sum(s.well_formed for s in own) / len(own) for own in scores]),
         never_correct=rates.count(0.0),
         always_correct=rates.count(1.0),
+        group_size=min(cfg.algo.group_size, most),
         informative_share={size: informative_share(rewards, size) for size in sizes},
         mixed_share={size: informative_share(verdicts, size) for size in sizes},
         mean_length=sum(len(c.token_ids) for c, _ in rows) / len(rows),
@@ -72,6 +72,17 @@ def response_stats(groups: Sequence[RolloutGroup], template: Template, cfg: Conf
         truncated=sum(c.finish == "length" for c, _ in rows) / len(rows),
         with_stop_text=sum(any(stop in c.text for stop in template.stop) for c, _ in rows) / len(rows),
         ungraded=sum(s.verdict in UNJUDGED for _, s in rows) / len(rows),
+    )
+
+
+def informative_share(rewards: Sequence[Sequence[float]], group: int) -> Estimate:
+    """[problems][n] rewards, n from G -> the expected share of groups of that size whose rewards are not all equal.
+
+    For a problem with n_v samples of reward v: the share of its subsets of G samples that are not all equal,
+    1 - sum_v C(n_v, G) / C(n, G), an unbiased estimate of the probability for new samples.
+    """
+    return estimate(
+        [1 - sum(comb(count, group) for count in Counter(own).values()) / comb(len(own), group) for own in rewards]
     )
 
 
@@ -93,7 +104,7 @@ def response_findings(
 
 def _pass_rate(stats: ResponseStats) -> Finding:
     text = (
-        f"{_percent(stats.correct)} correct in {stats.samples:,} responses to {stats.problems} of the first "
+        f"{str(stats.correct).strip()} correct in {stats.samples:,} responses to {stats.problems} of the first "
         f"problems; {stats.never_correct} never correct, {stats.always_correct} always"
     )
     if not stats.correct.value:
@@ -103,7 +114,7 @@ def _pass_rate(stats: ResponseStats) -> Finding:
 
 
 def _format(stats: ResponseStats, cfg: Config, has_chat: bool) -> Finding:
-    text = f"{_percent(stats.well_formed)} well-formed; correct in any form: {stats.lenient.value:.1%}"
+    text = f"{str(stats.well_formed).strip()} well-formed; correct in any form: {stats.lenient.value:.1%}"
     if stats.well_formed.value >= _RARE:
         return Finding(Severity.OK, "format", text)
     style = "chat" if has_chat else "none"
@@ -113,13 +124,11 @@ def _format(stats: ResponseStats, cfg: Config, has_chat: bool) -> Finding:
 
 def _variance(stats: ResponseStats, cfg: Config) -> Finding:
     """The share of non-zero-variance groups, and a group size at which it is large enough."""
-    own = cfg.algo.group_size
+    own = stats.group_size
     share, by_answer = stats.informative_share[own], stats.mixed_share[own]
     others = ", ".join(f"{size}: {value.value:.0%}" for size, value in stats.informative_share.items() if size != own)
-    text = (
-        f"{_percent(share)} of groups of {own} have unequal rewards ({by_answer.value:.0%} correct and wrong answers); "
-        f"of {others}"
-    )
+    text = f"{str(share).strip()} of groups of {own} have unequal rewards "
+    text += f"({by_answer.value:.0%} correct and wrong answers)" + (f"; of {others}" if others else "")
     if share.value >= _FEW:
         return Finding(Severity.OK, "variance", text)
     enough = max(_FEW, 1.5 * share.value)
@@ -127,7 +136,8 @@ def _variance(stats: ResponseStats, cfg: Config) -> Finding:
     if not better:
         severity = Severity.WARNING if stats.informative_share[max(stats.informative_share)].value else Severity.ERROR
         hint = "easier problems" if stats.correct.value < _FEW else "harder problems"
-        return Finding(severity, "variance", f"{text}: no larger group helps, {hint} may")
+        text += f": {hint} may help, or a group that is larger than these (a higher --num-samples measures it)"
+        return Finding(severity, "variance", text)
     fewer = max(1, cfg.data.prompts_per_step * own // better[0])
     return Finding(Severity.WARNING, "variance", text, f"--algo.group_size {better[0]} --data.prompts_per_step {fewer}")
 
@@ -156,7 +166,3 @@ def _lengths(stats: ResponseStats, cfg: Config, max_room: int) -> Finding:
 def _rounded(tokens: float) -> int:
     """Round up to a multiple of 32."""
     return 32 * -(-int(tokens) // 32)
-
-
-def _percent(share: Estimate) -> str:
-    return f"{100 * share.value:.1f} % [{100 * share.low:.0f}, {100 * share.high:.0f}]"

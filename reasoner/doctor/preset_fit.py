@@ -28,8 +28,8 @@ from reasoner.models.loading import context_length
 from reasoner.rl.algorithms import resolve_algorithm
 
 GIB = 2**30
-LONGEST_PROMPT = {"generated": 256, "one-step": 256}  # tokens with the template, by data.train
-MOST_PROMPT = 1024  # of any other problems
+_LONGEST_PROMPT = {"generated": 256, "one-step": 256}  # tokens with the template, by data.train
+_MOST_PROMPT = 1024  # of any other problems
 _LOW_PRECISION = {"optim.dtype": "bfloat16", "engine.dtype": "bfloat16"}
 _MICRO_BATCHES = (16_384, 8192, 4096, 2048)  # tokens; smaller ones leave a GPU idle
 _SAVINGS: tuple[Values, ...] = (  # one after another, each with all micro-batches
@@ -95,6 +95,11 @@ def fit_recipe(recipe: Recipe, model: PreTrainedModel, total: int) -> Fit:
     return _with_share(min(candidates, key=lambda one: one.transformers.peak())).row(fits=False)
 
 
+def most_prompt_tokens(cfg: Config, model: PreTrainedModel) -> int:
+    """Tokens that a prompt is taken to have at most."""
+    return min(_LONGEST_PROMPT.get(cfg.data.train, _MOST_PROMPT), context_length(model) - cfg.sampling.max_tokens)
+
+
 def meta_model(shape: Values) -> PreTrainedModel:
     """A model of the shape on the meta device: it takes no memory."""
     with torch.device("meta"):
@@ -121,9 +126,8 @@ def _candidate(model: PreTrainedModel, values: Values, settings: Values, total: 
 
     def estimate(engine: str) -> MemoryEstimate:
         cfg = resolve([("recipe", values), ("machine", settings), ("engine", {"engine.name": engine})]).config
-        prompt = LONGEST_PROMPT.get(cfg.data.train, MOST_PROMPT)
-        prompt = min(prompt, context_length(model) - cfg.sampling.max_tokens)
-        return MemoryEstimate(model, resolve_algorithm(cfg.algo), cfg, prompt, "cuda" if total else "cpu", total)
+        prompt, device = most_prompt_tokens(cfg, model), "cuda" if total else "cpu"
+        return MemoryEstimate(model, resolve_algorithm(cfg.algo), cfg, prompt, device, total)
 
     return _Candidate(settings, estimate("vllm"), estimate("transformers"))
 
@@ -139,10 +143,10 @@ def _with_share(candidate: _Candidate) -> _Candidate:
     limit = (1 - HEADROOM) * estimate.total
     enough = [share for share in _SHARES if share >= least] or _SHARES[-1:]
     most = next((share for share in enough if share >= wanted), enough[-1])
-    free = (share for share in reversed(enough) if share <= most and _peak(estimate, share) <= limit)
+    free = (share for share in reversed(enough) if share <= most and _with_gpu_memory(estimate, share).peak() <= limit)
     share = next(free, enough[0])
     settings = {**candidate.settings, "engine.gpu_memory": share}
-    return replace(candidate, settings=settings, vllm=replace(estimate, cfg=_with_gpu_memory(estimate.cfg, share)))
+    return replace(candidate, settings=settings, vllm=_with_gpu_memory(estimate, share))
 
 
 def _num_rows(cfg: Config, most: int) -> int:
@@ -150,19 +154,14 @@ def _num_rows(cfg: Config, most: int) -> int:
     return min(most, run_budget(cfg).completions_per_step)
 
 
-def _peak(estimate: MemoryEstimate, share: float) -> int:
-    return replace(estimate, cfg=_with_gpu_memory(estimate.cfg, share)).peak()
-
-
-def _with_gpu_memory(cfg: Config, share: float) -> Config:
-    return replace(cfg, engine=replace(cfg.engine, gpu_memory=share))
+def _with_gpu_memory(estimate: MemoryEstimate, share: float) -> MemoryEstimate:
+    cfg = estimate.cfg
+    return replace(estimate, cfg=replace(cfg, engine=replace(cfg.engine, gpu_memory=share)))
 
 
 def _vllm_bytes(estimate: MemoryEstimate, rows: int) -> int:
     """Bytes of vLLM's weights, its own activations, and the cache of that many completions of full length."""
-    part = replace(
-        estimate, cfg=_with_gpu_memory(estimate.cfg, 1 / estimate.total)
-    ).parts()  # the cache of one, at least
+    part = _with_gpu_memory(estimate, 1 / estimate.total).parts()  # the cache of one, at least
     return part["engine_weights"] + rows * part["engine_cache"] + _VLLM_OVERHEAD
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from reasoner.config.presets import HEADROOM
 from reasoner.doctor.memory import MemoryEstimate, model_sizes, num_parameters
 
 STRATEGIES = ("replicated", "gathered", "sharded")  # values of optim.sharding, from the fastest to the smallest
@@ -24,6 +25,11 @@ class RankMemory:
 
     estimate: MemoryEstimate  # of a single process with the micro-batches of one rank
     ranks: int
+
+    @property
+    def available(self) -> float:
+        """Bytes of a GPU that a prediction may use."""
+        return (1 - HEADROOM) * self.estimate.total
 
     def parts(self, sharding: str) -> dict[str, int]:
         """Bytes of each part. "whole_weights" and "whole_gradients" are held during the passes of a step alone."""

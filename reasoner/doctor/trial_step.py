@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -155,7 +155,13 @@ def _sample_more(
     affordable = int(_MORE_SECONDS * now.completions / now.generate_seconds)
     num = min(samples, affordable // len(coming))
     plan = [(coming[:num_sampled], num - runner.cfg.algo.group_size), (coming[num_sampled:], num)]
-    parts = [(part, size) for prompts, size in plan if size > 0 for part in _parts(prompts, size)]
+    parts = [
+        (prompts[start : start + most], size)
+        for prompts, size in plan
+        if size > 0
+        for most in [max(1, _MAX_COMPLETIONS // size)]
+        for start in range(0, len(prompts), most)
+    ]
     all_groups: list[RolloutGroup] = []
     timings = []
     for part, size in parts:
@@ -171,12 +177,6 @@ def _sample_more(
         sum(timing.tokens for timing in timings),
         sum(timing.generate_seconds for timing in timings),
     )
-
-
-def _parts(prompts: Sequence[Prompt], num: int) -> Iterator[Sequence[Prompt]]:
-    """Split the prompts so that each part has at most _MAX_COMPLETIONS completions."""
-    size = max(1, _MAX_COMPLETIONS // num)
-    return (prompts[start : start + size] for start in range(0, len(prompts), size))
 
 
 def _merge_by_problem(groups: Sequence[RolloutGroup]) -> list[RolloutGroup]:

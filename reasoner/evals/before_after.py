@@ -4,7 +4,6 @@ example answers, and commands to continue with.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -13,12 +12,10 @@ from reasoner.console import escape_controls
 from reasoner.evals import eval_log
 from reasoner.evals.manifest import make_manifest
 from reasoner.evals.result import EvalResult
-from reasoner.evals.tables import align_rows, percent
+from reasoner.evals.tables import Row, align_rows, detail_rows, percent
 from reasoner.rollouts.prompts import load_template
 from reasoner.types import EvalSample
-from verifiers.reflection import ReflectionRates, reflect
-
-Row = tuple[str, str, str]  # name, before, after
+from verifiers.reflection import reflect
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,33 +32,10 @@ class HeldOutEvals:
 
 def table(before: HeldOutEvals, after: HeldOutEvals) -> str:
     """Format the comparison as plain text."""
-    return "\n".join([_heading(before), *align_rows(_rows(before, after)), "", *align_rows(_cell_rows(before, after))])
-
-
-def _heading(evals: HeldOutEvals) -> str:
-    sampled = evals.sampled
-    return (
-        f"{sampled.num_problems} held-out problems x {sampled.num_samples} samples at temperature "
-        f"{sampled.temperature:g}, and greedy; 95 % intervals\n"
-    )
-
-
-_ROWS: dict[str, Callable[[HeldOutEvals], str]] = {
-    "greedy": lambda m: str(m.greedy.pass_at_1),
-    "well-formed": lambda m: percent(m.sampled.well_formed),
-    "correct given well-formed": lambda m: percent(m.sampled.correct_given_well_formed),
-    "correct, format ignored": lambda m: str(m.sampled.lenient),
-    "response tokens": lambda m: _tokens(m, "tokens"),
-    "  of correct responses": lambda m: _tokens(m, "tokens_correct"),
-    "  of wrong responses": lambda m: _tokens(m, "tokens_wrong"),
-    "truncated at the limit": lambda m: percent(m.sampled.health["truncated"]),
-    "check their own working": lambda m: percent(m.sampled.reflection.self_check_rate),
-    'say "wait"': lambda m: percent(m.sampled.reflection.wait_rate),
-    "wrong claims caught": lambda m: _caught(m.sampled.reflection),
-    "  replaced without a word": lambda m: str(m.sampled.reflection.errors_replaced_silently),
-    "false alarms": lambda m: str(m.sampled.reflection.false_alarms),
-    "wrong steps inside checks": lambda m: str(m.sampled.reflection.errors_in_checks),
-}
+    sampled = before.sampled
+    heading = f"{sampled.num_problems} held-out problems x {sampled.num_samples} samples at temperature "
+    heading += f"{sampled.temperature:g}, and greedy; 95 % intervals\n"
+    return "\n".join([heading, *align_rows(_rows(before, after)), "", *align_rows(_cell_rows(before, after))])
 
 
 def _rows(before: HeldOutEvals, after: HeldOutEvals) -> list[Row]:
@@ -69,27 +43,17 @@ def _rows(before: HeldOutEvals, after: HeldOutEvals) -> list[Row]:
     return [
         ("", "before", "after"),
         *((name, str(metrics[name]), str(after.sampled.metrics[name])) for name in metrics),
-        *((name, show(before), show(after)) for name, show in _ROWS.items()),
+        ("greedy", str(before.greedy.pass_at_1), str(after.greedy.pass_at_1)),
+        *detail_rows([before.sampled, after.sampled]),
     ]
 
 
-def _tokens(evals: HeldOutEvals, name: str) -> str:
-    value = evals.sampled.health[name]
-    return "-" if value is None else f"{value:.1f}"
-
-
-def _caught(rates: ReflectionRates) -> str:
-    share = rates.errors_caught_share
-    return "none to catch" if share is None else f"{percent(share)} ({rates.errors_caught} of {rates.wrong_claims})"
-
-
 def _cell_rows(before: HeldOutEvals, after: HeldOutEvals) -> list[Row]:
-    rows = [(name, _cell(before, name), _cell(after, name)) for name in before.sampled.cells]
+    def cell(evals: HeldOutEvals, name: str) -> str:
+        return " / ".join(percent(evaluation.cells[name].value) for evaluation in (evals.sampled, evals.greedy))
+
+    rows = [(name, cell(before, name), cell(after, name)) for name in before.sampled.cells]
     return [("pass@1 / greedy by family and level", "before", "after"), *rows]
-
-
-def _cell(evals: HeldOutEvals, name: str) -> str:
-    return " / ".join(percent(evaluation.cells[name].value) for evaluation in (evals.sampled, evals.greedy))
 
 
 def example_answers(before: HeldOutEvals, after: HeldOutEvals, number: int = 3) -> str:

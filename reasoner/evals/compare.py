@@ -146,17 +146,7 @@ def _paired_scores(
 def report(comparisons: Sequence[MetricComparison]) -> str:
     """Format the comparisons as a table in percentage points, with the power of those that show no difference."""
     several = len({one.spec for one in comparisons}) > 1
-    header = [
-        "set",
-        "metric",
-        "A",
-        "B",
-        "A - B (95 % CI)",
-        "p",
-        *(["p (Holm)"] if several else []),
-        "won/tied/lost",
-        "",
-    ]
+    header = ["set", "metric", "A", "B", "A - B (95 % CI)", "p", *["p (Holm)"] * several, "won/tied/lost", ""]
     rows = [
         [
             escape_controls(one.spec),
@@ -165,7 +155,7 @@ def report(comparisons: Sequence[MetricComparison]) -> str:
             f"{100 * one.b:.1f}",
             str(one.difference),
             format_p(one.difference.p),
-            *([format_p(one.p_holm)] if several else []),
+            *[format_p(one.p_holm)] * several,
             f"{one.difference.wins}/{one.difference.ties}/{one.difference.losses}",
             "" if one.difference.is_shown else "no difference shown",
         ]
@@ -206,13 +196,13 @@ def flip_list(flips: Sequence[Flip]) -> str:
     ordered = sorted(flips, key=lambda flip: flip.b - flip.a)
     won = sum(flip.a > flip.b for flip in flips)
     head = f"flipped problems: {won} mostly correct in A alone, {len(flips) - won} in B alone"
-    listed = [*ordered[: _MAX_FLIPS // 2], *ordered[max(_MAX_FLIPS // 2, len(ordered) - _MAX_FLIPS // 2) :]]
+    half = _MAX_FLIPS // 2
+    listed = ordered if len(flips) <= _MAX_FLIPS else [*ordered[:half], *ordered[-half:]]
     if not listed:
         return head
-    cells = align_rows(
-        [["problem", "A", "B"], *([escape_controls(flip.problem), f"{flip.a:.2f}", f"{flip.b:.2f}"] for flip in listed)]
-    )
+    rows = [[escape_controls(flip.problem), f"{flip.a:.2f}", f"{flip.b:.2f}"] for flip in listed]
     questions = ["question", *(escape_controls(" ".join(flip.question.split()))[:_QUESTION_WIDTH] for flip in listed)]
+    cells = align_rows([["problem", "A", "B"], *rows])
     lines = [f"  {cell}  {question}" for cell, question in zip(cells, questions, strict=True)]
     rest = [f"  ({len(flips) - len(listed)} more are in --json FILE)"] if len(flips) > len(listed) else []
     return "\n".join([head, *lines, *rest])

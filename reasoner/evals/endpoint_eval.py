@@ -10,8 +10,8 @@ from typing import Any
 
 from data import Problem, load
 from reasoner.console import log
-from reasoner.evals.manifest import eval_folder, make_manifest, provenance
-from reasoner.evals.model_eval import data_entries, evaluate_ways, problem_specs, sampling_identity, sampling_ways
+from reasoner.evals.manifest import eval_folder, provenance
+from reasoner.evals.model_eval import data_entries, evaluate_ways, problem_specs, sampled_manifest, sampling_ways
 from reasoner.evals.request import EvalRequest
 from reasoner.evals.sampling import SampleCall
 from reasoner.evals.tables import Sets
@@ -39,15 +39,13 @@ def evaluate_endpoint(request: EvalRequest, pool: VerifierPool) -> tuple[dict[st
     ways = sampling_ways(request, spec)
     problems = {name: load(name, limit=request.max_problems(name)) for name in specs}
     prompts = {name: [_render(one, spec) for one in filter_gradable(own)] for name, own in problems.items()}
-    manifest = make_manifest(
+    manifest = sampled_manifest(
+        request,
+        spec,
+        ways,
         model=spec.endpoint.model,
         model_fingerprint=digest([spec.endpoint.url, spec.endpoint.model, asdict(spec.template)]),
         engine=f"{spec.endpoint.api} of {spec.endpoint.url}",
-        prompt={"style": spec.prompt, **asdict(spec.template)},
-        sampling={way: sampling_identity(sampling) for way, sampling in ways.items()},
-        num_samples=max(sampling.num_samples for sampling in ways.values()),
-        seed=request.sampling_seed,
-        ks=request.ks,
         data=data_entries(problems, prompts),
     )
     eval_folder(request, manifest)

@@ -14,23 +14,21 @@ from math import comb, sqrt
 _Z = 1.959963984540054  # 95 %
 
 
-def pass_at_k(n: int, c: int, k: int) -> Fraction:
-    """Probability that k of n samples, drawn without replacement, include a correct one (Chen et al. 2021, unbiased).
+def check_k(name: str, k: int, samples: int) -> None:
+    """Raise ValueError for a k that is not among 1 and the number of samples of a problem."""
+    if not 1 <= k <= samples:
+        raise ValueError(f"{name}{k} needs at least {k} samples of each problem, and there are {samples}")
 
-    ValueError for k > n.
-    """
-    if not 1 <= k <= n:
-        raise ValueError(f"pass@{k} needs at least {k} samples of each problem, and there are {n}")
+
+def pass_at_k(n: int, c: int, k: int) -> Fraction:
+    """Probability that k of n samples, drawn without replacement, include a correct one (Chen et al. 2021)."""
+    check_k("pass@", k, n)
     return 1 - Fraction(comb(n - c, k), comb(n, k))
 
 
 def pass_hat_k(n: int, c: int, k: int) -> Fraction:
-    """Probability that k samples, drawn without replacement, are all correct: pass^k (Yao et al. 2024, tau-bench).
-
-    ValueError for k > n.
-    """
-    if not 1 <= k <= n:
-        raise ValueError(f"pass^{k} needs at least {k} samples of each problem, and there are {n}")
+    """Probability that k samples, drawn without replacement, are all correct: pass^k (Yao et al. 2024, tau-bench)."""
+    check_k("pass^", k, n)
     return Fraction(comb(c, k), comb(n, k))
 
 
@@ -38,13 +36,12 @@ def cons_at_k(num_correct: int, others: Sequence[int], num_abstained: int, k: in
     """Exact probability that the correct class wins the vote of k samples drawn without replacement; ties are split.
 
     `num_correct` samples agree with the gold answer, `others` are the sizes of the classes of wrong answers, and
-    `num_abstained` samples have no answer and do not vote. ValueError when there are fewer than k samples. The method
-    is polynomials in x (voters) and y (tied classes): the coefficient of x^(k-v) y^t counts the draws in which the
-    correct class has v votes and t other classes have as many.
+    `num_abstained` samples have no answer and do not vote. The method is polynomials in x (voters) and y (tied
+    classes): the coefficient of x^(k-v) y^t counts the draws in which the correct class has v votes and t other classes
+    have as many.
     """
     total = num_correct + sum(others) + num_abstained
-    if not 1 <= k <= total:
-        raise ValueError(f"cons@{k} needs at least {k} samples of each problem, and there are {total}")
+    check_k("cons@", k, total)
     wins = Fraction(0)
     for votes in range(1, min(num_correct, k) + 1):
         ways = _draws_not_above(others, num_abstained, votes, k - votes)

@@ -1,10 +1,8 @@
 """The folder of an evaluation: write it, and read it for `reasoner compare` and the dashboard.
 
 EVALS/NAME/evaluation.json      the specification: model, prompt, sampling, problems, grader
-EVALS/NAME/results.json         the metrics in lm-eval's format (lm_eval.utils.make_table prints it) and, under
-                                "reasoner", all metrics of this project
+EVALS/NAME/results.json         all metrics by set and by way of sampling ("sampled", "greedy")
 EVALS/NAME/samples_SET.jsonl    lm-eval's samples: one line per problem and filter ("none" for sampled, or "greedy")
-EVALS/NAME/details_SET.parquet  lighteval's details: columns doc, metric, model_response
 EVALS/NAME/samples.parquet      one flat table, one row per response
 EVALS/NAME/table.txt            the printed table
 EVALS/NAME/sha256.json          checksums of all files but run.json (reasoner.models.checksums)
@@ -16,7 +14,7 @@ All files but run.json are byte-identical when the same evaluation is repeated, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +23,7 @@ import pyarrow as pa
 from data import Problem
 from data.registry import fingerprint
 from reasoner.console import first_line
-from reasoner.evals.eval_rows import RESPONSE_SCHEMA, detail_rows, response_rows, sample_rows
-from reasoner.evals.result import EvalResult
+from reasoner.evals.eval_rows import RESPONSE_SCHEMA, response_rows, sample_rows
 from reasoner.evals.tables import Sets
 from reasoner.models.checksums import CHECKSUMS, check_file, write_checksums
 from reasoner.runs.io import write_text
@@ -73,12 +70,12 @@ def write(folder: Path, manifest: EvalManifest, sets: Sets, table: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CHECKSUMS).unlink(missing_ok=True)
     write_json(folder / "evaluation.json", manifest)
-    write_json(folder / "results.json", results(manifest, sets))
+    results = {}
     for spec, ways in sets.items():
-        name = task_name(spec)
-        write_text(folder / f"samples_{name}.jsonl", _json_lines(sample_rows(manifest, ways)))
-        write_table(folder / f"details_{name}.parquet", pa.Table.from_pylist(list(detail_rows(name, ways))))
+        results[task_name(spec)] = {way: evaluation.to_dict() for way, evaluation in ways.items()}
+        write_text(folder / f"samples_{task_name(spec)}.jsonl", _json_lines(sample_rows(manifest, ways)))
     write_table(folder / "samples.parquet", pa.Table.from_pylist(list(response_rows(sets)), RESPONSE_SCHEMA))
+    write_json(folder / "results.json", results)
     write_text(folder / "table.txt", table + "\n")
     write_checksums(folder, leave_out=["run.json"])
 
@@ -137,50 +134,6 @@ def read_flat(folder: Path) -> list[dict[str, Any]]:
         return table.to_pylist()  # type: ignore[no-any-return]
     except (OSError, ValueError, pa.ArrowException) as error:
         raise ValueError(f"{path} is damaged: {first_line(error)}") from error
-
-
-def results(manifest: EvalManifest, sets: Sets) -> dict[str, Any]:
-    """The contents of results.json in lm-eval's format. Metric names are "pass@1,none" and "greedy,none", with their
-    standard errors under "pass@1_stderr,none" and "greedy_stderr,none".
-    """
-    tasks = {task_name(spec): (spec, ways) for spec, ways in sets.items()}
-    metrics = {name: [metric for metric, _, _ in _metrics(ways)] for name, (_, ways) in tasks.items()}
-    return {
-        "results": {name: {"alias": name, **_values(ways)} for name, (_, ways) in tasks.items()},
-        "group_subtasks": {name: [] for name in tasks},
-        "configs": {
-            name: {"task": name, "dataset_path": spec, "num_fewshot": 0, "metadata": manifest["data"][spec]}
-            for name, (spec, _) in tasks.items()
-        },
-        "versions": dict.fromkeys(tasks, manifest["grader"]),
-        "n-shot": dict.fromkeys(tasks, 0),
-        "higher_is_better": {name: dict.fromkeys(metrics[name], True) for name in tasks},
-        "n-samples": {
-            name: {"original": data["rows"] + data["left_out"], "effective": data["rows"]}
-            for name, data in ((name, manifest["data"][spec]) for name, (spec, _) in tasks.items())
-        },
-        "config": {"model": manifest["engine"], "model_args": manifest["sampling"], "seed": manifest["seed"]},
-        "model_name": manifest["model"],
-        "model_name_sanitized": model_name(manifest["model"]),
-        "task_hashes": {name: manifest["data"][spec]["sha256"] for name, (spec, _) in tasks.items()},
-        "reasoner": {
-            name: {way: evaluation.to_dict() for way, evaluation in ways.items()} for name, (_, ways) in tasks.items()
-        },
-    }
-
-
-def _metrics(ways: Mapping[str, EvalResult]) -> Iterator[tuple[str, float, float]]:
-    """(metric, value, standard error) of each metric; the one of greedy answers is called "greedy"."""
-    for way, evaluation in ways.items():
-        for metric, value in evaluation.metrics.items():
-            yield "greedy" if way == "greedy" else metric, value.value, value.se
-
-
-def _values(ways: Mapping[str, EvalResult]) -> dict[str, float]:
-    values: dict[str, float] = {}
-    for name, value, se in _metrics(ways):
-        values |= {f"{name},none": value, f"{name}_stderr,none": se}
-    return values
 
 
 def _json_lines(rows: Iterable[Mapping[str, Any]]) -> str:

@@ -1,9 +1,7 @@
-"""The rows of an evaluation's files: lm-eval's samples, lighteval's details, and one flat row per response."""
+"""The rows of an evaluation's files: lm-eval's samples, and one flat row per response."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -71,39 +69,11 @@ def sample_rows(manifest: Mapping[str, Any], ways: Mapping[str, EvalResult]) -> 
                 "filtered_resps": [score.extracted for score in one.scores],
                 "filter": "greedy" if way == "greedy" else "none",
                 "metrics": list(values),
-                "doc_hash": _sha(json.dumps(doc, ensure_ascii=False)),
-                "prompt_hash": _sha(one.prompt),
-                "target_hash": _sha(one.problem.answer),
                 **values,
                 "lenient": sum(score.lenient for score in one.scores) / len(one.scores),
                 "correct": [score.correct for score in one.scores],
                 "tokens": [response.tokens for response in one.responses],
                 "finish": [response.finish for response in one.responses],
-            }
-
-
-def detail_rows(task: str, ways: Mapping[str, EvalResult]) -> Iterator[dict[str, Any]]:
-    """The rows of details_SET.parquet: one per problem and way. `task`: the name of the set in file names."""
-    for way, evaluation in ways.items():
-        per_problem = evaluation.per_problem
-        for number, one in enumerate(evaluation.samples):
-            yield {
-                "doc": {
-                    "choices": [one.problem.answer],
-                    "gold_index": 0,
-                    "id": one.problem.id,
-                    "query": one.prompt,
-                    "question": one.problem.question,
-                    "task_name": task,
-                    "verifier": one.problem.verifier,
-                },
-                "metric": {"greedy" if way == "greedy" else name: v[number] for name, v in per_problem.items()},
-                "model_response": {
-                    "output_tokens_count": [response.tokens for response in one.responses],
-                    "text": [response.text for response in one.responses],
-                    "text_post_processed": [score.extracted for score in one.scores],
-                    "truncated_count": sum(response.finish == "length" for response in one.responses),
-                },
             }
 
 
@@ -116,7 +86,3 @@ def response_rows(sets: Sets) -> Iterator[dict[str, Any]]:
                 for sample, (response, score) in enumerate(zip(one.responses, one.scores, strict=True)):
                     graded = _GradedResponse(spec, way, one.problem, sample, response, score, classes[sample])
                     yield {name: value(graded) for name, (_, value) in _COLUMNS.items()}
-
-
-def _sha(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -85,15 +85,10 @@ def provenance(manifest: Mapping[str, Any]) -> str:
     """Format data, model, engine, prompt and grader as lines of text."""
     prompt = manifest["prompt"]
     model = f"{manifest['model']} {manifest['model_fingerprint']}"
-    return "\n".join(
-        [
-            *(f"data: {spec}, {_describe_set(entry)}" for spec, entry in manifest["data"].items()),
-            f"model: {model}, engine: {manifest['engine']}, seed {manifest['seed']}",
-            f"prompt: {prompt['style']}, answers read by {prompt['extract']!r}, grader {manifest['grader']}",
-        ]
-    )
-
-
-def _describe_set(entry: Mapping[str, Any]) -> str:
-    left_out = f" ({entry['left_out']:,} left out)" if entry["left_out"] else ""
-    return f"{entry['rows']:,} problems{left_out}, sha256 {entry['sha256']}"
+    sets = []
+    for spec, entry in manifest["data"].items():
+        left_out = f" ({entry['left_out']:,} left out)" if entry["left_out"] else ""
+        sets.append(f"data: {spec}, {entry['rows']:,} problems{left_out}, sha256 {entry['sha256']}")
+    engine = f"model: {model}, engine: {manifest['engine']}, seed {manifest['seed']}"
+    grading = f"prompt: {prompt['style']}, answers read by {prompt['extract']!r}, grader {manifest['grader']}"
+    return "\n".join([*sets, engine, grading])

@@ -10,7 +10,6 @@ from typing import Any
 from data import Problem, load
 from data.registry import check as check_problems
 from data.registry import evaluation_spec
-from reasoner.config.schema import EngineConfig
 from reasoner.console import log
 from reasoner.distributed.world import ALONE, World
 from reasoner.evals import eval_log
@@ -48,7 +47,9 @@ def evaluate_model(request: EvalRequest, pool: VerifierPool, world: World = ALON
     ways = sampling_ways(request, model)
     problems = {spec: load(spec, limit=request.max_problems(spec)) for spec in specs}
     engine_config = model.engine_config(engine_name, request.dtype)
-    manifest = _manifest(request, model, engine_config, ways)
+    # Without its data: the prompts, which decide the problems, are not rendered yet.
+    identity = {"model": model.name, "model_fingerprint": model_fingerprint(model.folder)}
+    manifest = sampled_manifest(request, model, ways, **identity, engine=engine_identity(engine_config))
     eval_folder(request, manifest, [name for name in IDENTITY if name != "data"])  # refuse a used name before loading
     prompts = _render_prompts(model, problems)
     manifest["data"] = data_entries(problems, prompts)
@@ -77,19 +78,17 @@ def _model_spec(request: EvalRequest) -> ModelSpec:
     )
 
 
-def _manifest(
-    request: EvalRequest, model: ModelSpec, engine_config: EngineConfig, ways: Mapping[str, SamplingParams]
+def sampled_manifest(
+    request: EvalRequest, spec: ModelSpec | EndpointSpec, ways: Mapping[str, SamplingParams], **identity: Any
 ) -> dict[str, Any]:
-    """The manifest without its data: the prompts, which decide the problems, are not rendered yet."""
+    """The manifest of a model that is sampled; `identity`: its other fields."""
     return make_manifest(
-        model=model.name,
-        model_fingerprint=model_fingerprint(model.folder),
-        engine=engine_identity(engine_config),
-        prompt={"style": model.prompt, **asdict(model.template)},
+        prompt={"style": spec.prompt, **asdict(spec.template)},
         sampling={way: sampling_identity(sampling) for way, sampling in ways.items()},
         num_samples=max(sampling.num_samples for sampling in ways.values()),
         seed=request.sampling_seed,
         ks=request.ks,
+        **identity,
     )
 
 

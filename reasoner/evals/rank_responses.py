@@ -11,27 +11,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from reasoner.distributed.world import RankError, World
 from reasoner.evals.sampling import SampleCall, sample_call
 from reasoner.progress import OnDecodeStep
-from reasoner.types import Engine, Response, SamplingParams
+from reasoner.types import Response, SamplingParams
+
+if TYPE_CHECKING:
+    from reasoner.inference.model_spec import EngineFactory
 
 _FIRST = "the first rank's prompts"
 _OTHERS = "the responses of the other ranks"
-
-
-class EngineStart(Protocol):
-    """Creates an engine at the first call and returns it at every call: inference.model_spec.EngineFactory."""
-
-    def __call__(self) -> Engine:
-        """The engine."""
-        ...
-
-    def close(self) -> None:
-        """Stop the engine if there is one."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +44,7 @@ class RankSampler:
     Each rank starts an engine of its own at the first calls, all at once: vLLM's start is a collective operation.
     """
 
-    def __init__(self, start: EngineStart, world: World) -> None:
+    def __init__(self, start: EngineFactory, world: World) -> None:
         """A collective operation. `start` is copied to the other ranks: it must not have been called."""
         self._start, self._world = start, world
         world.from_first(lambda: start, _FIRST)
@@ -70,7 +61,7 @@ class RankSampler:
 
 def serve_first(world: World) -> None:
     """Sample what the first rank asks for, until its evaluation has ended. For every other rank."""
-    start: EngineStart | None = world.from_first(_nothing, _FIRST)
+    start: EngineFactory | None = world.from_first(_nothing, _FIRST)
     if start is None:
         return
     with closing(start):
@@ -105,7 +96,7 @@ def end_others(world: World) -> Iterator[None]:
 
 
 def _sample_together(
-    task: _Task, start: EngineStart, world: World, on_decode_step: OnDecodeStep | None = None
+    task: _Task, start: EngineFactory, world: World, on_decode_step: OnDecodeStep | None = None
 ) -> list[list[tuple[Response, ...]]]:
     """Sample this rank's calls, and return the responses to those of all ranks."""
     engine = start()  # also where this rank has no call

@@ -1,10 +1,8 @@
 """Evaluate the responses in files of other programs: `reasoner eval --responses FILE`. No model is loaded.
 
-    samples_*.jsonl     of lm-eval (and of this project): doc_id, doc, target, resps; the first filter of each doc is
-                        read, and each doc needs an id of its own
-    details_*.parquet   of lighteval (and of this project): doc with query, choices, gold_index; model_response with
-                        text
-    *.jsonl             lines with gold (or answer, target) and responses, or response; lines with the same id are
+    samples_*.jsonl     of lm-eval (and of this project): doc_id, doc, target, resps; the rows of the file's first
+                        filter are read, and each doc needs an id of its own
+    *.jsonl, *.parquet  lines with gold (or answer, target) and responses, or response; lines with the same id are
                         responses to one problem. Optional: id, question, prompt, subject, level, verifier, tokens,
                         finish
 
@@ -107,16 +105,14 @@ def read_responses(path: Path, *, cut: Sequence[str] = ()) -> list[ProblemRespon
         raise ValueError(f"{path}: there is no such file")
     check_file(path)
     by_id: dict[str, ProblemResponses] = {}
-    docs: dict[str, tuple[object, object]] = {}  # of lm-eval: doc_id and filter by problem id
+    filters: dict[object, None] = {}  # of lm-eval
     for where, row in read_file(path):
-        try:
-            problem, prompt, responses = _read(row, len(by_id), path.stem)
-            if "resps" in row and _is_other_filter(row, problem.id, docs):
-                continue
-        except (KeyError, IndexError, TypeError, AttributeError) as error:
-            raise ValueError(f"{where}: {_explain_missing_field(row, error)}") from error
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}") from error
+        filters.setdefault(row.get("filter"))
+        if row.get("filter") != next(iter(filters)):
+            continue
+        problem, prompt, responses = _read(where, row, len(by_id), path.stem)
+        if "resps" in row and problem.id in by_id:
+            raise ValueError(f"{where}: the doc {problem.id!r} stands twice under the filter {row.get('filter')!r}")
         responses = tuple(_cut(response, (*ENDS, *cut)) for response in responses)
         if problem.id in by_id:
             first, first_prompt, earlier = by_id[problem.id]
@@ -130,35 +126,27 @@ def read_responses(path: Path, *, cut: Sequence[str] = ()) -> list[ProblemRespon
     return list(by_id.values())
 
 
-def _is_other_filter(row: Mapping[str, Any], name: str, docs: dict[str, tuple[object, object]]) -> bool:
-    """Whether lm-eval's row repeats an earlier doc under another filter. `name`: its problem id; `docs` notes it.
-
-    ValueError where another doc has the id, and where the doc is repeated under the same filter.
+def _read(where: str, row: Mapping[str, Any], number: int, source: str) -> ProblemResponses:
+    """The problem, the prompt and the responses of a row. `number`: the id of a problem without one. ValueError that
+    names the place and the missing field.
     """
-    doc_id, used_filter = row.get("doc_id"), row.get("filter")
-    if name not in docs:
-        docs[name] = doc_id, used_filter
-        return False
-    first_doc_id, first_filter = docs[name]
-    if doc_id != first_doc_id:
-        raise ValueError(f"the docs with doc_id {first_doc_id!r} and {doc_id!r} both have the id {name!r}")
-    if used_filter == first_filter:
-        raise ValueError(f"the doc {name!r} stands twice under the filter {used_filter!r}")
-    return True
+    try:
+        return _read_fields(row, number, source)
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        reason = f"no {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
+        fields = ", ".join(map(repr, row)) or "nothing"
+        known = "(known: lm-eval's samples, or gold and response)"
+        raise ValueError(f"{where}: {reason}; it has {fields} {known}") from error
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
 
 
-def _read(row: Mapping[str, Any], number: int, source: str) -> ProblemResponses:
-    """The problem, the prompt and the responses of a row. `number`: the id of a problem without one."""
+def _read_fields(row: Mapping[str, Any], number: int, source: str) -> ProblemResponses:
     if "resps" in row:
         doc, texts = row["doc"], [text for request in row["resps"] for text in request]
         prompt = row["arguments"]["gen_args_0"]["arg_0"] if "arguments" in row else ""
         problem = _problem(_name(doc, ("id",), row["doc_id"]), doc, str(row["target"]), source)
         return problem, prompt, _responses(texts, row)
-    if "model_response" in row:
-        doc, response = row["doc"], row["model_response"]
-        gold = doc["gold_index"][0] if isinstance(doc["gold_index"], list) else doc["gold_index"]
-        problem = _problem(_name(doc, ("id",), number), doc, str(doc["choices"][gold]), source)
-        return problem, str(doc["query"]), _responses(list(response["text"]), {})
     golds = [row[name] for name in ("gold", "answer", "target") if row.get(name) is not None]
     if not golds:
         raise KeyError("gold")
@@ -176,7 +164,7 @@ def _problem(name: str, row: Mapping[str, Any], gold: str, source: str) -> Probl
     level = row.get("level")
     return Problem(
         id=name,
-        question=str(row.get("question") or row.get("problem") or row.get("query") or ""),
+        question=str(row.get("question") or row.get("problem") or ""),
         answer=final_answer(gold),
         source=source,
         split="responses",
@@ -203,11 +191,3 @@ def _responses(texts: Sequence[Any], row: Mapping[str, Any]) -> tuple[Response, 
 def _cut(response: Response, marks: Sequence[str]) -> Response:
     ends = [at for mark in marks if (at := response.text.find(mark)) >= 0]
     return Response(response.text[: min(ends)], response.tokens, response.finish) if ends else response
-
-
-def _explain_missing_field(row: Mapping[str, Any], error: Exception) -> str:
-    reason = f"no {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
-    return (
-        f"{reason}; it has {', '.join(map(repr, row)) or 'nothing'} "
-        "(known: lm-eval's samples, lighteval's details, or gold and response)"
-    )

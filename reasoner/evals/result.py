@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from data import Problem
 from reasoner.evals.estimators import (
     Estimate,
+    check_k,
     class_sizes,
     cons_at_k,
     estimate,
@@ -48,8 +49,7 @@ class MetricKs:
         """Raise ValueError for a k above the number of samples of each problem."""
         for name, ks in (("pass@", self.pass_at), ("pass^", self.pass_hat), ("cons@", self.cons_at)):
             for k in ks:
-                if not 1 <= k <= samples:
-                    raise ValueError(f"{name}{k} needs at least {k} samples of each problem, and there are {samples}")
+                check_k(name, k, samples)
 
     @property
     def largest(self) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Protocol
 
 from reasoner.evals.response_cache import Key, ResponseCache
 from reasoner.progress import OnDecodeStep, Progress, SampleCount
@@ -25,18 +24,11 @@ class SampleCall:
     seeds: Sequence[Sequence[int]]
 
 
-class Sampler(Protocol):
-    """Samples calls: an engine, a server, or the engines of several ranks, each a whole call. What is sampled together,
-    which decides the last digits, is a call.
-    """
-
-    def __call__(
-        self, calls: Sequence[SampleCall], sampling: SamplingParams, on_decode_step: OnDecodeStep | None = None
-    ) -> list[list[tuple[Response, ...]]]:
-        """The responses to the prompts of each call."""
-        ...
-
-
+# Samples the responses to the prompts of each call: an engine, a server, or the engines of several ranks, each a whole
+# call. What is sampled together, which decides the last digits, is a call.
+Sampler = Callable[
+    [Sequence[SampleCall], SamplingParams, OnDecodeStep | None], Sequence[Sequence[tuple[Response, ...]]]
+]
 _AT_ONCE = 512  # completions per call of the engine: bounds the memory and what a crash loses, and shows progress
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def table(sets: Sets) -> str:
     return "\n".join(align_rows([header, *rows]))
 
 
-def _set_name(spec: str) -> str:
+def set_name(spec: str) -> str:
     """The name of a data set in a table: of a file only its name."""
     return escape_controls(Path(spec.partition("?")[0]).name)
 
@@ -39,7 +39,7 @@ def _line(name: str, way: str, evaluation: EvalResult, metrics: Sequence[str]) -
     health = evaluation.health
     tokens = health["tokens"]
     return [
-        _set_name(name),
+        set_name(name),
         f"{evaluation.num_problems:,}",
         str(evaluation.num_samples),
         *(interval(values.get(metric)) for metric in metrics),
@@ -66,51 +66,60 @@ def _macro_lines(ways: Sequence[tuple[str, str, EvalResult]], metrics: Sequence[
     return [["macro average", "", "", *cells, "", "", "", "", ""]]
 
 
+def _tokens(name: str) -> Callable[[EvalResult], str]:
+    """Read a mean length of EvalResult.health."""
+    return lambda one: "-" if one.health[name] is None else f"{one.health[name]:.1f}"
+
+
+def _caught(one: EvalResult) -> str:
+    rates = one.reflection
+    share = rates.errors_caught_share
+    return "none to catch" if share is None else f"{percent(share)} ({rates.errors_caught} of {rates.wrong_claims})"
+
+
+DETAILS: dict[str, Callable[[EvalResult], str]] = {
+    "well-formed": lambda one: percent(one.well_formed),
+    "correct given well-formed": lambda one: percent(one.correct_given_well_formed),
+    "correct, format ignored": lambda one: str(one.lenient),
+    "several different answers": lambda one: percent(one.health["several_answers"]),
+    "grading failed": lambda one: percent(one.health["grading_failed"]),
+    "response tokens": _tokens("tokens"),
+    "  of correct responses": _tokens("tokens_correct"),
+    "  of wrong responses": _tokens("tokens_wrong"),
+    "truncated at the limit": lambda one: percent(one.health["truncated"]),
+    "check their own working": lambda one: percent(one.reflection.self_check_rate),
+    'say "wait"': lambda one: percent(one.reflection.wait_rate),
+    "wrong claims caught": _caught,
+    "  replaced without a word": lambda one: str(one.reflection.errors_replaced_silently),
+    "false alarms": lambda one: str(one.reflection.false_alarms),
+    "wrong steps inside checks": lambda one: str(one.reflection.errors_in_checks),
+}
+_VOTES: dict[str, Callable[[EvalResult], str]] = {
+    "votes of the largest class": lambda one: percent(one.vote_share),
+    "problems with a tied vote": lambda one: percent(one.ties),
+}
+
+
+def detail_rows(columns: Sequence[EvalResult]) -> list[Row]:
+    """The details of evaluations, one column each; of votes where there was one."""
+    table = DETAILS | (_VOTES if any(one.votes for one in columns) else {})
+    return [[name, *map(show, columns)] for name, show in table.items()]
+
+
 def details(spec: str, ways: Mapping[str, EvalResult]) -> str:
     """Details of a data set, one column per way: format and reasoning, sanity checks, reflection, families, levels."""
-    columns = {way: _detail_rows(evaluation) | _by_cell(evaluation) for way, evaluation in ways.items()}
-    names = list(dict.fromkeys(name for column in columns.values() for name in column))
-    rows = [[name, *(column.get(name, "-") for column in columns.values())] for name in names]
     heads = [
         "greedy" if way == "greedy" else f"{evaluation.num_samples} samples" + _at(evaluation.temperature)
         for way, evaluation in ways.items()
     ]
-    return "\n".join(align_rows([[_set_name(spec), *heads], *rows]))
-
-
-def _detail_rows(evaluation: EvalResult) -> dict[str, str]:
-    reflection, health = evaluation.reflection, evaluation.health
-    rows = {
-        "well-formed": percent(evaluation.well_formed),
-        "correct given well-formed": percent(evaluation.correct_given_well_formed),
-        "correct, any form (lenient)": str(evaluation.lenient).strip(),
-        "lost to the form alone": f"{100 * (evaluation.lenient.value - evaluation.pass_at_1.value):.1f} points",
-        "several different answers": percent(health["several_answers"]),
-        "grading failed": percent(health["grading_failed"]),
-        "tokens: correct, wrong": f"{_count(health['tokens_correct'])}, {_count(health['tokens_wrong'])}",
-        "check their own working": percent(reflection.self_check_rate),
-        "wrong claims caught": _caught(reflection.errors_caught_share, reflection.wrong_claims),
-    }
-    if evaluation.votes:
-        rows |= {
-            "votes of the largest class": percent(evaluation.vote_share),
-            "problems with a tied vote": percent(evaluation.ties),
-        }
-    return rows
-
-
-def _by_cell(evaluation: EvalResult) -> dict[str, str]:
-    if len(evaluation.cells) == 1:
-        return {}
-    return {f"  {escape_controls(cell)}": str(value).strip() for cell, value in evaluation.cells.items()}
+    columns = list(ways.values())
+    cells = [cell for cell in columns[0].cells if len(columns[0].cells) > 1]
+    by_cell = [[f"  {escape_controls(cell)}", *(str(one.cells[cell]).strip() for one in columns)] for cell in cells]
+    return "\n".join(align_rows([[set_name(spec), *heads], *detail_rows(columns), *by_cell]))
 
 
 def _at(temperature: float | None) -> str:
     return "" if temperature is None else f" at temperature {temperature:g}"
-
-
-def _caught(share: float | None, claims: int) -> str:
-    return "none to catch" if share is None else f"{percent(share)} of {claims}"
 
 
 def interval(estimate: Estimate | Mapping[str, float] | None) -> str:
@@ -119,10 +128,6 @@ def interval(estimate: Estimate | Mapping[str, float] | None) -> str:
         return "-"
     values = asdict(estimate) if isinstance(estimate, Estimate) else estimate
     return "{:.1f} [{:.1f}, {:.1f}]".format(*(100 * values[name] for name in ("value", "low", "high")))
-
-
-def _count(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f}"
 
 
 def percent(share: float | None) -> str:

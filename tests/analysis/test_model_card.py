@@ -57,7 +57,6 @@ def test_command_gives_the_settings_of_the_run(tmp_path):
     [
         ("preset qwen2.5-0.5b@24gb", "qwen2.5-0.5b@24gb", {"optim.lr": 2e-6}),
         ("preset qwen2.5-0.5b@24gb", "qwen2.5-0.5b@24gb", {"optim.micro_batch_tokens": 2048, "optim.recompute": False}),
-        ("preset of another version", "", {"optim.lr": 2e-6}),
     ],
 )
 def test_command_gives_the_settings_of_a_run_whose_preset_has_changed_since(tmp_path, origin, preset, changes):
@@ -137,14 +136,6 @@ def test_card_of_a_checkpoint_has_its_validation_and_no_held_out_table(tmp_path)
     assert "reasoner export run --out" in text and "adapter alone" in text
     assert "vllm serve" not in text and "generation_config.json" not in text
     assert "no validation of these weights" in card(run_dir, steps_done=3, **facts)
-
-
-def test_setting_without_an_origin_is_named(tmp_path):
-    run_dir = write_records(tmp_path / "run", values={"algo.beta": 0.5})
-    stored = read_settings(run_dir)
-    del stored["origin"]["algo.beta"]  # a run of a version without the setting
-    (run_dir / "config.json").write_text(json.dumps(stored))
-    assert "| `algo.beta` | `0.5` | unknown |" in card(run_dir) and "--algo.beta 0.5" in card(run_dir)
 
 
 def test_held_out_table_of_an_earlier_end_is_left_out(tmp_path):

@@ -67,11 +67,10 @@ EVALS = {
     | {
         empty: "is damaged",
         truncated: "is damaged",
-        holding('{"reasoner": null}'): "reasoner is None",
-        holding('{"reasoner": {"set": []}}'): "it is not a JSON object",
-        holding('{"reasoner": {"set": {"sampled": {"metrics": []}}}}'): "metrics is []",
-        holding('{"reasoner": {"set": {"sampled": {"metrics": {"pass@1": {"value": "x"}}}}}}'): "value is 'x'",
-        holding('{"reasoner": {"set": {"sampled": {"metrics": {"pass@1": {"value": NaN}}}}}}'): "NaN is not JSON",
+        holding('{"set": []}'): "it is not a JSON object",
+        holding('{"set": {"sampled": {"metrics": []}}}'): "metrics is []",
+        holding('{"set": {"sampled": {"metrics": {"pass@1": {"value": "x"}}}}}'): "value is 'x'",
+        holding('{"set": {"sampled": {"metrics": {"pass@1": {"value": NaN}}}}}'): "NaN is not JSON",
     },
 }
 SAMPLES = {

@@ -8,23 +8,22 @@ import torch
 from reasoner.cli.main import main
 from reasoner.config.recipes import RECIPES
 from reasoner.config.resolve import resolve
-from reasoner.doctor.gpu_plan import GpuPlan
+from reasoner.doctor.gpu_plan import rank_memory
 from reasoner.doctor.gpus import gpu_bytes
 from reasoner.doctor.preset_fit import meta_model
-from reasoner.doctor.rank_memory import STRATEGIES, first_that_fits
+from reasoner.doctor.rank_memory import STRATEGIES, RankMemory, first_that_fits
 from reasoner.models.resolve import BASE
 from reasoner.models.size import num_parameters
-from reasoner.rl.algorithms import resolve_algorithm
 from tests.fixtures.reward_models import save_reward_model
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
 
-def plan(name: str, gpu: str, processes: int, **settings: object) -> GpuPlan:
-    """The plan of a recipe's model with all weights trained in bfloat16, layers computed again."""
+def plan(name: str, gpu: str, processes: int, **settings: object) -> RankMemory:
+    """The memory of a recipe's model with all weights trained in bfloat16, layers computed again."""
     values = {**(RECIPES[name].gpu or {}), "processes": processes, "engine.name": "vllm", "optim.dtype": "bfloat16"}
     values |= {"engine.dtype": "bfloat16", "optim.recompute": True, "lora.rank": 0, "lora.base_dtype": "float32"}
     cfg = resolve([("test", values | {"optim.micro_batch_tokens": 4096, "engine.gpu_memory": 0.3} | settings)]).config
-    return GpuPlan(gpu, gpu_bytes(gpu), cfg, meta_model(RECIPES[name].shape), resolve_algorithm(cfg.algo))
+    return rank_memory(meta_model(RECIPES[name].shape), cfg, gpu_bytes(gpu))
 
 
 @pytest.mark.parametrize(
@@ -39,12 +38,12 @@ def plan(name: str, gpu: str, processes: int, **settings: object) -> GpuPlan:
 )
 def test_first_way_that_fits(name, gpu, processes, weights):
     own = plan(name, gpu, processes)
-    peaks = {way: own.memory().peak(way) for way in (STRATEGIES if processes > 1 else STRATEGIES[:1])}
+    peaks = {way: own.peak(way) for way in (STRATEGIES if processes > 1 else STRATEGIES[:1])}
     assert first_that_fits(peaks, own.available) == weights, peaks
 
 
 def test_shards_divide_what_stays_and_add_what_is_whole():
-    memory, alone = plan("qwen2.5-7b", "h100", 8).memory(), plan("qwen2.5-7b", "h100", 1).memory()
+    memory, alone = plan("qwen2.5-7b", "h100", 8), plan("qwen2.5-7b", "h100", 1)
     whole, gathered, sharded = alone.parts("replicated"), memory.parts("gathered"), memory.parts("sharded")
     for name in ("weights", "gradients", "optimiser"):
         assert gathered[name] == sharded[name] == pytest.approx(whole[name] / 8, abs=1)
@@ -59,9 +58,9 @@ def test_shards_divide_what_stays_and_add_what_is_whole():
 def test_many_ranks_never_have_a_whole_model():
     """Neither while they load the policy, the reference and the critic, nor afterwards."""
     many = {"engine.gpu_memory": 0.1, "optim.micro_batch_tokens": 256, "sampling.max_tokens": 256}
-    whole = plan("qwen2.5-7b", "h100", 512, **many).memory().parts("replicated")["weights"]
+    whole = plan("qwen2.5-7b", "h100", 512, **many).parts("replicated")["weights"]
     for own in ({"algo.beta": 0.0}, {"algo.beta": 0.1}, {"algo.name": "ppo", "algo.beta": 0.1}):
-        assert plan("qwen2.5-7b", "h100", 512, **many, **own).memory().peak("sharded") < whole
+        assert plan("qwen2.5-7b", "h100", 512, **many, **own).peak("sharded") < whole
 
 
 def test_reward_models_are_whole_on_every_rank(tmp_path):
@@ -69,14 +68,14 @@ def test_reward_models_are_whole_on_every_rank(tmp_path):
     folder = save_reward_model(tmp_path / "rm", model, tiny_tokenizer(), head=torch.ones(32), mean=0.0)
     without, with_model = (plan("qwen2.5-0.5b", "h100", 4, **{"reward.model": own}) for own in ("", str(folder)))
     for way in STRATEGIES:
-        peaks = [own.memory().peak(way) for own in (without, with_model)]
+        peaks = [own.peak(way) for own in (without, with_model)]
         assert peaks[1] - peaks[0] == 2 * num_parameters(folder) > 0
 
 
 def test_reward_model_that_is_not_here_is_not_downloaded(monkeypatch):
     monkeypatch.setattr("reasoner.doctor.memory.resolve_cached_model", lambda name, *, runs: None)
     with pytest.raises(ValueError, match=r"reward\.model .*org/rm"):
-        plan("qwen2.5-0.5b", "h100", 4, **{"reward.model": "org/rm"}).memory().peak("sharded")
+        plan("qwen2.5-0.5b", "h100", 4, **{"reward.model": "org/rm"}).peak("sharded")
 
 
 def test_unknown_kind_of_gpu_is_refused():

@@ -97,13 +97,13 @@ def test_the_formula_is_within_a_tenth_of_what_a_gradient_takes(shape, dtype):
 
 @pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other malloc libraries have other gaps")
-def test_the_formula_is_within_a_tenth_of_what_an_update_takes(tmp_path):
-    bench, out = Path(__file__).parents[2] / "bench" / "update_memory.py", tmp_path / "measurements"
+def test_the_formula_is_within_a_tenth_of_what_an_update_takes():
+    bench = Path(__file__).parents[2] / "bench" / "update_memory.py"
     sizes = ["--rows", "2", "--tokens", "512", "--at-once", "1", "--threads", "1"]
-    command = [sys.executable, bench, "5M", *sizes, "--out", out]
+    command = [sys.executable, bench, "5M", *sizes]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    updates = [json.loads(line) for line in out.read_text().splitlines()]
+    updates = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
     assert [(one["is_recomputed"], one["rank"]) for one in updates] == [(False, 0), (False, 16), (True, 0), (True, 16)]
     for one in updates:
         assert one["predicted"] == pytest.approx(one["above"], rel=0.1)

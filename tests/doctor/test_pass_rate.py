@@ -1,13 +1,14 @@
 """Findings about sampled responses, and the time that a run is expected to take."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
 from reasoner.config.algorithm import AlgoConfig
 from reasoner.config.schema import Config, DataConfig, EvalConfig, SamplingConfig, ValidationConfig
 from reasoner.doctor.findings import Severity
-from reasoner.doctor.pass_rate import response_findings, response_stats
+from reasoner.doctor.pass_rate import informative_share, response_findings, response_stats
 from reasoner.doctor.time_estimate import estimate_time
 from reasoner.doctor.trial_step import StepTiming, TrialStep
 from reasoner.rl.algorithms import ALGORITHMS
@@ -42,7 +43,8 @@ CFG = Config(
     [
         (["rwff"] * 4, "variance", Severity.OK, ""),
         (["ffff"] * 4, "variance", Severity.ERROR, ""),
-        (["rrrr"] * 3 + ["rrrw"], "variance", Severity.WARNING, "--algo.group_size 16 --data.prompts_per_step 8"),
+        (["r" * 15 + "w"] * 4, "variance", Severity.WARNING, "--algo.group_size 8 --data.prompts_per_step 16"),
+        (["rrrr"] * 3 + ["rrrw"], "variance", Severity.WARNING, ""),  # no larger group was sampled
         (["rwww"] * 4, "pass rate", Severity.OK, ""),
         (["wfff"] * 4, "pass rate", Severity.WARNING, ""),
         (["rrrr"] * 4, "pass rate", Severity.WARNING, ""),
@@ -62,6 +64,14 @@ def test_responses_give_the_expected_severity_and_suggestion(groups, subject, se
         for line in response_findings(responses, load_template("r1-zero"), tiny_tokenizer(), CFG, 400)
     }
     assert (lines[subject].severity, lines[subject].suggestion) == (severity, suggestion)
+
+
+@pytest.mark.parametrize("rewards", [[0, 0, 0, 1, 1, 0.2], [0, 0, 0, 0, 0, 1], [1, 1, 1, 1, 1, 1], [0, 1, 2, 3, 4, 5]])
+@pytest.mark.parametrize("group", [2, 3, 5, 6])
+def test_share_of_mixed_groups_is_that_of_all_subsets(rewards, group):
+    subsets = list(combinations(rewards, group))
+    counted = sum(len(set(subset)) > 1 for subset in subsets) / len(subsets)
+    assert informative_share([rewards], group).value == pytest.approx(counted)
 
 
 def test_grading_that_fails_is_a_warning():

@@ -6,8 +6,8 @@ from reasoner.config.presets import GPUS, HEADROOM, TABLE, find_preset, fits
 from reasoner.config.recipes import RECIPES
 from reasoner.config.resolve import resolve
 from reasoner.doctor.memory import MemoryEstimate
-from reasoner.doctor.preset_fit import LONGEST_PROMPT, MOST_PROMPT, compute_fits, fit_recipe, meta_model, toml
-from reasoner.models.loading import context_length, load_meta_model
+from reasoner.doctor.preset_fit import compute_fits, fit_recipe, meta_model, most_prompt_tokens, toml
+from reasoner.models.loading import load_meta_model
 from reasoner.models.resolve import BASE
 from reasoner.rl.algorithms import resolve_algorithm
 
@@ -39,7 +39,7 @@ def test_each_preset_fits_its_gpu_with_the_headroom(label, engine):
     name, _, machine = label.partition("@")
     model, total = MODELS[name], GPUS[machine]
     cfg = resolve([*find_preset(label, "cpu").layers(), ("test", {"engine.name": engine})]).config
-    prompt = min(LONGEST_PROMPT.get(cfg.data.train, MOST_PROMPT), context_length(model) - cfg.sampling.max_tokens)
+    prompt = most_prompt_tokens(cfg, model)
     estimate = MemoryEstimate(model, resolve_algorithm(cfg.algo), cfg, prompt, "cuda", total)
     assert estimate.peak() <= (1 - HEADROOM) * total
     assert estimate.fits_share()

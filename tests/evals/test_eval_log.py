@@ -1,6 +1,7 @@
 """The files of an evaluation, read back by this project and by other programs."""
 
 import json
+from dataclasses import asdict
 
 import pyarrow.parquet as pq
 import pytest
@@ -56,16 +57,11 @@ def folder(tmp_path_factory, manifest, sets):
     return path
 
 
-def test_results_have_lm_evals_format(folder, sets):
-    results = json.loads((folder / "results.json").read_text())
-    values = results["results"]["generated_heldout"]
-    sampled = sets[SPEC]["sampled"]
-    assert values["pass@1,none"] == sampled.pass_at_1.value and values["pass@1_stderr,none"] == sampled.pass_at_1.se
-    assert {"pass@2,none", "cons@2,none", "greedy,none", "cons@2_stderr,none"} <= values.keys()
-    assert results["n-samples"]["generated_heldout"] == {"original": 2, "effective": 2}
-    for key in ("versions", "n-shot", "higher_is_better", "configs", "config", "task_hashes"):
-        assert key in results
-    assert results["reasoner"]["generated_heldout"]["sampled"]["metrics"]["pass@1"]["value"] == sampled.pass_at_1.value
+def test_results_have_all_metrics_by_set_and_way(folder, sets):
+    results = json.loads((folder / "results.json").read_text())["generated_heldout"]
+    assert results.keys() == {"sampled", "greedy"}
+    assert {"pass@2", "cons@2"} <= results["sampled"]["metrics"].keys()
+    assert results["sampled"]["metrics"]["pass@1"] == asdict(sets[SPEC]["sampled"].pass_at_1)
 
 
 def test_samples_have_lm_evals_format_and_can_be_regraded(folder):
@@ -76,18 +72,6 @@ def test_samples_have_lm_evals_format_and_can_be_regraded(folder):
     again = read_responses(folder / "samples_generated_heldout.jsonl")
     assert [problem.id for problem, _, _ in again] == ["a", "b"]
     assert [[r.text for r in responses] for _, _, responses in again] == [SCRIPT["a"], SCRIPT["b"]]
-
-
-def test_details_have_lightevals_format_and_load_in_datasets(folder, tmp_path):
-    from datasets import load_dataset
-
-    path = str(folder / "details_generated_heldout.parquet")
-    table = load_dataset("parquet", data_files=path, split="train", cache_dir=str(tmp_path))
-    assert sorted(table.column_names) == ["doc", "metric", "model_response"]
-    assert table[0]["doc"]["query"] == "?" and table[0]["model_response"]["text"] == SCRIPT["a"]
-    assert table[0]["metric"]["pass@2"] == 1.0 and table[2]["metric"]["greedy"] == 1.0
-    again = read_responses(folder / "details_generated_heldout.parquet")
-    assert [problem.answer for problem, _, _ in again] == ["4", "1/2"]
 
 
 def test_flat_table_has_a_row_per_response(folder):
@@ -134,6 +118,6 @@ def test_table_has_a_line_per_set_and_way_with_intervals(sets):
 
 def test_details_separate_format_from_reasoning_and_list_families(sets):
     text = details(SPEC, sets[SPEC])
-    for row in ("well-formed", "correct, any form (lenient)", "lost to the form alone", "sums 1", "words 2"):
+    for row in ("well-formed", "correct, format ignored", "several different answers", "sums 1", "words 2"):
         assert row in text
     assert "\x1b" not in text

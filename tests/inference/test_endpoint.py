@@ -165,7 +165,7 @@ def test_evaluation_of_an_endpoint_has_the_usual_results_and_no_key(server, prob
     assert (manifest["model"], manifest["engine"]) == ("org/m", f"chat of {server.url}")
     assert len(rows) == 10 == len(server.requests) and sum(row["correct"] for row in rows) == 9
     assert [row["tokens"] for row in rows].count(None) == 1
-    results = json.loads((folder / "results.json").read_text())["reasoner"]["sums.jsonl"]["sampled"]["metrics"]
+    results = json.loads((folder / "results.json").read_text())["sums.jsonl"]["sampled"]["metrics"]
     assert results["pass@1"]["value"] == 0.9 and results["pass@1"]["low"] < 0.9 < results["pass@1"]["high"]
     files = [path for path in problems.parent.rglob("*") if path.is_file()]
     assert files and not any(SECRET.encode() in path.read_bytes() for path in files)
