@@ -29,8 +29,6 @@ from reasoner.runs.run_dir import read_settings
 from reasoner.runs.word_search import excerpt, hits
 from verifiers.reflection.outcomes import Span
 
-_STATISTICS = ("logprobs", "entropy", "kl", "loss", "advantages", "importance_ratio")
-
 
 def rollouts(
     library: RunLibrary,
@@ -100,8 +98,9 @@ def rollout(library: RunLibrary, run: str, name: str, with_formulas: bool = Fals
         return content
 
 
-# The columns of a shard that are no lists; the number of tokens is the index's.
+# The columns of a shard that are no lists (the number of tokens is the index's), and those with a number a token.
 _PLAIN = [one.name for one in fields(RolloutRow) if "Sequence" not in str(one.type) and one.name != "tokens"]
+_STATISTICS = [one.name for one in fields(RolloutRow) if "Sequence[float]" in str(one.type)]
 
 
 def _think(completion: str) -> list[int]:
