@@ -114,6 +114,7 @@ def problems(
             "solve_rates": solve_rates(index),
             "exposures": [_exposure(row) for row in exposure_rates(index, subject=subject)] if limit else [],
             "sampled": sampling_counts(index, subject=subject),
+            "sorts": list(PROBLEM_ORDERS),
             "subjects": subjects(index),
         }
 

@@ -144,7 +144,7 @@ export async function open(root, page) {
     const previous = Math.max(0, view.offset - PAGE_SIZE), next = view.offset + PAGE_SIZE;
     put(bar, el("h1", {}, "Problems"), el("b", { data: { count: "" } }, number(data.total)),
       select("rows", [["family", "families and levels"], ["problem", "problems"]], view.by, (by) => change({ by, offset: 0 })),
-      select("order", Object.entries(ORDERS), view.sort, (sort) => change({ sort, offset: 0 })),
+      select("order", data.sorts.map((name) => [name, ORDERS[name] ?? name]), view.sort, (sort) => change({ sort, offset: 0 })),
       select("family", [["", "all"], ...data.subjects.map((name) => [name, name])], view.subject, (subject) => change({ subject, offset: 0 })),
       view.offset > 0 ? el("button", { onclick: () => change({ offset: previous }) }, "← previous") : null,
       next < data.total ? el("button", { onclick: () => change({ offset: next }) }, "next →") : null,
