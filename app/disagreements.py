@@ -49,13 +49,9 @@ def disagreements(library: RunLibrary, run: str, steps: str = "") -> dict[str, A
         for one in find(rows, lambda pairs: _judged(tuple(pairs)))
     ]
     return {
-        "run": run,
         "steps": [own[0]["step"], own[-1]["step"]] if own else None,
-        "last_step": lines[-1]["step"] if lines else None,
         "rollouts": total,
         "items": items,
-        "num_cases": len(cases),
-        "file": CASES,
     }
 
 

@@ -93,13 +93,11 @@ def evaluation(
     return {
         "name": name,
         "set": spec,
-        "sets": list(manifest["data"]),
         "manifest": manifest,
         "metrics": content["metrics"],
         "curves": content["curves"],
         "selections": {key: sum(holds(problem) for problem in content["problems"]) for key, holds in _SHOWS.items()},
         "total": len(selection),
-        "offset": offset,
         "problems": selection[offset : offset + limit],
     }
 

@@ -32,7 +32,6 @@ def failures(
     with library.index(run, with_analysis=True) as index:
         lines = timeline(index)
         return {
-            "run": run,
             "causes": CAUSES,
             "timeline": lines,
             "totals": {name: sum(line["causes"][name] for line in lines) for name in CAUSES},

@@ -47,7 +47,6 @@ def problem(library: RunLibrary, run: str, id: str) -> dict[str, Any]:
     ]
     solved_steps = [visit["step"] for visit in visits if visit["correct"]]
     return {
-        "run": run,
         "problem": id,
         **{name: first.get(name) for name in ("question", "gold", "source", "subject", "level", "verifier")},
         "visits": visits,
@@ -108,16 +107,13 @@ def problems(
     with library.index(run) as index:
         total, rows, cells = problem_rows(index, by=by, order=sort, subject=subject, offset=offset, limit=limit)
         return {
-            "run": run,
             "total": total,
-            "offset": offset,
             "rows": rows,
             "cells": cells,
             "steps": [row["step"] for row in step_rows(index)],
             "solve_rates": solve_rates(index),
             "exposures": [_exposure(row) for row in exposure_rates(index, subject=subject)] if limit else [],
             "sampled": sampling_counts(index, subject=subject),
-            "by": by,
             "sorts": list(PROBLEM_ORDERS),
             "subjects": subjects(index),
         }

@@ -25,7 +25,6 @@ def reflection(library: RunLibrary, run: str, label: str = "", offset: Count = 0
         association = uplift(index)
         cards = gallery(index, limit=limit, offset=offset, label=label or None)
         return {
-            "run": run,
             "num_analyzed": len(lines),
             "num_steps": len(step_rows(index)),
             "timeline": lines,

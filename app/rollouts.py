@@ -29,8 +29,6 @@ from reasoner.runs.run_dir import read_settings
 from reasoner.runs.word_search import excerpt, hits
 from verifiers.reflection.outcomes import Span
 
-_STATISTICS = ("logprobs", "entropy", "kl", "loss", "advantages", "importance_ratio")
-
 
 def rollouts(
     library: RunLibrary,
@@ -52,7 +50,6 @@ def rollouts(
         num_indexed, num_shards = index.pending()
         return {
             "total": index.count(row_filter),
-            "offset": offset,
             "place": index.rank(index.find(near).id, row_filter) if near else None,
             "rows": [
                 asdict(one) | {"name": one.name, "excerpt": around}
@@ -83,7 +80,6 @@ def rollout(library: RunLibrary, run: str, name: str, with_formulas: bool = Fals
         visits = groups_of_problem(index, one.problem)
         content = {
             "name": name,
-            "run": run,
             **{key: row.get(key) for key in _PLAIN},
             "rewards": dict(row["rewards"] or []),
             **_tokens(run_dir, row),
@@ -100,8 +96,9 @@ def rollout(library: RunLibrary, run: str, name: str, with_formulas: bool = Fals
         return content
 
 
-# The columns of a shard that are no lists; the number of tokens is the index's.
+# The columns of a shard that are no lists (the number of tokens is the index's), and those with a number a token.
 _PLAIN = [one.name for one in fields(RolloutRow) if "Sequence" not in str(one.type) and one.name != "tokens"]
+_STATISTICS = [one.name for one in fields(RolloutRow) if "Sequence[float]" in str(one.type)]
 
 
 def _think(completion: str) -> list[int]:
@@ -165,7 +162,6 @@ def group(library: RunLibrary, run: str, step: Count, group: Count) -> dict[str,
         groups = group_range(index, step)
     texts = Counter(member["completion"].strip() for member in members)
     return {
-        "run": run,
         "step": step,
         "group": group,
         "problem": row["problem"],
@@ -198,7 +194,7 @@ def difference(library: RunLibrary, run: str, a: str, b: str) -> dict[str, Any]:
     """Compare two rollouts word by word: pieces that both have, that only A has, and that only B has."""
     with library.index(run) as index:
         texts = [index.rollout(index.find(name).id)["completion"] for name in (a, b)]
-    return {"a": a, "b": b, "pieces": word_difference(*texts)}
+    return {"pieces": word_difference(*texts)}
 
 
 def verdict_counts(rows: Sequence[Mapping[str, Any]]) -> dict[int, dict[str, int]]:

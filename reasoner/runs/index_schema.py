@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import groupby
@@ -117,11 +117,22 @@ SUMMARISE = (
     JOIN (SELECT problem, first_sampled FROM problems) USING (problem) GROUP BY step, subject, step = first_sampled
     """,
 )
-# Of columns of the list: the column of the shard that they are made from.
-_SOURCES = {"problem": "problem_id", "answer": "extracted", "head": "completion"}
-COLUMNS = (*(_SOURCES.get(name, name) for name in LISTED if name not in ("id", "step")), "question")
-_STD = -2  # place of reward_std in a row of groups
 _HEAD, _ANSWER = 120, 60  # characters of a completion and an answer in a list
+_STD = -2  # place of reward_std in a row of groups
+
+
+def _head(completion: str) -> str:
+    """The beginning of a completion on one line, for a list."""
+    return " ".join(completion[: 2 * _HEAD].lstrip().removeprefix("<think>").split())[:_HEAD]
+
+
+# Of columns of the list that are no columns of a shard: the one that they are made from, and how.
+_MADE: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "problem": ("problem_id", str),
+    "answer": ("extracted", lambda answer: (answer or "")[:_ANSWER]),
+    "head": ("completion", _head),
+}
+COLUMNS = (*(_MADE[name][0] if name in _MADE else name for name in LISTED if name not in ("id", "step")), "question")
 
 
 @dataclass(frozen=True)
@@ -142,19 +153,12 @@ def rows_of_table(table: pa.Table, step: int) -> Rows:
     listed = columns | {
         "id": ids,
         "step": [step] * len(ids),
-        "problem": columns["problem_id"],
-        "answer": [(answer or "")[:_ANSWER] for answer in columns["extracted"]],
-        "head": list(map(_head, columns["completion"])),
+        **{name: list(map(make, columns[source])) for name, (source, make) in _MADE.items()},
     }
     rollouts = list(zip(*(listed[name] for name in LISTED), strict=True))
     words = list(zip(ids, columns["completion"], strict=True))
     groups = _groups(columns, step)
     return Rows(rollouts, words, groups, [_step(columns, groups, step)] if words else [])
-
-
-def _head(completion: str) -> str:
-    """The beginning of a completion on one line, for a list."""
-    return " ".join(completion[: 2 * _HEAD].lstrip().removeprefix("<think>").split())[:_HEAD]
 
 
 def _groups(columns: Mapping[str, list[Any]], step: int) -> list[tuple[Any, ...]]:
