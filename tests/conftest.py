@@ -4,7 +4,6 @@ dashboard, the forkserver with torch behind it for trainings, vLLM's import. The
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 from reasoner.inference.server_token import VARIABLE
+from reasoner.runtime import gc_paused
 
 # Of servers and trainers that tests start: none uses or makes the token of the user.
 os.environ[VARIABLE] = "the-token-of-the-tests"
@@ -42,12 +42,8 @@ def group_of(path: str) -> str:
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Collect no garbage among modules and tests, which stay: scanning them takes a quarter of their import."""
-    gc.disable()
-    try:
+    with gc_paused():
         return (yield)
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)
