@@ -1,5 +1,5 @@
 """Which test files one xdist worker runs, so that what is dear to start is started once: a browser and Gradio for the
-dashboard, the forkserver with torch behind it for trainings, vLLM's import. The long groups come first.
+dashboard, the forkserver with torch behind it for trainings, vLLM's import. The long groups and files come first.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ GROUPS = {
         "tests/inference/test_engines.py", "tests/inference/test_lora_engines.py",
         "tests/inference/test_vllm_families.py",
     ),
+    "tables": ("tests/verifiers/test_tables.py",),
+    "pool": ("tests/verifiers/test_pool.py",),
 }  # fmt: skip
 
 

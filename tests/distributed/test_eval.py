@@ -13,6 +13,7 @@ from tests.distributed import programs
 from tests.distributed.runs import finish, start_ranks
 from tests.fixtures.forkserver import ROOT
 from tests.fixtures.ranks import run_ranks
+from tests.fixtures.tiny import save_tiny
 
 needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
@@ -31,10 +32,10 @@ def num_batches(out):
     return sum(path.read_bytes().count(b"\n") for path in (out / "cache").rglob("*.jsonl"))
 
 
-@needs_base
 def test_ranks_write_the_files_of_one_process(tmp_path):
+    model = save_tiny(tmp_path / "tiny")
     for size in (1, 2):
-        said = finish(start_ranks(size, *SMALL, "--out", tmp_path / str(size)))
+        said = finish(start_ranks(size, *SMALL, "--model", model, "--out", tmp_path / str(size)))
     assert said.count("0 of 544 responses are cached") == 1  # by the first rank alone
     assert written(tmp_path / "1") == written(tmp_path / "2")
 
