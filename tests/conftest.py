@@ -24,7 +24,7 @@ GROUPS = {
     "training": (
         "tests/analysis/test_model_export.py", "tests/cli/test_eval.py", "tests/cli/test_lora_runs.py",
         "tests/distributed/", "tests/doctor/test_checkup.py", "tests/e2e/", "tests/inference/test_chat_worker.py",
-        "tests/test_progress.py", "tests/trainer/",
+        "tests/recipes/test_expert_iteration.py", "tests/rollouts/test_prefetch.py", "tests/trainer/",
     ),
     "dashboard": ("tests/app/",),
     "vllm": (
