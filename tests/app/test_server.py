@@ -85,14 +85,12 @@ def test_request_below_the_limit_is_answered_without_its_values_in_full(client):
         assert reply.status_code == 400 and len(reply.json()["error"]) <= 2000
 
 
-@pytest.mark.parametrize(
-    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonp", ""]
-)
 @pytest.mark.parametrize("path", ["/ask/annotate", "/chat"])
-def test_requests_without_json_content_type_are_refused(client, folder, kind, path):
+def test_requests_without_json_content_type_are_refused(client, folder, path):
     body = json.dumps({"run": "a", "name": "0.0.0", "star": True})
-    reply = client.post(path, content=body, headers={"content-type": kind})
-    assert reply.status_code == 400 and reply.json() == {"error": "a request must be application/json"}
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonp", ""):
+        reply = client.post(path, content=body, headers={"content-type": kind})
+        assert reply.status_code == 400 and "application/json" in reply.json()["error"], kind
     assert not (folder / "runs" / "a" / "notes.jsonl").exists()
 
 
@@ -119,11 +117,11 @@ def test_a_shard_that_is_gone_is_an_error_in_json(client, folder):
 # ------------------------------------------------------------------------------------------- who may look
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:7860", "localhost.evil.example", "10.0.0.1", ""])
 @pytest.mark.parametrize("path", ["/", "/ask/runs", "/pages/main.js", "/export?run=a", "/config"])
-def test_requests_with_another_host_header_are_refused(client, host, path):
-    reply = client.get(path, headers={"host": host})
-    assert reply.status_code == 403 and "does not answer to the name" in reply.json()["error"]
+def test_requests_with_another_host_header_are_refused(client, path):
+    for host in ("evil.example", "evil.example:7860", "localhost.evil.example", "10.0.0.1", ""):
+        reply = client.get(path, headers={"host": host})
+        assert reply.status_code == 403 and "does not answer to the name" in reply.json()["error"], host
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:7860", "127.0.0.1:1", "[::1]:7860"])
@@ -169,38 +167,33 @@ OWN = [{}, {"origin": "http://localhost:7860"}, {"origin": "http://localhost:786
 CHANGING = [("POST", "/ask/annotate"), ("POST", "/ask/runs"), ("POST", "/chat"), ("GET", "/export?run=a")]
 
 
-@pytest.mark.parametrize("headers", FOREIGN, ids=str)
 @pytest.mark.parametrize(("method", "path"), CHANGING)
-def test_a_request_of_another_origin_is_refused(client, folder, method, path, headers):
+def test_a_request_of_another_origin_is_refused(client, folder, method, path):
     body = {"run": "a", "name": "0.0.0", "star": True} if path.endswith("annotate") else {}
-    headers = {"host": "localhost:7860"} | headers
-    reply = client.request(method, path, json=body if method == "POST" else None, headers=headers)
-    assert reply.status_code == 403 and "another origin" in reply.json()["error"]
+    for own in FOREIGN:
+        headers = {"host": "localhost:7860"} | own
+        reply = client.request(method, path, json=body if method == "POST" else None, headers=headers)
+        assert reply.status_code == 403 and "another origin" in reply.json()["error"], own
     assert not (folder / "runs" / "a" / "notes.jsonl").exists()
 
 
-@pytest.mark.parametrize("headers", OWN, ids=str)
 @pytest.mark.parametrize(("method", "path"), CHANGING)
-def test_a_request_of_the_own_origin_or_of_no_browser_is_answered(client, method, path, headers):
-    reply = client.request(
-        method, path, json={} if method == "POST" else None, headers={"host": "localhost:7860"} | headers
-    )
+def test_a_request_of_the_own_origin_or_of_no_browser_is_answered(client, method, path):
     needs = "annotate" in path or path == "/chat"  # a name, a question
-    assert reply.status_code == (400 if needs else 200)
+    for own in OWN:
+        headers = {"host": "localhost:7860"} | own
+        reply = client.request(method, path, json={} if method == "POST" else None, headers=headers)
+        assert reply.status_code == (400 if needs else 200), own
 
 
-@pytest.mark.parametrize("origin", ["http://localhost:8888", "http://localhost:7860", "http://evil.example", "null"])
 @pytest.mark.parametrize("path", ["/", "/ask/annotate", "/chat", "/export", "/gradio_api/upload", "/theme.css"])
-def test_no_reply_allows_another_origin_anything(client, origin, path):
-    sent = {"origin": origin, "host": "localhost:7860", "access-control-request-method": "POST"}
-    replies = [
-        client.options(path, headers=sent),
-        client.get(path, headers=sent),
-        client.post(path, headers=sent),
-    ]
-    for reply in replies:
-        allows = {name for name in reply.headers if name.startswith("access-control-")}
-        assert not allows or origin == "http://localhost:7860"
+def test_no_reply_allows_another_origin_anything(client, path):
+    for origin in ("http://localhost:8888", "http://localhost:7860", "http://evil.example", "null"):
+        sent = {"origin": origin, "host": "localhost:7860", "access-control-request-method": "POST"}
+        for method in ("OPTIONS", "GET", "POST"):
+            reply = client.request(method, path, headers=sent)
+            allows = {name for name in reply.headers if name.startswith("access-control-")}
+            assert not allows or origin == "http://localhost:7860", (method, origin)
 
 
 @pytest.mark.parametrize("page", ["", "overview", "rollouts?run=a", "chat"])
