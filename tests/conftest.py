@@ -29,7 +29,7 @@ GROUPS = {
     "dashboard": ("tests/app/",),
     "vllm": (
         "tests/inference/test_engines.py", "tests/inference/test_lora_engines.py",
-        "tests/inference/test_vllm_families.py",
+        "tests/inference/test_vllm_families.py", "tests/trainer/test_sync_certificate.py",
     ),
     "tables": ("tests/verifiers/test_tables.py",),
     "pool": ("tests/verifiers/test_pool.py",),
@@ -37,8 +37,9 @@ GROUPS = {
 
 
 def group_of(path: str) -> str:
-    """The group of a test file, by its path from the repository's root; a file that is in none is a group by itself."""
-    return next((name for name, paths in GROUPS.items() if path.startswith(paths)), path)
+    """The group of a test file, by the longest beginning of its path; a file that is in none is a group by itself."""
+    names = {part: name for name, paths in GROUPS.items() for part in paths if path.startswith(part)}
+    return names[max(names, key=len)] if names else path
 
 
 @pytest.hookimpl(wrapper=True)
