@@ -5,16 +5,12 @@ import re
 import socket
 from pathlib import Path
 
-import gradio as gr
 import pytest
-from fastapi.testclient import TestClient
 
 from app.body_limit import MAX_BYTES
-from app.run_library import RunLibrary
-from app.web import _IDLE, PAGES, build
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
-from tests.app.library_of import rows_of, write_run
+from tests.app.library_of import client_of, rows_of, write_run
 
 ROOT = Path(__file__).parents[2]
 SECRET = ("who", "pass:word")
@@ -31,13 +27,13 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(folder):
-    with TestClient(build(RunLibrary(folder / "runs", folder / "evals"))) as connection:
+    with client_of(folder) as connection:
         yield connection
 
 
 @pytest.fixture(scope="module")
 def locked(folder):
-    with TestClient(build(RunLibrary(folder / "runs", folder / "evals"), auth=SECRET)) as connection:
+    with client_of(folder, auth=SECRET) as connection:
         yield connection
 
 
@@ -231,7 +227,7 @@ def test_a_route_that_the_pages_do_not_use_is_closed(client, method, path):
 
 @pytest.fixture(scope="module")
 def public(folder):
-    with TestClient(build(RunLibrary(folder / "runs", folder / "evals"), is_read_only=True, hosts=())) as connection:
+    with client_of(folder, is_read_only=True, hosts=()) as connection:
         yield connection
 
 
@@ -258,12 +254,14 @@ def test_a_read_only_dashboard_can_be_framed_and_answers_queries(public, client)
 # ------------------------------------------------------------------------------------------------- files
 
 
-@pytest.mark.parametrize("page", ["", *PAGES])
-def test_every_page_has_an_address_and_loads_our_script(client, page):
-    reply = client.get(f"/{page}")
-    assert reply.status_code == 200 and reply.headers["content-type"].startswith("text/html")
-    assert r"src=\"/pages/main.js\"" in reply.text  # in Gradio's settings, which are JSON
-    assert re.findall(r'(?:src|href)=\\?"https?://[^"]*"', reply.text) == []
+def test_every_page_has_an_address_and_loads_our_script(client):
+    from app.web import PAGES
+
+    for page in ("", *PAGES):
+        reply = client.get(f"/{page}")
+        assert reply.status_code == 200 and reply.headers["content-type"].startswith("text/html"), page
+        assert r"src=\"/pages/main.js\"" in reply.text, page  # in Gradio's settings, which are JSON
+        assert re.findall(r'(?:src|href)=\\?"https?://[^"]*"', reply.text) == [], page
 
 
 def test_scripts_are_served_as_scripts(client):
@@ -310,4 +308,8 @@ def test_startup_errors_are_one_line(folder, capsys, arguments, message):
 
 def test_gradio_s_queue_still_has_the_pause_that_is_lengthened():
     """A private name: where it is gone, the dashboard would take a twentieth of a core for nothing."""
+    import gradio as gr
+
+    from app.web import _IDLE
+
     assert 0 < gr.Blocks(analytics_enabled=False)._queue.sleep_when_free < _IDLE
