@@ -1,10 +1,9 @@
 """Which test files one xdist worker runs, so that what is dear to start is started once: a browser and Gradio for the
-dashboard, the forkserver with torch behind it for trainings, vLLM's import. The long groups come first.
+dashboard, the forkserver with torch behind it for trainings, vLLM's import. The long groups and files come first.
 """
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 from reasoner.inference.server_token import VARIABLE
+from reasoner.runtime import gc_paused
 
 # Of servers and trainers that tests start: none uses or makes the token of the user.
 os.environ[VARIABLE] = "the-token-of-the-tests"
@@ -24,30 +24,30 @@ GROUPS = {
     "training": (
         "tests/analysis/test_model_export.py", "tests/cli/test_eval.py", "tests/cli/test_lora_runs.py",
         "tests/distributed/", "tests/doctor/test_checkup.py", "tests/e2e/", "tests/inference/test_chat_worker.py",
-        "tests/test_progress.py", "tests/trainer/",
+        "tests/recipes/test_expert_iteration.py", "tests/rollouts/test_prefetch.py", "tests/trainer/",
     ),
     "dashboard": ("tests/app/",),
     "vllm": (
+        "tests/trainer/test_sync_certificate.py",
         "tests/inference/test_engines.py", "tests/inference/test_lora_engines.py",
         "tests/inference/test_vllm_families.py",
     ),
+    "tables": ("tests/verifiers/test_tables.py",),
+    "pool": ("tests/verifiers/test_pool.py",),
 }  # fmt: skip
 
 
 def group_of(path: str) -> str:
-    """The group of a test file, by its path from the repository's root; a file that is in none is a group by itself."""
-    return next((name for name, paths in GROUPS.items() if path.startswith(paths)), path)
+    """The group of a test file, by the longest beginning of its path; a file that is in none is a group by itself."""
+    names = {part: name for name, paths in GROUPS.items() for part in paths if path.startswith(part)}
+    return names[max(names, key=len)] if names else path
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Collect no garbage among modules and tests, which stay: scanning them takes a quarter of their import."""
-    gc.disable()
-    try:
+    with gc_paused():
         return (yield)
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

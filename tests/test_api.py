@@ -42,7 +42,6 @@ SMALL = {
     "validation.problems": 2, "validation.samples": 2, "eval.heldout_problems": 0, "run.save_interval": 1,
     "engine.name": "transformers", "threads": 1,
 }  # fmt: skip
-needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
 
 def brevity(completions, **columns):
@@ -65,8 +64,6 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(folder):
-    if not (BASE / "model.safetensors").is_file():
-        pytest.skip("the embedded base is not built")
     return train(
         "base", Dataset.from_list(ROWS), reward_functions=FUNCTIONS, algo="dr_grpo", steps=2, seed=3, name="a",
         runs=folder / "runs", validation_data=PROBLEMS, settings=SMALL,
@@ -133,7 +130,6 @@ class Recorder:
         self.calls.append(("end", state.global_step, len(state.log_history)))
 
 
-@needs_base
 def test_callback_sees_each_step_and_ends_a_run_that_can_be_resumed(folder, capfd):
     place = {"name": "stopped", "runs": folder / "runs"}
     settings = without("validation", SMALL) | {"run.save_interval": 10}
@@ -145,7 +141,6 @@ def test_callback_sees_each_step_and_ends_a_run_that_can_be_resumed(folder, capf
     assert not re.search(r"(?<![\w-])--[a-z]|reasoner (train|eval|app)", "".join(capfd.readouterr()))
 
 
-@needs_base
 def test_model_in_memory_is_trained_as_its_folder_would_be(folder):
     model = AutoModelForCausalLM.from_pretrained(BASE)
     before = model.state_dict()["model.embed_tokens.weight"].clone()
@@ -177,7 +172,6 @@ def test_unknown_argument_is_answered_with_the_right_one(function, argument, nam
         function(**argument)
 
 
-@needs_base
 def test_messages_name_arguments_and_no_flags(tmp_path):
     with pytest.raises(ValueError, match="temperature") as error:
         evaluate("base", temperature=-1.0, out=tmp_path)
@@ -267,7 +261,6 @@ def test_evaluation_has_intervals_a_table_and_graded_responses(run, folder):
         results.metric(data="gsm8k")
 
 
-@needs_base
 def test_evaluation_of_two_named_sets_at_greedy_decoding(folder):
     file = folder / "two.jsonl"
     file.write_text('{"question": "What is 1 + 1?", "answer": "2"}\n')

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from reasoner.models.resolve import BASE
-
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "docs").glob("**/*.ipynb"))
 # What a run of the notebook prints.
@@ -37,7 +35,6 @@ CASES = [
     *(pytest.param(path, SMALLER.get(path.stem, {}), id=path.stem) for path in NOTEBOOKS),
     *(pytest.param(path, {}, id=f"{path.stem} whole", marks=pytest.mark.slow) for path in WHOLE),
 ]
-needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
 
 def code_cells(notebook):
@@ -73,7 +70,6 @@ def test_notebook_is_stored_without_outputs_and_its_cells_parse(notebook):
         ast.parse("".join(cell["source"]))
 
 
-@needs_base
 @pytest.mark.parametrize(("notebook", "changes"), CASES)
 def test_notebook_runs(notebook, changes, tmp_path, monkeypatch, capsys):
     threads = torch.get_num_threads()

@@ -135,7 +135,6 @@ _TRAINING = """
 import sys, time
 from pathlib import Path
 from reasoner.trainer.metrics_logger import MetricsLogger
-from reasoner.trainer.train import train_step
 with MetricsLogger(Path(sys.argv[1]), steps=9, start=0) as journal:
     journal.progress.begin("gsm8k, sampled")
     journal.progress.count("sampled", 3, 8)

@@ -10,10 +10,8 @@ import huggingface_hub
 import pytest
 
 from reasoner.cli.main import main
-from reasoner.models.resolve import BASE
 from tests.fixtures.trained_run import trained_run
 
-pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 TOKEN = "hf_writes"
 
 

@@ -21,7 +21,6 @@ from reasoner.config.schema import EngineConfig
 from reasoner.inference.factory import make_engine
 from reasoner.models.checksums import write_checksums
 from reasoner.models.loading import load_policy
-from reasoner.models.resolve import BASE
 from reasoner.rollouts.prompts import TEMPLATES, Template, render
 from reasoner.trainer.checkpoint import damage
 from reasoner.types import SamplingParams
@@ -29,7 +28,6 @@ from tests.fixtures.forkserver import TRAINING, forkserver
 from tests.fixtures.tiny import END, OTHER_END, tiny_model, tiny_tokenizer
 from tests.fixtures.trained_run import trained_run
 
-pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 PROBLEMS = load("generated:heldout", limit=4)
 VALUES = {"sampling.max_tokens": 96, "sampling.temperature": 0.9}
 

@@ -42,6 +42,7 @@ class Site:
         if self.page.url.startswith(self.url):
             self.page.evaluate("localStorage.clear(); sessionStorage.clear()")
         self.page.context.clear_cookies()
+        self.page.unroute_all(behavior="ignoreErrors")  # a request may be on its way
         self.page.goto("about:blank")
         self.page.mouse.move(0, 0)  # where it points at nothing of the next page
         for event, listener in self._listeners.items():
@@ -89,12 +90,18 @@ def _browser() -> Any:
     return browser
 
 
+@cache
+def _tab() -> Any:
+    return new_page(_browser(), accept_downloads=True)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """Close the browser after the last test of this folder: it keeps an event loop running, which others start."""
     if nextitem is None or nextitem.path.parent != Path(__file__).parent:
         _OPEN.close()
         _browser.cache_clear()
+        _tab.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -138,12 +145,10 @@ def address(real: Path) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="module")
-def tab(chromium: Any) -> Iterator[Any]:
-    """A browser page for the tests of a file: a new one for each test would load and compile Gradio's scripts again."""
-    page = new_page(chromium, accept_downloads=True)
-    yield page
-    page.context.close()
+@pytest.fixture
+def tab(chromium: Any) -> Any:
+    """The browser page of all tests: opening a new one takes longer than most of them."""
+    return _tab()
 
 
 @contextmanager
@@ -155,12 +160,24 @@ def visit(address: str, runs: Path, tab: Any) -> Iterator[Site]:
     assert opened.faults == []
 
 
+SCREEN = {"width": 1440, "height": 900}
+
+
 @pytest.fixture
 def site(address: str, real: Path, tab: Any) -> Iterator[Site]:
     """The dashboard as a new visitor sees it."""
-    tab.set_viewport_size({"width": 1440, "height": 900})
+    tab.set_viewport_size(SCREEN)
     with visit(address, real, tab) as opened:
         yield opened
+
+
+@pytest.fixture
+def site_of_its_own(address: str, real: Path, chromium: Any) -> Iterator[Site]:
+    """The same in a browser page of its own, of which a test changes the clock or the scripts."""
+    page = new_page(chromium, viewport=SCREEN)
+    with visit(address, real, page) as opened:
+        yield opened
+    page.context.close()
 
 
 # ------------------------------------------------------------------------------------ without a browser

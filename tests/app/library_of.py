@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tokenizers import Tokenizer
 from tokenizers.decoders import ByteLevel
@@ -35,6 +35,9 @@ from verifiers import RewardWeights, Score, Verdict, VerifierPool
 from verifiers.reflection.outcomes import Member, assign_labels, spans
 from verifiers.rewards import add_reward
 from verifiers.score import RewardInput
+
+if TYPE_CHECKING:
+    from fastapi.testclient import TestClient
 
 Rows = list[dict[str, Any]]
 STEPS = 8
@@ -61,6 +64,15 @@ def asking(folder: Path) -> Iterator[Callable[..., dict[str, Any]]]:
     library = RunLibrary(folder / "runs", folder / "evals")
     yield lambda query, **arguments: run_query(library, query, arguments)
     library.close()
+
+
+def client_of(folder: Path, **settings: Any) -> TestClient:
+    """A client of the dashboard over the folder, in this process. Only the worker that needs Gradio imports it."""
+    from fastapi.testclient import TestClient
+
+    from app.web import build
+
+    return TestClient(build(RunLibrary(folder / "runs", folder / "evals"), **settings))
 
 
 def open_run(run: Path, *, steps: int) -> None:

@@ -62,7 +62,10 @@ def value(text):
     return float(number.replace(",", "")) * {None: 1, "k": 1e3, "M": 1e6, "G": 1e9, " %": 0.01}[unit]
 
 
-TICKS = "async (values) => (await import('/pages/axis.js')).ticksOf(...values)"
+TICKS = """async (cases) => {
+    const { ticksOf } = await import('/pages/axis.js');
+    return cases.map((values) => ticksOf(...values));
+}"""
 RANGES = [
     (0, 0.004, {"isShare": True}),
     (0, 1, {"isShare": True}),
@@ -87,11 +90,11 @@ RANGES = [
 
 def test_ticks_are_round_distinct_and_correct(site):
     page = site.open("/")
-    for low, high, options in RANGES:
-        for count in (2, 4, 8):
-            check_ticks(page.evaluate(TICKS, [low, high, count, options]), low, high, count, options)
-    for arguments in ([5, 5, 4], [1e9, 1e9 + 1e-6, 4]):  # no width
-        assert len(page.evaluate(TICKS, arguments)) == 1
+    cases = [[low, high, count, options] for low, high, options in RANGES for count in (2, 4, 8)]
+    for ticks, case in zip(page.evaluate(TICKS, cases), cases, strict=True):
+        check_ticks(ticks, *case)
+    without_width = [[5, 5, 4], [1e9, 1e9 + 1e-6, 4]]
+    assert [len(ticks) for ticks in page.evaluate(TICKS, without_width)] == [1, 1]
 
 
 def check_ticks(ticks, low, high, count, options):
@@ -110,15 +113,15 @@ def check_ticks(ticks, low, high, count, options):
         assert all(at == int(at) for at in places) and all("." not in text for text in texts if text[-1].isdigit())
 
 
-def test_many_charts_share_one_listener_and_follow_the_theme(site):
-    site.page.add_init_script(
+def test_many_charts_share_one_listener_and_follow_the_theme(site_of_its_own):
+    site_of_its_own.page.add_init_script(
         """(() => { window.listeners = 0; const add = window.addEventListener;
         window.addEventListener = function (type, ...rest) {
             if (type === 'themechange') window.listeners += 1;
             return add.call(this, type, ...rest);
         }; })()"""
     )
-    page = site.open(f"/overview?run={RUN}")
+    page = site_of_its_own.open(f"/overview?run={RUN}")
     assert page.locator("figure.chart").count() > 10 and page.evaluate("window.listeners") == 1
     canvas = chart(page, "Reward").locator("canvas")
     before = canvas.evaluate("canvas => canvas.toDataURL()")

@@ -7,10 +7,7 @@ from dataclasses import asdict, replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fastapi.testclient import TestClient
 
-from app.run_library import RunLibrary
-from app.web import build
 from reasoner.runs.sync_certificate import write_certificate
 from tests.app.damage import (
     ALARM,
@@ -36,7 +33,7 @@ from tests.app.damage import (
     truncated,
     with_line,
 )  # fmt: skip
-from tests.app.library_of import until
+from tests.app.library_of import client_of, until
 
 pytestmark = pytest.mark.timeout(600)  # nothing here may wait for a named pipe
 
@@ -262,7 +259,7 @@ def test_a_checkpoint_with_an_invalid_name_is_not_listed(library, ask):
 
 def test_half_a_pair_of_surrogates_reaches_the_page_as_its_escape(library):
     holding(SETTINGS.format('{"model": "half \\ud83d"}'))(library / "runs" / "bad" / "config.json")
-    with TestClient(build(RunLibrary(library / "runs", library / "evals"))) as client:
+    with client_of(library) as client:
         reply = client.post("/ask/runs", json={})
         assert reply.status_code == 200 and b"half \\ud83d" in reply.content
         refused = client.post(

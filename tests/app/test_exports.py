@@ -6,13 +6,10 @@ import tempfile
 
 import pyarrow.parquet as pq
 import pytest
-from fastapi.testclient import TestClient
 
-from app.run_library import RunLibrary
-from app.web import build
 from reasoner.analysis.export import export_rollouts
 from reasoner.runs import rollouts as store
-from tests.app.library_of import rows_of, write_run
+from tests.app.library_of import client_of, rows_of, write_run
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +21,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(folder):
-    with TestClient(build(RunLibrary(folder / "runs", folder / "evals"))) as connection:
+    with client_of(folder) as connection:
         yield connection
 
 

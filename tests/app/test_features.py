@@ -108,8 +108,8 @@ def test_the_rollouts_of_a_filter_are_downloaded_in_each_format(site):
         assert completions == wrong if kind != "md" else len(completions) == len(wrong)
 
 
-def test_a_hidden_tab_sends_no_request(site):
-    page = site.page
+def test_a_hidden_tab_sends_no_request(site_of_its_own):
+    site, page = site_of_its_own, site_of_its_own.page
     page.clock.install()
     page.goto(f"{site.url}/overview?run=keys")
     page.clock.run_for(3000)

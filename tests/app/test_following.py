@@ -97,7 +97,6 @@ def test_an_evaluation_of_many_problems_is_no_scroll_of_votes_on_a_phone(site):
     page = site.open("/evals?run=first")
     assert 1 < page.locator("[data-vote]").count() < 20
     assert page.evaluate("document.documentElement.scrollHeight") < 8000
-    page.unroute("**/ask/evaluation")
 
 
 def expect_model(page, model, note):

@@ -55,7 +55,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ["rollout", *(pytest.param(case, marks=pytest.mark.slow) for case in list(CASES)[1:])])
 def test_an_older_reply_that_comes_last_is_not_shown(site, case):
     path, query, actions, shown = CASES[case]
     page = site.open(path)
@@ -115,6 +115,7 @@ def test_a_count_of_before_the_filter_is_not_shown(site):
     assert page.locator("[data-count]").text_content() == "6"
 
 
+@pytest.mark.slow
 def test_the_selected_run_stays_selected_when_an_older_list_of_runs_comes(site):
     page = site.open("/overview?run=own")
     held = Held(page, "runs", polling=True)

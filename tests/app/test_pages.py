@@ -102,9 +102,7 @@ def test_click_on_a_curve_opens_its_rollouts_and_back_returns(site):
     page.wait_for_selector('[data-chart="Reward"]')
 
 
-@pytest.mark.parametrize(
-    "path", ["/overview?run=growing", "/rollouts?run=growing", "/reflection?run=growing", "/problems?run=growing"]
-)
+@pytest.mark.parametrize("path", ["/overview?run=growing", "/rollouts?run=growing", "/problems?run=growing"])
 def test_pages_grow_while_a_writer_appends_without_a_reload(site, path):
     run = site.runs / "growing"
     page = site.open(path)
@@ -114,7 +112,6 @@ def test_pages_grow_while_a_writer_appends_without_a_reload(site, path):
     shown = {
         "overview": f'[data-tile="steps done"]:has-text("{step + 1} / 100")',
         "rollouts": f'[data-count]:has-text("{6 * (step + 1)}")',
-        "reflection": f'[data-analyzed="{step + 1}"]',
         "problems": f'canvas[data-cells="{step + 1}"]',
     }[path[1:].partition("?")[0]]
     page.wait_for_selector(shown)
@@ -129,6 +126,7 @@ def test_the_chart_of_words_grows_and_is_not_made_again(site):
     expect(words).to_have_attribute("data-points", str(steps))
     words.evaluate("figure => { figure.dataset.first = 'yes'; }")
     grow(run, steps, texts=["<think>2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "5", "6"])
+    page.wait_for_selector(f'[data-analyzed="{steps + 1}"]')
     expect(words).to_have_attribute("data-points", str(steps + 1))
     expect(words).to_have_attribute("data-first", "yes")
 
@@ -149,7 +147,6 @@ def test_the_map_of_a_very_long_run_is_painted(site):
             return [canvas.clientWidth, alpha(0), alpha(canvas.width - 1)];
         }"""
     )
-    site.page.unroute("**/ask/problems")
     assert (width, first, last) == (4 * steps, 255, 255)
 
 
@@ -307,32 +304,28 @@ def test_the_overview_shows_the_weight_sync_as_text_and_no_line_without_a_certif
 
 
 @pytest.mark.parametrize(
-    ("path", "where"),
+    ("path", "places"),
     [
-        ("/rollouts?run=nasty&rollout=0.0.0", ".pane .parts"),
-        ("/rollouts?run=nasty&rollout=0.0.1", '.pane [data-part="think"]'),
-        ("/rollouts?run=nasty&rollout=0.0.0&formulas=1", ".pane .question"),
-        ("/rollouts?run=nasty&rollout=0.0.0&colour=advantage", ".pane"),
-        ("/group?run=nasty&step=0&group=0", '[data-column="0.0.0"]'),
-        ("/group?run=nasty&step=0&group=0", "[data-diff]"),
-        ("/problem?run=nasty&id=made/up/0", ".question"),
-        ("/reflection?run=nasty", "[data-gallery]"),
+        ("/rollouts?run=nasty&rollout=0.0.0", [".pane .parts", ".pane .question"]),
+        ("/rollouts?run=nasty&rollout=0.0.1", ['.pane [data-part="think"]']),
+        ("/rollouts?run=nasty&rollout=0.0.0&formulas=1", [".pane .question"]),
+        ("/rollouts?run=nasty&rollout=0.0.0&colour=advantage", [".pane"]),
+        ("/group?run=nasty&step=0&group=0", ['[data-column="0.0.0"]', "[data-diff]"]),
+        ("/problem?run=nasty&id=made/up/0", [".question"]),
+        ("/reflection?run=nasty", ["[data-gallery]"]),
     ],
 )
-def test_hostile_text_is_shown_literally(site, path, where):
+def test_hostile_text_is_shown_literally(site, path, places):
     page = site.open(path)
-    page.wait_for_selector(where)
-    if "reflection" in path:
-        page.wait_for_selector("[data-card]")
-    shown = page.evaluate("s => document.querySelector(s).textContent", where)
-    for piece in (
-        'onerror="window.PWNED=1">',
-        "${6*7} {{6*7}} `back`",
-        "</script><script>window.PWNED=2</script>",
-        "$5 and $10",
-    ):
-        assert piece in shown, piece
-    assert "\x00" in shown or "\ufffd" in shown or "⟨0000⟩" in shown
+    for where in places:
+        page.wait_for_selector(where)
+        if "reflection" in path:
+            page.wait_for_selector("[data-card]")
+        shown = page.evaluate("s => document.querySelector(s).textContent", where)
+        for piece in ('onerror="window.PWNED=1">', "${6*7} {{6*7}} `back`", "$5 and $10"):
+            assert piece in shown, (where, piece)
+        assert "</script><script>window.PWNED=2</script>" in shown, where
+        assert "\x00" in shown or "\ufffd" in shown or "⟨0000⟩" in shown
     assert page.evaluate("window.PWNED") is None
     assert page.evaluate("document.querySelectorAll('#reasoner img, #reasoner script, #reasoner iframe').length") == 0
 

@@ -26,7 +26,7 @@ def real(tmp_path_factory, chromium):
     return runs
 
 
-PLACES = ["/group?run=own&step=0&group=0", "/problem?run=own&id=made/up/1"]
+PLACES = ["/group?run=own&step=0&group=0", pytest.param("/problem?run=own&id=made/up/1", marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("path", PLACES)
@@ -46,11 +46,12 @@ def test_a_request_for_a_difference_that_fails_shows_its_message(site, path):
     fail(page, "difference")
     page.get_by_label("B", exact=True).select_option("0.0.1" if "group" in path else "0.1.1")
     expect(page.locator("[data-diff] [role=alert]")).to_have_text("broken")
-    page.unroute("**/ask/difference")
 
 
 # A page with more cards than it shows at first, and the query that fetches the others.
-GALLERIES = [("/failures?run=whole", "failures"), ("/reflection?run=whole", "reflection")]
+GALLERIES = [
+    ("/failures?run=whole", "failures"), pytest.param("/reflection?run=whole", "reflection", marks=pytest.mark.slow),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("path", "query"), GALLERIES)

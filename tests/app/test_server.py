@@ -5,16 +5,12 @@ import re
 import socket
 from pathlib import Path
 
-import gradio as gr
 import pytest
-from fastapi.testclient import TestClient
 
 from app.body_limit import MAX_BYTES
-from app.run_library import RunLibrary
-from app.web import _IDLE, PAGES, build
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
-from tests.app.library_of import rows_of, write_run
+from tests.app.library_of import client_of, rows_of, write_run
 
 ROOT = Path(__file__).parents[2]
 SECRET = ("who", "pass:word")
@@ -31,13 +27,13 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(folder):
-    with TestClient(build(RunLibrary(folder / "runs", folder / "evals"))) as connection:
+    with client_of(folder) as connection:
         yield connection
 
 
 @pytest.fixture(scope="module")
 def locked(folder):
-    with TestClient(build(RunLibrary(folder / "runs", folder / "evals"), auth=SECRET)) as connection:
+    with client_of(folder, auth=SECRET) as connection:
         yield connection
 
 
@@ -85,14 +81,12 @@ def test_request_below_the_limit_is_answered_without_its_values_in_full(client):
         assert reply.status_code == 400 and len(reply.json()["error"]) <= 2000
 
 
-@pytest.mark.parametrize(
-    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonp", ""]
-)
 @pytest.mark.parametrize("path", ["/ask/annotate", "/chat"])
-def test_requests_without_json_content_type_are_refused(client, folder, kind, path):
+def test_requests_without_json_content_type_are_refused(client, folder, path):
     body = json.dumps({"run": "a", "name": "0.0.0", "star": True})
-    reply = client.post(path, content=body, headers={"content-type": kind})
-    assert reply.status_code == 400 and reply.json() == {"error": "a request must be application/json"}
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonp", ""):
+        reply = client.post(path, content=body, headers={"content-type": kind})
+        assert reply.status_code == 400 and "application/json" in reply.json()["error"], kind
     assert not (folder / "runs" / "a" / "notes.jsonl").exists()
 
 
@@ -119,11 +113,11 @@ def test_a_shard_that_is_gone_is_an_error_in_json(client, folder):
 # ------------------------------------------------------------------------------------------- who may look
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:7860", "localhost.evil.example", "10.0.0.1", ""])
 @pytest.mark.parametrize("path", ["/", "/ask/runs", "/pages/main.js", "/export?run=a", "/config"])
-def test_requests_with_another_host_header_are_refused(client, host, path):
-    reply = client.get(path, headers={"host": host})
-    assert reply.status_code == 403 and "does not answer to the name" in reply.json()["error"]
+def test_requests_with_another_host_header_are_refused(client, path):
+    for host in ("evil.example", "evil.example:7860", "localhost.evil.example", "10.0.0.1", ""):
+        reply = client.get(path, headers={"host": host})
+        assert reply.status_code == 403 and "does not answer to the name" in reply.json()["error"], host
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:7860", "127.0.0.1:1", "[::1]:7860"])
@@ -169,38 +163,33 @@ OWN = [{}, {"origin": "http://localhost:7860"}, {"origin": "http://localhost:786
 CHANGING = [("POST", "/ask/annotate"), ("POST", "/ask/runs"), ("POST", "/chat"), ("GET", "/export?run=a")]
 
 
-@pytest.mark.parametrize("headers", FOREIGN, ids=str)
 @pytest.mark.parametrize(("method", "path"), CHANGING)
-def test_a_request_of_another_origin_is_refused(client, folder, method, path, headers):
+def test_a_request_of_another_origin_is_refused(client, folder, method, path):
     body = {"run": "a", "name": "0.0.0", "star": True} if path.endswith("annotate") else {}
-    headers = {"host": "localhost:7860"} | headers
-    reply = client.request(method, path, json=body if method == "POST" else None, headers=headers)
-    assert reply.status_code == 403 and "another origin" in reply.json()["error"]
+    for own in FOREIGN:
+        headers = {"host": "localhost:7860"} | own
+        reply = client.request(method, path, json=body if method == "POST" else None, headers=headers)
+        assert reply.status_code == 403 and "another origin" in reply.json()["error"], own
     assert not (folder / "runs" / "a" / "notes.jsonl").exists()
 
 
-@pytest.mark.parametrize("headers", OWN, ids=str)
 @pytest.mark.parametrize(("method", "path"), CHANGING)
-def test_a_request_of_the_own_origin_or_of_no_browser_is_answered(client, method, path, headers):
-    reply = client.request(
-        method, path, json={} if method == "POST" else None, headers={"host": "localhost:7860"} | headers
-    )
+def test_a_request_of_the_own_origin_or_of_no_browser_is_answered(client, method, path):
     needs = "annotate" in path or path == "/chat"  # a name, a question
-    assert reply.status_code == (400 if needs else 200)
+    for own in OWN:
+        headers = {"host": "localhost:7860"} | own
+        reply = client.request(method, path, json={} if method == "POST" else None, headers=headers)
+        assert reply.status_code == (400 if needs else 200), own
 
 
-@pytest.mark.parametrize("origin", ["http://localhost:8888", "http://localhost:7860", "http://evil.example", "null"])
 @pytest.mark.parametrize("path", ["/", "/ask/annotate", "/chat", "/export", "/gradio_api/upload", "/theme.css"])
-def test_no_reply_allows_another_origin_anything(client, origin, path):
-    sent = {"origin": origin, "host": "localhost:7860", "access-control-request-method": "POST"}
-    replies = [
-        client.options(path, headers=sent),
-        client.get(path, headers=sent),
-        client.post(path, headers=sent),
-    ]
-    for reply in replies:
-        allows = {name for name in reply.headers if name.startswith("access-control-")}
-        assert not allows or origin == "http://localhost:7860"
+def test_no_reply_allows_another_origin_anything(client, path):
+    for origin in ("http://localhost:8888", "http://localhost:7860", "http://evil.example", "null"):
+        sent = {"origin": origin, "host": "localhost:7860", "access-control-request-method": "POST"}
+        for method in ("OPTIONS", "GET", "POST"):
+            reply = client.request(method, path, headers=sent)
+            allows = {name for name in reply.headers if name.startswith("access-control-")}
+            assert not allows or origin == "http://localhost:7860", (method, origin)
 
 
 @pytest.mark.parametrize("page", ["", "overview", "rollouts?run=a", "chat"])
@@ -238,7 +227,7 @@ def test_a_route_that_the_pages_do_not_use_is_closed(client, method, path):
 
 @pytest.fixture(scope="module")
 def public(folder):
-    with TestClient(build(RunLibrary(folder / "runs", folder / "evals"), is_read_only=True, hosts=())) as connection:
+    with client_of(folder, is_read_only=True, hosts=()) as connection:
         yield connection
 
 
@@ -265,12 +254,14 @@ def test_a_read_only_dashboard_can_be_framed_and_answers_queries(public, client)
 # ------------------------------------------------------------------------------------------------- files
 
 
-@pytest.mark.parametrize("page", ["", *PAGES])
-def test_every_page_has_an_address_and_loads_our_script(client, page):
-    reply = client.get(f"/{page}")
-    assert reply.status_code == 200 and reply.headers["content-type"].startswith("text/html")
-    assert r"src=\"/pages/main.js\"" in reply.text  # in Gradio's settings, which are JSON
-    assert re.findall(r'(?:src|href)=\\?"https?://[^"]*"', reply.text) == []
+def test_every_page_has_an_address_and_loads_our_script(client):
+    from app.web import PAGES
+
+    for page in ("", *PAGES):
+        reply = client.get(f"/{page}")
+        assert reply.status_code == 200 and reply.headers["content-type"].startswith("text/html"), page
+        assert r"src=\"/pages/main.js\"" in reply.text, page  # in Gradio's settings, which are JSON
+        assert re.findall(r'(?:src|href)=\\?"https?://[^"]*"', reply.text) == [], page
 
 
 def test_scripts_are_served_as_scripts(client):
@@ -317,4 +308,8 @@ def test_startup_errors_are_one_line(folder, capsys, arguments, message):
 
 def test_gradio_s_queue_still_has_the_pause_that_is_lengthened():
     """A private name: where it is gone, the dashboard would take a twentieth of a core for nothing."""
+    import gradio as gr
+
+    from app.web import _IDLE
+
     assert 0 < gr.Blocks(analytics_enabled=False)._queue.sleep_when_free < _IDLE

@@ -200,15 +200,3 @@ def test_lines_that_a_diff_in_the_docs_changes_or_keeps_are_in_the_file() -> Non
         elif not line.startswith("+") and line[1:] not in lines:
             missing.append(line)
     assert missing == [] and lines
-
-
-def test_missing_files_are_recognised() -> None:
-    present = ("reasoner/rl/algorithms.py", "rl/algorithms.py", "reasoner/rl/", "runs/s0/metrics.jsonl", "ORG/NAME")
-    missing = ("reasoner/engines/vllm.py", "docs/NOTHING.md", "nothing.py")
-    assert [is_missing(token) for token in (*present, *missing)] == [False] * 5 + [True] * 3
-
-
-def test_commands_are_read_out_of_loops_and_comments() -> None:
-    text = "```\nfor s in 0 1; do reasoner train --seed $s; done  # reasoner x\n```\nand `reasoner data list`"
-    assert list(commands(text)) == [["train", "--seed", "$s"], ["data", "list"]]
-    assert flags_of(("nothing",)) is None

@@ -20,8 +20,6 @@ from tests.fixtures.forkserver import ROOT, TRAINING, forkserver
 from tests.fixtures.full_disk import largest_file
 from tests.fixtures.tiny import save_tiny
 
-pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").exists(), reason="the embedded base is not here")
-
 EVAL = ["eval", "--engine", "transformers", "--max-tokens", "12", "--problems", "6"]
 
 

@@ -15,7 +15,6 @@ from reasoner.models.resolve import BASE
 from reasoner.rl.algorithms import ALGORITHMS
 
 FROM_HERE = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
 
 def refused(capsys, *arguments: object) -> str:
@@ -30,7 +29,6 @@ def refused(capsys, *arguments: object) -> str:
     return err
 
 
-@needs_base
 @pytest.mark.parametrize(
     ("arguments", "rows", "message"),
     [
@@ -114,7 +112,6 @@ REFUSED_ELSEWHERE = [
 ]
 
 
-@needs_base
 def test_refused_settings_print_one_line_without_importing_torch(tmp_path):
     """All of them in one process, which would import torch at most once, and print notes at its end."""
     (tmp_path / "mine.jsonl").write_text('{"question": "1+1?"}\n')
@@ -147,7 +144,6 @@ def test_refused_settings_print_one_line_without_importing_torch(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"mine.jsonl", "used", "bare"}
 
 
-@needs_base
 @pytest.mark.skipif(os.geteuid() == 0 and not Path("/dev/full").exists(), reason="no folder that cannot be written")
 def test_a_fault_of_the_machine_is_one_line_with_exit_status_one(capsys, tmp_path):
     (tmp_path / "runs").write_text("a file where the folder of the runs should be")
@@ -169,7 +165,6 @@ def test_dry_run_prints_every_setting_with_its_origin_and_writes_nothing(capsys,
 CLIP = ["--algo.clip_low", "0.1", "--algo.minibatches", "2"]
 
 
-@needs_base
 def test_dry_run_prints_the_parts_of_the_algorithm_that_no_setting_names(capsys):
     assert main(["train", "--dry-run", "--model", "base", "--algo", "dapo", *CLIP]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -180,7 +175,6 @@ def test_dry_run_prints_the_parts_of_the_algorithm_that_no_setting_names(capsys)
     assert not [name for name, value in values.items() if value[0] == "None"]
 
 
-@needs_base
 def test_dry_run_reads_every_row_of_a_local_file(capsys, tmp_path):
     file = tmp_path / "mine.jsonl"
     file.write_text('{"question": "1+1?", "answer": "2"}\n{"question": "1+2?"}\n')
@@ -348,7 +342,6 @@ def test_help_of_train_shows_the_defaults_of_preset_and_algorithm(capsys, argume
     assert default in " ".join(capsys.readouterr().out.split())
 
 
-@needs_base
 def test_a_preset_does_not_change_the_parts_of_another_algorithm(capsys):
     def parts(*arguments):
         assert main(["train", "--model", "base", "--dry-run", *arguments]) == 0

@@ -8,13 +8,11 @@ from importlib.util import find_spec
 
 import pytest
 
-from reasoner.models.resolve import BASE
 from tests.distributed import programs
 from tests.distributed.runs import finish, start_ranks
 from tests.fixtures.forkserver import ROOT
 from tests.fixtures.ranks import run_ranks
-
-needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
+from tests.fixtures.tiny import save_tiny
 
 EVAL = ["eval", "--engine", "transformers", "--name", "x"]
 SMALL = [*EVAL, "--max-tokens", "3", "--problems", "34", "--pass@1", "--cons@16", "--greedy"]  # two calls, and one
@@ -31,15 +29,14 @@ def num_batches(out):
     return sum(path.read_bytes().count(b"\n") for path in (out / "cache").rglob("*.jsonl"))
 
 
-@needs_base
 def test_ranks_write_the_files_of_one_process(tmp_path):
+    model = save_tiny(tmp_path / "tiny")
     for size in (1, 2):
-        said = finish(start_ranks(size, *SMALL, "--out", tmp_path / str(size)))
+        said = finish(start_ranks(size, *SMALL, "--model", model, "--out", tmp_path / str(size)))
     assert said.count("0 of 544 responses are cached") == 1  # by the first rank alone
     assert written(tmp_path / "1") == written(tmp_path / "2")
 
 
-@needs_base
 def test_refusal_is_one_line_of_the_first_rank(tmp_path):
     commands = start_ranks(2, *SMALL, "--model", tmp_path, "--out", tmp_path / "evals")
     assert [command.wait(timeout=100) for command in commands] == [2, 1]
@@ -54,7 +51,6 @@ def test_error_of_one_rank_names_it():
     assert "another rank has ended" in waiting
 
 
-@needs_base
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", [0, 1])
 def test_evaluation_with_a_killed_rank_is_finished_by_any_number(tmp_path, victim):
@@ -71,7 +67,6 @@ def test_evaluation_with_a_killed_rank_is_finished_by_any_number(tmp_path, victi
     assert written(killed) == written(whole)
 
 
-@needs_base
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["transformers", "vllm"])
 def test_processes_flag_writes_the_files_of_one_process(tmp_path, engine):

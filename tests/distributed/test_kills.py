@@ -6,11 +6,8 @@ import time
 
 import pytest
 
-from reasoner.models.resolve import BASE
 from tests.distributed.runs import SMALL, content, finish, start, wait_for
 from tests.fixtures.trainings import differing
-
-needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
 
 def moment(choice: random.Random) -> tuple[str, float]:
@@ -19,7 +16,6 @@ def moment(choice: random.Random) -> tuple[str, float]:
     return choice.choice(names), choice.uniform(0, 1.5)
 
 
-@needs_base
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", range(6))

@@ -15,7 +15,6 @@ import torch
 
 import reasoner
 from reasoner.distributed.world import ALONE
-from reasoner.models.resolve import BASE
 from reasoner.runs.metrics import read_metrics
 from reasoner.runs.rollouts import read
 from reasoner.trainer.checkpoint import list_checkpoints
@@ -28,10 +27,7 @@ from tests.fixtures.switched_off import without
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.trainings import differing
 
-needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
-
-@needs_base
 def test_two_processes_have_the_numbers_of_one(unbroken):
     one, two = (read(unbroken[size] / "a", 0) for size in (1, 2))
     for name in ("problem_id", "token_ids", "verdict", "rewards", "advantage", "finish"):
@@ -47,7 +43,6 @@ def test_two_processes_have_the_numbers_of_one(unbroken):
     assert untrained and not set(untrained) & set(differing(content(unbroken[1]), content(unbroken[2])))
 
 
-@needs_base
 @pytest.mark.timeout(900)
 def test_two_processes_that_are_signalled_and_killed_end_with_equal_bytes(tmp_path, unbroken):
     commands = start(tmp_path, 2)
@@ -65,7 +60,6 @@ def test_two_processes_that_are_signalled_and_killed_end_with_equal_bytes(tmp_pa
     assert differing(content(tmp_path), content(unbroken[2])) == []
 
 
-@needs_base
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("weights", ["gathered", "sharded"])
@@ -93,7 +87,6 @@ def test_shards_have_the_numbers_of_one_and_the_same_bytes_after_signal_and_kill
     assert "the run had 2 processes so far and goes on with 1" in more.errors()
 
 
-@needs_base
 @pytest.mark.slow
 def test_run_of_two_processes_goes_on_with_one(tmp_path, unbroken):
     commands = start(tmp_path, 2)
@@ -108,7 +101,6 @@ def test_run_of_two_processes_goes_on_with_one(tmp_path, unbroken):
         assert own["grad_norm"] == pytest.approx(other["grad_norm"], rel=1e-2, abs=1e-4)
 
 
-@needs_base
 def test_dry_run_of_ranks_prints_the_settings_once_and_writes_nothing(tmp_path):
     commands = start_ranks(2, *arguments(tmp_path / "runs"), "--dry-run")
     finish(commands)
@@ -116,7 +108,6 @@ def test_dry_run_of_ranks_prints_the_settings_once_and_writes_nothing(tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-@needs_base
 def test_fault_of_one_rank_ends_all_with_its_rank_and_step(tmp_path):
     values = {"model": "base", "run.dir": str(tmp_path), **without("eval", without("validation", SMALL))}
     values |= {"processes": 2, "steps": 3}
@@ -127,7 +118,6 @@ def test_fault_of_one_rank_ends_all_with_its_rank_and_step(tmp_path):
     assert [path.name for path in list_checkpoints(tmp_path / "a")] == ["step-000001"]  # by the first rank alone
 
 
-@needs_base
 @pytest.mark.slow
 def test_fault_of_one_rank_ends_all_that_hold_shards_without_a_checkpoint(tmp_path):
     values = {"model": "base", "run.dir": str(tmp_path), **without("eval", without("validation", SMALL))}
@@ -189,7 +179,6 @@ def launched(runs: Path, *more: str):
         process.communicate()
 
 
-@needs_base
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["transformers", "vllm"])
 def test_processes_flag_starts_ranks_whose_first_rollouts_are_those_of_one(tmp_path, engine):
@@ -206,7 +195,6 @@ def test_processes_flag_starts_ranks_whose_first_rollouts_are_those_of_one(tmp_p
     assert [row["advantage"] for row in rows[1]] == [row["advantage"] for row in rows[2]]
 
 
-@needs_base
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_signal_to_the_launcher_ends_all_with_a_checkpoint(tmp_path, number):
@@ -220,7 +208,6 @@ def test_signal_to_the_launcher_ends_all_with_a_checkpoint(tmp_path, number):
     assert len(read_metrics(tmp_path / "a")) == int(list_checkpoints(tmp_path / "a")[-1].name[-6:])
 
 
-@needs_base
 @pytest.mark.slow
 def test_error_of_one_rank_is_the_last_that_the_launcher_prints(tmp_path):
     function = "def fails(completions, **columns):\n    return [1 / (os.environ['RANK'] < '1') for _ in completions]\n"

@@ -11,7 +11,6 @@ from transformers import Qwen2Config
 
 from reasoner.cli.main import main
 from reasoner.inference.hf_engine import TransformersEngine
-from reasoner.models.resolve import BASE
 from tests.doctor.sums import QUESTION, SUMS
 from tests.fixtures.forkserver import TRAINING, forkserver
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
@@ -212,7 +211,6 @@ def test_a_run_that_cannot_be_checked_is_refused_in_one_line(doctor, tmp_path, c
 VLLM = pytest.param("vllm", marks=[pytest.mark.slow, pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM")])
 
 
-@pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 @pytest.mark.parametrize("engine", ["transformers", VLLM])
 def test_the_embedded_base_is_green(tmp_path, engine):
     small = {"data.prompts_per_step": 4, "algo.group_size": 4, "problems": 8, "num-samples": 8}

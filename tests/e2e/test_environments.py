@@ -10,16 +10,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from reasoner.models.resolve import BASE
 from tests.e2e.test_resume import content, finish, kill
 from tests.fixtures.environments import library_rewards, write_interpreter
 from tests.fixtures.forkserver import TRAINING, forkserver
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(1200),
-    pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 TEN = (
     "basic_arithmetic+chain_sum+count_bits+fraction_simplification+gcd+lcm+letter_counting+products+simple_equations"
     "+spell_backward"

@@ -20,18 +20,13 @@ from pathlib import Path
 
 import pytest
 
-from reasoner.models.resolve import BASE
 from tests.app.library_of import until
 from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
 from tests.fixtures.switched_off import without
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.trainings import contents, differing, flags
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(3600),
-    pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 CLOCK = re.compile(rb'"(minutes|seconds|date)": [\d.e-]+')
 SMALL = {
     "validation.problems": 2, "validation.samples": 2, "eval.heldout_problems": 2, "eval.samples": 2, "threads": 1,

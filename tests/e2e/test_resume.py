@@ -17,14 +17,12 @@ from pathlib import Path
 import pytest
 
 from reasoner.api.training import Run
-from reasoner.models.resolve import BASE
 from reasoner.runs.metrics import read_metrics
 from reasoner.trainer.checkpoint import list_checkpoints
 from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
 from tests.fixtures.tiny import save_tiny
 from tests.fixtures.trainings import contents, differing, flags
 
-NEEDS_BASE = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 SMALL = {
     "steps": 5, "data.prompts_per_step": 3, "algo.group_size": 4, "sampling.max_tokens": 24, "validation.interval": 2,
     "validation.problems": 2, "validation.samples": 2, "eval.heldout_problems": 2, "eval.samples": 2,
@@ -142,7 +140,6 @@ def test_supervised_run_that_is_killed_ends_with_equal_bytes(tmp_path, tiny):
 
 @pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
 @pytest.mark.slow
-@NEEDS_BASE
 @pytest.mark.parametrize("engine", ["transformers", "vllm"])
 def test_lora_run_killed_twice_ends_with_equal_bytes(tmp_path, engine):
     if find_spec(engine) is None:
@@ -225,7 +222,6 @@ def test_damaged_checkpoint_is_reported_and_rewritten_on_resume(tmp_path, uninte
 
 
 @pytest.mark.slow
-@NEEDS_BASE
 @pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM")
 def test_run_killed_twenty_times_at_random_ends_with_equal_bytes(tmp_path):
     vllm = ("--engine.name", "vllm", "--steps", 12)

@@ -17,7 +17,6 @@ from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, random_groups
 
 CPU = torch.device("cpu")
-pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
 
 @pytest.fixture(scope="module")

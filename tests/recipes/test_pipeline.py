@@ -14,6 +14,7 @@ from reasoner.recipes.pipeline import in_own_process, run_pipeline
 from reasoner.recipes.plan import Change, Plan
 from reasoner.recipes.stages import FILE
 from reasoner.runs.run_start import lock_run_dir
+from tests.fixtures.processes import wait_until_gone
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = "import sys; from pathlib import Path; from tests.recipes.test_pipeline import run; run(Path(sys.argv[1]))"
@@ -64,13 +65,6 @@ def until(path: Path) -> None:
         time.sleep(0.01)
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 def calls(here: Path) -> list[str]:
     return (here / "calls").read_text().splitlines()
 
@@ -96,10 +90,7 @@ def test_a_pipeline_that_was_stopped_goes_on_with_its_stage(tmp_path, number):
     until(tmp_path / "p-b" / "pid")
     first.send_signal(number)
     first.communicate()
-    pid, end = int((tmp_path / "p-b" / "pid").read_text()), time.monotonic() + 60
-    while is_alive(pid):
-        assert time.monotonic() < end, "the stage outlived its pipeline"
-        time.sleep(0.01)
+    assert wait_until_gone(int((tmp_path / "p-b" / "pid").read_text()), 60), "the stage outlived its pipeline"
     assert first.returncode != 0 and done(tmp_path) == [True, False]
     (tmp_path / "hold-p-b").unlink()
     run(tmp_path)

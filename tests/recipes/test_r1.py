@@ -14,11 +14,9 @@ from pathlib import Path
 import pytest
 
 from reasoner.cli.main import main
-from reasoner.models.resolve import BASE
 from reasoner.recipes.stages import FILE
 
 ROOT = Path(__file__).parents[2]
-ON_BASE = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 SIZES = {
     "cold-problems": 12, "cold-samples": 4, "rl-steps": 2, "rejection-problems": 8, "rejection-samples": 4,
     "preference-problems": 8, "preference-samples": 4, "final-steps": 2, "student-problems": 6, "student-samples": 2,
@@ -65,7 +63,6 @@ def table(runs: Path) -> list[str]:
     return [" ".join(re.sub(r" \d+\.\d( |$)", " ", line, count=1).split()) for line in lines]
 
 
-@ON_BASE
 def test_dry_run_prints_the_calls_and_writes_nothing(tmp_path, capsys):
     assert main(["pipeline", "r1", "--runs", str(tmp_path), "--dry-run", "--json", *FLAGS]) == 0
     output = capsys.readouterr()
@@ -77,7 +74,6 @@ def test_dry_run_prints_the_calls_and_writes_nothing(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
-@ON_BASE
 def test_json_of_a_pipeline_that_failed_has_its_stages(tmp_path):
     first = start(tmp_path, "--set", "cold-samples:prompt=nothing", "--json")
     out, _ = first.communicate()
@@ -88,7 +84,6 @@ def test_json_of_a_pipeline_that_failed_has_its_stages(tmp_path):
     assert main([*corrected, "--dry-run"]) == 0
 
 
-@ON_BASE
 def test_a_dry_run_refuses_what_the_run_would(tmp_path, capsys):
     old = tmp_path / "r1-rl" / "config.json"
     old.parent.mkdir()
@@ -116,7 +111,6 @@ def test_settings_that_a_later_stage_would_refuse_are_refused_at_once(tmp_path, 
     assert list(tmp_path.iterdir()) == []
 
 
-@ON_BASE
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -140,7 +134,6 @@ def test_what_a_later_stage_would_not_find_is_refused_at_once(tmp_path, monkeypa
     assert [path.name for path in tmp_path.iterdir()] == ["few.jsonl"]
 
 
-@ON_BASE
 def test_problems_that_changed_after_the_pipeline_began_are_refused(tmp_path, capfd):
     data = tmp_path / "few.jsonl"
 
@@ -158,7 +151,6 @@ def test_problems_that_changed_after_the_pipeline_began_are_refused(tmp_path, ca
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@ON_BASE
 def test_a_pipeline_that_was_killed_six_times_ends_with_the_results_of_an_unbroken_one(tmp_path):
     whole, broken = tmp_path / "a", tmp_path / "b"
     begin, seed = time.monotonic(), time.time_ns()

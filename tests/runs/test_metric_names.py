@@ -3,8 +3,6 @@
 import ast
 from pathlib import Path
 
-import pytest
-
 from reasoner.analysis.plots import PANELS
 from reasoner.runs.metric_names import METRICS, TIMES, markdown, shown_at
 
@@ -20,16 +18,14 @@ def test_metrics_and_times_have_different_names():
     assert not METRICS.keys() & TIMES.keys() and all(row.name == name for name, row in ROWS.items())
 
 
-@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
-def test_every_metric_has_a_meaning_and_every_shown_one_a_label(row):
-    assert len(row.meaning) > 5
-    assert bool(row.label) == bool(row.places)
+def test_every_metric_has_a_meaning_and_every_shown_one_a_label():
+    assert [row.name for row in ROWS.values() if len(row.meaning) <= 5 or bool(row.label) != bool(row.places)] == []
 
 
-@pytest.mark.parametrize("place", ["console", "plots", "overview", "health", "compare"])
-def test_labels_of_a_place_are_distinct(place):
-    labels = [row.label for row in shown_at(place)]
-    assert labels and len(set(labels)) == len(labels)
+def test_labels_of_a_place_are_distinct():
+    for place in ("console", "plots", "overview", "health", "compare"):
+        labels = [row.label for row in shown_at(place)]
+        assert labels and len(set(labels)) == len(labels), place
 
 
 def test_plots_show_the_metrics_that_the_table_says_in_panels_of_one_unit():
@@ -38,10 +34,10 @@ def test_plots_show_the_metrics_that_the_table_says_in_panels_of_one_unit():
     assert all(len({ROWS[name].unit for name in panel if name in ROWS}) == 1 for panel in PANELS.values())
 
 
-@pytest.mark.parametrize(("place", "page"), [("overview", "overview.js"), ("compare", "compare.js")])
-def test_pages_of_the_dashboard_draw_the_metrics_that_the_table_says(place, page):
-    source = (ROOT / "app" / "static" / "pages" / page).read_text()
-    assert [row.name for row in shown_at(place) if f'"{row.name}"' not in source] == []
+def test_pages_of_the_dashboard_draw_the_metrics_that_the_table_says():
+    for place in ("overview", "compare"):
+        source = (ROOT / "app" / "static" / "pages" / f"{place}.js").read_text()
+        assert [row.name for row in shown_at(place) if f'"{row.name}"' not in source] == [], place
 
 
 def test_every_metric_is_written_by_a_file_of_the_trainer_or_rl():

@@ -7,15 +7,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from reasoner.models.resolve import BASE
 from tests.fixtures.forkserver import TRAINING, forkserver
 from tests.fixtures.trainings import flags
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(900),
-    pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 SMALL = {
     "data.prompts_per_step": 4, "data.question": "task", "data.answer": "gold", "algo.group_size": 2,

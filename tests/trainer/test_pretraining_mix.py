@@ -78,7 +78,6 @@ def test_weight_zero_is_no_mix_and_changes_no_byte():
     assert all(torch.equal(a, b) for a, b in zip(plain.policy.parameters(), none.policy.parameters(), strict=True))
 
 
-@pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 def test_corpus_gives_documents_of_the_base_by_number_and_seed():
     tokenizer = load_tokenizer(BASE)
     mixes = [

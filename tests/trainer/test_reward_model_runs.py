@@ -12,8 +12,6 @@ from tests.fixtures.forkserver import TRAINING, forkserver
 from tests.fixtures.reward_models import save_reward_model
 from tests.fixtures.trainings import flags
 
-pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
-
 SMALL = {
     "model": "base", "data.prompts_per_step": 2, "algo.group_size": 4, "sampling.max_tokens": 24,
     "validation.interval": 0, "eval.heldout_problems": 0, "run.save_interval": 2, "threads": 1, "run.name": "a",

@@ -6,12 +6,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from reasoner.models.resolve import BASE
 from reasoner.runs.metrics import read_metrics
 from reasoner.sft.sources import read_source
 from tests.fixtures.forkserver import TRAINING, forkserver
-
-pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
 
 def reasoner(*arguments: object) -> str:

@@ -19,16 +19,13 @@ from reasoner.inference.factory import ENGINES, EngineRequest, make_engine
 from reasoner.inference.server_answers import identity
 from reasoner.inference.vllm_engine import VllmEngine
 from reasoner.models.loading import load_config, load_tokenizer
-from reasoner.models.resolve import BASE
 from reasoner.trainer.resolve_run import resolve_new_run, run_values
 from reasoner.trainer.run_stage import run_stage
 from reasoner.types import Engine
 from tests.fixtures.inference_server import InferenceServer
+from tests.fixtures.tiny import save_tiny
 
-SMALL = {
-    "model": str(BASE), "engine.name": "transformers", "threads": 1, "validation.interval": 0,
-    "eval.heldout_problems": 0,
-}  # fmt: skip
+SMALL = {"engine.name": "transformers", "threads": 1, "validation.interval": 0, "eval.heldout_problems": 0}
 SUMS = str(Path(__file__).parents[1] / "fixtures" / "sums.jsonl")
 STEP = {"data.train": SUMS, "steps": 1, "data.prompts_per_step": 2, "algo.group_size": 2, "sampling.max_tokens": 8}
 EVALUATED = {
@@ -122,20 +119,28 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_setting_is_read_by_a_run_in_which_it_has_an_effect(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, used = set[str](), set(APPLIED_ELSEWHERE)
+    read, used, model = set[str](), set(APPLIED_ELSEWHERE), save_tiny(folder / "model")
     record_reads(monkeypatch, read)
     for name, changes in RUNS.items():
         stage = {"preferences": "reward-model", "examples": "sft"}.get(name, "rl")
         own = {key: value.format(folder=folder) if isinstance(value, str) else value for key, value in changes.items()}
-        common = {"model": str(BASE), "threads": 1} if stage == "reward-model" else SMALL
-        values = {**common, **(STEP if stage == "rl" else {}), **own, "run.dir": str(folder / "runs"), "run.name": name}
+        common = {"threads": 1} if stage == "reward-model" else SMALL
+        values = {
+            "model": str(model),
+            **common,
+            **(STEP if stage == "rl" else {}),
+            **own,
+            "run.dir": str(folder / "runs"),
+            "run.name": name,
+        }
         read.clear()
         resolved, run_dir = resolve_new_run(values, origin="a test", stage=stage)
         run_stage(resolved, run_dir)
         used.update(keys_with_effect(read, resolved.config))
-    server = InferenceServer(identity=identity(load_config(BASE), load_tokenizer(BASE), "float32", 512))
+    server = InferenceServer(identity=identity(load_config(model), load_tokenizer(model), "float32", 512))
     read.clear()
-    remote = resolve_new_run(SMALL | {"engine.name": "remote", "engine.urls": server.url}, origin="a test")[0].config
-    make_engine(remote.engine, BASE, max_model_len=512, seed=0).close()
+    values = SMALL | {"model": str(model), "engine.name": "remote", "engine.urls": server.url}
+    remote = resolve_new_run(values, origin="a test")[0].config
+    make_engine(remote.engine, model, max_model_len=512, seed=0).close()
     used.update(keys_with_effect(read, remote))
     assert settings().keys() - used == set()

@@ -10,7 +10,6 @@ import torch
 from reasoner.config.learning import SftConfig
 from reasoner.config.resolve import RunSettings, settings
 from reasoner.models.lora import trained_parameters
-from reasoner.models.resolve import BASE
 from reasoner.runs.metric_names import METRICS, TIMES
 from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.runs.sync_certificate import SyncCertificate
@@ -30,6 +29,7 @@ from reasoner.trainer.supervised import (
 from reasoner.types import Completion
 from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
 from tests.fixtures.switched_off import without
+from tests.fixtures.tiny import save_tiny
 from tests.fixtures.toys import config, make_trainer
 from tests.fixtures.trainings import flags
 
@@ -99,9 +99,6 @@ SMALL = {
 }  # fmt: skip
 
 
-ON_BASE = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
-
-
 def sft(*arguments: object) -> ForkedCommand:
     command = forkserver(TRAINING).start("sft", *map(str, arguments))
     command.wait(timeout=280)
@@ -118,7 +115,6 @@ def run(tmp_path_factory) -> tuple[Path, ForkedCommand]:
     return runs / "a", done
 
 
-@ON_BASE
 def test_a_run_leaves_settings_metrics_data_and_checkpoints(run):
     folder, _ = run
     stored = json.loads((folder / "config.json").read_text())
@@ -171,7 +167,7 @@ def calls_of_run(monkeypatch, folder, values):
     monkeypatch.setattr("reasoner.trainer.components.make_engine", make_engine)
     certificate = SyncCertificate("", "", "", False, 0, 0, 0, (), 0)
     monkeypatch.setattr("reasoner.trainer.setup.certify_sync", lambda *_: certificate)
-    values |= {"model": "base", "run.dir": str(folder), "run.name": "a"}
+    values |= {"model": str(save_tiny(folder / "tiny")), "run.dir": str(folder), "run.name": "a"}
     values["sft.data"] = str(ROOT / "tests/fixtures/solutions.jsonl")
     resolved, run_dir = resolve_new_run(values, origin="test", stage="sft")
     with open_training_run(SFT, resolved, run_dir) as (run, examples):
@@ -180,7 +176,6 @@ def calls_of_run(monkeypatch, folder, values):
     return engines[0].calls if engines else None
 
 
-@ON_BASE
 def test_engine_sleeps_from_one_validation_to_the_next(monkeypatch, tmp_path):
     values = {key: value for key, value in SMALL.items() if key != "engine"}
     values = without("eval", values) | {"validation.interval": 3, "engine.name": "transformers"}
@@ -189,7 +184,6 @@ def test_engine_sleeps_from_one_validation_to_the_next(monkeypatch, tmp_path):
     assert calls == [*validation, "sleep", "wake_up", *validation, "sleep", "wake_up", *validation, "close"]
 
 
-@ON_BASE
 def test_no_engine_is_started_where_nothing_samples(monkeypatch, tmp_path):
     kept = ("validation.interval", "run.save_interval", "threads", "sft.rows", "sft.epochs")
     values = without("validation", {key: SMALL[key] for key in kept}) | {"eval.heldout_problems": 0}
@@ -197,7 +191,6 @@ def test_no_engine_is_started_where_nothing_samples(monkeypatch, tmp_path):
     assert [path.name for path in list_checkpoints(tmp_path / "a")] == ["step-000004", "step-000005"]
 
 
-@ON_BASE
 def test_report_and_export_take_a_supervised_run(run, tmp_path):
     folder, _ = run
     report = forkserver(TRAINING).start("report", folder)
@@ -211,7 +204,6 @@ def test_report_and_export_take_a_supervised_run(run, tmp_path):
     assert "supervised finetuning, loss on completion" in card and "reasoner sft --preset base" in card
 
 
-@ON_BASE
 def test_changed_examples_are_refused_when_a_run_is_resumed(run):
     folder, _ = run
     data = folder.parent / "a.jsonl"

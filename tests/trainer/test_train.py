@@ -26,8 +26,6 @@ SMALL = {
 }  # fmt: skip
 NO_VLLM = pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM")
 
-pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
-
 
 def reasoner(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "reasoner", *map(str, arguments)]
@@ -54,7 +52,6 @@ def run(request, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[st
     return runs / "a", done
 
 
-@pytest.mark.parametrize("run", ["transformers", pytest.param("vllm", marks=NO_VLLM)], indirect=True, scope="module")
 def test_a_run_leaves_its_settings_metrics_rollouts_and_checkpoints(run):
     folder, _ = run
     stored = json.loads((folder / "config.json").read_text())

@@ -158,7 +158,7 @@ def test_hostile_responses_outside_the_form_are_survived(pool: VerifierPool) -> 
 def test_verdicts_do_not_depend_on_the_number_of_workers() -> None:
     items = [(response(text), problem("43")) for text in HOSTILE if len(text) < 100] + EASY
     results = []
-    for workers in (1, 3):
+    for workers in (1, 2):
         with VerifierPool(workers=workers) as fresh:
             results.append([(score.verdict, score.layer, score.reward) for score in fresh.score(items)])
     assert results[0] == results[1]
