@@ -154,7 +154,7 @@ class EvalResult:
 
     @cached_property
     def reflection(self) -> ReflectionRates:
-        return rates(reflect(response.text) for one in self.samples for response in one.responses)
+        return rates([reflect(response.text) for one in self.samples for response in one.responses])
 
     @cached_property
     def cells(self) -> dict[str, Estimate]:

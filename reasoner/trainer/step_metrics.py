@@ -83,12 +83,12 @@ def rollout_metrics(groups: Sequence[RolloutGroup], world: World = ALONE) -> dic
     """
     scores = [score for group in groups for score in group.scores]
     completions = [completion for group in groups for completion in group.completions]
-    judged = world.stripe(
+    checks = world.stripe(
         [(group.prompt.prefill + c.text, c.token_ids) for group in groups for c in group.completions],
         lambda own: [(reflect(text), repeats(ids)) for text, ids in own],
         "the reflection of the completions",
     )
-    reflection = rates(own for own, _ in judged)
+    reflection = rates([own for own, _ in checks])
     size = len(scores)
     metrics = {
         "reward/mean": sum(s.reward for s in scores) / size,
@@ -98,7 +98,7 @@ def rollout_metrics(groups: Sequence[RolloutGroup], world: World = ALONE) -> dic
         "completions/clipped_ratio": sum(c.finish == "length" for c in completions) / size,
         "reflection/self_check_rate": reflection.self_check_rate,
         "frac_reward_zero_std": sum(group.has_zero_variance for group in groups) / len(groups),
-        "repetition": sum(is_loop for _, is_loop in judged) / size,
+        "repetition": sum(is_loop for _, is_loop in checks) / size,
         "grading/failed": sum(s.verdict in UNJUDGED for s in scores) / size,
     }
     if reflection.errors_caught_share is None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from verifiers.equations import Equation, equations, plain, think_block
@@ -153,9 +153,8 @@ class ReflectionRates:
         return self.errors_caught / self.wrong_claims if self.wrong_claims else None
 
 
-def rates(responses: Iterable[Reflection]) -> ReflectionRates:
+def rates(reflections: Sequence[Reflection]) -> ReflectionRates:
     """The rates of a set of responses; all zero for an empty set."""
-    reflections = list(responses)
     size = max(1, len(reflections))
     return ReflectionRates(
         self_check_rate=sum(r.has_self_check for r in reflections) / size,

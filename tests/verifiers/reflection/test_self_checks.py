@@ -149,7 +149,7 @@ def test_human_solutions_have_correct_equations_and_no_checks():
     stated_equations = [equation for text in texts for equation in equations(plain(text))]
     assert len(stated_equations) > 1_200
     assert sum(not equation.is_correct for equation in stated_equations) <= 5
-    assert rates(map(reflect, texts)).self_check_rate == 0
+    assert rates([*map(reflect, texts)]).self_check_rate == 0
 
 
 def test_announcing_a_check_is_not_checking():
@@ -181,7 +181,7 @@ def test_values_are_exact(expression, value):
 
 
 def test_rates_add_up_over_responses():
-    totals = rates(map(reflect, [MENDED, "<think> About 900. </think> <answer> 900 </answer>"]))
+    totals = rates([*map(reflect, [MENDED, "<think> About 900. </think> <answer> 900 </answer>"])])
     assert (totals.self_check_rate, totals.wait_rate, totals.wrong_claims, totals.errors_caught_share) == (
         0.5,
         0.5,
