@@ -35,9 +35,11 @@ CPU = torch.device("cpu")
 _M_MMAP_THRESHOLD = -3  # of malloc.h
 
 
-def loaded_trainer(world: World, folder: Path, way: str, *, lora: int = 0, **optim: object) -> Trainer:
+def loaded_trainer(
+    world: World, folder: Path, way: str, *, lora: int = 0, algorithm: str = "grpo", **optim: object
+) -> Trainer:
     """The trainer that a run builds, with a reference in bfloat16; with LoRA on a base in bfloat16."""
-    cfg = config(beta=0.01)
+    cfg = config(name=algorithm, beta=0.01)
     cfg = replace(cfg, lora=LoraConfig(rank=lora, base_dtype="bfloat16" if lora else "float32"))
     cfg = replace(cfg, algo=replace(cfg.algo, reference_dtype="bfloat16"))
     cfg = replace(cfg, engine=replace(cfg.engine, name="transformers"), optim=replace(cfg.optim, sharding=way, **optim))
@@ -56,7 +58,7 @@ def first_steps(
         loaded = {
             f"{kind}.{name}": whole(tensor.detach()).float().numpy().copy()
             for kind, model in (("policy", trainer.policy), ("reference", trainer.reference))
-            for name, tensor in [*model.named_parameters(), *model.named_buffers()]
+            for name, tensor in [*model.named_parameters(), *model.named_buffers(remove_duplicate=False)]
         }
         loaded |= {f"engine.{name}": own.float().numpy().copy() for name, own in policy_state(trainer.policy)}
         gradients: list[np.ndarray] = []
@@ -78,7 +80,7 @@ def steps_and_traffic(world: World, way: str, folder: Path) -> tuple[np.ndarray,
         return originals[name](*positional, **named)
 
     originals = {name: getattr(dist, name) for name in precisions}
-    trainer = loaded_trainer(world, folder, way, dtype="bfloat16")
+    trainer = loaded_trainer(world, folder, way, dtype="bfloat16", recompute=True)
     batch = trainer.compute_advantages(trainer.prepare_batch(random_groups(3)))
     _, parity = logprobs_of(random_groups(3), trainer.policy, 1.0)
     gradients: list[np.ndarray] = []

@@ -22,7 +22,7 @@ SOME = ("gemma3_text", "gpt2", "mixtral", "qwen3_moe")
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    return {family: save_family(family, tmp_path_factory.mktemp(family)) for family in FAMILIES}
+    return {family: save_family(family, tmp_path_factory.mktemp(family)) for family in (*SOME, "qwen3")}
 
 
 def saved_adapter(base, folder):
@@ -40,7 +40,7 @@ def check_same(alone, ranks, tolerance=1e-4):
         for loaded, metrics, gradient in others:
             assert loaded.keys() == one[0].keys()
             assert all(np.array_equal(loaded[name], own) for name, own in one[0].items())
-            assert metrics == pytest.approx(one[1], rel=1e-3, abs=1e-5)
+            assert metrics == pytest.approx(one[1], rel=10 * tolerance, abs=1e-5)
             assert np.linalg.norm(gradient - one[2]) < tolerance * np.linalg.norm(one[2])
 
 
@@ -52,15 +52,24 @@ def test_families_are_loaded_as_by_one_process(folders, way):
     check_same(first_steps(ALONE, "replicated", cases), ranks)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["gathered", "sharded"])
+def test_every_family_is_loaded_as_by_one_process(tmp_path, way):
+    cases = [(save_family(family, tmp_path / family), {}) for family in FAMILIES]
+    ranks = run_ranks(3, first_steps, way, cases)
+    assert all(isinstance(own, list) for own in ranks), ranks
+    check_same(first_steps(ALONE, "replicated", cases), ranks)
+
+
 @pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
 def test_frozen_weights_and_adapters_are_loaded_as_by_one_process(folders, tmp_path):
-    """LoRA on a base in bfloat16; all weights from a folder that holds an adapter."""
+    """LoRA on a base in bfloat16; all weights from a folder that holds an adapter. The critic is a copy of either."""
     adapter = saved_adapter(folders["qwen3"], tmp_path)
-    cases = [(folders["qwen3"], {"lora": 4, "dtype": "bfloat16"}), (adapter, {})]
+    cases = [(folders["qwen3"], {"lora": 4, "dtype": "bfloat16", "algorithm": "ppo"}), (adapter, {"algorithm": "ppo"})]
     ranks = run_ranks(2, first_steps, "sharded", cases)
     assert all(isinstance(own, list) for own in ranks), ranks
     expected = first_steps(ALONE, "replicated", cases)
-    check_same(expected[:1], [own[:1] for own in ranks], tolerance=0.02)
+    check_same(expected[:1], [own[:1] for own in ranks], tolerance=0.05)
     check_same(expected[1:], [own[1:] for own in ranks])
 
 
