@@ -41,10 +41,10 @@ _METHOD = f"""\
 `reasoner/doctor/preset_fit.py` asks the doctor's formula ([DOCTOR.md](DOCTOR.md#memory)) for the peak of a model of
 this shape, with prompts of 1,024 tokens (256 for generated and one-step problems) and responses of
 `sampling.max_tokens`, and takes the first settings that leave {HEADROOM:.0%} free with both engines: micro-batches of
-16,384 down to 2,048 tokens; the same with layers computed again (`optim.recompute`); with a reference in bfloat16; with
-AdamW's moments in 8 bits (extra `torchao`); with LoRA in place of all weights (extra `lora`) and ten times the learning
-rate. So what changes the result comes last. vLLM gets the smallest fraction of the GPU that holds all completions it
-samples at once, or what is left beside the trainer, which must hold at least 16 of full length.
+16,384 down to 2,048 tokens; the same with layers computed again (`optim.recompute`); with LoRA in place of all weights
+(extra `lora`) and ten times the learning rate. So what changes the result comes last. vLLM gets the smallest fraction
+of the GPU that holds all completions it samples at once, or what is left beside the trainer, which must hold at least
+16 of full length.
 
 vLLM frees its weights and its cache while the trainer works, but the trainer keeps its weights while vLLM samples. The
 frozen weights of a LoRA run are then on the GPU twice, and those of `qwen2.5-7b` take 14 GiB even in bfloat16: that is

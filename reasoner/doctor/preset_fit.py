@@ -32,12 +32,7 @@ _LONGEST_PROMPT = {"generated": 256, "one-step": 256}  # tokens with the templat
 _MOST_PROMPT = 1024  # of any other problems
 _LOW_PRECISION = {"optim.dtype": "bfloat16", "engine.dtype": "bfloat16"}
 _MICRO_BATCHES = (16_384, 8192, 4096, 2048)  # tokens; smaller ones leave a GPU idle
-_SAVINGS: tuple[Values, ...] = (  # one after another, each with all micro-batches
-    {},
-    {"optim.recompute": True},
-    {"optim.recompute": True, "optim.state_dtype": "8bit"},
-)
-_LORA_SAVINGS: tuple[Values, ...] = ({}, {"optim.recompute": True})
+_SAVINGS: tuple[Values, ...] = ({}, {"optim.recompute": True})  # one after another, each with all micro-batches
 _LORA_RANK = 32
 _LORA_LEARNING_RATE = 10  # times that of all weights (Schulman et al. 2025, "LoRA Without Regret")
 _SHARES = [share / 20 for share in range(2, 19)]  # of the GPU, for vLLM
@@ -111,11 +106,11 @@ def meta_model(shape: Values) -> PreTrainedModel:
 def _settings(values: Values) -> Iterator[dict[str, object]]:
     """Settings of a GPU in the order of preference, for a recipe's values."""
     cfg = resolve([("recipe", values)]).config
-    steps: list[Values] = [*_SAVINGS] if cfg.lora.rank == 0 else [*_LORA_SAVINGS]
+    steps = [*_SAVINGS]
     if cfg.lora.rank == 0:
         lr = round(_LORA_LEARNING_RATE * cfg.optim.lr, 12)
         adapter = {"lora.rank": _LORA_RANK, "lora.base_dtype": "bfloat16", "optim.lr": lr}
-        steps += [{**saving, **adapter} for saving in _LORA_SAVINGS]
+        steps += [{**saving, **adapter} for saving in _SAVINGS]
     for step in steps:
         for tokens in _MICRO_BATCHES:
             yield {**_LOW_PRECISION, "optim.micro_batch_tokens": tokens, **step}

@@ -88,9 +88,9 @@ class SlotCache(Cache):
         keys, values = self._stores[layer_idx]
         for store, states in ((keys, key_states), (values, value_states)):
             if store.device.type == "cpu":
-                store[self._rows, :, self._positions] = states[:, :, 0]
+                store[self._rows, :, self._positions] = states[:, :, 0].to(store.dtype)
             else:
-                write_tokens(store, self._rows, self._positions, states[:, :, 0])
+                write_tokens(store, self._rows, self._positions, states[:, :, 0].to(store.dtype))
         size = len(self._rows)
         return keys[:size, :, : self._width], values[:size, :, : self._width]
 

@@ -147,9 +147,8 @@ def _load_merged(folder: Path, mesh: DeviceMesh | None) -> PreTrainedModel:
     """
     if reason := lora_obstacle(text_config(folder), ""):
         raise ValueError(f"the LoRA adapter in {folder} is not supported: {reason}")
-    model = load_policy(
-        base_folder(folder), device=torch.device("cpu" if mesh is None else mesh.device_type), mesh=mesh
-    )
+    device = torch.device("cpu" if mesh is None else mesh.device_type)
+    model = load_policy(base_folder(folder), device=device, mesh=mesh)
     merge_adapter(model, folder)
     return model
 

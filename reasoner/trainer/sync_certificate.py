@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 
 from data import Problem
+from reasoner.models.loading import computes_in_bfloat16
 from reasoner.models.lora import has_adapter, trained_parameters
 from reasoner.models.output_layer import OutputLayer
 from reasoner.runs.sync_certificate import SyncCertificate
@@ -33,9 +34,10 @@ def certify_sync(trainer: Trainer, generator: RolloutGenerator) -> SyncCertifica
     """Compare engine and trainer after a change of every trained weight, and after the change back. Both then have the
     weights of before, to the bit. A collective operation.
 
-    RuntimeError where the difference is above the limit for the engine's precision.
+    RuntimeError where the difference is above the limit for the precision of the engine and of the trainer's passes.
     """
     probe, dtype = _Probe(trainer, generator), generator.cfg.engine.dtype
+    limit = LIMITS["bfloat16" if computes_in_bfloat16(trainer.policy) else dtype]
     changes = {name: _Change(weights) for name, weights in _groups(trainer).items()}
     try:
         for change in changes.values():
@@ -50,20 +52,18 @@ def certify_sync(trainer: Trainer, generator: RolloutGenerator) -> SyncCertifica
         for change in changes.values():
             change.undo()
     restored = probe.gap()
-    if not max(changed, restored) <= LIMITS[dtype]:  # also where one is not a number
-        stale = [name for name, (gap, _) in without.items() if gap <= LIMITS[dtype]]
+    if not max(changed, restored) <= limit:  # also where one is not a number
+        stale = [name for name, (gap, _) in without.items() if gap <= limit]
         raise RuntimeError(
             f"the engine {generator.engine.name} does not sample from the weights that it is sent: log-probabilities "
             f"differ from the trainer's by {changed:.2g} nats a token after an update of every weight, and by "
-            f"{restored:.2g} after the update back (at most {LIMITS[dtype]:g} in {dtype})"
+            f"{restored:.2g} after the update back (at most {limit:g})"
             + (f"; it has not taken {', '.join(stale)}" if stale else "")
             + "; --engine transformers samples with the trainer's own kind of model"
         )
-    unseen = tuple(name for name, (_, effect) in without.items() if effect <= LIMITS[dtype])
+    unseen = tuple(name for name, (_, effect) in without.items() if effect <= limit)
     kind, has_lora = type(trainer.policy).__name__, has_adapter(trainer.policy)
-    return SyncCertificate(
-        kind, generator.engine.name, dtype, has_lora, changed, restored, len(changes), unseen, LIMITS[dtype]
-    )
+    return SyncCertificate(kind, generator.engine.name, dtype, has_lora, changed, restored, len(changes), unseen, limit)
 
 
 def _groups(trainer: Trainer) -> dict[str, list[Tensor]]:

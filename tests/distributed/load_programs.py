@@ -7,17 +7,24 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
+import torch.distributed as dist
+from torch import Tensor
 
 from reasoner.config.learning import LoraConfig
 from reasoner.distributed.world import World
 from reasoner.models.lora import load_weights, policy_state
 from reasoner.models.sharding import whole
 from reasoner.trainer.components import build_trainer
+from reasoner.trainer.parity import logprobs_of
 from reasoner.trainer.train import train_step
 from reasoner.trainer.trainer import Trainer
 from tests.distributed.programs import record_gradients
@@ -28,9 +35,11 @@ CPU = torch.device("cpu")
 _M_MMAP_THRESHOLD = -3  # of malloc.h
 
 
-def loaded_trainer(world: World, folder: Path, way: str, *, lora: int = 0, **optim: object) -> Trainer:
+def loaded_trainer(
+    world: World, folder: Path, way: str, *, lora: int = 0, algorithm: str = "grpo", **optim: object
+) -> Trainer:
     """The trainer that a run builds, with a reference in bfloat16; with LoRA on a base in bfloat16."""
-    cfg = config(beta=0.01)
+    cfg = config(name=algorithm, beta=0.01)
     cfg = replace(cfg, lora=LoraConfig(rank=lora, base_dtype="bfloat16" if lora else "float32"))
     cfg = replace(cfg, algo=replace(cfg.algo, reference_dtype="bfloat16"))
     cfg = replace(cfg, engine=replace(cfg.engine, name="transformers"), optim=replace(cfg.optim, sharding=way, **optim))
@@ -49,7 +58,7 @@ def first_steps(
         loaded = {
             f"{kind}.{name}": whole(tensor.detach()).float().numpy().copy()
             for kind, model in (("policy", trainer.policy), ("reference", trainer.reference))
-            for name, tensor in [*model.named_parameters(), *model.named_buffers()]
+            for name, tensor in [*model.named_parameters(), *model.named_buffers(remove_duplicate=False)]
         }
         loaded |= {f"engine.{name}": own.float().numpy().copy() for name, own in policy_state(trainer.policy)}
         gradients: list[np.ndarray] = []
@@ -57,6 +66,32 @@ def first_steps(
         metrics = train_step(trainer, trainer.compute_advantages(trainer.prepare_batch(random_groups(3))))
         results.append((loaded, metrics, gradients[0]))
     return results
+
+
+def steps_and_traffic(world: World, way: str, folder: Path) -> tuple[np.ndarray, dict[str, set[torch.dtype]], float]:
+    """Of a step in bfloat16: (its gradient, the precisions of the tensors that FSDP2 gathers and sums, the gap between
+    log-probabilities of the step's passes and those of a parity check).
+    """
+    precisions: dict[str, set[torch.dtype]] = {"all_gather_single": set(), "reduce_scatter_single": set()}
+
+    def recorded(name: str, *positional: Any, **named: Any) -> Any:
+        tensors = [value for value in (*positional, *named.values()) if isinstance(value, Tensor)]
+        precisions[name] |= {tensor.dtype for tensor in tensors}
+        return originals[name](*positional, **named)
+
+    originals = {name: getattr(dist, name) for name in precisions}
+    trainer = loaded_trainer(world, folder, way, dtype="bfloat16", recompute=True)
+    batch = trainer.compute_advantages(trainer.prepare_batch(random_groups(3)))
+    _, parity = logprobs_of(random_groups(3), trainer.policy, 1.0)
+    gradients: list[np.ndarray] = []
+    record_gradients(trainer.optimizer, gradients)
+    with ExitStack() as stack:
+        for name in precisions:
+            stack.enter_context(patch.object(dist, name, partial(recorded, name)))
+        assert batch.ref_logprobs is not None
+        gap = float((trainer.passes.all_logprobs(batch)[batch.mask] - parity).abs().max())
+        train_step(trainer, batch)
+    return gradients[0], precisions, gap
 
 
 def peaks(world: World, small: Path, large: Path, way: str) -> tuple[float, float]:

@@ -48,12 +48,10 @@ def test_each_preset_fits_its_gpu_with_the_headroom(label, engine):
 def test_savings_that_change_no_result_come_first():
     """Qwen2.5-1.5B in full on GPUs of ever less memory."""
     recipe, model = RECIPES["qwen2.5-1.5b"], MODELS["qwen2.5-1.5b"]
-    rows = [fit_recipe(recipe, model, size * 10**9) for size in (141, 40, 24, 16, 6)]
-    assert [row.fits for row in rows] == [True] * 4 + [False]
-    keys = ("optim.recompute", "optim.state_dtype")
-    order = [*(list(keys[:count]) for count in range(3)), ["lora.rank"], [keys[0], "lora.rank"]]
-    ranks = [order.index([key for key in (*keys, "lora.rank") if key in row.settings]) for row in rows[:4]]
-    assert ranks == sorted(ranks) and ranks[0] == 0 and ranks[-1] >= 3 and len(set(ranks)) == 4
+    rows = [fit_recipe(recipe, model, size * 10**9) for size in (141, 40, 24, 6)]
+    assert [row.fits for row in rows] == [True] * 3 + [False]
+    keys = ("optim.recompute", "lora.rank")
+    assert [[key for key in keys if key in row.settings] for row in rows[:3]] == [[], [keys[0]], [*keys]]
 
 
 def test_recipe_with_lora_is_not_trained_in_full_where_it_would_fit():

@@ -16,7 +16,7 @@ from reasoner.models.lora import add_adapter
 from reasoner.models.saving import as_saved
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.trainer.rollout_generator import RolloutGenerator
-from reasoner.trainer.sync_certificate import certify_sync
+from reasoner.trainer.sync_certificate import LIMITS, certify_sync
 from reasoner.trainer.trainer import Trainer
 from reasoner.types import SamplingParams
 from tests.fixtures.families import save_family
@@ -27,7 +27,7 @@ CPU = torch.device("cpu")
 
 def parts(folder, engine, cfg):
     """A trainer of the folder's model, and a generator with an engine; no problems, nothing graded."""
-    policy = load_policy(folder, device=CPU)
+    policy = load_policy(folder, device=CPU, dtype=getattr(torch, cfg.lora.base_dtype))
     if cfg.lora.rank:
         add_adapter(policy, cfg.lora, seed=0)
     trainer = Trainer(policy, None, resolve_algorithm(cfg.algo), cfg)
@@ -57,6 +57,14 @@ def test_an_engine_that_takes_every_weight_is_certified_and_no_bit_changes(name,
     assert certificate.changed < 1e-4 and certificate.restored < 1e-4
     assert (certificate.engine, certificate.lora, certificate.unseen) == (name, lora > 0, ())
     assert certificate.groups == 14
+
+
+def test_a_trainer_that_computes_in_bfloat16_has_the_limit_of_bfloat16(tmp_path):
+    """An engine in float32 is off by the trainer's rounding."""
+    folder, cfg = save_tiny(tmp_path, width=128), settings(lora=LoraConfig(rank=2, base_dtype="bfloat16"))
+    with closing(make_engine(EngineConfig(name="transformers"), folder, max_model_len=64, seed=0)) as engine:
+        certificate = certify_sync(*parts(folder, engine, cfg))
+    assert LIMITS["float32"] < certificate.changed < certificate.limit == LIMITS["bfloat16"]
 
 
 class StaleEngine(TransformersEngine):
