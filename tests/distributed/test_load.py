@@ -96,5 +96,5 @@ def test_rank_that_loads_shards_never_has_the_whole_model(tmp_path):
     ranks = run_ranks(2, peaks, small, large, "sharded")
     assert all(isinstance(own, tuple) for own in ranks), ranks
     for built, loaded in ranks:
-        assert 0.5 * num_bytes < built < num_bytes  # with a pass, in which some layers are whole
-        assert 0.5 * num_bytes < loaded < 0.6 * num_bytes
+        assert 0.4 * num_bytes < built < num_bytes  # with a pass, in which some layers are whole
+        assert loaded < 0.6 * num_bytes
