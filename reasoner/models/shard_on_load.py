@@ -61,11 +61,12 @@ def _shard(whole: Tensor, mesh: DeviceMesh) -> DTensor:
     return DTensor.from_local(own, mesh, [Shard(0)], run_check=False, shape=whole.shape, stride=whole.stride())
 
 
-def take_shards(model: nn.Module) -> dict[str, nn.Parameter]:
+def take_shards(model: nn.Module) -> dict[str, Tensor]:
     """Put parameters on the meta device in the place of the model's shards. Returns the shards by name, tied ones under
     each of their names, for load_state_dict(assign=True).
     """
-    shards, metas = {}, {}
+    shards: dict[str, Tensor] = {}
+    metas: dict[int, nn.Parameter] = {}
     for prefix, module in list(model.named_modules()):
         for name, own in list(module.named_parameters(recurse=False)):
             if isinstance(own, DTensor):
@@ -80,6 +81,6 @@ def set_dtype(parameter: nn.Parameter, dtype: torch.dtype) -> None:
     """Convert a parameter to another precision in place, a shard as well."""
     if isinstance(parameter, DTensor):  # its `data` would have the type, and the shard inside would keep its own
         own = nn.Parameter(parameter.detach().to(dtype), requires_grad=parameter.requires_grad)
-        torch.utils.swap_tensors(parameter, own)
+        torch.utils.swap_tensors(parameter, own)  # type: ignore[no-untyped-call]
     else:
         parameter.data = parameter.data.to(dtype)
