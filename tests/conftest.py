@@ -28,7 +28,6 @@ GROUPS = {
     "dashboard": ("tests/app/",),
     "vllm": (
         "tests/inference/test_engines.py", "tests/inference/test_lora_engines.py",
-        "tests/inference/test_vllm_families.py",
     ),
 }  # fmt: skip
 
