@@ -30,7 +30,6 @@ GROUPS = {
     "vllm": (
         "tests/trainer/test_sync_certificate.py",
         "tests/inference/test_engines.py", "tests/inference/test_lora_engines.py",
-        "tests/inference/test_vllm_families.py",
     ),
     "tables": ("tests/verifiers/test_tables.py",),
     "pool": ("tests/verifiers/test_pool.py",),

@@ -69,7 +69,7 @@ def _check_target(policy: PreTrainedModel, target: str) -> None:
     linear = {name.rpartition(".")[2] for name, module in policy.named_modules() if isinstance(module, nn.Linear)}
     if not isinstance(names, str) and (missing := [name for name in names if name not in linear]):
         raise ValueError(
-            f"lora.target is {target!r}, which adapts {', '.join(names)}; {type(policy).__name__} has no linear layer "
+            f"LoRA (lora.target {target!r}) is not supported with {type(policy).__name__}: it has no linear layer "
             f"{' or '.join(missing)}"
         )
 

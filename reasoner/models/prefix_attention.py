@@ -152,7 +152,8 @@ def _attention(
 ) -> Tensor:
     """[N, H, T, D] queries; [N, H, L + T, D] keys and values -> [N, H, T, D]."""
     is_fused = torch.backends.cuda.flash_sdp_enabled()  # type: ignore[no-untyped-call]
-    if not is_fused:  # sdpa_kernel(MATH) asks for what can be differentiated twice
+    # sdpa_kernel(MATH) asks for what can be differentiated twice; the kernel takes heads of one size alone (DeepSeek).
+    if not is_fused or query.shape[-1] != value.shape[-1]:
         return scaled_dot_product_attention(query, key, value, attn_mask=attn_mask.dense(), scale=scale, **kwargs)
     if torch.is_autocast_enabled("cpu"):
         query, key, value = (tensor.to(torch.get_autocast_dtype("cpu")) for tensor in (query, key, value))

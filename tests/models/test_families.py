@@ -1,15 +1,13 @@
 """Families of models: the log-probabilities of trainer and transformers engine are those of the model alone, or the
-family is refused by name.
+family is refused by name. tests/bench/test_models.py has all that a family can do.
 """
 
 import json
-from dataclasses import replace
 
 import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
 
-from data.generated import problems
 from reasoner.config.learning import LoraConfig
 from reasoner.config.resolve import resolve
 from reasoner.config.schema import EngineConfig
@@ -22,28 +20,12 @@ from reasoner.models.lora import add_adapter
 from reasoner.preferences.reward_model import new_reward_model
 from reasoner.rl.batch import collate, collate_rows
 from reasoner.rl.reward_model_passes import RewardModelPasses
-from reasoner.rollouts.prompts import load_template, render
 from reasoner.trainer.parity import sample
 from reasoner.trainer.preflight import preflight
 from reasoner.types import SamplingParams
-from tests.fixtures.families import FAMILIES, family_model, save_family
+from tests.fixtures.families import FAMILIES, alone, family_model, plain_model, prompts_of, save_family
 
 CPU = torch.device("cpu")
-
-
-def prompts_of(folder):
-    """Prompts of unequal lengths."""
-    tokenizer = load_tokenizer(folder)
-    rendered = [render(problem, load_template("r1-zero"), tokenizer) for problem in problems("train", 3)]
-    return [replace(one, token_ids=one.token_ids[:length]) for one, length in zip(rendered, (40, 55, 64), strict=True)]
-
-
-@torch.no_grad()
-def alone(model, prompt, completion, ids):
-    """Log-probabilities of one completion from one pass of transformers' own model, among the first `ids` tokens."""
-    row = torch.tensor([[*prompt, *completion]])
-    logits = model(input_ids=row).logits[0, len(prompt) - 1 : -1, :ids]
-    return logits.log_softmax(-1).gather(1, row[0, len(prompt) :, None])[:, 0]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -60,7 +42,7 @@ def test_trainer_and_engine_have_the_log_probabilities_of_the_model_alone(family
         )  # fmt: skip
     assert float((logprobs - batch.sampler_logprobs).abs().max()) < 1e-4
     assert int(batch.completion_ids.max()) < ids < policy.config.vocab_size
-    plain = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    plain = plain_model(folder)
     rows = [(group.prompt.token_ids, own.token_ids) for group in groups for own in group.completions]
     for own, (prompt, completion) in zip(logprobs, rows, strict=True):
         expected = alone(plain, prompt, completion, ids)
@@ -159,3 +141,13 @@ def test_longrope_is_trained_within_its_original_context(tmp_path):
     assert context_length(folder) == 256  # vLLM evaluates it so
     with pytest.raises(ValueError, match="96 tokens"):
         make_engine(EngineConfig(name="transformers"), folder, max_model_len=97, seed=0)
+
+
+@pytest.mark.vllm
+@pytest.mark.parametrize("family", ["qwen3_moe", "cohere2"])
+def test_auto_takes_transformers_where_vllm_cannot_follow_the_training(family, tmp_path, capsys):
+    folder = save_family(family, tmp_path)
+    engine = make_engine(EngineConfig(), folder, max_model_len=64, seed=0, is_updated=True)
+    assert engine.name == "transformers"
+    assert "vLLM cannot follow the training" in capsys.readouterr().err
+    engine.close()

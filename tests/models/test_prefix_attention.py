@@ -12,6 +12,7 @@ from reasoner.models.loading import completion_states, encode_prompts
 from reasoner.models.prefix_attention import LONG_COMPLETION, PrefixCausalMask, attend, avoids_mask
 from reasoner.models.recompute import recompute_layers
 from tests.fixtures.families import FAMILIES, family_model
+from tests.fixtures.packed_rows import packed_rows
 from tests.fixtures.tiny import tiny_model
 
 CPU = torch.device("cpu")
@@ -42,6 +43,14 @@ def test_output_and_gradients_are_those_of_the_masked_attention(length, padding,
         with_gradients(heads, mask, scale), with_gradients(heads, mask.dense(), scale), strict=True
     ):
         torch.testing.assert_close(split, dense, rtol=0, atol=1e-12)
+
+
+def test_heads_whose_values_have_another_size_take_the_mask():
+    """DeepSeek: the fused kernel takes heads of one size alone."""
+    (queries, keys, values), mask = random_heads(7, 5, torch.float64), PrefixCausalMask.of(torch.ones(3, 5), 7)
+    heads = [queries, keys, values[..., :4]]
+    for own, dense in zip(with_gradients(heads, mask), with_gradients(heads, mask.dense()), strict=True):
+        assert torch.equal(own, dense)
 
 
 def test_bfloat16_is_rounded_as_the_masked_attention_is():
@@ -114,35 +123,11 @@ def test_only_long_completions_of_models_with_full_attention_avoid_the_mask():
     assert not avoids_mask(model.base_model, LONG_COMPLETION, CPU)
 
 
-def packed_reference(queries, keys, values, query_bounds, key_bounds, longest, longest_keys, **settings):
-    """What varlen_attn computes on a GPU: row by row, with the last query beside the last key."""
-    assert settings["window_size"] == (-1, 0)
-    rows = []
-    for row in range(len(query_bounds) - 1):
-        own = slice(query_bounds[row], query_bounds[row + 1]), slice(key_bounds[row], key_bounds[row + 1])
-        query, key, value = (
-            one[place].transpose(0, 1) for one, place in ((queries, own[0]), (keys, own[1]), (values, own[1]))
-        )
-        length, width = query.shape[1], key.shape[1]
-        assert length <= longest and width <= longest_keys
-        mask = torch.ones(length, width).tril(width - length).bool()
-        more = {"scale": settings["scale"], "enable_gqa": settings["enable_gqa"]}
-        rows.append(scaled_dot_product_attention(query, key, value, attn_mask=mask, **more).transpose(0, 1))
-    return torch.cat(rows)
-
-
 @pytest.fixture
-def packs(monkeypatch):
+def packs():
     """Rows are packed here as on a GPU; returns the numbers of heads of the keys that the kernel gets."""
-    heads = []
-
-    def kernel(queries, keys, *rest, **settings):
-        heads.append(keys.shape[1])
-        return packed_reference(queries, keys, *rest, **settings)
-
-    monkeypatch.setattr(prefix_attention, "varlen_attn", kernel)
-    monkeypatch.setattr(prefix_attention, "packs_rows", lambda device: True)
-    return heads
+    with packed_rows() as heads:
+        yield heads
 
 
 @pytest.mark.parametrize("length", [1, 7])

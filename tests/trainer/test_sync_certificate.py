@@ -12,26 +12,13 @@ from reasoner.config.schema import Config, EngineConfig
 from reasoner.inference.factory import make_engine
 from reasoner.inference.hf_engine import TransformersEngine
 from reasoner.models.loading import load_meta_model, load_policy
-from reasoner.models.lora import add_adapter
 from reasoner.models.saving import as_saved
-from reasoner.rl.algorithms import resolve_algorithm
-from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.sync_certificate import LIMITS, certify_sync
-from reasoner.trainer.trainer import Trainer
-from reasoner.types import SamplingParams
 from tests.fixtures.families import save_family
 from tests.fixtures.tiny import save_tiny
+from tests.fixtures.toys import trainer_and_generator
 
 CPU = torch.device("cpu")
-
-
-def parts(folder, engine, cfg):
-    """A trainer of the folder's model, and a generator with an engine; no problems, nothing graded."""
-    policy = load_policy(folder, device=CPU, dtype=getattr(torch, cfg.lora.base_dtype))
-    if cfg.lora.rank:
-        add_adapter(policy, cfg.lora, seed=0)
-    trainer = Trainer(policy, None, resolve_algorithm(cfg.algo), cfg)
-    return trainer, RolloutGenerator(engine, None, [], SamplingParams(num_samples=2), cfg)
 
 
 def settings(**changes):
@@ -49,7 +36,7 @@ def settings(**changes):
 def test_an_engine_that_takes_every_weight_is_certified_and_no_bit_changes(name, lora, tmp_path):
     folder, cfg = save_tiny(tmp_path, width=128), settings(engine=EngineConfig(name=name), lora=LoraConfig(rank=lora))
     with closing(make_engine(cfg.engine, folder, max_model_len=64, seed=0, is_updated=True)) as engine:
-        trainer, generator = parts(folder, engine, cfg)
+        trainer, generator = trainer_and_generator(folder, engine, cfg)
         before = {name: weight.clone() for name, weight in trainer.policy.state_dict().items()}
         certificate = certify_sync(trainer, generator)
     after = trainer.policy.state_dict()
@@ -63,7 +50,7 @@ def test_a_trainer_that_computes_in_bfloat16_has_the_limit_of_bfloat16(tmp_path)
     """An engine in float32 is off by the trainer's rounding."""
     folder, cfg = save_tiny(tmp_path, width=128), settings(lora=LoraConfig(rank=2, base_dtype="bfloat16"))
     with closing(make_engine(EngineConfig(name="transformers"), folder, max_model_len=64, seed=0)) as engine:
-        certificate = certify_sync(*parts(folder, engine, cfg))
+        certificate = certify_sync(*trainer_and_generator(folder, engine, cfg))
     assert LIMITS["float32"] < certificate.changed < certificate.limit == LIMITS["bfloat16"]
 
 
@@ -90,7 +77,7 @@ def test_an_engine_that_leaves_out_weights_is_refused(left_out, told, tmp_path):
     cfg = settings(engine=EngineConfig(name="transformers"))
     with closing(StaleEngine(save_tiny(tmp_path), cfg.engine, max_model_len=64)) as engine:
         engine.left_out = left_out
-        trainer, generator = parts(tmp_path, engine, cfg)
+        trainer, generator = trainer_and_generator(tmp_path, engine, cfg)
         before = {name: weight.clone() for name, weight in trainer.policy.state_dict().items()}
         with pytest.raises(RuntimeError, match="does not sample from the weights") as error:
             certify_sync(trainer, generator)
@@ -106,7 +93,7 @@ def test_vllm_on_a_cpu_is_refused_for_a_mixture_of_experts(family, tmp_path, mon
     folder, cfg = save_family(family, tmp_path), settings(engine=EngineConfig(name="vllm"))
     engine = make_engine(cfg.engine, folder, max_model_len=64, seed=0, is_updated=True)
     with closing(engine), pytest.raises(RuntimeError, match="does not sample from the weights"):
-        certify_sync(*parts(folder, engine, cfg))
+        certify_sync(*trainer_and_generator(folder, engine, cfg))
 
 
 @pytest.mark.parametrize("family", ["qwen3_moe", "mixtral", "gpt_oss", "llama", "gpt2"])
