@@ -31,7 +31,7 @@ def command(stored: Mapping[str, Any]) -> str:
     presets, values = _choices(stored)
     words = [
         "reasoner",
-        STAGES[stage_of(stored)].command,
+        *STAGES[stage_of(stored)].command.split(),
         *(word for preset in presets for word in ("--preset", preset)),
     ]
     for key, value in values.items():

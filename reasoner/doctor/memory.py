@@ -69,8 +69,10 @@ class MemoryEstimate:
             "optimiser": int(moments * trained),
             "reference": _BYTES[cfg.algo.reference_dtype] * parameters if has_reference else 0,
             "critic": int((8 + moments) * critic),
-            "reward_models": _BYTES[cfg.optim.dtype] * self._num_parameters(*parse_reward_models(cfg.reward.model)),
-            "teacher": _BYTES[cfg.optim.dtype] * self._num_parameters(*filter(None, [cfg.teacher.model])),
+            "reward_models": _BYTES[cfg.optim.dtype]
+            * self._num_parameters("reward.model", *parse_reward_models(cfg.reward.model)),
+            "teacher": _BYTES[cfg.optim.dtype]
+            * self._num_parameters("teacher.model", *filter(None, [cfg.teacher.model])),
             "waiting_weights": self._waiting_weights(),
             "overhead": _OVERHEAD if self.device == "cpu" else 0,
             **self._engine(),
@@ -116,13 +118,13 @@ class MemoryEstimate:
         share = self.cfg.engine.gpu_memory * self.total
         return self.device == "cpu" or not self._has_vllm() or part["engine_weights"] + part["engine_cache"] <= share
 
-    def _num_parameters(self, *names: str) -> int:
-        """The parameters of models. ValueError for a model of the hub that has not been downloaded."""
+    def _num_parameters(self, key: str, *names: str) -> int:
+        """The parameters of the models that a setting names. ValueError for one of the hub that is not downloaded."""
         total = 0
         for name in names:
             folder = resolve_cached_model(name, runs=Path(self.cfg.run.dir))
             if folder is None:
-                raise ValueError(f"{name} is not in the cache: download it first")
+                raise ValueError(f"{key} names {name}, which is not in the cache: download it first")
             total += num_stored_parameters(folder) or 0
         return total
 

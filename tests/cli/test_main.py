@@ -54,7 +54,7 @@ REFUSED = [
     (["--algo", "grpo_process", "--algo.kl_in", "reward"], "needs algo.kl_in == 'loss'"),
     (["--algo.group_size", "1"], "algo.group_size is 1"),
     (["--control", "coin"], "control is 'coin'"),
-    (["--max_off_policy_steps", "1"], "max_off_policy_steps is 1"),
+    (["--max_off_policy_steps", "1", "--algo.importance_sampling", "none"], "max_off_policy_steps is 1"),
     (["--track", "tensorbord"], "unknown tracker 'tensorbord'"),
     (["--engine", "sglang"], "engine.name is 'sglang'; known are vllm, transformers, remote, auto"),
     (["--data", "gsm9k"], "unknown problems 'gsm9k'"),
@@ -313,8 +313,8 @@ def test_help_of_train_is_quick_and_grouped_by_section():
     text = help_without(["train"], {"torch", "transformers", "vllm", "sympy", "datasets", "pyarrow", "numpy"})
     sections = [line[:-1] for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
     assert sections == [
-        "options", "run", "data", "prompt", "sampling", "reward", "algo", "critic", "ptx", "optim", "lora", "engine",
-        "verify", "validation", "eval",
+        "options", "run", "data", "prompt", "sampling", "reward", "algo", "teacher", "critic", "ptx", "optim", "lora",
+        "engine", "verify", "validation", "eval",
     ]  # fmt: skip
     shown = {word.removeprefix("--").rstrip(",") for word in text.split() if word.startswith("--")}
     assert {key for key in settings() if is_used(key, "rl")} <= shown

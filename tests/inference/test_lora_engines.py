@@ -129,5 +129,6 @@ def test_weights_reach_vllm_a_layer_at_a_time():
     computed = 0
     engine = object.__new__(VllmEngine)
     engine._llm, engine._adapter, engine._meta_model = Receiver(), None, tiny_model(vocabulary=60)
+    engine._has_weights = True
     engine.update_weights(weights(), version=1)
     assert taken == ["layers.0.weight", "layers.1.weight", "layers.2.weight"]

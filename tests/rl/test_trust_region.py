@@ -73,7 +73,7 @@ def test_fisher_product_matches_closed_form_softmax():
 @pytest.mark.parametrize(("num_ids", "scale"), [(7, 1.0), (6, 0.25)])
 def test_fisher_product_is_second_derivative_of_kl(parts, bias, num_ids, scale, monkeypatch):
     """Against double backward through the whole network, at a temperature, in one block or several, tile by tile."""
-    monkeypatch.setattr("reasoner.rl.fisher.ROWS", 4)
+    monkeypatch.setattr("reasoner.models.fused_lm_head.CPU_ROWS", 4)
     monkeypatch.setattr("reasoner.rl.fisher.tile_width", lambda states: 3)
     torch.manual_seed(0)
     critic_backbone = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 5)).double()

@@ -82,7 +82,7 @@ def plain_gradient(trainer, batch):
         own = log_softmax.gather(1, ids[0, len(prompt) :, None])[:, 0]
         rows.append(torch.nn.functional.pad(own, (0, width - length)))
     logprobs, algo = torch.stack(rows), trainer.cfg.algo
-    coefficients = {"beta": trainer.policy_loss.beta, "penalty": trainer.policy_loss.penalty}
+    coefficients = {"correction": "none", "beta": trainer.policy_loss.beta, "penalty": trainer.policy_loss.penalty}
     terms = token_terms(logprobs, torch.zeros_like(logprobs), batch, trainer.algorithm, algo, **coefficients)
     (trainer.policy_loss.weights(batch) * terms.loss).sum().backward()
     return {name: leaf.grad for name, leaf in leaves.items()}

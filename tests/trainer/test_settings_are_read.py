@@ -43,7 +43,7 @@ RUNS = {
     },
     "critic": {
         "algo.name": "ppo", "reward.model": "preferences", "critic.init": "preferences",
-        "teacher.model": "base", "teacher.weight": 0.5, "teacher.alone": True,
+        "teacher.model": "{folder}/model", "teacher.weight": 0.5, "teacher.alone": True,
         "ptx.data": "{folder}/examples.jsonl",
     },
     "shared": SHARED_CRITIC,

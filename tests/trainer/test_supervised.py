@@ -153,7 +153,7 @@ class SpiedEngine:
         self.calls.append("update_weights")
 
     def __getattr__(self, name):
-        return lambda: self.calls.append(name)
+        return lambda **_: self.calls.append(name)
 
 
 def calls_of_run(monkeypatch, folder, values):
