@@ -38,7 +38,10 @@ class _Count:
 
 
 class Progress:
-    """Counts by name, of one piece of work at a time. Thread-safe.
+    """Counts by name, of one piece of work at a time. Any thread may count and read.
+
+    There is no lock: the handler of a signal prints a message beside the display, which reads the counts, in the middle
+    of any method. Each method reads or replaces all counts at once.
 
     `log` prints a line to a log; None if a display reads text() instead, or for no output. `now` returns seconds.
     """
@@ -48,28 +51,23 @@ class Progress:
     ) -> None:
         self.log = log
         self.now = now
-        self._lock = threading.Lock()
         self._title = ""
-        self._counts: dict[str, _Count] = {}
+        self._counts: dict[str, _Count] = {}  # replaced, never changed
         self.check: Callable[[], object] = lambda: None  # called after each decoding step; may raise to end a call
         self._quiet_since, self._wait = now(), FIRST
         self._next = now()
 
     def begin(self, title: str) -> None:
         """Start another piece of work and clear the counts."""
-        with self._lock:
-            self._title = title
-            self._counts.clear()
+        self._title, self._counts = title, {}
 
     def count(self, name: str, done: int, total: int, *, rest: str = "") -> None:
         """Set a count, with `rest` as text after the numbers. Prints a line if the log has had none for long enough."""
-        with self._lock:
-            self._counts[name] = _Count(done, total, rest)
-            is_late = self.now() - self._quiet_since >= self._wait
-            if is_late:
-                self.line_printed()
-        if is_late and self.log is not None:
-            self.log(self.text())
+        self._counts = {**self._counts, name: _Count(done, total, rest)}
+        if self.now() - self._quiet_since >= self._wait:
+            self.line_printed()
+            if self.log is not None:
+                self.log(self.text())
 
     def counter(self, name: str) -> Callable[[int, int], None]:
         """A function of (done, total) that sets a count."""
@@ -88,9 +86,8 @@ class Progress:
 
     def text(self) -> str:
         """The title and all counts; empty if nothing has been counted."""
-        with self._lock:
-            counts = [f"{name} {c.done:,}/{c.total:,}{c.suffix}" for name, c in self._counts.items()]
-            return f"{self._title + ': ' if self._title else ''}{'; '.join(counts)}" if counts else ""
+        counts = [f"{name} {c.done:,}/{c.total:,}{c.suffix}" for name, c in self._counts.items()]
+        return f"{self._title + ': ' if self._title else ''}{'; '.join(counts)}" if counts else ""
 
 
 class SampleCount:

@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+import threading
 import types
 from pathlib import Path
 
@@ -197,3 +198,19 @@ def test_notebook_shows_the_progress_of_now_in_one_output(monkeypatch):
     lines.append("step 2")
     shown.stop()
     assert "step 1 &lt;b&gt;" in pages[0] and "step 2" in pages[-1]
+
+
+def test_counts_are_read_while_they_are_changed():
+    """A signal that comes in the middle of count() prints beside the display, whose thread reads the counts."""
+    readers = []
+
+    def read():
+        readers.append(threading.Thread(target=progress.text, daemon=True))
+        readers[-1].start()
+        readers[-1].join(10)
+        return 0.0
+
+    progress = Progress(now=lambda: 0.0)
+    progress.now = read
+    progress.count("sampled", 1, 2)
+    assert [reader.is_alive() for reader in readers] == [False]
