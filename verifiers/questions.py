@@ -182,9 +182,10 @@ def _is_said_back(gold: str, answer: str, formulas: tuple[str, ...]) -> bool:
     stated = _forms_of(answer) | _forms_of(answer.rpartition("=")[2])
     if stated & question_forms - expected:
         return True
-    if any(each[0] == "number" and each[1].denominator == 1 for each in expected):
-        given = set().union(*map(numbers_in, question_forms))
-        if any(is_quotient(each) and numbers_in(each) <= given for each in stated):
+    is_whole = any(each[0] == "number" and each[1].denominator == 1 for each in expected)
+    if is_whole and (quotients := list(filter(is_quotient, stated))):
+        question_numbers = set().union(*map(numbers_in, question_forms))
+        if any(numbers_in(each) <= question_numbers for each in quotients):
             return True
     is_number = not any(has_part(each, "symbol") for each in expected)
     return (

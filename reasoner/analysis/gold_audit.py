@@ -254,8 +254,8 @@ def sections(sources: Mapping[str, Sequence[Problem]], findings: Sequence[Findin
     result: list[Section] = [("Counts", [table(counts(sources, findings))])]
     for kind, meaning in KINDS.items():
         rows = [[set_name(each.source), each.problem, each.gold, each.detail] for each in findings if each.kind == kind]
-        found = [table([["source", "problem", "gold", "detail"], *rows])] if rows else []
-        result.append((f"{kind.capitalize()}: {len(rows):,}", [paragraph(meaning.capitalize() + "."), *found]))
+        tables = [table([["source", "problem", "gold", "detail"], *rows])] if rows else []
+        result.append((f"{kind.capitalize()}: {len(rows):,}", [paragraph(meaning.capitalize() + "."), *tables]))
     return result
 
 

@@ -98,10 +98,10 @@ def attend(
     """transformers' attention through torch, which packs rows where it can: [N, H, T, D] queries, [N, G, L + T, D] keys
     and values -> [N, T, H, D].
     """
-    if isinstance(attention_mask, PrefixCausalMask) and packs_rows(query.device):
-        if key.shape[-1] == value.shape[-1] and key.shape[-1] % 8 == 0 and key.shape[-1] <= 256:
-            return _packed_attention(query, key, value, attention_mask, kwargs.get("scaling")), None
-        attention_mask = attention_mask.dense()
+    size = key.shape[-1]
+    has_kernel = size == value.shape[-1] and size % 8 == 0 and size <= 256
+    if has_kernel and isinstance(attention_mask, PrefixCausalMask) and packs_rows(query.device):
+        return _packed_attention(query, key, value, attention_mask, kwargs.get("scaling")), None
     output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
     return output, None
 
@@ -152,8 +152,9 @@ def _attention(
 ) -> Tensor:
     """[N, H, T, D] queries; [N, H, L + T, D] keys and values -> [N, H, T, D]."""
     is_fused = torch.backends.cuda.flash_sdp_enabled()  # type: ignore[no-untyped-call]
-    # sdpa_kernel(MATH) asks for what can be differentiated twice; the kernel takes heads of one size alone (DeepSeek).
-    if not is_fused or query.shape[-1] != value.shape[-1]:
+    # sdpa_kernel(MATH) asks for what can be differentiated twice; the kernel is a CPU's, for heads of one size alone
+    # (DeepSeek has two).
+    if not is_fused or query.device.type != "cpu" or query.shape[-1] != value.shape[-1]:
         return scaled_dot_product_attention(query, key, value, attn_mask=attn_mask.dense(), scale=scale, **kwargs)
     if torch.is_autocast_enabled("cpu"):
         query, key, value = (tensor.to(torch.get_autocast_dtype("cpu")) for tensor in (query, key, value))
