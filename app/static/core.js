@@ -1,7 +1,6 @@
 // What every page uses: elements, requests to the server, addresses, number formats and small widgets.
 // Model text is hostile: nothing in this folder writes HTML. Everything that is shown goes through `el` or textContent.
 
-import { published, replyOf } from "./published.js";
 
 const PROPERTIES = ["value", "checked", "selected", "disabled", "hidden"];
 
@@ -38,7 +37,7 @@ export function put(parent, ...children) {
   return parent;
 }
 
-// The pages and queries that are not offered here: a public dashboard writes nothing, a published file has no server.
+// The pages and queries that are not offered here: a public dashboard writes nothing.
 const fact = (name) => document.querySelector(`meta[name="reasoner-${name}"]`).content;
 const CLOSED = fact("closed").split(" ");
 export const isOffered = (name) => !CLOSED.includes(name);
@@ -48,7 +47,6 @@ export const FILTERS = JSON.parse(fact("filters"));
 
 // Send a query to the server; returns its reply. An Error has the server's message.
 export async function ask(query, values = {}) {
-  if (published) return replyOf(query, values);
   let response;
   try {
     response = await fetch(`/ask/${query}`, {
@@ -80,20 +78,17 @@ export function latestOnly() {
 
 // ------------------------------------------------------------------------------------------------ addresses
 
-// The present page and its parameters as a URL. In a published file they stand behind the #.
-const place = () => new URL(published ? location.hash.slice(1) || "/" : location.pathname + location.search, "http://dashboard");
-
 // The name of the page in the present address.
-export const pageName = () => place().pathname.replace(/^\/+|\/+$/g, "") || (isOffered("runs") ? "runs" : "overview");
+export const pageName = () => location.pathname.replace(/^\/+|\/+$/g, "") || "runs";
 
 // The parameters of the present address.
-export const params = () => Object.fromEntries(place().searchParams);
+export const params = () => Object.fromEntries(new URLSearchParams(location.search));
 
 // The address of a page; empty values are left out.
 export function address(page, values = {}) {
   const isSet = (value) => value !== null && value !== undefined && value !== "" && value !== false;
   const query = new URLSearchParams(Object.entries(values).filter(([, value]) => isSet(value)));
-  const path = `${published ? "#" : ""}/${page === "runs" ? "" : page}`;
+  const path = `/${page === "runs" ? "" : page}`;
   return query.size ? `${path}?${query}` : path;
 }
 

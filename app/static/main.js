@@ -3,7 +3,6 @@
 // page = {params, set(values), go(page, values), name, keys}; a page may set its keys before it has opened
 
 import { address, ago, ask, copy, duration, el, isOffered, link, pageName, params, put, verdictBadge, visible } from "./core.js";
-import { published } from "./published.js";
 
 // By name: the title, whether the page is one of a single run, and the key that opens it after g.
 const PAGES = {
@@ -134,7 +133,7 @@ async function show() {
 function showError(error) {
   document.title = "reasoner";
   const [newest] = runRows, links = [
-    isOffered("runs") ? link("runs", {}, "all runs") : null, newest ? link("overview", { run: newest.name }, `overview of ${newest.name}`) : null];
+    link("runs", {}, "all runs"), newest ? link("overview", { run: newest.name }, `overview of ${newest.name}`) : null];
   put(main, el("div", { class: "card" }, el("h2", { class: "error" }, "This page cannot be shown"), el("p", { role: "alert" }, error.message),
     el("div", { class: "bar-row" }, links, el("button", { onclick: show }, "try again"))));
   root.dataset.state = "error";
@@ -215,7 +214,7 @@ function start() {
   addEventListener("popstate", show);
   addEventListener("keydown", onKey);
   show();
-  if (!published) setTimeout(poll, POLL_MILLISECONDS);
+  setTimeout(poll, POLL_MILLISECONDS);
 }
 
 start();

@@ -84,12 +84,6 @@ def changed_settings(stored: Mapping[str, Any]) -> list[list[str]]:
     return [["setting", "value", "from"], *rows]
 
 
-def publishable(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings file of a run (run_dir.read_settings) whose values and origins name no folder of its author."""
-    names = [name for name in ("config", "origin") if name in stored]
-    return {**stored, **{name: {key: without_folders(value) for key, value in stored[name].items()} for name in names}}
-
-
 def without_folders(value: object) -> object:
     """The value of a setting with the names alone of local files (see file_name)."""
     return file_name(value) if isinstance(value, str) else value

@@ -77,14 +77,7 @@ COMMANDS = (
     Command(
         "report",
         "write a run's report, report.md, in its folder",
-        epilog="The numbers before and after training on one page; its rollouts to browse: reasoner publish",
-    ),
-    Command(
-        "publish",
-        "write a run for others to browse: one HTML file that opens from disk, or a folder for a Gradio Space",
-        epilog="examples: reasoner publish first --html first.html;  reasoner publish first --space first-space",
-        module="report",
-        function="add_publish_arguments",
+        epilog="The numbers before and after training on one page; its rollouts to browse: reasoner app",
     ),
     Command(
         "export",

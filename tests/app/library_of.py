@@ -79,14 +79,6 @@ def open_run(run: Path, *, steps: int) -> None:
     run_start.open_run(run, {"model": "base", "algo.name": "grpo", "steps": steps, "seed": 0}, {}, resuming=False)
 
 
-def name_folders(run: Path, folder: str) -> None:
-    """Let settings of the run, and the origin of one, name files in a folder of its author."""
-    path = run / "config.json"
-    stored = json.loads(path.read_text())
-    stored["config"] |= {"model": f"{folder}/model", "eval.heldout": f"math,{folder}/extra.jsonl"}
-    path.write_text(json.dumps(stored | {"origin": {"model": f"{folder}/settings.toml"}}))
-
-
 def write_run(run: Path, *, steps: int, written: int = STEPS, seed: int = 0, indexed: bool = True) -> Path:
     """A run of `steps` steps of which some are written: three groups of four each, metrics, validations."""
     open_run(run, steps=steps)

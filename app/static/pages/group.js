@@ -1,5 +1,5 @@
 // The completions of one prompt side by side: how each reward became its advantage, and the difference of two texts.
-import { ask, card, count, el, isOffered, link, number, put, signClass, table, tableRow, verdictBadge, visible, withSign } from "../core.js";
+import { ask, card, count, el, link, number, put, signClass, table, tableRow, verdictBadge, visible, withSign } from "../core.js";
 import { differenceCard } from "../difference.js";
 import { markSpans, marksOf, spanTitle } from "../text.js";
 
@@ -69,8 +69,7 @@ export async function open(root, page) {
   const group = await ask("group", { run, step: Number(page.params.step ?? 0), group: Number(page.params.group ?? 0) });
   const members = [...group.members].sort((a, b) => b.reward - a.reward || a.sample - b.sample), names = members.map((member) => member.name);
   const pair = { a: page.params.a ?? names[0], b: page.params.b ?? names[names.length - 1] };
-  const difference = isOffered("difference")
-    ? differenceCard({ title: "Difference of two completions, word by word", run, options: names, pair, page }) : null;
+  const difference = differenceCard({ title: "Difference of two completions, word by word", run, options: names, pair, page });
   let index = Math.max(0, names.indexOf(page.params.rollout));
 
   put(root, heading(run, group),
@@ -81,8 +80,8 @@ export async function open(root, page) {
         Object.entries(FORMULAS).map(([name, [text]], i) => [i ? "; " : "", el("b", {}, name), ` ${text}`]), "."),
       memberTable(run, group, members)),
     el("div", { class: "columns", data: { columns: "" } }, members.map((member, i) => memberColumn(member, i === index))),
-    difference?.card);
-  await difference?.draw();
+    difference.card);
+  await difference.draw();
 
   // Highlight the next or the previous completion.
   function walk(by) {

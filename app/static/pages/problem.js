@@ -1,6 +1,6 @@
 // One problem across the steps: pass rates, answers, and between which steps it was learned or forgotten.
 import { bars } from "../chart.js";
-import { ask, card, count, el, empty, isOffered, joinParts, link, number, percent, put, table, tableRow, verdictBadge, visible } from "../core.js";
+import { ask, card, count, el, empty, joinParts, link, number, percent, put, table, tableRow, verdictBadge, visible } from "../core.js";
 import { differenceCard } from "../difference.js";
 
 // The answers of a visit as bars, and links to its rollouts.
@@ -47,8 +47,7 @@ export async function open(root, page) {
   const [otherName] = visits.length > 1 ? [visits[visits.length - 1].rollouts[0]?.name] : names[names.length - 1];
   const pair = { a: page.params.a ?? names[0][0], b: page.params.b ?? otherName };
   const strip = el("div", { class: "visits", role: "listbox", "aria-label": "steps" }), detail = el("div");
-  const difference = isOffered("difference")
-    ? differenceCard({ title: "Difference of two rollouts, word by word", run, options: names, pair, page }) : null;
+  const difference = differenceCard({ title: "Difference of two rollouts, word by word", run, options: names, pair, page });
 
   // Select a visit by its index.
   function choose(next) {
@@ -72,9 +71,9 @@ export async function open(root, page) {
       el("div", { class: "text", dir: "ltr" }, problem.question), el("small", {}, `gold: ${visible(problem.gold)}`)),
     card("Pass rate by step", summary(problem), strip, detail),
     problem.neighbours.length ? card("Problems of the same family at steps nearby", neighbourTable(run, problem)) : null,
-    difference?.card);
+    difference.card);
   drawVisit();
-  await difference?.draw();
+  await difference.draw();
   const next = () => choose(index + 1), previous = () => choose(index - 1);
   return { keys: { J: next, K: previous, l: next, h: previous, j: next, k: previous } };
 }

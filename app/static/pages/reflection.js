@@ -1,6 +1,6 @@
 // Reflection: how often completions reflect, with which outcome, the association with correctness, and the best spans.
 import { bars, chart, shareZoom } from "../chart.js";
-import { card, differenceText, el, isOffered, latestOnly, link, number, percent, put, select, tile, visible } from "../core.js";
+import { card, differenceText, el, latestOnly, link, number, percent, put, select, tile, visible } from "../core.js";
 import { chosenGallery } from "../gallery.js";
 import { excerptText } from "../text.js";
 
@@ -107,7 +107,7 @@ export async function open(root, page) {
     put(head, heading(run, data));
     cues.update({ lines: cueLines(data) });
     correctionChart.update({ lines: correctionLines(data) });
-    put(totals, totalCards(data), isOffered("words") ? words.card : null);
+    put(totals, totalCards(data), words.card);
     put(bar, el("h2", {}, "Spans, the strongest evidence first"), select("label", [["", "all"], ...data.labels], label, choose));
   }
   const spans = await chosenGallery(page, {
@@ -116,6 +116,6 @@ export async function open(root, page) {
   });
   put(root, head, curves, totals, bar, spans.nodes);
   spans.start();
-  if (isOffered("words")) await words.count();
+  await words.count();
   return { live: async () => { if (await spans.live()) await words.count(); } };
 }

@@ -1,7 +1,6 @@
 // All rollouts: filters, full-text search, a list of any length, and one rollout in full.
-import { FILTERS, address, ask, el, empty, fault, isOffered, number, put, select, signClass, sortHead, verdictBadge, visible, withSign } from "../core.js";
+import { FILTERS, address, ask, el, empty, fault, number, put, select, signClass, sortHead, verdictBadge, visible, withSign } from "../core.js";
 import { clearPane, detail } from "../detail.js";
-import { published } from "../published.js";
 
 const ORDERS = [
   ["step", "first to last"], ["-step", "last to first"], ["-reward", "highest reward"], ["reward", "lowest reward"],
@@ -200,9 +199,9 @@ export async function open(root, page) {
     count.textContent = number(reply.total);
     const faults = Object.keys(reply.faults).join(", ");
     const progress = reply.num_indexed < reply.num_shards ? ` · indexed ${reply.num_indexed} of ${reply.num_shards} steps so far` : "";
-    note.textContent = ` rollouts${published ? ` (${published.selection})` : ""}${progress}${faults ? ` · unreadable: step ${faults}` : ""}`;
+    note.textContent = ` rollouts${progress}${faults ? ` · unreadable: step ${faults}` : ""}`;
     const exportLink = (kind) => el("a", { href: `/export?${new URLSearchParams({ run, format: kind, ...filter() })}`, download: "" }, kind);
-    if (isOffered("export")) put(exports, "export ", ["jsonl", "parquet", "md"].map((kind) => [exportLink(kind), " "]));
+    put(exports, "export ", ["jsonl", "parquet", "md"].map((kind) => [exportLink(kind), " "]));
   }
   async function scrollToRollout(name) {
     const { place } = await query({ limit: 0, near: name }).catch(() => ({ place: null }));
