@@ -6,7 +6,6 @@ import html
 import inspect
 import json
 import math
-import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar, get_type_hints
@@ -37,7 +36,7 @@ QUERIES: dict[str, Callable[..., dict[str, Any]]] = {
 }  # fmt: skip
 
 _CHECKED = {name: validate_call(config=STRICT)(query) for name, query in QUERIES.items()}
-REQUEST_ERRORS = (ValueError, OSError, OverflowError, sqlite3.Error)  # shown to the user; others are bugs
+REQUEST_ERRORS = (ValueError, OSError, OverflowError)  # shown to the user; others are bugs
 _LONGEST_MESSAGE = 2000  # characters: a message may hold a value of the request
 
 

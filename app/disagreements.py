@@ -11,7 +11,6 @@ from app.run_library import RunLibrary
 from reasoner.analysis.disagreements import Pair, math_verify
 from reasoner.analysis.disagreements import disagreements as find
 from reasoner.runs.filters import MOST_STEP, read_filter
-from reasoner.runs.index_queries import step_rows
 from reasoner.runs.json_files import FLAG, TEXT, append_line, read_lines
 from verifiers.equivalence import check_verifier
 
@@ -31,17 +30,17 @@ def disagreements(library: RunLibrary, run: str, steps: str = "") -> dict[str, A
     first, last = read_filter({"step": steps}).step or (None, None)
     # of several cases on the same answer the last one
     cases = {(case["question"], case["gold"], case["answer"]): case for case in _lines(library.run(run))}
-    with library.index(run) as index:
-        lines = step_rows(index)
-        chosen = range(first or 0, MOST_STEP + 1 if last is None else last + 1)
-        own = [one for one in lines if one["step"] in chosen] if steps else lines[-1:]
-        if (total := sum(one["rollouts"] for one in own)) > _MOST_ROLLOUTS:
-            raise ValueError(f"steps is {steps!r}: these are {total:,} rollouts; the limit is {_MOST_ROLLOUTS:,}")
-        rows = [
-            row | {"step": one["step"], "name": index.name(number), "verifier": row["verifier"] or "maths"}
-            for one in own
-            for number, row in index.shard_rows(one["step"], _COLUMNS)
-        ]
+    table = library.rollouts(run)
+    lines = table.steps
+    chosen = range(first or 0, MOST_STEP + 1 if last is None else last + 1)
+    own = [one for one in lines if one["step"] in chosen] if steps else lines[-1:]
+    if (total := sum(one["rollouts"] for one in own)) > _MOST_ROLLOUTS:
+        raise ValueError(f"steps is {steps!r}: these are {total:,} rollouts; the limit is {_MOST_ROLLOUTS:,}")
+    rows = [
+        row | {"step": one["step"], "name": table.name(number), "verifier": row["verifier"] or "maths"}
+        for one in own
+        for number, row in table.shard(one["step"]).read(_COLUMNS)
+    ]
     items = [
         asdict(one)
         | {"rollouts": one.rollouts[:_NAMES], "count": len(one.rollouts)}

@@ -10,8 +10,7 @@ from app.arguments import Count
 from app.run_library import RunLibrary
 from reasoner.analysis.failures import examples, timeline
 from reasoner.runs.filters import CAUSES
-from reasoner.runs.index import RolloutIndex
-from reasoner.runs.index_queries import step_rows
+from reasoner.runs.rollout_table import RolloutTable
 
 _EXCERPT = 420  # characters of a response
 
@@ -29,21 +28,21 @@ def failures(
     """
     if cause and cause not in CAUSES:
         raise ValueError(f"cause is {cause!r}; it must be one of {', '.join(CAUSES)}")
-    with library.index(run, with_analysis=True) as index:
-        lines = timeline(index)
-        return {
-            "causes": CAUSES,
-            "timeline": lines,
-            "totals": {name: sum(line["causes"][name] for line in lines) for name in CAUSES},
-            "rollouts": sum(line["rollouts"] for line in lines),
-            "num_steps": len(step_rows(index)),
-            "examples": [_example(index, row) for row in examples(index, cause=cause, offset=offset, limit=limit)],
-        }
+    table = library.rollouts(run, with_analysis=True)
+    lines = timeline(table)
+    return {
+        "causes": CAUSES,
+        "timeline": lines,
+        "totals": {name: sum(line["causes"][name] for line in lines) for name in CAUSES},
+        "rollouts": sum(line["rollouts"] for line in lines),
+        "num_steps": len(table.steps),
+        "examples": [_example(table, row) for row in examples(table, cause=cause, offset=offset, limit=limit)],
+    }
 
 
-def _example(index: RolloutIndex, failure: dict[str, Any]) -> dict[str, Any]:
+def _example(table: RolloutTable, failure: dict[str, Any]) -> dict[str, Any]:
     """An example with the text around the failure's place, or with the end of the response if it has none."""
-    row = index.rollout(failure["id"])
+    row = table.rollout(failure["id"])
     text: str = row["completion"]
     place = (failure["start"], failure["end"]) if failure["end"] else (len(text), len(text))
     return {

@@ -30,15 +30,15 @@ def notes_of(run_dir: Path) -> dict[str, dict[str, Any]]:
 def notes(library: RunLibrary, run: str) -> dict[str, Any]:
     """List the starred and noted rollouts of a run, the latest first. Words with # before them are tags of a note."""
     notes_by_name = notes_of(library.run(run))
-    with library.index(run) as index:
-        rows = []
-        for name, change in notes_by_name.items():
-            try:
-                one = index.find(name)
-            except ValueError:
-                rows.append({"name": name, "is_missing": True, **change})
-            else:
-                rows.append({"name": name, "verdict": one.verdict, "problem": one.problem, "head": one.head, **change})
+    table = library.rollouts(run)
+    rows = []
+    for name, change in notes_by_name.items():
+        try:
+            one = table.find(name)
+        except ValueError:
+            rows.append({"name": name, "is_missing": True, **change})
+        else:
+            rows.append({"name": name, "verdict": one.verdict, "problem": one.problem, "head": one.head, **change})
     rows = [row | {"tags": tags_of(row["note"])} for row in rows]
     tags = Counter(tag for row in rows for tag in row["tags"])
     return {"rows": sorted(rows, key=lambda row: -row["time"]), "tags": dict(sorted(tags.items()))}
@@ -54,8 +54,8 @@ def annotate(library: RunLibrary, run: str, name: str, star: bool = False, note:
     if len(note) > _LONGEST:
         raise ValueError(f"the note has {len(note):,} characters; the limit is {_LONGEST:,}")
     run_dir = library.run(run)
-    with library.index(run) as index:
-        index.find(name)
+    table = library.rollouts(run)
+    table.find(name)
     readable = note.encode("utf-8", "replace").decode()  # without lone surrogates, which UTF-8 cannot encode
     change = {"rollout": name, "star": star, "note": readable, "time": time.time()}
     path = run_dir / "notes.jsonl"

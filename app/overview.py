@@ -13,10 +13,8 @@ from typing import Any
 from app.arguments import Count
 from app.notes import notes_of
 from app.pipelines import pipelines
-from app.rollouts import verdict_counts
 from app.run_library import RunLibrary
 from reasoner.runs.health import active_alarms, read_alarms
-from reasoner.runs.index_queries import step_rows
 from reasoner.runs.json_files import is_file, read_object
 from reasoner.runs.metric_names import METRICS, TIMES
 from reasoner.runs.metrics import read_evals, read_metrics
@@ -70,14 +68,14 @@ def _state(run_dir: Path) -> dict[str, Any]:
     }
 
 
-_FILES = ("lock", "tokenizer.json", "report.json", "report.txt", "index.sqlite", "index.sqlite.lock")
+_FILES = ("lock", "tokenizer.json", "report.json", "report.txt")
 _FOLDERS = ("rollouts", "checkpoints", "heldout")
 
 
 def _check_run(folder: Path) -> None:
     """Raise ValueError for the first file or folder of the run that cannot be read or is of the wrong kind.
 
-    Shards and models are not opened: the index names the shards that cannot be read.
+    Shards and models are not opened: the pages name the shards that cannot be read.
     """
     read_settings(folder)
     read_object(folder / "versions.json")
@@ -169,8 +167,8 @@ def overview(library: RunLibrary, run: str, since: Count = 0) -> dict[str, Any]:
     certificate = read_certificate(run_dir)
     steps: list[dict[str, Any]] = []
     if (run_dir / "rollouts").is_dir():
-        with library.index(run) as index:
-            steps = step_rows(index, first_step=since)
+        table = library.rollouts(run)
+        steps = [row for row in table.steps if row["step"] >= since]
     return {
         "row": _row(library, run_dir),
         "settings": read_settings(run_dir),
@@ -179,7 +177,7 @@ def overview(library: RunLibrary, run: str, since: Count = 0) -> dict[str, Any]:
         "metrics": _thin_out([line for line in curves.lines if line["step"] >= since]),
         "validations": [_validation(validation) for validation in validations if validation["step"] >= since],
         "steps": _thin_out(steps),
-        "verdicts": verdict_counts(steps),
+        "verdicts": {row["step"]: row["verdicts"] for row in steps},
         "alarms": _alarms(run_dir, curves),
     }
 

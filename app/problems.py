@@ -10,17 +10,15 @@ from pydantic import Field
 
 from app.arguments import Count
 from app.run_library import RunLibrary
-from reasoner.runs.index_queries import (
+from reasoner.runs.rollout_queries import (
     PROBLEM_ORDERS,
     PROBLEM_ROWS,
     exposure_rates,
-    groups_of_problem,
     neighbours,
     problem_rows,
     rollouts_of_problem,
     sampling_counts,
     solve_rates,
-    step_rows,
     subjects,
 )
 
@@ -33,14 +31,14 @@ def problem(library: RunLibrary, run: str, id: str) -> dict[str, Any]:
     `neighbours`: the groups of other problems of its family, and level if it has others, nearest to its first group.
     ValueError for an unknown problem.
     """
-    with library.index(run) as index:
-        groups = groups_of_problem(index, id)
-        if not groups:
-            raise ValueError(f"run {run} has no problem {id!r}")
-        rows = rollouts_of_problem(index, id)
-        first = index.rollout(index.find(rows[0]["name"]).id)
-        steps = [row["step"] for row in step_rows(index)]
-        others = neighbours(index, groups[0], number=_NEIGHBOURS)
+    table = library.rollouts(run)
+    groups = [group for group in table.groups if group["problem"] == id]
+    if not groups:
+        raise ValueError(f"run {run} has no problem {id!r}")
+    rows = rollouts_of_problem(table, id)
+    first = table.rollout(table.find(rows[0]["name"]).id)
+    steps = [row["step"] for row in table.steps]
+    others = neighbours(table, groups[0], number=_NEIGHBOURS)
     visits = [
         _visit(group, [row for row in rows if (row["step"], row["grp"]) == (group["step"], group["grp"])])
         for group in groups
@@ -104,19 +102,19 @@ def problems(
         raise ValueError(f"unknown rows {by!r}; known are {', '.join(PROBLEM_ROWS)}")
     if sort not in PROBLEM_ORDERS:
         raise ValueError(f"unknown order {sort!r}; known are {', '.join(PROBLEM_ORDERS)}")
-    with library.index(run) as index:
-        total, rows, cells = problem_rows(index, by=by, order=sort, subject=subject, offset=offset, limit=limit)
-        return {
-            "total": total,
-            "rows": rows,
-            "cells": cells,
-            "steps": [row["step"] for row in step_rows(index)],
-            "solve_rates": solve_rates(index),
-            "exposures": [_exposure(row) for row in exposure_rates(index, subject=subject)] if limit else [],
-            "sampled": sampling_counts(index, subject=subject),
-            "sorts": list(PROBLEM_ORDERS),
-            "subjects": subjects(index),
-        }
+    table = library.rollouts(run)
+    total, rows, cells = problem_rows(table, by=by, order=sort, subject=subject, offset=offset, limit=limit)
+    return {
+        "total": total,
+        "rows": rows,
+        "cells": cells,
+        "steps": [row["step"] for row in table.steps],
+        "solve_rates": solve_rates(table),
+        "exposures": [_exposure(row) for row in exposure_rates(table, subject=subject)] if limit else [],
+        "sampled": sampling_counts(table, subject=subject),
+        "sorts": list(PROBLEM_ORDERS),
+        "subjects": subjects(table),
+    }
 
 
 def _exposure(row: dict[str, Any]) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import Any
 from app.arguments import Count
 from app.failures import excerpt_of
 from app.run_library import RunLibrary
-from reasoner.analysis.reflection import gallery, timeline, totals, uplift
-from reasoner.runs.index import RolloutIndex
-from reasoner.runs.index_queries import first_self_correction, step_rows, word_counts
+from reasoner.analysis.reflection import first_self_correction, gallery, timeline, totals, uplift
+from reasoner.runs.filters import Filter
+from reasoner.runs.rollout_table import RolloutTable
 from verifiers.reflection.cues import LEXICON
 from verifiers.reflection.outcomes import LABELS, OUTCOMES
 
@@ -20,40 +20,39 @@ def reflection(library: RunLibrary, run: str, label: str = "", offset: Count = 0
 
     `label`: show only spans with this label.
     """
-    with library.index(run, with_analysis=True) as index:
-        lines = timeline(index)
-        association = uplift(index)
-        cards = gallery(index, limit=limit, offset=offset, label=label or None)
-        return {
-            "num_analyzed": len(lines),
-            "num_steps": len(step_rows(index)),
-            "timeline": lines,
-            "totals": {name: dict(counter) for name, counter in totals(lines).items()},
-            "uplift": {
-                "groups": association.groups,
-                "difference": asdict(association.difference) if association.difference else None,
-            },
-            "first_correction": first_self_correction(index, LABELS[1:]),
-            "kinds": list(LEXICON),
-            "outcomes": OUTCOMES,
-            "labels": list(LABELS),
-            "gallery": [card | _excerpt(index, card) for card in cards],
-        }
+    table = library.rollouts(run, with_analysis=True)
+    lines = timeline(table)
+    association = uplift(table)
+    cards = gallery(table, limit=limit, offset=offset, label=label or None)
+    return {
+        "num_analyzed": len(lines),
+        "num_steps": len(table.steps),
+        "timeline": lines,
+        "totals": {name: dict(counter) for name, counter in totals(lines).items()},
+        "uplift": {
+            "groups": association.groups,
+            "difference": asdict(association.difference) if association.difference else None,
+        },
+        "first_correction": first_self_correction(table),
+        "kinds": list(LEXICON),
+        "outcomes": OUTCOMES,
+        "labels": list(LABELS),
+        "gallery": [card | _excerpt(table, card) for card in cards],
+    }
 
 
-def _excerpt(index: RolloutIndex, card: dict[str, Any]) -> dict[str, Any]:
-    row = index.rollout(card["id"])
+def _excerpt(table: RolloutTable, card: dict[str, Any]) -> dict[str, Any]:
+    row = table.rollout(card["id"])
     around = excerpt_of(row["completion"], card["start"], card["end"])
     return {"question": row["question"], "gold": row["gold"], **around}
 
 
 def words(library: RunLibrary, run: str, text: str) -> dict[str, Any]:
     """The share of each step's completions that contain the words. ValueError for a text that cannot be searched."""
-    with library.index(run) as index:
-        counts = word_counts(index, text)
-        steps = step_rows(index)
+    table = library.rollouts(run)
+    counts = table.counts_by_step(Filter(text=text))
     return {
         "text": text,
-        "points": [{"step": row["step"], "share": counts.get(row["step"], 0) / row["rollouts"]} for row in steps],
+        "points": [{"step": row["step"], "share": counts.get(row["step"], 0) / row["rollouts"]} for row in table.steps],
         "total": sum(counts.values()),
     }

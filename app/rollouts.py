@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
@@ -21,10 +20,9 @@ from app.notes import notes_of
 from app.run_library import RunLibrary
 from reasoner.analysis.reflection import spans_of
 from reasoner.runs.filters import read_filter
-from reasoner.runs.index import RolloutIndex
-from reasoner.runs.index_queries import group_members, group_range, group_row, groups_of_problem
 from reasoner.runs.json_files import is_file
 from reasoner.runs.rollout_row import ListedRollout, RolloutRow
+from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.run_dir import read_settings
 from reasoner.runs.word_search import excerpt, hits
 from verifiers.reflection.outcomes import Span
@@ -44,27 +42,24 @@ def rollouts(
     `near`: the name of a rollout; `place` is then its position among the matches. In a search (`text`) each row
     has an excerpt around the first hit (reasoner.runs.word_search.excerpt).
     """
-    with library.index(run) as index:
-        row_filter = read_filter(where or {})
-        page = index.page(row_filter, offset=offset, limit=limit, order=order)
-        num_indexed, num_shards = index.pending()
-        return {
-            "total": index.count(row_filter),
-            "place": index.rank(index.find(near).id, row_filter) if near else None,
-            "rows": [
-                asdict(one) | {"name": one.name, "excerpt": around}
-                for one, around in zip(page, _excerpts(index, page, row_filter.text), strict=True)
-            ],
-            "num_indexed": num_indexed,
-            "num_shards": num_shards,
-            "faults": index.faults(),
-        }
+    table = library.rollouts(run)
+    row_filter = read_filter(where or {})
+    page = table.page(row_filter, offset=offset, limit=limit, order=order)
+    return {
+        "total": table.count(row_filter),
+        "place": table.rank(table.find(near).id, row_filter) if near else None,
+        "rows": [
+            asdict(one) | {"name": one.name, "excerpt": around}
+            for one, around in zip(page, _excerpts(table, page, row_filter.text), strict=True)
+        ],
+        "faults": table.faults(),
+    }
 
 
-def _excerpts(index: RolloutIndex, rows: Sequence[ListedRollout], text: str | None) -> list[list[str]]:
+def _excerpts(table: RolloutTable, rows: Sequence[ListedRollout], text: str | None) -> list[list[str]]:
     if text is None:
         return [[] for _ in rows]
-    return [excerpt(completion, hits(completion, text)) for completion in index.completions([row.id for row in rows])]
+    return [excerpt(completion, hits(completion, text)) for completion in table.completions([row.id for row in rows])]
 
 
 def rollout(library: RunLibrary, run: str, name: str, with_formulas: bool = False, text: str = "") -> dict[str, Any]:
@@ -74,30 +69,32 @@ def rollout(library: RunLibrary, run: str, name: str, with_formulas: bool = Fals
     `with_formulas`: add `formulas`, the question and the completion split into text and formulas.
     """
     run_dir = library.run(run)
-    with library.index(run) as index:
-        one = index.find(name)
-        row = index.rollout(one.id)
-        visits = groups_of_problem(index, one.problem)
-        content = {
-            "name": name,
-            **{key: row.get(key) for key in _PLAIN},
-            "rewards": dict(row["rewards"] or []),
-            **_tokens(run_dir, row),
-            "num_tokens": one.tokens,
-            "spans": [asdict(span) for span in spans_of(index, one.step, one.group)[one.id]],
-            "members": group_members(index, one.step, one.group),
-            "visits": [{"step": visit["step"], "group": visit["grp"]} for visit in visits],
-            "note": notes_of(run_dir).get(name),
-            "think": _think(row["completion"]),
-            "hits": hits(row["completion"], text),
-        }
-        if with_formulas:
-            content["formulas"] = {key: segments(row[key]) for key in ("question", "completion")}
-        return content
+    table = library.rollouts(run)
+    one = table.find(name)
+    row = table.rollout(one.id)
+    content = {
+        "name": name,
+        **{key: row.get(key) for key in _PLAIN},
+        "rewards": dict(row["rewards"] or []),
+        **_tokens(run_dir, row),
+        "num_tokens": one.tokens,
+        "spans": [asdict(span) for span in spans_of(table, one.step, one.group)[one.id]],
+        "members": [{name: row[name] for name in _MEMBER} for row in table.group_rows(one.step, one.group)],
+        "visits": [
+            {"step": group["step"], "group": group["grp"]} for group in table.groups if group["problem"] == one.problem
+        ],
+        "note": notes_of(run_dir).get(name),
+        "think": _think(row["completion"]),
+        "hits": hits(row["completion"], text),
+    }
+    if with_formulas:
+        content["formulas"] = {key: segments(row[key]) for key in ("question", "completion")}
+    return content
 
 
-# The columns of a shard that are no lists (the number of tokens is the index's), and those with a number a token.
+# The columns of a shard that are no lists (the number of tokens is that of the list), and those with a number a token.
 _PLAIN = [one.name for one in fields(RolloutRow) if "Sequence" not in str(one.type) and one.name != "tokens"]
+_MEMBER = ("sample", "reward", "advantage", "verdict")
 _STATISTICS = [one.name for one in fields(RolloutRow) if "Sequence[float]" in str(one.type)]
 
 
@@ -153,13 +150,13 @@ def group(library: RunLibrary, run: str, step: Count, group: Count) -> dict[str,
     ValueError for an unknown group.
     """
     cfg = read_settings(library.run(run))["config"]
-    with library.index(run) as index:
-        spans = spans_of(index, step, group)
-        if not spans:
-            raise ValueError(f"run {run} has no group {group} at step {step}")
-        members = [_member(index, number, own) for number, own in spans.items()]
-        row = group_row(index, step, group)
-        groups = group_range(index, step)
+    table = library.rollouts(run)
+    spans = spans_of(table, step, group)
+    if not spans:
+        raise ValueError(f"run {run} has no group {group} at step {step}")
+    members = [_member(table, number, own) for number, own in spans.items()]
+    groups = [row for row in table.groups if row["step"] == step]
+    row = next(row for row in groups if row["grp"] == group)
     texts = Counter(member["completion"].strip() for member in members)
     return {
         "step": step,
@@ -174,15 +171,15 @@ def group(library: RunLibrary, run: str, step: Count, group: Count) -> dict[str,
         "members": members,
         "unique_answers": len({member["extracted"] for member in members}),
         "duplicates": sum(count - 1 for count in texts.values()),
-        "groups": groups,
+        "groups": [groups[0]["grp"], groups[-1]["grp"]],
     }
 
 
-def _member(index: RolloutIndex, number: int, spans: list[Span]) -> dict[str, Any]:
-    row = index.rollout(number)
+def _member(table: RolloutTable, number: int, spans: list[Span]) -> dict[str, Any]:
+    row = table.rollout(number)
     names = ("sample", "completion", "verdict", "extracted", "gold", "reward", "advantage", "finish", "well_formed")
     return {
-        "name": index.name(number),
+        "name": table.name(number),
         **{name: row[name] for name in names},
         "tokens": row.get("tokens"),
         "rewards": dict(row["rewards"] or []),
@@ -192,11 +189,6 @@ def _member(index: RolloutIndex, number: int, spans: list[Span]) -> dict[str, An
 
 def difference(library: RunLibrary, run: str, a: str, b: str) -> dict[str, Any]:
     """Compare two rollouts word by word: pieces that both have, that only A has, and that only B has."""
-    with library.index(run) as index:
-        texts = [index.rollout(index.find(name).id)["completion"] for name in (a, b)]
+    table = library.rollouts(run)
+    texts = [table.rollout(table.find(name).id)["completion"] for name in (a, b)]
     return {"pieces": word_difference(*texts)}
-
-
-def verdict_counts(rows: Sequence[Mapping[str, Any]]) -> dict[int, dict[str, int]]:
-    """Counts of verdicts by step, from rows of the index's table `steps`."""
-    return {row["step"]: json.loads(row["verdicts"]) for row in rows}

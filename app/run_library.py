@@ -1,27 +1,22 @@
-"""The runs and evaluations that the dashboard shows, and the thread that updates the indexes of the runs."""
+"""The runs and evaluations that the dashboard shows, and the thread that analyses the rollouts of the runs."""
 
 from __future__ import annotations
 
-import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from math import inf
+from collections.abc import Callable
 from pathlib import Path
 
 from reasoner.analysis.failures import classify
 from reasoner.analysis.reflection import study
-from reasoner.runs.index import RolloutIndex
-from reasoner.runs.index_file import index_path
+from reasoner.runs.rollout_table import ANALYSES, RolloutTable
 from reasoner.runs.run_dir import check_inside, holds_model
 from reasoner.runs.run_state import changed_at
 
-_PATIENCE = 1.5  # seconds that a query waits for an index that is being built
-_ANALYSIS_PATIENCE = 1.0  # the same for a query that needs the analysis
-_ACTIVE = 30.0  # seconds after its last query during which a run's index is updated
-_PAUSE = 1.0  # seconds between two updates
+_PATIENCE = 1.0  # seconds that a query waits for an analysis
+_ACTIVE = 30.0  # seconds after its last query during which a run is analysed
+_TABLES = 4  # runs whose rollouts are kept in memory
 
 
 class RunLibrary:
@@ -32,7 +27,9 @@ class RunLibrary:
         self.evals_dir = evals
         # Runs whose links were checked, with their folders and the modification times of these at that time.
         self._inside: dict[Path, dict[Path, int]] = {}
-        self._updater = _Updater()
+        self._tables: dict[Path, RolloutTable] = {}  # by run, that of the latest query last
+        self._lock = threading.Lock()
+        self._analyst = _Analyst(self._table)
 
     def runs(self) -> list[Path]:
         """The folders of runs, including damaged ones, the newest first."""
@@ -74,23 +71,27 @@ class RunLibrary:
         check_inside(evals[name], "evaluation")
         return evals[name]
 
-    @contextmanager
-    def index(self, name: str, *, with_analysis: bool = False) -> Iterator[RolloutIndex]:
-        """Open a run's index as far as it is built; a background thread updates it while there are queries.
+    def rollouts(self, name: str, *, with_analysis: bool = False) -> RolloutTable:
+        """The rollouts of a run as they are now. ValueError for a run without rollouts.
 
-        `with_analysis`: have reflection spans and causes of failures found too. ValueError for a run without rollouts.
+        `with_analysis`: have a thread find reflection spans and causes of failures too, as long as there are queries.
         """
         run_dir = self.run(name)
-        patience = _ANALYSIS_PATIENCE if with_analysis else _PATIENCE
-        self._updater.wake(run_dir, with_analysis=with_analysis, patience=patience)
-        index = RolloutIndex(run_dir)
-        try:
-            yield index
-        finally:
-            index.close()
+        table = self._table(run_dir)
+        if with_analysis:
+            self._analyst.wake(run_dir, table)
+        return table
+
+    def _table(self, run_dir: Path) -> RolloutTable:
+        with self._lock:
+            table = self._tables.pop(run_dir, None)
+            self._tables[run_dir] = table = RolloutTable(run_dir) if table is None else table.renewed()
+            if len(self._tables) > _TABLES:
+                self._tables.pop(next(iter(self._tables)))
+            return table
 
     def close(self) -> None:
-        self._updater.close()
+        self._analyst.close()
 
 
 def _is_run(folder: Path) -> bool:
@@ -104,98 +105,32 @@ def _exists(path: Path) -> bool:
     return path.exists() or path.is_symlink()
 
 
-class _LiveIndex:
-    """A run's index as the thread knows it that updates all. Times are those of time.monotonic."""
+class _Analyst:
+    """A thread that analyses the runs that are looked at, a step of each in turn. It sleeps where none is new."""
 
-    def __init__(self, run_dir: Path) -> None:
-        self._run_dir = run_dir
-        self.requested_at = -_ACTIVE  # time of the last query
-        self.with_analysis = False  # whether a query needs the analysis
-        self.updated_at = -inf  # start of the last update
-        self.is_analysed = False  # all steps, by the last update
-        self.has_more = False  # steps to analyse
-        self._index: RolloutIndex | None = None  # open, unless the last update failed
-        self._inode: int | None = None  # of the index file after the last update; None when that failed
-        self._fault = ""  # of the last update
-
-    def is_active(self, now: float) -> bool:
-        return now - self.requested_at < _ACTIVE
-
-    def is_kept_up(self, now: float, *, with_analysis: bool) -> bool:
-        """Whether updates come without another request, into the index file that is there."""
-        is_same_file = self.updated_at == -inf or self._inode == _inode(index_path(self._run_dir))
-        return self.is_active(now) and self.with_analysis >= with_analysis and is_same_file
-
-    def update(self, now: float) -> None:
-        """Update the index, and analyse the first step that is not. One step alone: the indexes of other runs, and
-        this one, are updated before the next.
-        """
-        inode, has_more, is_analysed = None, False, False
-        try:
-            index = self._opened()
-            index.refresh()
-            inode = index.path.stat().st_ino
-            if self.with_analysis:
-                has_more = study(index, limit=1) + classify(index, limit=1) > 0
-                is_analysed = not has_more
-            self._fault = ""
-        except (ValueError, OSError, sqlite3.Error) as error:  # a run that is being deleted, a full disk
-            self._give_up(str(error))
-        except Exception as error:  # one run's content must not end the thread that serves all runs
-            self._give_up(f"{type(error).__name__}: {error}")
-        self._inode, self.has_more, self.is_analysed = inode, has_more, is_analysed
-        self.updated_at = now  # last: who waits for it reads the others after it
-
-    def _opened(self) -> RolloutIndex:
-        """The open index; it is opened again if its file was deleted or replaced by another process."""
-        if self._index is None or _inode(self._index.path) != self._inode:
-            self.close()
-            self._index = RolloutIndex(self._run_dir)
-        return self._index
-
-    def _give_up(self, fault: str) -> None:
-        """Close the index until the next update, and print the fault unless it is that of the last one."""
-        self.close()
-        if self._fault != fault:
-            self._fault = fault
-            print(f"reasoner: the index of {self._run_dir} could not be updated: {fault}", file=sys.stderr)
-
-    def close(self) -> None:
-        if self._index is not None:
-            self._index.close()
-        self._index = None
-
-
-def _inode(path: Path) -> int | None:
-    """The inode of a file; None when there is none."""
-    return path.stat().st_ino if path.is_file() else None
-
-
-class _Updater:
-    """One thread that updates all indexes. It sleeps while there are no queries."""
-
-    def __init__(self) -> None:
-        self._runs: dict[Path, _LiveIndex] = {}
+    def __init__(self, table_of: Callable[[Path], RolloutTable]) -> None:
+        self._table_of = table_of
+        self._requests: dict[Path, float] = {}  # by run that is not analysed: time of the last query
+        self._faults: dict[Path, str] = {}  # by run: of the last analysis
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._is_hurried = self._is_closed = False
+        self._is_closed = False
 
-    def wake(self, run_dir: Path, *, with_analysis: bool, patience: float) -> None:
-        """Request updates of the run's index. Wait up to `patience` seconds for one if the index was not being updated,
-        or if its file was deleted or replaced since the last update.
-        """
+    def wake(self, run_dir: Path, table: RolloutTable) -> None:
+        """Request the analysis of a run if a step lacks it, and wait a little for it to be complete."""
+
+        def is_complete() -> bool:
+            return not any(map(table.lacking, ANALYSES))
+
+        if is_complete():
+            return
         with self._changed:
-            now, run = time.monotonic(), self._runs.setdefault(run_dir, _LiveIndex(run_dir))
-            is_kept_up = run.is_kept_up(now, with_analysis=with_analysis)
-            run.with_analysis = with_analysis or (run.with_analysis and run.is_active(now))
-            run.requested_at = now
+            self._requests[run_dir] = time.monotonic()
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="indexes", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="analysis", daemon=True)
                 self._thread.start()
-            if not is_kept_up:
-                self._is_hurried = True
-                self._changed.notify_all()
-                self._changed.wait_for(lambda: run.updated_at >= now and run.is_analysed >= with_analysis, patience)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: run_dir not in self._requests or is_complete(), _PATIENCE)
 
     def close(self) -> None:
         with self._changed:
@@ -206,16 +141,23 @@ class _Updater:
 
     def _run(self) -> None:
         while not self._is_closed:
-            with self._changed:
-                now = time.monotonic()
-                self._is_hurried = False
-                runs = [run for run in self._runs.values() if run.is_active(now)]
-            for run in runs:
-                run.update(now)
+            for run_dir, requested_at in list(self._requests.items()):
+                has_more = self._analyse_step(run_dir) and time.monotonic() - requested_at < _ACTIVE
                 with self._changed:
+                    if not has_more and self._requests[run_dir] == requested_at:
+                        del self._requests[run_dir]
                     self._changed.notify_all()
             with self._changed:
-                timeout = 0 if any(run.has_more for run in runs) else _PAUSE if runs else None
-                self._changed.wait_for(lambda: self._is_hurried or self._is_closed, timeout)
-        for run in self._runs.values():
-            run.close()
+                self._changed.wait_for(lambda: self._requests or self._is_closed)
+
+    def _analyse_step(self, run_dir: Path) -> bool:
+        """Analyse the first shard that is not yet; returns whether there was one."""
+        try:
+            table, fault = self._table_of(run_dir), ""
+            is_new = study(table, limit=1) + classify(table, limit=1) > 0
+        except Exception as error:  # one run's content must not end the thread that serves all runs
+            is_new, fault = False, f"{type(error).__name__}: {error}"
+            if self._faults.get(run_dir) != fault:
+                print(f"reasoner: {run_dir} could not be analysed: {fault}", file=sys.stderr)
+        self._faults[run_dir] = fault
+        return is_new

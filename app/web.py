@@ -204,10 +204,11 @@ def _export(library: RunLibrary, parameters: dict[str, str]) -> Response:
     run, kind = parameters.pop("run", ""), parameters.pop("format", "jsonl")
     if f".{kind}" not in ENDINGS:
         raise ValueError(f"unknown format {kind!r}; known are {', '.join(name[1:] for name in ENDINGS)}")
-    with library.index(run) as index, tempfile.NamedTemporaryFile(suffix=f".{kind}", delete=False) as file:
+    table = library.rollouts(run)
+    with tempfile.NamedTemporaryFile(suffix=f".{kind}", delete=False) as file:
         path = Path(file.name)
         try:
-            export_rollouts(path, matching(index, read_filter(parameters)))
+            export_rollouts(path, matching(table, read_filter(parameters)))
         except BaseException:
             path.unlink()
             raise

@@ -1,9 +1,8 @@
-"""How fast rollouts are written, indexed and asked for: `python bench/store.py --rollouts 1000000 --folder runs/big`.
+"""How fast rollouts are written, read and asked for: `python bench/store.py --rollouts 1000000 --folder runs/big`.
 
 Rollouts of about 2,000 characters, 1,024 a step, of sentences drawn anew for each, or with `--copies` those of the
 first step under the numbers and problems of every step, which is quicker: `--rollouts 5000000 --copies`. Tables in
-Markdown. The folder is made once and used again; `--folder` of an earlier call skips the writing, and with
-`--keep-index` the indexing too.
+Markdown. The folder is made once and used again; `--folder` of an earlier call skips the writing.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ import pyarrow as pa
 
 from reasoner.runs import rollouts as store
 from reasoner.runs.filters import Filter
-from reasoner.runs.index import RolloutIndex
 from reasoner.runs.json_files import append_line
 from reasoner.runs.metric_names import METRICS, TIMES
 from reasoner.runs.parquet_files import write_table
+from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.run_start import open_run
 
 STEP = 1024
@@ -127,36 +126,36 @@ def write_metrics(folder: Path, step: int) -> None:
     append_line(folder / "times.jsonl", dict.fromkeys(TIMES, 60.123456789) | {"step": step})
 
 
-def questions(index: RolloutIndex, draw: random.Random) -> dict[str, Callable[[], object]]:
+def questions(table: RolloutTable, draw: random.Random) -> dict[str, Callable[[], object]]:
     """What the dashboard asks, each with other values every time."""
-    last = index.count() // STEP
+    last = table.count() // STEP
 
     def low() -> int:
         return draw.randrange(max(1, last - 50))
 
     def detail() -> object:
-        return index.rollout(index.page(offset=draw.randrange(index.count()), limit=1)[0].id)
+        return table.rollout(table.page(offset=draw.randrange(table.count()), limit=1)[0].id)
 
     def filtered() -> object:
         first = low()
-        return index.page(Filter(step=(first, first + 50), correct=False, tokens=(500, None)), limit=50)
+        return table.page(Filter(step=(first, first + 50), correct=False, tokens=(500, None)), limit=50)
 
     return {
-        "first page": lambda: index.page(limit=50),
+        "first page": lambda: table.page(limit=50),
         "page: 50 steps, wrong, 500 tokens or more": filtered,
-        "page: a subject, a level, cut off, anywhere": lambda: index.page(
+        "page: a subject, a level, cut off, anywhere": lambda: table.page(
             Filter(subject=draw.choice(_SUBJECTS), level=draw.randint(1, 3), finish="length"), limit=50
         ),
-        "page: longest first": lambda: index.page(order="-tokens", offset=draw.randrange(1000), limit=50),
-        'phrase "aha moment", page': lambda: index.page(Filter(text='"aha moment"'), limit=50),
-        'phrase "aha moment", count': lambda: index.count(Filter(text='"aha moment"')),
-        "two words and a step range, page": lambda: index.page(
+        "page: longest first": lambda: table.page(order="-tokens", offset=draw.randrange(1000), limit=50),
+        'phrase "aha moment", page, again': lambda: table.page(Filter(text='"aha moment"'), limit=50),
+        "a number that was not searched before": lambda: table.count(Filter(text=f"{draw.randrange(10**6)}")),
+        "two words and a step range, page": lambda: table.page(
             Filter(text="mistake carry", step=(low(), None)), limit=50
         ),
-        "jump to a row": lambda: index.page(offset=draw.randrange(index.count()), limit=50),
+        "jump to a row": lambda: table.page(offset=draw.randrange(table.count()), limit=50),
         "one rollout with its text": detail,
-        "a problem across steps": lambda: index.page(Filter(problem=f"bench/{draw.randrange(8_000)}"), limit=200),
-        "figures of all steps": lambda: index.rows("SELECT * FROM steps ORDER BY step"),
+        "a problem across steps": lambda: table.page(Filter(problem=f"bench/{draw.randrange(8_000)}"), limit=200),
+        "figures of all steps": lambda: table.steps,
     }
 
 
@@ -176,25 +175,20 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--times", type=int, default=21)
     parser.add_argument("--copies", action="store_true", help="write copies of the first step's rollouts")
-    parser.add_argument("--keep-index", action="store_true", help="ask the index that is there")
     args = parser.parse_args()
 
     print("| what | value |\n|---|---:|")
     if not args.folder.exists():
         written = (write_copies if args.copies else write)(args.folder, args.rollouts)
         print(f"| written | {written:,.0f} rollouts/s |")
-    with_index = args.folder / "index.sqlite"
-    if not args.keep_index:
-        with_index.unlink(missing_ok=True)
-    index = RolloutIndex(args.folder)
     began = time.perf_counter()
-    if added := index.refresh():
-        print(f"| indexed, {added:,} rollouts | {added / (time.perf_counter() - began):,.0f} rollouts/s |")
+    table = RolloutTable(args.folder)
+    print(f"| narrow columns of {table.count():,} rollouts read | {time.perf_counter() - began:.2f} s |")
     size = sum(path.stat().st_size for path in (args.folder / "rollouts").iterdir())
-    print(f"| shards, index | {size / 1e6:,.0f} MB, {with_index.stat().st_size / 1e6:,.0f} MB |")
+    print(f"| shards | {size / 1e6:,.0f} MB |")
     print(f"| largest memory of the process | {peak_mib():,.0f} MiB |")
     print(f"\n| asked {args.times} times | median ms | largest ms |\n|---|---:|---:|")
-    for name, ask in questions(index, random.Random(0)).items():
+    for name, ask in questions(table, random.Random(0)).items():
         report(name, timed(ask, times=args.times))
     print(f"\nlargest memory of the process: {peak_mib():,.0f} MiB")
 

@@ -8,20 +8,16 @@ from typing import Any
 
 from reasoner.analysis.report_format import Section, markdown_parts, quote
 from reasoner.runs.filters import Filter
-from reasoner.runs.index import RolloutIndex
 from reasoner.runs.io import atomic_path
+from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.row_files import check_ending, write_rows
 
 ENDINGS = (".jsonl", ".parquet", ".md")
-_PAGE = 500  # rollouts per read
 
 
-def matching(index: RolloutIndex, where: Filter) -> Iterator[dict[str, Any]]:
+def matching(table: RolloutTable, where: Filter) -> Iterator[dict[str, Any]]:
     """All columns of the rollouts that match the filter, in order."""
-    after = -1
-    while page := index.page(where, after=after, limit=_PAGE):
-        yield from (index.rollout(one.id) for one in page)
-        after = page[-1].id
+    return map(table.rollout, table.ids(where))
 
 
 # ------------------------------------------------------------------------------------------------ exports

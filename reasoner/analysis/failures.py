@@ -1,21 +1,24 @@
 """Why responses are wrong: one cause for each response that is not correct, and their counts by step.
 
 The causes are found by rules from the text, the verdict and the gold answer; no model judges another. They are stored
-in the run's index (reasoner.runs.index) and found again when it is deleted.
+beside the shards (reasoner.runs.shard) and found again when these files are deleted.
 """
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from reasoner.runs.filters import CAUSES
-from reasoner.runs.index import RolloutIndex
 from reasoner.runs.repetition import repeats
+from reasoner.runs.rollout_table import RolloutTable
+from reasoner.runs.shard import Shard, value_counts
 from verifiers import extract_answer
 from verifiers.answer_text import answer_part
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
@@ -142,48 +145,45 @@ _RULES = (_repeated, _truncated, _ungraded, _other_form, _ungradable, _arithmeti
 # ------------------------------------------------------------------------------------------------ over a run
 
 
-def classify(index: RolloutIndex, *, limit: int | None = None) -> int:
-    """Find the causes of the indexed steps that lack them; returns the number of steps added.
+_FOUND = pa.schema(
+    [("id", pa.int64()), ("cause", pa.string()), ("detail", pa.string()), ("start", pa.int32()), ("end", pa.int32())]
+)
+_COLUMNS = ("completion", "gold", "verifier", "verdict", "extracted", "finish")
+
+
+def classify(table: RolloutTable, *, limit: int | None = None) -> int:
+    """Find the causes of the steps that lack them; returns the number of steps added.
 
     `limit`: of the first so many steps; None: of all.
     """
-    new_steps = index.steps_without("failure_steps", limit)
-    for step in new_steps:
-        causes = [(number, failure_of(_response(row))) for number, row in index.shard_rows(step, _COLUMNS)]
-        failures = [(number, failure) for number, failure in causes if failure is not None]
-        counts = Counter(failure.cause for _, failure in failures)
-        index.store(
-            {
-                "failures": [(number, one.cause, one.detail, one.start, one.end) for number, one in failures],
-                "failure_steps": [(step, len(causes), json.dumps(counts))],
-            }
-        )
-    return len(new_steps)
+    return table.analyse("failures", _classify, limit=limit)
 
 
-_COLUMNS = ("completion", "gold", "verifier", "verdict", "extracted", "finish")
+def _classify(shard: Shard) -> tuple[pa.Table, dict[str, int]]:
+    failures = [(number, failure_of(_response(row))) for number, row in shard.read(_COLUMNS)]
+    rows = [{"id": number, **asdict(failure)} for number, failure in failures if failure is not None]
+    return pa.Table.from_pylist(rows, _FOUND), {}
 
 
 def _response(row: dict[str, Any]) -> Response:
     verifier, finish = row["verifier"] or "maths", row["finish"] or ""
-    return Response(row["completion"], row["gold"] or "", verifier, row["verdict"], row["extracted"], finish)
+    return Response(row["completion"], row["gold"], verifier, row["verdict"], row["extracted"], finish)
 
 
-def timeline(index: RolloutIndex) -> list[dict[str, Any]]:
+def timeline(table: RolloutTable) -> list[dict[str, Any]]:
     """For each classified step: its rollouts, and the number of failures by cause."""
-    rows = index.rows("SELECT * FROM failure_steps ORDER BY step")
-    return [{"step": row["step"], "rollouts": row["rollouts"]} | {"causes": _counts(row["causes"])} for row in rows]
+    lines = []
+    for shard, failures in table.analysed("failures"):
+        counts = value_counts(failures["cause"])
+        causes = {cause: counts.get(cause, 0) for cause in CAUSES}
+        lines.append({"step": shard.step, "rollouts": len(shard.rows), "causes": causes})
+    return lines
 
 
-def _counts(text: str) -> dict[str, int]:
-    counts = json.loads(text)
-    return {cause: counts.get(cause, 0) for cause in CAUSES}
-
-
-def examples(index: RolloutIndex, *, cause: str, offset: int, limit: int) -> list[dict[str, Any]]:
+def examples(table: RolloutTable, *, cause: str, offset: int, limit: int) -> list[dict[str, Any]]:
     """Failures with this cause ("": any), the latest step first: id, name, cause, detail, start, end."""
-    rows = index.rows(
-        "SELECT * FROM failures WHERE ? = '' OR cause = ? ORDER BY id DESC LIMIT ? OFFSET ?",
-        [cause, cause, limit, offset],
-    )
-    return [row | {"name": index.name(row["id"])} for row in rows]
+    failures = table.findings("failures", _FOUND)
+    if cause:
+        failures = failures.filter(pc.field("cause") == cause)
+    rows = failures.take(np.arange(len(failures))[::-1][offset : offset + limit]).to_pylist()
+    return [row | {"name": table.name(row["id"])} for row in rows]

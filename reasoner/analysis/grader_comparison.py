@@ -88,13 +88,13 @@ def _pair(where: str, place: str, line: str) -> Pair:
 
 def pairs_of_run(run_dir: Path) -> list[Pair]:
     """The different pairs of extracted answer and gold among the rollouts of a run that verifier "maths" graded."""
-    from reasoner.runs.index_schema import shard_steps
     from reasoner.runs.parquet_files import read_table
+    from reasoner.runs.rollout_table import shard_steps
     from reasoner.runs.rollouts import shard_path
 
     columns = ["step", "group", "sample", "question", "gold", "verifier", "extracted"]
     pairs: dict[tuple[str, str, str], Pair] = {}
-    for step in sorted(shard_steps(run_dir)):
+    for step in shard_steps(run_dir):
         for row in read_table(shard_path(run_dir, step), columns).to_pylist():
             if row["extracted"] is not None and row["verifier"] == "maths":
                 key = row["extracted"], row["gold"], row["question"]

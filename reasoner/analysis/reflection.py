@@ -1,25 +1,34 @@
 """Reflection over a run: how often it occurs, of which kind, with which outcome, and its association with correctness.
 
-The reflection spans of every rollout (verifiers.reflection) are detected once and stored in the run's index
-(reasoner.runs.index). When the index is deleted they are detected again.
+The reflection spans of every rollout (verifiers.reflection) are detected once and stored beside the shards
+(reasoner.runs.shard). When these files are deleted they are detected again.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, fields
 from itertools import groupby
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from reasoner.evals.paired import Difference, paired_difference
-from reasoner.runs.index import RolloutIndex
-from reasoner.runs.index_queries import group_ids
+from reasoner.runs.rollout_table import RolloutTable
+from reasoner.runs.shard import Shard, value_counts
 from verifiers.reflection.cues import LEXICON
 from verifiers.reflection.outcomes import LABELS, OUTCOMES, Member, Span, assign_labels, score, spans
 
-_SHUFFLED = "id % 1000003 * 7919 % 1000003"  # breaks ties in an order that favours no step
+_FOUND = pa.schema(
+    [
+        ("id", pa.int64()),
+        *((one.name, pa.string() if one.type == "str" else pa.int32()) for one in fields(Span)),
+        *(("others_correct", pa.float64()), ("correct", pa.bool_()), ("score", pa.float64())),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,56 +42,29 @@ class Uplift:
     groups: int
 
 
-def study(index: RolloutIndex, progress: Callable[[int, int], None] | None = None, *, limit: int | None = None) -> int:
-    """Detect the reflection spans of the indexed steps that lack them; returns the number of steps added.
+def study(table: RolloutTable, progress: Callable[[int, int], None] | None = None, *, limit: int | None = None) -> int:
+    """Detect the reflection spans of the steps that lack them; returns the number of steps added.
 
     `progress` is called with (done, all) steps. `limit`: of the first so many steps; None: of all.
     """
-    new_steps = index.steps_without("reflection_steps", limit)
-    for done, step in enumerate(new_steps, 1):
-        _study_step(index, step)
-        if progress is not None:
-            progress(done, len(new_steps))
-    return len(new_steps)
+    return table.analyse("reflection", _study, limit=limit, progress=progress)
 
 
-def _study_step(index: RolloutIndex, step: int) -> None:
-    """Detect the spans of a step's completions and store them, with the counts of its groups, in the index."""
+def _study(shard: Shard) -> tuple[pa.Table, dict[str, int]]:
+    """The spans of a step's completions, and the number of their tokens (of words where the shard has no tokens)."""
     columns = ("group", "completion", "question", "gold", "verifier", "verdict", "tokens")
-    rows = list(index.shard_rows(step, columns))
-    labelled_members: list[tuple[int, Member, float]] = []  # id, member, share of other members that are correct
-    groups = []
-    for grp, own in groupby(rows, key=lambda item: item[1]["group"]):
+    rows = shard.read(columns)
+    found: list[dict[str, Any]] = []
+    for _, own in groupby(rows, key=lambda item: item[1]["group"]):
         group_rows = list(own)
         members = assign_labels([_member(row) for _, row in group_rows])
-        groups.append((step, grp, *_split(members)))
         others = [member.is_correct for member in members if not member.has_self_correction]
         share = sum(others) / len(others) if others else 1.0
-        labelled_members += [(number, member, share) for (number, _), member in zip(group_rows, members, strict=True)]
-    all_spans = [span for _, member, _ in labelled_members for span in member.spans]
+        for (number, _), member in zip(group_rows, members, strict=True):
+            about = {"id": number, "others_correct": share, "correct": member.is_correct}
+            found += [about | asdict(span) | {"score": score(span, others_correct=share)} for span in member.spans]
     tokens = sum(row["tokens"] or len(row["completion"].split()) for _, row in rows)
-    index.store(
-        {
-            "spans": [
-                (n, *asdict(span).values(), others, member.is_correct, score(span, others_correct=others))
-                for n, member, others in labelled_members
-                for span in member.spans
-            ],
-            "reflection_groups": groups,
-            "reflection_steps": [
-                (
-                    step,
-                    len(rows),
-                    tokens,
-                    sum(bool(member.spans) for _, member, _ in labelled_members),
-                    *(
-                        json.dumps(Counter(getattr(s, name) for s in all_spans))
-                        for name in ("kind", "outcome", "label")
-                    ),
-                )
-            ],
-        }
-    )
+    return pa.Table.from_pylist(found, _FOUND), {"tokens": tokens}
 
 
 def _member(row: dict[str, Any]) -> Member:
@@ -90,54 +72,67 @@ def _member(row: dict[str, Any]) -> Member:
     return Member(row["verdict"] == "correct", tuple(own_spans))
 
 
-def _split(members: list[Member]) -> tuple[int, int, int, int]:
-    """(reflecting, correct ones of them, not reflecting, correct ones of them), numbers of completions."""
-    reflecting = [member.is_correct for member in members if member.spans]
-    others = [member.is_correct for member in members if not member.spans]
-    return len(reflecting), sum(reflecting), len(others), sum(others)
-
-
 # ------------------------------------------------------------------------------------------------ queries
 
 
-def timeline(index: RolloutIndex) -> list[dict[str, Any]]:
+def timeline(table: RolloutTable) -> list[dict[str, Any]]:
     """For each studied step: rollouts, the share that reflects, and spans per 1,000 tokens by kind, outcome and label.
 
     The baseline is the line of step 0, whose completions are the untrained model's. Words are counted in place of
     tokens where the shard has none.
     """
     lines = []
-    for row in index.rows("SELECT * FROM reflection_steps ORDER BY step"):
-        per = 1000 / max(1, row["tokens"])
-        line = {"step": row["step"], "rollouts": row["rollouts"], "reflecting": row["reflecting"] / row["rollouts"]}
+    for shard, found in table.analysed("reflection"):
+        per = 1000 / max(1, int(found.schema.metadata[b"tokens"]))
+        num = len(shard.rows)
+        line = {"step": shard.step, "rollouts": num, "reflecting": pc.count_distinct(found["id"]).as_py() / num}
+        counts = {f"{name}s": value_counts(found[name]) for name in ("kind", "outcome", "label")}
         for name, keys in (("kinds", LEXICON), ("outcomes", OUTCOMES), ("labels", LABELS)):
-            counts = json.loads(row[name])
-            line[name] = {key: counts.get(key, 0) * per for key in keys}
-        lines.append(line | {"counts": {name: json.loads(row[name]) for name in ("kinds", "outcomes", "labels")}})
+            line[name] = {key: counts[name].get(key, 0) * per for key in keys}
+        lines.append(line | {"counts": counts})
     return lines
 
 
-def uplift(index: RolloutIndex, *, first_step: int = 0, last_step: int = 2**31) -> Uplift:
+def uplift(table: RolloutTable, *, first_step: int = 0, last_step: int = 2**31) -> Uplift:
     """Estimate the Uplift over the studied steps from `first_step` to `last_step`, inclusive."""
-    groups = index.rows(
-        "SELECT 1.0 * reflecting_right / reflecting AS a, 1.0 * plain_right / plain AS b FROM reflection_groups "
-        "WHERE reflecting > 0 AND plain > 0 AND step BETWEEN ? AND ?",
-        [first_step, last_step],
-    )
-    pairs = [row["a"] for row in groups], [row["b"] for row in groups]
-    return Uplift(paired_difference(*pairs) if len(groups) > 1 else None, len(groups))
+    shares: list[tuple[float, float]] = []
+    for shard, found in table.analysed("reflection"):
+        if first_step <= shard.step <= last_step:
+            shares += _shares(shard, found)
+    return Uplift(paired_difference(*zip(*shares, strict=True)) if len(shares) > 1 else None, len(shares))
 
 
-def gallery(index: RolloutIndex, *, limit: int = 20, offset: int = 0, label: str | None = None) -> list[dict[str, Any]]:
+def _shares(shard: Shard, found: pa.Table) -> Iterator[tuple[float, float]]:
+    """The shares of correct completions with and without reflection, of each group that has both."""
+    reflects = np.isin(shard.rows["id"].to_numpy(), found["id"].to_numpy())
+    is_right = np.asarray(pc.equal(shard.rows["verdict"], "correct"))
+    groups = shard.rows["group"].to_numpy()
+    for group in np.unique(groups):
+        sides = [is_right[(groups == group) & (reflects == side)] for side in (True, False)]
+        if all(map(len, sides)):
+            yield float(sides[0].mean()), float(sides[1].mean())
+
+
+def gallery(table: RolloutTable, *, limit: int = 20, offset: int = 0, label: str | None = None) -> list[dict[str, Any]]:
     """The spans with the highest scores, one per rollout. ValueError for an unknown label."""
     if label is not None and label not in LABELS:
         raise ValueError(f"unknown label {label!r}; known are {', '.join(LABELS)}")
-    rows = index.rows(
-        "SELECT *, MAX(score) AS score FROM spans WHERE ? IS NULL OR label = ? "
-        f"GROUP BY id ORDER BY score DESC, {_SHUFFLED}, id LIMIT ? OFFSET ?",
-        [label, label, limit, offset],
-    )
-    return [row | {"name": index.name(row["id"])} for row in rows]
+    found = table.findings("reflection", _FOUND)
+    if label is not None:
+        found = found.filter(pc.field("label") == label)
+    ids = found["id"].to_numpy()
+    shuffled = ids % 1000003 * 7919 % 1000003  # breaks ties in an order that favours no step
+    order = np.lexsort((ids, shuffled, -found["score"].to_numpy()))
+    _, firsts = np.unique(ids[order], return_index=True)  # the best span of each rollout
+    rows = found.take(order[np.sort(firsts)][offset : offset + limit]).to_pylist()
+    return [row | {"name": table.name(row["id"])} for row in rows]
+
+
+def first_self_correction(table: RolloutTable) -> str | None:
+    """The name of the first rollout with a correct answer and a span that corrects itself (no mere cue)."""
+    found = table.findings("reflection", _FOUND)
+    ids = found.filter(pc.field("correct") & (pc.field("label") != LABELS[0]))["id"]
+    return table.name(ids[0].as_py()) if len(ids) else None
 
 
 def totals(lines: list[dict[str, Any]]) -> dict[str, Counter[str]]:
@@ -149,8 +144,8 @@ def totals(lines: list[dict[str, Any]]) -> dict[str, Counter[str]]:
     return counters
 
 
-def spans_of(index: RolloutIndex, step: int, group: int) -> dict[int, list[Span]]:
+def spans_of(table: RolloutTable, step: int, group: int) -> dict[int, list[Span]]:
     """The reflection spans of a group's completions by rollout id. They are detected now and need no `study`."""
-    numbers = group_ids(index, step, group)
-    members = assign_labels([_member(index.rollout(number)) for number in numbers])
+    numbers = [row["id"] for row in table.group_rows(step, group)]
+    members = assign_labels([_member(table.rollout(number)) for number in numbers])
     return {number: list(member.spans) for number, member in zip(numbers, members, strict=True)}

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from reasoner.cli.arguments import Parser, add_json, add_option, add_run, write_result
-from reasoner.cli.rollouts import open_index
+from reasoner.cli.rollouts import open_table
 
 _EXCERPT = 70  # characters of a completion before the reflection; three times as many are shown in all
 
@@ -26,13 +26,13 @@ def show_reflection(args: argparse.Namespace) -> None:
     from reasoner.progress import shown_progress
     from verifiers.reflection.outcomes import OUTCOMES
 
-    with open_index(args) as index:
-        with shown_progress() as progress:
-            reflection.study(index, progress=lambda done, steps: progress.count("steps analysed", done, steps))
-        lines, uplift = reflection.timeline(index), reflection.uplift(index)
-        cards = reflection.gallery(index, limit=args.limit)
-        counts = reflection.totals(lines)
-        texts = [index.rollout(card["id"])["completion"] for card in cards]
+    table = open_table(args)
+    with shown_progress() as progress:
+        reflection.study(table, progress=lambda done, steps: progress.count("steps analysed", done, steps))
+    lines, uplift = reflection.timeline(table), reflection.uplift(table)
+    cards = reflection.gallery(table, limit=args.limit)
+    counts = reflection.totals(lines)
+    texts = [table.rollout(card["id"])["completion"] for card in cards]
     if not lines:
         raise ValueError(f"run {args.name} has no rollouts yet")
     print_result("per 1,000 tokens (step 0 is the untrained model where the run began there)\n")

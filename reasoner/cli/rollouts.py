@@ -1,13 +1,12 @@
 """`reasoner rollouts`: list, show, search, compare and export the rollouts of a run.
 
-Handlers import the index, which imports pyarrow: that takes a second.
+Handlers import the table, which imports pyarrow: that takes a second.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
@@ -31,8 +30,8 @@ from reasoner.console import escape_controls, log, print_result, shorten
 
 if TYPE_CHECKING:
     from reasoner.runs.filters import Filter
-    from reasoner.runs.index import RolloutIndex
     from reasoner.runs.rollout_row import ListedRollout
+    from reasoner.runs.rollout_table import RolloutTable
     from reasoner.runs.selection import Selection
 
 Rollouts = Iterator[dict[str, Any]]
@@ -115,10 +114,11 @@ def list_rollouts(args: argparse.Namespace) -> int:
     """Print a line for each matching rollout. Exit status 1 where none has the words, like grep."""
     from reasoner.runs.word_search import excerpt, hits
 
-    with open_index(args) as index:
-        where = _filter(args)
-        rollouts = index.page(where, limit=args.limit)
-        texts, total = index.completions([one.id for one in rollouts]), index.count(where)
+    table = open_table(args)
+    where, faults = _filter(args), table.faults()
+    rollouts = table.page(where, limit=args.limit)
+    texts, total = table.completions([one.id for one in rollouts]), table.count(where)
+    _warn(table, but=faults)
     excerpts = texts
     if (query := where.text) is not None:
         pieces = (excerpt(text, hits(text, query), before=_EXCERPT // 3, length=_EXCERPT) for text in texts)
@@ -132,8 +132,8 @@ def list_rollouts(args: argparse.Namespace) -> int:
 
 
 def show_rollout(args: argparse.Namespace) -> None:
-    with open_index(args) as index:
-        row = index.rollout(index.find(args.rollout).id)
+    table = open_table(args)
+    row = table.rollout(table.find(args.rollout).id)
     parts = ", ".join(f"{name} {value:g}" for name, value in row["rewards"] or ())
     place = " ".join(str(part) for part in (row["subject"], row["level"]) if part is not None)
     lines = {
@@ -166,8 +166,8 @@ def export_rollouts(args: argparse.Namespace) -> None:
     if args.form != "preferences" and not (args.judge is args.noise is args.seed is None):
         raise ValueError("--judge, --noise and --seed belong to --as preferences")
     check_ending(args.file, ENDINGS if args.form == "rollouts" else TABLE_ENDINGS)
-    with open_index(args) as index:
-        result = _EXPORTS[args.form](args, index.run_dir, matching(index, _filter(args)))
+    table = open_table(args)
+    result = _EXPORTS[args.form](args, table.run_dir, matching(table, _filter(args)))
     write_result(args, {"file": str(args.file)} | result)
 
 
@@ -204,46 +204,45 @@ def _export_preferences(args: argparse.Namespace, run_dir: Path, rollouts: Rollo
 _EXPORTS = {"rollouts": _export_rows, "sft": _export_examples, "preferences": _export_preferences}
 
 
-@contextmanager
-def open_index(args: argparse.Namespace) -> Iterator[RolloutIndex]:
-    """The up-to-date rollout index of the run `args.name`. Prints a warning for each step that cannot be read.
+def open_table(args: argparse.Namespace) -> RolloutTable:
+    """The rollouts of the run `args.name`. Prints a warning for each shard that cannot be read.
 
     ValueError for a --limit below 1, and for a filter value that the run does not have.
     """
     from reasoner.runs.filters import MOST_NUMBER
-    from reasoner.runs.index import RolloutIndex
+    from reasoner.runs.rollout_table import RolloutTable
     from reasoner.runs.run_dir import find_run
 
     check_least(1, limit=getattr(args, "limit", 1))
     if getattr(args, "limit", 1) > MOST_NUMBER:
         raise ValueError(f"--limit is {args.limit}; it must be at most {MOST_NUMBER:,}")
     where = _filter(args)
-    index = RolloutIndex(find_run(args.name, args.runs))
-    try:
-        index.refresh()
-        for step, fault in index.faults().items():
+    table = RolloutTable(find_run(args.name, args.runs))
+    _warn(table)
+    _check_known(table, where)
+    return table
+
+
+def _warn(table: RolloutTable, but: Collection[int] = ()) -> None:
+    """Print a warning for each step that cannot be read, but for some."""
+    for step, fault in table.faults().items():
+        if step not in but:
             log(f"warning: the rollouts of step {step} cannot be read: {fault}")
-        _check_known(index, where)
-        yield index
-    finally:
-        index.close()
 
 
-def _check_known(index: RolloutIndex, where: Filter) -> None:
+def _check_known(table: RolloutTable, where: Filter) -> None:
     """ValueError for a problem, subject, level or step range that the run does not have, instead of an empty result."""
-    for name, value in (("problem", where.problem), ("subject", where.subject), ("level", where.level)):
+    for name, value in (("problem_id", where.problem), ("subject", where.subject), ("level", where.level)):
         if value is None:
             continue
-        rows = index.rows(f"SELECT DISTINCT {name} AS value FROM groups WHERE {name} IS NOT NULL ORDER BY value")
-        known = [str(row["value"]) for row in rows]
+        known = list(map(str, table.values(name)))
         if str(value) not in known:
             hint = did_you_mean(str(value), known) or f"; it has {', '.join(known[:_MAX_NAMES])}"
-            raise ValueError(f"{index.run_dir} has no {name} {str(value)!r}{hint}")
-    (steps,) = index.rows("SELECT MIN(step) AS first, MAX(step) AS last FROM shards")
-    first, last = steps["first"], steps["last"]
+            raise ValueError(f"{table.run_dir} has no {name.removesuffix('_id')} {str(value)!r}{hint}")
+    steps = [shard.step for shard in table.shards]
     low, high = where.step or (None, None)
-    if last is not None and ((low or 0) > last or (high or last) < first):
-        raise ValueError(f"{index.run_dir} has only rollouts of the steps {first} to {last}")
+    if steps and ((low or 0) > steps[-1] or (high is not None and high < steps[0])):
+        raise ValueError(f"{table.run_dir} has only rollouts of the steps {steps[0]} to {steps[-1]}")
 
 
 def _filter(args: argparse.Namespace) -> Filter:
@@ -299,23 +298,23 @@ def diff_rollouts(args: argparse.Namespace) -> None:
 def _side(args: argparse.Namespace, place: str) -> dict[str, dict[str, Any]]:
     """By problem: pass rate, mean reward and tokens, and the first rollout of a side."""
     from reasoner.runs.filters import MOST_STEP
-    from reasoner.runs.index_queries import problem_means
+    from reasoner.runs.rollout_queries import problem_means
 
     name, _, step = place.rpartition(":")
     is_step = step.isascii() and step.isdecimal() and int(step) <= MOST_STEP
     run, only = (name, int(step)) if name and is_step else (place, None)
-    with open_index(argparse.Namespace(name=run, runs=args.runs, limit=args.limit)) as index:
-        rows = problem_means(index, step=only)
-        if args.problem is not None:
-            rows = [
-                row | {"rollout": index.name(row["first"]), "shard_row": index.rollout(row["first"])}
-                for row in rows
-                if row["problem"] == args.problem
-            ]
+    table = open_table(argparse.Namespace(name=run, runs=args.runs, limit=args.limit))
+    rows = problem_means(table, step=only)
+    if args.problem is not None:
+        rows = {
+            problem: row | {"rollout": table.name(row["first"]), "shard_row": table.rollout(row["first"])}
+            for problem, row in rows.items()
+            if problem == args.problem
+        }
     if not rows:
         what = "rollouts" if args.problem is None else f"rollouts of problem {args.problem!r}"
         raise ValueError(f"{place} has no {what}")
-    return {row.pop("problem"): row for row in rows}
+    return rows
 
 
 def _print_rates(rows: list[dict[str, Any]], limit: int) -> None:

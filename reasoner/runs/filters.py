@@ -1,4 +1,4 @@
-"""Filters and orders of rollouts: one declaration of each field for users, the index and the pages."""
+"""Filters and orders of rollouts: one declaration of each field for users and the pages."""
 
 from __future__ import annotations
 
@@ -8,33 +8,16 @@ from functools import partial
 from typing import Any, get_args
 
 from reasoner.config.other_names import did_you_mean
-from reasoner.runs.word_search import match
+from reasoner.runs.word_search import check
 from reasoner.types import Finish
 from verifiers import Verdict
 from verifiers.reflection.outcomes import LABELS
 
-ROWS = 2**24  # rollouts of a step, at most
 MOST_STEP = 999_999_999  # the name of a shard has nine digits at most
-MOST_NUMBER = 2**63 - 1  # of SQLite
+MOST_NUMBER = 2**63 - 1
 
 Bounds = tuple[Any, Any]  # the lowest and the highest value, inclusive; None is no bound
-
-
-def ids_of_step(step: int) -> tuple[int, int]:
-    """The smallest and the largest id that a rollout of the step can have. The index is ordered by id, and not by step:
-    a condition on the step alone reads all rollouts of the run.
-    """
-    return step * ROWS, (step + 1) * ROWS - 1
-
-
-ORDERS = {
-    "step": "id",
-    "tokens": "tokens, id",
-    "-tokens": "tokens DESC, id",
-    "reward": "reward, id",
-    "-reward": "reward DESC, id",
-    "-step": "id DESC",
-}
+ORDERS = ("step", "tokens", "-tokens", "reward", "-reward", "-step")
 # The causes of failures (reasoner.analysis.failures), with their meanings, in the order in which they are tried.
 CAUSES = {
     "repeated": "the response repeats itself",
@@ -94,62 +77,38 @@ def _one_of(values: Sequence[str], text: str) -> str:
 # ------------------------------------------------------------------------------------------------ the filter
 
 
-def _field(
-    sql: str,
-    meaning: str = "",
-    *,
-    read: Callable[[str], Any] = str,
-    values: Sequence[str] = (),
-    stored: Callable[[Any], Any] = lambda value: value,
-) -> Any:
-    """A field of Filter: its condition in SQL, or of bounds the expression that they hold for; what a user may write;
-    the reader of that, or the `values` to choose from; the value in the index.
-    """
+def _field(meaning: str = "", *, read: Callable[[str], Any] = str, values: Sequence[str] = ()) -> Any:
+    """A field of Filter: what a user may write, and the reader of that, or the `values` to choose from."""
     if values and read is str:
         read = partial(_one_of, tuple(values))
-    about = {"sql": sql, "meaning": meaning or ", ".join(values), "read": read, "values": values, "stored": stored}
-    return field(default=None, metadata=about)
-
-
-def _ids(steps: Bounds) -> Bounds:
-    first, last = steps
-    return None if first is None else ids_of_step(first)[0], None if last is None else ids_of_step(last)[1]
+    return field(default=None, metadata={"meaning": meaning or ", ".join(values), "read": read, "values": values})
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Conditions on rollouts; None is any value."""
+    """Conditions on rollouts; None is any value. A tuple is the bounds of a column."""
 
     step: tuple[int | None, int | None] | None = _field(
-        "id", "N or LOW:HIGH, steps from 0", read=partial(_bounds, partial(_int_up_to, MOST_STEP)), stored=_ids
+        "N or LOW:HIGH, steps from 0", read=partial(_bounds, partial(_int_up_to, MOST_STEP))
     )
-    problem: str | None = _field("problem = ?", "an id")
-    subject: str | None = _field("subject = ?", "a family")
-    level: int | None = _field("level = ?", "a level", read=_int)
-    verdict: str | None = _field("verdict = ?", values=[str(verdict) for verdict in Verdict])
-    correct: bool | None = _field(
-        "(verdict = 'correct') = ?", read=lambda text: _one_of(("yes", "no"), text) == "yes", values=("yes", "no")
-    )
-    finish: str | None = _field("finish = ?", values=get_args(Finish))
-    reward: tuple[float | None, float | None] | None = _field("reward", "N or LOW:HIGH", read=partial(_bounds, float))
+    problem: str | None = _field("an id")
+    subject: str | None = _field("a family")
+    level: int | None = _field("a level", read=_int)
+    verdict: str | None = _field(values=[str(verdict) for verdict in Verdict])
+    correct: bool | None = _field(read=lambda text: _one_of(("yes", "no"), text) == "yes", values=("yes", "no"))
+    finish: str | None = _field(values=get_args(Finish))
+    reward: tuple[float | None, float | None] | None = _field("N or LOW:HIGH", read=partial(_bounds, float))
     tokens: tuple[int | None, int | None] | None = _field(
-        "tokens", "N or LOW:HIGH", read=partial(_bounds, partial(_int_up_to, MOST_NUMBER))
+        "N or LOW:HIGH", read=partial(_bounds, partial(_int_up_to, MOST_NUMBER))
     )
     failure: str | None = _field(
-        "id IN (SELECT id FROM failures WHERE cause = ?)",
-        f"{', '.join(CAUSES)} (found when the dashboard shows the page Failures)",
-        values=tuple(CAUSES),
+        f"{', '.join(CAUSES)} (found when the dashboard shows the page Failures)", values=tuple(CAUSES)
     )
     label: str | None = _field(
-        "id IN (SELECT id FROM spans WHERE label = ?)",
         f"with a reflection span of this label: {', '.join(LABELS)} (needs `reasoner reflection RUN` first)",
         values=LABELS,
     )
-    text: str | None = _field(
-        "id IN (SELECT rowid FROM words WHERE words MATCH ?)",
-        'words of the completion, "a phrase", begin*, -without',
-        stored=match,
-    )
+    text: str | None = _field('words of the completion, "a phrase", begin*, -without', read=check)
 
 
 ALL = Filter()
@@ -172,22 +131,3 @@ def read_filter(texts: Mapping[str, str | None]) -> Filter:
             except ValueError as error:
                 raise ValueError(f"{one.name} is {text!r}; {error}") from error
     return Filter(**values)
-
-
-def sql(where: Filter) -> tuple[str, list[Any]]:
-    """Translate the filter into a WHERE clause and its values."""
-    # A range of steps is a range of row ids, which is faster to scan than any index. A plus sign before a column keeps
-    # SQLite from using that column's index.
-    plus = "" if where.step is None else "+"
-    conditions, values = ["1"], []
-    for one in fields(where):
-        if (value := getattr(where, one.name)) is None:
-            continue
-        condition, value = one.metadata["sql"], one.metadata["stored"](value)
-        sign = "" if condition.startswith(("id", "(")) else plus
-        bounds = zip((">= ?", "<= ?"), value, strict=True) if isinstance(value, tuple) else [("", value)]
-        for comparison, bound in bounds:
-            if bound is not None:
-                conditions.append(f"{sign}{condition} {comparison}".rstrip())
-                values.append(bound)
-    return " AND ".join(conditions), values

@@ -1,6 +1,6 @@
-"""The row of a rollout: its fields are the columns of a shard, and of the index's list. Imports no pyarrow.
+"""The row of a rollout: its fields are the columns of a shard. Imports no pyarrow.
 
-reasoner.runs.rollouts makes the schema of Parquet from it, reasoner.runs.index_schema the table of the index.
+reasoner.runs.rollouts makes the schema of Parquet from it, reasoner.runs.shard the narrow columns of a search.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RolloutRow:
 
 @dataclass(frozen=True, slots=True)
 class ListedRollout:
-    """A rollout as lists show it: a row of the index's table `rollouts`."""
+    """A rollout as lists show it (reasoner.runs.rollout_table)."""
 
     id: int
     step: int

@@ -158,7 +158,7 @@ def is_unused(run_dir: Path) -> bool:
     """Whether the folder has no records and no readable settings, as after a run was killed while it started."""
     files = (path for path in run_dir.rglob("*") if path.is_symlink() or path.is_file())
     for path in files:
-        is_ours = path.name.removesuffix(".partial") in _BEFORE_STEPS or path.name.startswith("index.sqlite")
+        is_ours = path.name.removesuffix(".partial") in _BEFORE_STEPS
         is_ours = (is_ours and path.parent == run_dir) or path.parent == run_dir / INITIAL_MODEL
         if not is_ours and (path.is_symlink() or path.stat().st_size):
             return False

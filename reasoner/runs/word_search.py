@@ -1,96 +1,76 @@
-"""Searches for words in completions: the syntax, its translation for the index, and the places of the words in a text.
-
-The index stores words without the texts, so FTS5 cannot mark hits, and its highlight() takes quadratic time on a text
-that repeats a word. This module splits texts into words as FTS5's tokenizer unicode61 does: letters and digits,
-ignoring case and accents.
-"""
+"""Searches for words in completions: words, "phrases", begin*, -without. Case and accents are ignored."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Sequence
 from functools import lru_cache
-from itertools import islice
 
 Span = tuple[int, int]  # [start, end) in characters
-
-_WORD = re.compile(r"[^\W_\u0300-\u036f]+(?:[\u0300-\u036f]+[^\W_\u0300-\u036f]*)*")  # accents may stand alone
-
 _TERM = re.compile(r'(-?)(?:"([^"]*)"|([^\s"]+))')
+_LETTER, _RE2_LETTER = r"[^\W_]", r"[\pL\pN]"  # a letter or digit, for Python and for Arrow
+_OTHER, _RE2_OTHER = r"[\W_]", r"[^\pL\pN]"
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
-    """Consecutive words to search for; with `is_prefix` the last one matches every word that begins with it."""
-
-    words: tuple[str, ...]
-    is_prefix: bool
-
-    def fts5(self) -> str:
-        return f'"{" ".join(self.words)}"' + "*" * self.is_prefix
+def _plain(text: str) -> str:
+    """The text in lower case, without accents."""
+    letters = unicodedata.normalize("NFD", text.casefold())
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
-def terms(text: str) -> tuple[list[Term], list[Term]]:
-    """Parse a search into (wanted, unwanted) terms: words, "phrases", begin*, -without; nothing else."""
-    wanted: list[Term] = []
-    unwanted: list[Term] = []
-    for minus, phrase, word in _TERM.findall(text):
-        words = tuple(re.findall(r"\w+", phrase or word))
+@lru_cache(maxsize=1)
+def _accented() -> dict[str, str]:
+    """By letter: itself and its forms with accents, in both cases."""
+    forms = defaultdict(set)
+    for letter in map(chr, range(0xC0, 0x2000)):
+        if len(plain := _plain(letter)) == 1 and letter.isalpha():
+            forms[plain].add(letter)
+    return {plain: "".join(sorted(letters | {plain, plain.upper()})) for plain, letters in forms.items()}
+
+
+@lru_cache(maxsize=64)
+def _terms(query: str) -> list[tuple[bool, list[str], bool]]:
+    """(is wanted, a pattern for each word, whether the last one is the beginning of a word) of each term."""
+    terms = []
+    for minus, phrase, word in _TERM.findall(query):
+        words = re.findall(r"[^\W_]+", _plain(phrase or word))
         if words:
-            (unwanted if minus else wanted).append(Term(words, is_prefix=word.endswith("*")))
-    return wanted, unwanted
+            classes = ["".join(f"[{_accented().get(c, c + c.upper())}]" for c in own) for own in words]
+            terms.append((not minus, classes, word.endswith("*")))
+    return sorted(terms, key=lambda term: not term[0])
 
 
-def match(text: str) -> str:
-    """Translate a user's search into an FTS5 query. ValueError when it has no wanted term."""
-    wanted, unwanted = terms(text)
-    if not wanted:
-        raise ValueError(f'nothing to search for in {text!r}: write words, "a phrase", begin*, or -without beside one')
-    return " ".join([" AND ".join(term.fts5() for term in wanted), *(f"NOT {term.fts5()}" for term in unwanted)])
+def check(query: str) -> str:
+    """The query. ValueError when it has no wanted term."""
+    if not any(is_wanted for is_wanted, _, _ in _terms(query)):
+        raise ValueError(f'nothing to search for in {query!r}: write words, "a phrase", begin*, or -without beside one')
+    return query
+
+
+def patterns(query: str) -> list[tuple[str, bool]]:
+    """A pattern for Arrow of each term, and whether a completion must have it, or must not; the wanted ones first."""
+    return [
+        (f"(?:^|{_RE2_OTHER}){f'{_RE2_OTHER}+'.join(words)}{'' if is_prefix else f'(?:$|{_RE2_OTHER})'}", is_wanted)
+        for is_wanted, words, is_prefix in _terms(query)
+    ]
 
 
 def hits(text: str | None, query: str) -> list[Span]:
     """The spans of the query's wanted terms in the text, in order, without overlaps."""
-    wanted, _ = terms(query)
-    if not (text and wanted):
-        return []
-    words = _words(text)
-    runs: list[tuple[int, int]] = []  # numbers of the first and the last word of a hit
-    for first, last in sorted(run for term in wanted for run in _runs(words, term)):
-        if runs and first <= runs[-1][1]:
-            runs[-1] = (runs[-1][0], max(last, runs[-1][1]))
+    spans = []
+    for is_wanted, words, is_prefix in _terms(query):
+        end = f"{_LETTER}*" if is_prefix else f"(?!{_LETTER})"
+        pattern = f"(?<!{_LETTER})(?=({f'{_OTHER}+'.join(words)}{end}))"
+        spans += [match.span(1) for match in re.finditer(pattern, text or "")] if is_wanted else []
+    merged: list[Span] = []
+    for start, stop in sorted(spans):
+        if merged and start < merged[-1][1]:
+            merged[-1] = merged[-1][0], max(stop, merged[-1][1])
         else:
-            runs.append((first, last))
-    spans = [match.span() for match in islice(_WORD.finditer(text), runs[-1][1] + 1)] if runs else []
-    return [(spans[first][0], spans[last][1]) for first, last in runs]
-
-
-def _words(text: str) -> list[str]:
-    """The words of a text, folded for comparison."""
-    words = _WORD.findall(text)
-    folded = {word: _folded(word) for word in set(words)}  # a text has few different words
-    return [folded[word] for word in words]
-
-
-@lru_cache(maxsize=2**16)
-def _folded(word: str) -> str:
-    """The word in lower case, without accents."""
-    letters = unicodedata.normalize("NFD", word.casefold())
-    return "".join(letter for letter in letters if not unicodedata.combining(letter))
-
-
-def _runs(words: Sequence[str], term: Term) -> Iterator[tuple[int, int]]:
-    """(first, last) numbers of the words at each place where the term's words are consecutive."""
-    wanted = _words(" ".join(term.words))
-    if not wanted:
-        return
-    *firsts, final = wanted
-    for last, word in enumerate(words):
-        first = last - len(firsts)
-        if (word.startswith(final) if term.is_prefix else word == final) and first >= 0 and words[first:last] == firsts:
-            yield first, last
+            merged.append((start, stop))
+    return merged
 
 
 def excerpt(text: str | None, spans: Sequence[Span], *, before: int = 40, length: int = 240) -> list[str]:

@@ -4,7 +4,7 @@ import pytest
 
 from reasoner.analysis.failures import Response, classify, examples, failure_of, timeline
 from reasoner.runs.filters import CAUSES, Filter
-from reasoner.runs.index import RolloutIndex
+from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.run_start import open_run
 from tests.fixtures.rollouts import group, write
 
@@ -71,10 +71,9 @@ def test_the_causes_of_a_run_partition_its_failures(tmp_path):
     open_run(run, {}, {}, resuming=False)
     write(run, 0, [group("6*7", "42", [("6*7=43", False), ("42", True), ("So 17", False), (LOOP, False)])])
     write(run, 1, [group("6*7", "42", [("42", True), ("42", True)])])
-    index = RolloutIndex(run)
-    index.refresh()
-    assert (classify(index), classify(index)) == (2, 0)
-    lines = timeline(index)
+    table = RolloutTable(run)
+    assert (classify(table), classify(table)) == (2, 0)
+    lines = timeline(table)
     assert [line["rollouts"] for line in lines] == [4, 2]
     assert {cause: n for cause, n in lines[0]["causes"].items() if n} == {
         "arithmetic slip": 1,
@@ -82,7 +81,6 @@ def test_the_causes_of_a_run_partition_its_failures(tmp_path):
         "repeated": 1,
     }
     assert not any(lines[1]["causes"].values())
-    assert [one["name"] for one in examples(index, cause="", offset=0, limit=9)] == ["0.0.3", "0.0.2", "0.0.0"]
-    assert [one["name"] for one in examples(index, cause="arithmetic slip", offset=0, limit=9)] == ["0.0.0"]
-    assert [one.name for one in index.page(Filter(failure="repeated"))] == ["0.0.3"]
-    index.close()
+    assert [one["name"] for one in examples(table, cause="", offset=0, limit=9)] == ["0.0.3", "0.0.2", "0.0.0"]
+    assert [one["name"] for one in examples(table, cause="arithmetic slip", offset=0, limit=9)] == ["0.0.0"]
+    assert [one.name for one in table.page(Filter(failure="repeated"))] == ["0.0.3"]

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from statistics import fmean
 
 import pytest
@@ -10,7 +11,7 @@ from reasoner.analysis import reflection as study
 from reasoner.cli.main import main
 from reasoner.evals.paired import paired_difference
 from reasoner.runs.filters import Filter
-from reasoner.runs.index import RolloutIndex
+from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.run_start import open_run
 from tests.fixtures.rollouts import group, write
 from verifiers.reflection.outcomes import LABELS, spans
@@ -50,22 +51,20 @@ def run(tmp_path):
 
 
 @pytest.fixture
-def index(run):
-    result = RolloutIndex(run)
-    result.refresh()
+def table(run):
+    result = RolloutTable(run)
     assert study.study(result) == 3
-    yield result
-    result.close()
+    return result
 
 
-def alarm_lines(index):
-    lines = study.timeline(index)
-    return lines, study.totals(lines), study.uplift(index), study.gallery(index), study.gallery(index, label="aha")
+def alarm_lines(table):
+    lines = study.timeline(table)
+    return lines, study.totals(lines), study.uplift(table), study.gallery(table), study.gallery(table, label="aha")
 
 
-def test_timeline_counts_spans_per_1000_tokens(index):
+def test_timeline_counts_spans_per_1000_tokens(table):
     """8 completions of 10 tokens in the first two steps, 2 of 25 in the last."""
-    first, second, third = study.timeline(index)
+    first, second, third = study.timeline(table)
     assert [line["step"] for line in (first, second, third)] == [0, 1, 2]
     assert [line["rollouts"] for line in (first, second, third)] == [8, 8, 2]
     assert [line["reflecting"] for line in (first, second, third)] == [1 / 8, 6 / 8, 1]
@@ -79,23 +78,23 @@ def test_timeline_counts_spans_per_1000_tokens(index):
     assert third["kinds"]["doubt"] == third["outcomes"]["open"] == third["labels"]["cue"] == 40
 
 
-def test_totals_are_the_counts_of_all_steps(index):
-    assert study.totals(study.timeline(index)) == {
+def test_totals_are_the_counts_of_all_steps(table):
+    assert study.totals(study.timeline(table)) == {
         "kinds": {"aha": 1, "doubt": 6, "verify": 2},
         "outcomes": {"correct": 2, "harm": 1, "confirm": 2, "open": 4},
         "labels": {"cue": 7, "self-correction": 1, "aha": 1},
     }
 
 
-def test_uplift_compares_within_groups_that_have_both(index):
+def test_uplift_compares_within_groups_that_have_both(table):
     """Step 0, 6*7: 0/1 against 1/3. Step 1, 6*7: 2/3 against 0/1; 7*6: 2/3 against 1/1. The others have one side."""
-    result = study.uplift(index)
+    result = study.uplift(table)
     assert result.groups == 3
     assert result.difference.mean == pytest.approx((-1 / 3 + 2 / 3 - 1 / 3) / 3)
     assert (result.difference.wins, result.difference.losses) == (1, 2)
-    one = study.uplift(index, last_step=0)
+    one = study.uplift(table, last_step=0)
     assert (one.difference, one.groups) == (None, 1)
-    assert study.uplift(index, first_step=2).groups == 0
+    assert study.uplift(table, first_step=2).groups == 0
 
 
 def test_uplift_and_timeline_equal_a_direct_count(tmp_path):
@@ -103,9 +102,8 @@ def test_uplift_and_timeline_equal_a_direct_count(tmp_path):
     said = [*((text, True) for text in (MENDED, CHECKED, PLAIN_RIGHT, PLAIN_RIGHT))]
     said += [*((text, False) for text in (SPOILT, UNSURE, DEEPSEEK, PLAIN_WRONG, PLAIN_WRONG))]
     steps = [[group(f"{n}", "42", rng.choices(said, k=rng.randint(1, 6))) for n in range(5)] for _ in range(8)]
-    index = RolloutIndex(write_run(tmp_path / "a", steps))
-    index.refresh()
-    study.study(index)
+    table = RolloutTable(write_run(tmp_path / "a", steps))
+    study.study(table)
     for first, last in ((0, 7), (2, 4), (5, 6)):
         pairs = []
         for one in (one for step in steps[first : last + 1] for one in step):
@@ -114,47 +112,42 @@ def test_uplift_and_timeline_equal_a_direct_count(tmp_path):
                 sides[completion.text not in (PLAIN_RIGHT, PLAIN_WRONG)].append(score.correct)
             if all(sides.values()):
                 pairs.append((fmean(sides[True]), fmean(sides[False])))
-        result = study.uplift(index, first_step=first, last_step=last)
+        result = study.uplift(table, first_step=first, last_step=last)
         assert result.groups == len(pairs) > 2
         assert result.difference.mean == pytest.approx(fmean(a - b for a, b in pairs))
         assert result.difference == paired_difference(*zip(*pairs, strict=True))
-    for line, groups in zip(study.timeline(index), steps, strict=True):
+    for line, groups in zip(study.timeline(table), steps, strict=True):
         texts = [completion.text for one in groups for completion in one.completions]
         result = [span for text in texts for span in spans(text, "", "42")]
         assert sum(line["kinds"].values()) == pytest.approx(1000 * len(result) / (10 * len(texts)))
         assert line["counts"]["outcomes"].get("harm", 0) == texts.count(SPOILT)
-    index.close()
 
 
-def test_study_adds_only_new_steps(run, index):
-    before = alarm_lines(index)
-    assert study.study(index) == 0 and alarm_lines(index) == before
+def test_study_adds_only_new_steps(run, table):
+    before = alarm_lines(table)
+    assert study.study(table) == 0 and alarm_lines(table) == before
     write(run, 3, STEPS[1])
-    index.refresh()
+    table = table.renewed()
     seen = []
-    assert study.study(index, progress=lambda done, steps: seen.append((done, steps))) == 1
+    assert study.study(table, progress=lambda done, steps: seen.append((done, steps))) == 1
     assert seen == [(1, 1)]
-    assert study.timeline(index)[3] == study.timeline(index)[1] | {"step": 3}
+    assert study.timeline(table)[3] == study.timeline(table)[1] | {"step": 3}
     write(run, 3, STEPS[2])  # a run that was resumed writes the step again
-    index.refresh()
-    assert study.study(index) == 4
-    assert study.timeline(index)[3] == study.timeline(index)[2] | {"step": 3}
+    table = table.renewed()
+    assert study.study(table) == 1
+    assert study.timeline(table)[3] == study.timeline(table)[2] | {"step": 3}
 
 
-def test_study_of_a_rebuilt_index_gives_the_same_answers(run, index):
-    before = alarm_lines(index)
-    index.close()
-    for path in run.glob("index.sqlite*"):
-        path.unlink()
-    again = RolloutIndex(run)
-    again.refresh()
+def test_study_whose_files_were_deleted_gives_the_same_answers(run, table):
+    before = alarm_lines(table)
+    shutil.rmtree(run / "analysis")
+    again = RolloutTable(run)
     assert study.timeline(again) == [] and study.gallery(again) == []
     assert study.study(again) == 3 and alarm_lines(again) == before
-    again.close()
 
 
-def test_gallery_has_the_best_span_per_rollout_by_score(index):
-    result = study.gallery(index)
+def test_gallery_has_the_best_span_per_rollout_by_score(table):
+    result = study.gallery(table)
     assert [(card["name"], card["label"]) for card in result[:3]] == [
         ("1.0.0", "aha"),
         ("1.1.1", "self-correction"),
@@ -165,39 +158,38 @@ def test_gallery_has_the_best_span_per_rollout_by_score(index):
     assert len({card["id"] for card in result}) == len(result) == 9
     assert [card["score"] for card in result] == sorted((card["score"] for card in result), reverse=True)
     assert result[0]["others_correct"] == pytest.approx(1 / 3) and result[0]["correct"] == 1
-    assert study.gallery(index, limit=2) + study.gallery(index, limit=9, offset=2) == result
+    assert study.gallery(table, limit=2) + study.gallery(table, limit=9, offset=2) == result
 
 
-def test_gallery_filters_by_label_and_refuses_an_unknown_one(index):
+def test_gallery_filters_by_label_and_refuses_an_unknown_one(table):
     for label in LABELS:
-        own = [card["name"] for card in study.gallery(index, label=label)]
-        assert own and own == [card["name"] for card in study.gallery(index) if card["label"] == label]
-        assert sorted(own) == [one.name for one in index.page(Filter(label=label))]
+        own = [card["name"] for card in study.gallery(table, label=label)]
+        assert own and own == [card["name"] for card in study.gallery(table) if card["label"] == label]
+        assert sorted(own) == [one.name for one in table.page(Filter(label=label))]
     with pytest.raises(ValueError, match="unknown label 'insight'; known are cue, self-correction, aha"):
-        study.gallery(index, label="insight")
+        study.gallery(table, label="insight")
 
 
-def test_spans_of_equals_the_study_and_needs_none(run, index):
-    fresh = RolloutIndex(run, run.parent / "other.sqlite")
-    fresh.refresh()
-    stored = {(row["id"], row["start"], row["label"]) for row in index.rows("SELECT id, start, label FROM spans")}
-    groups = fresh.rows("SELECT step, grp FROM groups")
-    result = [spans for group in groups for spans in study.spans_of(fresh, group["step"], group["grp"]).items()]
+def test_spans_of_equals_the_study_and_needs_none(run, table):
+    shutil.rmtree(run / "analysis")
+    fresh = RolloutTable(run)
+    rows = [row for _, found in table.analysed("reflection") for row in found.to_pylist()]
+    stored = {(row["id"], row["start"], row["label"]) for row in rows}
+    of_groups = [study.spans_of(fresh, group["step"], group["grp"]) for group in fresh.groups]
+    result = [item for spans in of_groups for item in spans.items()]
     assert {(number, span.start, span.label) for number, own in result for span in own} == stored
     assert dict(result)[fresh.find("0.0.0").id] == []
     assert [(span.outcome, span.label) for span in dict(result)[fresh.find("1.1.1").id]] == [
         ("correct", "self-correction")
     ]
-    fresh.close()
 
 
 def test_aha_command_prints_the_results_of_the_study(run, tmp_path, capsys):
     path = tmp_path / "aha.json"
     assert main(["reflection", str(run), "--json", str(path), "--limit", "4"]) == 0
     said = capsys.readouterr().out
-    index = RolloutIndex(run)
-    lines, totals, uplift, cards, _ = alarm_lines(index)
-    index.close()
+    table = RolloutTable(run)
+    lines, totals, uplift, cards, _ = alarm_lines(table)
     result = json.loads(path.read_text())
     assert result["timeline"] == lines and result["totals"] == totals and result["gallery"] == cards[:4]
     assert result["uplift"]["groups"] == uplift.groups == 3

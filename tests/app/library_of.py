@@ -28,7 +28,7 @@ from reasoner.rollouts.prompts import load_template
 from reasoner.runs import rollouts as store
 from reasoner.runs import run_start
 from reasoner.runs.importers import import_run
-from reasoner.runs.index import RolloutIndex
+from reasoner.runs.rollout_table import RolloutTable
 from reasoner.types import Completion, Prompt, RolloutGroup, SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
@@ -79,16 +79,13 @@ def open_run(run: Path, *, steps: int) -> None:
     run_start.open_run(run, {"model": "base", "algo.name": "grpo", "steps": steps, "seed": 0}, {}, resuming=False)
 
 
-def write_run(run: Path, *, steps: int, written: int = STEPS, seed: int = 0, indexed: bool = True) -> Path:
+def write_run(run: Path, *, steps: int, written: int = STEPS, seed: int = 0, analysed: bool = True) -> Path:
     """A run of `steps` steps of which some are written: three groups of four each, metrics, validations."""
     open_run(run, steps=steps)
     for step in range(written):
         write_step(run, step, seed=seed)
-    if indexed:
-        index = RolloutIndex(run)
-        index.refresh()
-        study(index)
-        index.close()
+    if analysed:
+        study(RolloutTable(run))
     return run
 
 
@@ -212,7 +209,7 @@ def num_correct(rows: Rows) -> int:
 
 
 def labels_of(rows: Rows) -> dict[str, list[str]]:
-    """The labels of each rollout's reflection spans by its name, detected without the index."""
+    """The labels of each rollout's reflection spans by its name, detected directly."""
     labels = {}
     for own in grouped(rows, "step", "group").values():
         members = [

@@ -47,7 +47,7 @@ def test_another_stage_than_rl_stands_in_the_place_of_the_algorithm(fresh):
 
 def test_a_model_folder_among_the_runs_is_no_run(fresh):
     runs, call = fresh
-    write_run(runs / "a", steps=2, written=1, indexed=False)
+    write_run(runs / "a", steps=2, written=1, analysed=False)
     (runs / "small").mkdir()
     (runs / "small" / "config.json").write_text('{"model_type": "llama"}')
     (runs / "small" / "model.safetensors").touch()
@@ -68,7 +68,7 @@ def test_the_curve_of_right_answers_is_that_of_the_shards(call, rows):
 
 def test_time_left_is_given_for_live_runs_only(fresh):
     runs, call = fresh
-    run = write_run(runs / "a", steps=10, written=4, indexed=False)
+    run = write_run(runs / "a", steps=10, written=4, analysed=False)
     assert call("runs")["runs"][0]["seconds_left"] is None
     with lock_run_dir(run):
         (row,) = call("runs")["runs"]
@@ -89,7 +89,7 @@ def test_a_run_without_rollouts_has_an_overview(call):
 def test_a_damaged_run_with_a_checkpoint_is_left_out_of_the_models(fresh):
     runs, call = fresh
     for name in ("good", "bad"):
-        write_run(runs / name, steps=2, written=1, indexed=False)
+        write_run(runs / name, steps=2, written=1, analysed=False)
         (runs / name / "checkpoints" / "step-000004").mkdir(parents=True)
     (runs / "bad" / "config.json").write_text("{")
     assert [(m["model"], m["steps"]) for m in call("models")["models"]] == [("base", []), ("good", ["4"])]
@@ -131,7 +131,7 @@ def test_an_overview_since_a_step_is_the_end_of_the_whole_one(call):
 
 def long_run(runs, *, steps):
     """A run of many steps with metrics alone: each takes 2 seconds and samples 20 tokens; validated at 0 and 4,001."""
-    run = write_run(runs / "long", steps=steps, written=0, indexed=False)
+    run = write_run(runs / "long", steps=steps, written=0, analysed=False)
     lines = [{"step": step, "correct": 0.5, "time/step": 2.0, "tokens_per_second": 10.0} for step in range(steps)]
     (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     estimate = {"problems": 3, "metrics": {"pass@1": {"value": 0.5, "low": 0.4, "high": 0.6}}}
@@ -170,7 +170,7 @@ def test_the_axes_of_a_long_run_end_at_its_end_and_show_every_validation(tmp_pat
 
 def test_the_metrics_are_read_again_only_where_they_changed(fresh, monkeypatch):
     runs, call = fresh
-    run = write_run(runs / "a", steps=20, written=3, indexed=False)
+    run = write_run(runs / "a", steps=20, written=3, analysed=False)
     reads = []
     monkeypatch.setattr("app.overview.read_metrics", lambda folder: reads.append(folder) or read_metrics(folder))
     pages = [call("overview", run="a", since=2) for _ in range(5)]
@@ -183,7 +183,7 @@ def test_the_metrics_are_read_again_only_where_they_changed(fresh, monkeypatch):
 
 def test_alarms_are_listed_newest_first_with_their_state(fresh):
     runs, call = fresh
-    run = write_run(runs / "a", steps=20, written=6, indexed=False)  # 40 % of the completions are cut off at each step
+    run = write_run(runs / "a", steps=20, written=6, analysed=False)  # 40 % of the completions are cut off at each step
     (recorded,) = [alarm for n in range(1, 7) for alarm in new_alarms(read_metrics(run)[:n])]
     record(run, [recorded])
     assert call("runs")["runs"][0]["alarms"] == 1

@@ -10,7 +10,7 @@ from tests.app.library_of import ESTIMATE, write_pipeline, write_run
 
 def test_stages_have_their_runs_and_results(fresh):
     runs, call = fresh
-    write_run(runs / "a", steps=4, written=1, indexed=False)
+    write_run(runs / "a", steps=4, written=1, analysed=False)
     write_pipeline(runs / "r1")
     [row] = call("runs")["pipelines"]
     assert (row["name"], row["recipe"], row["fault"]) == ("r1", "r1", None)

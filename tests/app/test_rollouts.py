@@ -114,7 +114,7 @@ def test_list_rows_equal_the_rollouts(call, rows):
             assert one[name] == row[column]
         assert one["answer"] == (row["extracted"] or "") and one["well_formed"] == row["well_formed"]
         assert " ".join(row["completion"].removeprefix("<think>").split()).startswith(one["head"])
-    assert (page["num_indexed"], page["num_shards"], page["faults"]) == (STEPS, STEPS, {})
+    assert page["faults"] == {}
 
 
 def test_rollout_page_has_all_columns_of_the_shard(call, rows, labels):

@@ -1,4 +1,4 @@
-"""Processes that are killed at any moment: what was acknowledged is there, whole, and the index tells the truth."""
+"""Processes that are killed at any moment: what was acknowledged is there, whole."""
 
 import os
 import random
@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from reasoner.runs import rollouts as store
-from reasoner.runs.filters import Filter
-from reasoner.runs.index import RolloutIndex
+from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.run_start import open_run
 from tests.fixtures.rollouts import numbered, write
 
@@ -22,7 +21,6 @@ PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
 import pandas  # as pyarrow does at the first shard
-from reasoner.runs.index import RolloutIndex
 from tests.fixtures.rollouts import numbered, write
 
 run = Path(sys.argv[1])
@@ -34,19 +32,13 @@ def write_from(step):
         time.sleep(0.005)
         step += 1
 
-def build(_):
-    print("begun", flush=True)
-    RolloutIndex(run, run / "other.sqlite").refresh()
-    signal.pause()
-
 for line in sys.stdin:
-    order, number = line.split()
     if child := os.fork():
         os.waitpid(child, 0)
         print("killed", flush=True)
     else:
         print(os.getpid(), flush=True)
-        {"write": write_from, "build": build}[order](int(number))
+        write_from(int(line))
 """
 
 
@@ -80,35 +72,17 @@ def killed(nursery, order, seconds, meanwhile=lambda: None):
     return said
 
 
-def answers(index):
-    """What the index tells of the rollouts, and of the shards that it could not read."""
-    wheres = [Filter(), Filter(verdict="correct"), Filter(text='"sample 2"'), Filter(step=(3, 9))]
-    return {
-        "pages": [index.page(where, limit=10**6) for where in wheres],
-        "counts": [index.count(where) for where in wheres],
-        "shards": index.rows("SELECT step, size, changed, rows FROM shards ORDER BY step"),
-        "groups": index.rows("SELECT * FROM groups ORDER BY step, grp"),
-        "steps": index.rows("SELECT * FROM steps ORDER BY step"),
-        "faults": index.faults(),
-    }
-
-
-def built(run, name):
-    """The answers of the index of that name, brought up to date."""
-    index = RolloutIndex(run, run / name)
-    index.refresh()
-    found = answers(index)
-    index.close()
-    return found
-
-
 @pytest.mark.parametrize("kills", KILLS)
 def test_killed_writer_leaves_whole_shards_and_every_acknowledged_step(run, nursery, kills):
-    drawn, index, acknowledged = random.Random(), RolloutIndex(run), []
+    drawn, table, acknowledged = random.Random(), RolloutTable(run), []
+
+    def look():
+        nonlocal table
+        table = table.renewed()
+
     for _ in range(kills):
-        order = f"write {len(acknowledged)}"
-        acknowledged += killed(nursery, order, drawn.uniform(0.05, 0.4), meanwhile=index.refresh)
-        index.refresh()
+        acknowledged += killed(nursery, len(acknowledged), drawn.uniform(0.05, 0.4), meanwhile=look)
+        look()
     steps = len(acknowledged)
     assert steps >= kills and acknowledged == [str(step) for step in range(steps)]
 
@@ -120,23 +94,8 @@ def test_killed_writer_leaves_whole_shards_and_every_acknowledged_step(run, nurs
 
     left_over = store.shard_path(run, 3).with_name(store.shard_path(run, 3).name + ".partial")
     left_over.write_bytes(b"PAR1 cut off")
-    index.refresh()
-    kept_up = answers(index)
-    index.close()
-    for path in run.glob("index.sqlite*"):
-        path.unlink()
-    anew = built(run, "index.sqlite")
-    assert kept_up == anew
-    assert anew["faults"] == {} and anew["counts"][0] == 6 * len(there)
+    look()
+    assert table.faults() == {} and table.count() == 6 * len(there)
+    assert table.page() == RolloutTable(run).page() and table.groups == RolloutTable(run).groups
     write(run, 3, numbered(3))
-    assert not left_over.exists() and built(run, "index.sqlite")["counts"] == anew["counts"]
-
-
-@pytest.mark.parametrize("kills", KILLS)
-def test_index_of_a_killed_builder_is_finished_by_the_next(run, nursery, kills):
-    for step in range(100):
-        write(run, step, numbered(step, tokens=1))
-    drawn = random.Random()
-    for _ in range(kills):
-        assert killed(nursery, "build 0", drawn.uniform(0.0, 0.1)) == ["begun"]
-    assert built(run, "other.sqlite") == built(run, "index.sqlite")
+    assert not left_over.exists() and RolloutTable(run).count() == table.count()

@@ -10,9 +10,9 @@ from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
 from reasoner.runs.filters import Filter
 from reasoner.runs.importers import READERS, import_run
-from reasoner.runs.index import RolloutIndex
 from reasoner.runs.metric_names import METRICS
 from reasoner.runs.metrics import read_metrics
+from reasoner.runs.rollout_table import RolloutTable
 from tests.fixtures.full_disk import largest_file
 from tests.fixtures.rollouts import group, write
 from tests.runs.foreign_files import HOSTILE, WELL_FORMED, columns, lines, record, trl_step
@@ -69,18 +69,17 @@ def test_an_export_of_a_run_can_be_imported(tmp_path, imported):
     assert store.read(imported("rows"), 3) == own
 
 
-def test_an_imported_run_can_be_indexed(tmp_path, imported):
+def test_an_imported_run_can_be_searched(tmp_path, imported):
     rows = [("q1", WELL_FORMED, (1.0, 1.0), 0.7), ("q2", "waiting", (0.0, 0.0), 0.0), ("q1", "", (0.0, 0.0), -0.7)]
     for step in (3, 5):
         trl_step(tmp_path / "dump", step, rows)
     run = imported("trl")
-    index = RolloutIndex(run)
-    assert index.refresh() == 6 and index.faults() == {}
-    assert [one.name for one in index.page()] == ["3.0.0", "3.0.1", "3.1.0", "5.0.0", "5.0.1", "5.1.0"]
-    assert [one.name for one in index.page(Filter(verdict="correct", step=(4, None)))] == ["5.0.0"]
-    assert [one.name for one in index.page(Filter(text="waiting"))] == ["3.1.0", "5.1.0"]
-    assert index.rollout(index.find("5.1.0").id) == store.read(run, 5)[2]
-    index.close()
+    table = RolloutTable(run)
+    assert table.count() == 6 and table.faults() == {}
+    assert [one.name for one in table.page()] == ["3.0.0", "3.0.1", "3.1.0", "5.0.0", "5.0.1", "5.1.0"]
+    assert [one.name for one in table.page(Filter(verdict="correct", step=(4, None)))] == ["5.0.0"]
+    assert [one.name for one in table.page(Filter(text="waiting"))] == ["3.1.0", "5.1.0"]
+    assert table.rollout(table.find("5.1.0").id) == store.read(run, 5)[2]
 
 
 def test_import_records_its_origin_in_config_and_versions(tmp_path, imported):

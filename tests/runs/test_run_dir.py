@@ -29,7 +29,7 @@ def folder(run, files):
         {"lock": "", "rollouts/": "", "config.json.partial": WHOLE[:9]},
         {"lock": "", "config.json": "", "versions.json": ""},
         {"config.json": WHOLE[:9], "versions.json": "{}", "tokenizer.json": "{}", "metrics.jsonl": ""},
-        {"config.json": WHOLE[:9], "index.sqlite": "SQLite", "index.sqlite-wal": "", "checkpoints/": ""},
+        {"config.json": WHOLE[:9], "checkpoints/": ""},
     ],
 )
 def test_a_folder_without_settings_and_records_is_free(tmp_path, files):

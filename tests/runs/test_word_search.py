@@ -1,15 +1,14 @@
-"""Hits of a search in a text agree with the tokenizer of the index."""
+"""Searches for words: which completions match, and the places of the words in a text."""
 
 import re
-import sqlite3
-from contextlib import closing
-from itertools import accumulate
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from reasoner.runs.word_search import excerpt, hits, match, terms
+from reasoner.runs.word_search import _plain, check, excerpt, hits, patterns
 
 TEXT = "<think>Wait,\x00 the CAFÉ waiter\u202e waits 🎉 for <b>wait</b>.</think> wait"
 
@@ -33,30 +32,46 @@ def test_hits_are_the_wanted_words_of_the_query(query, expected):
     assert [TEXT[start:end] for start, end in hits(TEXT, query)] == expected
 
 
-def highlighted(text, query):
-    """What FTS5 itself marks; its highlight() ends at a NUL, which its tokenizer takes for a blank."""
-    with closing(sqlite3.connect(":memory:")) as db:
-        db.execute("CREATE VIRTUAL TABLE texts USING fts5 (text, tokenize='unicode61')")
-        db.execute("INSERT INTO texts VALUES (?)", [text.replace("\0", " ")])
-        row = db.execute(
-            "SELECT highlight(texts, 0, '⟦', '⟧') FROM texts WHERE texts MATCH ?", [match(query)]
-        ).fetchone()
-    pieces = re.split("[⟦⟧]", row[0] if row else text)
-    ends = list(accumulate(map(len, pieces)))
-    return [(ends[n - 1], ends[n]) for n in range(1, len(pieces), 2)]
-
-
 LETTERS = "abAB 1_+\n\0<'é\u0301Éñσς数🎉\u202e½"
 
 
 @settings(max_examples=300, deadline=None)
 @given(
-    text=st.text(st.sampled_from(LETTERS), max_size=40),
-    query=st.text(st.sampled_from('abAB1_+é\u0301σ数 *"'), max_size=8),
+    text=st.text(st.sampled_from(LETTERS), max_size=40), query=st.text(st.sampled_from('abAB1_+éσ数 *"'), max_size=8)
 )
-def test_hits_agree_with_fts5(text, query):
-    assume(len(terms(query)[0]) == 1 and not terms(query)[1])  # of several words the index wants all
-    assert hits(text, query) == highlighted(text, query)
+def test_a_completion_matches_a_search_where_it_has_a_hit_of_each_term(text, query):
+    wanted = patterns(query)
+    assume(wanted and all(is_wanted for _, is_wanted in wanted))
+    has = [pc.match_substring_regex(pa.array([text]), pattern)[0].as_py() for pattern, _ in wanted]
+    spans = hits(text, query)
+    assert bool(spans) == any(has)
+    words = re.findall(r"[^\W_]+", _plain(query))
+    assert all(_plain(text[start:end]).startswith(tuple(words)) for start, end in spans)
+
+
+@pytest.mark.parametrize(
+    ("query", "is_match"),
+    [
+        ("wait", True),
+        ("WAITER", True),
+        ("wait unicorn", False),
+        ("wait -unicorn", True),
+        ("wait -cafe", False),
+        ('"the cafe waiter"', True),
+        ('"cafe the"', False),
+        ("wai", False),
+        ("wai*", True),
+        (".*", None),
+        ("a OR b; DROP TABLE", False),
+    ],
+)
+def test_a_search_wants_every_term_and_is_never_the_syntax_of_patterns(query, is_match):
+    if is_match is None:
+        with pytest.raises(ValueError, match="nothing to search for"):
+            check(query)
+        return
+    texts = pa.array([TEXT])
+    assert all(pc.match_substring_regex(texts, one)[0].as_py() is wanted for one, wanted in patterns(query)) is is_match
 
 
 def test_a_missing_text_has_no_hits():
@@ -64,7 +79,6 @@ def test_a_missing_text_has_no_hits():
 
 
 def test_hits_has_every_occurrence_of_a_repeated_word():
-    """Without an end in sight for FTS5's highlight(), which copies the text for each hit."""
     assert len(hits("wait " * 200_000, "wait")) == 200_000
 
 

@@ -198,8 +198,7 @@ export async function open(root, page) {
     list.resize(reply.total);
     count.textContent = number(reply.total);
     const faults = Object.keys(reply.faults).join(", ");
-    const progress = reply.num_indexed < reply.num_shards ? ` · indexed ${reply.num_indexed} of ${reply.num_shards} steps so far` : "";
-    note.textContent = ` rollouts${progress}${faults ? ` · unreadable: step ${faults}` : ""}`;
+    note.textContent = ` rollouts${faults ? ` · unreadable: step ${faults}` : ""}`;
     const exportLink = (kind) => el("a", { href: `/export?${new URLSearchParams({ run, format: kind, ...filter() })}`, download: "" }, kind);
     put(exports, "export ", ["jsonl", "parquet", "md"].map((kind) => [exportLink(kind), " "]));
   }

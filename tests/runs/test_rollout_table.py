@@ -1,9 +1,8 @@
-"""The index of rollouts: its answers agree with the shards, also after damage to either."""
+"""The table of rollouts: its answers agree with the shards, also when they change or are damaged."""
 
 import json
-import os
-from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -11,10 +10,8 @@ from data import Problem
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
 from reasoner.runs.filters import Filter
-from reasoner.runs.index import RolloutIndex
-from reasoner.runs.index_file import is_on_network
+from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.run_start import open_run
-from reasoner.runs.word_search import match
 from reasoner.types import Completion, Prompt, RolloutGroup
 from verifiers import RewardWeights, Score, Verdict
 from verifiers.rewards import add_reward
@@ -54,108 +51,58 @@ def run(tmp_path):
 
 
 @pytest.fixture
-def index(run):
-    result = RolloutIndex(run)
-    assert result.refresh() == 12
-    yield result
-    result.close()
+def table(run):
+    return RolloutTable(run)
 
 
 def rows(run):
     return [row for step in range(3) for row in store.read(run, step)]
 
 
-def test_index_has_every_rollout_and_reads_it_back_complete(run, index):
-    result = index.page()
+def test_table_has_every_rollout_and_reads_it_back_complete(run, table):
+    result = table.page()
     assert [one.name for one in result[:4]] == ["0.0.0", "0.0.1", "0.1.0", "0.1.1"]
-    assert [index.rollout(one.id) for one in result] == rows(run)
+    assert [table.rollout(one.id) for one in result] == rows(run)
     assert [(one.reward, one.tokens, one.problem) for one in result] == [
         (row["reward"], len(row["token_ids"]), row["problem_id"]) for row in rows(run)
     ]
 
 
-def test_refresh_adds_new_shards_and_rebuilds_after_a_rewritten_one(run, index):
+def test_a_renewed_table_has_new_rewritten_and_removed_shards_and_keeps_the_others(run, table):
+    assert table.renewed() is table
     write(run, 3)
-    assert index.refresh() == 4 and index.refresh() == 0
     write(run, 1, ["fresh words here", "", "", ""])
-    assert index.refresh() == 16
-    assert [one.step for one in index.page(Filter(text="fresh"))] == [1]
+    store.shard_path(run, 2).unlink()
+    renewed = table.renewed()
+    assert [shard.step for shard in renewed.shards] == [0, 1, 3] and renewed.count() == 12
+    assert renewed.shards[0] is table.shards[0]
+    assert [one.step for one in renewed.page(Filter(text="fresh"))] == [1]
+    assert table.count() == 12 and table.count(Filter(step=(3, 3))) == 0  # that of then
 
 
-def test_a_shard_that_is_written_again_with_the_same_content_keeps_the_index(run, index):
-    index.store({"reflection_groups": [(0, 0, 1, 1, 1, 1)]})  # lost when the index starts again
-    path = store.shard_path(run, 1)
-    content = path.read_bytes()
-    path.unlink()
-    path.write_bytes(content)
-    os.utime(path, ns=(1, 1))
-    assert index.refresh() == 0 and len(index.rows("SELECT * FROM reflection_groups")) == 1
-    path.write_bytes(store.shard_path(run, 2).read_bytes())
-    assert index.refresh() == 12 and index.rows("SELECT * FROM reflection_groups") == []
-
-
-MOUNTS = """22 1 259:1 / / rw,relatime shared:1 - ext4 /dev/vda rw
-40 22 0:50 / /data rw shared:9 - nfs4 server:/export rw,vers=4.2
-41 40 0:51 / /data/local\\040disk rw - xfs /dev/vdb rw
-42 22 0:52 / /team rw - fuse.glusterfs server:/team rw
-"""
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("/data/runs/a", True),
-        ("/data/local disk/a", False),
-        ("/team/a", True),
-        ("/home/a", False),
-        ("/database/a", False),
-    ],
-)
-def test_shared_file_system_is_that_of_the_nearest_mount(path, expected):
-    assert is_on_network(Path(path), MOUNTS) is expected
-    assert not is_on_network(Path(path), "")
-
-
-def test_a_deleted_or_damaged_index_is_rebuilt_with_the_same_answers(run, index):
-    before = index.page()
-    index.close()
-    for content in (None, b"not a database at all, but long enough to look at" * 100):
-        for path in run.glob("index.sqlite*"):
-            path.unlink()
-        if content is not None:
-            (run / "index.sqlite").write_bytes(content)
-        again = RolloutIndex(run)
-        again.refresh()
-        assert again.page() == before
-        again.close()
+def test_findings_are_kept_until_the_shard_has_other_content(run, table):
+    found = pa.table({"id": pa.array([2**24], pa.int64()), "cause": ["repeated"]})
+    assert table.analyse("failures", lambda shard: (found, {"tokens": 7}), limit=2) == 2
+    assert [one.name for one in RolloutTable(run).page(Filter(failure="repeated"))] == ["1.0.0"]
+    (shard, again), *_ = RolloutTable(run).analysed("failures")
+    assert again.schema.metadata[b"tokens"] == b"7" and shard.step == 0
+    write(run, 1, ["fresh words here", "", "", ""])
+    assert [shard.step for shard in RolloutTable(run).lacking("failures")] == [1, 2]
+    for path in (run / "analysis").iterdir():
+        path.write_bytes(path.read_bytes()[:-9])
+    assert len(RolloutTable(run).lacking("failures")) == 3
 
 
 def test_a_partial_shard_is_ignored(run):
     (run / "rollouts" / "step-000009.parquet.partial").write_bytes(b"PAR1")
-    index = RolloutIndex(run)
-    assert index.refresh() == 12 and index.faults() == {}
-    index.close()
-
-
-@pytest.mark.parametrize(
-    ("typed", "matches"),
-    [
-        ("wait", '"wait"'),
-        ("wait check*", '"wait" AND "check"*'),
-        ('"let me" -boxed', '"let me" NOT "boxed"'),
-        ("a OR b; DROP TABLE", '"a" AND "OR" AND "b" AND "DROP" AND "TABLE"'),
-        ("\\\\boxed{7}", '"boxed 7"'),
-    ],
-)
-def test_search_text_is_never_fts5_syntax(index, typed, matches):
-    assert match(typed) == matches
-    index.count(Filter(text=typed))
+    table = RolloutTable(run)
+    assert table.count() == 12 and table.faults() == {}
 
 
 @pytest.mark.parametrize("typed", ["", "  ", "-wait", "***", '""', "()"])
-def test_a_search_without_a_wanted_term_is_refused(typed):
+def test_a_search_without_a_wanted_term_is_refused(table, typed):
     with pytest.raises(ValueError, match="nothing to search for"):
-        match(typed)
+        table.count(Filter(text=typed))
 
 
 def reasoner(capsys, *arguments):
@@ -183,11 +130,14 @@ def test_grep_excerpt_shows_the_word_and_not_a_longer_one(tmp_path, capsys):
         assert "Voil\u00e0, wait!" in said.out and "waiter" not in said.out
 
 
-def test_completions_are_none_where_the_shard_is_missing(run, index):
-    ids = [one.id for one in index.page()]
+def test_completions_are_none_where_the_shard_is_missing_and_its_step_is_named(run, table):
+    ids = table.ids()
     store.shard_path(run, 1).write_bytes(b"torn")
     store.shard_path(run, 2).unlink()
-    assert index.completions([ids[2], ids[4], ids[0], ids[8], ids[3]]) == [TEXTS[2], None, TEXTS[0], None, TEXTS[3]]
+    assert table.completions([ids[2], ids[4], ids[0], ids[8], ids[3]]) == [TEXTS[2], None, TEXTS[0], None, TEXTS[3]]
+    assert table.count(Filter(text="wait")) == 1 and list(table.faults()) == [1, 2]
+    with pytest.raises(ValueError, match="step-000001"):
+        table.rollout(ids[4])
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".md"])
@@ -236,6 +186,24 @@ def test_bad_input_prints_one_line_and_exits_with_two(run, capsys, arguments, me
     assert status == 2 and message in said.err and said.err.count("\n") == 1
 
 
+def test_a_run_without_shards_has_no_rollouts_groups_or_steps(tmp_path):
+    open_run(tmp_path / "a", {}, {}, resuming=False)
+    table = RolloutTable(tmp_path / "a")
+    assert (table.page(), table.page(Filter(text="wait"), order="-tokens"), table.groups, table.steps) == (
+        [],
+        [],
+        [],
+        [],
+    )
+
+
+def test_a_shard_without_rows_has_no_groups(run):
+    path = store.shard_path(run, 1)
+    pq.write_table(pq.read_table(path).slice(0, 0), path)
+    table = RolloutTable(run)
+    assert table.faults() == {} and len(table.groups) == 4 and [row["step"] for row in table.steps] == [0, 2]
+
+
 def test_a_folder_without_rollouts_is_refused(tmp_path):
     with pytest.raises(ValueError, match="has no rollouts"):
-        RolloutIndex(tmp_path)
+        RolloutTable(tmp_path)

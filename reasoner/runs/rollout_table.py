@@ -1,0 +1,278 @@
+"""The rollouts of a run, filtered, sorted and counted in memory by the narrow columns of their shards.
+
+Of a run of 200,000 rollouts these take 30 MB and half a second to read; a search reads all completions. A rollout is
+named STEP.GROUP.SAMPLE, as in 12.3.7. Its id is STEP * 2**24 + its row in the step's shard.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reasoner.console import first_line
+from reasoner.runs.filters import ALL, ORDERS, Filter
+from reasoner.runs.rollout_row import ListedRollout
+from reasoner.runs.rollouts import shard_path
+from reasoner.runs.shard import NO_ROWS, ROWS, Row, Shard, file_state
+from reasoner.runs.word_search import check
+
+_DIGITS = 10  # of a number in the name of a rollout: those of shards have at most as many
+_NAME = re.compile(r"step-(\d{6,9})\.parquet", re.ASCII)
+_HEAD, _ANSWER = 120, 60  # characters of a completion and an answer in a list
+_LISTED = [one.name for one in fields(ListedRollout) if one.name not in ("problem", "answer", "head")]
+# Conditions on findings: the analysis, and the column of what it found.
+_FOUND = {"label": ("reflection", "label"), "failure": ("failures", "cause")}
+ANALYSES = [name for name, _ in _FOUND.values()]
+
+
+class RolloutTable:
+    """The rollouts of one run as they are when this is made; shards that are written later need another one."""
+
+    def __init__(self, run_dir: Path, earlier: RolloutTable | None = None) -> None:
+        """Read the narrow columns of all shards, except of those that are unchanged since an `earlier` table."""
+        if not (run_dir / "rollouts").is_dir():
+            raise ValueError(f"{run_dir} has no rollouts")
+        self.run_dir = run_dir
+        known = {} if earlier is None else {shard.step: shard for shard in earlier.shards}
+        self.shards: list[Shard] = []
+        for step in shard_steps(run_dir):
+            path = shard_path(run_dir, step)
+            state = file_state(path)
+            is_known = step in known and known[step].state == state
+            self.shards.append(known[step] if is_known else Shard(path, step, state))
+
+    def renewed(self) -> RolloutTable:
+        """This table if all shards are as they were, or a new one."""
+        table = RolloutTable(self.run_dir, self)
+        return self if table.shards == self.shards else table
+
+    # -------------------------------------------------------------------------------------------- rollouts
+
+    def page(
+        self, where: Filter = ALL, *, offset: int = 0, limit: int | None = None, order: str = "step"
+    ) -> list[ListedRollout]:
+        """The rollouts of the filter in this order, `limit` of them from `offset` on. ValueError for another order."""
+        if order not in ORDERS:
+            raise ValueError(f"unknown order {order!r}; known are {', '.join(ORDERS)}")
+        return self._listed(self._rows.take(self._sorted(self._places(where), order)[offset:][:limit]).to_pylist())
+
+    def count(self, where: Filter = ALL) -> int:
+        return len(self._places(where))
+
+    def counts_by_step(self, where: Filter) -> Counter[int]:
+        return Counter((self._ids[self._places(where)] // ROWS).tolist())
+
+    def ids(self, where: Filter = ALL) -> list[int]:
+        """The ids of the rollouts of the filter, in order."""
+        ids: list[int] = self._ids[self._places(where)].tolist()
+        return ids
+
+    def rank(self, number: int, where: Filter = ALL) -> int:
+        """The number of rollouts of the filter whose ids are below this one."""
+        return int(np.searchsorted(self._ids[self._places(where)], number))
+
+    def find(self, name: str) -> ListedRollout:
+        """Look up a rollout by its name STEP.GROUP.SAMPLE. ValueError for a malformed and for an unknown name."""
+        parts = name.split(".")
+        if len(parts) != 3 or not all(part.isascii() and part.isdecimal() and len(part) <= _DIGITS for part in parts):
+            raise ValueError(f"{name!r} is not the name of a rollout; write STEP.GROUP.SAMPLE, as in 12.3.7")
+        step, group, sample = map(int, parts)
+        rows = [row for row in self.group_rows(step, group) if row["sample"] == sample]
+        if not rows:
+            raise ValueError(f"{self.run_dir} has no rollout {name}")
+        return self._listed(rows)[0]
+
+    def name(self, number: int) -> str:
+        """The name STEP.GROUP.SAMPLE of the rollout with this id."""
+        step, row = divmod(number, ROWS)
+        (values,) = self._by_step[step].rows.select(["step", "group", "sample"]).slice(row, 1).to_pylist()
+        return ".".join(map(str, values.values()))
+
+    def group_rows(self, step: int, group: int) -> list[Row]:
+        """The narrow columns of the rollouts of a group, in order."""
+        if step not in self._by_step:
+            return []
+        rows: list[Row] = self._by_step[step].rows.filter(pc.field("group") == group).to_pylist()
+        return rows
+
+    def rows(self, where: Filter) -> pa.Table:
+        """The narrow columns of the rollouts of the filter, in order."""
+        return self._rows.take(self._places(where))
+
+    def rollout(self, number: int) -> Row:
+        """All columns of the rollout with this id."""
+        step, row = divmod(number, ROWS)
+        return self._by_step[step].row(row)
+
+    def shard(self, step: int) -> Shard:
+        return self._by_step[step]
+
+    def completions(self, numbers: Sequence[int]) -> list[str | None]:
+        """The completions of the rollouts with these ids; None where the shard can no longer be read."""
+        places = [divmod(number, ROWS) for number in numbers]
+        texts = {step: self._by_step[step].completions() for step in dict.fromkeys(step for step, _ in places)}
+        return [texts[step][row].as_py() for step, row in places]
+
+    def values(self, column: str) -> list[Any]:
+        """The different values of a narrow column, in order."""
+        return sorted(pc.unique(self._rows[column].drop_null()).to_pylist())
+
+    def faults(self) -> dict[int, str]:
+        """By step: the reason why its shard, or its completions, could not be read."""
+        return {shard.step: shard.fault for shard in self.shards if shard.fault}
+
+    # -------------------------------------------------------------------------------------------- analyses
+
+    def analyse(
+        self,
+        name: str,
+        analysis: Callable[[Shard], tuple[pa.Table, dict[str, int]]],
+        *,
+        limit: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> int:
+        """Store what an analysis finds in the shards that it has not seen; returns their number.
+
+        `limit`: the first so many of them; None: all. `progress` is called with (done, all) shards.
+        """
+        new = self.lacking(name)[:limit]
+        for done, shard in enumerate(new, 1):
+            try:
+                findings, about = analysis(shard)
+                shard.keep(name, findings, **about)
+            except ValueError as error:
+                shard.fault = first_line(error)
+            if progress is not None:
+                progress(done, len(new))
+        return len(new)
+
+    def lacking(self, name: str) -> list[Shard]:
+        """The readable shards that an analysis has not seen."""
+        return [shard for shard in self.shards if not shard.fault and shard.findings(name) is None]
+
+    def analysed(self, name: str) -> Iterator[tuple[Shard, pa.Table]]:
+        """The shards that an analysis has seen, in order, with what it found in them."""
+        for shard in self.shards:
+            if (findings := shard.findings(name)) is not None:
+                yield shard, findings
+
+    def findings(self, name: str, schema: pa.Schema) -> pa.Table:
+        """What an analysis found in all shards."""
+        tables = [findings.replace_schema_metadata() for _, findings in self.analysed(name)]
+        return pa.concat_tables([schema.empty_table(), *tables])
+
+    # -------------------------------------------------------------------------------------------- sums
+
+    @cached_property
+    def groups(self) -> list[Row]:
+        """The groups of all shards in order. `flip`: whether the problem was solved (by more than half of the group)
+        where its group before was not, or the reverse. `is_first`: whether no earlier step sampled the problem.
+        """
+        solved: dict[str, tuple[int, bool]] = {}  # by problem: the first step, and whether its last group solved it
+        groups = []
+        for group in (group for shard in self.shards for group in shard.groups):
+            is_solved = 2 * group["correct"] > group["size"]
+            first, was_solved = solved.get(group["problem"], (group["step"], is_solved))
+            solved[group["problem"]] = first, is_solved
+            groups.append(group | {"flip": int(is_solved != was_solved), "is_first": first == group["step"]})
+        return groups
+
+    @cached_property
+    def steps(self) -> list[Row]:
+        """Counts and means of each step, in order."""
+        return [shard.summary for shard in self.shards if len(shard.rows)]
+
+    # -------------------------------------------------------------------------------------------- selection
+
+    @cached_property
+    def _by_step(self) -> dict[int, Shard]:
+        return {shard.step: shard for shard in self.shards}
+
+    @cached_property
+    def _rows(self) -> pa.Table:
+        return pa.concat_tables([NO_ROWS, *(shard.rows for shard in self.shards)]).combine_chunks()
+
+    @cached_property
+    def _ids(self) -> np.ndarray:
+        ids: np.ndarray = self._rows["id"].to_numpy()
+        return ids
+
+    def _places(self, where: Filter) -> np.ndarray:
+        """The places in the table of the rollouts of the filter, in order."""
+        keep = np.ones(len(self._rows), bool)
+        for one in fields(where):
+            value = getattr(where, one.name)
+            if value is not None and one.name != "text":
+                keep &= self._mask(one.name, value)
+        if where.text is not None:
+            keep &= self._matches(where.text, keep)
+        return np.flatnonzero(keep)
+
+    def _mask(self, name: str, value: Any) -> np.ndarray:
+        """Whether a condition of a filter, other than on the text, holds for each rollout."""
+        if name in _FOUND:
+            analysis, column_name = _FOUND[name]
+            tables = [found.filter(pc.field(column_name) == value) for _, found in self.analysed(analysis)]
+            return np.isin(self._ids, np.concatenate([[], *(own["id"].to_numpy() for own in tables)]))
+        column = self._rows[{"problem": "problem_id", "correct": "verdict"}.get(name, name)]
+        if name == "correct":
+            mask = (pc.equal if value else pc.not_equal)(column, "correct")
+        elif isinstance(value, tuple):
+            low, high = value
+            mask = pc.is_valid(column)
+            mask = mask if low is None else pc.and_(mask, pc.greater_equal(column, low))
+            mask = mask if high is None else pc.and_(mask, pc.less_equal(column, high))
+        else:
+            mask = pc.equal(column, value)
+        return np.asarray(pc.fill_null(mask, False))
+
+    def _matches(self, query: str, keep: np.ndarray) -> np.ndarray:
+        """Whether the completion matches the search, for the rollouts of shards with one to `keep`."""
+        check(query)
+        ends = np.cumsum([len(shard.rows) for shard in self.shards])
+        parts = list(zip(self.shards, np.split(keep, ends), strict=False))  # behind the last end is nothing
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            found = pool.map(lambda part: np.asarray(part[0].matches(query)) if part[1].any() else part[1], parts)
+            return np.concatenate([np.zeros(0, bool), *found])
+
+    def _sorted(self, places: np.ndarray, order: str) -> np.ndarray:
+        name, is_down = order.removeprefix("-"), order.startswith("-")
+        if name == "step":
+            return places[::-1] if is_down else places
+        keys = np.asarray(pc.fill_null(self._rows[name].take(places), -1))  # tokens may be unknown
+        return places[np.argsort(-keys if is_down else keys, kind="stable")]
+
+    def _listed(self, rows: Sequence[Row]) -> list[ListedRollout]:
+        """The rollouts of these narrow columns, with the beginnings of their completions."""
+        texts = self.completions([row["id"] for row in rows])
+        return [
+            ListedRollout(
+                **{name: row[name] for name in _LISTED},
+                problem=row["problem_id"],
+                answer=short_answer(row),
+                head=" ".join((text or "")[: 2 * _HEAD].lstrip().removeprefix("<think>").split())[:_HEAD],
+            )
+            for row, text in zip(rows, texts, strict=True)
+        ]
+
+
+def short_answer(row: Row) -> str:
+    """The beginning of a rollout's answer."""
+    return (row["extracted"] or "")[:_ANSWER]
+
+
+def shard_steps(run_dir: Path) -> list[int]:
+    """The step of each shard, readable or not, in order."""
+    matches = [match for path in (run_dir / "rollouts").iterdir() if (match := _NAME.fullmatch(path.name))]
+    return sorted(int(match[1]) for match in matches if match[0] == shard_path(run_dir, int(match[1])).name)

@@ -1,0 +1,253 @@
+"""A shard of rollouts as it is searched: its narrow columns in memory, its texts and the findings on it from files."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import fields
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from reasoner.console import first_line
+from reasoner.runs.json_files import is_file
+from reasoner.runs.parquet_files import read_table, write_table
+from reasoner.runs.rollout_row import RolloutRow
+from reasoner.runs.rollouts import COLUMNS, SCHEMA, rows_of
+from reasoner.runs.word_search import patterns
+from reasoner.types import REWARD_TOLERANCE
+
+Row = dict[str, Any]
+ROWS = 2**24  # rollouts of a step, at most
+_LONG = ("prompt", "completion")
+NARROW = [one.name for one in fields(RolloutRow) if "Sequence" not in str(one.type) and one.name not in _LONG]
+_FILLED = ("group", "sample", "problem_id", "question", "verdict", "reward", "advantage")
+_FINITE = ("reward", "advantage")
+_EMPTY: Row = {"gold": "", "completion": "", "rewards": [], "token_ids": []}  # in place of null or a missing column
+_SEARCHES = 64  # of a shard, whose results are kept
+
+
+class Shard:
+    """The rollouts of a step. `state`: bytes and modification time (ns) of the file when it was read."""
+
+    def __init__(self, path: Path, step: int, state: tuple[int, int]) -> None:
+        self.path, self.step, self.state = path, step, state
+        self.fault = ""  # why the file, or its texts, cannot be read
+        try:
+            self.rows = _narrow(path, step)
+        except (OSError, ValueError, OverflowError, pa.ArrowException) as error:
+            self.fault = first_line(error)
+            self.rows = NO_ROWS
+        self._findings: dict[str, pa.Table] = {}
+        self._matches: dict[str, pa.ChunkedArray] = {}
+
+    def read(self, columns: Sequence[str]) -> list[tuple[int, Row]]:
+        """(id, these columns) of every rollout; one that the file lacks is None."""
+        rows = rows_of(read_table(self.path, columns))
+        return [(self.step * ROWS + number, _filled(dict.fromkeys(columns) | row)) for number, row in enumerate(rows)]
+
+    def row(self, number: int) -> Row:
+        """All columns of a rollout, those of SCHEMA at least."""
+        (row,) = rows_of(_whole(self.path, self.state).slice(number, 1))
+        return _filled(dict.fromkeys(SCHEMA.names) | row)
+
+    def completions(self) -> pa.ChunkedArray:
+        """The completions, null where they cannot be read, which `fault` then says."""
+        try:
+            texts = _completions(self.path, self.state)
+            if len(texts) == len(self.rows):
+                return texts
+            self.fault = "the file has changed"
+        except (OSError, ValueError) as error:
+            self.fault = first_line(error)
+        return pa.chunked_array([pa.nulls(len(self.rows), pa.string())])
+
+    def matches(self, query: str) -> pa.ChunkedArray:
+        """Whether each completion matches a search (reasoner.runs.word_search)."""
+        if query not in self._matches:
+            texts, result = self.completions(), None
+            for pattern, is_wanted in patterns(query):
+                has = pc.match_substring_regex(texts, pattern)
+                has = pc.fill_null(has if is_wanted else pc.invert(has), False)
+                result = has if result is None else pc.and_(result, has)
+            if len(self._matches) >= _SEARCHES:
+                self._matches.clear()
+            self._matches[query] = result
+        return self._matches[query]
+
+    # -------------------------------------------------------------------------------------------- findings
+
+    def findings(self, name: str) -> pa.Table | None:
+        """What an analysis found (`keep`); None before it, and where the shard has changed since."""
+        if name not in self._findings:
+            path = self._path(name)
+            with suppress(OSError, ValueError):
+                if is_file(path) and path.stat().st_mtime_ns >= self.state[1]:
+                    table = read_table(path)
+                    if table.schema.metadata[b"bytes"] == b"%d" % self.state[0]:
+                        self._findings[name] = table
+        return self._findings.get(name)
+
+    def keep(self, name: str, findings: pa.Table, **about: int) -> None:
+        """Store what an analysis found, a row with the `id` of its rollout for each finding, and numbers `about` all.
+
+        In a folder that cannot be written it lasts as long as this object.
+        """
+        about |= {"bytes": self.state[0]}
+        self._findings[name] = findings.replace_schema_metadata({key: str(value) for key, value in about.items()})
+        with suppress(OSError):
+            self._path(name).parent.mkdir(exist_ok=True)
+            write_table(self._path(name), self._findings[name])
+
+    def _path(self, name: str) -> Path:
+        return self.path.parents[1] / "analysis" / f"{name}-{self.step:06d}.parquet"
+
+    # -------------------------------------------------------------------------------------------- sums
+
+    @cached_property
+    def groups(self) -> list[Row]:
+        """Problem, size, number of correct completions, and mean and deviation of the rewards of each group."""
+        numbers, rewards = (self.rows[name].to_numpy() for name in ("group", "reward"))
+        starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+        sizes = np.diff(starts, append=len(numbers))
+        means = _sums(rewards, starts) / sizes
+        variances = _sums((rewards - np.repeat(means, sizes)) ** 2, starts) / sizes
+        is_flat = np.maximum.reduceat(rewards, starts) - np.minimum.reduceat(rewards, starts) < REWARD_TOLERANCE
+        sums = {
+            "grp": numbers[starts],
+            "size": sizes,
+            "correct": _sums(self._is_correct.astype(int), starts),
+            "reward_mean": means,
+            "reward_std": np.where(is_flat, 0.0, np.sqrt(variances)),
+        }
+        about = self.rows.select(["step", "problem_id", "subject", "level", "question"]).take(starts)
+        columns = dict(zip(["step", "problem", *about.column_names[2:]], about.columns, strict=True))
+        groups: list[Row] = pa.table(columns | sums).to_pylist()
+        return groups
+
+    @cached_property
+    def summary(self) -> Row:
+        """Counts, means and the 95th percentile of the length over all rollouts."""
+        tokens, is_correct = self.rows["tokens"], self._is_correct
+        lengths = {
+            "tokens": tokens,
+            "tokens_correct": tokens.filter(is_correct),
+            "tokens_wrong": tokens.filter(~is_correct),
+        }
+        known = np.sort(tokens.drop_null().to_numpy())
+        return {
+            "step": self.step,
+            "rollouts": len(self.rows),
+            "correct": int(is_correct.sum()),
+            "well_formed": pc.sum(self.rows["well_formed"]).as_py() or 0,
+            "clipped": pc.sum(pc.equal(self.rows["finish"], "length")).as_py() or 0,
+            "groups": len(self.groups),
+            "flat": sum(group["reward_std"] == 0 for group in self.groups),
+            "reward": pc.mean(self.rows["reward"]).as_py(),
+            **{name: pc.mean(own).as_py() for name, own in lengths.items()},
+            "tokens_p95": int(known[math.ceil(0.95 * len(known)) - 1]) if len(known) else None,
+            "verdicts": value_counts(self.rows["verdict"]),
+        }
+
+    @property
+    def _is_correct(self) -> np.ndarray:
+        return np.asarray(pc.equal(self.rows["verdict"], "correct"))
+
+
+def _sums(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """The sum of each part of the values that begins at one of `starts`."""
+    return np.add.reduceat(values, starts)
+
+
+def _filled(row: Row) -> Row:
+    """A shard's row whose columns of _EMPTY have a value: shards of other programs may lack one."""
+    return row | {name: value for name, value in _EMPTY.items() if name in row and row[name] is None}
+
+
+def value_counts(column: pa.ChunkedArray) -> dict[str, int]:
+    """The number of rows by value."""
+    return {row["values"]: row["counts"] for row in column.value_counts().to_pylist()}
+
+
+def file_state(path: Path) -> tuple[int, int]:
+    stat = os.lstat(path)
+    return stat.st_size, stat.st_mtime_ns
+
+
+@lru_cache(maxsize=8)
+def _whole(path: Path, _state: tuple[int, int]) -> pa.Table:
+    return read_table(path)
+
+
+@lru_cache(maxsize=16)
+def _completions(path: Path, _state: tuple[int, int]) -> pa.ChunkedArray:
+    """The completions alone: most of a shard's bytes are columns with a number a token."""
+    return read_table(path, ["completion"])["completion"].cast(pa.string())
+
+
+# ------------------------------------------------------------------------------------------------ narrow columns
+
+
+def _narrow(path: Path, step: int) -> pa.Table:
+    """Check a shard, and read the columns of NARROW. ValueError where it is damaged or not in the format of a shard."""
+    if not is_file(path):
+        raise ValueError("the file is missing")
+    table = read_table(path, NARROW)
+    _check_types(pq.read_schema(path))
+    for name in _FILLED:
+        if table[name].null_count:
+            raise ValueError(f"column {name!r} has empty cells")
+    for name in _FINITE:
+        if not pc.all(pc.is_finite(table[name]), min_count=0).as_py():
+            raise ValueError(f"column {name!r} holds a value that is not finite")
+    return _narrow_of(table, step)
+
+
+def _narrow_of(table: pa.Table, step: int) -> pa.Table:
+    """The columns of NARROW with 64 bits a number, `id` before them; one that is missing is null."""
+    length = table.num_rows
+    wide = {pa.int32(): pa.int64(), pa.float32(): pa.float64()}
+    columns = {}
+    for name in NARROW:
+        kind = COLUMNS.field(name).type
+        column = table[name] if name in table.column_names else pa.nulls(length)
+        columns[name] = column.cast(wide.get(kind, kind), safe=False)
+    return pa.table({"id": step * ROWS + np.arange(length), **columns, "step": np.full(length, step)})
+
+
+NO_ROWS = _narrow_of(COLUMNS.empty_table(), 0)
+
+
+def _check_types(schema: pa.Schema) -> None:
+    """ValueError where a column is missing, or holds another kind of values than in COLUMNS."""
+    for name in (*_FILLED, "completion"):
+        if name not in schema.names:
+            raise ValueError(f"it has no column {name!r}")
+    for column in COLUMNS:
+        if column.name in schema.names and not _is_like(schema.field(column.name).type, column.type):
+            actual = schema.field(column.name).type
+            raise ValueError(f"column {column.name!r} holds {actual} values, not {column.type}")
+
+
+def _is_like(actual: pa.DataType, expected: pa.DataType) -> bool:
+    """Whether values of a type can stand in a column of another one: of a narrower or wider kind, or none at all."""
+    if pa.types.is_null(actual):
+        return True
+    if pa.types.is_list(expected):
+        return pa.types.is_list(actual) and _is_like(actual.value_type, expected.value_type)
+    if pa.types.is_struct(expected):
+        names = [[field.name for field in kind] if pa.types.is_struct(kind) else [] for kind in (actual, expected)]
+        return names[0] == names[1]
+    if pa.types.is_floating(expected) and pa.types.is_integer(actual):
+        return True
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+    return any(is_kind(actual) and is_kind(expected) for is_kind in kinds) or (
+        pa.types.is_string(expected) and (pa.types.is_string(actual) or pa.types.is_large_string(actual))
+    )
