@@ -32,7 +32,6 @@ class Access:
     pages: tuple[str, ...]  # names of pages, each at /NAME
     hosts: tuple[str, ...]  # names that the server answers to; () is any
     auth: tuple[str, str] | None  # name and password
-    has_mcp: bool = False  # whether /mcp is served
 
     def refusal(self, request: Request) -> Response | None:
         """The error response to a request that is refused; None for one that is allowed."""
@@ -43,7 +42,7 @@ class Access:
         if self.hosts and host not in self.hosts:
             return JSONResponse({"error": f"this dashboard does not answer to the name {host!r}"}, 403)
         # From anywhere: it shows a page or a script.
-        is_link = request.method in _READING and path != "/export" and not path.startswith(("/gradio_api/", "/mcp"))
+        is_link = request.method in _READING and path != "/export" and not path.startswith("/gradio_api/")
         if not _is_same_origin(origin, address) or not (is_link or site in _OWN_SITE):
             return JSONResponse({"error": f"this dashboard does not answer pages of another origin ({origin})"}, 403)
         if self.auth is not None and not _is_allowed(request.headers.get("authorization", ""), self.auth):
@@ -54,8 +53,6 @@ class Access:
 
     def _is_open(self, method: str, path: str) -> bool:
         """Whether the pages or clients use this path. Gradio's other routes (uploads and more) stay closed."""
-        if path == "/mcp":
-            return self.has_mcp
         if any(path.startswith(own) if own.endswith("/") else path == own for own in _CLIENT_PATHS.get(method, ())):
             return True
         if method == "POST":

@@ -1,4 +1,4 @@
-"""A limit on the size of requests to the dashboard, for all of its routes: its own, Gradio's, and those of /mcp."""
+"""A limit on the size of requests to the dashboard, for all of its routes: its own and Gradio's."""
 
 from __future__ import annotations
 

@@ -21,13 +21,12 @@ def serve(
     auth: str | None = None,
     allow_unauthenticated: bool = False,
     open_browser: bool = False,
-    has_mcp: bool = False,
     is_read_only: bool = False,
 ) -> None:
     """Serve the dashboard of a folder of runs, or of one run, until Ctrl-C.
 
     `port`: 0 is any free port. `host`: the address to serve on. `auth`: "NAME:PASSWORD", asked of every client.
-    `has_mcp`: serve the Model Context Protocol at /mcp. `is_read_only`: without Chat and notes.
+    `is_read_only`: without Chat and notes.
     ValueError for a missing folder, a port in use, and a host other than this machine without `auth`, unless
     `allow_unauthenticated`.
     """
@@ -51,11 +50,9 @@ def serve(
     from app.web import build
 
     hosts = () if host not in _LOOPBACK else ("127.0.0.1", "localhost", "[::1]")
-    app = build(RunLibrary(runs, evals), auth=credentials, hosts=hosts, has_mcp=has_mcp, is_read_only=is_read_only)
+    app = build(RunLibrary(runs, evals), auth=credentials, hosts=hosts, is_read_only=is_read_only)
     url = f"http://{'localhost' if host in _LOOPBACK else host}:{listening_port}/"
     print(f"dashboard of {runs}: {url}   (Ctrl-C stops it)", file=sys.stderr, flush=True)
-    if has_mcp:
-        print(f"Model Context Protocol: {url}mcp", file=sys.stderr, flush=True)
     if open_browser:
         threading.Timer(1.0, webbrowser.open, [url]).start()
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)

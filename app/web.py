@@ -6,8 +6,7 @@ import json
 import tempfile
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from importlib.util import find_spec
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Streamin
 from fastapi.staticfiles import StaticFiles
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
-from starlette.routing import BaseRoute
 
 from app.access import Access
 from app.api import REQUEST_ERRORS, error_message, finite, page_facts, run_query
@@ -51,17 +49,15 @@ def build(
     *,
     auth: tuple[str, str] | None = None,
     hosts: tuple[str, ...] = _LOOPBACK,
-    has_mcp: bool = False,
     is_read_only: bool = False,
 ) -> FastAPI:
     """Build the application for a library. `hosts`: the host names that it answers to; () is any, which exposes it to
-    DNS rebinding. `has_mcp`: serve the Model Context Protocol at /mcp. `is_read_only`: without Chat and notes, so that
-    it can be public; other sites may show it in a frame.
+    DNS rebinding. `is_read_only`: without Chat and notes, so that it can be public; other sites may show it in a frame.
     """
     workers = ChatWorkers(library)
     closed = READ_ONLY if is_read_only else ()
     pages = tuple(page for page in PAGES if page not in closed)
-    access = Access(pages=pages, hosts=hosts, auth=auth, has_mcp=has_mcp)
+    access = Access(pages=pages, hosts=hosts, auth=auth)
     headers = _headers(can_be_framed=is_read_only)
     head = (
         f'{page_facts(closed)}<link rel="stylesheet" href="/pages/app.css">'
@@ -72,16 +68,14 @@ def build(
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f"<style>body {{ margin: 0; }}</style>{head}</head><body>{_MOUNT}</body></html>"
     )
-    sessions, routes = _mcp(library) if has_mcp else (nullcontext(), [])
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with sessions:
-            yield
+        yield
         workers.close()
         library.close()
 
-    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, routes=routes)
+    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(BodyLimit)
     for kind in REQUEST_ERRORS:
         app.add_exception_handler(kind, _refuse)
@@ -134,16 +128,6 @@ def _headers(*, can_be_framed: bool) -> dict[str, str]:
         return _HEADERS
     policy = _HEADERS["Content-Security-Policy"].replace("frame-ancestors 'none'; ", "")
     return _HEADERS | {"Content-Security-Policy": policy}
-
-
-def _mcp(library: RunLibrary) -> tuple[AbstractAsyncContextManager[None], list[BaseRoute]]:
-    """(context in which the Model Context Protocol is served, its routes). ValueError without the package mcp."""
-    if find_spec("mcp") is None:
-        raise ValueError('--mcp needs the package mcp; it comes with pip install -e ".[mcp]"')
-    from app.mcp_server import mcp_server
-
-    server, routes = mcp_server(library)
-    return server.session_manager.run(), routes
 
 
 def _check_open(name: str, closed: Collection[str]) -> None:

@@ -18,7 +18,6 @@ def add_arguments(command: Parser) -> None:
     add_option(command, "--auth", "login that the dashboard asks for", metavar="NAME:PASSWORD")
     about = "serve other machines without --auth: without a password"
     add_option(command, "--allow-unauthenticated", about, kind=bool)
-    add_option(command, "--mcp", "serve six read-only tools for agents at /mcp", kind=bool, dest="has_mcp")
     about = "leave out Chat and notes, for a public dashboard"
     add_option(command, "--read-only", about, kind=bool, dest="is_read_only")
     add_option(command, "--open", "open the dashboard in a browser", kind=bool, dest="open_browser")
@@ -27,5 +26,5 @@ def add_arguments(command: Parser) -> None:
 def run_dashboard(args: argparse.Namespace) -> None:
     from app.server import serve
 
-    names = ("port", "host", "auth", "allow_unauthenticated", "open_browser", "has_mcp", "is_read_only")
+    names = ("port", "host", "auth", "allow_unauthenticated", "open_browser", "is_read_only")
     serve(args.runs, args.evals, **values_of(args, names))

@@ -151,11 +151,6 @@ COMMANDS = (
         "list the problem sets, show how one is read, audit its gold answers, or find problems that two have in common",
     ),
     Command("base", "pretrain a base model like the embedded one, or write texts of its corpus"),
-    Command(
-        "completion",
-        "print the script that completes commands and settings in bash or zsh",
-        epilog='example: eval "$(reasoner completion bash)" in ~/.bashrc',
-    ),
 )
 
 

@@ -168,10 +168,9 @@ def _resolved_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
 
 
 def print_dry_run(args: argparse.Namespace, resolved: RunSettings, run_dir: Path) -> None:
-    """Print every setting that the stage has a use for, with its origin, and what the run would do."""
+    """Print every setting that the stage has a use for, with its origin, and the folder of the run."""
     from data import load
     from data.registry import local_parts
-    from reasoner.doctor.budget import plan
     from reasoner.rollouts.dataset import filter_gradable
     from reasoner.trainer.preflight import preflight
 
@@ -187,7 +186,7 @@ def print_dry_run(args: argparse.Namespace, resolved: RunSettings, run_dir: Path
         if cfg.stage == "rl" or is_used(key, cfg.stage):
             print_result(f"{key:<28} {value!s:<24} {origin}")
             rows.append({"setting": key, "value": value, "origin": origin})
-    print_result("\n".join([f"run folder: {run_dir}", *plan(cfg)]))
+    print_result(f"run folder: {run_dir}")
     if checked.model_folder is None:
         print_result(f"model: {cfg.model} is not in the cache; a run downloads it first. Nothing about it was checked")
     write_result(args, {"folder": str(run_dir), "settings": rows})

@@ -1,8 +1,6 @@
-"""Clients of the endpoints: `gradio_client` and the Model Context Protocol fetch rollouts from a served dashboard."""
+"""Clients of the endpoints: `gradio_client` fetches rollouts from a served dashboard."""
 
-import asyncio
 import json
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from gradio_client import Client
@@ -10,7 +8,7 @@ from gradio_client.exceptions import AppError, AuthenticationError
 
 from app.api import QUERIES
 from tests.app.browsing import served
-from tests.app.library_of import asking, num_correct, rows_of, write_run
+from tests.app.library_of import asking, rows_of, write_run
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +21,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def url(folder):
-    with served(folder / "runs", folder / "evals", "--mcp", "--auth", "who:pass:word") as address:
+    with served(folder / "runs", folder / "evals", "--auth", "who:pass:word") as address:
         yield address
 
 
@@ -82,52 +80,3 @@ def test_an_invalid_call_is_an_error_with_the_reason(client, query, values, mess
 def test_a_client_without_the_password_is_refused(url):
     with pytest.raises(AuthenticationError, match="credentials were not provided"):
         Client(url, verbose=False, analytics_enabled=False)
-
-
-# ------------------------------------------------------------------------------------------------- MCP
-
-
-@pytest.fixture(scope="module")
-def open_url(folder):
-    with served(folder / "runs", folder / "evals", "--mcp") as address:
-        yield address
-
-
-def call(url, *calls):
-    """The tools of the server, and the results of calls: (is an error, text)."""
-    mcp = pytest.importorskip("mcp")
-
-    async def run():
-        async with mcp.Client(f"{url}/mcp") as connection:
-            tools = (await connection.list_tools()).tools
-            results = [await connection.call_tool(name, values) for name, values in calls]
-            return tools, [(result.is_error, result.content[0].text) for result in results]
-
-    with ThreadPoolExecutor(1) as thread:  # in this one a browser may keep an event loop running
-        return thread.submit(asyncio.run, run()).result()
-
-
-def test_the_tools_for_agents_are_read_only(open_url):
-    tools, _ = call(open_url)
-    names = ["runs", "overview", "rollouts", "rollout", "problems", "problem", "evals", "evaluation"]
-    assert [tool.name for tool in tools] == names
-    assert all(tool.annotations.read_only_hint and tool.description for tool in tools)
-
-
-def test_an_agent_finds_and_fetches_a_rollout(open_url, rollouts):
-    search = ("rollouts", {"run": "a", "where": {"correct": "yes"}, "limit": 2})
-    get = ("rollout", {"run": "a", "name": rollouts[5]["name"]})
-    about = [("problems", {"run": "a"}), ("problem", {"run": "a", "id": rollouts[5]["problem_id"]})]
-    _, replies = call(open_url, ("runs", {}), ("overview", {"run": "a"}), search, get, ("evals", {}), *about)
-    assert [is_error for is_error, _ in replies] == [False] * 7
-    listed, metrics, page, one, evaluations, problems, problem = (json.loads(text) for _, text in replies)
-    assert problems["exposures"] and problem["question"] == rollouts[5]["question"] and problem["neighbours"]
-    assert listed["runs"][0]["name"] == "a" and [line["step"] for line in metrics["metrics"]] == [0, 1, 2]
-    assert page["total"] == num_correct(rollouts) and len(page["rows"]) == 2
-    assert (one["completion"], one["tokens"], evaluations["rows"]) == (rollouts[5]["completion"], None, [])
-
-
-def test_an_agent_gets_the_reason_of_an_error(open_url):
-    _, replies = call(open_url, ("rollout", {"run": "a", "name": "99.0.0"}), ("evaluation", {"name": "none"}))
-    assert [is_error for is_error, _ in replies] == [True, True]
-    assert "has no rollout 99.0.0" in replies[0][1] and "no evaluation 'none'" in replies[1][1]

@@ -201,7 +201,6 @@ def test_a_link_on_another_page_opens_a_page(client, page):
 CLOSED = [
     ("POST", "/gradio_api/upload"),
     ("GET", "/gradio_api/upload_progress"),
-    ("POST", "/mcp"),
     ("GET", "/gradio_api/queue/status"),
     ("POST", "/gradio_api/run/predict"),
     ("POST", "/gradio_api/component_server"),

@@ -13,8 +13,8 @@ SOLUTIONS = Path(__file__).parents[1] / "fixtures" / "solutions.jsonl"
 @pytest.mark.parametrize(
     ("command", "lines"),
     [
-        (["sft"], ["sft.rows", "sft.epochs", "examples: 4 a step, ", "evaluation: "]),
-        (["reward-model", "train"], ["rm.prompts", "rm.epochs", "preferences: 4 prompts a step, "]),
+        (["sft"], ["sft.rows", "sft.epochs"]),
+        (["reward-model", "train"], ["rm.prompts", "rm.epochs"]),
     ],
     ids=["sft", "reward model"],
 )
@@ -23,7 +23,7 @@ def test_dry_run_of_a_stage_prints_its_own_settings_and_writes_nothing(capsys, t
     arguments = ["--model", "base", "--data", str(SOLUTIONS), rows, "4", "--run.dir", str(tmp_path / "runs")]
     assert main([*command, *arguments, "--dry-run"]) == 0
     printed = capsys.readouterr().out
-    for line in (*lines, f"run folder: {tmp_path / 'runs'}", "checkpoints: one every "):
+    for line in (*lines, f"run folder: {tmp_path / 'runs'}"):
         assert f"\n{line}" in f"\n{printed}", line
     assert "\nalgo." not in printed and "command line" in printed
     assert not (tmp_path / "runs").exists()

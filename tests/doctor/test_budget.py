@@ -2,7 +2,6 @@
 
 import pytest
 
-from reasoner.cli.main import main
 from reasoner.config.schema import Config, DataConfig, RunConfig, ValidationConfig
 from reasoner.doctor.budget import run_budget
 from reasoner.doctor.trial_step import next_prompts
@@ -19,13 +18,6 @@ def test_run_budget_equals_a_count_over_the_loop(steps, every, save):
     looks = {step for step in range(steps) if every and is_due(step, every)} | (set(ends) if every else set())
     assert run_budget(cfg).validations == len(looks) + bool(every)
     assert run_budget(cfg).checkpoints == len({step for step in range(steps) if is_due(step, save)} | set(ends))
-
-
-def test_a_dry_run_prints_the_size_of_the_run(capsys):
-    assert main(["train", "--dry-run", "--steps", "10"]) == 0
-    assert (
-        "completions: 256 a step (32 prompts x 8) of at most 288 tokens; 2,560 in 10 steps" in capsys.readouterr().out
-    )
 
 
 def test_the_upcoming_questions_are_those_of_the_first_steps():
