@@ -35,7 +35,6 @@ class CardFacts:
     is_checkpoint: bool = False  # a checkpoint as training writes it: before the held-out table, and not an export
     has_chat_template: bool = True  # whether it renders the run's prompts
     licence: str = ""  # identifier of the hub; empty where it is not known
-    repository: str = ""  # ORG/NAME on the hub; empty for a local folder
 
 
 def model_card(run_dir: Path, facts: CardFacts) -> str:
@@ -46,7 +45,6 @@ def model_card(run_dir: Path, facts: CardFacts) -> str:
 
     stored = read_settings(run_dir)
     cfg = stored["config"]
-    model = facts.repository or "FOLDER"
     is_python = is_from_python(stored)
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
@@ -65,7 +63,7 @@ def model_card(run_dir: Path, facts: CardFacts) -> str:
         facts=facts,
         template=facts.template,
         front_matter=_front_matter(cfg, facts),
-        title=facts.repository.partition("/")[2] or run_dir.name,
+        title=run_dir.name,
         base=_base(cfg["model"]),
         cfg=cfg,
         is_supervised=bool(cfg.get("sft.data")),
@@ -76,9 +74,7 @@ def model_card(run_dir: Path, facts: CardFacts) -> str:
         call_language="python" if is_python else "",
         results=_results(run_dir, cfg, facts),
         export_command=shlex.join(["reasoner", "export", run_dir.name, "--out", "my-model"]),
-        model=model,
-        model_text=json.dumps(model),
-        request=_request(model, facts.template),
+        request=_request(facts.template),
         versions=_versions(run_dir),
     )
 
@@ -144,9 +140,9 @@ def _results(run_dir: Path, cfg: Mapping[str, Any], facts: CardFacts) -> list[tu
     return results
 
 
-def _request(model: str, template: Template) -> str:
+def _request(template: Template) -> str:
     """A request to /v1/chat/completions that ends where the run's completions ended."""
-    body: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": "What is 12 + 30?"}]}
+    body: dict[str, Any] = {"model": "FOLDER", "messages": [{"role": "user", "content": "What is 12 + 30?"}]}
     if template.stop:
         body |= {"stop": list(template.stop), "include_stop_str_in_output": True}
     text = json.dumps(body, ensure_ascii=False, indent=1).replace("'", "'\\''")

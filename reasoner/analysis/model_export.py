@@ -41,17 +41,16 @@ class Export:
     run_dir: Path
     checkpoint: Path
     licence: str = ""  # for the model card; empty where it is not known
-    repository: str = ""  # ORG/NAME for the model card
 
     @classmethod
-    def of(cls, run_dir: Path, step: str, *, licence: str = "", repository: str = "") -> Export:
+    def of(cls, run_dir: Path, step: str, *, licence: str = "") -> Export:
         """The export of the checkpoint after `step` steps, or of the "best" or the "last" one. ValueError if the run
         has none.
         """
         checkpoint = resolve_model(str(run_dir), runs=run_dir.parent, step=None if step == "last" else step)
         if checkpoint.parent != run_dir / "checkpoints":
             raise ValueError(f"run {run_dir} has no checkpoint yet")
-        return cls(run_dir, checkpoint, licence, repository)
+        return cls(run_dir, checkpoint, licence)
 
     @property
     def steps_done(self) -> int:
@@ -116,7 +115,6 @@ def _write_own_files(export: Export, template: Template, out: Path) -> None:
         is_best=export.checkpoint.name == "best",
         has_chat_template=bool(text),
         licence=export.licence,
-        repository=export.repository,
     )
     (out / "README.md").write_text(model_card(export.run_dir, facts), "utf-8")
 

@@ -1,10 +1,9 @@
-"""`reasoner export` and `reasoner push`: a checkpoint of a run as a plain model folder, here or on the hub."""
+"""`reasoner export`: a checkpoint of a run as a plain model folder."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from reasoner.cli.arguments import Parser, add_json, add_option, add_run, write_result
 from reasoner.console import log, print_result
@@ -14,16 +13,12 @@ def add_arguments(command: Parser) -> None:
     command.set_defaults(handler=run_export)
     add_run(command)
     add_option(command, "--out", "folder to write; it must not exist", kind=Path, required=True, metavar="FOLDER")
-    _add_checkpoint(command)
-    add_json(command, "the folder's path")
-    about = "merge an adapter into the base model's weights; of a run without an adapter the weights are whole anyway"
-    add_option(command, "--merged", about, kind=bool)
-
-
-def _add_checkpoint(command: Parser) -> None:
     add_option(command, "--step", "the checkpoint, by steps done", "last", metavar="N|best|last")
     about = "licence of the model as the hub writes it, such as apache-2.0; by default only the embedded base has one"
     command.add_argument("--license", default="", metavar="ID", help=about)
+    add_json(command, "the folder's path")
+    about = "merge an adapter into the base model's weights; of a run without an adapter the weights are whole anyway"
+    add_option(command, "--merged", about, kind=bool)
 
 
 def run_export(args: argparse.Namespace) -> None:
@@ -49,31 +44,3 @@ def _check_checkpoint(checkpoint: Path) -> bool:
     if fault := damage(checkpoint):
         raise ValueError(f"{checkpoint} is damaged: {fault}; name another one by --step")
     return (checkpoint / ADAPTER).is_file()
-
-
-def add_push_arguments(command: Parser) -> None:
-    command.set_defaults(handler=run_push)
-    add_run(command)
-    add_option(command, "repository", "name of the model on the hub", metavar="ORG/NAME")
-    _add_checkpoint(command)
-    add_option(command, "--private", "make the repository private, if it is new", kind=bool)
-    add_option(command, "--update", "add a commit to a repository that exists", kind=bool)
-    add_json(command, "the address")
-
-
-def run_push(args: argparse.Namespace) -> None:
-    """Export into a temporary folder, create the repository, upload, and print its address."""
-    from reasoner.analysis.hub_upload import check_name, create_repository, upload
-    from reasoner.analysis.model_export import Export, write_export
-    from reasoner.runs.run_dir import find_run
-
-    check_name(args.repository)
-    export = Export.of(find_run(args.name, args.runs), args.step, licence=args.license, repository=args.repository)
-    _check_checkpoint(export.checkpoint)
-    with TemporaryDirectory() as temporary:
-        folder = Path(temporary) / "model"
-        write_export(export, folder)
-        create_repository(args.repository, is_private=args.private, can_exist=args.update)
-        address = upload(folder, args.repository)
-    print_result(address)
-    write_result(args, {"address": address})

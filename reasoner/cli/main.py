@@ -85,13 +85,6 @@ COMMANDS = (
         epilog="example: reasoner export first --out my-model --step best",
     ),
     Command(
-        "push",
-        "upload a run's model to the hub, as reasoner export writes it",
-        epilog="example: reasoner push first ORG/NAME --private   (log in first: hf auth login, or set HF_TOKEN)",
-        module="export",
-        function="add_push_arguments",
-    ),
-    Command(
         "sample",
         "sample graded completions of a model without training: a run with rollouts",
         epilog="example: reasoner sample --model base --data generated --problems 400 --num-samples 8 --name mine, "
@@ -127,8 +120,7 @@ COMMANDS = (
     ),
     Command(
         "rollouts",
-        "list, show, search, compare and export the rollouts of a run",
-        epilog="examples: reasoner rollouts diff first second;  reasoner rollouts diff first:0 first:35",
+        "list, show, search and export the rollouts of a run",
     ),
     Command("app", "start the dashboard: rollouts, curves and reflection of your runs in a browser"),
     Command(

@@ -33,7 +33,7 @@ _NOTHING_HERE = {  # names to which no setting corresponds, and why
         "lora_dropout": "nothing is dropped in training",
         "logging_steps": "every step is recorded",
         "log_completions": "every completion is stored: reasoner rollouts",
-        "push_to_hub": "reasoner push uploads a run's model",
+        "push_to_hub": "reasoner export writes a folder, `hf upload ORG/NAME FOLDER` uploads it",
         "resume_from_checkpoint": _RESUME,
     },
     "verl": {

@@ -6,8 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
 
-import pyarrow.compute as pc
-
 from reasoner.runs.filters import Filter
 from reasoner.runs.rollout_table import RolloutTable, short_answer
 
@@ -48,16 +46,6 @@ def rollouts_of_problem(table: RolloutTable, problem: str) -> Rows:
         | {name: row[name] for name in names}
         for row in table.rows(Filter(problem=problem)).to_pylist()
     ]
-
-
-def problem_means(table: RolloutTable, *, step: int | None = None) -> dict[str, dict[str, Any]]:
-    """By problem: number of rollouts, share of correct ones, mean reward and tokens, id of the first."""
-    rows = table.rows(Filter(step=None if step is None else (step, step)))
-    rows = rows.append_column("correct", pc.equal(rows["verdict"], "correct").cast("int8"))
-    sums = [([], "count_all"), ("correct", "mean"), ("reward", "mean"), ("tokens", "mean"), ("id", "min")]
-    names = ["problem", "rollouts", "correct", "reward", "tokens", "first"]
-    means = rows.group_by("problem_id").aggregate(sums).rename_columns(names).sort_by("problem").to_pylist()
-    return {row.pop("problem"): row for row in means}
 
 
 def problem_rows(

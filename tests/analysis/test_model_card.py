@@ -152,10 +152,10 @@ def test_card_shows_settings_that_differ_and_warns_of_a_control_run(tmp_path):
 
 def test_card_tells_how_the_run_prompted(tmp_path):
     run_dir = write_records(tmp_path / "run")
-    text = card(run_dir, template=Template("``` {question}", prefill="<think>", stop=("</a>",)), repository="ada/sums")
+    text = card(run_dir, template=Template("``` {question}", prefill="<think>", stop=("</a>",)))
     assert "````\n``` {question}\n````" in text
     assert "ends with `<think>`" in text and "ends at `</a>`" in text
-    assert "vllm serve ada/sums" in text and "/v1/chat/completions" in text
+    assert "vllm serve FOLDER" in text and "/v1/chat/completions" in text
     assert "/v1/chat/completions" not in card(run_dir, has_chat_template=False)
 
 

@@ -2,14 +2,10 @@
 
 import shutil
 from collections import Counter
-from itertools import groupby
-from operator import itemgetter
-from statistics import fmean
 
 import pytest
 
 from reasoner.runs.filters import Filter
-from reasoner.runs.rollout_queries import problem_means
 from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.rollouts import shard_path
 from tests.app.library_of import STEPS, rows_of, write_run
@@ -28,19 +24,6 @@ def rows(run):
 @pytest.fixture(scope="module")
 def table(run):
     return RolloutTable(run)
-
-
-def test_means_of_problems_equal_those_of_their_rollouts(table, rows):
-    for step in (None, 2):
-        means = problem_means(table, step=step)
-        own = sorted((row for row in rows if step in (None, row["step"])), key=itemgetter("problem_id"))
-        for problem, members in groupby(own, key=itemgetter("problem_id")):
-            of_problem, line = list(members), means.pop(problem)
-            assert line["rollouts"] == len(of_problem) and table.name(line["first"]) == of_problem[0]["name"]
-            assert line["correct"] == pytest.approx(fmean(row["verdict"] == "correct" for row in of_problem))
-            assert line["reward"] == pytest.approx(fmean(row["reward"] for row in of_problem))
-            assert line["tokens"] == pytest.approx(fmean(row["tokens"] for row in of_problem))
-        assert means == {}
 
 
 def test_sums_are_the_same_where_shards_are_read_one_by_one_and_the_first_ones_last(run, table, tmp_path):

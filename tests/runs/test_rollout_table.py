@@ -174,7 +174,6 @@ def test_exports_hold_the_matching_rollouts(run, tmp_path, capsys, suffix):
         (["list", "{run}", "--step", f"0:{10**9}"], "with either left out (at most 999,999,999)"),
         (["list", "{run}", "--level", f"-{'9' * 23}"], "it must be a whole number (at most 9,223,372,036,854,775,807)"),
         (["list", "{run}", "--limit", "9" * 23], "it must be at most 9,223,372,036,854,775,807"),
-        (["diff", f"{{run}}:{'9' * 23}", "{run}"], "no run"),
         (["list", "{run}", "--limit", "0"], "--limit is 0; it must be at least 1"),
         (["list", "nothing"], "no run 'nothing'"),
         (["grep", "{run}", "--", "-a"], "nothing to search for"),
