@@ -13,6 +13,11 @@ def add_arguments(command: Parser) -> None:
     command.set_defaults(handler=run_doctor)
     add_option(command, "--problems", "sample the run's first N problems, at least 1", 64)
     add_option(command, "--num-samples", "at most N completions of each, at least 2", 16)
+    about = (
+        "predict the memory of the run on GPUs of this kind, as many as --processes, which this machine need not have, "
+        "and run nothing: rtx-4090, a100, h100, h200 [check the run on this machine]"
+    )
+    add_option(command, "--gpu", about, metavar="KIND")
     add_json(command, "all findings and measurements")
     add_settings(command)
 
@@ -21,6 +26,8 @@ def run_doctor(args: argparse.Namespace) -> int:
     """Print the findings; exit status 2 where something will not work."""
     check_least(1, problems=args.problems)
     check_least(2, num_samples=args.num_samples)  # a group of one has no advantage
+    if args.gpu is not None:
+        return _check_gpus(args)
     resolved, run_dir = new_run(args)
     from reasoner.runtime import gc_paused
     from reasoner.trainer.preflight import preflight
@@ -30,3 +37,16 @@ def run_doctor(args: argparse.Namespace) -> int:
         from reasoner.doctor.checkup import check_run
 
     return check_run(resolved, run_dir, problems=args.problems, samples=args.num_samples, json_file=args.json)
+
+
+def _check_gpus(args: argparse.Namespace) -> int:
+    """Predict the memory of the run on the GPUs of --gpu, with the preset for their memory."""
+    from reasoner.doctor.gpus import gpu_bytes
+
+    resolved, run_dir = new_run(args, gpu_bytes=gpu_bytes(args.gpu))
+    from reasoner.runtime import gc_paused
+
+    with gc_paused():
+        from reasoner.doctor.checkup import check_gpus
+
+    return check_gpus(resolved, run_dir, args.gpu, json_file=args.json)

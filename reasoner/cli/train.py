@@ -229,13 +229,16 @@ def command_line(args: argparse.Namespace) -> dict[str, object]:
     return {key: parse(settings()[key], text) for key, text in texts.items()}
 
 
-def new_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
-    """The settings of a new run (preset, files, command line) and its folder. ValueError for a folder in use."""
+def new_run(args: argparse.Namespace, *, gpu_bytes: int | None = None) -> tuple[RunSettings, Path]:
+    """The settings of a new run (preset, files, command line) and its folder. ValueError for a folder in use.
+    `gpu_bytes`: memory of the GPU that it is for; None: this machine's.
+    """
     return resolve_new_run(
         command_line(args),
         origin="command line",
         preset=args.preset,
         files=settings_files(args),
+        gpu_bytes=gpu_bytes,
         stage=getattr(args, "stage", "rl"),
     )
 

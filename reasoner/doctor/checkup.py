@@ -18,6 +18,8 @@ from reasoner.console import log, print_result
 from reasoner.doctor.budget import run_budget
 from reasoner.doctor.disk import disk_finding, write_seconds
 from reasoner.doctor.findings import Finding, Severity, format_finding, summary
+from reasoner.doctor.gpu_plan import gpu_findings
+from reasoner.doctor.gpus import gpu_bytes
 from reasoner.doctor.memory import MemoryEstimate, memory_of, peak_memory
 from reasoner.doctor.memory_advice import memory_finding, processes_finding
 from reasoner.doctor.pass_rate import ResponseStats, response_findings, response_stats
@@ -54,6 +56,21 @@ def check_run(resolved: RunSettings, run_dir: Path, *, problems: int, samples: i
     """
     measurements: Measurements = {}
     checks = _check(resolved.config, run_dir, problems, samples, measurements)
+    return _report(resolved, checks, measurements, json_file)
+
+
+def check_gpus(resolved: RunSettings, run_dir: Path, gpu: str, *, json_file: Path | None) -> int:
+    """check_run for `processes` GPUs of a kind (doctor.gpus) that this machine need not have: predictions alone."""
+    cfg = resolved.config
+    measurements: Measurements = {}
+    checks = gpu_findings(cfg, preflight(cfg, run_dir, download=False), gpu, gpu_bytes(gpu), measurements)
+    return _report(resolved, checks, measurements, json_file)
+
+
+def _report(
+    resolved: RunSettings, checks: Iterator[Finding], measurements: Measurements, json_file: Path | None
+) -> int:
+    """Print the findings of the checks, which fill `measurements`, and write both. Returns the exit status."""
     start = time.monotonic()
     findings: list[Finding] = []
     try:

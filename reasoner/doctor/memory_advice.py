@@ -47,7 +47,7 @@ def memory_finding(estimate: MemoryEstimate, free: int | None) -> Finding:
 def processes_finding(estimate: MemoryEstimate, free: int | None) -> Finding:
     """The finding on a run of several processes, which is checked as one. On a CPU they share the machine's memory."""
     count = estimate.cfg.processes
-    text = f"checked as one process of {count}"
+    text = f"checked as one process of {count}; `--gpu KIND` predicts {count} GPUs"
     if estimate.device == "cuda":
         return Finding(Severity.OK, "processes", text)
     needed = count * estimate.peak()
