@@ -69,7 +69,7 @@ def write_step(
                 prompt_token_ids=group.prompt.token_ids,
                 token_ids=completion.token_ids,
                 logprobs=completion.logprobs,
-                tokens=len(completion.token_ids),
+                tokens=completion.num_tokens,
                 finish=completion.finish,
                 policy_version=completion.policy_version,
                 verdict=str(score.verdict),

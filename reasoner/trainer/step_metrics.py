@@ -84,7 +84,7 @@ def rollout_metrics(groups: Sequence[RolloutGroup], world: World = ALONE) -> dic
     scores = [score for group in groups for score in group.scores]
     completions = [completion for group in groups for completion in group.completions]
     checks = world.stripe(
-        [(group.prompt.prefill + c.text, c.token_ids) for group in groups for c in group.completions],
+        [(group.prompt.prefill + c.own_text, c.token_ids) for group in groups for c in group.completions],
         lambda own: [(reflect(text), repeats(ids)) for text, ids in own],
         "the reflection of the completions",
     )
@@ -94,7 +94,7 @@ def rollout_metrics(groups: Sequence[RolloutGroup], world: World = ALONE) -> dic
         "reward/mean": sum(s.reward for s in scores) / size,
         "correct": sum(s.correct for s in scores) / size,
         "well_formed": sum(s.well_formed for s in scores) / size,
-        "completions/mean_length": sum(len(c.token_ids) for c in completions) / size,
+        "completions/mean_length": sum(c.num_tokens for c in completions) / size,
         "completions/clipped_ratio": sum(c.finish == "length" for c in completions) / size,
         "reflection/self_check_rate": reflection.self_check_rate,
         "frac_reward_zero_std": sum(group.has_zero_variance for group in groups) / len(groups),
