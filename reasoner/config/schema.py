@@ -143,6 +143,25 @@ class VerifyConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolsConfig:
+    names: str = setting("", "Tools that the model may call while it answers, separated by commas: python (code in a "
+        "sandbox), and functions of yours as FILE.py:function or module:function, with annotations and a docstring "
+        "(docs/TOOLS.md). Empty: none.", trl={"tools": "as FILE.py:function"})
+    form: str = setting("auto", "How a call and its answer are written.", needs="tools.names",
+        choices={"auto": "that of prompt.style",
+            "tags": "<python>CODE</python>, <output>",
+            "qwen-math": "```python CODE ``` ```output",
+            "qwen3": "<tool_call>, <tool_response>"})
+    max_turns: int = setting(4, "Most calls of a completion. With one more it is truncated, as at "
+        "sampling.max_tokens, which counts the answers.", ge=1, needs="tools.names",
+        trl={"max_tool_calling_iterations": "the call after the last one truncates"})
+    max_answer_tokens: int = setting(128, "An answer is cut after so many tokens.", ge=1, unit="tokens",
+        needs="tools.names")
+    seconds: float = setting(2.0, "Time limit of a call. Beyond it the answer is an error.", ge=0.1, unit="seconds",
+        needs="tools.names")
+
+
+@dataclass(frozen=True, slots=True)
 class ValidationConfig:
     data: str = setting("generated:validation", "Validation problems, by which the best checkpoint is chosen, named as "
         "data.train is. They are not the held-out problems, whose results are reported, and should not be trained on: "
@@ -202,6 +221,8 @@ class Config:
     data: DataConfig = section(DataConfig, "training problems", stages=_RL)
     prompt: PromptConfig = section(PromptConfig, "prompt template")
     sampling: SamplingConfig = section(SamplingConfig, "how completions are sampled", needs=_SAMPLES, stages=_POLICY)
+    tools: ToolsConfig = section(ToolsConfig, "tools that the model calls while it answers", needs=_SAMPLES,
+        stages=_POLICY)
     reward: RewardConfig = section(RewardConfig, "weights of the parts that the reward is the sum of, and reward "
         "models", needs="control == ''", stages=_RL)
     algo: AlgoConfig = section(AlgoConfig, "the algorithm and its parts, KL penalty, clipping, off-policy correction",

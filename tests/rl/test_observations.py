@@ -253,7 +253,7 @@ def test_equations_that_a_tool_printed_are_no_steps():
     ids = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
     bounds = [sum(map(len, ids[:1])), sum(map(len, ids[:2]))]
     part = Observation(*bounds, len(texts[0]), len(texts[0] + texts[1]), is_error=False)
-    flat = tuple(sum(ids, []))
+    flat = tuple(token for own in ids for token in own)
     one = Completion("".join(texts), flat, (0.0,) * len(flat), "stop", 0, (part,))
     both = replace(group([5], [[1], [2]], [1.0, 0.0]), completions=(one, one))
     rows, _ = step_rewards([both], tokenizer.backend_tokenizer)
