@@ -24,7 +24,7 @@ from reasoner.runs.filters import read_filter
 from reasoner.runs.index import RolloutIndex
 from reasoner.runs.index_queries import group_members, group_range, group_row, groups_of_problem
 from reasoner.runs.json_files import is_file
-from reasoner.runs.rollout_row import ListedRollout, RolloutRow
+from reasoner.runs.rollout_row import ListedRollout, RolloutRow, ranges
 from reasoner.runs.run_dir import read_settings
 from reasoner.runs.word_search import excerpt, hits
 from verifiers.reflection.outcomes import Span
@@ -90,6 +90,7 @@ def rollout(library: RunLibrary, run: str, name: str, with_formulas: bool = Fals
             "note": notes_of(run_dir).get(name),
             "think": _think(row["completion"]),
             "hits": hits(row["completion"], text),
+            "observations": ranges(row.get("observation_text")),
         }
         if with_formulas:
             content["formulas"] = {key: segments(row[key]) for key in ("question", "completion")}

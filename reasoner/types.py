@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from data import Problem
@@ -52,13 +52,17 @@ class Observation:
     text_end: int
     is_error: bool  # whether the call failed
 
+    def behind(self, size: int) -> Observation:
+        """Its places where `size` characters stand before the text."""
+        return replace(self, text_start=self.text_start + size, text_end=self.text_end + size)
 
-def without_observations(text: str, observations: Sequence[Observation]) -> str:
-    """The text that the policy wrote: a line break in place of each character that a tool returned, so that no answer
-    is read in what a tool printed, and places in the text stay as they are.
+
+def without_ranges(text: str, ranges: Iterable[tuple[int, int]]) -> str:
+    """The text with line breaks in place of the characters of each range [start, end): of a completion, without what a
+    tool printed, in which no answer must be read. Places in the text stay as they are.
     """
-    for part in observations:
-        text = text[: part.text_start] + "\n" * (part.text_end - part.text_start) + text[part.text_end :]
+    for start, end in ranges:
+        text = text[:start] + "\n" * (end - start) + text[end:]
     return text
 
 
@@ -85,7 +89,7 @@ class Completion:
     @property
     def own_text(self) -> str:
         """What the policy wrote: graded, and searched for reflection."""
-        return without_observations(self.text, self.observations)
+        return without_ranges(self.text, ((part.text_start, part.text_end) for part in self.observations))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,7 @@ class Response:
     @property
     def own_text(self) -> str:
         """What the model wrote: graded."""
-        return without_observations(self.text, self.observations)
+        return without_ranges(self.text, ((part.text_start, part.text_end) for part in self.observations))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from typing import Any
 from reasoner.runs.filters import CAUSES
 from reasoner.runs.index import RolloutIndex
 from reasoner.runs.repetition import repeats
+from reasoner.runs.rollout_row import own_text
 from verifiers import extract_answer
 from verifiers.answer_text import answer_part
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
@@ -161,12 +162,12 @@ def classify(index: RolloutIndex, *, limit: int | None = None) -> int:
     return len(new_steps)
 
 
-_COLUMNS = ("completion", "gold", "verifier", "verdict", "extracted", "finish")
+_COLUMNS = ("completion", "observation_text", "gold", "verifier", "verdict", "extracted", "finish")
 
 
 def _response(row: dict[str, Any]) -> Response:
     verifier, finish = row["verifier"] or "maths", row["finish"] or ""
-    return Response(row["completion"], row["gold"] or "", verifier, row["verdict"], row["extracted"], finish)
+    return Response(own_text(row), row["gold"] or "", verifier, row["verdict"], row["extracted"], finish)
 
 
 def timeline(index: RolloutIndex) -> list[dict[str, Any]]:

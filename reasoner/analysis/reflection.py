@@ -16,6 +16,7 @@ from typing import Any
 from reasoner.evals.paired import Difference, paired_difference
 from reasoner.runs.index import RolloutIndex
 from reasoner.runs.index_queries import group_ids
+from reasoner.runs.rollout_row import own_text
 from verifiers.reflection.cues import LEXICON
 from verifiers.reflection.outcomes import LABELS, OUTCOMES, Member, Span, assign_labels, score, spans
 
@@ -48,7 +49,7 @@ def study(index: RolloutIndex, progress: Callable[[int, int], None] | None = Non
 
 def _study_step(index: RolloutIndex, step: int) -> None:
     """Detect the spans of a step's completions and store them, with the counts of its groups, in the index."""
-    columns = ("group", "completion", "question", "gold", "verifier", "verdict", "tokens")
+    columns = ("group", "completion", "question", "gold", "verifier", "verdict", "tokens", "observation_text")
     rows = list(index.shard_rows(step, columns))
     labelled_members: list[tuple[int, Member, float]] = []  # id, member, share of other members that are correct
     groups = []
@@ -86,7 +87,7 @@ def _study_step(index: RolloutIndex, step: int) -> None:
 
 
 def _member(row: dict[str, Any]) -> Member:
-    own_spans = spans(row["completion"], row["question"], row["gold"], row.get("verifier") or "maths")
+    own_spans = spans(own_text(row), row["question"], row["gold"], row.get("verifier") or "maths")
     return Member(row["verdict"] == "correct", tuple(own_spans))
 
 

@@ -70,7 +70,10 @@ class ToolEngine:
 
         first = self._engine.generate(prompts, sampling, seeds, on_first_turn, on_decode_step)
         groups = [
-            [_Trajectory(prompt, seed, one, self._call(one.text, one)) for seed, one in zip(own, completions, strict=True)]
+            [
+                _Trajectory(prompt, seed, one, self._call(one.text, one))
+                for seed, one in zip(own, completions, strict=True)
+            ]
             for prompt, own, completions in zip(prompts, seeds, first, strict=True)
         ]
         for turn in count(1):
@@ -78,7 +81,9 @@ class ToolEngine:
             if not any(calling.values()):
                 break
             self._take_turn(turn, [one for own in calling.values() for one in own], sampling)
-            for place in (place for place, own in calling.items() if own and all(one.call is None for one in groups[place])):
+            for place in (
+                place for place, own in calling.items() if own and all(one.call is None for one in groups[place])
+            ):
                 if on_group_done is not None:
                     on_group_done(place, tuple(one.completion for one in groups[place]))
         return [tuple(one.completion for one in own) for own in groups]

@@ -7,7 +7,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from functools import cache
-from types import ModuleType
 from typing import Any
 
 MAX_CHARACTERS = 500
@@ -18,7 +17,7 @@ _BOUNDED = ("factorial", "binomial")
 
 
 @cache
-def _sympy() -> ModuleType:
+def _sympy() -> Any:
     import sympy
 
     return sympy

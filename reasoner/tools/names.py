@@ -6,7 +6,9 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any
 
+from reasoner.config.schema import ToolsConfig
 from reasoner.rollouts.reward_functions import load_reward_functions
+from reasoner.tools.forms import tool_form
 
 SETTING = "tools.names"
 
@@ -22,12 +24,13 @@ def function_tools(names: str) -> dict[str, Callable[..., Any]]:
     return {one.name: one.function for one in load_reward_functions(own, SETTING)}
 
 
-def check_tools(names: str, *, is_json: bool) -> None:
+def check_tools(cfg: ToolsConfig, prompt_style: str) -> None:
     """ValueError for tools that cannot be run: an entry that cannot be imported, a form that cannot call it."""
-    functions = function_tools(names)
-    if functions and not is_json:
+    names, functions = cfg.names, function_tools(cfg.names)
+    if functions and not tool_form(cfg.form, prompt_style).is_json:
         raise ValueError(f"{SETTING} is {names!r}: functions are called in the form qwen3 (tools.form)")
     if "python" in functions:
         raise ValueError(f"{SETTING} is {names!r}: a function has the name of the tool python")
     if "python" in split_names(names) and importlib.util.find_spec("pydantic_monty") is None:
-        raise ValueError("the tool python needs pydantic-monty: pip install -e '.[tools]'")
+        needs = 'pydantic-monty, which is not installed: pip install "reasoner-rlvr[tools]"'
+        raise ValueError(f"{SETTING} is {names!r}: the tool python needs {needs}")

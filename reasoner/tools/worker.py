@@ -34,8 +34,9 @@ class Sandbox:
         import pydantic_monty
 
         self._monty, self._channel, self._seconds = pydantic_monty, channel, seconds
-        workers = {"min_processes": 1, "max_processes": 1, "max_checkouts_per_worker": 1}
-        self._pool = pydantic_monty.Monty(**workers, request_timeout=2 * seconds).__enter__()
+        self._pool = pydantic_monty.Monty(
+            min_processes=1, max_processes=1, max_checkouts_per_worker=1, request_timeout=2 * seconds
+        ).__enter__()
 
     def run(self, code: str) -> Result:
         """What the code prints, and the value of its last line."""
@@ -101,7 +102,9 @@ def run_call(call: str, tools: Mapping[str, Callable[..., Any]], *, is_json: boo
             name, arguments = parsed["name"], parsed["arguments"]
         tool = tools[name]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        return answer("", f'{type(error).__name__}: a call is {{"name": NAME, "arguments": {{...}}}} ({", ".join(tools)})')
+        return answer(
+            "", f'{type(error).__name__}: a call is {{"name": NAME, "arguments": {{...}}}} ({", ".join(tools)})'
+        )
     try:
         result = tool(**arguments)
     except (Exception, SystemExit) as error:

@@ -29,6 +29,7 @@ from reasoner.rollouts.reward_functions import check_columns, load_reward_functi
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.runs.run_dir import check_writable
 from reasoner.sft.sources import check_source
+from reasoner.tools.names import check_tools
 from reasoner.trainer.trackers import check_trackers
 
 
@@ -57,6 +58,7 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
     if cfg.engine.urls:
         read_token()
     _check_extras(cfg)
+    check_tools(cfg.tools, cfg.prompt.style)
     functions = load_reward_functions(cfg.reward.functions)
     sets = problem_sets(cfg) if with_problems else {}
     for spec in sets.values():

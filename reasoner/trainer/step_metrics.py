@@ -72,9 +72,18 @@ def generation_metrics(step: int, rollouts: StepRollouts, generator: RolloutGene
         metrics["dynamic_sampling/replaced"] = len(rollouts.all) - cfg.data.prompts_per_step
     if cfg.max_off_policy_steps:
         metrics["rollouts/policy_age"] = step - rollouts.policy_version
+    if cfg.tools.names:
+        metrics |= tool_metrics(rollouts.all)
     if cfg.reward.model:
         metrics["reward/model"] = mean_model_reward(rollouts.all, cfg.reward.model)
     return metrics
+
+
+def tool_metrics(groups: Sequence[RolloutGroup]) -> dict[str, float]:
+    """Calls of tools per completion, and the share of the calls that failed."""
+    completions = [completion for group in groups for completion in group.completions]
+    errors = [part.is_error for completion in completions for part in completion.observations]
+    return {"tools/calls": len(errors) / len(completions), "tools/error_rate": sum(errors) / max(1, len(errors))}
 
 
 def rollout_metrics(groups: Sequence[RolloutGroup], world: World = ALONE) -> dict[str, float]:

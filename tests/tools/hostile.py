@@ -26,10 +26,12 @@ _WRITES = (
     "import shutil\nshutil.rmtree('.')",
     "print('x', file=open('written.txt', 'w'))",
 )
-_MODULES = ("subprocess", "socket", "ctypes", "sys", "os", "builtins", "importlib", "pickle", "marshal", "multiprocessing",
-            "threading", "signal", "urllib.request", "http.client", "requests", "numpy", "torch", "sympy", "reasoner",
+_MODULES = ("subprocess", "socket", "ctypes", "sys", "os", "builtins", "importlib", "pickle", "marshal",
+            "multiprocessing", "threading", "signal", "urllib.request", "http.client", "requests", "numpy",
+            "torch", "sympy", "reasoner",
             "verifiers", "data", "gc", "inspect", "code", "pty", "platform", "site", "sysconfig", "pydantic_monty",
-            "_thread", "_io", "posix", "resource", "mmap", "fcntl", "webbrowser", "ssl", "asyncio.subprocess")  # fmt: skip
+            "_thread", "_io", "posix", "resource", "mmap", "fcntl", "webbrowser",
+            "ssl", "asyncio.subprocess")  # fmt: skip
 _IMPORTS = [f"import {name}\nprint({name.split('.')[0]}.__dict__)" for name in _MODULES]
 _IMPORTS += [f"m = __import__({name!r})\nprint(m.system('id'))" for name in ("os", "subprocess", "ctypes", "posix")]
 _ACTIONS = (
@@ -88,7 +90,7 @@ _DUNDERS = (
     "compile('1', 'x', 'eval')",
     "eval(compile('__import__(\"os\")', 'x', 'eval'))",
 )
-_HOST_CALLS = tuple(
+_HOST_CALLS = [
     f"print({name}({text!r}))"
     for name in ("simplify", "factor", "solve")
     for text in (
@@ -110,7 +112,8 @@ _HOST_CALLS = tuple(
         "\x00",
         "(x+y+z+1)^400",
     )
-) + ("simplify(1)", "simplify(['x'])", "solve('x', 'x = 1')", "solve(x='1')", "simplify()", "factor({})")
+]
+_HOST_CALLS += ["simplify(1)", "simplify(['x'])", "solve('x', 'x = 1')", "solve(x='1')", "simplify()", "factor({})"]
 _MEMORY = (
     "x = 'a' * 10**10",
     "x = [0] * 10**10",
@@ -208,8 +211,9 @@ _OUTPUT = (
     "assert False, 'x' * 10**7",
 )
 _BROKEN = ("def f(:", "'", "\x00", "\ud7ff" * 100, "x = (", "\t \n x", "import", "@", "1 +", "async", "print(" * 300,
-           "a" * 500_000, "# " + "x" * 500_000, "x = '''" + "y" * 100_000, "\r\r\r", "\\", "0x", "1e999999", "nonlocal x",
-           "return 1", "yield 1", "await x", "del x", "*a = 1", "global print\nprint = 1\nprint(2)")  # fmt: skip
+           "a" * 500_000, "# " + "x" * 500_000, "x = '''" + "y" * 100_000, "\r\r\r", "\\", "0x", "1e999999",
+           "nonlocal x", "return 1", "yield 1", "await x", "del x", "*a = 1",
+           "global print\nprint = 1\nprint(2)")  # fmt: skip
 
 PROGRAMS: dict[str, list[str]] = {
     "reads": [form.format(path=path) for path in _PATHS for form in _READS[: 3 if path.startswith("/proc") else 2]],
@@ -218,7 +222,7 @@ PROGRAMS: dict[str, list[str]] = {
     "imports": _IMPORTS,
     "actions": list(_ACTIONS),
     "dunders": list(_DUNDERS),
-    "host calls": list(_HOST_CALLS),
+    "host calls": _HOST_CALLS,
     "memory": list(_MEMORY),
     "integers": list(_INTEGERS),
     "loops": list(_LOOPS),

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from time import monotonic, sleep
@@ -58,7 +59,9 @@ def test_a_call_that_fails_answers_with_the_last_line_of_its_traceback(pool, cod
 
 
 def test_calls_share_nothing(pool):
-    answers = pool.answers(["x = 1\nprint(x)", "print(x)", "import random\nrandom.seed(9)", "import random\nrandom.random()"])
+    answers = pool.answers(
+        ["x = 1\nprint(x)", "print(x)", "import random\nrandom.seed(9)", "import random\nrandom.random()"]
+    )
     assert [one.is_error for one in answers] == [False, True, False, False]
     assert answers[3].text == "0.8444218515250481"
 
@@ -104,13 +107,17 @@ def wait_until(is_true):
         sleep(0.02)
 
 
+def starts_its_interpreter(pool, known):
+    return pool.pids and pool.pids[0] not in known and children(pool.pids[0])
+
+
 def test_a_killed_worker_takes_its_interpreter_with_it_and_the_call_is_tried_once_more():
     answers, killed, below = [], [], []
     with ToolPool(ToolsConfig(names="python", seconds=30.0), is_json=False) as pool:
         thread = Thread(target=lambda: answers.extend(pool.answers(["while True: pass"])))
         thread.start()
         for _ in range(2):
-            wait_until(lambda: pool.pids and pool.pids[0] not in killed and children(pool.pids[0]))
+            wait_until(partial(starts_its_interpreter, pool, killed))
             killed += pool.pids
             below += children(pool.pids[0])
             sleep(0.2)  # the call is running
