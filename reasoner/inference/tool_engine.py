@@ -51,7 +51,8 @@ class ToolEngine:
     ) -> None:
         """`decode`: the text of token ids without a final end token."""
         self.name, self.accepts_adapter = engine.name, engine.accepts_adapter
-        self._engine, self._pool, self._form, self._cfg = engine, pool, form, cfg
+        self._engine, self._pool, self._form = engine, pool, form
+        self._max_turns, self._max_answer_tokens = cfg.max_turns, cfg.max_answer_tokens
         self._tokenizer, self._decode, self._max_model_len = tokenizer, decode, max_model_len
 
     def generate(
@@ -94,7 +95,7 @@ class ToolEngine:
 
     def _take_turn(self, turn: int, calling: Sequence[_Trajectory], sampling: SamplingParams) -> None:
         """Run the calls and continue each completion; those without room for an answer and a token end truncated."""
-        has_turns = turn <= self._cfg.max_turns
+        has_turns = turn <= self._max_turns
         answers = self._pool.answers([str(one.call) for one in calling]) if has_turns else []
         going: list[tuple[_Trajectory, Completion]] = []
         for one, answer in zip(calling, answers, strict=False):
@@ -115,7 +116,7 @@ class ToolEngine:
 
     def _with_answer(self, completion: Completion, answer: ToolAnswer) -> Completion:
         """The completion and the answer behind it. Special tokens that a tool prints are spelt, not taken as such."""
-        answer_ids = self._ids(answer.text, split_special_tokens=True)[: self._cfg.max_answer_tokens]
+        answer_ids = self._ids(answer.text, split_special_tokens=True)[: self._max_answer_tokens]
         added = [*self._ids(self._form.before), *answer_ids, *self._ids(self._form.after)]
         start, ids = len(completion.token_ids), [*completion.token_ids, *added]
         text = self._decode(ids)
