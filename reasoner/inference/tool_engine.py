@@ -119,8 +119,9 @@ class ToolEngine:
         answer_ids = self._ids(answer.text, split_special_tokens=True)[: self._max_answer_tokens]
         added = [*self._ids(self._form.before), *answer_ids, *self._ids(self._form.after)]
         start, ids = len(completion.token_ids), [*completion.token_ids, *added]
-        text = self._decode(ids)
-        own = Observation(start, len(ids), len(self._decode(ids[:start])), len(text), answer.is_error)
+        turns = self._decode(ids[:start])
+        text = turns + self._text_behind(turns, ids)
+        own = Observation(start, len(ids), len(turns), len(text), answer.is_error)
         return replace(
             completion,
             text=text,
@@ -132,14 +133,24 @@ class ToolEngine:
     def _joined(self, before: Completion, part: Completion, stop: Sequence[str]) -> Completion:
         """A completion that ends with a tool's answer, and the turn after it."""
         ids = array("i", [*before.token_ids, *part.token_ids])
-        turn = self._decode(ids)[len(before.text) :]
         return replace(
             part,
-            text=before.text + up_to_stop_text(turn, stop),
+            text=before.text + up_to_stop_text(self._text_behind(before.text, ids), stop),
             token_ids=ids,
             logprobs=array("f", [*before.logprobs, *part.logprobs]),
             observations=before.observations,
         )
+
+    def _text_behind(self, text: str, ids: Sequence[int]) -> str:
+        """The text of the ids behind that of the first ones. ValueError for a tokenizer with which later ids change it:
+        what a tool printed would not be where it is thought to be.
+        """
+        whole = self._decode(ids)
+        if not whole.startswith(text):
+            raise ValueError(
+                f"the tokenizer decodes {text[-40:]!r} otherwise where other tokens follow: tools need one that does not"
+            )
+        return whole[len(text) :]
 
     def _ids(self, text: str, **options: bool) -> list[int]:
         ids: list[int] = self._tokenizer(text, add_special_tokens=False, **options)["input_ids"]
