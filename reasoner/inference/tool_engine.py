@@ -147,9 +147,7 @@ class ToolEngine:
         """
         whole = self._decode(ids)
         if not whole.startswith(text):
-            raise ValueError(
-                f"the tokenizer decodes {text[-40:]!r} otherwise where other tokens follow: tools need one that does not"
-            )
+            raise ValueError(f"no tools with this tokenizer: it decodes {text[-40:]!r} otherwise before other tokens")
         return whole[len(text) :]
 
     def _ids(self, text: str, **options: bool) -> list[int]:
