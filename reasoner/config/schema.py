@@ -90,8 +90,8 @@ class DataConfig:
 
 @dataclass(frozen=True, slots=True)
 class PromptConfig:
-    style: str = setting("r1-zero", "Prompt template: r1-zero | qwen-math | boxed | chat | few-shot | none, or a .txt "
-        "or .toml file.")
+    style: str = setting("r1-zero", "Prompt template: r1-zero | qwen-math | qwen-math-tool | boxed | chat | few-shot | "
+        "none, or a .txt or .toml file.")
 
 
 @dataclass(frozen=True, slots=True)

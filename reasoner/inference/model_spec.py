@@ -18,6 +18,7 @@ from reasoner.rollouts.prompts import Template, load_template
 from reasoner.runs.run_dir import read_settings
 from reasoner.runtime import has_gpu
 from reasoner.tools.names import check_tools
+from reasoner.tools.prompt import with_tools
 from reasoner.types import Engine
 
 # For a model that is neither a checkpoint nor the embedded base: those of DeepSeek-R1's evaluation.
@@ -68,6 +69,8 @@ class ModelSpec:
             template = replace(template, extract=extract)
         if stop:
             template = replace(template, stop=tuple(stop))
+        tools_config = _tools(tools, style, training_settings(folder) or {})
+        template = with_tools(template, tools_config, style)
         check_generates(folder)
         check_tokenizer(folder, needs_chat=template.chat)
         context = context_length(folder) or _default_context(folder)
@@ -81,7 +84,7 @@ class ModelSpec:
             top_p=_first(top_p, defaults.get("sampling.top_p"), 1.0),
             max_tokens=min(int(_first(max_tokens, defaults.get("sampling.max_tokens"), 256)), context),
             context=context,
-            tools=_tools(tools, style, training_settings(folder) or {}),
+            tools=tools_config,
         )
 
     @property

@@ -39,7 +39,12 @@ FORMS = {
         is_json=True,
     ),
 }
-_OF_PROMPT = {"qwen-math": "qwen-math", "chat": "qwen3", "boxed": "qwen3"}  # by prompt.style
+_OF_PROMPT = {
+    "qwen-math": "qwen-math",
+    "qwen-math-tool": "qwen-math",
+    "chat": "qwen3",
+    "boxed": "qwen3",
+}  # by prompt.style
 
 
 def tool_form(name: str, prompt_style: str) -> ToolForm:

@@ -2,8 +2,7 @@
 
 import re
 
-from reasoner.runs import rollouts as store
-from tests.app.browsing import expect, made_up, stored_rows, text, wait_for_address
+from tests.app.browsing import expect, stored_rows, text, wait_for_address
 
 
 def test_filters_compose_and_count_as_python_does(site):
@@ -114,27 +113,3 @@ def test_stars_and_notes_persist_without_the_index(site):
     expect(page.get_by_role("link", name="rollouts of real")).to_have_count(1)  # which has no note yet
     page = site.open("/notes?run=other")
     assert "look at <b>this</b>" in text(page, '[data-note="0.1.1"]') and "★" in text(page, '[data-note="0.1.1"]')
-
-
-def test_what_a_tool_returned_is_marked_counted_and_escaped(site):
-    run, answer = made_up(site.runs, "called", steps=1, texts=["<think>", "so"]), "\n<script>alert(1)</script>\n"
-    text_of_turns = f"<think> 🎉 <python>2 + 2</python>{answer} it is 4 </think>"
-    start = text_of_turns.index(answer)
-    rows = store.read(run, 0)
-    rows[0] |= {
-        "completion": text_of_turns,
-        "observation_text": [start, start + len(answer)],
-        "observation_tokens": [0, 1],
-        "tool_errors": 1,
-    }
-    store.write_shard(store.shard_path(run, 0), rows)
-    page = site.open("/rollouts?run=called&rollout=0.0.0")
-    expect(page.locator('.pane[data-rollout="0.0.0"] [data-fact="tool calls"]')).to_have_text("1, 1 failed")
-    mark = page.locator(".pane mark.observation")
-    expect(mark).to_have_count(1)
-    assert mark.evaluate("one => one.textContent") == answer
-    assert page.locator(".pane script").count() == 0
-    page.goto(f"{site.url}/rollouts?run=called&rollout=0.0.1")
-    expect(page.locator('.pane[data-rollout="0.0.1"] [data-fact="verdict"]')).to_be_visible()
-    assert page.locator('.pane [data-fact="tool calls"]').count() == 0
-    assert site.faults == []
