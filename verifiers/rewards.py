@@ -35,9 +35,9 @@ REWARDS: dict[str, Reward] = {
 }
 
 
-def _weight(default: float, help: str) -> float:
-    """Declare a weight with its help text, which `reasoner train --help` shows."""
-    return field(default=default, metadata={"help": help})
+def _weight(default: float, help: str, needs: str = "") -> float:
+    """Declare a weight with its help text, which `reasoner train --help` shows, and what it needs to have an effect."""
+    return field(default=default, metadata={"help": help, "needs": needs})
 
 
 # fmt: off
@@ -60,7 +60,7 @@ class RewardWeights:
     steps: float = _weight(0.0, "Weight of the process reward, from -1 to 1: correct minus wrong equations in the "
         "think block, divided by their number. 0: off.")
     tool: float = _weight(0.0, "Weight of the reward for calls of tools: 1 for a completion with a call that did not "
-        "fail, else 0. 0: off.")
+        "fail, else 0. 0: off.", needs="tools.names")
 
 # fmt: on
 

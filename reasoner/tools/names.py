@@ -20,8 +20,10 @@ def split_names(names: str) -> list[str]:
 
 def function_tools(names: str) -> dict[str, Callable[..., Any]]:
     """The functions by name. ValueError for an entry that cannot be imported."""
-    own = ",".join(name for name in split_names(names) if name != "python")
-    return {one.name: one.function for one in load_reward_functions(own, SETTING)}
+    own = [name for name in split_names(names) if name != "python"]
+    if unknown := [name for name in own if ":" not in name or "=" in name]:
+        raise ValueError(f"{SETTING} has {unknown[0]!r}; it takes python, FILE.py:function and module:function")
+    return {one.name: one.function for one in load_reward_functions(",".join(own), SETTING)}
 
 
 def check_tools(cfg: ToolsConfig, prompt_style: str) -> None:
