@@ -9,7 +9,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import TYPE_CHECKING
 
 from reasoner.config.schema import ToolsConfig
@@ -63,11 +62,11 @@ class ToolEngine:
         on_group_done: OnGroupDone | None = None,
         on_decode_step: OnDecodeStep | None = None,
     ) -> list[tuple[Completion, ...]]:
-        sampling = replace(sampling, stop=(*sampling.stop, self._form.stop))
+        sampling, report = replace(sampling, stop=(*sampling.stop, self._form.stop)), on_group_done or (lambda *_: None)
 
         def on_first_turn(place: int, completions: tuple[Completion, ...]) -> None:
-            if on_group_done is not None and all(self._call(one.text, one) is None for one in completions):
-                on_group_done(place, completions)
+            if all(self._call(one.text, one) is None for one in completions):
+                report(place, completions)
 
         first = self._engine.generate(prompts, sampling, seeds, on_first_turn, on_decode_step)
         groups = [
@@ -77,16 +76,14 @@ class ToolEngine:
             ]
             for prompt, own, completions in zip(prompts, seeds, first, strict=True)
         ]
-        for turn in count(1):
-            calling = {place: [one for one in own if one.call is not None] for place, own in enumerate(groups)}
-            if not any(calling.values()):
-                break
-            self._take_turn(turn, [one for own in calling.values() for one in own], sampling)
-            for place in (
-                place for place, own in calling.items() if own and all(one.call is None for one in groups[place])
-            ):
-                if on_group_done is not None:
-                    on_group_done(place, tuple(one.completion for one in groups[place]))
+        turn, calling = 0, [place for place, own in enumerate(groups) if any(one.call is not None for one in own)]
+        while calling:
+            turn += 1
+            self._take_turn(turn, [one for place in calling for one in groups[place] if one.call is not None], sampling)
+            done = [place for place in calling if all(one.call is None for one in groups[place])]
+            for place in done:
+                report(place, tuple(one.completion for one in groups[place]))
+            calling = [place for place in calling if place not in done]
         return [tuple(one.completion for one in own) for own in groups]
 
     def _call(self, turn: str, completion: Completion) -> str | None:

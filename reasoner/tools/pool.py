@@ -10,13 +10,13 @@ from functools import partial
 
 from data.child_process import project_variables
 from reasoner.config.schema import ToolsConfig
-from reasoner.tools.worker import TIME
+from reasoner.tools.worker import ENDED, TIME
 from verifiers.worker_pool import WorkerPool
 from verifiers.worker_process import WorkerProcess
 
 MEMORY_MIB = 512  # of address space, of a worker and of the interpreter below it
 _COMMAND = [sys.executable, "-m", "reasoner.tools.worker"]
-_REASONS = {"timed_out": TIME, "refused": "ValueError: the call is too long", "crashed": "RuntimeError: the tool ended"}
+_REASONS = {"timed_out": TIME, "refused": "ValueError: the call is too long", "crashed": ENDED}
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ MAX_OUTPUT = 1 << 20  # bytes that a call may print
 MAX_CHARACTERS = 20_000  # of an answer, before it is cut to tokens
 SANDBOX_MIB = 64
 TIME, MEMORY = "TimeoutError: the call took too long", "MemoryError: the call used too much memory"
+ENDED = "RuntimeError: the tool ended"
 _SYMPY = "sympy"
 
 Result = Mapping[str, object]
@@ -54,11 +55,12 @@ class Sandbox:
         try:
             with session as running:
                 value = running.feed_run(code, print_callback=printed, external_lookup=self._host_functions())
-        except monty.MontyCrashedError:
-            message = TIME
+        except monty.MontyCrashedError as error:
+            message = TIME if error.timed_out else ENDED
         except monty.MontyError as error:
             message = error_message(error.exception())
-        return answer(printed.output + ("" if value is None else str(value)), message)
+        is_cut = message in (TIME, ENDED)  # at a moment that is another one in another run
+        return answer("" if is_cut else printed.output + ("" if value is None else str(value)), message)
 
     def _host_functions(self) -> dict[str, Callable[..., Any]]:
         return {name: self._loading(function) for name, function in algebra.HOST_FUNCTIONS.items()}

@@ -48,6 +48,7 @@ def test_answer_is_what_the_code_prints_and_its_last_value(pool, code, text):
         ("print(1)\n1 / 0", "1\nZeroDivisionError: division by zero"),
         ("print(y)", "NameError: name 'y' is not defined"),
         ("while True: pass", "TimeoutError: the call took too long"),
+        ("print(1)\nwhile True: pass", "TimeoutError: the call took too long"),  # what it printed depends on the clock
         ("x = 'a' * 10**10", "MemoryError: the call used too much memory"),
         ("", "SyntaxError: the call is empty"),
         ('simplify("__import__(1)")', "ValueError: not in an expression: __import__(1)"),
