@@ -52,16 +52,7 @@ class ResponseCache:
 
     def add(self, batch: Mapping[Key, Response]) -> None:
         """Append a batch; it is on disk when this returns."""
-        rows = [
-            [
-                *key,
-                r.finish,
-                r.tokens,
-                r.text,
-                *([[astuple(part) for part in r.observations]] if r.observations else []),
-            ]
-            for key, r in batch.items()
-        ]
+        rows = [[*key, r.finish, r.tokens, r.text, *map(astuple, r.observations)] for key, r in batch.items()]
         with named_errors(self.path):
             self._file.write(checked_line({"rows": rows}, ensure_ascii=False))
             self._file.flush()
@@ -92,9 +83,7 @@ class ResponseCache:
             try:
                 rows = parse(without_crc(line[:-1], "line").decode("utf-8", "surrogatepass"), "line")["rows"]
                 responses |= {
-                    (prompt, j, seed): Response(
-                        text, n, end, seed, tuple(Observation(*part) for own in parts for part in own)
-                    )
+                    (prompt, j, seed): Response(text, n, end, seed, tuple(Observation(*part) for part in parts))
                     for prompt, j, seed, end, n, text, *parts in rows
                 }
             except (ValueError, KeyError, TypeError) as error:

@@ -91,16 +91,13 @@ def write_step(
 
 def _observations(completion: Completion, prefill: int) -> dict[str, Any]:
     """The columns of what tools returned; none without a call. `prefill`: characters before the completion."""
-    parts = completion.observations
-    return (
-        {
-            "observation_tokens": [place for part in parts for place in (part.start, part.end)],
-            "observation_text": [prefill + place for part in parts for place in (part.text_start, part.text_end)],
-            "tool_errors": sum(part.is_error for part in parts),
-        }
-        if parts
-        else {}
-    )
+    if not (parts := completion.observations):
+        return {}
+    return {
+        "observation_tokens": [place for part in parts for place in (part.start, part.end)],
+        "observation_text": [prefill + place for part in parts for place in (part.text_start, part.text_end)],
+        "tool_errors": sum(part.is_error for part in parts),
+    }
 
 
 def stored_row(row: RolloutRow) -> dict[str, object]:
