@@ -18,7 +18,7 @@ from reasoner.pretrain.solutions import slip
 from reasoner.rollouts.prompts import R1_ZERO
 from reasoner.tools.forms import FORMS
 
-SHARE, SIZES, FORM = 0.03, {"examples": 4_000, "problems": 2_000, "heldout": 200}, FORMS["tags"]
+SHARE, SIZES, FORM = 0.03, {"examples": 20_000, "problems": 2_000, "heldout": 200}, FORMS["tags"]
 
 
 def row(rng: Random, tokenizer) -> dict[str, object]:
