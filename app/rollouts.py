@@ -21,7 +21,7 @@ from app.run_library import RunLibrary
 from reasoner.analysis.reflection import spans_of
 from reasoner.runs.filters import read_filter
 from reasoner.runs.json_files import is_file
-from reasoner.runs.rollout_row import ListedRollout, RolloutRow
+from reasoner.runs.rollout_row import ListedRollout, RolloutRow, ranges
 from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.run_dir import read_settings
 from reasoner.runs.word_search import excerpt, hits
@@ -86,6 +86,7 @@ def rollout(library: RunLibrary, run: str, name: str, with_formulas: bool = Fals
         "note": notes_of(run_dir).get(name),
         "think": _think(row["completion"]),
         "hits": hits(row["completion"], text),
+        "observations": ranges(row["observation_text"]),
     }
     if with_formulas:
         content["formulas"] = {key: segments(row[key]) for key in ("question", "completion")}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from data import Problem
@@ -27,6 +27,7 @@ class Prompt:
     prefill: str  # e.g. "<think>": part of the response when it is graded and displayed
     token_ids: tuple[int, ...]
     extract: str = "strict"  # how the answer is extracted (verifiers.extract.EXTRACTORS)
+    num_completed: int = 0  # of token_ids, at the end: the completion so far, which counts for sampling.max_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,27 +43,69 @@ class SamplingParams:
 
 
 @dataclass(frozen=True, slots=True)
+class Observation:
+    """A part of a completion that a tool returned: ranges [start, end) of its token ids and of its text."""
+
+    start: int
+    end: int
+    text_start: int
+    text_end: int
+    is_error: bool  # whether the call failed
+
+    def behind(self, size: int) -> Observation:
+        """Its places where `size` characters stand before the text."""
+        return replace(self, text_start=self.text_start + size, text_end=self.text_end + size)
+
+
+def without_ranges(text: str, ranges: Iterable[tuple[int, int]]) -> str:
+    """The text with line breaks in place of the characters of each range [start, end): of a completion, without what a
+    tool printed, in which no answer must be read. Places in the text stay as they are.
+    """
+    for start, end in ranges:
+        text = text[:start] + "\n" * (end - start) + text[end:]
+    return text
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
-    """One sampled completion. The token ids are those that the engine sampled, including a sampled end token.
+    """One sampled completion. The token ids are those that the engine sampled, including a sampled end token, and
+    between them those that tools returned; the last one is sampled.
 
     Engines give both in an array.array of 32 bits a number, which is sent and copied as a whole.
     """
 
     text: str  # without prefill and without the end token
     token_ids: Sequence[int]  # [T]
-    logprobs: Sequence[float]  # [T] of the policy that sampled, at the sampling temperature, in nats
+    logprobs: Sequence[float]  # [T] of the policy that sampled, at the sampling temperature, in nats; 0 of a tool's
     finish: Finish
     policy_version: int
+    observations: tuple[Observation, ...] = ()  # in order
+
+    @property
+    def num_tokens(self) -> int:
+        """Number of tokens that the policy sampled."""
+        return len(self.token_ids) - sum(part.end - part.start for part in self.observations)
+
+    @property
+    def own_text(self) -> str:
+        """What the policy wrote: graded, and searched for reflection."""
+        return without_ranges(self.text, ((part.text_start, part.text_end) for part in self.observations))
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
     """A completion in an evaluation, or one imported from another tool's file."""
 
-    text: str  # with the prefill; graded and displayed
+    text: str  # with the prefill; displayed
     tokens: int | None = None  # None if the file does not say
     finish: Finish | None = None
     seed: int | None = None
+    observations: tuple[Observation, ...] = ()  # their places in the text count the prefill
+
+    @property
+    def own_text(self) -> str:
+        """What the model wrote: graded."""
+        return without_ranges(self.text, ((part.text_start, part.text_end) for part in self.observations))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +133,8 @@ class RolloutGroup:
 
     @property
     def num_tokens(self) -> int:
-        """Number of tokens of its completions."""
-        return sum(len(completion.token_ids) for completion in self.completions)
+        """Number of sampled tokens of its completions."""
+        return sum(completion.num_tokens for completion in self.completions)
 
     @property
     def has_zero_variance(self) -> bool:

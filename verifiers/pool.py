@@ -58,8 +58,10 @@ class VerifierPool(WorkerPool):
         questions: Sequence[Question] | None = None,
         tokens: Sequence[int] | None = None,
         max_tokens: int = 0,
+        tool_calls: Sequence[int] | None = None,
     ) -> list[Score]:
-        """Score each (response, problem), in order. `tokens` is the length of each response, for rewards that use it.
+        """Score each (response, problem), in order. `tokens` is the length of each response, and `tool_calls` the
+        number of its calls that did not fail, for rewards that use them.
 
         `extract` names the form that an answer must have to count (verifiers.extract.EXTRACTORS). `questions`: what the
         questions say about the answers, by default as read from the problems. ValueError for an unknown extraction, and
@@ -71,10 +73,13 @@ class VerifierPool(WorkerPool):
             (response, problem.answer, check_verifier(problem.verifier), extract, encode(question))
             for (response, problem), question in zip(items, facts, strict=True)
         ]
+        none = [0] * len(items)
         judged = self._environment_scores(items, [_score(result) for result in self.run("score", jobs)])
         scores = [
-            add_reward(RewardInput(response, problem, score, size, max_tokens), weights)
-            for (response, problem), score, size in zip(items, judged, tokens or [0] * len(items), strict=True)
+            add_reward(RewardInput(response, problem, score, size, max_tokens, calls), weights)
+            for (response, problem), score, size, calls in zip(
+                items, judged, tokens or none, tool_calls or none, strict=True
+            )
         ]
         self.counts.update(score.verdict for score in scores)
         return scores

@@ -31,12 +31,13 @@ REWARDS: dict[str, Reward] = {
     "repetition": Reward(reward_functions.repetition, -1, 0),
     "language": Reward(reward_functions.language, 0, 1),
     "steps": Reward(reward_functions.steps, -1, 1),
+    "tool": Reward(lambda reward_input: float(reward_input.tool_calls > 0), 0, 1),
 }
 
 
-def _weight(default: float, help: str) -> float:
-    """Declare a weight with its help text, which `reasoner train --help` shows."""
-    return field(default=default, metadata={"help": help})
+def _weight(default: float, help: str, needs: str = "") -> float:
+    """Declare a weight with its help text, which `reasoner train --help` shows, and what it needs to have an effect."""
+    return field(default=default, metadata={"help": help, "needs": needs})
 
 
 # fmt: off
@@ -58,6 +59,8 @@ class RewardWeights:
         "block's letters that are in the main script of the question. 0: off.")
     steps: float = _weight(0.0, "Weight of the process reward, from -1 to 1: correct minus wrong equations in the "
         "think block, divided by their number. 0: off.")
+    tool: float = _weight(0.0, "Weight of the reward for calls of tools: 1 for a completion with a call that did not "
+        "fail, else 0. 0: off.", needs="tools.names")
 
 # fmt: on
 

@@ -67,3 +67,4 @@ class RewardInput:
     score: Score  # verdict, form, extracted answer; no parts yet
     tokens: int = 0  # length of the completion
     max_tokens: int = 0  # the length limit of a completion; 0 if tokens are not counted
+    tool_calls: int = 0  # calls of tools that did not fail

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -19,10 +19,16 @@ from data.environments.worker import MAX_STRETCH
 
 
 class WorkerProcess(ChildProcess):
-    """One worker process. `command` starts it, in `folder` (the working folder if None)."""
+    """One worker process. `command` starts it, in `folder` (the working folder if None), with these variables."""
 
-    def __init__(self, command: Sequence[str], seconds: float, folder: Path | None = None) -> None:
-        super().__init__(command, folder=folder, variables=worker_environment())
+    def __init__(
+        self,
+        command: Sequence[str],
+        seconds: float,
+        folder: Path | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(command, folder=folder, variables=worker_environment() | dict(variables or {}))
         self._seconds = seconds
         self._is_loading = False  # libraries or an environment, by the wall clock alone
         self._cpu = 0.0  # processor seconds that the child had used when the current item began

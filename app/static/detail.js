@@ -139,6 +139,7 @@ function facts(rollout) {
     fact("reward", [number(rollout.reward), el("small", {}, ` = ${rewardParts}`)]),
     fact("advantage", withSign(rollout.advantage, 3)),
     fact("tokens", `${number(rollout.num_tokens)}${rollout.finish ? `, ended by ${rollout.finish}` : ""}`),
+    rollout.observations.length ? fact("tool calls", `${rollout.observations.length}, ${rollout.tool_errors} failed`) : null,
     fact("well-formed", rollout.well_formed ? "yes" : "no"),
     fact("policy", rollout.policy_version === null ? "unknown" : `after ${count(rollout.policy_version, "step")}`));
 }
@@ -155,7 +156,8 @@ function hitBar({ query, hits }, walkHits) {
 
 // The completion: with formulas, as coloured tokens, or in its parts.
 function body({ rollout, statistic, withFormulas, hits, unit }) {
-  const marks = marksOf(rollout.completion, rollout.spans);
+  const answers = rollout.observations.map((one) => [...one.map(unit), "observation", "returned by a tool"]);
+  const marks = [...marksOf(rollout.completion, rollout.spans), ...answers];
   if (withFormulas) return el("div", { class: "text formulas" }, renderFormulas(rollout.formulas.completion, hits));
   if (statistic !== "none") return [legend(statistic, rollout), tokens(rollout, statistic, marks, hits)];
   return parts(rollout.completion, marks, hits, ...rollout.think.map(unit));

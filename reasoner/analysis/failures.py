@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from reasoner.runs.filters import CAUSES
 from reasoner.runs.repetition import repeats
+from reasoner.runs.rollout_row import own_text
 from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.shard import Shard, value_counts
 from verifiers import extract_answer
@@ -148,7 +149,7 @@ _RULES = (_repeated, _truncated, _ungraded, _other_form, _ungradable, _arithmeti
 _FOUND = pa.schema(
     [("id", pa.int64()), ("cause", pa.string()), ("detail", pa.string()), ("start", pa.int32()), ("end", pa.int32())]
 )
-_COLUMNS = ("completion", "gold", "verifier", "verdict", "extracted", "finish")
+_COLUMNS = ("completion", "observation_text", "gold", "verifier", "verdict", "extracted", "finish")
 
 
 def classify(table: RolloutTable, *, limit: int | None = None) -> int:
@@ -167,7 +168,7 @@ def _classify(shard: Shard) -> tuple[pa.Table, dict[str, int]]:
 
 def _response(row: dict[str, Any]) -> Response:
     verifier, finish = row["verifier"] or "maths", row["finish"] or ""
-    return Response(row["completion"], row["gold"], verifier, row["verdict"], row["extracted"], finish)
+    return Response(own_text(row), row["gold"], verifier, row["verdict"], row["extracted"], finish)
 
 
 def timeline(table: RolloutTable) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reasoner.evals.paired import Difference, paired_difference
+from reasoner.runs.rollout_row import own_text
 from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.shard import Shard, value_counts
 from verifiers.reflection.cues import LEXICON
@@ -52,7 +53,7 @@ def study(table: RolloutTable, progress: Callable[[int, int], None] | None = Non
 
 def _study(shard: Shard) -> tuple[pa.Table, dict[str, int]]:
     """The spans of a step's completions, and the number of their tokens (of words where the shard has no tokens)."""
-    columns = ("group", "completion", "question", "gold", "verifier", "verdict", "tokens")
+    columns = ("group", "completion", "question", "gold", "verifier", "verdict", "tokens", "observation_text")
     rows = shard.read(columns)
     found: list[dict[str, Any]] = []
     for _, own in groupby(rows, key=lambda item: item[1]["group"]):
@@ -68,7 +69,7 @@ def _study(shard: Shard) -> tuple[pa.Table, dict[str, int]]:
 
 
 def _member(row: dict[str, Any]) -> Member:
-    own_spans = spans(row["completion"], row["question"], row["gold"], row.get("verifier") or "maths")
+    own_spans = spans(own_text(row), row["question"], row["gold"], row.get("verifier") or "maths")
     return Member(row["verdict"] == "correct", tuple(own_spans))
 
 

@@ -113,6 +113,7 @@ def evaluate(
     extract: str | None = None,
     engine: str = "auto",
     dtype: str | None = None,
+    tools: str | None = None,
     seed: int = 0,
     name: str | None = None,
     runs: str | Path = "runs",
@@ -140,6 +141,8 @@ def evaluate(
         extract: How the answer is extracted: strict, boxed, gsm8k, last-number, lenient. Default: the template's.
         engine: vllm, transformers, or auto (vllm where it imports).
         dtype: float32 or bfloat16. Default: bfloat16 on a GPU where `max_tokens` is above 1,024, else float32.
+        tools: Tools that the model may call, as setting tools.names. Default: those that a run's checkpoint was
+            trained with; "": none.
         seed: Seed of the samples.
         name: Name of the evaluation. Default: the model's, and a hash of the arguments.
         runs: Folder of the runs, where `model` is looked up.
@@ -172,6 +175,7 @@ def evaluate(
             stop=tuple(stop),
             engine=engine,
             dtype=dtype,
+            tools=tools,
             seed=seed,
             extract=extract,
             runs=Path(runs),

@@ -34,6 +34,7 @@ _SHORT = {  # shorter flags of settings
     "algo.name": "--algo",
     "prompt.style": "--prompt",
     "engine.name": "--engine",
+    "tools.names": "--tools",
     "teacher.model": "--teacher",
     "run.track": "--track",
 }

@@ -90,8 +90,8 @@ class DataConfig:
 
 @dataclass(frozen=True, slots=True)
 class PromptConfig:
-    style: str = setting("r1-zero", "Prompt template: r1-zero | qwen-math | boxed | chat | few-shot | none, or a .txt "
-        "or .toml file.")
+    style: str = setting("r1-zero", "Prompt template: r1-zero | qwen-math | qwen-math-tool | boxed | chat | few-shot | "
+        "none, or a .txt or .toml file.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +140,25 @@ class VerifyConfig:
     seconds: float = setting(2.0, 'Time limit for grading one response. Beyond it the verdict is "timed_out" and the '
         "process is replaced.", ge=0.1, unit="seconds")
     memory_mib: int = setting(512, "Memory limit of a grading process (address space).", ge=256, unit="MiB")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsConfig:
+    names: str = setting("", "Tools that the model may call while it answers, separated by commas: python (code in a "
+        "sandbox), and functions of yours as FILE.py:function or module:function, with annotations and a docstring "
+        "(docs/TOOLS.md). Empty: none.", trl={"tools": "as FILE.py:function"})
+    form: str = setting("auto", "How a call and its answer are written.", needs="tools.names",
+        choices={"auto": "that of prompt.style",
+            "tags": "<python>CODE</python>, <output>",
+            "qwen-math": "```python CODE ``` ```output",
+            "qwen3": "<tool_call>, <tool_response>"})
+    max_turns: int = setting(4, "Most calls of a completion. With one more it is truncated, as at "
+        "sampling.max_tokens, which counts the answers.", ge=1, needs="tools.names",
+        trl={"max_tool_calling_iterations": "the call after the last one truncates"})
+    max_answer_tokens: int = setting(128, "An answer is cut after so many tokens.", ge=1, unit="tokens",
+        needs="tools.names")
+    seconds: float = setting(2.0, "Time limit of a call. Beyond it the answer is an error.", ge=0.1, unit="seconds",
+        needs="tools.names")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +221,8 @@ class Config:
     data: DataConfig = section(DataConfig, "training problems", stages=_RL)
     prompt: PromptConfig = section(PromptConfig, "prompt template")
     sampling: SamplingConfig = section(SamplingConfig, "how completions are sampled", needs=_SAMPLES, stages=_POLICY)
+    tools: ToolsConfig = section(ToolsConfig, "tools that the model calls while it answers", needs=_SAMPLES,
+        stages=_POLICY)
     reward: RewardConfig = section(RewardConfig, "weights of the parts that the reward is the sum of, and reward "
         "models", needs="control == ''", stages=_RL)
     algo: AlgoConfig = section(AlgoConfig, "the algorithm and its parts, KL penalty, clipping, off-policy correction",

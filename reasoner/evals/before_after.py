@@ -14,6 +14,7 @@ from reasoner.evals.manifest import make_manifest
 from reasoner.evals.result import EvalResult
 from reasoner.evals.tables import Row, align_rows, detail_rows, percent
 from reasoner.rollouts.prompts import load_template
+from reasoner.tools.prompt import with_tools
 from reasoner.types import EvalSample
 from verifiers.reflection import reflect
 
@@ -80,11 +81,12 @@ def example_answers(before: HeldOutEvals, after: HeldOutEvals, number: int = 3) 
 
 def write_eval(folder: Path, evals: HeldOutEvals, cfg: Config, engine: str) -> None:
     """Write an evaluation folder as `reasoner eval` does, for `reasoner compare` and `reasoner report`."""
-    spec = cfg.eval.heldout
+    spec, style = cfg.eval.heldout, cfg.prompt.style
+    template = with_tools(load_template(style), cfg.tools, style)
     manifest = make_manifest(
         model=folder.name,
         engine=engine,
-        prompt={"style": cfg.prompt.style, **asdict(load_template(cfg.prompt.style))},
+        prompt={"style": style, **asdict(template)},
         sampling={
             "sampled": {"temperature": cfg.sampling.temperature, "top_p": 1.0},
             "greedy": {"temperature": 0.0},

@@ -65,7 +65,7 @@ def sample_rows(manifest: Mapping[str, Any], ways: Mapping[str, EvalResult]) -> 
                 "doc": doc,
                 "target": one.problem.answer,
                 "arguments": {"gen_args_0": {"arg_0": one.prompt, "arg_1": manifest["sampling"].get(way, {})}},
-                "resps": [[response.text for response in one.responses]],
+                "resps": [[response.own_text for response in one.responses]],
                 "filtered_resps": [score.extracted for score in one.scores],
                 "filter": "greedy" if way == "greedy" else "none",
                 "metrics": list(values),

@@ -49,7 +49,9 @@ def evaluate_model(request: EvalRequest, pool: VerifierPool, world: World = ALON
     engine_config = model.engine_config(engine_name, request.dtype)
     # Without its data: the prompts, which decide the problems, are not rendered yet.
     identity = {"model": model.name, "model_fingerprint": model_fingerprint(model.folder)}
-    manifest = sampled_manifest(request, model, ways, **identity, engine=engine_identity(engine_config))
+    manifest = sampled_manifest(
+        request, model, ways, **identity, engine=engine_identity(engine_config) + model.tools_identity
+    )
     eval_folder(request, manifest, [name for name in IDENTITY if name != "data"])  # refuse a used name before loading
     prompts = _render_prompts(model, problems)
     manifest["data"] = data_entries(problems, prompts)
@@ -75,6 +77,7 @@ def _model_spec(request: EvalRequest) -> ModelSpec:
         temperature=request.temperature,
         top_p=request.top_p,
         max_tokens=request.max_tokens,
+        tools=request.tools,
     )
 
 

@@ -20,7 +20,7 @@ _SUBJECTS = {
 }
 # The fields that have an effect on some of these alone, and are refused for others.
 _EFFECTIVE = {
-    (_MODEL,): ("model", "step", "engine", "dtype"),
+    (_MODEL,): ("model", "step", "engine", "dtype", "tools"),
     (_ENDPOINT,): ("model_url", "model_name", "api", "api_key_variable", "concurrency"),
     (_MODEL, _ENDPOINT): (
         "greedy", "num_samples", "data", "problems", "temperature", "top_p", "max_tokens", "prompt", "stop", "seed",
@@ -51,6 +51,7 @@ class EvalRequest:
     stop: Sequence[str] = ()
     engine: str | None = None  # None: auto
     dtype: str | None = None
+    tools: str | None = None  # tools.names; "": none; None: those that a run's checkpoint was trained with
     seed: int | None = None  # None: 0
     regrade: bool = False  # refuse to sample: only grade the cached responses again
     # A model on a server with OpenAI's interface, instead of `model`:

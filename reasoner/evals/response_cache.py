@@ -1,8 +1,9 @@
 """Cache of sampled responses, shared by all evaluations of the same model with the same sampling settings.
 
 EVALS/cache/MODEL/SAMPLING.jsonl: one line for each batch that the engine finished, {"rows": [[prompt, sample, seed,
-finish, tokens, text], ...]}, appended and synced. A line left incomplete by a crash is removed when the file is opened,
-so an interrupted evaluation continues with the same batches as an uninterrupted one.
+finish, tokens, text], ...]}, appended and synced; behind the text the observations, where tools answered. A line left
+incomplete by a crash is removed when the file is opened, so an interrupted evaluation continues with the same batches
+as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import fcntl
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import astuple
 from pathlib import Path
 from types import TracebackType
 
 from reasoner.runs.io import named_errors
 from reasoner.runs.json_files import checked_line, parse, without_crc
-from reasoner.types import Response
+from reasoner.types import Observation, Response
 
 Key = tuple[str, int, int]  # (hash of the prompt's token ids or text, index of the sample, its seed)
 
@@ -50,7 +52,7 @@ class ResponseCache:
 
     def add(self, batch: Mapping[Key, Response]) -> None:
         """Append a batch; it is on disk when this returns."""
-        rows = [[*key, r.finish, r.tokens, r.text] for key, r in batch.items()]
+        rows = [[*key, r.finish, r.tokens, r.text, *map(astuple, r.observations)] for key, r in batch.items()]
         with named_errors(self.path):
             self._file.write(checked_line({"rows": rows}, ensure_ascii=False))
             self._file.flush()
@@ -80,7 +82,10 @@ class ResponseCache:
                 break
             try:
                 rows = parse(without_crc(line[:-1], "line").decode("utf-8", "surrogatepass"), "line")["rows"]
-                responses |= {(prompt, j, seed): Response(text, n, end, seed) for prompt, j, seed, end, n, text in rows}
+                responses |= {
+                    (prompt, j, seed): Response(text, n, end, seed, tuple(Observation(*part) for part in parts))
+                    for prompt, j, seed, end, n, text, *parts in rows
+                }
             except (ValueError, KeyError, TypeError) as error:
                 raise ValueError(f"{self.path}, line {number} is damaged; move the file away") from error
             size += len(line)

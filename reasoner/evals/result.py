@@ -145,7 +145,7 @@ class EvalResult:
         return {
             "truncated": _mean([float(f == "length") for f in finishes]) if finishes else None,
             "no_answer": _mean([float(s.extracted is None) for _, s in rows]),
-            "several_answers": _mean([float(num_answers(r.text) > 1) for r, _ in rows]),
+            "several_answers": _mean([float(num_answers(r.own_text) > 1) for r, _ in rows]),
             "grading_failed": _mean([float(s.verdict in UNJUDGED) for _, s in rows]),
             "tokens": _mean(lengths[True] + lengths[False]) if any(lengths.values()) else None,
             "tokens_correct": _mean(lengths[True]) if lengths[True] else None,
@@ -154,7 +154,7 @@ class EvalResult:
 
     @cached_property
     def reflection(self) -> ReflectionRates:
-        return rates([reflect(response.text) for one in self.samples for response in one.responses])
+        return rates([reflect(response.own_text) for one in self.samples for response in one.responses])
 
     @cached_property
     def cells(self) -> dict[str, Estimate]:
@@ -233,7 +233,7 @@ def score_responses(
     ValueError for a k above the number of responses of a problem.
     """
     ks.check(min(len(responses) for _, _, responses in rows))
-    items = [(response.text, problem) for problem, _, responses in rows for response in responses]
+    items = [(response.own_text, problem) for problem, _, responses in rows for response in responses]
     scores = iter(_scores(items, pool, extract, progress or Progress()))
     samples = tuple(
         EvalSample(problem, prompt, responses, tuple(next(scores) for _ in responses))

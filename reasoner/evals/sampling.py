@@ -13,7 +13,7 @@ from itertools import chain
 from reasoner.evals.response_cache import Key, ResponseCache
 from reasoner.progress import OnDecodeStep, Progress, SampleCount
 from reasoner.rollouts.seeds import digest, sample_seeds
-from reasoner.types import Engine, Prompt, Response, SamplingParams
+from reasoner.types import Completion, Engine, Prompt, Response, SamplingParams
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,14 @@ def sample_call(
     """The responses of an engine to the prompts of a call."""
     groups = engine.generate(call.prompts, sampling, call.seeds, on_decode_step=on_decode_step)
     return [
-        tuple(
-            Response(prompt.prefill + completion.text, len(completion.token_ids), completion.finish, seed)
-            for completion, seed in zip(completions, own, strict=True)
-        )
+        tuple(_response(prompt, completion, seed) for completion, seed in zip(completions, own, strict=True))
         for prompt, completions, own in zip(call.prompts, groups, call.seeds, strict=True)
     ]
+
+
+def _response(prompt: Prompt, completion: Completion, seed: int) -> Response:
+    observations = tuple(part.behind(len(prompt.prefill)) for part in completion.observations)
+    return Response(prompt.prefill + completion.text, completion.num_tokens, completion.finish, seed, observations)
 
 
 def generate_responses(

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from reasoner.config.schema import EngineConfig, settings
+from reasoner.config.schema import EngineConfig, ToolsConfig, settings
 from reasoner.console import log
 from reasoner.distributed.world import ALONE, World
 from reasoner.models.families import vllm_obstacle
 from reasoner.models.folder import head_size, text_config
 from reasoner.models.resolve import full_folder
 from reasoner.runtime import has_gpu, set_matmul_precision
+from reasoner.tools.forms import tool_form
 from reasoner.types import Engine
 
 # Sizes of attention heads for which vLLM 0.32 has kernels on a CPU, without the seconds that the import of vLLM takes.
@@ -134,13 +135,39 @@ def make_engine(
     adapter_rank: int | None = None,
     is_updated: bool = False,
     world: World = ALONE,
+    tools: ToolsConfig | None = None,
+    prompt_style: str = "",
 ) -> Engine:
     """Create the engine `cfg.name` for the model in the folder. "auto" is that of resolve_engine_name(), or
-    transformers where vLLM cannot be imported. The other arguments are the fields of EngineRequest.
+    transformers where vLLM cannot be imported. With `tools` its completions call them, in the form of the prompt style.
+    The other arguments are the fields of EngineRequest.
 
     Raises ValueError as check_engine does.
     """
     check_engine(cfg.name)
     set_matmul_precision()  # also for evaluations, which set up nothing else of torch
     request = EngineRequest(folder, cfg, max_model_len, seed, adapter_rank, is_updated, world)
-    return ENGINES[cfg.name](request)
+    engine = ENGINES[cfg.name](request)
+    return engine if tools is None or not tools.names else _with_tools(engine, request, tools, prompt_style)
+
+
+def _with_tools(engine: Engine, request: EngineRequest, tools: ToolsConfig, prompt_style: str) -> Engine:
+    """The engine with tools: reasoner.inference.tool_engine."""
+    from reasoner.inference.sampling import decode_completions, end_token_ids
+    from reasoner.inference.tool_engine import ToolEngine
+    from reasoner.models.loading import load_tokenizer
+    from reasoner.tools.pool import ToolPool
+
+    folder = full_folder(request.folder)
+    form, tokenizer = tool_form(tools.form, prompt_style), load_tokenizer(folder)
+    ends = end_token_ids(folder, tokenizer)
+    pool = ToolPool(tools, is_json=form.is_json)
+    return ToolEngine(
+        engine,
+        pool,
+        form,
+        tools,
+        tokenizer,
+        lambda ids: decode_completions([ids], ends, (), tokenizer)[0],
+        max_model_len=request.max_model_len,
+    )

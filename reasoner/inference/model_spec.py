@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from reasoner.config.presets import find_preset
-from reasoner.config.schema import EngineConfig
+from reasoner.config.schema import EngineConfig, ToolsConfig
 from reasoner.inference.factory import head_obstacle, make_engine, resolve_engine_name
 from reasoner.models.folder import check_generates, check_tokenizer, context_length
 from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template, load_template
 from reasoner.runs.run_dir import read_settings
 from reasoner.runtime import has_gpu
+from reasoner.tools.names import check_tools
+from reasoner.tools.prompt import with_tools
 from reasoner.types import Engine
 
 # For a model that is neither a checkpoint nor the embedded base: those of DeepSeek-R1's evaluation.
@@ -35,6 +37,7 @@ class ModelSpec:
     top_p: float
     max_tokens: int  # of a completion
     context: int  # tokens of prompt and completion
+    tools: ToolsConfig
 
     @classmethod
     def of(
@@ -49,10 +52,12 @@ class ModelSpec:
         temperature: float | None = None,
         top_p: float | None = None,
         max_tokens: int | None = None,
+        tools: str | None = "",
     ) -> ModelSpec:
         """Resolve a model name. Arguments that are None or empty have defaults by model: for a run's checkpoint its
         training settings, for the embedded base those of its preset, for any other model those of DeepSeek-R1
-        (temperature 0.6, top-p 0.95, up to 32,768 tokens).
+        (temperature 0.6, top-p 0.95, up to 32,768 tokens). Without tools, unless `tools` names some; None: those of
+        a run's checkpoint.
 
         ValueError for a model or prompt template that does not exist.
         """
@@ -64,6 +69,8 @@ class ModelSpec:
             template = replace(template, extract=extract)
         if stop:
             template = replace(template, stop=tuple(stop))
+        tools_config = _tools(tools, style, training_settings(folder) or {})
+        template = with_tools(template, tools_config, style)
         check_generates(folder)
         check_tokenizer(folder, needs_chat=template.chat)
         context = context_length(folder) or _default_context(folder)
@@ -77,12 +84,19 @@ class ModelSpec:
             top_p=_first(top_p, defaults.get("sampling.top_p"), 1.0),
             max_tokens=min(int(_first(max_tokens, defaults.get("sampling.max_tokens"), 256)), context),
             context=context,
+            tools=tools_config,
         )
 
     @property
     def completion_room(self) -> int:
         """Tokens that a prompt must leave in the context: a completion's, or half of it (DeepSeek-R1's are all)."""
         return min(self.max_tokens, max(1, self.context // 2))
+
+    @property
+    def tools_identity(self) -> str:
+        """The tools and their settings, beside engine_identity(); empty without tools."""
+        own = astuple(self.tools)
+        return f", tools {' '.join(map(str, own))}" if self.tools.names else ""
 
     def engine_config(self, engine: str, dtype: str | None = None) -> EngineConfig:
         """The engine's settings. Default dtype: bfloat16 for completions above 1,024 tokens on a GPU, else float32.
@@ -109,7 +123,7 @@ class EngineFactory:
     """
 
     def __init__(self, spec: ModelSpec, config: EngineConfig, *, seed: int, longest_prompt: int) -> None:
-        self._folder = spec.folder
+        self._folder, self._tools, self._style = spec.folder, spec.tools, spec.prompt
         self._config = config
         self._seed = seed
         self._max_model_len = min(spec.context, longest_prompt + spec.max_tokens)
@@ -122,7 +136,14 @@ class EngineFactory:
         # "auto" could be another engine than engine_identity() says, by which responses are stored.
         config = replace(self._config, name=resolve_engine_name(self._config))
         try:
-            return make_engine(config, self._folder, max_model_len=self._max_model_len, seed=self._seed)
+            return make_engine(
+                config,
+                self._folder,
+                max_model_len=self._max_model_len,
+                seed=self._seed,
+                tools=self._tools,
+                prompt_style=self._style,
+            )
         except ImportError as error:
             raise ValueError(
                 f"{config.name} is installed but cannot be imported ({error}); name another engine: "
@@ -132,6 +153,14 @@ class EngineFactory:
     def close(self) -> None:
         if "_engine" in self.__dict__:
             self._engine.close()
+
+
+def _tools(names: str | None, style: str, settings: Mapping[str, Any]) -> ToolsConfig:
+    """The tools of the settings, with other names unless these are None. ValueError for tools that cannot be run."""
+    own = {one.name: settings.get(f"tools.{one.name}", one.default) for one in fields(ToolsConfig)}
+    cfg = ToolsConfig(**own if names is None else own | {"names": names})
+    check_tools(cfg, style)
+    return cfg
 
 
 def training_settings(folder: Path) -> Mapping[str, Any] | None:

@@ -97,11 +97,11 @@ def decode_completions(
 
 
 def max_completion_tokens(prompt: Prompt, sampling: SamplingParams, max_model_len: int) -> int:
-    """Maximum tokens of the prompt's completion. ValueError if the context leaves no room for one."""
+    """Maximum tokens that are sampled after the prompt. ValueError if the context leaves no room for one."""
     room = max_model_len - len(prompt.token_ids)
     if room < 1:
         raise ValueError(
             f"the prompt of problem {prompt.problem.id} has {len(prompt.token_ids)} tokens; "
             f"fewer than {max_model_len} are allowed"
         )
-    return min(sampling.max_tokens, room)
+    return min(sampling.max_tokens - prompt.num_completed, room)

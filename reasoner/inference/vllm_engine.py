@@ -120,7 +120,8 @@ class VllmEngine:
         on_group_done: OnGroupDone | None = None,
         on_decode_step: OnDecodeStep | None = None,
     ) -> list[tuple[Completion, ...]]:
-        self._empty_prefix_cache()
+        if not any(prompt.num_completed for prompt in prompts):  # later turns find the earlier ones in the cache
+            self._empty_prefix_cache()
         stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
         limits = [max_completion_tokens(prompt, sampling, self._max_model_len) for prompt in prompts]
         engine = self._llm.llm_engine

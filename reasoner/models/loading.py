@@ -306,19 +306,18 @@ def completion_logprobs(
     model: PreTrainedModel,
     states: Tensor,
     completion_ids: Tensor,
-    lengths: Tensor,
+    mask: Tensor,
     *,
     temperature: float,
     learns_entropy: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Log-probability of every completion token, and the entropy of the distribution that it was sampled from, in nats.
 
-    states [N, T, H] before each token (completion_states), completion_ids [N, T] padded on the right, lengths [N] ->
-    [N, T] x 2, 0 in the padding. Logits are divided by the temperature (by 1 if it is 0, greedy), the softmax is in
-    float32. Logits are computed only at sampled tokens, and in tiles if there are more than MAX_LOGITS or if the
-    output layer's gradient is added in place (reasoner.models.embedding_gradients).
+    states [N, T, H] before each token (completion_states), completion_ids [N, T] and mask [N, T] bool -> [N, T] x 2,
+    0 outside the mask. Logits are divided by the temperature (by 1 if it is 0, greedy), the softmax is in float32.
+    Logits are computed only inside the mask, and in tiles if there are more than MAX_LOGITS or if the output layer's
+    gradient is added in place (reasoner.models.embedding_gradients).
     """
-    mask = torch.arange(completion_ids.shape[1], device=lengths.device) < lengths[:, None]
     token_states, token_ids = states[mask], completion_ids[mask]
     layer = OutputLayer.of(model)
     is_large = len(token_states) * layer.num_ids > MAX_LOGITS
@@ -348,7 +347,8 @@ def token_logprobs(
     with precision_of(model):
         prompts = encode_prompts(model, prompt_ids, prompt_lengths)
         states = completion_states(model, prompts, prompt_of, completion_ids)
-        return completion_logprobs(model, states, completion_ids, lengths, temperature=temperature)
+        mask = torch.arange(completion_ids.shape[1], device=lengths.device) < lengths[:, None]
+        return completion_logprobs(model, states, completion_ids, mask, temperature=temperature)
 
 
 def precision_of(model: PreTrainedModel) -> AbstractContextManager[object]:

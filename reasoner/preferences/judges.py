@@ -20,6 +20,7 @@ from reasoner.preferences.dataset import COLUMNS, SIDES
 from reasoner.preferences.dataset import Row as PairRow
 from reasoner.rollouts.prompts import load_template
 from reasoner.rollouts.reward_functions import RewardFunction, load_reward_functions
+from reasoner.runs.rollout_row import own_text
 from reasoner.runs.row_files import write_rows
 from reasoner.runs.run_dir import read_settings
 
@@ -86,6 +87,7 @@ def is_correct(row: Row) -> bool:
 
 def _call(function: RewardFunction, rows: Sequence[Row]) -> list[float]:
     columns: dict[str, list[Any]] = {name: [row[column] for row in rows] for name, column in UTILITY_COLUMNS.items()}
+    columns["completions"] = [own_text(row) for row in rows]
     columns["correct"] = [is_correct(row) for row in rows]
     values = function.values(columns, len(rows))
     if None in values:

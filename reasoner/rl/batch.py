@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from reasoner.types import RolloutGroup
+from reasoner.types import Completion, RolloutGroup
 
 Step = tuple[int, float]  # (index of the token at which a step of the reasoning ends, the step's reward)
 
@@ -27,7 +27,7 @@ class Batch:
     prompt_lengths: Tensor  # [P] int64
     prompt_of: Tensor  # [N] int64, the row of prompt_ids
     completion_ids: Tensor  # [N, T] int64, padded on the right; the sampled tokens, including a sampled end token
-    lengths: Tensor  # [N] int64
+    lengths: Tensor  # [N] int64, of the completions, observations included
     missing_eos: Tensor  # [N] bool, ended without an end token or stop text: at sampling.max_tokens, or aborted
     row_index: Tensor  # [N] int64, the row's index in the batch as collated
     rewards: Tensor  # [N] float32
@@ -42,14 +42,16 @@ class Batch:
     step_ends: Tensor | None = None  # [N, T] bool
     values: Tensor | None = None  # [N, T + 1], if there is a critic: V before each token and after the last
     returns: Tensor | None = None  # [N, T], the critic's targets
+    is_observation: Tensor | None = None  # [N, T] bool, tokens that a tool returned, if there are any
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     @property
     def mask(self) -> Tensor:
-        """[N, T] bool: the position holds a sampled token."""
-        return torch.arange(self.completion_ids.shape[1], device=self.lengths.device) < self.lengths[:, None]
+        """[N, T] bool: the position holds a token that the policy sampled."""
+        is_token = torch.arange(self.completion_ids.shape[1], device=self.lengths.device) < self.lengths[:, None]
+        return is_token if self.is_observation is None else is_token & ~self.is_observation
 
     @property
     def policy_logprobs(self) -> Tensor:
@@ -66,6 +68,22 @@ class Batch:
                 columns = width + (field.name == "values")
                 selected[field.name] = value[index][:, :columns] if value.ndim == 2 else value[index]
         return replace(self, **selected)
+
+    def sampled_first(self) -> tuple[Batch, Tensor]:
+        """(the batch without its observations, order [N, T] of the positions). Column t of the batch is order[:, t] of
+        this one: the sampled tokens, then the others. The value after the last token stays that of the last state.
+        """
+        order, ends = (~self.mask).byte().argsort(dim=1, stable=True), self.mask.sum(dim=1)
+        columns: dict[str, Any] = {"lengths": ends, "is_observation": None}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name not in ("prompt_ids", "values") and value is not None and value.shape == order.shape:
+                columns.setdefault(field.name, value.gather(1, order))
+        if self.values is not None:
+            after_last = self.values.gather(1, self.lengths[:, None])
+            before = self.values.gather(1, nn.functional.pad(order, (0, 1)))
+            columns["values"] = before.scatter(1, ends[:, None], after_last)
+        return replace(self, **columns), order
 
     def prompt_blocks(self, tokens: int, index: Tensor) -> Iterator[tuple[Tensor, Batch]]:
         """Split the indexed rows by prompt into blocks of at most `tokens` padded prompt tokens: (index, rows).
@@ -167,9 +185,21 @@ def collate(groups: Sequence[RolloutGroup], steps: Sequence[Sequence[Step]] | No
         rewards=torch.tensor([score.reward for g in groups for score in g.scores], dtype=torch.float32),
         correct=torch.tensor([score.correct for g in groups for score in g.scores]),
         sampler_logprobs=pad([c.logprobs for c in completions], np.float32),
-        weights=batch.mask.float(),
+        is_observation=_is_observation(completions, batch.completion_ids),
     )
+    batch = replace(batch, weights=batch.mask.float())
     return batch if steps is None else _with_steps(batch, steps)
+
+
+def _is_observation(completions: Sequence[Completion], completion_ids: Tensor) -> Tensor | None:
+    """[N, T] bool: a tool returned the token; None where no tool returned any."""
+    if not any(completion.observations for completion in completions):
+        return None
+    is_observation = torch.zeros(completion_ids.shape, dtype=torch.bool)
+    for row, completion in zip(is_observation, completions, strict=True):
+        for part in completion.observations:
+            row[part.start : part.end] = True
+    return is_observation
 
 
 def _with_steps(batch: Batch, steps: Sequence[Sequence[Step]]) -> Batch:

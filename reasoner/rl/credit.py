@@ -35,7 +35,12 @@ def with_advantages(batch: Batch, algorithm: Algorithm, cfg: Config, *, beta: fl
     `beta` is the current coefficient of the KL term, `moving_reward` the moving average of earlier steps' rewards.
     Groups that are left out by their verdicts have advantages of 0, as those with equal rewards have by themselves.
     """
-    batch = _with_credit(batch, algorithm, cfg, beta=beta, moving_reward=moving_reward)
+    sampled, order = (batch, None) if batch.is_observation is None else batch.sampled_first()
+    sampled = _with_credit(sampled, algorithm, cfg, beta=beta, moving_reward=moving_reward)
+    for name in ("advantages", "returns"):
+        if (value := getattr(sampled, name)) is not None:
+            back = value if order is None else torch.zeros_like(value).scatter(1, order, value)
+            batch = replace(batch, **{name: back})
     if algorithm.filter_metric == "correct":
         is_filtered = _is_filtered(batch, algorithm, cfg.algo.group_size)[:, None]
         batch = replace(batch, advantages=batch.advantages.masked_fill(is_filtered, 0.0))

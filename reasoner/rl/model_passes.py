@@ -62,7 +62,7 @@ class ModelPasses:
                 self.model,
                 states,
                 rows.completion_ids,
-                rows.lengths,
+                rows.mask,
                 temperature=self.temperature,
                 learns_entropy=self.learns_entropy,
             )

@@ -37,7 +37,8 @@ def step_rewards(
             if not outcome_only and (score.correct or not gated):
                 ends = token_ends(ids, tokenizer)
                 steps = [
-                    (bisect_left(ends, end), float(is_correct)) for end, is_correct in _equation_steps(completion.text)
+                    (bisect_left(ends, end), float(is_correct))
+                    for end, is_correct in _equation_steps(completion.own_text)
                 ]
                 equation_steps = [(token, reward) for token, reward in steps if token < len(ids)]
             rows.append([*equation_steps, (len(ids) - 1, score.reward)] if ids else [])

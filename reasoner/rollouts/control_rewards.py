@@ -74,7 +74,8 @@ def _wrong_gold(group: RolloutGroup, context: ControlContext) -> list[float]:
     """1 for a completion that is correct by another problem's gold answer."""
     prompt = group.prompt
     problem = context.shuffled_answers[prompt.problem.id]
-    scores = context.pool.score([(prompt.prefill + c.text, problem) for c in group.completions], extract=prompt.extract)
+    texts = [prompt.prefill + completion.own_text for completion in group.completions]
+    scores = context.pool.score([(text, problem) for text in texts], extract=prompt.extract)
     return [float(score.correct) for score in scores]
 
 

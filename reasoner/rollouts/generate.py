@@ -51,20 +51,21 @@ def generate_groups(
 
         def grade(place: int, completions: tuple[Completion, ...]) -> None:
             prompt = prompts[place]
-            rows = [(prompt.prefill + completion.text, prompt.problem) for completion in completions]
+            rows = [(prompt.prefill + completion.own_text, prompt.problem) for completion in completions]
             grading[place] = grader.submit(
                 pool.score,
                 rows,
                 weights,
                 extract=prompt.extract,
-                tokens=[len(completion.token_ids) for completion in completions],
+                tokens=[completion.num_tokens for completion in completions],
                 max_tokens=sampling.max_tokens,
+                tool_calls=[sum(not part.is_error for part in one.observations) for one in completions],
             )
             grading[place].add_done_callback(lambda _: progress.count("graded", next(num_graded), total))
 
         try:
             sampled = engine.generate(prompts, sampling, seeds, grade, samples.on_decode_step)
-            samples.add(total, sampled=total, tokens=sum(len(own.token_ids) for group in sampled for own in group))
+            samples.add(total, sampled=total, tokens=sum(own.num_tokens for group in sampled for own in group))
             scores = [grading[place].result() for place in range(len(prompts))]
         except BaseException:
             grader.shutdown(cancel_futures=True)

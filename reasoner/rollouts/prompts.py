@@ -32,6 +32,10 @@ _INSTRUCTION = (
 )
 
 
+_WITH_PROGRAMS = (
+    "Please integrate natural language reasoning with programs to solve the problem above, and put your final answer "
+    "within \\boxed{}."
+)
 _BOXED = "Please reason step by step, and put your final answer within \\boxed{}."
 
 
@@ -68,6 +72,11 @@ TEMPLATES: dict[str, Template] = {
     "r1-zero": Template(R1_ZERO, stop=("</answer>",)),
     "qwen-math": Template(  # Qwen2.5-Math's own as text, for base models too: they know it from pretraining
         f"<|im_start|>system\n{_BOXED}<|im_end|>\n<|im_start|>user\n{{question}}<|im_end|>\n<|im_start|>assistant\n",
+        stop=("<|im_end|>", "<|endoftext|>"),
+        extract="boxed",
+    ),
+    "qwen-math-tool": Template(  # its tool-integrated reasoning: --tools python
+        f"<|im_start|>system\n{_WITH_PROGRAMS}<|im_end|>\n<|im_start|>user\n{{question}}<|im_end|>\n<|im_start|>assistant\n",
         stop=("<|im_end|>", "<|endoftext|>"),
         extract="boxed",
     ),

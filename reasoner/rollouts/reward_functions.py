@@ -234,7 +234,7 @@ def _columns(groups: Sequence[RolloutGroup]) -> dict[str, list[Any]]:
     return columns | {
         "prompts": [prompt.text.removesuffix(prompt.prefill) for prompt in prompts],
         "completions": [
-            prompt.prefill + completion.text for prompt, (completion, _) in zip(prompts, rows, strict=True)
+            prompt.prefill + completion.own_text for prompt, (completion, _) in zip(prompts, rows, strict=True)
         ],
         "completion_ids": [list(completion.token_ids) for completion, _ in rows],
         "correct": [score.correct for _, score in rows],

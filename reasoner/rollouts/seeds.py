@@ -17,6 +17,11 @@ def sample_seeds(run_seed: int, step: int | str, problem_id: str, num: int, *, f
     return [sample_seed(run_seed, step, problem_id, sample) for sample in range(first, first + num)]
 
 
+def turn_seed(seed: int, turn: int) -> int:
+    """The seed of a completion's part after the answer number `turn` of its tools; `seed` is that of its first part."""
+    return int.from_bytes(hashlib.blake2b(f"{seed}\0{turn}".encode(), digest_size=8).digest()) >> 1
+
+
 def attempt_seed(run_seed: int, attempt: int) -> int:
     """The run's seed after `attempt` rollbacks: other samples for the same prompts."""
     return run_seed + 1_000_033 * attempt

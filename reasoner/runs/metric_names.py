@@ -163,6 +163,8 @@ METRICS = _by_name(
     Metric(
         "sampling/importance_clipped", "share of tokens whose weight is at algo.importance_clip_max or masked", "share"
     ),
+    Metric("tools/calls", "calls of tools per completion, with tools.names", "", "tool calls", ("overview",)),
+    Metric("tools/error_rate", "share of the calls of tools that failed", "share", "failed calls", ("health",)),
     Metric(
         "rollouts/policy_age",
         "updates that the sampler's weights were behind the trainer's, with max_off_policy_steps above 0",

@@ -5,8 +5,11 @@ reasoner.runs.rollouts makes the schema of Parquet from it, reasoner.runs.shard 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from reasoner.types import without_ranges
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +47,21 @@ class RolloutRow:
     reward: float
     rewards: Sequence[tuple[str, float]]  # the parts of the reward
     advantage: float
-    importance_ratio: Sequence[float] | None = None  # a column that a shard has only where a row does
+    # Columns that a shard has only where a row does:
+    importance_ratio: Sequence[float] | None = None
+    observation_tokens: Sequence[int] | None = None  # start, end, start, ... in token_ids of what tools returned
+    observation_text: Sequence[int] | None = None  # the same in the completion
+    tool_errors: int | None = None  # number of calls of tools that failed
+
+
+def ranges(bounds: Sequence[int] | None) -> list[tuple[int, int]]:
+    """The (start, end) pairs of a column of observations."""
+    return list(zip(*[iter(bounds or ())] * 2, strict=True))
+
+
+def own_text(row: Mapping[str, Any]) -> str:
+    """What the policy wrote of a stored completion: Completion.own_text."""
+    return without_ranges(row["completion"], ranges(row.get("observation_text")))
 
 
 @dataclass(frozen=True, slots=True)

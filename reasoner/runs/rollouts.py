@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from reasoner.runs.parquet_files import read_table, write_table
 from reasoner.runs.rollout_row import RolloutRow
-from reasoner.types import RolloutGroup
+from reasoner.types import Completion, RolloutGroup
 
 _ARROW = {
     "int": pa.int32(),
@@ -27,7 +27,8 @@ _ARROW = {
 }
 COLUMNS = pa.schema([(one.name, _ARROW[str(one.type).removesuffix(" | None")]) for one in fields(RolloutRow)])
 # The columns that a shard has only where a row does, and those of every shard.
-OPTIONAL = pa.schema([COLUMNS.field("importance_ratio")])
+_OPTIONAL = ("importance_ratio", "observation_tokens", "observation_text", "tool_errors")
+OPTIONAL = pa.schema([COLUMNS.field(name) for name in _OPTIONAL])
 SCHEMA = pa.schema([column for column in COLUMNS if column not in OPTIONAL])
 
 
@@ -41,7 +42,7 @@ def write_step(
     step: int,
     groups: Sequence[RolloutGroup],
     advantages: Sequence[float],
-    tokens: Mapping[int, Mapping[str, Sequence[float]]] | None = None,
+    tokens: Mapping[int, Mapping[str, Any]] | None = None,
 ) -> list[dict[str, object]]:
     """Write the step's rollouts as one shard, atomically; returns its rows.
 
@@ -69,7 +70,7 @@ def write_step(
                 prompt_token_ids=group.prompt.token_ids,
                 token_ids=completion.token_ids,
                 logprobs=completion.logprobs,
-                tokens=len(completion.token_ids),
+                tokens=completion.num_tokens,
                 finish=completion.finish,
                 policy_version=completion.policy_version,
                 verdict=str(score.verdict),
@@ -79,12 +80,24 @@ def write_step(
                 reward=score.reward,
                 rewards=list(score.parts.items()),
                 advantage=advantages[len(rows)],
+                **_observations(completion, len(group.prompt.prefill)),
                 **tokens.get(len(rows), {}),
             )
             rows.append(row)
     written = [stored_row(row) for row in rows]
     write_shard(shard_path(run_dir, step), written)
     return written
+
+
+def _observations(completion: Completion, prefill: int) -> dict[str, Any]:
+    """The columns of what tools returned; none without a call. `prefill`: characters before the completion."""
+    if not (parts := completion.observations):
+        return {}
+    return {
+        "observation_tokens": [place for part in parts for place in (part.start, part.end)],
+        "observation_text": [prefill + place for part in parts for place in (part.text_start, part.text_end)],
+        "tool_errors": sum(part.is_error for part in parts),
+    }
 
 
 def stored_row(row: RolloutRow) -> dict[str, object]:

@@ -23,7 +23,7 @@ CONDITIONS: dict[str, Callable[[Row], bool]] = {
 DEFAULT = ("correct", "well-formed")
 _COLUMNS = (
     "step", "group", "sample", "problem_id", "question", "prompt", "completion", "prompt_token_ids", "token_ids",
-    "verdict", "well_formed", "finish", "reward",
+    "verdict", "well_formed", "finish", "reward", "observation_tokens",
 )  # fmt: skip
 
 

@@ -74,9 +74,14 @@ class ExampleReader:
         raise ValueError(f"the columns are {', '.join(row)}; known forms are: {known}")
 
     def from_ids(self, row: Row) -> Iterator[Example]:
-        """Token ids as they are. ValueError where the row's prompt as text shows that they are another tokenizer's."""
+        """Token ids as they are: an example for every turn, where tools answered between them (`observation_tokens`).
+        ValueError where the row's prompt as text shows that they are another tokenizer's.
+        """
         prompt_ids = self.checked_ids("prompt_ids", row["prompt_ids"], text=row.get("prompt"))
-        yield Example(prompt_ids, self.checked_ids("completion_ids", row["completion_ids"]))
+        ids = self.checked_ids("completion_ids", row["completion_ids"])
+        bounds = [0, *(row.get("observation_tokens") or ()), len(ids)]
+        for start, end in zip(bounds[::2], bounds[1::2], strict=True):
+            yield Example((*prompt_ids, *ids[:start]), ids[start:end])
 
     def from_question(self, row: Row) -> Iterator[Example]:
         """A question, rendered in the prompt style."""

@@ -66,6 +66,8 @@ def _read_one(spec: str, runs: Path) -> Rows:
 def sft_row(rollout: Row, *, with_ids: bool = True) -> dict[str, Any]:
     """A stored rollout as a row of an SFT file: token ids as sampled, and the texts that other trainers read."""
     ids = {"prompt_ids": list(rollout["prompt_token_ids"]), "completion_ids": list(rollout["token_ids"])}
+    if parts := rollout.get("observation_tokens"):
+        ids["observation_tokens"] = list(parts)
     return {
         **(ids if with_ids else {}),
         "prompt": rollout["prompt"],

@@ -42,7 +42,7 @@ from reasoner.trainer.pretraining_mix import load_pretraining_mix
 from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
 from reasoner.trainer.trainer import Trainer
 from reasoner.trainer.weights import resolve_sharding
-from reasoner.types import Prompt, SamplingParams
+from reasoner.types import Engine, Prompt, SamplingParams
 from verifiers import VerifierPool
 
 
@@ -155,10 +155,19 @@ def open_generator(
         # An adapter of an adapter's base cannot be sent alone: vLLM would need both.
         is_sent = cfg.lora.sync == "adapter" and not is_adapter(model_folder)
         rank = cfg.lora.rank if is_sent else 0
-        limits = {"max_model_len": context, "seed": cfg.seed, "adapter_rank": rank}
-        engine = (
-            make_engine(cfg.engine, model_folder, **limits, is_updated=True, world=world) if samples else NoEngine()
-        )
+        engine: Engine = NoEngine()
+        if samples:
+            engine = make_engine(
+                cfg.engine,
+                model_folder,
+                max_model_len=context,
+                seed=cfg.seed,
+                adapter_rank=rank,
+                is_updated=True,
+                world=world,
+                tools=cfg.tools,
+                prompt_style=cfg.prompt.style,
+            )
         stack.enter_context(closing(engine))
         workers = -(-cfg.verify.workers // world.local_size)  # rounded up
         pool = stack.enter_context(VerifierPool(workers, cfg.verify.seconds, cfg.verify.memory_mib))

@@ -29,6 +29,8 @@ from reasoner.rollouts.reward_functions import check_columns, load_reward_functi
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.runs.run_dir import check_writable
 from reasoner.sft.sources import check_source
+from reasoner.tools.names import check_tools
+from reasoner.tools.prompt import with_tools
 from reasoner.trainer.trackers import check_trackers
 
 
@@ -50,7 +52,11 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
     problem sets are left unchecked without `with_problems`, for a caller that loads them: an environment is started for
     its check, and again for its problems.
     """
-    algorithm, chosen = resolve_algorithm(cfg.algo), load_template(cfg.prompt.style)
+    check_tools(cfg.tools, cfg.prompt.style)
+    algorithm, chosen = (
+        resolve_algorithm(cfg.algo),
+        with_tools(load_template(cfg.prompt.style), cfg.tools, cfg.prompt.style),
+    )
     trackers = tuple(name for name in cfg.run.track.split(",") if name)
     check_trackers(trackers)
     check_engine(cfg.engine.name)

@@ -72,9 +72,18 @@ def generation_metrics(step: int, rollouts: StepRollouts, generator: RolloutGene
         metrics["dynamic_sampling/replaced"] = len(rollouts.all) - cfg.data.prompts_per_step
     if cfg.max_off_policy_steps:
         metrics["rollouts/policy_age"] = step - rollouts.policy_version
+    if cfg.tools.names:
+        metrics |= tool_metrics(rollouts.all)
     if cfg.reward.model:
         metrics["reward/model"] = mean_model_reward(rollouts.all, cfg.reward.model)
     return metrics
+
+
+def tool_metrics(groups: Sequence[RolloutGroup]) -> dict[str, float]:
+    """Calls of tools per completion, and the share of the calls that failed."""
+    completions = [completion for group in groups for completion in group.completions]
+    errors = [part.is_error for completion in completions for part in completion.observations]
+    return {"tools/calls": len(errors) / len(completions), "tools/error_rate": sum(errors) / max(1, len(errors))}
 
 
 def rollout_metrics(groups: Sequence[RolloutGroup], world: World = ALONE) -> dict[str, float]:
@@ -84,7 +93,7 @@ def rollout_metrics(groups: Sequence[RolloutGroup], world: World = ALONE) -> dic
     scores = [score for group in groups for score in group.scores]
     completions = [completion for group in groups for completion in group.completions]
     checks = world.stripe(
-        [(group.prompt.prefill + c.text, c.token_ids) for group in groups for c in group.completions],
+        [(group.prompt.prefill + c.own_text, c.token_ids) for group in groups for c in group.completions],
         lambda own: [(reflect(text), repeats(ids)) for text, ids in own],
         "the reflection of the completions",
     )
@@ -94,7 +103,7 @@ def rollout_metrics(groups: Sequence[RolloutGroup], world: World = ALONE) -> dic
         "reward/mean": sum(s.reward for s in scores) / size,
         "correct": sum(s.correct for s in scores) / size,
         "well_formed": sum(s.well_formed for s in scores) / size,
-        "completions/mean_length": sum(len(c.token_ids) for c in completions) / size,
+        "completions/mean_length": sum(c.num_tokens for c in completions) / size,
         "completions/clipped_ratio": sum(c.finish == "length" for c in completions) / size,
         "reflection/self_check_rate": reflection.self_check_rate,
         "frac_reward_zero_std": sum(group.has_zero_variance for group in groups) / len(groups),

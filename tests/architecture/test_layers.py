@@ -21,7 +21,8 @@ ORDER = (
     "reasoner.__main__", "reasoner.cli", "app", "reasoner.recipes", "reasoner.api", "reasoner.doctor",
     "reasoner.trainer", "reasoner.analysis", "reasoner.preferences", "reasoner.evals", "reasoner.pretrain",
     "reasoner.inference", "reasoner.sft", "reasoner.rl",
-    "reasoner.models", "reasoner.rollouts", "reasoner.runs", "reasoner.config", "reasoner.types", "verifiers", "data",
+    "reasoner.models", "reasoner.tools",
+    "reasoner.rollouts", "reasoner.runs", "reasoner.config", "reasoner.types", "verifiers", "data",
     "reasoner.distributed", "reasoner.runtime", "reasoner.progress", "reasoner.console",
 )  # fmt: skip
 STACK = {"torch", "vllm", "transformers"}
@@ -39,7 +40,7 @@ LIGHT = (
     "reasoner.recipes.pipeline", "reasoner.recipes.plan", "reasoner.recipes.r1", "reasoner.recipes.results",
     "reasoner.recipes.stages",
     "reasoner.progress", "reasoner.rl.algorithms", "reasoner.rl.surrogates", "reasoner.rollouts", "reasoner.runs",
-    "reasoner.runtime", "reasoner.sft.dataset", "reasoner.sft.examples", "reasoner.sft.sources",
+    "reasoner.runtime", "reasoner.sft.dataset", "reasoner.sft.examples", "reasoner.sft.sources", "reasoner.tools",
     "reasoner.trainer.resolve_run", "reasoner.trainer.preflight", "reasoner.trainer.trackers",
     "reasoner.types",
 )  # fmt: skip

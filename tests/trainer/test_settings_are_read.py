@@ -44,7 +44,7 @@ RUNS = {
     "critic": {
         "algo.name": "ppo", "reward.model": "preferences", "critic.init": "preferences",
         "teacher.model": "{folder}/model", "teacher.weight": 0.5, "teacher.alone": True,
-        "ptx.data": "{folder}/examples.jsonl",
+        "ptx.data": "{folder}/examples.jsonl", "tools.names": "python",
     },
     "shared": SHARED_CRITIC,
     "trpo": {"algo.name": "trpo"},

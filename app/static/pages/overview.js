@@ -18,7 +18,7 @@ function largeCharts(data, view) {
       rollouts("wrong", "tokens_wrong", { colour: "--bad" }), rollouts("95th percentile", "tokens_p95", { dashed: true, thin: true })] },
     Reward: { least: 0, lines: [
       metric("reward", "reward/mean"), metric("reward model", "reward/model"), metric("correct", "correct"),
-      metric("well-formed", "well_formed")] },
+      metric("well-formed", "well_formed"), metric("tool calls", "tools/calls", { thin: true })] },
     Reflection: { isShare: true, lines: [
       metric("self-check rate", CHECKS), metric("wrong claims caught", CAUGHT), baseline("self-check rate before training", CHECKS)] },
   };

@@ -1,0 +1,219 @@
+"""Completions of several turns, sampled by both engines from a tiny random model, with a tool that answers any call."""
+
+import importlib.util
+from dataclasses import replace
+
+import pytest
+import torch
+
+from data.generated import problems
+from reasoner.config.schema import EngineConfig, ToolsConfig
+from reasoner.inference.factory import make_engine
+from reasoner.inference.sampling import decode_completions, end_token_ids
+from reasoner.inference.tool_engine import ToolEngine
+from reasoner.models.loading import load_policy, load_tokenizer
+from reasoner.rl.batch import collate
+from reasoner.rollouts.prompts import load_template, render
+from reasoner.tools.forms import FORMS, ToolForm, tool_form
+from reasoner.tools.pool import ToolAnswer
+from reasoner.trainer.parity import logprobs_of, sample
+from reasoner.types import SamplingParams
+from tests.fixtures.tiny import END, OTHER_END, save_tiny
+
+HAS_VLLM = importlib.util.find_spec("vllm") is not None
+SAMPLED = SamplingParams(num_samples=4, temperature=1.0, max_tokens=60, stop=("</answer>",))
+FORM = ToolForm(" ", "e", "\n[", "]\n")  # what a random model writes now and then
+
+
+class Counting:
+    """A tool that answers with the number of characters of a call; those of one that has an `a` are errors."""
+
+    def __init__(self, text="{}"):
+        self.calls, self.text = [], text
+
+    def answers(self, calls):
+        self.calls.append(list(calls))
+        return [ToolAnswer(self.text.format(len(call)), "a" in call) for call in calls]
+
+    def close(self):
+        pass
+
+
+class Recording:
+    """An engine, with the prompts and seeds of its calls."""
+
+    def __init__(self, engine):
+        self.engine, self.name, self.accepts_adapter, self.calls = engine, engine.name, engine.accepts_adapter, []
+
+    def generate(self, prompts, sampling, seeds, *callbacks):
+        self.calls.append((list(prompts), seeds, sampling))
+        return self.engine.generate(prompts, sampling, seeds, *callbacks)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return save_tiny(tmp_path_factory.mktemp("tiny"), heads=2, key_value_heads=1, width=64)
+
+
+@pytest.fixture(scope="module")
+def prompts(folder):
+    tokenizer = load_tokenizer(folder)
+    return [render(problem, load_template("none"), tokenizer) for problem in problems("train", 6)]
+
+
+@pytest.fixture(scope="module")
+def engines(folder):
+    names = (["vllm"] if HAS_VLLM else []) + ["transformers"]
+    by_name = {n: make_engine(EngineConfig(name=n), folder, max_model_len=256, seed=0) for n in names}
+    yield by_name
+    for engine in by_name.values():
+        engine.close()
+
+
+@pytest.fixture(params=["transformers", "vllm"])
+def engine(request, engines):
+    return engines[request.param] if request.param in engines else pytest.skip("vLLM is not installed")
+
+
+def with_tool(engine, folder, *, pool=None, form=FORM, max_model_len=256, **settings):
+    tokenizer = load_tokenizer(folder)
+    ends = end_token_ids(folder, tokenizer)
+    cfg = ToolsConfig(names="fake", **settings)
+
+    def decode(ids):
+        return decode_completions([ids], ends, (), tokenizer)[0]
+
+    return ToolEngine(engine, pool or Counting(), form, cfg, tokenizer, decode, max_model_len=max_model_len)
+
+
+def seeds(prompts, num=4):
+    return [[1000 * i + j for j in range(num)] for i in range(len(prompts))]
+
+
+def flat(groups):
+    return [completion for own in groups for completion in own]
+
+
+def test_every_turn_continues_the_ids_before_it_and_no_text_drifts(engine, folder, prompts):
+    recorded, tokenizer = Recording(engine), load_tokenizer(folder)
+    groups = with_tool(recorded, folder).generate(prompts, SAMPLED, seeds(prompts))
+    ids_of_turns = {tuple(p.token_ids) for own, _, _ in recorded.calls[1:] for p in own}
+    with_answers = [(p, c) for p, own in zip(prompts, groups, strict=True) for c in own if c.observations]
+    assert len(with_answers) > 5 and max(len(c.observations) for _, c in with_answers) > 1
+    for prompt, completion in with_answers:
+        ids, text = list(completion.token_ids), completion.text
+        assert len(ids) == len(completion.logprobs)
+        for part in completion.observations:
+            assert (*prompt.token_ids, *ids[: part.end]) in ids_of_turns
+            assert tokenizer.decode(ids[: part.start], skip_special_tokens=False) == text[: part.text_start]
+            assert tokenizer.decode(ids[part.start : part.end]) == text[part.text_start : part.text_end]
+            assert set(completion.logprobs[part.start : part.end]) == {0.0}
+            assert part.end < len(ids)  # a sampled token follows
+        without_end = ids[:-1] if ids[-1] in (0, 2) else ids
+        assert tokenizer.decode(without_end, skip_special_tokens=False).startswith(text)
+        calls = [len(own) for own in completion.own_text.replace("\n", "").split("e")[:-1]]
+        assert len(completion.own_text) == len(text) and len(calls) >= len(completion.observations)
+
+
+def test_a_completion_without_a_call_is_the_engines_own(engine, folder, prompts):
+    own = flat(engine.generate(prompts, SAMPLED, seeds(prompts)))
+    tools = flat(with_tool(engine, folder, form=replace(FORM, stop="never")).generate(prompts, SAMPLED, seeds(prompts)))
+    assert [(c.text, list(c.token_ids), c.finish) for c in own] == [
+        (c.text, list(c.token_ids), c.finish) for c in tools
+    ]
+    assert [list(c.logprobs) for c in own] == [list(c.logprobs) for c in tools]
+
+
+def test_engines_sample_the_same_trajectories_and_batching_changes_none(engines, folder, prompts):
+    wrapped = {name: with_tool(engine, folder) for name, engine in engines.items()}
+    whole = {name: flat(one.generate(prompts, SAMPLED, seeds(prompts))) for name, one in wrapped.items()}
+    alone = [
+        flat(wrapped["transformers"].generate([p], SAMPLED, [s])) for p, s in zip(prompts, seeds(prompts), strict=True)
+    ]
+    own = [(list(c.token_ids), c.observations, c.finish) for c in whole["transformers"]]
+    assert own == [(list(c.token_ids), c.observations, c.finish) for c in flat(alone)]
+    for completions in whole.values():
+        assert [(list(c.token_ids), c.observations, c.finish) for c in completions] == own
+
+
+def test_logprobs_of_every_turn_are_those_of_the_model_on_the_whole_trajectory(engine, folder, prompts):
+    groups = sample(with_tool(engine, folder), prompts, SAMPLED)
+    assert collate(groups).is_observation.any()
+    sampled, own = logprobs_of(groups, load_policy(folder, device=torch.device("cpu")), 1.0)
+    assert len(sampled) == sum(group.num_tokens for group in groups)
+    assert float((sampled - own).abs().max()) < 1e-3
+
+
+def test_limits_truncate_a_trajectory(engine, folder, prompts):
+    for settings, most in (({"max_turns": 1}, 1), ({"max_turns": 2}, 2)):
+        completions = flat(with_tool(engine, folder, **settings).generate(prompts, SAMPLED, seeds(prompts)))
+        assert max(len(c.observations) for c in completions) == most
+        cut = [c for c in completions if len(c.observations) == most and c.text.endswith("e")]
+        assert cut and {c.finish for c in cut} == {"length"}
+    short = replace(SAMPLED, max_tokens=20)
+    completions = flat(with_tool(engine, folder).generate(prompts, short, seeds(prompts)))
+    assert max(len(c.token_ids) for c in completions) <= 20
+    assert all(c.finish == "length" for c in completions if len(c.token_ids) == 20 and c.token_ids[-1] not in (0, 2))
+    longest = max(len(p.token_ids) for p in prompts)
+    narrow = with_tool(engine, folder, max_model_len=longest + 16)
+    completions = narrow.generate(prompts, SAMPLED, seeds(prompts))
+    rows = zip(prompts, completions, strict=True)
+    called = [len(p.token_ids) + c.observations[-1].end for p, own in rows for c in own if c.observations]
+    assert called and max(called) < longest + 16
+
+
+def test_an_answer_is_cut_and_its_special_tokens_are_spelt(engine, folder, prompts):
+    pool, tokenizer = Counting(f"{END}{OTHER_END} 12345678901234567890"), load_tokenizer(folder)
+    completions = flat(
+        with_tool(engine, folder, pool=pool, max_answer_tokens=12).generate(prompts, SAMPLED, seeds(prompts))
+    )
+    parts = [(c, part) for c in completions for part in c.observations]
+    assert parts
+    for completion, part in parts:
+        ids = completion.token_ids[part.start : part.end]
+        frame = [len(tokenizer(text)["input_ids"]) for text in (FORM.before, FORM.after)]
+        assert len(ids) == 12 + sum(frame) and not {0, 2} & set(ids)
+        assert completion.text[part.text_start : part.text_end].startswith("\n[<|end")
+
+
+def test_a_group_is_reported_once_when_all_its_turns_are_done(engine, folder, prompts):
+    reported = {}
+
+    def on_group_done(place, completions):
+        assert place not in reported
+        reported[place] = completions
+
+    groups = with_tool(engine, folder).generate(prompts, SAMPLED, seeds(prompts), on_group_done)
+    assert [reported[place] for place in range(len(prompts))] == groups
+
+
+def test_seeds_of_later_turns_are_a_function_of_seed_and_turn(engine, folder, prompts):
+    recorded = Recording(engine)
+    with_tool(recorded, folder).generate(prompts, SAMPLED, seeds(prompts))
+    drawn = [seed for _, own, _ in recorded.calls for row in own for seed in row]
+    assert len(set(drawn)) == len(drawn) and len(recorded.calls) > 2
+    again = Recording(engine)
+    with_tool(again, folder).generate(prompts, SAMPLED, seeds(prompts))
+    assert [own for _, own, _ in again.calls] == [own for _, own, _ in recorded.calls]
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "call"),
+    [
+        ("tags", "so <python>1 + 1</python>", "1 + 1"),
+        ("tags", "<python>1</python> then <python>2</python>", "2"),
+        ("tags", "1 + 1</python>", ""),
+        ("tags", "<python>1 + 1</python> ", None),
+        ("qwen-math", "```python\nprint(1)\n```\n```output", "print(1)\n"),
+        ("qwen-math", "```python\nprint(1)\n```", None),
+        ("qwen-math", "```output", ""),
+        ("qwen3", '<tool_call>\n{"name": "python"}\n</tool_call>', '\n{"name": "python"}'),
+    ],
+)
+def test_call_is_what_stands_before_the_stop_text(form, text, call):
+    assert FORMS[form].call_of(text) == call
+
+
+def test_form_follows_the_prompt_style():
+    assert [tool_form("auto", style) for style in ("r1-zero", "qwen-math", "chat")] == list(FORMS.values())
+    assert tool_form("qwen3", "r1-zero") is FORMS["qwen3"]
