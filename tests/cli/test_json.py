@@ -11,7 +11,7 @@ from reasoner.cli.main import COMMANDS, build_parser, main
 
 # Commands and actions without a result to write: servers, a training without a table, a script for a shell.
 NO_RESULT = {"app", "serve", "base build", "base corpus", "reward-model train", "completion"}
-NO_RESULT |= {"publish"}  # what it writes is a file for a browser
+NO_RESULT |= {"publish", "reference make"}  # what they write is a file
 
 
 def leaves(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iterator[tuple[str, set[str]]]:

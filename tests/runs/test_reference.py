@@ -98,7 +98,7 @@ def test_one_spike_is_no_departure():
 
 def test_a_step_without_a_metric_and_a_run_beyond_the_reference_are_compared_as_far_as_possible():
     bands = {name: band_of(name, [curve(seed) for seed in range(8)]) for name in (*LINEAR, *LOGARITHMIC)}
-    lines = curve(50) + [dict.fromkeys((*LINEAR, *LOGARITHMIC), 1e9) | {"step": STEPS}]
+    lines = [*curve(50), dict.fromkeys((*LINEAR, *LOGARITHMIC), 1e9) | {"step": STEPS}]
     del lines[12]["kl"]
     assert departures(lines, bands) == []
 
