@@ -62,13 +62,8 @@ def resolve_new_run(
     model, runs = str(named.get("model", "base")), Path(str(named.get("run.dir", "runs")))
     choice, why = choose_preset(preset, model, runs, gpu_bytes)
     layers = [*preset_layers(choice, stage, named), defaults]
-    if (
-        may_launch
-        and choice.label == "base"
-        and choice.machine == "cpu"
-        and not named.keys() & {"processes", "threads"}
-    ):
-        layers.append(_processes_of_cores())
+    if may_launch and choice.name == "base" and not named.keys() & {"processes", "threads"}:
+        layers.append(_processes_of_cores(gpu_bytes))
     resolved = resolve([*layers, *files, (origin, values)])
     cfg = resolved.config
     if cfg.stage != stage:
@@ -87,11 +82,12 @@ def resolve_new_run(
     return resolved, run_dir
 
 
-def _processes_of_cores() -> tuple[str, Values]:
-    """Two processes where there are two cores: the threads of one wait for each other in a model so small, which takes
-    half as long again (docs/PERFORMANCE.md).
+def _processes_of_cores(gpu_bytes: int | None) -> tuple[str, Values]:
+    """Two processes where there are two cores and no GPU: the threads of one wait for each other in a model so small,
+    which takes half as long again (docs/PERFORMANCE.md).
     """
-    return ("two cores", {"processes": 2}) if (os.cpu_count() or 1) > 1 else ("", {})
+    gpu = gpu_memory() if gpu_bytes is None else gpu_bytes
+    return ("two cores", {"processes": 2}) if gpu == 0 and (os.cpu_count() or 1) > 1 else ("", {})
 
 
 def resolve_resumed_run(
