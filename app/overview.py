@@ -71,7 +71,7 @@ def _state(run_dir: Path) -> dict[str, Any]:
     }
 
 
-_FILES = ("lock", "tokenizer.json", "report.json", "report.txt", "index.sqlite", "index.sqlite.lock")
+_FILES = ("lock", "tokenizer.json", "reference.json", "report.json", "report.txt", "index.sqlite", "index.sqlite.lock")
 _FOLDERS = ("rollouts", "checkpoints", "heldout")
 
 
@@ -190,7 +190,7 @@ def _reference(run_dir: Path) -> dict[str, Any] | None:
     """The bands that the run is compared with, and whether it is within them so far; None where it has none."""
     try:
         comparison = compare_run(run_dir, _curves(run_dir).lines)
-    except ValueError as error:  # the file of run.reference is no longer one
+    except ValueError as error:  # its copy of a reference is damaged
         return {"text": str(error), "is_inside": False, "bands": {}}
     if comparison is None:
         return None

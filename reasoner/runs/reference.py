@@ -9,17 +9,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from reasoner.runs.bands import FIRST_STEP, LINEAR, LOGARITHMIC, SECONDS, Band, Departure, Lines, band_of, departures
 from reasoner.runs.io import write_text
-from reasoner.runs.json_files import read_object
+from reasoner.runs.json_files import is_file, read_object
 from reasoner.runs.metrics import read_metrics
 from reasoner.runs.run_dir import read_settings
 
+REFERENCE = "reference.json"  # of a run's folder: the copy of run.reference
 CHECKED_STEPS = 20  # after which a run is compared with the reference of its preset
 FEWEST_RUNS = 4
 _FOLDER = Path(__file__).parents[1] / "references"
@@ -121,7 +122,7 @@ def compare_run(run_dir: Path, lines: Lines, file: str = "") -> Comparison | Non
     ValueError for a file that is no reference.
     """
     stored = read_settings(run_dir)
-    reference = read_reference(Path(file)) if file else reference_of(stored)
+    reference = read_reference(Path(file)) if file else reference_of(run_dir, stored)
     if reference is None:
         return None
     config, settings = stored["config"], reference.settings
@@ -162,22 +163,25 @@ def make_reference(run_dirs: Sequence[Path]) -> Reference:
     return Reference(_preset_of(first), seeds, fingerprints, _deciding(first["config"]), bands)
 
 
-def reference_of(stored: Mapping[str, Any]) -> Reference | None:
-    """The reference that a run is compared with: that of run.reference, or one of reasoner/references with the run's
-    model, prompt, problems, rewards and algorithm; None where there is none. `stored`: read_settings() of the run.
-    ValueError for a file that is no reference.
+def reference_of(run_dir: Path, stored: Mapping[str, Any]) -> Reference | None:
+    """The reference that a run is compared with: its copy of run.reference, or one of reasoner/references with the
+    run's model, prompt, problems, rewards and algorithm; None where there is none. `stored`: read_settings() of the
+    run. ValueError for a file that is no reference.
     """
-    config = stored["config"]
-    if file := config.get("run.reference"):
-        return read_reference(Path(file))
-    for path in sorted(_FOLDER.glob("*.json")):
-        reference = read_reference(path)
+    if is_file(run_dir / REFERENCE):
+        return read_reference(run_dir / REFERENCE)
+    for reference in _own_references():
         same = [key for key in reference.settings if key.startswith("reward.") or key == "algo.name"]
         if not _differing_inputs(stored, {"fingerprints": reference.fingerprints}) and all(
-            config.get(key) == reference.settings[key] for key in same
+            stored["config"].get(key) == reference.settings[key] for key in same
         ):
             return reference
     return None
+
+
+@cache
+def _own_references() -> tuple[Reference, ...]:
+    return tuple(map(read_reference, sorted(_FOLDER.glob("*.json"))))
 
 
 def _differing(config: Mapping[str, object], settings: Mapping[str, object]) -> list[str]:
@@ -202,10 +206,9 @@ def _preset_of(stored: Mapping[str, Any]) -> str:
 # ------------------------------------------------------------------------------------------------ files
 
 
-@lru_cache(maxsize=16)
 def read_reference(path: Path) -> Reference:
     """Read a file of write_reference. ValueError for another format or a damaged file."""
-    if not path.is_file():
+    if not is_file(path):
         raise ValueError(f"there is no file {path}; reasoner reference make RUNS --out FILE makes a reference")
     content = read_object(path)
     try:

@@ -11,11 +11,11 @@ from reasoner.cli.main import main
 from reasoner.runs.bands import FIRST_STEP, LINEAR, LOGARITHMIC, SECONDS, Departure, band_of, departures
 from reasoner.runs.reference import (
     CAUSES,
+    REFERENCE,
     compare_run,
     likely_causes,
     make_reference,
     read_reference,
-    reference_of,
     write_reference,
 )
 from reasoner.runs.run_dir import FORMAT
@@ -152,12 +152,12 @@ def test_the_command_makes_a_file_and_the_doctor_compares_a_run_with_it(runs, tm
     assert main(["doctor", "--run.dir", str(tmp_path), "--run", "new"]) == 2  # no reference for this model
 
 
-def test_a_run_is_compared_with_the_reference_that_its_settings_name(runs, tmp_path):
-    write_reference(tmp_path / "r.json", make_reference(runs))
-    run = write_run(tmp_path / "new", 77, **{"run.reference": str(tmp_path / "r.json")})
+def test_a_run_is_compared_with_its_own_copy_of_a_reference(runs, tmp_path):
+    run = write_run(tmp_path / "new", 77)
+    assert compare_run(run, curve(77)) is None  # this package has none for its model
+    write_reference(run / REFERENCE, make_reference(runs))
     comparison = compare_run(run, curve(77))
     assert comparison.is_inside and comparison.num_steps == STEPS
-    assert reference_of({"config": {"run.reference": ""}, "fingerprints": {}}) is None
 
 
 def test_every_cause_is_found_by_its_signs_alone():
