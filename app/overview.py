@@ -18,6 +18,7 @@ from reasoner.runs.health import active_alarms, read_alarms
 from reasoner.runs.json_files import is_file, read_object
 from reasoner.runs.metric_names import METRICS, TIMES
 from reasoner.runs.metrics import read_evals, read_metrics
+from reasoner.runs.reference import compare_run
 from reasoner.runs.run_dir import read_settings, stage_of
 from reasoner.runs.run_state import run_state
 from reasoner.runs.sync_certificate import read_certificate
@@ -68,7 +69,7 @@ def _state(run_dir: Path) -> dict[str, Any]:
     }
 
 
-_FILES = ("lock", "tokenizer.json", "report.json", "report.txt")
+_FILES = ("lock", "tokenizer.json", "reference.json", "report.json", "report.txt")
 _FOLDERS = ("rollouts", "checkpoints", "heldout")
 
 
@@ -172,6 +173,7 @@ def overview(library: RunLibrary, run: str, since: Count = 0) -> dict[str, Any]:
     return {
         "row": _row(library, run_dir),
         "settings": read_settings(run_dir),
+        "reference": _reference(run_dir),
         "weight_sync": None if certificate is None else str(certificate),
         "metric_names": [asdict(row) for row in (METRICS | TIMES).values()],
         "metrics": _thin_out([line for line in curves.lines if line["step"] >= since]),
@@ -180,6 +182,18 @@ def overview(library: RunLibrary, run: str, since: Count = 0) -> dict[str, Any]:
         "verdicts": {row["step"]: row["verdicts"] for row in steps},
         "alarms": _alarms(run_dir, curves),
     }
+
+
+def _reference(run_dir: Path) -> dict[str, Any] | None:
+    """The bands that the run is compared with, and whether it is within them so far; None where it has none."""
+    try:
+        comparison = compare_run(run_dir, _curves(run_dir).lines)
+    except ValueError as error:  # its copy of a reference is damaged
+        return {"text": str(error), "is_inside": False, "bands": {}}
+    if comparison is None:
+        return None
+    bands = {name: asdict(band) for name, band in comparison.reference.bands.items()}
+    return {"text": str(comparison), "is_inside": comparison.is_inside, "bands": bands}
 
 
 def _thin_out(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:

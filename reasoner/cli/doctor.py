@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
+from pathlib import Path
 
-from reasoner.cli.arguments import Parser, add_json, add_option
-from reasoner.cli.train import add_settings, new_run
+from reasoner.cli.arguments import Parser, add_json, add_option, write_result
+from reasoner.cli.train import add_settings, command_line, new_run
 from reasoner.config.check import check_least
+from reasoner.console import print_result
 
 
 def add_arguments(command: Parser) -> None:
@@ -18,6 +21,11 @@ def add_arguments(command: Parser) -> None:
         "and run nothing: rtx-4090, a100, h100, h200 [check the run on this machine]"
     )
     add_option(command, "--gpu", about, metavar="KIND")
+    about = (
+        "compare a run so far, a folder or a name in --run.dir, with the reference of its preset or --run.reference, "
+        "and do nothing else; exit status 2 where it is not normal"
+    )
+    add_option(command, "--run", about, metavar="RUN")
     add_json(command, "all findings and measurements")
     add_settings(command)
 
@@ -28,6 +36,8 @@ def run_doctor(args: argparse.Namespace) -> int:
     check_least(2, num_samples=args.num_samples)  # a group of one has no advantage
     if args.gpu is not None:
         return _check_gpus(args)
+    if args.run is not None:
+        return _compare_run(args)
     resolved, run_dir = new_run(args)
     from reasoner.runtime import gc_paused
     from reasoner.trainer.preflight import preflight
@@ -50,3 +60,19 @@ def _check_gpus(args: argparse.Namespace) -> int:
         from reasoner.doctor.checkup import check_gpus
 
     return check_gpus(resolved, run_dir, args.gpu, json_file=args.json)
+
+
+def _compare_run(args: argparse.Namespace) -> int:
+    """Say whether a run is normal. ValueError where it has no reference."""
+    from reasoner.runs.metrics import read_metrics
+    from reasoner.runs.reference import compare_run
+    from reasoner.runs.run_dir import find_run
+
+    named = command_line(args)
+    run_dir = find_run(args.run, Path(str(named.get("run.dir", "runs"))))
+    comparison = compare_run(run_dir, read_metrics(run_dir), file=str(named.get("run.reference", "")))
+    if comparison is None:
+        raise ValueError(f"{run_dir} has no reference; name one by --run.reference (reasoner reference make)")
+    print_result(str(comparison))
+    write_result(args, asdict(comparison))
+    return 0 if comparison.is_inside else 2

@@ -107,6 +107,12 @@ COMMANDS = (
         epilog="examples: reasoner runs;  reasoner runs show first;  reasoner runs rm old older --yes",
     ),
     Command(
+        "reference",
+        "make reference bands: within which the metrics of a recipe run from seed to seed",
+        epilog="example: reasoner reference make seed-0 seed-1 seed-2 seed-3 --out mine.json, then: reasoner train "
+        "--run.reference mine.json",
+    ),
+    Command(
         "config",
         "show the settings of a run that are not the defaults, or those in which two runs differ",
         epilog="examples: reasoner config first;  reasoner config diff first second",

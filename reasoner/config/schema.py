@@ -54,6 +54,9 @@ class RunConfig:
     importance_ratio: bool = setting(False, "Store with them the importance ratio of every token: its probability in "
         "the update, divided by that when it was sampled. 1 but for older weights, earlier updates of the step, and "
         "the engine's rounding. 4 bytes a token more.", needs="run.token_stats", stages=_RL)
+    reference: str = setting("", "File of reference bands (`reasoner reference make`) that the run is compared with "
+        "after twenty steps, and on the dashboard. Empty: those of this package, for a run with their model, prompt, "
+        "problems and rewards.", stages=_RL)
     track: str = setting("", "Experiment trackers to log to, separated by commas: trackio, wandb, tensorboard (each an "
         "optional extra). metrics.jsonl is written in any case. Empty: none.", stages=_POLICY, trl="report_to",
         verl="trainer.logger")

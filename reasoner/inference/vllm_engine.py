@@ -42,7 +42,7 @@ from reasoner.models.loading import load_meta_model, load_tokenizer, num_ids
 from reasoner.models.resolve import full_folder
 from reasoner.models.saving import as_saved
 from reasoner.progress import OnDecodeStep
-from reasoner.runtime import gc_paused
+from reasoner.runtime import gc_paused, release_free_memory
 from reasoner.types import Completion, Finish, OnGroupDone, Prompt, SamplingParams
 
 if TYPE_CHECKING:
@@ -229,6 +229,8 @@ class VllmEngine:
         if self._sleeps:
             torch.cuda.empty_cache()  # memory that the trainer freed and torch still holds
             self._llm.wake_up(None if self._has_weights else ["weights"])
+        else:
+            release_free_memory()  # the same, before the key-value cache grows
 
     def close(self) -> None:
         del self._llm

@@ -3,6 +3,7 @@
 runs/NAME/config.json             the folder's format, settings with their origin, fingerprints of model and problems
 runs/NAME/problems.jsonl          the training problems of a run that got them from Python (reasoner.train)
 runs/NAME/versions.json           packages, Python, processor, commit
+runs/NAME/reference.json          the bands of run.reference, if it names a file
 runs/NAME/sync.json               that the engine takes the weights it is sent (reasoner.runs.sync_certificate)
 runs/NAME/metrics.jsonl           one line per step (reasoner.runs.metrics)
 runs/NAME/times.jsonl             one line per step of what was measured by a clock

@@ -27,6 +27,7 @@ from reasoner.rollouts.dataset import prompt_token_limit
 from reasoner.rollouts.prompts import Template, load_template
 from reasoner.rollouts.reward_functions import check_columns, load_reward_functions
 from reasoner.rollouts.reward_models import parse_reward_models
+from reasoner.runs.reference import read_reference
 from reasoner.runs.run_dir import check_writable
 from reasoner.sft.sources import check_source
 from reasoner.tools.names import check_tools
@@ -71,6 +72,8 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
     if with_problems and (download or not hub_sources(cfg.data.train)):
         check_columns(functions, lambda: load(cfg.data.train, memory_mib=cfg.verify.memory_mib))
     check_pretraining_mix(cfg.ptx.data)
+    if cfg.run.reference:
+        read_reference(Path(cfg.run.reference))
     if cfg.stage == "sft":
         check_source(cfg.sft.data, Path(cfg.run.dir))
     if cfg.stage == "reward-model":

@@ -16,6 +16,7 @@ from reasoner.models.lora import policy_weights
 from reasoner.rl.batch import Batch
 from reasoner.rollouts.prompts import Template
 from reasoner.runs.health import Alarm, new_alarms
+from reasoner.runs.reference import CHECKED_STEPS, compare_run
 from reasoner.trainer import checkpoint
 from reasoner.trainer.callbacks import Callbacks
 from reasoner.trainer.metrics_logger import MetricsLogger
@@ -133,6 +134,8 @@ class TrainingRun:
         if metrics["skipped_updates"] and self.world.is_first:
             self.logger.log(f"a gradient was not finite: see {checkpoint.dump(self.run_dir, step, batch)}")
         self.logger.write(metrics, times, example=example)
+        if step + 1 == CHECKED_STEPS and self.world.is_first:
+            self._log_comparison()
         self.tracking.log_step(step, metrics, rows)
         self._alarms = new_alarms(self.logger.history)
         self.logger.alarm(self._alarms)
@@ -145,6 +148,11 @@ class TrainingRun:
         self.notify("on_step_end")
         if not is_saved and (self.callbacks.stops or self.callbacks.control.should_save):
             self.save()
+
+    def _log_comparison(self) -> None:
+        """Say whether the run is as those of its reference, if it has one."""
+        if comparison := compare_run(self.run_dir, self.logger.history):
+            self.logger.log(str(comparison))
 
     @contextmanager
     def calling(self, callbacks: Callbacks) -> Iterator[None]:

@@ -23,6 +23,7 @@ from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.runs import run_start
 from reasoner.runs.json_files import write_json
 from reasoner.runs.metric_names import Place
+from reasoner.runs.reference import REFERENCE, read_reference, write_reference
 from reasoner.runs.run_dir import read_settings
 from reasoner.runs.sync_certificate import write_certificate
 from reasoner.runtime import has_gpu, setup_torch
@@ -224,6 +225,8 @@ def _open_folder(
             stage=cfg.stage,
         )
         context.tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
+        if cfg.run.reference:
+            write_reference(run_dir / REFERENCE, read_reference(Path(cfg.run.reference)))
         if data.contents is not None:
             write_json(run_dir / "data.json", data.contents)
 

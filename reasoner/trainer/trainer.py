@@ -134,27 +134,27 @@ class Trainer:
 
     @torch.no_grad()
     def compute_logprobs(self, batch: Batch) -> Batch:
-        """Add log-probabilities of the reference (0 in rows that have no use for them), of the teacher and, before
-        several updates, of the policy; and the critic's values.
+        """Add log-probabilities of the reference, of the teacher and, before several updates, of the policy; and the
+        critic's values. In rows that have no use for them the reference's are 0 and the policy's those of the engine.
         """
-        on_microbatch = self.progress.counter("log-probabilities")
+        on_microbatch, index = self.progress.counter("log-probabilities"), self._rows_in_loss(batch)
         if self.reference is not None:
-            index, ref_logprobs = self._rows_with_penalty(batch), torch.zeros_like(batch.sampler_logprobs)
             with adapter_off(self.reference):
                 computed = self._reference_passes.all_logprobs(batch.rows(index), on_microbatch)
-            ref_logprobs[index, : computed.shape[1]] = computed
-            batch = replace(batch, ref_logprobs=ref_logprobs)
+            batch = replace(batch, ref_logprobs=_fill(torch.zeros_like(batch.sampler_logprobs), index, computed))
         if self._teacher_passes is not None:
             batch = replace(batch, teacher_logprobs=self._teacher_passes.all_logprobs(batch, on_microbatch))
         if self.algorithm.updates > 1 or self.algorithm.trust != "none":
-            batch = replace(batch, old_logprobs=self.passes.all_logprobs(batch, on_microbatch))
+            computed = self.passes.all_logprobs(batch.rows(index), on_microbatch)
+            batch = replace(batch, old_logprobs=_fill(batch.sampler_logprobs.clone(), index, computed))
         return batch if self.critic is None else replace(batch, values=self.critic.values(batch))
 
-    def _rows_with_penalty(self, batch: Batch) -> Tensor:
-        """Index of the rows that need the reference: all, unless only the loss of the rows that are kept does."""
+    def _rows_in_loss(self, batch: Batch) -> Tensor:
+        """Index of the rows that need log-probabilities: all, unless only the loss of the rows that are kept does."""
         algo = self.cfg.algo
         measures_responses = algo.kl_target and CONTROLLERS[algo.kl_controller].is_of_response
-        if self.algorithm.filter_zero_advantages and self.algorithm.kl_in == "loss" and not measures_responses:
+        only_loss = self.algorithm.kl_in == "loss" and not measures_responses and self._teacher_passes is None
+        if self.algorithm.filter_zero_advantages and only_loss:
             return kept_rows(batch, self.algorithm, algo.group_size)
         return torch.arange(len(batch), device=batch.lengths.device)
 
@@ -300,3 +300,9 @@ class Trainer:
         self.policy_loss.penalty, self.policy_loss.beta = state["penalty"], state["beta"]
         if self.pass_rates is not None:
             self.pass_rates.restore(state["pass_rates"])
+
+
+def _fill(values: Tensor, index: Tensor, computed: Tensor) -> Tensor:
+    """[N, T] values with the computed ones of the indexed rows, trimmed to the longest of them, in their places."""
+    values[index, : computed.shape[1]] = computed
+    return values

@@ -3,12 +3,15 @@
 import json
 from collections import Counter
 from dataclasses import asdict, replace
+from pathlib import Path
 from statistics import fmean, median
 
 import pytest
 
+from reasoner.runs.bands import SECONDS, Band
 from reasoner.runs.health import new_alarms, record
 from reasoner.runs.metrics import read_metrics
+from reasoner.runs.reference import REFERENCE, Reference, write_reference
 from reasoner.runs.run_dir import find_run
 from reasoner.runs.run_start import lock_run_dir, open_run
 from tests.app.browsing import expect, new_page, ready, served
@@ -150,6 +153,39 @@ def test_lines_of_a_long_run_have_the_totals_of_all_its_steps(fresh):
     assert all(line["total_seconds"] == 2 * (line["step"] + 1) for line in lines)
     (end,) = call("overview", run="long", since=7999)["metrics"]
     assert end["total_seconds"] == 16_000
+
+
+def give_reference(run: Path, *, low: float, high: float) -> None:
+    """A reference of 20 steps whose band of right answers is [low, high]."""
+    band = Band(*((value,) * 20 for value in ((low + high) / 2, low, high)))
+    write_reference(run / REFERENCE, Reference("mine", (0, 1, 2, 3), {}, {"seed": 0}, {"correct": band, SECONDS: band}))
+
+
+def test_a_run_is_shown_beside_its_reference(fresh):
+    runs, call = fresh
+    run = write_run(runs / "a", steps=8, written=8)
+    assert call("overview", run="a")["reference"] is None
+    give_reference(run, low=-1.0, high=2.0)
+    shown = call("overview", run="a")["reference"]
+    assert shown["is_inside"] and shown["bands"]["correct"]["low"] == [-1.0] * 20
+    give_reference(run, low=2.0, high=3.0)
+    assert not call("overview", run="a")["reference"]["is_inside"]
+    (run / REFERENCE).write_text("{")
+    assert REFERENCE in call("overview", run="a")["reference"]["text"]
+
+
+@pytest.mark.parametrize(("low", "high", "word"), [(-1.0, 2.0, "yes"), (2.0, 3.0, "no")])
+def test_the_page_has_the_band_behind_the_curve_and_says_whether_it_is_left(tmp_path, chromium, low, high, word):
+    give_reference(write_run(tmp_path / "runs" / "a", steps=8, written=8), low=low, high=high)
+    with served(tmp_path / "runs", tmp_path / "evals") as url:
+        page = new_page(chromium)
+        page.goto(f"{url}/overview?run=a")
+        ready(page)
+        expect(page.locator('[data-tile="normal"] b')).to_have_text(word)
+        expect(page.locator('[data-chart="Accuracy"] [data-line="normal in training"]')).to_have_attribute(
+            "data-x", "7"
+        )
+        page.context.close()
 
 
 def test_the_axes_of_a_long_run_end_at_its_end_and_show_every_validation(tmp_path, chromium):

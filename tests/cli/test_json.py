@@ -10,7 +10,7 @@ import pytest
 from reasoner.cli.main import COMMANDS, build_parser, main
 
 # Commands and actions without a result to write: servers, a training without a table, a script for a shell.
-NO_RESULT = {"app", "serve", "base build", "base corpus", "reward-model train"}
+NO_RESULT = {"app", "serve", "base build", "base corpus", "reward-model train", "reference make"}
 
 
 def leaves(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iterator[tuple[str, set[str]]]:

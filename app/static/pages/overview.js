@@ -7,18 +7,20 @@ const CHECKS = "reflection/self_check_rate", CAUGHT = "reflection/errors_caught"
 
 // The four large charts: their lines and options by title.
 function largeCharts(data, view) {
-  const { metric, rollouts, validation, baseline } = seriesOf(data, view);
+  const { metric, rollouts, validation, baseline, normal } = seriesOf(data, view);
   const consName = (data.validations.length && consensus(data.validations[0])?.[0]) || "cons@k";
   return {
     Accuracy: { isShare: true, lines: [
       validation("pass@1", (one) => one.metrics["pass@1"]), validation(consName, (one) => consensus(one)?.[1]),
-      validation("greedy", (one) => one.greedy), metric("training, correct", "correct", { thin: true })] },
+      validation("greedy", (one) => one.greedy), metric("training, correct", "correct", { thin: true }),
+      normal("correct", "normal in training")] },
     "Response length": { least: 0, unit: "tokens", lines: [
       metric("all", "completions/mean_length"), rollouts("correct", "tokens_correct", { colour: "--good" }),
-      rollouts("wrong", "tokens_wrong", { colour: "--bad" }), rollouts("95th percentile", "tokens_p95", { dashed: true, thin: true })] },
+      rollouts("wrong", "tokens_wrong", { colour: "--bad" }), rollouts("95th percentile", "tokens_p95", { dashed: true, thin: true }),
+      normal("completions/mean_length")] },
     Reward: { least: 0, lines: [
       metric("reward", "reward/mean"), metric("reward model", "reward/model"), metric("correct", "correct"),
-      metric("well-formed", "well_formed"), metric("tool calls", "tools/calls", { thin: true })] },
+      metric("well-formed", "well_formed"), metric("tool calls", "tools/calls", { thin: true }), normal("reward/mean")] },
     Reflection: { isShare: true, lines: [
       metric("self-check rate", CHECKS), metric("wrong claims caught", CAUGHT), baseline("self-check rate before training", CHECKS)] },
   };
@@ -44,13 +46,20 @@ function healthTile({ metrics, alarms }) {
   return tile("health", alarms.length ? "no active alarm" : "no alarms", alarms.length ? `${number(alarms.length)} resolved, below` : "every health check has passed", "up");
 }
 
+// Whether the run is as those of its reference: the bands behind the curves.
+function normalTile({ reference, metrics }) {
+  if (!reference || metrics.length < 5) return null;
+  const [first, ...rest] = reference.text.split("\n");
+  return tile("normal", reference.is_inside ? "yes" : "no", reference.is_inside ? first : rest.map((line) => line.trim()).join("; ") || first, reference.is_inside ? "up" : "down");
+}
+
 // The latest numbers, beside those of the first step.
 function tiles(data) {
   const { row, metrics, validations } = data, first = metrics[0] ?? {}, last = metrics[metrics.length - 1] ?? {};
   const change = (name, key, format) => (isMissing(last[key]) ? null : tile(name, format(last[key]), `${format(first[key])} at step ${first.step}`));
   return [
     tile("steps done", `${row.step} / ${row.steps ?? "–"}`, row.seconds_left ? `${duration(row.seconds_left)} left` : row.status),
-    learningTile(validations), healthTile(data),
+    learningTile(validations), healthTile(data), normalTile(data),
     change("correct in training", "correct", percent),
     change("response length", "completions/mean_length", (value) => `${number(value, 1)} tokens`),
     change("self-check rate", CHECKS, percent),
@@ -76,11 +85,11 @@ export async function open(root, page) {
   }
   function draw() {
     for (const [title, { lines, ...options }] of Object.entries(largeCharts(data, view))) drawChart(title, large, title, lines, options);
-    const { metric, validation } = seriesOf(data, view);
+    const { metric, validation, normal } = seriesOf(data, view);
     for (const { name, label, unit } of data.metric_names.filter((row) => row.places.includes("health"))) {
       const isShare = unit === "share";
       const line = name.startsWith("validation/") ? validation("latest", (one) => one.measures[name]) : metric("latest", name);
-      drawChart(name, health, label, [line], { height: 110, unit: isShare ? "" : unit, isShare });
+      drawChart(name, health, label, [line, normal(name)], { height: 110, unit: isShare ? "" : unit, isShare });
     }
     const isGrowing = ["live", "starting"].includes(data.row.status);  // in another run an empty chart stays empty
     for (const figure of charts.values()) figure.hidden = !isGrowing && !figure.querySelector(".key");

@@ -1,0 +1,119 @@
+"""The band of a metric over runs that differ in their seeds alone, and where another run leaves it.
+
+A curve is smoothed by the median of its last five steps. The band goes from the lowest to the highest of the runs,
+widened on both sides alike: by twice the least that keeps each of the runs within the band of the others.
+So a seed is rarely outside, and nothing is assumed of how seeds differ.
+
+Shapes: R runs, S steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reasoner.runs.metric_names import METRICS
+
+Array = NDArray[np.float64]
+Lines = Sequence[Mapping[str, float]]  # the metrics of consecutive steps
+
+# Compared are shares and rewards as they are, and by their logarithms metrics whose values lie far apart.
+LINEAR = ("reward/mean", "correct", "frac_reward_zero_std", "completions/clipped_ratio")
+LOGARITHMIC = ("completions/mean_length", "entropy", "kl", "grad_norm", "sampling/logprob_diff_mean")
+SECONDS = "time/step"  # has a band and is not compared: seconds are those of a machine
+FIRST_STEP = 4  # that is compared: the median has five steps from it on
+
+_WINDOW = FIRST_STEP + 1
+_MARGIN = 2.0  # times the widening that the runs themselves need
+_LEAST_MARGIN = 0.5  # widths of the band, on each side
+_LEAST_WIDTH = 0.02  # of a band: a share or reward, or a difference of logarithms
+_TINY = 1e-9  # instead of 0, of a logarithm
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The band of a metric by step, from step 0."""
+
+    median: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """The first step at which a metric is outside its band."""
+
+    metric: str
+    step: int
+    value: float  # the median of the last five steps
+    low: float
+    high: float
+
+    @property
+    def direction(self) -> str:
+        return "high" if self.value > self.high else "low"
+
+    def __str__(self) -> str:
+        name = METRICS[self.metric].label or self.metric
+        return f"{name} {self.value:.3g} at step {self.step}, normally {self.low:.3g} to {self.high:.3g}"
+
+
+def band_of(name: str, runs: Sequence[Lines]) -> Band:
+    """The band of a metric, over the steps that all runs have."""
+    steps = min(map(len, runs))
+    curves = np.stack([_smooth_curve(lines[:steps], name) for lines in runs])  # [R, S]
+    width = max(_LEAST_MARGIN, _MARGIN * _needed_margin(curves)) * _width(curves)
+    sides = (np.median(curves, axis=0), curves.min(axis=0) - width, curves.max(axis=0) + width)
+    return Band(*(tuple(_unscaled(side, name).tolist()) for side in sides))
+
+
+def departures(lines: Lines, bands: Mapping[str, Band]) -> list[Departure]:
+    """The first departure of each compared metric, in the order of their steps, as far as the bands go."""
+    found = []
+    for name in (*LINEAR, *LOGARITHMIC):
+        if name not in bands or not any(name in line for line in lines):
+            continue
+        band = bands[name]
+        values = _unscaled(_smooth_curve(lines, name), name)[: len(band.low)]
+        low, high = (np.array(side[: len(values)]) for side in (band.low, band.high))
+        outside = np.flatnonzero((values < low) | (values > high))
+        if len(outside := outside[outside >= FIRST_STEP]):
+            step = int(outside[0])
+            found.append(Departure(name, step, *(float(one[step]) for one in (values, low, high))))
+    return sorted(found, key=lambda one: one.step)
+
+
+def _needed_margin(curves: Array) -> float:
+    """The least widening, in widths of the band, that keeps each of the curves [R, S] within the band of the others."""
+    needed = 0.0
+    for left_out, curve in enumerate(curves):
+        rest = np.delete(curves, left_out, axis=0)
+        beyond = np.maximum(rest.min(axis=0) - curve, curve - rest.max(axis=0)) / _width(rest)
+        needed = max(needed, float(beyond[FIRST_STEP:].max(initial=0.0)))
+    return needed
+
+
+def _width(curves: Array) -> Array:
+    """The distance [S] between the lowest and the highest of the curves [R, S]: its mean over neighbouring steps."""
+    width = np.maximum(curves.max(axis=0) - curves.min(axis=0), _LEAST_WIDTH)
+    window = 2 * _WINDOW + 1
+    return np.convolve(np.pad(width, _WINDOW, mode="edge"), np.full(window, 1 / window), mode="valid")
+
+
+def _smooth_curve(lines: Lines, name: str) -> Array:
+    """The median [S], on the metric's scale, of each step and the four before it. A step that lacks the metric has the
+    value of the step before.
+    """
+    values, last = [], 0.0
+    for line in lines:
+        last = line.get(name, last)
+        values.append(last)
+    scaled = np.array(values) if name in LINEAR else np.log(np.maximum(values, _TINY))
+    return np.array([np.median(scaled[max(0, end - _WINDOW) : end]) for end in range(1, len(scaled) + 1)])
+
+
+def _unscaled(values: Array, name: str) -> Array:
+    return values if name in LINEAR else np.exp(values)

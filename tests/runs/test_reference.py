@@ -1,0 +1,167 @@
+"""Reference bands: what they hold, who is outside of them, and the files."""
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reasoner.cli.main import main
+from reasoner.runs.bands import FIRST_STEP, LINEAR, LOGARITHMIC, SECONDS, Departure, band_of, departures
+from reasoner.runs.reference import (
+    CAUSES,
+    REFERENCE,
+    compare_run,
+    likely_causes,
+    make_reference,
+    read_reference,
+    write_reference,
+)
+from reasoner.runs.run_dir import FORMAT
+
+STEPS = 24
+PRINTS = {"model": "m", "prompt.style": "p", "data.train": "d"}
+
+
+def curve(seed: int, *, steps: int = STEPS, factor: float = 1.0, shift: float = 0.0) -> list[dict[str, float]]:
+    """A run that learns, with the noise of its seed; all logarithmic metrics times `factor`, shares plus `shift`."""
+    noise = random.Random(seed)
+    lines = []
+    for step in range(steps):
+        share = 0.9 * step / steps + noise.gauss(0.05, 0.02) + shift
+        line = {"step": step, SECONDS: 2.0 + noise.random()}
+        line |= dict.fromkeys(LINEAR, share)
+        line |= {name: factor * (1 + step) ** 0.5 * noise.lognormvariate(0, 0.1) for name in LOGARITHMIC}
+        lines.append(line)
+    return lines
+
+
+def write_run(folder: Path, seed: int, lines: list[dict[str, float]] | None = None, **changes: object) -> Path:
+    folder.mkdir(parents=True)
+    config = {
+        "seed": seed,
+        "model": "base",
+        "optim.lr": 1e-3,
+        "algo.name": "grpo",
+        "reward.format": 0.2,
+        "steps": STEPS,
+    }
+    stored = {
+        "format": FORMAT,
+        "config": config | changes,
+        "origin": {"optim.lr": "preset base"},
+        "fingerprints": PRINTS,
+    }
+    (folder / "config.json").write_text(json.dumps(stored))
+    lines = curve(seed) if lines is None else lines
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[Path]:
+    return [write_run(tmp_path / f"seed-{seed}", seed) for seed in range(6)]
+
+
+def test_a_band_holds_the_runs_that_it_is_made_of_and_each_beside_the_others():
+    curves = [curve(seed) for seed in range(8)]
+    for left_out in range(8):
+        bands = {name: band_of(name, curves) for name in (*LINEAR, *LOGARITHMIC)}
+        assert departures(curves[left_out], bands) == []
+
+
+def test_of_forty_new_seeds_none_or_one_is_outside():
+    curves = [curve(seed) for seed in range(8)]
+    bands = {name: band_of(name, curves) for name in (*LINEAR, *LOGARITHMIC)}
+    assert sum(bool(departures(curve(100 + seed), bands)) for seed in range(40)) <= 1
+
+
+@pytest.mark.parametrize(("change", "metrics", "direction"), [
+    ({"factor": 3.0}, LOGARITHMIC, "high"), ({"factor": 0.3}, LOGARITHMIC, "low"),
+    ({"shift": 0.4}, LINEAR, "high"), ({"shift": -0.4}, LINEAR, "low"),
+])  # fmt: skip
+def test_a_shifted_run_is_outside_from_its_first_compared_step(change, metrics, direction):
+    bands = {name: band_of(name, [curve(seed) for seed in range(8)]) for name in (*LINEAR, *LOGARITHMIC)}
+    found = departures(curve(50, **change), bands)
+    assert {one.metric for one in found} == {*metrics}
+    assert {(one.step, one.direction) for one in found} == {(FIRST_STEP, direction)}
+
+
+def test_one_spike_is_no_departure():
+    bands = {name: band_of(name, [curve(seed) for seed in range(8)]) for name in (*LINEAR, *LOGARITHMIC)}
+    lines = curve(50)
+    for step in (9, 10):
+        lines[step] |= dict.fromkeys(LOGARITHMIC, 1e6)
+    assert departures(lines, bands) == []
+
+
+def test_a_step_without_a_metric_and_a_run_beyond_the_reference_are_compared_as_far_as_possible():
+    bands = {name: band_of(name, [curve(seed) for seed in range(8)]) for name in (*LINEAR, *LOGARITHMIC)}
+    lines = [*curve(50), dict.fromkeys((*LINEAR, *LOGARITHMIC), 1e9) | {"step": STEPS}]
+    del lines[12]["kl"]
+    assert departures(lines, bands) == []
+
+
+def test_the_file_of_a_reference_holds_it_to_four_digits(runs, tmp_path):
+    reference = make_reference(runs)
+    write_reference(tmp_path / "r.json", reference)
+    read = read_reference(tmp_path / "r.json")
+    assert replace(read, bands={}) == replace(reference, bands={})
+    assert (read.preset, read.seeds, read.num_steps) == ("base", (0, 1, 2, 3, 4, 5), STEPS)
+    for name, band in reference.bands.items():
+        for side in ("median", "low", "high"):
+            assert getattr(read.bands[name], side) == pytest.approx(getattr(band, side), rel=1e-3, abs=1e-12)
+
+
+def test_runs_of_different_recipes_or_of_one_seed_make_no_reference(runs, tmp_path):
+    with pytest.raises(ValueError, match=r"seed-0 differ in optim\.lr"):
+        make_reference([*runs, write_run(tmp_path / "other", 9, **{"optim.lr": 1e-2})])
+    with pytest.raises(ValueError, match="0, 1, 2, 3, 4, 5, 5"):
+        make_reference([*runs, write_run(tmp_path / "again", 5)])
+    with pytest.raises(ValueError, match="not 3"):
+        make_reference(runs[:3])
+    with pytest.raises(ValueError, match="not 2"):
+        make_reference([*runs, write_run(tmp_path / "short", 9, curve(9, steps=2))])
+    make_reference([*runs, write_run(tmp_path / "fine", 9, **{"threads": 3, "run.name": "x", "steps": 99})])
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{}", '{"format": 9}', '{"format": 1, "bands": {"kl": {"median": [1]}}}', "[1]"]
+)
+def test_a_file_that_is_no_reference_is_named(tmp_path, content):
+    (tmp_path / "bad.json").write_text(content)
+    with pytest.raises(ValueError, match=r"bad\.json"):
+        read_reference(tmp_path / "bad.json")
+    with pytest.raises(ValueError, match=r"none\.json"):
+        read_reference(tmp_path / "none.json")
+
+
+def test_the_command_makes_a_file_and_the_doctor_compares_a_run_with_it(runs, tmp_path, capsys):
+    names = [run.name for run in runs]
+    out = tmp_path / "mine.json"
+    assert main(["reference", "make", *names, "--runs", str(tmp_path), "--out", str(out)]) == 0
+    doctor = ["doctor", "--run.dir", str(tmp_path), "--run.reference", str(out), "--run"]
+    write_run(tmp_path / "new", 77)
+    assert main([*doctor, "new"]) == 0
+    write_run(tmp_path / "hot", 78, curve(78, factor=4.0), **{"optim.lr": 0.5})
+    capsys.readouterr()
+    assert main([*doctor, "hot"]) == 2
+    text = capsys.readouterr().out
+    assert "gradient norm" in text and "optim.lr 0.5 (0.001)" in text
+    assert main(["doctor", "--run.dir", str(tmp_path), "--run", "new"]) == 2  # no reference for this model
+
+
+def test_a_run_is_compared_with_its_own_copy_of_a_reference(runs, tmp_path):
+    run = write_run(tmp_path / "new", 77)
+    assert compare_run(run, curve(77)) is None  # this package has none for its model
+    write_reference(run / REFERENCE, make_reference(runs))
+    comparison = compare_run(run, curve(77))
+    assert comparison.is_inside and comparison.num_steps == STEPS
+
+
+def test_every_cause_is_found_by_its_signs_alone():
+    for cause in CAUSES:
+        found = [Departure(name, 5, 2.0 if way == "high" else 0.0, 0.5, 1.0) for name, way in cause.signs.items()]
+        assert cause.meaning in likely_causes(found)
+        assert cause.meaning not in likely_causes(found[1:])
