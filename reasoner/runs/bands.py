@@ -1,8 +1,8 @@
 """The band of a metric over runs that differ in their seeds alone, and where another run leaves it.
 
 A curve is smoothed by the median of its last five steps. The band of a step is the mean of the runs, and on both sides
-so many standard deviations of theirs: 1.75 times as many as keep each of the runs within the band of the
-others. So a new seed is rarely outside, whatever the distribution of the seeds.
+so many standard deviations of theirs: 1.75 times as many as keep each of the runs within the band of the others. So a
+new seed is rarely outside, whatever the distribution of the seeds.
 
 Shapes: R runs, S steps.
 """
