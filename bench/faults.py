@@ -38,7 +38,8 @@ def main() -> None:
     seeds = [FIRST_NORMAL + seed for seed in args.seeds]
     runs = {f"{NORMAL}-{seed}": {**COMMON, "seed": seed} for seed in seeds}
     runs |= {name.replace(" ", "-"): {**COMMON, "seed": seeds[0], **own} for name, own in FAULTS.items()}
-    train_all(args.out, runs, jobs=args.jobs, threads=args.threads)
+    missing = {name: own for name, own in runs.items() if len(read_metrics(args.out / name)) < CHECKED_STEPS}
+    train_all(args.out, missing, jobs=args.jobs, threads=args.threads)
     rows = []
     for name in runs:
         comparison = compare_run(args.out / name, read_metrics(args.out / name))

@@ -34,8 +34,8 @@ export function seriesOf(data, view) {
     },
     normal(key, name = "normal") {  // the band of the reference, up to the run's last step
       const band = data.reference?.bands[key], last = data.metrics[data.metrics.length - 1]?.step ?? -1;
-      const steps = band ? band.median.slice(0, last + 1).map((_, step) => step) : [];
-      const points = steps.map((step) => ({ x: x(step), y: band.median[step], low: band.low[step], high: band.high[step], step }));
+      const steps = band ? band.mean.slice(0, last + 1).map((_, step) => step) : [];
+      const points = steps.map((step) => ({ x: x(step), y: band.mean[step], low: band.low[step], high: band.high[step], step }));
       return { name, dashed: true, thin: true, colour: "--muted", points };
     },
     baseline(name, key) {  // the value of step 0 as a horizontal line

@@ -1,8 +1,8 @@
 """The band of a metric over runs that differ in their seeds alone, and where another run leaves it.
 
-A curve is smoothed by the median of its last five steps. The band goes from the lowest to the highest of the runs,
-widened on both sides alike: by twice the least that keeps each of the runs within the band of the others.
-So a seed is rarely outside, and nothing is assumed of how seeds differ.
+A curve is smoothed by the median of its last five steps. The band of a step is the mean of the runs, and on both sides
+so many standard deviations of theirs: 1.75 times as many as keep each of the runs within the band of the others. So a
+new seed is rarely outside, whatever the distribution of the seeds.
 
 Shapes: R runs, S steps.
 """
@@ -27,9 +27,9 @@ SECONDS = "time/step"  # has a band and is not compared: seconds are those of a 
 FIRST_STEP = 4  # that is compared: the median has five steps from it on
 
 _WINDOW = FIRST_STEP + 1
-_MARGIN = 2.0  # times the widening that the runs themselves need
-_LEAST_MARGIN = 0.5  # widths of the band, on each side
-_LEAST_WIDTH = 0.02  # of a band: a share or reward, or a difference of logarithms
+_MARGIN = 1.75  # times the standard deviations that the runs themselves need
+_LEAST = 3.0  # standard deviations
+_LEAST_DEVIATION = 0.01  # of a share or reward, or of a logarithm
 _TINY = 1e-9  # instead of 0, of a logarithm
 
 
@@ -37,7 +37,7 @@ _TINY = 1e-9  # instead of 0, of a logarithm
 class Band:
     """The band of a metric by step, from step 0."""
 
-    median: tuple[float, ...]
+    mean: tuple[float, ...]  # of logarithms: the geometric one
     low: tuple[float, ...]
     high: tuple[float, ...]
 
@@ -65,9 +65,8 @@ def band_of(name: str, runs: Sequence[Lines]) -> Band:
     """The band of a metric, over the steps that all runs have."""
     steps = min(map(len, runs))
     curves = np.stack([_smooth_curve(lines[:steps], name) for lines in runs])  # [R, S]
-    width = max(_LEAST_MARGIN, _MARGIN * _needed_margin(curves)) * _width(curves)
-    sides = (np.median(curves, axis=0), curves.min(axis=0) - width, curves.max(axis=0) + width)
-    return Band(*(tuple(_unscaled(side, name).tolist()) for side in sides))
+    mean, width = curves.mean(axis=0), max(_LEAST, _MARGIN * _needed(curves)) * _deviation(curves)
+    return Band(*(tuple(_unscaled(side, name).tolist()) for side in (mean, mean - width, mean + width)))
 
 
 def departures(lines: Lines, bands: Mapping[str, Band]) -> list[Departure]:
@@ -86,21 +85,22 @@ def departures(lines: Lines, bands: Mapping[str, Band]) -> list[Departure]:
     return sorted(found, key=lambda one: one.step)
 
 
-def _needed_margin(curves: Array) -> float:
-    """The least widening, in widths of the band, that keeps each of the curves [R, S] within the band of the others."""
+def _needed(curves: Array) -> float:
+    """The least number of standard deviations that keeps each of the curves [R, S] within the band of the others."""
     needed = 0.0
     for left_out, curve in enumerate(curves):
         rest = np.delete(curves, left_out, axis=0)
-        beyond = np.maximum(rest.min(axis=0) - curve, curve - rest.max(axis=0)) / _width(rest)
-        needed = max(needed, float(beyond[FIRST_STEP:].max(initial=0.0)))
+        distance = np.abs(curve - rest.mean(axis=0)) / _deviation(rest)
+        needed = max(needed, float(distance[FIRST_STEP:].max(initial=0.0)))
     return needed
 
 
-def _width(curves: Array) -> Array:
-    """The distance [S] between the lowest and the highest of the curves [R, S]: its mean over neighbouring steps."""
-    width = np.maximum(curves.max(axis=0) - curves.min(axis=0), _LEAST_WIDTH)
+def _deviation(curves: Array) -> Array:
+    """The standard deviation [S] of curves [R, S], from the variances of the five steps before and after."""
     window = 2 * _WINDOW + 1
-    return np.convolve(np.pad(width, _WINDOW, mode="edge"), np.full(window, 1 / window), mode="valid")
+    padded = np.pad(curves.var(axis=0, ddof=1), _WINDOW, mode="edge")
+    variance = np.convolve(padded, np.full(window, 1 / window), mode="valid")
+    return np.maximum(np.sqrt(variance), _LEAST_DEVIATION)
 
 
 def _smooth_curve(lines: Lines, name: str) -> Array:

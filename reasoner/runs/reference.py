@@ -25,7 +25,7 @@ CHECKED_STEPS = 20  # after which a run is compared with the reference of its pr
 FEWEST_RUNS = 4
 _FOLDER = Path(__file__).parents[1] / "references"
 _FORMAT = 1
-_SIDES = ("median", "low", "high")
+_SIDES = ("mean", "low", "high")
 
 # Settings in which two runs of one recipe may differ.
 _FREE = ("seed", "threads", "processes", "steps", "max_train_tokens", "engine.name")
@@ -50,7 +50,7 @@ class Reference:
     @property
     def num_steps(self) -> int:
         """The number of steps that the bands cover."""
-        return max(len(band.median) for band in self.bands.values())
+        return max(len(band.mean) for band in self.bands.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def compare_run(run_dir: Path, lines: Lines, file: str = "") -> Comparison | Non
     num_steps = min(len(lines), reference.num_steps)
     seconds = (
         (line[SECONDS] for line in lines[:num_steps] if SECONDS in line),
-        reference.bands[SECONDS].median[:num_steps],
+        reference.bands[SECONDS].mean[:num_steps],
     )
     own, normal = (median(values or [0.0]) for values in map(list, seconds))
     return Comparison(reference, num_steps, departures(lines, reference.bands), differing, (own, normal))
@@ -217,7 +217,7 @@ def read_reference(path: Path) -> Reference:
         bands = {
             name: Band(*(tuple(map(float, one[side])) for side in _SIDES)) for name, one in content["bands"].items()
         }
-        if any(len(band.median) != len(band.low) or len(band.low) != len(band.high) for band in bands.values()):
+        if any(len(band.mean) != len(band.low) or len(band.low) != len(band.high) for band in bands.values()):
             raise ValueError("the sides of a band have different lengths")
         seeds = tuple(map(int, content["seeds"]))
         return Reference(content["preset"], seeds, dict(content["fingerprints"]), dict(content["settings"]), bands)
