@@ -6,16 +6,12 @@ stored, and no number of a run depends on it.
 
 from __future__ import annotations
 
-import io
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
-from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -123,45 +119,9 @@ class SampleCount:
         self._progress.count("sampled", done, self._total, rest=suffix)
 
 
-class NotebookDisplay:
-    """A display in the output of a notebook's cell, drawn anew four times a second. Messages go beside it."""
-
-    def __init__(self, renderable: Callable[[], RenderableType]) -> None:
-        self.console = Console(stderr=True, force_jupyter=False)
-        self._renderable = renderable
-        self._ipython: Any = import_module("IPython.display")  # there wherever rich finds a notebook
-        self._handle = self._ipython.display(self._page(), display_id=True)
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def _page(self) -> Any:
-        canvas = Console(record=True, file=io.StringIO(), force_jupyter=False, force_terminal=True, width=110)
-        canvas.print(self._renderable())
-        html = canvas.export_html(inline_styles=True, code_format="<pre style='line-height:1.2'>{code}</pre>")
-        return self._ipython.HTML(html)
-
-    def _run(self) -> None:
-        while not self._is_over.wait(0.25):
-            self.refresh()
-
-    def start(self) -> None:
-        """Begin to draw."""
-        self._thread.start()
-
-    def refresh(self) -> None:
-        """Draw once."""
-        self._handle.update(self._page())
-
-    def stop(self) -> None:
-        """Draw a last time."""
-        self._is_over.set()
-        self._thread.join()
-        self.refresh()
-
-
 @contextmanager
 def shown_progress() -> Iterator[Progress]:
-    """Show progress on standard error: one updated line on a terminal or in a notebook, plain lines in a log."""
+    """Show progress on standard error: one updated line on a terminal, plain lines in a log or a notebook."""
     progress = Progress()
     display = live(lambda: Text(progress.text(), "dim", overflow="ellipsis", no_wrap=True), transient=True)
     if display is None:
@@ -175,16 +135,14 @@ def shown_progress() -> Iterator[Progress]:
         display.stop()
 
 
-def live(renderable: Callable[[], RenderableType], *, transient: bool = False) -> Live | NotebookDisplay | None:
-    """A display on the terminal or in the notebook that is refreshed from `renderable` four times a second; None where
-    standard error is neither.
+def live(renderable: Callable[[], RenderableType], *, transient: bool = False) -> Live | None:
+    """A display on the terminal that is refreshed from `renderable` four times a second; None where standard error is
+    none.
 
     Standard output is redirected through it only if it is a terminal too, so that piped output stays unchanged.
     """
     console = Console(file=messages())
-    if console.is_jupyter:
-        return NotebookDisplay(renderable)
-    if not console.is_terminal:
+    if console.is_jupyter or not console.is_terminal:
         return None
     return Live(
         console=console,

@@ -8,14 +8,12 @@ import pty
 import subprocess
 import sys
 import threading
-import types
 from pathlib import Path
 
 import pytest
 import torch
-from rich.text import Text
 
-from reasoner.progress import NotebookDisplay, Progress, SampleCount
+from reasoner.progress import Progress, SampleCount
 from reasoner.rl.batch import collate
 from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model
@@ -177,27 +175,6 @@ def test_quick_work_logs_no_line():
         [sys.executable, "-c", _SHOWING], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1]
     )
     assert (process.stdout, process.stderr) == ("the table\n", "")
-
-
-def test_notebook_shows_the_progress_of_now_in_one_output(monkeypatch):
-    pages = []
-
-    class Handle:
-        update = staticmethod(pages.append)
-
-    def display(page, display_id):
-        pages.append(page)
-        return Handle
-
-    ipython = types.SimpleNamespace(display=display, HTML=str)
-    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(display=ipython))
-    monkeypatch.setitem(sys.modules, "IPython.display", ipython)
-    lines = ["step 1 <b>"]
-    shown = NotebookDisplay(lambda: Text(lines[-1]))
-    shown.start()
-    lines.append("step 2")
-    shown.stop()
-    assert "step 1 &lt;b&gt;" in pages[0] and "step 2" in pages[-1]
 
 
 def test_counts_are_read_while_they_are_changed():

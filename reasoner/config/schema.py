@@ -252,6 +252,11 @@ class Config:
         """The stage of training (reasoner.config.stages): that of the data which is named, else rl."""
         return "sft" if self.sft.data else "reward-model" if self.rm.data else "rl"
 
+    @property
+    def completions_per_step(self) -> int:
+        """Completions that a training step samples, without those that dynamic sampling adds."""
+        return self.data.prompts_per_step * self.algo.group_size
+
 
 # fmt: on
 @cache

@@ -15,8 +15,7 @@ from data import Problem, load
 from reasoner.config.resolve import RunSettings, to_dict
 from reasoner.config.schema import Config
 from reasoner.console import log, print_result
-from reasoner.doctor.budget import run_budget
-from reasoner.doctor.disk import disk_finding, write_seconds
+from reasoner.doctor.disk import disk_finding
 from reasoner.doctor.findings import Finding, Severity, format_finding, summary
 from reasoner.doctor.gpu_plan import gpu_findings
 from reasoner.doctor.gpus import gpu_bytes
@@ -35,7 +34,7 @@ from reasoner.rollouts.prompts import Template
 from reasoner.runs.json_files import write_json
 from reasoner.runs.run_start import versions
 from reasoner.runtime import setup_torch
-from reasoner.trainer.checkpoint import check_saves, nearest, room_needed
+from reasoner.trainer.checkpoint import check_saves
 from reasoner.trainer.components import build_trainer, open_generator, render_prompts
 from reasoner.trainer.preflight import preflight
 from reasoner.trainer.sync_certificate import certify_sync
@@ -108,7 +107,6 @@ class _Run:
     device: torch.device
     context: int  # most tokens of prompt and completion
     prompts: list[Prompt]
-    start: float  # of the set-up, by time.monotonic()
 
     @property
     def longest_prompt(self) -> int:
@@ -118,7 +116,6 @@ class _Run:
 
 def _check(cfg: Config, run_dir: Path, problems: int, samples: int, measurements: Measurements) -> Iterator[Finding]:
     """The findings of all checks: first those that need no engine. Fills `measurements`."""
-    start = time.monotonic()
     ready = preflight(cfg, run_dir, with_problems=False)
     device = setup_torch(threads=cfg.threads, seed=cfg.seed)
     algorithm, template, folder = ready.algorithm, ready.template, ready.model_folder
@@ -132,7 +129,7 @@ def _check(cfg: Config, run_dir: Path, problems: int, samples: int, measurements
     def render(problems: Sequence[Problem]) -> list[Prompt]:
         return render_prompts(problems, cfg, template, tokenizer, context)
 
-    run = _Run(cfg, run_dir, folder, template, algorithm, tokenizer, device, context, render(gradable), start)
+    run = _Run(cfg, run_dir, folder, template, algorithm, tokenizer, device, context, render(gradable))
     evaluation = []
     if cfg.validation.interval:
         evaluation += render(load(cfg.validation.data, limit=cfg.validation.problems, memory_mib=memory))
@@ -168,15 +165,13 @@ def _check_trial_step(run: _Run, problems: int, samples: int, measurements: Meas
         generator.progress = trainer.progress = progress
         runner = StepRunner(generator, trainer, trial_cfg)
         yield Finding(Severity.OK, "weight sync", str(certify_sync(trainer, generator)))
-        setup_seconds = time.monotonic() - run.start
         coming = next_prompts(run.prompts, cfg, problems)
         probe_prompts = coming[-_PROBE_PROMPTS:]
         runner.progress.begin("parity")
         seconds, logprob_diff = runner.parity_probe(probe_prompts, _PROBE_SAMPLES, cfg.sampling.max_tokens)
         yield _parity_finding("at the start", logprob_diff, cfg)
         seconds_each = seconds / (len(probe_prompts) * _PROBE_SAMPLES)
-        completions_per_step = run_budget(cfg).completions_per_step
-        trial = run_trial_step(runner, coming, samples, seconds_each, completions_per_step=completions_per_step)
+        trial = run_trial_step(runner, coming, samples, seconds_each, completions_per_step=cfg.completions_per_step)
         yield _parity_finding("after an update", trial.logprob_diff, cfg)
         peak = peak_memory(run.device)
     stats = response_stats(trial.groups, run.template, cfg)
@@ -186,7 +181,7 @@ def _check_trial_step(run: _Run, problems: int, samples: int, measurements: Meas
     measurements |= {"responses": asdict(stats), "update": trial.update_metrics}
     measurements["memory"]["measured_peak"] = peak
     yield Finding(Severity.OK, "peak memory", f"{peak / 2**20:,.0f} MiB at most, libraries included")
-    yield from _cost_findings(run, trainer, trial, stats, setup_seconds, measurements)
+    yield from _cost_findings(run, trainer, trial, stats, measurements)
 
 
 def _cost_findings(
@@ -194,23 +189,14 @@ def _cost_findings(
     trainer: Trainer,
     trial: TrialStep,
     stats: ResponseStats,
-    setup_seconds: float,
     measurements: Measurements,
 ) -> Iterator[Finding]:
     """The findings on time and disk."""
     cfg = run.cfg
-    checkpoint, _ = room_needed(trainer, keep=cfg.run.keep_last)
-
-    run_time = estimate_time(
-        trial,
-        run.algorithm,
-        cfg,
-        setup_seconds=setup_seconds,
-        checkpoint_seconds=write_seconds(nearest(run.run_dir), checkpoint),
-        informative_share=stats.informative_share[stats.group_size].value,
-    )
+    informative_share = stats.informative_share[stats.group_size].value
+    run_time = estimate_time(trial, run.algorithm, cfg, informative_share=informative_share)
     yield from time_findings(trial, run_time, cfg)
-    tokens = run_time.num_steps * cfg.data.prompts_per_step * cfg.algo.group_size * run_time.mean_length
+    tokens = run_time.num_steps * cfg.completions_per_step * run_time.mean_length
     bytes_per_token = trial.rollout_bytes / max(1, trial.now.tokens)
     finding, measurements["disk"] = disk_finding(
         run.run_dir, trainer, cfg, tokens=tokens, bytes_per_token=bytes_per_token

@@ -1,11 +1,8 @@
-"""Disk space that a run needs, and the speed of the disk."""
+"""Disk space that a run needs."""
 
 from __future__ import annotations
 
-import os
 import shutil
-import tempfile
-import time
 from pathlib import Path
 
 from reasoner.config.schema import Config
@@ -14,7 +11,6 @@ from reasoner.trainer.checkpoint import nearest, room_needed
 from reasoner.trainer.trainer import Trainer
 
 _MIB = 2**20
-_TEST_BYTES = 2**26  # written to measure the speed
 
 
 def disk_finding(
@@ -39,14 +35,3 @@ def disk_finding(
         return Finding(Severity.OK, "disk", text), measurements
     fewer = cfg.run.keep_last > 1 and required - (cfg.run.keep_last - 1) * checkpoint <= free
     return Finding(Severity.ERROR, "disk", text, "--run.keep_last 1" if fewer else ""), measurements
-
-
-def write_seconds(folder: Path, size: int) -> float:
-    """Seconds that the disk takes to write `size` bytes. OSError where the folder cannot be written."""
-    part = min(size, _TEST_BYTES)
-    start = time.monotonic()
-    with tempfile.TemporaryFile(dir=folder) as file:
-        file.write(os.urandom(2**16) * (part // 2**16 + 1))
-        file.flush()
-        os.fsync(file.fileno())
-    return (time.monotonic() - start) * size / part

@@ -17,7 +17,6 @@ import torch
 from transformers import PreTrainedModel
 
 from reasoner.config.schema import Config
-from reasoner.doctor.budget import run_budget
 from reasoner.inference.factory import resolve_engine_name
 from reasoner.models.embedding_gradients import MIN_VALUES
 from reasoner.models.fused_lm_head import CPU_TILE, GPU_TILE
@@ -152,7 +151,7 @@ class MemoryEstimate:
         size = 2 if self.cfg.engine.dtype == "bfloat16" else 4
         weights, sizes = size * num_parameters(self.model), model_sizes(self.model)
         width = min(context_length(self.model), self.longest_prompt + self.cfg.sampling.max_tokens)
-        row, rows = width * sizes.keys * sizes.layers * size, run_budget(self.cfg).completions_per_step
+        row, rows = width * sizes.keys * sizes.layers * size, self.cfg.completions_per_step
         if self._has_vllm() and self.device == "cuda":
             share = int(self.cfg.engine.gpu_memory * self.total)
             return {"engine_weights": weights, "engine_cache": max(row, share - weights), "engine_logits": 0}

@@ -22,7 +22,6 @@ from reasoner.config.presets import HEADROOM, MACHINES, Fit
 from reasoner.config.recipes import RECIPES, Recipe, Values
 from reasoner.config.resolve import resolve
 from reasoner.config.schema import Config
-from reasoner.doctor.budget import run_budget
 from reasoner.doctor.memory import MemoryEstimate
 from reasoner.models.loading import context_length
 from reasoner.rl.algorithms import resolve_algorithm
@@ -146,7 +145,7 @@ def _with_share(candidate: _Candidate) -> _Candidate:
 
 def _num_rows(cfg: Config, most: int) -> int:
     """Completions of a step, at most `most`."""
-    return min(most, run_budget(cfg).completions_per_step)
+    return min(most, cfg.completions_per_step)
 
 
 def _with_gpu_memory(estimate: MemoryEstimate, share: float) -> MemoryEstimate:

@@ -1,9 +1,9 @@
-"""The size of a run: validations, checkpoints, completions, and the problems of its first steps."""
+"""The size of a run: its validations, and the problems of its first steps."""
 
 import pytest
 
-from reasoner.config.schema import Config, DataConfig, RunConfig, ValidationConfig
-from reasoner.doctor.budget import run_budget
+from reasoner.config.schema import Config, DataConfig, ValidationConfig
+from reasoner.doctor.time_estimate import num_validations
 from reasoner.doctor.trial_step import next_prompts
 from reasoner.rollouts.prompts import load_template, render
 from reasoner.trainer.run import is_due
@@ -11,13 +11,12 @@ from tests.doctor.sums import SUMS
 from tests.fixtures.tiny import tiny_tokenizer
 
 
-@pytest.mark.parametrize(("steps", "every", "save"), [(10, 3, 20), (12, 12, 4), (7, 0, 3), (1, 5, 1)])
-def test_run_budget_equals_a_count_over_the_loop(steps, every, save):
-    cfg = Config(steps=steps, run=RunConfig(save_interval=save), validation=ValidationConfig(interval=every))
+@pytest.mark.parametrize(("steps", "every"), [(10, 3), (12, 12), (7, 0), (1, 5)])
+def test_number_of_validations_equals_a_count_over_the_loop(steps, every):
+    cfg = Config(steps=steps, validation=ValidationConfig(interval=every))
     ends = [step for step in range(steps) if step + 1 == steps]
     looks = {step for step in range(steps) if every and is_due(step, every)} | (set(ends) if every else set())
-    assert run_budget(cfg).validations == len(looks) + bool(every)
-    assert run_budget(cfg).checkpoints == len({step for step in range(steps) if is_due(step, save)} | set(ends))
+    assert num_validations(cfg) == len(looks) + bool(every)
 
 
 def test_the_upcoming_questions_are_those_of_the_first_steps():
