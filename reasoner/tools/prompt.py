@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,11 +22,10 @@ _TOOLS = (
 _TYPES = {"int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
 
 
-def python(code: str) -> str:
-    """Run Python code and return what it prints. No files, no network, no modules but math, re and a few more;
-    simplify(text), factor(text) and solve(equation, unknown) compute with exact expressions.
-    """
-    raise NotImplementedError(code)  # reasoner.tools.worker.Sandbox
+_PYTHON = (
+    "Run Python code and return what it prints. No files, no network, no modules but math, re and a few more; "
+    "simplify(text), factor(text) and solve(equation, unknown) compute with exact expressions."
+)
 
 
 def with_tools(template: Template, cfg: ToolsConfig, prompt_style: str) -> Template:
@@ -35,22 +34,25 @@ def with_tools(template: Template, cfg: ToolsConfig, prompt_style: str) -> Templ
     """
     if not cfg.names or not template.chat or not tool_form(cfg.form, prompt_style).is_json:
         return template
-    functions: list[Callable[..., Any]] = [python] if "python" in split_names(cfg.names) else []
-    functions += function_tools(cfg.names).values()
-    tools = "\n".join(json.dumps(_schema(function), ensure_ascii=False) for function in functions)
+    schemas = [_schema("python", _PYTHON, {"code": "string"}, ["code"])] if "python" in split_names(cfg.names) else []
+    schemas += map(_function_schema, function_tools(cfg.names).values())
+    tools = "\n".join(json.dumps(one, ensure_ascii=False) for one in schemas)
     return replace(template, system="\n\n".join(filter(None, [template.system, _TOOLS.format(tools=tools)])))
 
 
-def _schema(function: Callable[..., Any]) -> dict[str, Any]:
-    """A function as JSON: its name, its docstring, and the types of its parameters by their annotations."""
+def _function_schema(function: Callable[..., Any]) -> dict[str, Any]:
+    """A function's name, its docstring, and the types of its parameters by their annotations."""
     parameters = inspect.signature(function).parameters
-    properties = {name: {"type": _type(parameter.annotation)} for name, parameter in parameters.items()}
+    types = {name: _type(parameter.annotation) for name, parameter in parameters.items()}
     required = [name for name, parameter in parameters.items() if parameter.default is inspect.Parameter.empty]
-    described = {"name": function.__name__, "description": " ".join((inspect.getdoc(function) or "").split())}
-    return {
-        "type": "function",
-        "function": described | {"parameters": {"type": "object", "properties": properties, "required": required}},
-    }
+    return _schema(function.__name__, " ".join((inspect.getdoc(function) or "").split()), types, required)
+
+
+def _schema(name: str, description: str, types: Mapping[str, str], required: Sequence[str]) -> dict[str, Any]:
+    """A tool in the form of OpenAI's interface, which chat templates take."""
+    properties = {parameter: {"type": kind} for parameter, kind in types.items()}
+    parameters = {"type": "object", "properties": properties, "required": list(required)}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
 
 def _type(annotation: Any) -> str:
