@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reasoner.runs.metric_names import METRICS
+from reasoner.runs.metric_names import METRICS, TIMES
 
 Array = NDArray[np.float64]
 Lines = Sequence[Mapping[str, float]]  # the metrics of consecutive steps
@@ -66,7 +66,10 @@ def band_of(name: str, runs: Sequence[Lines]) -> Band:
     steps = min(map(len, runs))
     curves = np.stack([_smooth_curve(lines[:steps], name) for lines in runs])  # [R, S]
     mean, width = curves.mean(axis=0), max(_LEAST, _MARGIN * _needed(curves)) * _deviation(curves)
-    return Band(*(tuple(_unscaled(side, name).tolist()) for side in (mean, mean - width, mean + width)))
+    sides = [_unscaled(side, name) for side in (mean, mean - width, mean + width)]
+    if (METRICS | TIMES)[name].unit == "share":
+        sides = [np.clip(side, 0, 1) for side in sides]
+    return Band(*(tuple(side.tolist()) for side in sides))
 
 
 def departures(lines: Lines, bands: Mapping[str, Band]) -> list[Departure]:
