@@ -86,7 +86,7 @@ def rollout(library: RunLibrary, run: str, name: str, with_formulas: bool = Fals
         "note": notes_of(run_dir).get(name),
         "think": _think(row["completion"]),
         "hits": hits(row["completion"], text),
-        "observations": ranges(row["observation_text"]),
+        "observations": ranges(row.get("observation_text")),
     }
     if with_formulas:
         content["formulas"] = {key: segments(row[key]) for key in ("question", "completion")}

@@ -5,7 +5,6 @@ compare`: the difference of two evaluations of the same problems.
 from __future__ import annotations
 
 import argparse
-import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -106,7 +105,7 @@ def run_eval(args: argparse.Namespace) -> None:
     """Run the evaluation and print its table. Of several processes: start them, or be one of them."""
     processes = _num_processes(args)
     if processes > 1 and not num_launched():
-        launch(processes, sys.argv[1:])
+        launch(processes, args.words)
     set_threads(args.threads)
     with gc_paused():
         from reasoner.evals.rank_responses import fail_others, serve_first

@@ -197,10 +197,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     set_environment()
     try:
-        rest, ks = _split_at(sys.argv[1:] if arguments is None else arguments)
+        words = sys.argv[1:] if arguments is None else arguments
+        rest, ks = _split_at(words)
         rest.sort(key=("-h", "--help").__contains__)  # last: it shows the defaults that the others lead to
         parser = build_parser(rest)
         args = parser.parse_args(rest)
+        args.words = words  # for processes that run the same command
         if args.handler is None:  # no command, or one whose action was not named
             parser.parse_args([*rest, "--help"])
         if args.command == "eval":

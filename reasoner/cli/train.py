@@ -5,7 +5,6 @@ would do. `reasoner doctor` takes the same settings.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -152,7 +151,7 @@ def run_train(args: argparse.Namespace) -> None:
         print_dry_run(args, resolved, run_dir)
         return
     if resolved.config.processes > 1:
-        launch(resolved.config.processes, sys.argv[1:])
+        launch(resolved.config.processes, args.words)
     _train(args, resolved, run_dir, ALONE)
 
 
