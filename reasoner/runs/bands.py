@@ -103,7 +103,8 @@ def _deviation(curves: Array) -> Array:
     window = 2 * _WINDOW + 1
     padded = np.pad(curves.var(axis=0, ddof=1), _WINDOW, mode="edge")
     variance = np.convolve(padded, np.full(window, 1 / window), mode="valid")
-    return np.maximum(np.sqrt(variance), _LEAST_DEVIATION)
+    deviation: Array = np.maximum(np.sqrt(variance), _LEAST_DEVIATION)
+    return deviation
 
 
 def _smooth_curve(lines: Lines, name: str) -> Array:
