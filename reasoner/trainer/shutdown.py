@@ -46,14 +46,12 @@ class GracefulShutdown:
         if self._signal and number == signal.SIGHUP:
             return
         is_first, self._signal = not self._signal, number
-        if self._world.size > 1:
-            if is_first and not self._is_interruptible:
-                self._log("stopping after this step")
-            return
-        self._restore([own for own in self._handlers if own != signal.SIGHUP])
-        if self._is_interruptible:
-            raise RunInterrupt(number)
-        self._log("stopping after this step; a second signal ends the run at once, without saving")
+        is_alone = self._world.size == 1
+        if is_alone:
+            self._restore([own for own in self._handlers if own != signal.SIGHUP])
+        if is_first and not self._is_interruptible:
+            second = "; a second signal ends the run at once, without saving" if is_alone else ""
+            self._log(f"stopping after this step{second}")
 
     def check(self) -> None:
         """Raise RunInterrupt if a signal has come to any rank. A collective operation."""
@@ -69,12 +67,15 @@ class GracefulShutdown:
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """A block that changes nothing that must be kept: a signal ends it at once, or with several ranks at the next
-        poll().
+        """A block that changes nothing that must be kept: a signal ends it at the next poll(), or at its end.
+
+        Not in the handler: an exception there can come while a lock is taken, which would then never be released.
         """
         self.check()
         self._is_interruptible = True
         try:
             yield
+            if self._world.size == 1:
+                self.check()
         finally:
             self._is_interruptible = False
