@@ -25,6 +25,7 @@ CHECKED_STEPS = 20  # after which a run is compared with the reference of its pr
 FEWEST_RUNS = 4
 _FOLDER = Path(__file__).parents[1] / "references"
 _FORMAT = 1
+_TOGETHER, _AT_FIRST = 5, 2  # steps after the first departure
 _SIDES = ("mean", "low", "high")
 
 # Settings in which two runs of one recipe may differ.
@@ -112,9 +113,16 @@ CAUSES = (
 
 
 def likely_causes(found: Sequence[Departure]) -> list[str]:
-    """The meanings of the causes whose signs are among the departures."""
-    directions = {one.metric: one.direction for one in found}
-    return [cause.meaning for cause in CAUSES if cause.signs.items() <= directions.items()]
+    """The meanings of the causes whose signs all come within five steps of the first departure, and one of them within
+    two: what comes later follows from something else.
+    """
+    first = min((one.step for one in found), default=0)
+    early = {(one.metric, one.direction): one.step - first for one in found if one.step - first <= _TOGETHER}
+    return [
+        cause.meaning
+        for cause in CAUSES
+        if cause.signs.items() <= early.keys() and min(early[sign] for sign in cause.signs.items()) <= _AT_FIRST
+    ]
 
 
 def compare_run(run_dir: Path, lines: Lines, file: str = "") -> Comparison | None:
