@@ -151,7 +151,12 @@ class TrainingRun:
 
     def _log_comparison(self) -> None:
         """Say whether the run is as those of its reference, if it has one."""
-        if comparison := compare_run(self.run_dir, self.logger.history):
+        try:
+            comparison = compare_run(self.run_dir, self.logger.history)
+        except ValueError as error:  # a file of the run's folder was damaged: no reason to end the run
+            self.logger.log(f"not compared with other runs: {error}")
+            return
+        if comparison is not None:
             self.logger.log(str(comparison))
 
     @contextmanager
