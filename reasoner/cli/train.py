@@ -157,8 +157,7 @@ def run_train(args: argparse.Namespace) -> None:
 
 def _resolved_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
     """The settings and the folder of the run that the command line starts or resumes. Checked, but for a dry run."""
-    may_launch = args.stage == "rl" and not num_launched()
-    resolved, run_dir = new_run(args, may_launch=may_launch) if args.resume is None else _resumed_run(args)
+    resolved, run_dir = new_run(args) if args.resume is None else _resumed_run(args)
     if args.json and not args.dry_run and not resolved.config.eval.heldout_problems:
         raise ValueError("--json is for the final table, and eval.heldout_problems is 0: this run makes none")
     if not args.dry_run:
@@ -230,11 +229,9 @@ def command_line(args: argparse.Namespace) -> dict[str, object]:
     return {key: parse(settings()[key], text) for key, text in texts.items()}
 
 
-def new_run(
-    args: argparse.Namespace, *, gpu_bytes: int | None = None, may_launch: bool = False
-) -> tuple[RunSettings, Path]:
+def new_run(args: argparse.Namespace, *, gpu_bytes: int | None = None) -> tuple[RunSettings, Path]:
     """The settings of a new run (preset, files, command line) and its folder. ValueError for a folder in use.
-    `gpu_bytes`: memory of the GPU that it is for; None: this machine's. `may_launch`: as resolve_new_run() has it.
+    `gpu_bytes`: memory of the GPU that it is for; None: this machine's.
     """
     return resolve_new_run(
         command_line(args),
@@ -243,7 +240,6 @@ def new_run(
         files=settings_files(args),
         gpu_bytes=gpu_bytes,
         stage=getattr(args, "stage", "rl"),
-        may_launch=may_launch,
     )
 
 

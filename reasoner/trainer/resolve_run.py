@@ -5,7 +5,6 @@ Nothing here imports torch, and nothing is written.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -47,24 +46,20 @@ def resolve_new_run(
     files: Sequence[tuple[str, Values]] = (),
     gpu_bytes: int | None = None,
     stage: str = "rl",
-    may_launch: bool = False,
 ) -> tuple[RunSettings, Path]:
     """Resolve the settings of a new run and its folder: the preset, then `defaults` and `files` as (name, settings),
     then `values`.
 
     `origin` is recorded as the source of `values`. Without `preset` the one that fits the model and the machine is
-    chosen; `gpu_bytes`: memory of the machine's GPU, None for this machine. `may_launch`: whether the caller starts
-    several processes, where a small model on a CPU then has two. ValueError for a setting that cannot be used, not in
-    this stage or to no effect, and for a folder in use.
+    chosen; `gpu_bytes`: memory of the machine's GPU, None for this machine. ValueError for a setting that cannot be
+    used, not in this stage or to no effect, and for a folder in use.
     """
     named = {key: value for content in (*(content for _, content in files), values) for key, value in content.items()}
     check_used(named, stage)
     model, runs = str(named.get("model", "base")), Path(str(named.get("run.dir", "runs")))
     choice, why = choose_preset(preset, model, runs, gpu_bytes)
-    layers = [*preset_layers(choice, stage, named), defaults]
-    if may_launch and choice.name == "base" and not named.keys() & {"processes", "threads"}:
-        layers.append(_processes_of_cores(gpu_bytes))
-    resolved = resolve([*layers, *files, (origin, values)])
+    layers = preset_layers(choice, stage, named)
+    resolved = resolve([*layers, defaults, *files, (origin, values)])
     cfg = resolved.config
     if cfg.stage != stage:
         raise ValueError(f"{STAGES[stage].source} is empty; name the data: --data, {STAGES[stage].takes}")
@@ -80,14 +75,6 @@ def resolve_new_run(
     run_dir = Path(cfg.run.dir) / (cfg.run.name or default_name)
     check_free(run_dir)
     return resolved, run_dir
-
-
-def _processes_of_cores(gpu_bytes: int | None) -> tuple[str, Values]:
-    """Two processes where there are two cores and no GPU: the threads of one wait for each other in a model so small,
-    which takes half as long again (docs/PERFORMANCE.md).
-    """
-    gpu = gpu_memory() if gpu_bytes is None else gpu_bytes
-    return ("two cores", {"processes": 2}) if gpu == 0 and (os.cpu_count() or 1) > 1 else ("", {})
 
 
 def resolve_resumed_run(

@@ -81,7 +81,7 @@ def test_the_curves_are_the_metrics_and_the_shards(site):
     wrong = [len(row["token_ids"]) for row in rows if row["step"] == 2 and row["verdict"] != "correct"]
     assert last("Response length", "wrong") == pytest.approx(fmean(wrong))
     assert "3 / 3" in text(page, '[data-tile="steps done"]')
-    expect(page.locator('[data-chart="Reward"]')).to_have_attribute("data-points", "12")  # three lines of three steps, and a band
+    expect(page.locator('[data-chart="Reward"]')).to_have_attribute("data-points", "12")  # 4 lines of 3 steps
     # step 0 is the model before training, here, on the page of failures and in the names of rollouts
     expect(page.locator('[data-chart="Reward"] [data-range]')).to_have_text("step 0 to 2")
     expect(page.locator('[data-chart="Accuracy"] [data-range]')).to_have_text("step 0 to 3")

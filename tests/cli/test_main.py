@@ -43,7 +43,7 @@ def test_a_training_that_cannot_start_leaves_no_run_folder(capsys, tmp_path, arg
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     runs = tmp_path / "runs"
     filled = [argument.format(file=file) for argument in arguments]
-    assert message in refused(capsys, "train", "--processes", 1, "--run.dir", runs, "--run.name", "a", *filled)
+    assert message in refused(capsys, "train", "--run.dir", runs, "--run.name", "a", *filled)
     assert not runs.exists()
 
 

@@ -164,7 +164,7 @@ def test_training_and_end_tokens_of_a_model_with_code_are_refused_though_standar
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", io.StringIO("yes\n" * 20))
     own = own_code(tmp_path / "own", mark := tmp_path / "code_was_run", BOTH)
-    assert main(["train", "--steps", "1", "--processes", "1", "--model", str(own)]) == 2
+    assert main(["train", "--steps", "1", "--model", str(own)]) == 2
     with pytest.raises(ValueError, match=NO_CONFIG):
         end_token_ids(own, tiny_tokenizer())
     said = capsys.readouterr()

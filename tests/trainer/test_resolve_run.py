@@ -29,25 +29,6 @@ def test_later_sources_win_and_each_value_has_its_origin(tmp_path):
     assert resolved.note == ""
 
 
-@pytest.mark.parametrize(("cores", "values", "processes"), [
-    (2, {}, 2), (8, {}, 2), (1, {}, 1), (2, {"threads": 1}, 1), (2, {"processes": 3}, 3),
-    (2, {"model": "Qwen/Qwen2.5-0.5B"}, 1), (2, {"preset": "smollm-135m"}, 1),
-])  # fmt: skip
-def test_a_small_model_has_two_processes_on_a_cpu_where_the_caller_starts_them(
-    monkeypatch, tmp_path, cores, values, processes
-):
-    monkeypatch.setattr("os.cpu_count", lambda: cores)
-    values = dict(values)
-    preset = values.pop("preset", None)
-    named = {"run.dir": str(tmp_path), **values}
-    for may_launch, expected in ((True, processes), (False, values.get("processes", 1))):
-        resolved, _ = resolve_new_run(named, origin="a test", preset=preset, may_launch=may_launch)
-        assert resolved.config.processes == expected
-    gpu = {"gpu_bytes": 80 * 10**9, "preset": preset}
-    resolved, _ = resolve_new_run(named, origin="a test", may_launch=True, **gpu)
-    assert resolved.config.processes == values.get("processes", 1)
-
-
 def test_resumed_run_is_not_given_fewer_steps_than_it_has_done(tmp_path):
     run_dir = stored_run(tmp_path)
     (run_dir / "metrics.jsonl").write_text('{"step": 0}\n{"step": 1}\n')
