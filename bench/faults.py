@@ -26,7 +26,7 @@ COMMON = {
 FAULTS: Mapping[str, Mapping[str, object]] = {
     "wrong gold answers": {"data.wrong_golds": 1.0},
     "rewards by chance": {"control": "random-reward"},
-    "ten times the learning rate": {"optim.lr": 2.5e-3},
+    "ten times the learning rate": {"optim.lr": 2e-3},
     "sampler at temperature 1.2": {"program": f"{sys.executable} {__file__} --with temperature"},
     "stale weights": {"program": f"{sys.executable} {__file__} --with stale"},
 }
@@ -49,9 +49,9 @@ def main() -> None:
 
 
 def _cells(comparison: Comparison) -> list[str]:
-    found = comparison.departures
-    names = "; ".join(f"{one.metric} {one.direction} from {one.step}" for one in found)
-    return [str(found[0].step + 1) if found else "-", names, "; ".join(likely_causes(found))]
+    outside = comparison.departures
+    names = "; ".join(f"{one.metric} {one.direction} from {one.step}" for one in outside)
+    return [str(outside[0].step + 1) if outside else "-", names, "; ".join(likely_causes(outside))]
 
 
 def run_with(fault: str, words: list[str]) -> int:

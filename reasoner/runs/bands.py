@@ -79,7 +79,7 @@ def departures(lines: Lines, bands: Mapping[str, Band]) -> list[Departure]:
         if name not in bands or not any(name in line for line in lines):
             continue
         band = bands[name]
-        values = _unscaled(_smooth_curve(lines, name), name)[: len(band.low)]
+        values = _unscaled(_smooth_curve(lines[: len(band.low)], name), name)
         low, high = (np.array(side[: len(values)]) for side in (band.low, band.high))
         outside = np.flatnonzero((values < low) | (values > high))
         if len(outside := outside[outside >= FIRST_STEP]):

@@ -112,12 +112,12 @@ CAUSES = (
 )
 
 
-def likely_causes(found: Sequence[Departure]) -> list[str]:
+def likely_causes(outside: Sequence[Departure]) -> list[str]:
     """The meanings of the causes whose signs all come within five steps of the first departure, and one of them within
     two: what comes later follows from something else.
     """
-    first = min((one.step for one in found), default=0)
-    early = {(one.metric, one.direction): one.step - first for one in found if one.step - first <= _TOGETHER}
+    first = min((one.step for one in outside), default=0)
+    early = {(one.metric, one.direction): one.step - first for one in outside if one.step - first <= _TOGETHER}
     return [
         cause.meaning
         for cause in CAUSES
@@ -136,12 +136,10 @@ def compare_run(run_dir: Path, lines: Lines, file: str = "") -> Comparison | Non
     config, settings = stored["config"], reference.settings
     differing = [f"{key} {config.get(key)} ({settings[key]})" for key in _differing(config, settings)]
     num_steps = min(len(lines), reference.num_steps)
-    seconds = (
-        (line[SECONDS] for line in lines[:num_steps] if SECONDS in line),
-        reference.bands[SECONDS].mean[:num_steps],
-    )
-    own, normal = (median(values or [0.0]) for values in map(list, seconds))
-    return Comparison(reference, num_steps, departures(lines, reference.bands), differing, (own, normal))
+    own = [line[SECONDS] for line in lines[:num_steps] if SECONDS in line]
+    normal = reference.bands[SECONDS].mean[:num_steps] if SECONDS in reference.bands else ()
+    seconds = (median(own or [0.0]), median(normal or [0.0]))
+    return Comparison(reference, num_steps, departures(lines, reference.bands), differing, seconds)
 
 
 def make_reference(run_dirs: Sequence[Path]) -> Reference:

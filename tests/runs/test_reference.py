@@ -157,6 +157,14 @@ def test_a_run_is_compared_with_its_own_copy_of_a_reference(runs, tmp_path):
     assert comparison.is_inside and comparison.num_steps == STEPS
 
 
+def test_a_reference_without_seconds_compares_all_the_same(runs, tmp_path):
+    run = write_run(tmp_path / "new", 77)
+    reference = make_reference(runs)
+    bands = {name: band for name, band in reference.bands.items() if name != SECONDS}
+    write_reference(run / REFERENCE, replace(reference, bands=bands))
+    assert compare_run(run, curve(77)).is_inside
+
+
 def test_every_cause_is_found_by_its_signs_alone():
     for cause in CAUSES:
         found = [Departure(name, 5, 2.0 if way == "high" else 0.0, 0.5, 1.0) for name, way in cause.signs.items()]
