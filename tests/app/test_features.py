@@ -125,6 +125,7 @@ def test_a_hidden_tab_sends_no_request(site_of_its_own):
         page.clock.run_for(5000)
 
 
+@pytest.mark.slow  # test_server.py asks without a browser
 def test_a_password_guards_the_pages(real, chromium):
     with served(real, real.parent / "evals", "--auth", "ann:secret") as url:
         for password, status in (("wrong", 401), ("secret", 200)):
