@@ -1,5 +1,5 @@
-"""Features of the pages that no other browser test shows (docs/DASHBOARD.md lists all): keys, differences, exports,
-hidden tabs, passwords, addresses of no page, tabs on a phone.
+"""Features of the pages that no other browser test shows: keys, differences, exports, hidden tabs, passwords, addresses
+of no page, tabs on a phone.
 """
 
 import json
