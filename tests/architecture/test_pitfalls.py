@@ -15,6 +15,6 @@ def names_of_tests(file: str) -> list[str]:
 
 def test_every_test_that_the_docs_name_exists() -> None:
     named = NAMED.findall((TESTS.parent / "docs" / "PITFALLS.md").read_text("utf-8"))
-    assert len(named) > 100
+    assert len(named) > 60
     missing = [(file, name) for file, name in named if name not in names_of_tests(file)]
     assert [f"{file}::{name}, near {get_close_matches(name, names_of_tests(file))}" for file, name in missing] == []
