@@ -3,9 +3,6 @@
 For each seed three rounds of expert iteration, then GRPO that samples as many tokens. No validation during training, so
 that minutes are those of the method, and the last model counts. Runs one after the other. Writes expert_iteration.md:
 the figures, and the differences on the same problems. Stop it and call it again: what is complete is kept.
-
---curve trains GRPO of as many tokens once more, measured on the held-out problems after every few steps, and draws
-expert_iteration.png: both methods against sampled tokens.
 """
 
 from __future__ import annotations
@@ -16,23 +13,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runs import arguments, plotting, run_reasoner, train_all
+from runs import arguments, run_reasoner, train_all
 from tables import mean_and_range, over_seeds, table
 
 from reasoner.evals.compare import compare_metrics, samples_by_problem
-from reasoner.runs.metrics import read_evals, read_metrics
+from reasoner.runs.metrics import read_metrics
 
 Figures = Mapping[str, float]  # tokens, minutes, pass@1, greedy
 HELD_OUT = {"eval.heldout_problems": 150, "eval.samples": 16, "validation.interval": 0}
 SCORES = ("pass@1", "greedy")
-AT_STEPS = 4  # between two points of GRPO's curve
-ON_HELD_OUT = {  # measures the held-out problems where other runs validate
-    "validation.data": "generated:heldout",
-    "validation.problems": HELD_OUT["eval.heldout_problems"],
-    "validation.samples": HELD_OUT["eval.samples"],
-    "validation.interval": AT_STEPS,
-    "eval.heldout_problems": 0,
-}
 COLUMNS = {"tokens": ",.0f", "minutes": ".1f", "pass@1": ".1f", "greedy": ".1f"}
 
 
@@ -76,31 +65,6 @@ def accuracies(evaluation: Mapping[str, Any]) -> dict[str, float]:
     return {name: 100 * evaluation[way]["metrics"]["pass@1"]["value"] for name, way in ways.items()}
 
 
-def curve(out: Path, model: str, seed: int, tokens: float, threads: int) -> list[Figures]:
-    """The figures of GRPO before training and after every AT_STEPS steps; only the tokens of its training count."""
-    name = f"grpo-curve-{seed}"
-    train_all(out, {name: grpo_settings(model, seed, tokens) | ON_HELD_OUT}, jobs=1, threads=threads)
-    tokens_after = [0, *(line["num_tokens"] for line in read_metrics(out / name))]
-    return [{"tokens": tokens_after[line["step"]]} | accuracies(line) for line in read_evals(out / name)]
-
-
-def draw(path: Path, methods: Mapping[str, Sequence[Sequence[Figures]]]) -> None:
-    """pass@1 and greedy accuracy of each method against sampled tokens, a line for each seed."""
-    pyplot = plotting()
-    figure, panels = pyplot.subplots(1, 2, figsize=(10, 4), sharey=True)
-    for (method, curves), colour in zip(methods.items(), ("#1668c7", "#c2571a"), strict=True):
-        for panel, column in zip(panels, SCORES, strict=True):
-            for number, points in enumerate(curves):
-                thousands = [point["tokens"] / 1000 for point in points]
-                values, label = [point[column] for point in points], None if number else method
-                panel.plot(thousands, values, color=colour, marker=".", alpha=0.8, label=label)
-    for panel, title in zip(panels, ("pass@1 on held-out problems, %", "greedy, %"), strict=True):
-        panel.set(title=title, xlabel="sampled tokens, thousands", ylim=(0, 100))
-        panel.grid(alpha=0.3)
-    panels[0].legend(loc="lower right")
-    figure.savefig(path, dpi=110, bbox_inches="tight")
-
-
 def of_seed(out: Path, model: str, seed: int, rounds: int, threads: int) -> dict[str, Figures]:
     """The figures of a seed by method."""
     base, *rows = expert_iteration(out, model, seed, rounds, threads)
@@ -138,17 +102,11 @@ def main() -> None:
     parser = arguments(__doc__, jobs=1)
     parser.add_argument("--model", default="base", help="the embedded base, or the folder of another base [base]")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--curve", action="store_true", help="also draw both methods against sampled tokens")
     args = parser.parse_args()
     args.threads = args.threads or os.cpu_count() or 1
     seeds = [of_seed(args.out, args.model, seed, args.rounds, args.threads) for seed in args.seeds]
     text = f"{markdown(seeds)}\n{comparison(args.out, args.seeds, args.rounds)}"
     (args.out / "expert_iteration.md").write_text(text)
-    if args.curve:
-        rounds = [[row for name, row in figures.items() if not name.startswith("GRPO")] for figures in seeds]
-        budgets = zip(args.seeds, (points[-1]["tokens"] for points in rounds), strict=True)
-        curves = [curve(args.out, args.model, seed, tokens, args.threads) for seed, tokens in budgets]
-        draw(args.out / "expert_iteration.png", {"GRPO": curves, f"expert iteration, {args.rounds} rounds": rounds})
     print(text, end="")
 
 

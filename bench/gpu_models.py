@@ -18,9 +18,8 @@ from typing import Any, cast
 import torch
 from gpu import missing
 from gpu_rows import Sizes, clock, device, row
-from memory import batch_of
 from transformers import AutoConfig, AutoModelForCausalLM
-from workloads import resident
+from workloads import batch_of, resident
 
 from data import load
 from reasoner.config.recipes import RECIPES

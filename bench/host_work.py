@@ -1,9 +1,8 @@
 """What a step of long responses does in Python and by copies while GPUs wait, on one rank: `python bench/host_work.py`.
 
-Synthetic completions, their numbers in tuples, and in arrays as engines give them: collated, sent between ranks
-(pickled and read again), with statistics of every token, written, and searched for the metrics. The last line: how long
-the loop waits for the file that a thread writes while the metrics are computed, and nothing else. Prints a table:
-seconds of the processor, in brackets by the clock; the ratio is that of the first.
+Synthetic completions: collated, sent between ranks (pickled and read again), with statistics of every token, written,
+and searched for the metrics. The last line: how long the loop waits for the file that a thread writes while the metrics
+are computed, and nothing else. Prints a table: seconds of the processor, and by the clock.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import pickle
 import random
 import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -44,18 +43,17 @@ class PickledWorld(World):
     gather_to_first = gather
 
 
-def groups_of(rows: int, tokens: int, *, kind: str) -> list[RolloutGroup]:
+def groups_of(rows: int, tokens: int) -> list[RolloutGroup]:
     """Groups of completions of `tokens` tokens, some of which are frequent, as in text."""
     draw, generator = random.Random(0), torch.Generator().manual_seed(0)
     words = "Let me think about what is asked here, and which of these numbers can be used before the others. "
     sentences = [f"{words}So {a} + {b} = {a + b}, {b} of which are sold. " for a in range(40) for b in range(40)]
-    ids, logprobs = (tuple, tuple) if kind == "tuples" else (lambda v: array("i", v), lambda v: array("f", v))
 
     def completion() -> Completion:
         uniform = torch.rand(2, tokens, generator=generator)
         text = "".join(draw.choices(sentences, k=tokens // 32))
         ranks = (VOCABULARY ** uniform[0]).int().tolist()
-        return Completion(text, ids(ranks), logprobs(uniform[1].log().tolist()), "stop", 0)
+        return Completion(text, array("i", ranks), array("f", uniform[1].log().tolist()), "stop", 0)
 
     prompt = Prompt(Problem("a/1", "2+2?", "4", "bench"), "What is 2+2?", "<think>", tuple(range(PROMPT)))
     score = Score(1.0, {"correct": 1.0}, Verdict.CORRECT)
@@ -94,26 +92,18 @@ def parts(groups: list[RolloutGroup], folder: Path, seconds: Seconds, micro_batc
         timed("wait for the write", writing.result)
 
 
-def lines(results: dict[str, Seconds]) -> Iterator[list[str]]:
-    """A line a part: seconds of each kind, and their ratio."""
-    for name in results["arrays"]:
-        pairs = [own[name] for own in results.values()]
-        ratio = pairs[0][0] / max(pairs[1][0], 0.001)
-        yield [name, *(f"{processor:.2f} ({clock:.2f})" for processor, clock in pairs), f"{ratio:.1f}"]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1024, help="completions [1024]")
     parser.add_argument("--tokens", type=int, default=4096, help="tokens of each [4096]")
     args = parser.parse_args()
-    results: dict[str, Seconds] = {kind: {} for kind in ("tuples", "arrays")}
+    seconds: Seconds = {}
     with TemporaryDirectory() as folder:
         (Path(folder) / "rollouts").mkdir()
-        parts(groups_of(GROUP, 64, kind="tuples"), Path(folder), {}, 256)  # what is imported at first use
-        for kind, seconds in results.items():
-            parts(groups_of(args.rows, args.tokens, kind=kind), Path(folder), seconds, 4 * args.tokens)
-    print(table(["processor's seconds (by the clock)", *results, "ratio"], lines(results)))
+        parts(groups_of(GROUP, 64), Path(folder), {}, 256)  # what is imported at first use
+        parts(groups_of(args.rows, args.tokens), Path(folder), seconds, 4 * args.tokens)
+    rows = [[name, *(f"{value:.2f}" for value in own)] for name, own in seconds.items()]
+    print(table(["part", "seconds of the processor", "by the clock"], rows))
 
 
 if __name__ == "__main__":

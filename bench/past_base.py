@@ -11,8 +11,7 @@ Each model is sampled 128 times for each problem, and 1,024 more times where few
 (Chen et al. 2021) up to k = 64 is of the first samples, above of the further ones; where there are none, a problem of
 which the share p is right counts 1 - (1 - p)^k. Writes past_base.md: pass@k by level with intervals over problems, and
 how many problems no sample of the base solves and the model solves, and the other way round (Yue et al. 2025 find none
-of the first; ProRL finds some); and past_base.png, pass@k against k. What is there already is kept, so it can be
-stopped and called again.
+of the first; ProRL finds some). What is there already is kept, so it can be stopped and called again.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from runs import ONE_UPDATE, arguments, is_over, plotting, run_reasoner, train_all
+from runs import ONE_UPDATE, arguments, is_over, run_reasoner, train_all
 from tables import table
 
 from data import Problem, load
@@ -226,29 +225,6 @@ def _share(scores: list[float]) -> str:
     return f"{100 * own.value:.1f} [{100 * own.low:.0f}, {100 * own.high:.0f}]"
 
 
-def draw(path: Path, samples: Mapping[str, Samples]) -> None:
-    """Draw pass@k against k: a panel a level, a line an arm with its interval over problems."""
-    pyplot = plotting()
-    by_level = problems_by_level(samples["base"])
-    ks = [2**power for power in range(11)]
-    figure, panels = pyplot.subplots(1, len(by_level), figsize=(3 * len(by_level), 3.8), sharey=True, squeeze=False)
-    for panel, (level, problems) in zip(panels.flat, by_level.items(), strict=True):
-        for arm, own in samples.items():
-            points = [estimate([own.pass_at(k, problem) for problem in problems]) for k in ks]
-            (line,) = panel.plot(ks, [100 * point.value for point in points], label=arm)
-            low, high = [100 * point.low for point in points], [100 * point.high for point in points]
-            panel.fill_between(ks, low, high, color=line.get_color(), alpha=0.1, linewidth=0)
-        panel.set_xscale("log", base=2)
-        panel.set_xticks(KS, KS)
-        panel.set_title(f"level {level}, {len(problems)} problems", fontsize="medium")
-        panel.grid(alpha=0.3)
-    panels[0][0].set_ylabel("pass@k, %")
-    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="lower center", ncols=len(samples), frameon=False)
-    figure.supxlabel("samples of a problem, k", y=0.1, fontsize="medium")
-    figure.tight_layout(rect=(0, 0.1, 1, 1))
-    figure.savefig(path, dpi=110)
-
-
 def run_arm(arm: str, settings: Settings) -> tuple[Samples, int]:
     """(what is known of an arm's model, tokens sampled in its training)."""
     samples = sample(arm, train(arm, settings), settings)
@@ -280,7 +256,6 @@ def main() -> None:
         samples[arm], tokens[arm] = futures[arm].result()
     text = markdown(samples, tokens)
     (args.out / "past_base.md").write_text(text)
-    draw(args.out / "past_base.png", samples)
     print(text, end="")
 
 

@@ -1,7 +1,7 @@
 """Peak memory and seconds of one whole update, beside the doctor's prediction: `python bench/update_memory.py MODEL`.
 Linux. Prints a table in Markdown.
 
-MODEL is a folder, or a size of bench/memory.py (5M, 30M, 135M): a model of random weights. An update: log-probabilities
+MODEL is a folder, or one of SIZES: a model of random weights. An update: log-probabilities
 of the reference (with --beta above 0), loss, backward pass, clip, AdamW step; float32. Each variant in a fresh process,
 which first makes an update of a few tokens (AdamW's state is there then, as in a run) and then the measured one.
 """
@@ -26,6 +26,14 @@ from runs import answer_of
 from tables import table
 
 RANK, WARM_UP, PROMPT = 16, 16, 64  # of LoRA; tokens of a response of the first update, and of the prompt
+_SHAPE = (
+    "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "num_hidden_layers", "vocab_size",
+)  # fmt: skip
+SIZES = {
+    "5M": ("qwen2", (256, 768, 4, 2, 6, 2048)),
+    "30M": ("llama", (384, 1024, 6, 2, 14, 16384)),
+    "135M": ("llama", (576, 1536, 9, 3, 30, 49152)),
+}
 HEADS = [
     "update", "responses at once", "peak above the process without weights, MiB", "of the process, MiB", "seconds",
     "predicted, MiB", "predicted / measured",
@@ -110,10 +118,28 @@ def work(variant: Variant, folder: Path, args: argparse.Namespace) -> dict[str, 
 def _batch(rows: int, tokens: int, vocabulary: int) -> Any:
     """Responses of equal length to one prompt."""
     import torch
-    from memory import batch_of
+    from workloads import batch_of
 
     torch.manual_seed(0)
     return batch_of(1, rows, PROMPT, tokens, vocabulary)
+
+
+def save_model(size: str, folder: Path) -> None:
+    """Save a model of random weights of one of SIZES, with the embedded base's tokenizer."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    from reasoner.models.loading import load_tokenizer
+    from reasoner.models.resolve import resolve_model
+
+    torch.manual_seed(0)
+    kind, numbers = SIZES[size]
+    config = AutoConfig.for_model(
+        kind, **dict(zip(_SHAPE, numbers, strict=True)), tie_word_embeddings=True, max_position_embeddings=16_384,
+        bos_token_id=None, eos_token_id=0,
+    )  # fmt: skip
+    AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(folder)
+    load_tokenizer(resolve_model("base", runs=Path("runs"))).save_pretrained(folder)
 
 
 # ------------------------------------------------------------------------------------------------ rounds
@@ -167,8 +193,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(args.model)
         if not folder.is_dir():
-            from memory import save_model
-
             save_model(args.model, folder := Path(temporary))
         print(table(HEADS, [cells(variant, runs) for variant, runs in run(folder, args).items()]))
 

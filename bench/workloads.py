@@ -15,6 +15,8 @@ from pathlib import Path
 
 import torch
 
+from reasoner.rl.batch import Batch
+
 END = 0  # the end token of the embedded base's tokenizer, which all the models here use
 PARTS = ("sampling", "grading", "logprobs", "learning", "sync")
 
@@ -79,6 +81,25 @@ def make_model(workload: Workload, folder: Path) -> None:
     )
     Qwen2ForCausalLM(config).save_pretrained(folder)
     load_tokenizer(resolve_model("base", runs=Path("runs"))).save_pretrained(folder)
+
+
+def batch_of(prompts: int, group: int, prompt: int, response: int, vocabulary: int) -> Batch:
+    """Random tokens; every second response rewarded. Prompts of several lengths: attention has a mask, as in a run."""
+    rows = prompts * group
+    return Batch(
+        prompt_ids=torch.randint(2, vocabulary, (prompts, prompt)),
+        prompt_lengths=prompt - torch.arange(prompts) % 4,
+        prompt_of=torch.arange(prompts).repeat_interleave(group),
+        completion_ids=torch.randint(2, vocabulary, (rows, response)),
+        lengths=torch.full((rows,), response),
+        missing_eos=torch.zeros(rows, dtype=torch.bool),
+        row_index=torch.arange(rows),
+        rewards=(torch.arange(rows) % 2).float(),
+        correct=torch.arange(rows) % 2 == 1,
+        sampler_logprobs=torch.full((rows, response), -5.0),
+        advantages=torch.randn(rows, 1).expand(rows, response).contiguous(),
+        weights=torch.ones(rows, response),
+    )
 
 
 class Meter:

@@ -10,7 +10,6 @@ from typing import Any
 
 from data.gold_answers import final_answer
 from data.problem import Problem
-from reasoner.analysis.report_format import Section, paragraph, table
 from reasoner.console import shorten
 from reasoner.evals.tables import align_rows, set_name
 from verifiers import VerifierPool
@@ -247,16 +246,6 @@ def text(sources: Mapping[str, Sequence[Problem]], findings: Sequence[Finding], 
 def _line(each: Finding) -> str:
     parts = set_name(each.source), each.problem, shorten(each.gold, _GOLD_WIDTH), shorten(each.detail, _DETAIL_WIDTH)
     return "  ".join(filter(None, parts))
-
-
-def sections(sources: Mapping[str, Sequence[Problem]], findings: Sequence[Finding]) -> list[Section]:
-    """The audit as a report: the counts, and a table of all findings of each kind."""
-    result: list[Section] = [("Counts", [table(counts(sources, findings))])]
-    for kind, meaning in KINDS.items():
-        rows = [[set_name(each.source), each.problem, each.gold, each.detail] for each in findings if each.kind == kind]
-        tables = [table([["source", "problem", "gold", "detail"], *rows])] if rows else []
-        result.append((f"{kind.capitalize()}: {len(rows):,}", [paragraph(meaning.capitalize() + "."), *tables]))
-    return result
 
 
 def values(findings: Sequence[Finding]) -> list[dict[str, Any]]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from data import Problem
-from reasoner.analysis.report_format import Section, paragraph, table
 from reasoner.console import log, shorten
 from reasoner.evals.tables import align_rows
 from reasoner.runs.json_files import check, parse
@@ -22,7 +21,7 @@ from verifiers.score import UNJUDGED
 SECONDS = 5.0  # of processor time for each grader and pair; math-verify's own limit for a comparison
 _CHUNK = 256  # pairs between two lines of progress
 _WIDTH = 90  # characters of a text in the printout
-_MAX_SHOWN = 20  # pairs of an outcome in the printout; all of them are in the report and in the JSON
+_MAX_SHOWN = 20  # pairs of an outcome in the printout; all of them are in the JSON
 
 _UNEXPLAINED, NOTHING_KNOWN = Explanation("", ""), Question()
 AGREE, OURS, THEIRS = "agree", "only ours accepts", "only math-verify accepts"
@@ -200,19 +199,6 @@ def text(compared: Sequence[ComparedPair]) -> str:
             lines += [f"      {name:<22} {shorten(value, _WIDTH)}" for name, value in _readings(each).items()]
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
-
-
-def sections(compared: Sequence[ComparedPair]) -> list[Section]:
-    """The comparison as a report: the counts, and a table of all pairs of each outcome but agreement."""
-    tables = counts(compared), label_counts(compared)
-    result: list[Section] = [("Counts", [table(rows) for rows in tables if rows])]
-    for outcome in OUTCOMES[1:]:
-        pairs = [each for each in compared if each.outcome == outcome]
-        names = list(dict.fromkeys(name for each in pairs for name in _readings(each)))
-        rows = [[each.pair.place, _reason(each), *(_readings(each).get(name, "") for name in names)] for each in pairs]
-        block = table([["pair", "verdicts", *names], *rows]) if rows else paragraph("None.")
-        result.append((f"{outcome.capitalize()}: {len(pairs):,}", [block]))
-    return result
 
 
 def values(compared: Sequence[ComparedPair]) -> list[dict[str, Any]]:

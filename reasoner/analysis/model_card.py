@@ -15,7 +15,7 @@ from typing import Any
 
 from data.registry import SOURCES, hub_sources
 from reasoner.analysis.report_format import code
-from reasoner.analysis.run_command import changed_settings, command, file_name, is_from_python, python_call
+from reasoner.analysis.run_command import changed_settings, file_name, repetition
 from reasoner.console import markdown_cell, markdown_table
 from reasoner.evals.tables import interval
 from reasoner.rollouts.prompts import Template
@@ -45,7 +45,7 @@ def model_card(run_dir: Path, facts: CardFacts) -> str:
 
     stored = read_settings(run_dir)
     cfg = stored["config"]
-    is_python = is_from_python(stored)
+    call, call_language = repetition(stored)
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         undefined=StrictUndefined,
@@ -70,8 +70,8 @@ def model_card(run_dir: Path, facts: CardFacts) -> str:
         problems=_problems(run_dir, cfg["data.train"]),
         reward=_rewards(stored),
         changed=changed_settings(stored),
-        call=python_call(stored) if is_python else command(stored),
-        call_language="python" if is_python else "",
+        call=call,
+        call_language=call_language,
         results=_results(run_dir, cfg, facts),
         export_command=shlex.join(["reasoner", "export", run_dir.name, "--out", "my-model"]),
         request=_request(facts.template),

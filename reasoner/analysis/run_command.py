@@ -19,9 +19,11 @@ PLACES = ("run.dir", "run.name", "run.track", "threads")  # settings of a machin
 _PYTHON = "reasoner.train"  # the origin of settings from Python
 
 
-def is_from_python(stored: Mapping[str, Any]) -> bool:
-    """Whether a run (run_dir.read_settings) was started by reasoner.train."""
-    return _PYTHON in stored["origin"].values()
+def repetition(stored: Mapping[str, Any]) -> tuple[str, str]:
+    """(what repeats a run with these settings (run_dir.read_settings), its language): the call of reasoner.train where
+    it was started by one, else the command.
+    """
+    return (python_call(stored), "python") if _PYTHON in stored["origin"].values() else (command(stored), "")
 
 
 def command(stored: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from reasoner.analysis.plots import draw
 from reasoner.analysis.report_format import Section, as_markdown, paragraph, quote, table
-from reasoner.analysis.run_command import command, is_from_python, python_call
+from reasoner.analysis.run_command import repetition
 from reasoner.evals import eval_log
 from reasoner.evals.compare import samples_by_problem
 from reasoner.evals.paired import difference, format_p
@@ -49,7 +49,7 @@ def contents(run_dir: Path, picture: Path) -> list[Section]:
     """The report as sections of plain values. `picture`: the PNG file of the curves."""
     settings_file = read_settings(run_dir)
     stage = stage_of(settings_file)
-    call = python_call(settings_file) if is_from_python(settings_file) else command(settings_file)
+    call, _ = repetition(settings_file)
     steps = f"{len(read_metrics(run_dir))} of {settings_file['config']['steps']} steps"
     kind = {"sft": "supervised finetuning", "reward-model": "a reward model"}.get(stage, "reinforcement learning")
     summary = [paragraph(f"{steps}, {kind}."), quote("It is repeated by", call)]

@@ -3,94 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from data.files import jsonl_of, write_jsonl, written_spec
 from reasoner.api.calls import python_call
 from reasoner.api.inputs import Data, problems_in_memory
-from reasoner.evals.estimators import Estimate
 from reasoner.evals.request import EvalRequest
-from reasoner.evals.result import EvalResult, MetricKs
+from reasoner.evals.result import MetricKs
+from reasoner.evals.run import EvalResults
 from reasoner.evals.run import evaluate as run_evaluation
 
-if TYPE_CHECKING:
-    import pandas
-
-
-@dataclass(frozen=True, slots=True)
-class EvalResults:
-    """The results of an evaluation, by problem set and by way of sampling ("sampled" or "greedy").
-
-    `str(results)` is the table that `reasoner eval` prints.
-    """
-
-    folder: Path  # the eval log, as `reasoner compare` and the dashboard read it
-    sets: Mapping[str, Mapping[str, EvalResult]] = field(repr=False)
-    text: str = field(repr=False)
-
-    def __str__(self) -> str:
-        return self.text
-
-    def metric(self, name: str = "pass@1", *, data: str | None = None, greedy: bool = False) -> Estimate:
-        """A metric with its 95 % confidence interval: `value`, `low`, `high`.
-
-        `data` is the problem set, by default the only one. ValueError for a metric or a set that was not evaluated.
-        """
-        result = self._result(data, greedy=greedy)
-        if name not in result.metrics:
-            raise ValueError(f"no metric {name!r} was evaluated; there are {', '.join(result.metrics)}")
-        return result.metrics[name]
-
-    def responses(self, *, data: str | None = None, greedy: bool = False) -> list[dict[str, Any]]:
-        """The graded responses, one row each: id, question, gold answer, response, verdict and more."""
-        return [
-            {
-                "id": sample.problem.id,
-                "question": sample.problem.question,
-                "answer": sample.problem.answer,
-                "prompt": sample.prompt,
-                "response": response.text,
-                "tokens": response.tokens,
-                "finish": response.finish,
-                "extracted": score.extracted,
-                "verdict": str(score.verdict),
-                "correct": score.correct,
-                "well_formed": score.well_formed,
-            }
-            for sample in self._result(data, greedy=greedy).samples
-            for response, score in zip(sample.responses, sample.scores, strict=True)
-        ]
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """The metrics as a pandas DataFrame: one row per problem set, way of sampling and metric."""
-        import pandas
-
-        columns = ["data", "sampling", "metric", "value", "low", "high", "problems", "samples"]
-        rows = [
-            (data, way, name, one.value, one.low, one.high, result.num_problems, result.num_samples)
-            for data, ways in self.sets.items()
-            for way, result in ways.items()
-            for name, one in result.metrics.items()
-        ]
-        return pandas.DataFrame(rows, columns=columns)
-
-    def _result(self, data: str | None, *, greedy: bool) -> EvalResult:
-        """The result on a problem set, by default the only one."""
-        if data is None and len(self.sets) == 1:
-            (data,) = self.sets
-        if data is None or data not in self.sets:
-            raise ValueError(f"data is {data!r}; evaluated were {', '.join(map(repr, self.sets))}")
-        ways = self.sets[data]
-        if greedy or len(ways) > 1:
-            way = "greedy" if greedy else "sampled"
-        else:
-            (way,) = ways
-        if way not in ways:
-            raise ValueError(f"greedy is {greedy}; evaluated was only {', '.join(ways)}")
-        return ways[way]
+__all__ = ["EvalResults", "evaluate"]
 
 
 @python_call
@@ -159,7 +84,7 @@ def evaluate(
         >>> results.metric("cons@16").value
         >>> results.to_pandas()
     """
-    result = run_evaluation(
+    return run_evaluation(
         EvalRequest(
             ks=MetricKs(tuple(pass_at), tuple(pass_hat), tuple(cons_at)),
             greedy=greedy,
@@ -183,7 +108,6 @@ def evaluate(
             name=name,
         )
     )
-    return EvalResults(result.folder, result.sets, result.text)
 
 
 def _specs(data: Data | Sequence[str | Path], out: Path) -> list[str]:

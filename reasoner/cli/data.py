@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from data.overlap import THRESHOLD
@@ -29,7 +28,6 @@ def add_arguments(command: Parser) -> None:
     audit = add_action(actions, "audit", "list golds that cannot be read or decided, or contradict others", audit_golds)
     add_option(audit, "specs", "names from `reasoner data list`, or files, as for show", nargs="+", metavar="SET")
     _add_limit(audit, "print the first N findings of a kind", 5)
-    add_option(audit, "--out", "also write a report with all findings, in Markdown", kind=Path)
     add_json(audit, "all findings")
     about = "list the problems of an evaluation set that stand in a training set, exactly or nearly (docs/DATA.md)"
     contamination = add_action(actions, "contamination", about, show_contamination)
@@ -74,12 +72,10 @@ def show_problems(args: argparse.Namespace) -> None:
 
 
 def audit_golds(args: argparse.Namespace) -> None:
-    """Print what is wrong or open with the golds of problem sets, by kind, and write it to --out and --json."""
+    """Print what is wrong or open with the golds of problem sets, by kind, and write all of it to --json."""
     from data import load
     from data.faults import RowFault
-    from reasoner.analysis.gold_audit import audit, sections, text, values
-    from reasoner.analysis.report_format import as_markdown
-    from reasoner.runs.io import write_text
+    from reasoner.analysis.gold_audit import audit, text, values
 
     sources: dict[str, list[Problem]] = {}
     faults: dict[str, list[str]] = {}
@@ -89,8 +85,6 @@ def audit_golds(args: argparse.Namespace) -> None:
         faults[spec] = list(map(str, row_faults))
     findings = audit(sources, faults)
     _print_foreign(text(sources, findings, examples=args.n))
-    if args.out is not None:
-        write_text(args.out, as_markdown("Gold answers", sections(sources, findings)))
     write_result(args, values(findings))
 
 

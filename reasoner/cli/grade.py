@@ -41,15 +41,12 @@ def add_arguments(command: Parser) -> None:
     )
     add_option(command, "--compare", about, metavar="FILE|RUN")
     add_runs_folder(command)
-    add_option(command, "--out", "with --compare: also write a report in Markdown", kind=Path)
     add_json(command, "the verdicts")
 
 
 def run_grade(args: argparse.Namespace) -> None:
     if args.compare is not None:
         compare_graders(args)
-    elif args.out is not None:
-        raise ValueError("--out belongs to --compare; --json writes the verdicts")
     elif args.file is not None:
         _refuse(args, ("gold", "answer", "question", "explain"), "a file, whose lines have their own")
         write_result(args, grade_file(args.file, args.verifier))
@@ -125,10 +122,8 @@ def grade_file(path: Path, verifier: str) -> list[dict[str, object]]:
 
 
 def compare_graders(args: argparse.Namespace) -> None:
-    from reasoner.analysis.grader_comparison import compare, pairs_of_file, pairs_of_run, sections, text, values
-    from reasoner.analysis.report_format import as_markdown
+    from reasoner.analysis.grader_comparison import compare, pairs_of_file, pairs_of_run, text, values
     from reasoner.console import print_result
-    from reasoner.runs.io import write_text
     from reasoner.runs.run_dir import find_run
 
     _refuse(args, ("question", "explain"), "--compare")
@@ -140,8 +135,6 @@ def compare_graders(args: argparse.Namespace) -> None:
         raise ValueError(f"{args.compare} has no pairs to grade")
     compared = compare(pairs)
     print_result(text(compared))
-    if args.out is not None:
-        write_text(args.out, as_markdown(f"Graders on {args.compare}", sections(compared)))
     write_result(args, values(compared))
 
 

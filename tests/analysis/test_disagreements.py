@@ -53,6 +53,6 @@ def test_a_second_opinion_is_asked_once_a_pair_and_only_where_it_can_tell():
     assert calls == [[("41", "42")]]
 
 
-def test_math_verify_judges_in_its_own_process_and_survives_hostile_answers():
-    pairs = [("0.5", r"\frac{1}{2}"), ("7", "8"), ("9^9^9^9^9", "5"), ("{" * 60_000, "3"), ("1+x", "x+1")]
-    assert math_verify(pairs) == [True, False, False, None, True]
+def test_math_verify_judges_in_its_own_process():  # its limits: test_grader_comparison.py
+    pairs = [("0.5", r"\frac{1}{2}"), ("7", "8"), ("{" * 60_000, "3"), ("1+x", "x+1")]
+    assert math_verify(pairs) == [True, False, None, True]

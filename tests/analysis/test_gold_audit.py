@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from data import Problem
-from reasoner.analysis.gold_audit import KINDS, Finding, audit, counts, gold_findings, sections, text, values
-from reasoner.analysis.report_format import as_markdown
+from reasoner.analysis.gold_audit import KINDS, Finding, audit, counts, gold_findings, text, values
 from reasoner.cli.main import main
 
 SEVERAL, AMBIGUOUS, WORDS, UNREAD, MISSING = "several", "ambiguous", "words", "unread", "missing"
@@ -96,10 +95,7 @@ def test_counts_are_of_problems_by_source(findings: list[Finding]) -> None:
     assert dict(zip(header, second, strict=True))["undecided"] == "1"  # two of its texts, one problem
 
 
-def test_report_holds_all_findings_and_the_printout_the_first(findings: list[Finding]) -> None:
-    page = as_markdown("Gold answers", sections(SETS, findings))
-    assert all(f"## {kind.capitalize()}: " in page for kind in KINDS)
-    assert page.count("not accepted: ") == 2
+def test_printout_holds_the_first_findings_and_says_how_many_are_left(findings: list[Finding]) -> None:
     shown = text(SETS, findings, examples=1)
     assert shown.count("not accepted: ") == 1 and "  and 1 more" in shown
     assert values(findings)[0]["kind"] == findings[0].kind
@@ -108,13 +104,12 @@ def test_report_holds_all_findings_and_the_printout_the_first(findings: list[Fin
 def test_audit_of_a_file_leaves_out_the_rows_that_hold_no_problem(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    file, page, out = tmp_path / "mine.jsonl", tmp_path / "report.md", tmp_path / "findings.json"
+    file, out = tmp_path / "mine.jsonl", tmp_path / "findings.json"
     rows = [{"question": "1+1?", "answer": "2"}, {"question": "1+2?"}, {"question": "1+3?", "answer": "1, 3"}]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert main(["data", "audit", str(file), "--out", str(page), "--json", str(out)]) == 0
+    assert main(["data", "audit", str(file), "--json", str(out)]) == 0
     printed = capsys.readouterr().out
     assert printed.splitlines()[1].split()[:3] == ["mine.jsonl", "2", "1"]
     assert "line 2: no column 'answer'" in printed
     assert [each["kind"] for each in json.loads(out.read_text())] == ["unusable", "several"]
-    assert page.read_text().startswith("# Gold answers")
     assert main(["data", "contamination", str(file), str(file)]) == 2  # elsewhere such a row is an error

@@ -16,11 +16,9 @@ from reasoner.analysis.grader_comparison import (
     label_counts,
     pairs_of_file,
     pairs_of_run,
-    sections,
     text,
     values,
 )
-from reasoner.analysis.report_format import as_markdown
 from reasoner.cli.main import main
 from reasoner.runs.rollouts import shard_path, write_shard
 from verifiers import Judgement, Verdict, VerifierPool, peer
@@ -107,22 +105,20 @@ def test_a_run_is_compared_by_its_different_answers(tmp_path: Path) -> None:
     assert [(pair.place, pair.prediction) for pair in pairs_of_run(tmp_path)] == [("3.0.0", "5"), ("3.0.3", "2+3")]
 
 
-def test_report_and_printout_hold_every_disagreement(compared: list[ComparedPair]) -> None:
-    page, shown = as_markdown("Graders", sections(compared)), text(compared)
+def test_printout_and_values_hold_every_disagreement(compared: list[ComparedPair]) -> None:
+    shown = text(compared)
     for each in compared:
         is_shown = each.outcome != AGREE
         assert (f"\n  {each.pair.place}  ours: " in shown) is is_shown
-        assert (f"\n| {each.pair.place} | ours: " in page) is is_shown
     assert [row["outcome"] for row in values(compared)] == [each.outcome for each in compared]
     assert values(compared)[0]["ours"] == {"verdict": "correct", "layer": compared[0].ours.layer}
 
 
-def test_compare_of_a_file_writes_report_and_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    pairs, page, out = tmp_path / "pairs.jsonl", tmp_path / "report.md", tmp_path / "out.json"
+def test_compare_of_a_file_writes_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pairs, out = tmp_path / "pairs.jsonl", tmp_path / "out.json"
     pairs.write_text('{"gold": "12", "prediction": "12.0"}\n')
-    assert main(["grade", "--compare", str(pairs), "--out", str(page), "--json", str(out)]) == 0
+    assert main(["grade", "--compare", str(pairs), "--json", str(out)]) == 0
     assert capsys.readouterr().out.splitlines()[-1].split()[:3] == ["all", "1", "1"]
-    assert page.read_text().startswith("# Graders on ")
     assert [row["outcome"] for row in json.loads(out.read_text())] == [AGREE]
 
 
@@ -144,6 +140,6 @@ def test_file_without_pairs_is_refused(
 
 
 def test_compare_takes_no_other_pairs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    for arguments in (["--compare", "none"], ["--compare", "a", "--gold", "1"], ["--out", "report.md"]):
+    for arguments in (["--compare", "none"], ["--compare", "a", "--gold", "1"]):
         assert main(["grade", *arguments, "--runs", str(tmp_path)]) == 2
-    assert "--out belongs to --compare" in capsys.readouterr().err
+    assert "--compare takes its pairs from one file or run" in capsys.readouterr().err

@@ -10,7 +10,6 @@ import urllib.error
 import urllib.request
 
 import pytest
-import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 from data import Problem
@@ -20,11 +19,9 @@ from reasoner.cli.main import main
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.factory import make_engine
 from reasoner.models.checksums import write_checksums
-from reasoner.models.loading import load_policy
 from reasoner.rollouts.prompts import TEMPLATES, Template, render
 from reasoner.trainer.checkpoint import damage
 from reasoner.types import SamplingParams
-from tests.fixtures.forkserver import TRAINING, forkserver
 from tests.fixtures.tiny import END, OTHER_END, tiny_model, tiny_tokenizer
 from tests.fixtures.trained_run import trained_run
 
@@ -214,21 +211,3 @@ def test_vllm_s_server_answers_a_chat_as_the_engine_does(run_dir, model, server)
         texts.append(answer["choices"][0]["message"]["content"])
     assert texts == engine_texts(run_dir, engine="vllm")
     assert all(text.strip().startswith("<think>") and text.endswith("</answer>") for text in texts)
-
-
-def test_merged_export_of_an_adapter_has_the_weights_of_the_checkpoint(tmp_path):
-    pytest.importorskip("peft")
-    flags = {
-        "--model": "base", "--lora.rank": 2, "--steps": 1, "--engine.name": "transformers", "--threads": 1,
-        "--data.prompts_per_step": 2, "--algo.group_size": 2, "--sampling.max_tokens": 12, "--validation.interval": 0,
-        "--eval.heldout_problems": 0, "--optim.lr": 0.01,
-        "--optim.warmup_steps": 0, "--run.dir": tmp_path, "--run.name": "a",
-    }  # fmt: skip
-    command = forkserver(TRAINING).start("train", *(part for flag in flags.items() for part in flag))
-    assert command.wait(timeout=120) == 0, command.errors()[-2000:]
-    assert main(["export", str(tmp_path / "a"), "--out", str(tmp_path / "out"), "--merged"]) == 0
-    assert not (tmp_path / "out" / "adapter_config.json").exists()
-    exported = AutoModelForCausalLM.from_pretrained(tmp_path / "out").state_dict()
-    checkpoint = load_policy(tmp_path / "a" / "checkpoints" / "step-000001", device=torch.device("cpu")).state_dict()
-    assert exported.keys() == checkpoint.keys()
-    assert all(torch.equal(exported[name], weights) for name, weights in checkpoint.items())

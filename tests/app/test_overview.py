@@ -14,7 +14,7 @@ from reasoner.runs.metrics import read_metrics
 from reasoner.runs.reference import REFERENCE, Reference, write_reference
 from reasoner.runs.run_dir import find_run
 from reasoner.runs.run_start import lock_run_dir, open_run
-from tests.app.browsing import expect, new_page, ready, served
+from tests.app.browsing import expect
 from tests.app.library_of import STEPS, grouped, num_correct, rows_of, until, write_run
 
 
@@ -174,34 +174,32 @@ def test_a_run_is_shown_beside_its_reference(fresh):
     assert REFERENCE in call("overview", run="a")["reference"]["text"]
 
 
-@pytest.mark.parametrize(("low", "high", "word"), [(-1.0, 2.0, "yes"), (2.0, 3.0, "no")])
-def test_the_page_has_the_band_behind_the_curve_and_says_whether_it_is_left(tmp_path, chromium, low, high, word):
-    give_reference(write_run(tmp_path / "runs" / "a", steps=8, written=8), low=low, high=high)
-    with served(tmp_path / "runs", tmp_path / "evals") as url:
-        page = new_page(chromium)
-        page.goto(f"{url}/overview?run=a")
-        ready(page)
+@pytest.fixture(scope="module")
+def real(tmp_path_factory, chromium):
+    """The runs of the pages: `yes` within its band, `no` outside, `long`."""
+    runs = tmp_path_factory.mktemp("overview") / "runs"
+    for name, low in (("yes", -1.0), ("no", 2.0)):
+        give_reference(write_run(runs / name, steps=8, written=8), low=low, high=low + 3)
+    long_run(runs, steps=8000)
+    return runs
+
+
+def test_the_page_has_the_band_behind_the_curve_and_says_whether_it_is_left(site):
+    for word in ("yes", "no"):
+        page = site.open(f"/overview?run={word}")
         expect(page.locator('[data-tile="normal"] b')).to_have_text(word)
-        expect(page.locator('[data-chart="Accuracy"] [data-line="normal in training"]')).to_have_attribute(
-            "data-x", "7"
-        )
-        page.context.close()
+        band = page.locator('[data-chart="Accuracy"] [data-line="normal in training"]')
+        expect(band).to_have_attribute("data-x", "7")
 
 
-def test_the_axes_of_a_long_run_end_at_its_end_and_show_every_validation(tmp_path, chromium):
-    long_run(tmp_path / "runs", steps=8000)
-    with served(tmp_path / "runs", tmp_path / "evals") as url:
-        page = new_page(chromium)
-        page.goto(f"{url}/overview?run=long&x=tokens")
-        ready(page)
-        accuracy = page.locator('[data-chart="Accuracy"]')
-        # step 7,998 is not sent: the last step stands at the end of step 7,997
-        expect(accuracy.locator("[data-range]")).to_have_text("tokens 0 to 159,960")
-        # step 4,001 is not sent: the validation stands at the last line before it
-        for title, line in (("Accuracy", "pass@1"), ("validation loss", "latest")):
-            key = page.locator(f'[data-chart="{title}"] [data-line="{line}"]')
-            expect(key).to_have_attribute("data-x", str(20 * 4000))
-        page.context.close()
+def test_the_axes_of_a_long_run_end_at_its_end_and_show_every_validation(site):
+    page = site.open("/overview?run=long&x=tokens")
+    # step 7,998 is not sent: the last step stands at the end of step 7,997
+    expect(page.locator('[data-chart="Accuracy"] [data-range]')).to_have_text("tokens 0 to 159,960")
+    # step 4,001 is not sent: the validation stands at the last line before it
+    for title, line in (("Accuracy", "pass@1"), ("validation loss", "latest")):
+        key = page.locator(f'[data-chart="{title}"] [data-line="{line}"]')
+        expect(key).to_have_attribute("data-x", str(20 * 4000))
 
 
 def test_the_metrics_are_read_again_only_where_they_changed(fresh, monkeypatch):

@@ -10,7 +10,6 @@ import pytest
 
 from reasoner.cli.main import main
 from reasoner.evals.compare import compare_metrics, samples_by_problem
-from reasoner.evals.eval_log import task_name
 from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.runs.sync_certificate import read_certificate, write_certificate
 from tests.app.browsing import NASTY, expect, grow, stored_rows, text, wait_for_address, wait_for_value
@@ -102,7 +101,7 @@ def test_click_on_a_curve_opens_its_rollouts_and_back_returns(site):
     page.wait_for_selector('[data-chart="Reward"]')
 
 
-@pytest.mark.parametrize("path", ["/overview?run=growing", "/rollouts?run=growing", "/problems?run=growing"])
+@pytest.mark.parametrize("path", ["/rollouts?run=growing", "/problems?run=growing"])  # the overview: test_charts.py
 def test_pages_grow_while_a_writer_appends_without_a_reload(site, path):
     run = site.runs / "growing"
     page = site.open(path)
@@ -110,7 +109,6 @@ def test_pages_grow_while_a_writer_appends_without_a_reload(site, path):
     step = len(read_metrics(run))
     grow(run, step, texts=["<think>2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "5", "6"])
     shown = {
-        "overview": f'[data-tile="steps done"]:has-text("{step + 1} / 100")',
         "rollouts": f'[data-count]:has-text("{6 * (step + 1)}")',
         "problems": f'canvas[data-cells="{step + 1}"]',
     }[path[1:].partition("?")[0]]
@@ -217,22 +215,6 @@ def test_reflection_page_equals_aha_command(site, tmp_path):
         page.wait_for_selector(f'.pane[data-rollout="{cards[0][0]}"] mark.cue')
 
 
-def test_evaluations_show_the_stored_figures(site):
-    page = site.open("/evals?eval=real/after")
-    folder = site.runs / "real" / "heldout" / "after"
-    results = json.loads((folder / "results.json").read_text())[task_name("generated:heldout")]
-    stored = results["sampled"]["metrics"] | {"greedy": results["greedy"]["metrics"]["pass@1"]}
-    for metric in ("pass@1", "pass@4", "cons@4", "greedy"):
-        value = float(page.locator(f'[data-tile="{metric}"]').get_attribute("data-value"))
-        assert value == pytest.approx(stored[metric]["value"])
-    expect(page.locator("[data-vote]")).to_have_count(6)
-    page.get_by_label("show").select_option("never correct")
-    never = sum(
-        1 for line in samples_by_problem(folder, "generated:heldout")["none"].values() if not any(line["correct"])
-    )
-    expect(page.locator("[data-vote]")).to_have_count(never)
-
-
 def test_runs_are_compared_problem_by_problem(site):
     page = site.open("/compare?run=real")
     expect(page.locator("#reasoner main")).to_contain_text("Choose two to six runs")
@@ -265,15 +247,12 @@ def test_chat_samples_from_two_models_grades_and_stops(site):
     page = site.open("/chat?model=real&question=What%20is%205%20%2B%203%3F&gold=8")
     page.locator('[data-number="samples"]').fill("1")
     page.locator('[data-number="max_tokens"]').fill("60")
-    page.get_by_role("button", name="ask").click()
-    page.wait_for_selector('[data-chat="done"]')
-    assert page.locator('[data-sample="0"] .token').count() > 3
-    assert page.locator('[data-sample="0"] .badge').count() >= 1
-    expect(page.locator("[data-answers]")).to_have_count(1)
     page.get_by_label("beside").select_option("base")
     page.get_by_role("button", name="ask").click()
     page.wait_for_selector('[data-chat="done"]')
     sides = page.locator("[data-answers]")
+    for side in sides.all():
+        assert side.locator(".token").count() > 3 and side.locator(".badge").count() >= 1
     expect(sides.locator("h2")).to_have_text(["run real, its last checkpoint", "the embedded base model"])
     expect(sides.locator("[role=status]")).to_have_text([re.compile("done · [01] of 1 correct")] * 2)
     page.get_by_label("beside").select_option("")
@@ -291,8 +270,6 @@ def test_chat_samples_from_two_models_grades_and_stops(site):
 
 
 def test_the_overview_shows_the_weight_sync_as_text_and_no_line_without_a_certificate(site):
-    page = site.open("/overview?run=real")
-    expect(page.locator("[data-sync]")).to_have_text(f"weight sync: {read_certificate(site.runs / 'real')}")
     hostile = replace(read_certificate(site.runs / "real"), engine='<img src=x onerror="window.PWNED=5">')
     write_certificate(site.runs / "nasty", hostile)
     page = site.open("/overview?run=nasty")

@@ -173,8 +173,3 @@ def test_five_thousand_hits_are_marked(site):
     page = search(site, "/rollouts?run=many&text=word&rollout=0.0.0")
     page.wait_for_selector(f"{PANE.format('0.0.0')} [data-hits='5000']")
     expect(page.locator(".pane mark.hit")).to_have_count(5_000)
-
-
-def typed(page, label, text):
-    page.get_by_label(label).fill(text)
-    page.keyboard.press("Enter")

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
 
 pytest.importorskip("peft")
 
@@ -75,6 +76,15 @@ def merged(runs):
     """The run `adapter` as a full model folder."""
     write_merged(resolve_model("adapter", runs=runs), runs / "merged")
     return runs / "merged"
+
+
+def test_merged_export_has_the_weights_of_the_checkpoint(runs, tmp_path):
+    assert main(["export", str(runs / "adapter"), "--out", str(tmp_path / "out"), "--merged"]) == 0
+    assert not (tmp_path / "out" / "adapter_config.json").exists()
+    exported = AutoModelForCausalLM.from_pretrained(tmp_path / "out").state_dict()
+    checkpoint = load_policy(resolve_model("adapter", runs=runs), device=torch.device("cpu")).state_dict()
+    assert exported.keys() == checkpoint.keys()
+    assert all(torch.equal(exported[name], weights) for name, weights in checkpoint.items())
 
 
 def test_evaluation_of_a_run_samples_its_base_with_the_adapter(runs, merged):

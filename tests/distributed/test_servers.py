@@ -32,6 +32,7 @@ def train(runs, folder, servers, size):
     return said, read_metrics(runs / "a"), versions, [[row["token_ids"] for row in step] for step in rows]
 
 
+@pytest.mark.slow  # of one rank: inference/test_remote_engine.py; steps ahead: rollouts/test_prefetch.py
 def test_two_ranks_sample_on_servers_as_one_does_and_send_each_version_once(tmp_path, folder, servers):
     """Also where a rank is slow to see a version: the first one sends no other before."""
     _, _, _, alone = train(tmp_path / "1", folder, servers, 1)

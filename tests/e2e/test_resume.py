@@ -174,6 +174,7 @@ def test_signalled_run_saves_and_resumes_to_equal_bytes(tmp_path, uninterrupted,
     assert differing(content(tmp_path), content(uninterrupted)) == []
 
 
+@pytest.mark.slow  # SIGINT and SIGTERM are asked above
 def test_run_whose_terminal_is_closed_saves_and_resumes_to_equal_bytes(tmp_path, uninterrupted, by_pass_rates):
     """A terminal that is closed while it is read, and one that has taken no more output for a while."""
     steps_done = 0

@@ -63,6 +63,7 @@ def test_rollouts_hold_what_the_tool_returned_and_its_tokens_are_not_counted(tra
     assert all(0 <= line["tools/error_rate"] <= 1 and line["parity/logprob_diff_max"] < 1e-3 for line in metrics)
 
 
+@pytest.mark.slow  # the numbers of two ranks: tests/distributed
 def test_two_processes_sample_the_trajectories_of_one(trained, calling, tmp_path):
     train(tmp_path, calling, steps=1, processes=2)
     one, two = read(trained, 0), read(tmp_path / "a", 0)
@@ -101,6 +102,7 @@ def is_calling(pid):
     return any("monty" in Path(f"/proc/{one}/cmdline").read_text() or is_calling(one) for one in below)
 
 
+@pytest.mark.slow  # kills of a run: test_resume.py; of a call: tests/tools
 @pytest.mark.timeout(600)
 def test_kills_in_the_middle_of_a_call_leave_the_same_bytes(tmp_path):
     model = save_calling(tmp_path / "model", "sum(range(9**9))")

@@ -83,6 +83,7 @@ def test_wheel_has_all_files_and_only_reasoner_at_the_top(wheel: Path) -> None:
     assert "reasoner/pretrain/model/model.safetensors" in names
 
 
+@pytest.mark.slow  # that the wheel has all files is asked above
 def test_installed_command_trains_the_embedded_base(site: Path, tmp_path: Path) -> None:
     run(
         site / "bin" / "reasoner", "train", "--model", "base", "--steps", "2", "--run.name", "first", *FEW,
