@@ -15,7 +15,7 @@ which may be tied, are one group and would get no gradient); gradients are sums 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -184,21 +184,25 @@ def shard_like(tensor: Tensor, own: Tensor) -> Tensor:
     return distribute_tensor(tensor.to(own.device), own.device_mesh, own.placements, src_data_rank=None)
 
 
-def whole_state(model: nn.Module, *, keeps: bool = True) -> dict[str, Tensor]:
-    """The model's state_dict in whole tensors, gathered one at a time into the host's memory, tied tensors once; empty
-    where this rank does not keep them. A model that is not sharded has its own tensors. A collective operation.
+def whole_state(
+    model: nn.Module, keeps: Callable[[str], bool] = lambda name: True, *, copies: bool = True
+) -> dict[str, Tensor]:
+    """The model's state_dict in the host's memory, as host_state() has it, tied tensors once."""
+    return host_state(model.state_dict(keep_vars=True), keeps, copies=copies)
+
+
+def host_state(
+    state: Mapping[str, Tensor], keeps: Callable[[str], bool] = lambda name: True, *, copies: bool = True
+) -> dict[str, Tensor]:
+    """Named tensors in the host's memory, whole ones, of those names that this rank `keeps`; shards are gathered one at
+    a time, and tensors that are there are copied if `copies`. A collective operation if the tensors are shards.
     """
-    return gather_state(model.state_dict(keep_vars=True), keeps=keeps)
-
-
-def gather_state(state: Mapping[str, Tensor], *, keeps: bool = True) -> dict[str, Tensor]:
-    """whole_state() of named tensors."""
     tensors: dict[int, Tensor] = {}  # by the id of the rank's own tensor: tied tensors stay one
-    for own in state.values():
+    for name, own in state.items():
         if id(own) not in tensors:
-            tensor = whole(own.detach())
-            tensors[id(own)] = tensor if not isinstance(own, DTensor) else tensor.cpu() if keeps else own
-    return {name: tensors[id(own)] for name, own in state.items()} if keeps else {}
+            tensor = whole(own.detach())  # on every rank
+            tensors[id(own)] = tensor.to("cpu", copy=copies and not isinstance(own, DTensor)) if keeps(name) else own
+    return {name: tensors[id(own)] for name, own in state.items() if keeps(name)}
 
 
 def load_state(model: nn.Module, tensors: Mapping[str, Tensor], *, strict: bool = True) -> None:
