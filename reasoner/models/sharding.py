@@ -123,10 +123,17 @@ def _shard(model: nn.Module, sharding: str, world: World, dtype: str) -> None:
 
 def _mixed_precision(model: nn.Module, dtype: str) -> MixedPrecisionPolicy:
     """The policy of passes in `dtype`. In bfloat16 the matrices of a pass are what autocast makes of them, and the
-    states between layers stay in float32; norms and biases are rounded.
+    states between layers stay in float32; norms and biases are rounded. ValueError where torch cannot compute that.
     """
     if dtype == "float32":
         return MixedPrecisionPolicy()
+    is_cpu = next(model.parameters()).device.type == "cpu"
+    if is_cpu and any(isinstance(module, nn.LayerNorm) for module in model.modules()):
+        raise ValueError(
+            f"optim.dtype is {dtype!r} with shards of {type(model).__name__}, whose LayerNorm would have weights in "
+            "bfloat16 and states in float32, which torch does not compute on a CPU: use --optim.dtype float32, or "
+            "--optim.sharding replicated"
+        )
     setattr(model, _GATHERS_BFLOAT16, True)
     backbone: Any = getattr(model, "base_model", model)
     backbone.get_input_embeddings().register_forward_hook(states_in_float32)

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
 from reasoner.config.algorithm import AlgoConfig
 from reasoner.config.check import check_run
 from reasoner.config.learning import OptimConfig
 from reasoner.config.schema import Config
 from reasoner.distributed.world import ALONE
+from reasoner.models import sharding
 from reasoner.models.loading import load_tokenizer
 from reasoner.models.lora import load_weights, policy_state
 from reasoner.models.sharding import DistributedModel, distribute
@@ -193,3 +194,11 @@ def test_what_needs_whole_weights_refuses_shards(algo, state_dtype):
     with pytest.raises(ValueError, match=r"optim\.sharding in .* needs (algo\.trust|optim\.state_dtype)"):
         check_run(cfg)
     check_run(Config(algo=cfg.algo, optim=OptimConfig(state_dtype=state_dtype)))
+
+
+def test_layer_norms_in_bfloat16_shards_are_refused_on_a_cpu():
+    gpt2 = GPT2LMHeadModel(GPT2Config(vocab_size=8, n_embd=8, n_layer=1, n_head=1, n_positions=8))
+    with pytest.raises(ValueError, match=r"GPT2LMHeadModel.* --optim.dtype float32, or --optim.sharding replicated"):
+        sharding._mixed_precision(gpt2, "bfloat16")
+    assert sharding._mixed_precision(gpt2, "float32").param_dtype is None
+    assert sharding._mixed_precision(tiny_model(vocabulary=60), "bfloat16").param_dtype == torch.bfloat16
