@@ -51,11 +51,11 @@ class CompletionKeyCache(DynamicCache):
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
         """[N, heads, T, head size] x 2 -> those of each row's prompt and completion, [N, heads, L + T, head size] x 2,
-        in the precision that attention casts them to under autocast: before copies are made of them for rows and heads.
+        in the values' precision. Under autocast attention casts all three to it; here the keys are cast before they are
+        copied for rows and heads.
         Nothing is stored. The copies of the prompts' are part of the layer, so that they are made again with it.
         """
-        layer, kind = cast(Any, self.layers[layer_idx]), key_states.device.type
-        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else key_states.dtype
+        layer, dtype = cast(Any, self.layers[layer_idx]), value_states.dtype
 
         def of_rows(of_prompts: Tensor, own: Tensor) -> Tensor:
             # index_select: its backward adds whole slices, that of keys[prompt_of] adds single elements

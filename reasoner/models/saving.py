@@ -114,8 +114,9 @@ def save_generation_config(model: PreTrainedModel, folder: Path) -> None:
     Its own save_pretrained() refuses values that contradict each other, do_sample false beside a temperature for
     example. Published models have such files, and everything that loads them takes them.
     """
-    if model.generation_config is not None:
-        model.generation_config.to_json_file(folder / "generation_config.json", keys_to_pop=["compile_config"])
+    own: Any = getattr(model, "generation_config", None)  # a classifier has none
+    if own is not None:
+        own.to_json_file(folder / "generation_config.json", keys_to_pop=["compile_config"])
 
 
 def as_saved(model: PreTrainedModel, named: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:

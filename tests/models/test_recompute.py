@@ -225,7 +225,6 @@ def test_keys_of_completions_have_the_bits_that_attention_casts_them_to(dtype):
     of_prompts, own = torch.randn(2, 2, 5, 4), torch.randn(3, 2, 6, 4)
     prompt_of = torch.tensor([0, 1, 1])
     cache = CompletionKeyCache((of_prompts,), (2 * of_prompts,), prompt_of)
-    with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
-        keys, values = cache.update(own, own, 0)
+    keys, values = cache.update(own, own.to(dtype), 0)
     assert torch.equal(keys, torch.cat([of_prompts[prompt_of], own], dim=2).to(dtype))
     assert torch.equal(values, torch.cat([2 * of_prompts[prompt_of], own], dim=2).to(dtype))
