@@ -54,6 +54,6 @@ def _run_compiled(part: nn.Module, *args: Any, **kwargs: Any) -> Any:
 
 
 @cache
-def _compiled(kind: type[nn.Module]) -> Callable[..., Any]:
+def _compiled(kind: Any) -> Callable[..., Any]:
     compiled: Callable[..., Any] = torch.compile(kind.forward, dynamic=True, backend=BACKEND)
     return compiled
