@@ -49,8 +49,9 @@ def _parts(backbone: nn.Module) -> Iterator[nn.Module]:
 
 
 def _run_compiled(part: nn.Module, *args: Any, **kwargs: Any) -> Any:
+    kind: Any = type(part)
     with torch._dynamo.config.patch(recompile_limit=_MOST_GRAPHS):
-        return _compiled(type(part))(part, *args, **kwargs)
+        return _compiled(kind)(part, *args, **kwargs)
 
 
 @cache

@@ -154,7 +154,9 @@ def _write_together(path: Path, write: Callable[[Path], Mapping[str, str]], worl
 
     def write_parts(beside: Path) -> None:
         world.gather(None, "the folder of the checkpoint")  # the first rank has removed what was there
-        files, sums, errors = {}, {}, []
+        files: dict[str, str] = {}
+        sums: dict[str, str] = {}
+        errors: list[str] = []
         for part in world.gather(_own_part(beside, write, world), "the parts of the checkpoint"):
             files.update(part.files)
             sums.update(part.sums)

@@ -69,7 +69,8 @@ def checkpoint_bytes(trainer: Trainer) -> int:
     size = 4 + 2 * (1 if trainer.cfg.optim.state_dtype == "8bit" else 4)
     reference = trainer.reference if trainer.cfg.algo.ref_sync_steps else None
     tensors = reference.state_dict().values() if reference is not None else ()  # tied ones are written twice
-    return size * models * num_trained(trainer) + sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    num_bytes: int = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    return size * models * num_trained(trainer) + num_bytes
 
 
 def num_trained(trainer: Trainer) -> int:
