@@ -118,6 +118,9 @@ class OptimConfig:
         "each layer again in the backward pass instead of storing them. Less memory, about a third more computation in "
         "an update, the same gradient.", trl="gradient_checkpointing",
         verl="actor_rollout_ref.model.enable_gradient_checkpointing")
+    compile: bool = setting(False, "Compile the norms and feed-forward of each layer with torch.compile: fewer "
+        "kernels and less memory traffic, the same numbers to rounding. The first steps compile; needs a C++ compiler.",
+        trl="torch_compile", verl="actor_rollout_ref.actor.use_torch_compile")
     dtype: str = setting("float32", "Compute precision of the trainer. The weights that are trained are always "
         "float32.", choices=DTYPES, trl="bf16 fp16")
     sharding: str = setting("replicated", "Sharding strategy of several processes: what each holds of the weights, "

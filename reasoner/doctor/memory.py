@@ -27,6 +27,7 @@ from reasoner.models.resolve import resolve_cached_model
 from reasoner.models.size import num_parameters as num_stored_parameters
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rollouts.reward_models import parse_reward_models
+from reasoner.trainer.snapshot import MOST_COPIED
 
 _BYTES = {"float32": 4, "bfloat16": 2}
 _NUM_ADAPTED = {"all-linear": 7, "attention": 4}  # linear layers of a layer with an adapter, by lora.target
@@ -36,7 +37,10 @@ _MOMENTS = {"float32": 8, "8bit": 2 + 2 * 4 / 256}  # bytes a parameter; in 8 bi
 _COPIES = {"float32": 3, "bfloat16": 4}
 _TILE_COPIES = 3  # copies of a tile of logits at once
 _SEQUENCES = 256  # sequences that the transformers engine samples at once
-_RESIDENT = ("weights", "optimiser", "reference", "critic", "reward_models", "teacher", "waiting_weights", "overhead")
+_RESIDENT = (
+    "weights", "optimiser", "reference", "critic", "reward_models", "teacher", "waiting_weights", "checkpoint",
+    "overhead",
+)  # fmt: skip
 _OVERHEAD = 28 * 2**20  # code of kernels that the first update reads, modules and Python's objects; on a CPU
 _PAGE = 2**21  # bytes from which a tensor begins at a page of its own, in the heap of a CPU
 _SAMPLING_COPIES = 4  # copies of their next token's logits at once: log-probabilities, random bits and numbers, sums
@@ -73,6 +77,7 @@ class MemoryEstimate:
             "teacher": _BYTES[cfg.optim.dtype]
             * self._num_parameters("teacher.model", *filter(None, [cfg.teacher.model])),
             "waiting_weights": self._waiting_weights(),
+            "checkpoint": self._checkpoint_copy(int((4 + moments) * (trained + critic))),
             "overhead": _OVERHEAD if self.device == "cpu" else 0,
             **self._engine(),
             **self._micro_batch(),
@@ -126,6 +131,10 @@ class MemoryEstimate:
                 raise ValueError(f"{key} names {name}, which is not in the cache: download it first")
             total += num_stored_parameters(folder) or 0
         return total
+
+    def _checkpoint_copy(self, size: int) -> int:
+        """Bytes of the copy from which a checkpoint is written while training goes on, on a CPU."""
+        return size if self.device == "cpu" and size <= MOST_COPIED else 0
 
     def _waiting_weights(self) -> int:
         """Bytes of the copies of the weights that wait in the machine's memory for steps sampled ahead: one for each of

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,13 +19,14 @@ CHECKSUMS = "sha256.json"
 _CARD = "README.md"  # nothing reads it, and it may be edited
 
 
-def write_checksums(folder: Path, *, leave_out: Sequence[str] = ()) -> None:
+def write_checksums(folder: Path, *, leave_out: Sequence[str] = (), known: Mapping[str, str] | None = None) -> None:
     """Write the checksums of every file in the folder and below, except of the model card and of the names to leave
-    out.
+    out. Those that are `known` are not computed.
     """
-    paths = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
-    others = (CHECKSUMS, _CARD, *leave_out)
-    write_json(folder / CHECKSUMS, {name: sha256(path) for name, path in paths.items() if name not in others})
+    names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file()]
+    known, others = known or {}, (CHECKSUMS, _CARD, *leave_out)
+    sums = {name: known.get(name) or sha256(folder / name) for name in names if name not in others}
+    write_json(folder / CHECKSUMS, sums)
 
 
 def read_checksums(folder: Path) -> dict[str, str]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import MethodType
 from typing import Any, cast
@@ -23,9 +24,9 @@ from reasoner.models.adapter_files import Adapter, read_adapter, write_adapter
 from reasoner.models.checksums import write_checksums
 from reasoner.models.folder import BaseModel, write_base
 from reasoner.models.loading import load_policy, load_tokenizer
-from reasoner.models.saving import save_generation_config, save_model
+from reasoner.models.saving import save_config, save_generation_config, save_model, save_weights
 from reasoner.models.shard_on_load import mesh_of
-from reasoner.models.sharding import load_state, shard_like, whole, whole_state
+from reasoner.models.sharding import host_state, load_state, shard_like, whole, whole_state
 from reasoner.runs.io import named_errors
 
 PolicyWeights = Adapter | Mapping[str, Tensor]
@@ -148,28 +149,44 @@ def merged_state(policy: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
         yield f"{layer}.{part}" if is_wrapped else name, tensor + adapter.delta(layer) if is_adapted else tensor
 
 
-def policy_weights(policy: PreTrainedModel, *, keeps: bool = True) -> PolicyWeights:
-    """The policy's weights as save_policy() writes them: its adapter, or whole tensors by name. A collective operation
-    if the policy is sharded; `keeps`: whether this rank is to have the tensors.
+def policy_weights(
+    policy: PreTrainedModel, keeps: Callable[[str], bool] = lambda name: True, *, copies: bool = True
+) -> PolicyWeights:
+    """The policy's weights in the host's memory, as save_policy() writes them: its adapter, or the whole tensors of the
+    names that this rank `keeps`. A collective operation if the policy is sharded.
     """
-    return adapter_of(policy) if has_adapter(policy) else whole_state(policy, keeps=keeps)
+    if not has_adapter(policy):
+        return whole_state(policy, keeps, copies=copies)
+    adapter = adapter_of(policy)
+    return replace(adapter, tensors=host_state(adapter.tensors))
 
 
 def save_policy(
-    policy: PreTrainedModel, folder: Path, base: BaseModel | None, weights: PolicyWeights | None = None
-) -> None:
+    policy: PreTrainedModel,
+    folder: Path,
+    base: BaseModel | None,
+    weights: PolicyWeights | None = None,
+    *,
+    part: int = 0,
+    num_parts: int = 1,
+) -> dict[str, str]:
     """Write the policy as a model folder: all weights, or its adapter with the name of its `base`. `weights` are those
-    of a sharded policy, from policy_weights().
+    of policy_weights(), of the layers of a part where several ranks write; the first part has the small files. Returns
+    the file's name by tensor, for the index of all parts.
     """
-    weights = policy_weights(policy) if weights is None else weights
+    weights = policy_weights(policy, copies=False) if weights is None else weights
+    folder.mkdir(parents=True, exist_ok=True)
     if not isinstance(weights, Adapter):
-        save_model(policy, folder, weights)
-        return
-    assert base is not None, "an adapter without a base"
-    policy.config.save_pretrained(folder)
-    save_generation_config(policy, folder)
-    write_adapter(folder, weights, base=base.folder)
-    write_base(folder, base)
+        if not part:
+            save_config(policy, folder)
+        return save_weights(policy, folder, weights, part=part, num_parts=num_parts)
+    if not part:
+        assert base is not None, "an adapter without a base"
+        policy.config.save_pretrained(folder)
+        save_generation_config(policy, folder)
+        write_adapter(folder, weights, base=base.folder)
+        write_base(folder, base)
+    return {}
 
 
 @torch.no_grad()

@@ -50,13 +50,18 @@ class CompletionKeyCache(DynamicCache):
     def update(
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
-        """[N, heads, T, head size] x 2 -> those of each row's prompt and completion, [N, heads, L + T, head size] x 2.
+        """[N, heads, T, head size] x 2 -> those of each row's prompt and completion, [N, heads, L + T, head size] x 2,
+        in the values' precision. Under autocast attention casts all three to it; here the keys are cast before they are
+        copied for rows and heads.
         Nothing is stored. The copies of the prompts' are part of the layer, so that they are made again with it.
         """
-        layer = cast(Any, self.layers[layer_idx])
-        # index_select: its backward adds whole slices, that of keys[prompt_of] adds single elements
-        keys, values = (of_prompts.index_select(0, self.prompt_of) for of_prompts in (layer.keys, layer.values))
-        return torch.cat([keys, key_states], dim=-2), torch.cat([values, value_states], dim=-2)
+        layer, dtype = cast(Any, self.layers[layer_idx]), value_states.dtype
+
+        def of_rows(of_prompts: Tensor, own: Tensor) -> Tensor:
+            # index_select: its backward adds whole slices, that of keys[prompt_of] adds single elements
+            return torch.cat([of_prompts.to(dtype).index_select(0, self.prompt_of), own.to(dtype)], dim=-2)
+
+        return of_rows(layer.keys, key_states), of_rows(layer.values, value_states)
 
 
 def recompute_layers(backbone: nn.Module) -> None:

@@ -15,7 +15,7 @@ which may be tied, are one group and would get no gradient); gradients are sums 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -123,10 +123,17 @@ def _shard(model: nn.Module, sharding: str, world: World, dtype: str) -> None:
 
 def _mixed_precision(model: nn.Module, dtype: str) -> MixedPrecisionPolicy:
     """The policy of passes in `dtype`. In bfloat16 the matrices of a pass are what autocast makes of them, and the
-    states between layers stay in float32; norms and biases are rounded.
+    states between layers stay in float32; norms and biases are rounded. ValueError where torch cannot compute that.
     """
     if dtype == "float32":
         return MixedPrecisionPolicy()
+    is_cpu = next(model.parameters()).device.type == "cpu"
+    if is_cpu and any(isinstance(module, nn.LayerNorm) for module in model.modules()):
+        raise ValueError(
+            f"optim.dtype is {dtype!r} with shards of {type(model).__name__}, whose LayerNorm would have weights in "
+            "bfloat16 and states in float32, which torch does not compute on a CPU: use --optim.dtype float32, or "
+            "--optim.sharding replicated"
+        )
     setattr(model, _GATHERS_BFLOAT16, True)
     backbone: Any = getattr(model, "base_model", model)
     backbone.get_input_embeddings().register_forward_hook(states_in_float32)
@@ -184,21 +191,25 @@ def shard_like(tensor: Tensor, own: Tensor) -> Tensor:
     return distribute_tensor(tensor.to(own.device), own.device_mesh, own.placements, src_data_rank=None)
 
 
-def whole_state(model: nn.Module, *, keeps: bool = True) -> dict[str, Tensor]:
-    """The model's state_dict in whole tensors, gathered one at a time into the host's memory, tied tensors once; empty
-    where this rank does not keep them. A model that is not sharded has its own tensors. A collective operation.
+def whole_state(
+    model: nn.Module, keeps: Callable[[str], bool] = lambda name: True, *, copies: bool = True
+) -> dict[str, Tensor]:
+    """The model's state_dict in the host's memory, as host_state() has it, tied tensors once."""
+    return host_state(model.state_dict(keep_vars=True), keeps, copies=copies)
+
+
+def host_state(
+    state: Mapping[str, Tensor], keeps: Callable[[str], bool] = lambda name: True, *, copies: bool = True
+) -> dict[str, Tensor]:
+    """Named tensors in the host's memory, whole ones, of those names that this rank `keeps`; shards are gathered one at
+    a time, and tensors that are there are copied if `copies`. A collective operation if the tensors are shards.
     """
-    return gather_state(model.state_dict(keep_vars=True), keeps=keeps)
-
-
-def gather_state(state: Mapping[str, Tensor], *, keeps: bool = True) -> dict[str, Tensor]:
-    """whole_state() of named tensors."""
     tensors: dict[int, Tensor] = {}  # by the id of the rank's own tensor: tied tensors stay one
-    for own in state.values():
+    for name, own in state.items():
         if id(own) not in tensors:
-            tensor = whole(own.detach())
-            tensors[id(own)] = tensor if not isinstance(own, DTensor) else tensor.cpu() if keeps else own
-    return {name: tensors[id(own)] for name, own in state.items()} if keeps else {}
+            tensor = whole(own.detach())  # on every rank
+            tensors[id(own)] = tensor.to("cpu", copy=copies and not isinstance(own, DTensor)) if keeps(name) else own
+    return {name: tensors[id(own)] for name, own in state.items() if keeps(name)}
 
 
 def load_state(model: nn.Module, tensors: Mapping[str, Tensor], *, strict: bool = True) -> None:

@@ -21,6 +21,7 @@ from transformers import PreTrainedModel
 from reasoner.config.schema import Config
 from reasoner.distributed.gradients import sum_gradients
 from reasoner.distributed.world import ALONE, World
+from reasoner.models.compiled_layers import compile_layers
 from reasoner.models.loading import PromptCache, completion_states, encode_prompts
 from reasoner.models.lora import trained_parameters
 from reasoner.models.recompute import recompute_layers
@@ -45,6 +46,8 @@ class Critic:
         """Before the policy is sharded, unless they share the backbone."""
         self.shared, self.world = shared, world
         backbone = policy if shared else _copy_of_trained(policy.base_model)
+        if cfg.optim.compile:
+            compile_layers(backbone)
         if cfg.optim.recompute:
             recompute_layers(backbone)
         self.distributed = distribute(backbone, cfg.optim.sharding, world, cfg.optim.dtype)

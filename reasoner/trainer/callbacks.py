@@ -33,6 +33,10 @@ class Callbacks:
         """Whether a callback has asked to end the training."""
         return bool(self.control.should_training_stop)
 
+    def is_called(self, event: str) -> bool:
+        """Whether a callback has a method of the event's name."""
+        return any(hasattr(callback, event) for callback in self._callbacks)
+
     def notify(
         self, event: str, cfg: Config, steps_done: int, history: Sequence[Mapping[str, float]], **values: Any
     ) -> None:

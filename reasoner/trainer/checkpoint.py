@@ -10,6 +10,9 @@
         README.md                        model card (reasoner.analysis.model_card), also of the best
         sha256.json                      of every other file (reasoner.models.checksums), also of the best
 
+Where N ranks hold shards, each writes every N-th layer, in whole tensors: model-00001-of-0000N.safetensors and so on,
+with transformers' index. Any number of ranks reads them.
+
 Nothing is pickled. A checkpoint is written beside its place, synced and renamed: it is complete or absent. Later damage
 by the disk shows in its checksums, which whatever loads the model compares.
 """
@@ -18,27 +21,30 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerBase
 
 from reasoner.console import first_line
+from reasoner.distributed.world import ALONE, World
 from reasoner.models.adapter_files import Adapter
-from reasoner.models.checksums import CHECKSUMS, check_file, damage, write_checksums
-from reasoner.models.lora import PolicyWeights, has_adapter, save_policy, trained_parameters
+from reasoner.models.checksums import CHECKSUMS, check_file, damage, sha256, write_checksums
+from reasoner.models.lora import has_adapter, save_policy, trained_parameters
+from reasoner.models.saving import StoredTensors, file_name, save_tensors, write_index
 from reasoner.models.sharding import load_state
 from reasoner.rl.batch import Batch
 from reasoner.rl.optimizers import load_optimizer_state
 from reasoner.runs.io import atomic_path, sync
 from reasoner.runs.run_dir import STEP_PATTERN
-from reasoner.trainer.snapshot import Snapshot, snapshot
+from reasoner.trainer.snapshot import Snapshot, checkpoint_bytes, num_trained, snapshot
 from reasoner.trainer.trainer import Trainer
+
+_PARTIAL = ".partial"  # of the name of a folder that is being written
 
 
 def folder(run_dir: Path, step: int) -> Path:
@@ -50,24 +56,23 @@ def save_best(
     step: int,
     trainer: Trainer,
     tokenizer: PreTrainedTokenizerBase,
+    contents: Snapshot | None = None,
     *,
     score: float,
     card: str = "",
-    weights: PolicyWeights | None = None,
+    world: World = ALONE,
 ) -> None:
     """Save the policy as the best one so far. best.json in the folder holds the number of steps and the score; `card`
-    is the text of its model card, `weights` are policy_weights(), where the policy is sharded.
+    is the text of its model card. `contents` and `world` as in save().
     """
+    state = contents or snapshot(trainer)
 
-    def write(path: Path) -> None:
-        path.mkdir(parents=True)
-        save_policy(trainer.model, path, trainer.base_model, weights)
-        tokenizer.save_pretrained(path)
-        _write_card(path, card)
-        _write_score(path, step, score)
-        write_checksums(path)
+    def write(path: Path) -> dict[str, str]:
+        if world.is_first:
+            _write_score(path, step, score)
+        return _write_model(path, trainer, tokenizer, state, card)
 
-    _put(run_dir / "checkpoints" / "best", write)
+    _write_together(run_dir / "checkpoints" / "best", write, world)
 
 
 def best_score(run_dir: Path) -> float | None:
@@ -98,12 +103,8 @@ def restore_best(run_dir: Path, step: int, *, score: float) -> None:
 
 
 def _write_score(path: Path, step: int, score: float) -> None:
+    path.mkdir(parents=True, exist_ok=True)
     (path / "best.json").write_text(json.dumps({"steps_done": step, "validation/pass@1": score}) + "\n")
-
-
-def _write_card(path: Path, card: str) -> None:
-    if card:
-        (path / "README.md").write_text(card, "utf-8")
 
 
 def save(
@@ -111,23 +112,26 @@ def save(
     step: int,
     trainer: Trainer,
     tokenizer: PreTrainedTokenizerBase,
+    contents: Snapshot | None = None,
     *,
     keep: int,
     every: int = 1,
     card: str = "",
-    tensors: Snapshot | None = None,
+    world: World = ALONE,
 ) -> Path:
     """Write the checkpoint after `step` steps, with `card` as the text of its model card, and remove later ones and, as
-    prune() does, earlier ones. `tensors`: snapshot(), where the models are sharded.
+    prune() does, earlier ones. `contents` is snapshot() by default. A collective operation of `world`, the ranks that
+    have a part of the contents.
 
     OSError, with nothing left behind, if it cannot be written.
     """
-    path, contents = folder(run_dir, step), tensors or snapshot(trainer)
-    _put(path, lambda beside: _write(beside, trainer, tokenizer, contents, card))
-    for later in list_checkpoints(run_dir):
-        if step_of(later) > step:
-            shutil.rmtree(later)
-    prune(run_dir, step, keep=keep, every=every)
+    path, state = folder(run_dir, step), contents or snapshot(trainer)
+    _write_together(path, lambda beside: _write(beside, trainer, tokenizer, state, card), world)
+    if world.is_first:
+        for later in list_checkpoints(run_dir):
+            if step_of(later) > step:
+                shutil.rmtree(later)
+        prune(run_dir, step, keep=keep, every=every)
     return path
 
 
@@ -143,9 +147,55 @@ def prune(run_dir: Path, step: int, *, keep: int, every: int) -> None:
             shutil.rmtree(old)
 
 
+def _write_together(path: Path, write: Callable[[Path], Mapping[str, str]], world: World) -> None:
+    """Let each rank of `world` write its part of a folder, and the first one complete it. `write` returns the file's
+    name by tensor of the rank's part of the model. OSError on every rank if one of them cannot write.
+    """
+
+    def write_parts(beside: Path) -> None:
+        world.gather(None, "the folder of the checkpoint")  # the first rank has removed what was there
+        files: dict[str, str] = {}
+        sums: dict[str, str] = {}
+        errors: list[str] = []
+        for part in world.gather(_own_part(beside, write, world), "the parts of the checkpoint"):
+            files.update(part.files)
+            sums.update(part.sums)
+            errors += [part.error] * bool(part.error)
+        if errors:
+            raise OSError(errors[0])
+        if world.is_first:
+            write_index(beside, files)
+            write_checksums(beside, known=sums)
+
+    if world.is_first:
+        _put(path, write_parts)
+    else:
+        write_parts(path.with_name(path.name + _PARTIAL))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    files: Mapping[str, str] = field(default_factory=dict)  # of the model, by tensor
+    sums: Mapping[str, str] = field(default_factory=dict)  # checksums by file
+    error: str = ""
+
+
+def _own_part(beside: Path, write: Callable[[Path], Mapping[str, str]], world: World) -> _Part:
+    """Write this rank's part. All ranks but the first, which does it for the rest, sync their files and sum them up."""
+    try:
+        files, sums = write(beside), {}
+        if not world.is_first:
+            for own in sorted(beside.rglob(file_name("*", world.rank, world.size))):
+                sync(own)
+                sums[own.relative_to(beside).as_posix()] = sha256(own)
+        return _Part(files, sums)
+    except (OSError, SafetensorError) as error:
+        return _Part(error=str(error))
+
+
 def _put(path: Path, write: Callable[[Path], None]) -> None:
     """Write a folder beside `path`, then put it in the place of what is there."""
-    beside, before = (path.with_name(f"{path.name}.{word}") for word in ("partial", "before"))
+    beside, before = (path.with_name(path.name + suffix) for suffix in (_PARTIAL, ".before"))
     shutil.rmtree(beside, ignore_errors=True)
     try:
         write(beside)
@@ -153,7 +203,7 @@ def _put(path: Path, write: Callable[[Path], None]) -> None:
             sync(file)
     except BaseException as error:
         shutil.rmtree(beside, ignore_errors=True)
-        if isinstance(error, OSError | SafetensorError):
+        if isinstance(error, OSError):
             raise OSError(f"cannot write {path}: {error}") from error
         raise
     shutil.rmtree(before, ignore_errors=True)
@@ -169,24 +219,34 @@ def clean_partial(run_dir: Path) -> None:
     for before in (run_dir / "checkpoints").glob("*.before"):
         if not before.with_suffix("").exists():
             before.rename(before.with_suffix(""))
-    for left in [*(run_dir / "checkpoints").glob("*.partial"), *(run_dir / "checkpoints").glob("*.before")]:
+    for left in [*(run_dir / "checkpoints").glob(f"*{_PARTIAL}"), *(run_dir / "checkpoints").glob("*.before")]:
         shutil.rmtree(left)
 
 
-def _write(path: Path, trainer: Trainer, tokenizer: PreTrainedTokenizerBase, tensors: Snapshot, card: str) -> None:
-    (path / "trainer").mkdir(parents=True)
-    save_policy(trainer.model, path, trainer.base_model, tensors.model)
-    tokenizer.save_pretrained(path)
-    _write_card(path, card)
-    save_file(dict(tensors.optimizer), path / "trainer" / "optimizer.safetensors")
-    if tensors.critic is not None:
-        save_file(dict(tensors.critic), path / "trainer" / "critic.safetensors")
-    if tensors.reference is not None:
-        # Copies, since tied weights would be refused; in the machine's memory, not the GPU's.
-        reference = {name: tensor.to("cpu", copy=True) for name, tensor in tensors.reference.items()}
-        save_file(reference, path / "trainer" / "reference.safetensors")
-    (path / "trainer" / "state.json").write_text(json.dumps(trainer.state()) + "\n")
-    write_checksums(path)
+def _write(
+    path: Path, trainer: Trainer, tokenizer: PreTrainedTokenizerBase, contents: Snapshot, card: str
+) -> dict[str, str]:
+    """Write a part of a checkpoint. Returns the file's name by tensor of the model's part."""
+    (path / "trainer").mkdir(parents=True, exist_ok=True)
+    for stem in ("optimizer", "critic", "reference"):
+        if (tensors := getattr(contents, stem)) is not None:
+            save_tensors(tensors, path / "trainer" / file_name(stem, contents.part, contents.num_parts))
+    if not contents.part:
+        (path / "trainer" / "state.json").write_text(json.dumps(contents.numbers) + "\n")
+    return _write_model(path, trainer, tokenizer, contents, card)
+
+
+def _write_model(
+    path: Path, trainer: Trainer, tokenizer: PreTrainedTokenizerBase, contents: Snapshot, card: str
+) -> dict[str, str]:
+    """The model folder in a checkpoint."""
+    if not contents.part:
+        path.mkdir(parents=True, exist_ok=True)
+        tokenizer.save_pretrained(path)
+        if card:
+            (path / "README.md").write_text(card, "utf-8")
+    parts = {"part": contents.part, "num_parts": contents.num_parts}
+    return save_policy(trainer.model, path, trainer.base_model, contents.model, **parts)
 
 
 def valid_checkpoints(run_dir: Path, log: Callable[[str], None]) -> Iterator[Path]:
@@ -237,24 +297,19 @@ def check_saves(run_dir: Path, trainer: Trainer, tokenizer: PreTrainedTokenizerB
     weights = Adapter(1, 1.0, one) if has_adapter(trainer.model) else one
     checkpoints = run_dir / "checkpoints"  # clean_partial() removes there what a kill leaves
     place = checkpoints if checkpoints.is_dir() else nearest(run_dir.parent)
-    with TemporaryDirectory(prefix="trial-", suffix=".partial", dir=place) as trial:
+    with TemporaryDirectory(prefix="trial-", suffix=_PARTIAL, dir=place) as trial:
         try:
-            _write(Path(trial) / "checkpoint", trainer, tokenizer, Snapshot(weights, one), "")
+            _write(Path(trial) / "checkpoint", trainer, tokenizer, Snapshot(weights, one, numbers=trainer.state()), "")
         except (ValueError, TypeError, AttributeError, RuntimeError, SafetensorError) as error:
             raise ValueError(f"no checkpoint of {trainer.cfg.model} can be saved: {first_line(error)}") from error
 
 
 def room_needed(trainer: Trainer, *, keep: int) -> tuple[int, int]:
-    """Bytes of (one checkpoint, all that are there at once): trained weights in 4 bytes, two moments in 4 or 1 each,
-    a reference that follows the policy, one more than are kept while it is written; and the best weights twice.
+    """Bytes of (one checkpoint, all that are there at once): one more than are kept while it is written, and the best
+    weights twice.
     """
-    models = 1 if trainer.critic is None or trainer.critic.shared else 2
-    parameters = sum(parameter.numel() for _, parameter in trained_parameters(trainer.model))
-    size = 4 + 2 * (1 if trainer.cfg.optim.state_dtype == "8bit" else 4)
-    reference = trainer.reference if trainer.cfg.algo.ref_sync_steps else None
-    tensors = reference.state_dict().values() if reference is not None else ()  # tied ones are written twice
-    one = size * models * parameters + sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-    return one, (keep + 1) * one + 8 * parameters
+    one = checkpoint_bytes(trainer)
+    return one, (keep + 1) * one + 8 * num_trained(trainer)
 
 
 def nearest(folder: Path) -> Path:
@@ -274,12 +329,12 @@ def step_of(path: Path) -> int:
 
 def load(path: Path, trainer: Trainer) -> int:
     """Load all state but the policy's weights into a trainer that was built from them. Returns the steps done."""
-    tensors = load_file(path / "trainer" / "optimizer.safetensors")
-    load_optimizer_state(trainer.optimizer, trained_parameters(trainer.model), tensors)
+    stored = path / "trainer"
+    load_optimizer_state(trainer.optimizer, trained_parameters(trainer.model), StoredTensors(stored, "optimizer"))
     if trainer.critic is not None:
-        trainer.critic.restore(load_file(path / "trainer" / "critic.safetensors"))
+        trainer.critic.restore(StoredTensors(stored, "critic"))
     if trainer.reference is not None and trainer.cfg.algo.ref_sync_steps:
-        load_state(trainer.reference, load_file(path / "trainer" / "reference.safetensors"))
+        load_state(trainer.reference, StoredTensors(stored, "reference"))
     trainer.restore(json.loads((path / "trainer" / "state.json").read_text()))
     return trainer.steps_done
 
@@ -290,5 +345,5 @@ def dump(run_dir: Path, step: int, batch: Batch) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     tensors = {field.name: getattr(batch, field.name) for field in fields(batch)}
     with atomic_path(path) as beside:
-        save_file({name: value.contiguous() for name, value in tensors.items() if value is not None}, beside)
+        save_tensors({name: value for name, value in tensors.items() if value is not None}, beside)
     return path

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from transformers import PreTrainedTokenizerBase
@@ -12,19 +14,19 @@ from transformers import PreTrainedTokenizerBase
 from reasoner.analysis.model_card import CardFacts, model_card
 from reasoner.config.schema import Config
 from reasoner.distributed.world import RunInterrupt, SharedError, World
-from reasoner.models.lora import policy_weights
 from reasoner.rl.batch import Batch
 from reasoner.rollouts.prompts import Template
 from reasoner.runs.health import Alarm, new_alarms
 from reasoner.runs.reference import CHECKED_STEPS, compare_run
 from reasoner.trainer import checkpoint
 from reasoner.trainer.callbacks import Callbacks
+from reasoner.trainer.checkpoint_writer import CheckpointWriter
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.rollback import respond_to_alarms
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.schedule import is_due
 from reasoner.trainer.shutdown import GracefulShutdown
-from reasoner.trainer.snapshot import snapshot
+from reasoner.trainer.snapshot import is_copied, snapshot
 from reasoner.trainer.step_metrics import StepTimer
 from reasoner.trainer.trackers import Tracking
 from reasoner.trainer.trainer import Trainer
@@ -55,7 +57,12 @@ class TrainingRun:
     shutdown: GracefulShutdown
     start: int  # steps done when this process began
     callbacks: Callbacks = field(default_factory=Callbacks)
+    writer: CheckpointWriter = field(default_factory=CheckpointWriter)
     _alarms: list[Alarm] = field(default_factory=list)  # raised by the last step
+    _tokenizer_copy: PreTrainedTokenizerBase = field(init=False)  # the thread's: a tokenizer serves one at a time
+
+    def __post_init__(self) -> None:
+        self._tokenizer_copy = deepcopy(self.tokenizer)
 
     @property
     def world(self) -> World:
@@ -133,6 +140,7 @@ class TrainingRun:
         """
         if metrics["skipped_updates"] and self.world.is_first:
             self.logger.log(f"a gradient was not finite: see {checkpoint.dump(self.run_dir, step, batch)}")
+        self.world.from_first(self.writer.check, "the last checkpoint")
         self.logger.write(metrics, times, example=example)
         if step + 1 == CHECKED_STEPS and self.world.is_first:
             self._log_comparison()
@@ -165,6 +173,7 @@ class TrainingRun:
         self.callbacks = callbacks
         self.notify("on_train_begin")
         yield
+        self.wait_for_checkpoints()
         self.notify("on_train_end")
 
     def notify(self, event: str, **values: object) -> None:
@@ -173,33 +182,54 @@ class TrainingRun:
         self.callbacks.notify(event, self.cfg, self.step, self.logger.history, **values)
 
     def save(self) -> None:
-        """Save a checkpoint of the trainer as it stands. A collective operation."""
-        save = self._checkpoint_writer()
-        self.world.from_first(save, "the checkpoint")
+        """Write a checkpoint of the trainer as it stands, while training goes on. A collective operation. A callback
+        finds it written.
+        """
+        self.world.from_first(lambda: self.writer.begin(self.step), "the last checkpoint")
+        self._submit_checkpoint()
         self.callbacks.control.should_save = False
-        self.notify("on_save")
+        if self.callbacks.is_called("on_save"):
+            self.wait_for_checkpoints()
+            self.notify("on_save")
+
+    def wait_for_checkpoints(self) -> None:
+        """Wait until all checkpoints are written. A collective operation."""
+        self.world.from_first(self.writer.wait, "the checkpoint")
 
     def _save_if_missing(self) -> None:
-        """Let the first rank save a checkpoint of the last step, if there is none. A collective operation if the models
-        are sharded.
-        """
-        save = self._checkpoint_writer()
-        if self.world.is_first and not checkpoint.folder(self.run_dir, self.step).is_dir():
-            save()
+        """Save a checkpoint of the last step, if there is none. A collective operation if the models are sharded."""
+        self.writer.wait()
+        is_missing = not checkpoint.folder(self.run_dir, self.step).is_dir()
+        if self.trainer.is_sharded:
+            is_missing = self.world.from_first(lambda: is_missing, "whether there is a checkpoint")
+        if is_missing:
+            self._submit_checkpoint()
+            self.writer.wait()
 
-    def _checkpoint_writer(self) -> Callable[[], Path]:
-        """What writes a checkpoint of the trainer as it stands, for the first rank."""
-        tensors, run = snapshot(self.trainer), self.cfg.run
-        place, card = (self.run_dir, self.step, self.trainer, self.tokenizer), self._card
-        return lambda: checkpoint.save(
-            *place, keep=run.keep_last, every=run.save_interval, card=card(self.step), tensors=tensors
-        )
+    def _submit_checkpoint(self) -> None:
+        """Begin to write a checkpoint of the trainer as it stands."""
+        run = self.cfg.run
+        self._submit(checkpoint.save, self.step, keep=run.keep_last, every=run.save_interval)
+
+    def _submit(self, write: Callable[..., object], step: int, *, weights_only: bool = False, **values: object) -> None:
+        """Copy the state after `step` steps, and `write` it in the thread: where the models are sharded, each rank its
+        part, a collective operation; otherwise the first rank alone. It is waited for where there is no copy.
+        """
+        if not self.world.is_first and not self.trainer.is_sharded:
+            return
+        copies = is_copied(self.trainer)
+        state = snapshot(self.trainer, weights_only=weights_only, copies=copies)
+        place = (self.run_dir, step, self.trainer, self._tokenizer_copy, state)
+        values |= {"card": self._card(step), "world": self.writer.world}
+        self.writer.submit(step, partial(write, *place, **values))
+        if not copies:
+            self.writer.wait()
 
     def _card(self, steps_done: int) -> str:
         """The model card of the policy; empty for a reward model, and, with a message, where a file of the run's folder
         is damaged.
         """
-        if self.template is None:
+        if self.template is None or not self.world.is_first:
             return ""
         try:
             facts = CardFacts(steps_done, self.template, is_checkpoint=True, has_chat_template=False)
@@ -213,12 +243,17 @@ class TrainingRun:
 
         RuntimeError to stop; a checkpoint is saved first, so the run can be resumed.
         """
-        if not self._alarms:
-            return
         how = self.cfg.run.on_alarm
-        if respond_to_alarms(self._alarms, how, self.run_dir, self.trainer, self.logger, self.save):
+        if not self._alarms or how == "warn":
+            return
+        self.wait_for_checkpoints()
+        if respond_to_alarms(self._alarms, how, self.run_dir, self.trainer, self.logger, self._save_and_wait):
             self.generator.attempt = self.trainer.attempt
             self.generator.update_weights(self.trainer.policy, version=self.step)
+
+    def _save_and_wait(self) -> None:
+        self.save()
+        self.wait_for_checkpoints()
 
     # -------------------------------------------------------------------------------------------- validation
 
@@ -259,14 +294,9 @@ class TrainingRun:
         return metrics
 
     def _save_if_best(self, steps_done: int, score: float) -> None:
+        self.wait_for_checkpoints()
         if self.world.from_first(lambda: score > self._best_score(), "the best score so far"):
-            weights = policy_weights(self.trainer.model, keeps=self.world.is_first)
-            place = (self.run_dir, steps_done, self.trainer, self.tokenizer)
-
-            def save() -> None:
-                checkpoint.save_best(*place, score=score, card=self._card(steps_done), weights=weights)
-
-            self.world.from_first(save, "the best checkpoint")
+            self._submit(checkpoint.save_best, steps_done, weights_only=True, score=score)
 
     def _best_score(self) -> float:
         """The score of the best checkpoint; if that was lost, of the best validation so far; -1 before the first."""

@@ -16,7 +16,7 @@ from reasoner.config.resolve import RunSettings, to_dict
 from reasoner.config.schema import Config
 from reasoner.config.stages import problem_sets
 from reasoner.console import log
-from reasoner.distributed.world import ALONE, World
+from reasoner.distributed.world import ALONE, LONG_TIME_LIMIT, World
 from reasoner.evals.contamination import contamination_line
 from reasoner.models.loading import context_length, load_meta_model, load_tokenizer
 from reasoner.rollouts.reward_functions import RewardFunction
@@ -28,6 +28,7 @@ from reasoner.runs.run_dir import read_settings
 from reasoner.runs.sync_certificate import write_certificate
 from reasoner.runtime import has_gpu, setup_torch
 from reasoner.trainer import checkpoint, resume
+from reasoner.trainer.checkpoint_writer import CheckpointWriter
 from reasoner.trainer.components import build_trainer, open_generator, render_prompts
 from reasoner.trainer.fingerprints import check_unchanged, fingerprints_of
 from reasoner.trainer.metrics_logger import MetricsLogger
@@ -120,6 +121,8 @@ def open_training_run(
         steps_done = _open_folder(stack, context, trainer, data, validation, reward_functions)
         _log_plan(context, data, trainer, steps_done, {"validation": validation_prompts, "heldout": heldout})
         samples = bool(data.prompts or validation_prompts or heldout)
+        own_group = world.with_own_group(LONG_TIME_LIMIT) if trainer.is_sharded else ALONE
+        writer = stack.enter_context(CheckpointWriter(own_group))
         generation = open_generator(
             cfg,
             data.prompts,
@@ -157,6 +160,7 @@ def open_training_run(
             tracking=tracking,
             shutdown=shutdown,
             start=steps_done,
+            writer=writer,
         )
         yield run, data.examples
 

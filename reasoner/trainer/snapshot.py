@@ -1,37 +1,78 @@
-"""The tensors of a checkpoint, in whole tensors, whichever way the ranks hold the models."""
+"""The state of a checkpoint in the host's memory: copies, if training is to go on while it is written."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from reasoner.models.lora import PolicyWeights, policy_weights, trained_parameters
-from reasoner.models.sharding import gather_state, whole_state
+from reasoner.models.saving import layer_of
+from reasoner.models.sharding import host_state, whole_state
 from reasoner.rl.optimizers import optimizer_state
 from reasoner.trainer.trainer import Trainer
+
+MOST_COPIED = 2**30  # bytes of a state on a CPU: the memory of a larger one is worth more than the seconds of its write
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """Whole tensors by name: the trainer's own, or copies of its shards in the host's memory, which only the first rank
-    has.
-    """
+    """Whole tensors by name, of the part of the layers that this rank writes, and the trainer's numbers."""
 
     model: PolicyWeights
     optimizer: Mapping[str, Tensor]
     critic: Mapping[str, Tensor] | None = None
     reference: Mapping[str, Tensor] | None = None  # if it changes
+    numbers: Mapping[str, object] | None = None
+    part: int = 0
+    num_parts: int = 1
 
 
-def snapshot(trainer: Trainer) -> Snapshot:
-    """The tensors of a checkpoint of the trainer as it stands. A collective operation if its models are sharded."""
-    keeps, follows = trainer.world.is_first, trainer.cfg.algo.ref_sync_steps > 0
+def snapshot(trainer: Trainer, *, weights_only: bool = False, copies: bool = False) -> Snapshot:
+    """The trainer as it stands, or the policy's weights alone: on a CPU the trainer's own tensors, unless `copies`. A
+    collective operation if its models are sharded; then each rank has every N-th layer, otherwise all of them.
+    """
+    world, follows = trainer.world, trainer.cfg.algo.ref_sync_steps > 0
+    part, num_parts = (world.rank, world.size) if trainer.is_sharded else (0, 1)
+    keeps = keeps_of_part(part, num_parts)
+    if weights_only:
+        weights = policy_weights(trainer.model, keeps, copies=copies)
+        return Snapshot(weights, {}, part=part, num_parts=num_parts)
     moments = optimizer_state(trainer.optimizer, trained_parameters(trainer.model))
     return Snapshot(
-        policy_weights(trainer.model, keeps=keeps),
-        gather_state(moments, keeps=keeps),
-        None if trainer.critic is None else gather_state(trainer.critic.state(), keeps=keeps),
-        whole_state(trainer.reference, keeps=keeps) if trainer.reference is not None and follows else None,
+        policy_weights(trainer.model, keeps, copies=copies),
+        host_state(moments, keeps, copies=copies),
+        None if trainer.critic is None else host_state(trainer.critic.state(), keeps, copies=copies),
+        whole_state(trainer.reference, keeps, copies=copies) if trainer.reference is not None and follows else None,
+        trainer.state(),
+        part,
+        num_parts,
     )
+
+
+def keeps_of_part(part: int, num_parts: int) -> Callable[[str], bool]:
+    """Whether a part has the tensor of a name: that of layer i is of part i modulo their number, what belongs to no
+    layer of the last one.
+    """
+    return lambda name: int(layer_of(name) or -1) % num_parts == part
+
+
+def is_copied(trainer: Trainer) -> bool:
+    """Whether a run copies the state of a checkpoint and goes on while it is written: on a GPU always."""
+    return trainer.model.device.type != "cpu" or trainer.is_sharded or checkpoint_bytes(trainer) <= MOST_COPIED
+
+
+def checkpoint_bytes(trainer: Trainer) -> int:
+    """Bytes of a checkpoint: trained weights in 4 bytes, two moments in 4 or 1 each, a reference that follows."""
+    models = 1 if trainer.critic is None or trainer.critic.shared else 2
+    size = 4 + 2 * (1 if trainer.cfg.optim.state_dtype == "8bit" else 4)
+    reference = trainer.reference if trainer.cfg.algo.ref_sync_steps else None
+    tensors = reference.state_dict().values() if reference is not None else ()  # tied ones are written twice
+    num_bytes: int = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    return size * models * num_trained(trainer) + num_bytes
+
+
+def num_trained(trainer: Trainer) -> int:
+    """The number of trained parameters of the model."""
+    return sum(parameter.numel() for _, parameter in trained_parameters(trainer.model))

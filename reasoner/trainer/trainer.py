@@ -17,6 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from reasoner.config.schema import Config
 from reasoner.distributed.gradients import sum_gradients
 from reasoner.distributed.world import ALONE, World
+from reasoner.models.compiled_layers import compile_layers
 from reasoner.models.folder import BaseModel
 from reasoner.models.lora import adapter_off, trained_parameters
 from reasoner.models.recompute import recompute_layers
@@ -66,6 +67,9 @@ class Trainer:
         self.critic: Critic | None = None
         if algorithm.critic:  # before the policy, which it copies, is sharded
             self.critic = Critic(model, cfg, shared=is_shared, world=world)
+        if optim.compile:
+            for own in filter(None, (model, reference, teacher)):
+                compile_layers(own.base_model)
         if optim.recompute:
             recompute_layers(model.base_model)
         distributed = distribute(model, optim.sharding, world, optim.dtype)

@@ -25,6 +25,7 @@ from reasoner.distributed.world import RunInterrupt, World
 from reasoner.evals.rank_responses import RankSampler, end_others, serve_first
 from reasoner.evals.sampling import SampleCall
 from reasoner.inference.reward_model import RewardModel
+from reasoner.models import compiled_layers
 from reasoner.models.lora import add_adapter
 from reasoner.models.sharding import whole
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
@@ -148,6 +149,7 @@ CASES: dict[str, dict[str, object]] = {name: {"name": name} for name in ALGORITH
     "entropy bonus": {"name": "dr_grpo", "entropy_coef": 0.01},
     "critic on the policy's backbone": {"name": "ppo", "critic_backbone": "shared"},
     "LoRA": {"name": "grpo", "lora": 4},
+    "compiled": {"name": "grpo", "beta": 0.1, "compile": True},
     "LoRA recomputed": {"name": "grpo", "lora": 4, "recompute": True},
     "critic recomputed": {"name": "ppo", "recompute": True, "beta": 0.1},
     "reference that follows": {"name": "grpo", "beta": 0.1, "ref_sync_steps": 1, "micro": 13},
@@ -182,9 +184,10 @@ def _two_steps(
 ) -> tuple[list[np.ndarray], dict[str, float]]:
     changes = dict(changes)
     lora, recompute = LoraConfig(rank=changes.pop("lora", 0)), changes.pop("recompute", False)
+    compiles, compiled_layers.BACKEND = changes.pop("compile", False), "aot_eager"
     mix, critic = changes.pop("mix", 0.0), CriticConfig(**changes.pop("critic", {}))
     cfg = replace(config(**changes), lora=lora, critic=critic)
-    cfg = replace(cfg, optim=replace(cfg.optim, sharding=weights, recompute=recompute))
+    cfg = replace(cfg, optim=replace(cfg.optim, sharding=weights, recompute=recompute, compile=compiles))
     model = tiny_model(vocabulary=60, width=32, layers=2)
     if lora.rank:
         add_adapter(model, lora, seed=0)

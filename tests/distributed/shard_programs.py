@@ -20,12 +20,12 @@ from reasoner.models.lora import add_adapter, load_weights, policy_state
 from reasoner.models.sharding import whole_state
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.trainer import checkpoint
+from reasoner.trainer.checkpoint_writer import CheckpointWriter
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.parity import parity_check
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.run import TrainingRun
 from reasoner.trainer.shutdown import GracefulShutdown
-from reasoner.trainer.snapshot import snapshot
 from reasoner.trainer.trackers import TrackedRun, Tracking
 from reasoner.trainer.train import train_step
 from reasoner.trainer.trainer import Trainer
@@ -108,8 +108,8 @@ def checkpoint_and_resume(world: World, weights: str, folder: Path) -> dict[str,
     state = trainer.optimizer.state_dict()["state"].values()
     own = [*trainer.policy.parameters(), *(moments[name] for moments in state for name in ("exp_avg", "exp_avg_sq"))]
     num_bytes = sum((t.to_local() if isinstance(t, DTensor) else t).nbytes for t in own)
-    tensors = snapshot(trainer)
-    path = world.from_first(lambda: checkpoint.save(folder, 1, trainer, tokenizer, keep=1, tensors=tensors), "it")
+    path = checkpoint.save(folder, 1, trainer, tokenizer, keep=1, world=world)
+    world.gather(None, "the checkpoint")
     after = dict(policy_state(trainer.policy))
     resumed = toy_trainer(world, weights)
     load_weights(resumed.policy, path)
@@ -171,6 +171,7 @@ def lost_servers(world: World, weights: str, folder: Path) -> tuple[float, str, 
             tracking=tracking,
             shutdown=shutdown,
             start=0,
+            writer=CheckpointWriter(world),
         )
 
         def sample() -> None:
@@ -193,10 +194,8 @@ def adapter_checkpoint(world: World, weights: str, folder: Path) -> dict[str, np
     trainer, resumed = toy_adapter_trainer(world, weights), toy_adapter_trainer(world, weights)
     for seed in (0, 1):
         toy_step(trainer, seed)
-    tensors = snapshot(trainer)
-    path = world.from_first(
-        lambda: checkpoint.save(folder, 2, trainer, tiny_tokenizer(), keep=1, tensors=tensors), "it"
-    )
+    path = checkpoint.save(folder, 2, trainer, tiny_tokenizer(), keep=1, world=world)
+    world.gather(None, "the checkpoint")
     load_weights(resumed.policy, path)
     checkpoint.load(path, resumed)
     return {name: tensor.numpy() for name, tensor in policy_state(resumed.policy)}

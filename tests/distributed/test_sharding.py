@@ -6,12 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
 from reasoner.config.algorithm import AlgoConfig
 from reasoner.config.check import check_run
 from reasoner.config.learning import OptimConfig
 from reasoner.config.schema import Config
 from reasoner.distributed.world import ALONE
+from reasoner.models import sharding
 from reasoner.models.loading import load_tokenizer
 from reasoner.models.lora import load_weights, policy_state
 from reasoner.models.sharding import DistributedModel, distribute
@@ -113,9 +116,12 @@ def test_checkpoint_of_shards_is_one_of_whole_tensors_for_one_process(two_ranks,
     for name, tensor in policy_state(trainer.policy):
         assert np.array_equal(tensor.numpy(), result["state"][name])
     toy_step(straight, 0)
-    names = {file.relative_to(path) for file in path.rglob("*")}
     own = checkpoint.save(folder / "one", 1, straight, load_tokenizer(path), keep=1)
-    assert names == {file.relative_to(own) for file in own.rglob("*")}
+    for place, stem in (("", "model"), ("trainer", "optimizer"), ("trainer", "critic"), ("trainer", "reference")):
+        whole = load_file(own / place / f"{stem}.safetensors").keys()
+        one, other = (load_file(path / place / f"{stem}-0000{part}-of-00002.safetensors").keys() for part in (1, 2))
+        assert one and other and not one & other and one | other == whole
+    assert AutoModelForCausalLM.from_pretrained(path).state_dict().keys() == straight.policy.state_dict().keys()
     assert toy_step(trainer, 1) == pytest.approx(result["continued"], rel=1e-3, abs=1e-5)
 
 
@@ -188,3 +194,11 @@ def test_what_needs_whole_weights_refuses_shards(algo, state_dtype):
     with pytest.raises(ValueError, match=r"optim\.sharding in .* needs (algo\.trust|optim\.state_dtype)"):
         check_run(cfg)
     check_run(Config(algo=cfg.algo, optim=OptimConfig(state_dtype=state_dtype)))
+
+
+def test_layer_norms_in_bfloat16_shards_are_refused_on_a_cpu():
+    gpt2 = GPT2LMHeadModel(GPT2Config(vocab_size=8, n_embd=8, n_layer=1, n_head=1, n_positions=8))
+    with pytest.raises(ValueError, match=r"GPT2LMHeadModel.* --optim.dtype float32, or --optim.sharding replicated"):
+        sharding._mixed_precision(gpt2, "bfloat16")
+    assert sharding._mixed_precision(gpt2, "float32").param_dtype is None
+    assert sharding._mixed_precision(tiny_model(vocabulary=60), "bfloat16").param_dtype == torch.bfloat16

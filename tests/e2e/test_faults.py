@@ -24,11 +24,12 @@ from reasoner.runs import parquet_files
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.runs.run_start import lock_run_dir
+from reasoner.trainer import checkpoint
 from reasoner.trainer.checkpoint import best_score, list_checkpoints, valid_checkpoints
 from reasoner.trainer.metrics_logger import MetricsLogger
 from tests.fixtures.full_disk import largest_file
 from tests.fixtures.tiny import save_tiny
-from tests.fixtures.trainings import OF_A_CLOCK, contents, flags
+from tests.fixtures.trainings import OF_A_CLOCK, contents, differing, flags
 from verifiers import VerifierPool
 
 SMALL = {
@@ -116,6 +117,30 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_one_before(tmp_path, capsys, 
         == tmp_path / "a/checkpoints/step-000002"
     )
     assert complete(tmp_path / "a", 4)
+
+
+def test_run_killed_while_a_checkpoint_is_written_beside_the_next_step_ends_with_equal_bytes(
+    tmp_path, monkeypatch, train
+):
+    """The last thing before a checkpoint gets its name waits for the step after it, and copies what a kill leaves."""
+    runs, killed, write = tmp_path / "runs", tmp_path / "killed", checkpoint.write_checksums
+
+    def slow(folder, **values):
+        write(folder, **values)
+        if folder.name == "step-000004.partial":
+            until = time.monotonic() + 60
+            while not (runs / "a" / "rollouts" / "step-000004.parquet").exists() and time.monotonic() < until:
+                time.sleep(0.01)
+            shutil.copytree(runs / "a", killed / "a")
+
+    monkeypatch.setattr(checkpoint, "write_checksums", slow)
+    assert train(runs, steps=6) == 0
+    assert (killed / "a" / "rollouts" / "step-000004.parquet").exists()
+    assert [path.name for path in list_checkpoints(killed / "a")] == ["step-000002"]
+    monkeypatch.setattr(checkpoint, "write_checksums", write)
+    assert go_on(killed) == 0
+    ours, theirs = (contents(place / "a", runs, killed) for place in (killed, runs))
+    assert differing(ours, theirs) == [] and "checkpoints/step-000006/trainer/optimizer.safetensors" in ours
 
 
 def test_a_folder_that_cannot_be_written_is_told_of_before_anything_is_sampled(tmp_path, capsys, train):

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 from reasoner.models.loading import completion_states, encode_prompts
-from reasoner.models.recompute import recompute_layers
+from reasoner.models.recompute import CompletionKeyCache, recompute_layers
 from reasoner.rl.batch import collate
 from reasoner.rl.microbatches import compute_precision
 from reasoner.trainer.train import train_step
@@ -188,7 +188,7 @@ from pathlib import Path
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from reasoner.models.recompute import recompute_layers
+from reasoner.models.recompute import CompletionKeyCache, recompute_layers
 from reasoner.runtime import set_environment
 from reasoner.trainer.train import train_step
 
@@ -218,3 +218,13 @@ print((resident() - before) / (layers * tokens * width * 4))
 def test_what_a_layer_frees_does_not_stay_in_memory_beside_the_stored_inputs():
     done = subprocess.run([sys.executable, "-c", FREED_BETWEEN_LAYERS], capture_output=True, text=True, check=True)
     assert 1 <= float(done.stdout) < 3  # times the stored inputs; 7.5 if layers return nothing
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_keys_of_completions_have_the_bits_that_attention_casts_them_to(dtype):
+    of_prompts, own = torch.randn(2, 2, 5, 4), torch.randn(3, 2, 6, 4)
+    prompt_of = torch.tensor([0, 1, 1])
+    cache = CompletionKeyCache((of_prompts,), (2 * of_prompts,), prompt_of)
+    keys, values = cache.update(own, own.to(dtype), 0)
+    assert torch.equal(keys, torch.cat([of_prompts[prompt_of], own], dim=2).to(dtype))
+    assert torch.equal(values, torch.cat([2 * of_prompts[prompt_of], own], dim=2).to(dtype))

@@ -142,10 +142,10 @@ def test_a_disk_without_room_is_told_of_before_the_run_and_leaves_nothing_half_w
     monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=10**9))
     check_room(tmp_path / "run", trainer, keep=2)
 
-    def full(*_args: object) -> None:
+    def full(*_args: object, **_values: object) -> None:
         raise SafetensorError("No space left on device")
 
-    monkeypatch.setattr("reasoner.trainer.checkpoint.save_file", full)
+    monkeypatch.setattr("reasoner.models.saving.save_file", full)
     with pytest.raises(OSError, match="step-000003: No space left on device"):
         save(tmp_path, 3, trainer, tiny_tokenizer(), keep=2)
     assert list((tmp_path / "checkpoints").iterdir()) == []
