@@ -24,6 +24,7 @@ def sample(
     top_p: float | None = None,
     max_tokens: int | None = None,
     prompt: str | None = None,
+    tools: str | None = None,
     engine: str = "auto",
     dtype: str | None = None,
     threads: int = 0,
@@ -46,6 +47,7 @@ def sample(
         temperature=temperature,
         top_p=top_p,
         max_tokens=max_tokens,
+        tools=tools,
     )
     if not spec.temperature > 0:
         raise ValueError(f"--temperature is {spec.temperature:g}; it must be above 0")

@@ -174,6 +174,8 @@ def add_sampling(place: argparse._ActionsContainer) -> None:
         "prompt template: r1-zero, qwen-math, boxed, chat, few-shot, none, or a .txt or .toml file [a run: as trained; "
     )
     add_option(place, "--prompt", f"{about}any other model: r1-zero]")
+    about = "tools that the model may call, as of `reasoner train`; '' for none [those that a run's checkpoint has]"
+    add_option(place, "--tools", about)
     add_option(place, "--seed", "seed of the samples [0]", kind=int)
 
 

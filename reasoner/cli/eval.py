@@ -83,8 +83,6 @@ def _add_problems(command: Parser) -> None:
     about = "evaluate greedy decoding too; without --pass@K and --cons@K, nothing else"
     add_option(sampling, "--greedy", about, kind=bool)
     add_sampling(sampling)
-    about = "tools that the model may call, as of `reasoner train`; '' for none [those that a run's checkpoint has]"
-    add_option(sampling, "--tools", about)
     about = "text that ends a response; repeatable [those of the prompt template]"
     add_option(sampling, "--stop", about, action="append")
 

@@ -52,12 +52,12 @@ class ModelSpec:
         temperature: float | None = None,
         top_p: float | None = None,
         max_tokens: int | None = None,
-        tools: str | None = "",
+        tools: str | ToolsConfig | None = None,
     ) -> ModelSpec:
         """Resolve a model name. Arguments that are None or empty have defaults by model: for a run's checkpoint its
         training settings, for the embedded base those of its preset, for any other model those of DeepSeek-R1
-        (temperature 0.6, top-p 0.95, up to 32,768 tokens). Without tools, unless `tools` names some; None: those of
-        a run's checkpoint.
+        (temperature 0.6, top-p 0.95, up to 32,768 tokens). `tools`: names, with the other settings of a run's
+        checkpoint where it has tools, or all settings; None: those of a run's checkpoint.
 
         ValueError for a model or prompt template that does not exist.
         """
@@ -155,10 +155,10 @@ class EngineFactory:
             self._engine.close()
 
 
-def _tools(names: str | None, style: str, settings: Mapping[str, Any]) -> ToolsConfig:
-    """The tools of the settings, with other names unless these are None. ValueError for tools that cannot be run."""
+def _tools(tools: str | ToolsConfig | None, style: str, settings: Mapping[str, Any]) -> ToolsConfig:
+    """`tools`, or those of the settings, with other names where it is a text. ValueError for what cannot be run."""
     own = {one.name: settings.get(f"tools.{one.name}", one.default) for one in fields(ToolsConfig)}
-    cfg = ToolsConfig(**own if names is None else own | {"names": names})
+    cfg = tools if isinstance(tools, ToolsConfig) else ToolsConfig(**own | ({} if tools is None else {"names": tools}))
     check_tools(cfg, style)
     return cfg
 

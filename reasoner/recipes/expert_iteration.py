@@ -104,6 +104,7 @@ def _sampler(model: str, cfg: Config) -> ModelSpec:
         temperature=cfg.sampling.temperature,
         top_p=1.0,
         max_tokens=cfg.sampling.max_tokens,
+        tools=cfg.tools,
     )
 
 

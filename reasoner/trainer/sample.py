@@ -22,7 +22,7 @@ from reasoner.runs.run_dir import check_free, read_settings, stage_of
 from reasoner.runs.run_start import lock_run_dir, open_run
 from reasoner.trainer.fingerprints import check_unchanged
 from reasoner.trainer.metrics_logger import MetricsLogger
-from reasoner.trainer.step_metrics import StepTimer, grading_times, rollout_metrics
+from reasoner.trainer.step_metrics import StepTimer, grading_times, rollout_metrics, tool_metrics
 from reasoner.types import Prompt, SamplingParams
 from verifiers import RewardWeights, VerifierPool
 
@@ -57,6 +57,7 @@ class SampleRequest:
             "sampling.top_p": self.model.top_p,
             "sampling.max_tokens": self.model.max_tokens,
             "prompt.style": self.model.prompt,
+            **({"tools.names": self.model.tools.names} if self.model.tools.names else {}),
             "seed": self.seed,
         }
 
@@ -129,6 +130,8 @@ def _sample_step(
     store.write_step(logger.run_dir, step, groups, [0.0] * num * len(groups))
     num_tokens = sum(group.num_tokens for group in groups)
     metrics = {"step": step, "num_tokens": logger.num_tokens() + num_tokens, **rollout_metrics(groups)}
+    if model.tools.names:
+        metrics |= tool_metrics(groups)
     logger.write(metrics, timer.times(num_tokens) | grading_times(groups), example=groups[0].completions[0].text)
 
 
