@@ -3,10 +3,10 @@
     python bench/tool_calls.py --out runs/tools --seeds 0 1 2
 
 The embedded base is finetuned twice: on calls of the tool python, and then on guesses of products of which 3 % are
-calls. Half of the products are small (one digit by one), half large (three digits by three). From there each seed trains
-by GRPO with the tool, without it, and with a tool that answers noise, and by rounds of expert iteration with the tool
-at the tokens of GRPO. Each model is evaluated with its tool and without. Writes tool_calls.md. Stop it and call it
-again: what is complete is kept.
+calls. Half of the products are small (one digit by one), half large (three digits by three). From there each seed
+trains by GRPO with the tool, without it, and with a tool that answers noise, and by rounds of expert iteration with the
+tool at about the tokens of GRPO. Each model is evaluated with its tool and without. Writes tool_calls.md. Stop it and
+call it again: what is complete is kept.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def expert_iteration(out: Path, base: Path, seed: int, tokens: float, threads: i
     values = {"model": base, "preset": "base", "data": out / "problems.jsonl", "tools": "python", "seed": seed}
     values |= {"rounds": rounds, "num-samples": samples, "problems": round(tokens / 40 / rounds / samples)}
     values |= {"run.dir": out, "run.name": name, "sampling.max_tokens": 96, "threads": threads}
-    if not (out / last / "rounds.json").is_file():
+    if not (last / "rounds.json").is_file():
         values |= {"validation.interval": 0, "eval.heldout_problems": 1, "eval.samples": 1}
         run_reasoner("expert-iteration", *_flags(values), log=out / f"{name}.log", threads=threads)
     return last
