@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from verifiers.answers.series import series
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import INFINITY, PI, TEN, Node, divide, multiply, names, negate, number, symbol
 
@@ -243,20 +242,6 @@ class Atoms(ABC):
         node = Node("log", (argument, base)) if base is not None else Node("unknownlog", (argument,))
         return node if exponent is None else Node("power", (node, exponent))
 
-    def series(self, op: str) -> Node:
-        r"""`\sum_{k=1}^{n} k^2`: the terms are the product that follows."""
-        self.expect("_")
-        self.expect("{")
-        letter = self.next()
-        self.expect("=")
-        low = self.sum()
-        self.expect("}")
-        self.expect("^")
-        high = self.argument()
-        if letter.kind != "letter":
-            raise UnreadableError("an index")
-        return series(op, letter.text, self.product(), low, high)
-
     def _call(self, op: str) -> Node:
         r"""`\max(a, b)` and `\gcd(m, n)`, of letters: of numbers alone it would be arithmetic left undone."""
         closing = GROUPS[self.next().text]
@@ -336,8 +321,6 @@ _ATOMS: dict[str, Callable[[Atoms, Token], Node]] = {
 _READERS: dict[str, Callable[[Atoms], Node]] = {
     "frac": Atoms.fraction,
     "binom": Atoms.binomial,
-    "sum": lambda parser: parser.series("sum"),
-    "product": lambda parser: parser.series("product"),
     "root": Atoms.indexed_root,
     "sqrt": Atoms.root,
     "cbrt": lambda parser: parser.root(3),

@@ -16,7 +16,6 @@ from verifiers.answers.values import (
     Interval,
     Literal,
     Named,
-    Piecewise,
     Reals,
     Relation,
     Value,
@@ -95,15 +94,9 @@ def _relation(value: Relation) -> str:
 
 
 def _family(value: Family) -> str:
-    items = "; ".join(", ".join(map(expression_text, item)) for item in value.items)
-    head = f"{value.name}({value.argument}) = " if value.argument else f"{value.name} = " if value.name else ""
-    return f"family {head}{items} for all {', '.join(_parameter(each) for each in value.parameters)}"
-
-
-def _parameter(each: Any) -> str:
-    if each.domain is not None:
-        return f"{each.name} in {_reals(each.domain)}"
-    return f"integers {each.name}" + ("" if each.least is None else f" ≥ {each.least}")
+    domain = f"integers {value.letter}" + ("" if value.least is None else f" ≥ {value.least}")
+    items = "; ".join(", ".join(map(expression_text, row)) for row in value.items)
+    return f"family {items} for all {domain}"
 
 
 def _literal(value: Literal) -> str:
@@ -115,7 +108,6 @@ _TEXTS: dict[type, Callable[[Any], str]] = {
     Expression: lambda value: ("about " if value.is_rounded else "") + expression_text(value.node),
     Amount: _amount,
     Literal: _literal,
-    Piecewise: lambda value: "; ".join(f"{value_text(one)} for {value_text(other)}" for one, other in value.pieces),
     Choice: lambda value: f"choice {value.letter}: {value_text(value.value)}",
     Reals: _reals,
     Collection: _collection,

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
-from verifiers.answers.coerce import coerce, equal_letters, with_constants, without_names
+from verifiers.answers.coerce import coerce, without_names
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.families import equal_families
-from verifiers.answers.piecewise import equal_piecewise
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.reals import as_reals, equal_reals
 from verifiers.answers.results import Result, all_equal, matched
@@ -28,15 +28,13 @@ from verifiers.answers.values import (
     Family,
     Literal,
     Named,
-    Parameter,
-    Piecewise,
     Reals,
     Relation,
     Value,
     nodes_of,
 )
 
-_PARAMETERS = frozenset("ktsmnλμ")  # letters that a tuple without a word about them may have in another's place
+_NO_CONSTANTS = frozenset("xyzn")  # letters that are never constants
 
 
 def equal(gold: Value, answer: Value) -> Result:
@@ -51,16 +49,8 @@ def _equal(gold: Value, answer: Value) -> Result:
     if isinstance(gold, Choice) or isinstance(answer, Choice):
         return _equal_choices(gold, answer)
     gold, answer = plain(gold), plain(answer)
-    sizes = _num_equal_parts(gold), _num_equal_parts(answer)
-    if sizes[0] == sizes[1] > 1:  # x = y = z and (t, t, t)
-        letters = [equal_letters(each) if isinstance(each, Named) else () for each in (gold, answer)]
-        return not all(letters) or {*letters[0]} == {*letters[1]}
     if isinstance(gold, Named) and isinstance(answer, Named) and len(gold.names) > 1 and answer.is_single:
         return False
-    if not (isinstance(answer, Family) and not answer.is_real):
-        gold = with_constants(gold)
-    if isinstance(gold, Family) or (isinstance(answer, Family) and answer.is_real):
-        gold, answer = coerce(gold, answer)
     if isinstance(gold, Relation) and isinstance(answer, Named):
         gold, answer = coerce(gold, answer)
     if (sides := without_names(gold, answer)) is None:
@@ -86,15 +76,6 @@ def plain(value: Value) -> Value:
     return replace(value, items=(item,))
 
 
-def _num_equal_parts(value: Value) -> int:
-    """How many letters `x = y = z` says to be equal, or how many times a tuple has one letter; 0 for other values."""
-    if isinstance(value, Named) and (letters := equal_letters(value)):
-        return len(letters)
-    items = value.items if isinstance(value, Named) or (isinstance(value, Collection) and value.is_plain_tuple) else ()
-    nodes = [item.node for item in items if isinstance(item, Expression) and item.node.op == "symbol"]
-    return len(nodes) if nodes and len(nodes) == len(items) and len(set(nodes)) == 1 else 0
-
-
 def _equal_choices(gold: Value, answer: Value) -> Result:
     """A choice with its value is either of them; where both sides have both, both count."""
     if isinstance(gold, Choice) and isinstance(answer, Choice):
@@ -104,6 +85,28 @@ def _equal_choices(gold: Value, answer: Value) -> Result:
     if isinstance(other, Expression) and other.node.op == "symbol" and other.node.name in tuple("ABCDEFGHJ"):
         return other.node.name == choice.letter
     return equal(choice.value, answer) if choice is gold else equal(gold, choice.value)
+
+
+def _equal_numbers(gold: Expression, answer: Expression) -> Result:
+    """Numbers and expressions, also with other letters for the gold's constants of integration."""
+    result = equal_scalars(gold, answer)
+    constants = [] if result else [name for name in sorted(names(gold.node)) if _is_constant(name, gold.node)]
+    others = names(answer.node) - (names(gold.node) - {*constants})
+    if not constants or len(others) != len(constants) or others & _NO_CONSTANTS:
+        return result
+    orders = [dict(zip(constants, map(symbol, order), strict=True)) for order in permutations(others)]
+    return any(equal_expressions(replace_symbols(gold.node, each), answer.node) for each in orders) or result
+
+
+def _is_constant(name: str, node: Node) -> bool:
+    """Whether a letter is C_1, or C as a summand of a tree or of one factor of a product: `(t + C)e^{-t}`."""
+    if name[:2] in ("C_", "c_") and len(names(node)) > 1:
+        return name[2:].isdigit()
+    parts = [each for each in node.args if name in names(each)]
+    is_summand = node.op == "add" and parts == [symbol(name)]
+    return name == "C" and (
+        is_summand or (node.op in ("mul", "add") and len(parts) == 1 and _is_constant(name, *parts))
+    )
 
 
 # ---------------------------------------------------------------------------------------------- collections
@@ -137,7 +140,6 @@ def _equal_collections(gold: Collection, answer: Collection) -> Result:
         return _equal_matrices(gold, answer)
     if "ratio" in (gold.kind, answer.kind):
         return _equal_ratios(gold, answer) if gold.kind == answer.kind else None
-    answer = _with_letter_of(gold, answer)
     gold, answer = _expanded(gold), _expanded(answer)
     if gold.is_bare != answer.is_bare:
         one, other = as_reals(gold), as_reals(answer)
@@ -198,23 +200,6 @@ def _expanded(value: Collection) -> Collection:
     return Collection("list", tuple(replace(value, items=tuple(map(Expression, node.args))) for node in both))
 
 
-def _with_letter_of(gold: Collection, answer: Collection) -> Collection:
-    """(t, 2t, 3t) beside (k, 2k, 3k) in the gold's letter, where each is the only one; any other value as it is."""
-    letters = [_only_letter(each) for each in (gold, answer)]
-    if not all(letters) or letters[0] == letters[1]:
-        return answer
-    change = {letters[1]: symbol(letters[0])}
-    nodes = [replace_symbols(node, change) for node in nodes_of(answer.items) or []]
-    return replace(answer, items=tuple(map(Expression, nodes)))
-
-
-def _only_letter(value: Collection) -> str:
-    """The only letter of a tuple where it may be any parameter; "" for other values."""
-    nodes = nodes_of(value.items) if value.is_plain_tuple else None
-    letters = frozenset().union(*map(names, nodes or []))
-    return next(iter(letters)) if nodes and len(letters) == 1 and letters <= _PARAMETERS else ""
-
-
 def _equal_matrices(gold: Collection, answer: Collection) -> Result:
     """Matrices entry by entry. A row or a column is the same as the vector in brackets, [[1, 2], [3, 4]] a matrix."""
     rows = [_rows(each) for each in (gold, answer)]
@@ -258,40 +243,13 @@ def _equal_ratios(gold: Collection, answer: Collection) -> Result:
     )
 
 
-# ----------------------------------------------------------------------------------------- sets and families
-
-
 def _equal_sets(gold: Reals, answer: Reals) -> Result:
     if gold == EMPTY or answer == EMPTY:
         return gold == answer  # only what is written as the empty set is empty
-    if gold.name == answer.name == "n":  # n > 3 and n ≥ 4
-        letter = Family(((symbol("n"),),), (Parameter("n"),))
-        sides = coerce(letter, gold)[1], coerce(letter, answer)[1]
-        if isinstance(sides[0], Family) and isinstance(sides[1], Family):
-            return equal_families(sides[0], sides[1])
     if (gold.name and answer.name and gold.name != answer.name) or not equal_reals(gold, answer):
         return False
     ends = [[end for part in each.intervals for end in (part.low, part.high)] for each in (gold, answer)]
     return not any(map(is_unfinished, *ends))
-
-
-def _equal_families(gold: Family, answer: Family) -> Result:
-    if {len(item) for item in gold.items} == {2} and answer.name and len(answer.parameters) == 1:
-        answer = _as_pairs(answer)
-    return equal_families(_both_signs(gold), _both_signs(answer))
-
-
-def _both_signs(family: Family) -> Family:
-    items = tuple(tuple(node.args) for item in family.items for node in signs(Node("tuple", item)))
-    return replace(family, items=items)
-
-
-def _as_pairs(family: Family) -> Family:
-    """b = a^2 for integers a as the pairs (a, a^2), in the alphabetical order of the letters."""
-    (parameter,) = family.parameters
-    is_first, letter = parameter.name < family.name, symbol(parameter.name)
-    items = [(letter, item[0]) if is_first else (item[0], letter) for item in family.items if len(item) == 1]
-    return Family(tuple(items), family.parameters)
 
 
 # --------------------------------------------------------------------------------------- values of two types
@@ -323,13 +281,11 @@ def _equal_types(gold: Value, answer: Value) -> Result:
 
 
 def _equal_literals(gold: Value, answer: Value) -> Result:
-    """A numeral with a base may leave its base out; "infinitely many" is infinity."""
+    """A numeral with a base may leave its base out."""
     literal, other = (gold, answer) if isinstance(gold, Literal) else (answer, gold)
     assert isinstance(literal, Literal)
     if not isinstance(other, Expression):
         return None
-    if literal.parts == ("infinitely many",):
-        return other.node.op == "infinity" or None
     if literal.kind == "base" and (literal is gold or literal.parts[1] == 10):
         return _digits_of(other.node) == literal.parts[0] or None
     return None
@@ -343,13 +299,12 @@ def _digits_of(node: Node) -> str:
 
 
 _EQUALITIES: dict[type, Callable[[Any, Any], Result]] = {
-    Expression: equal_scalars,
+    Expression: _equal_numbers,
     Reals: _equal_sets,
     Collection: _equal_collections,
     Named: _equal_named,
     Relation: equal_relations,
-    Family: _equal_families,
+    Family: equal_families,
     Amount: equal_amounts,
-    Piecewise: equal_piecewise,
     Literal: lambda gold, answer: gold == answer,
 }

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from verifiers.answers.atoms import END, GROUPS, ROUNDED, Atoms, decimal, is_called
-from verifiers.answers.series import with_dots
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, add, divide, multiply, negate, number, symbol
 
@@ -47,10 +46,6 @@ class Parser(Atoms):
         terms = [Node(_SIGNS[self.next().text], (self.product(),)) if is_signed else self.product()]
         while self.here.is_sign("+", "-", *_SIGNS):
             sign = self.next().text
-            if sign == "+" and self.take("…"):
-                self.expect("+")
-                terms = [with_dots("sum", terms, self.product())]
-                continue
             term = self.product()
             if sign in _SIGNS:
                 terms = [Node(_SIGNS[sign], (_added(terms), term))]
@@ -67,8 +62,8 @@ class Parser(Atoms):
         start, value = self.at, self.power()
         is_open = False  # a slash whose denominator may go on: 1/2x
         while True:
-            if self.here.is_sign("*", "…") and (self.here.text == "*" or value.op == "mul"):
-                value, is_open = self._times(value), False
+            if self.take("*"):
+                value, is_open = _product(value, self.signed_power()), False
             elif self._is_letter_for_times():
                 self.at += 1
                 value, is_open = _product(value, self.signed_power()), False
@@ -81,14 +76,6 @@ class Parser(Atoms):
                 value, is_open = self._next_factor(value, start, is_open), False  # 1/6 n(n+1) is one sixth of it
             else:
                 return value
-
-    def _times(self, value: Node) -> Node:
-        """The product behind a sign, and behind dots: 1 * 2 * ... * n."""
-        self.take("*")
-        if not self.take("…"):
-            return _product(value, self.signed_power())
-        self.take("*")
-        return with_dots("product", list(value.args) if value.op == "mul" else [value], self.signed_power())
 
     def _is_letter_for_times(self) -> bool:
         """6.02 x 10^23: the letter between two numbers, the second of them a power of ten."""

@@ -29,7 +29,6 @@ from verifiers.answers.values import (
     Family,
     Literal,
     Named,
-    Piecewise,
     Reals,
     Relation,
     Value,
@@ -44,11 +43,11 @@ _LAYERS: dict[type, str] = {
     Relation: "relation",
     Family: "family",
     Amount: "unit",
-    Piecewise: "structure",
     Choice: "choice",
 }
-_LAYERS_OF_KINDS = {"words": "text", "date": "time", "primes": "set"}  # of literals; others have their own name
+_LAYERS_OF_KINDS = {"date": "time"}  # of literals; others have their own name
 _FOR_ALGEBRA = (Expression, Relation, Named)  # other kinds are never left to math-verify
+_STRUCTURES = (",", ";", "∈", "∉", "∪", "∩", "∖", "≡", "≢", "…", "ℤ", "ℕ", "ℝ", "\\\\")
 MAX_CHARACTERS = 1_000
 UNREAD = "unread"  # the layer of an answer that the grammar cannot read where the gold leaves nothing to algebra
 Finding = tuple[bool, str]  # whether they are equal, and the kind of value that decided
@@ -94,16 +93,18 @@ def _without_algebra(gold: str, answer: str, gold_value: Value | None, answer_va
     sides = _tokens(gold), _tokens(answer)
     if any(token.kind == "word" for side in sides for token in side):
         return False, "text"
-    if any(map(_has_index, sides)):
-        texts = [[token.text for token in side if not token.is_sign("{", "}")] for side in sides]
-        return texts[0] == texts[1], "text"
+    is_structure = None in (gold_value, answer_value) and any(map(_is_structure, sides))
+    is_text = is_structure or any(map(_has_index, sides))
+    texts = [[token.text for token in side if not token.is_sign("{", "}")] for side in sides]
+    if is_text and texts[0] == texts[1]:
+        return True, "text"
     values = [bare(value) for value in (gold_value, answer_value) if value is not None]
     if not all(isinstance(value, _FOR_ALGEBRA) for value in values):
         return False, "structure"
     gold_item = None if gold_value is None else bare(gold_value)
     if answer_value is None and isinstance(gold_item, Expression) and not names(gold_item.node):
         return False, UNREAD
-    return None
+    return (False, "text") if is_text else None
 
 
 def _tokens(text: str) -> tuple[Token, ...]:
@@ -111,6 +112,12 @@ def _tokens(text: str) -> tuple[Token, ...]:
         return tokenize(text)
     except UnreadableError:
         return ()
+
+
+def _is_structure(tokens: tuple[Token, ...]) -> bool:
+    """Whether tokens are of a kind of value that algebra does not compare: a list, a set, a chain of equations."""
+    is_chain = sum(token.is_sign("=") for token in tokens) > 1
+    return is_chain or any(token.is_sign(*_STRUCTURES) or token.text.startswith("begin ") for token in tokens)
 
 
 def _has_index(tokens: tuple[Token, ...]) -> bool:

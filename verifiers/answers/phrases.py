@@ -20,7 +20,6 @@ _LONGEST = max(map(len, PHRASES))
 
 _PLURALS = {"halves": 2, **{f"{word}s": value for word, value in PARTS.items()}}
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
-_CURVES = ("line", "curve", "circle", "parabola", "ellipse", "hyperbola", "plane")  # in front of their equation
 _NO_NOUNS = ("of", "or", "and", "by", "in", "to", "is", "are")  # behind a number in words
 _BEHIND_LETTER_WORDS = (
     "is are belongs and or where can in be any with such satisfying for greater less between lies must except if a"
@@ -37,17 +36,7 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
     place = 0
     while place < len(tokens):
         if tokens[place].kind != "word":
-            is_behind = tokens[place].text == "factorial" and _is_behind_factor(result, tokens[place + 1 : place + 2])
-            result.append(Token("sign", "!") if is_behind else _number_set(tokens, place))
-            place += 1
-            continue
-        if tokens[place].text in ("const", "constant") and result and result[-1].is_sign("+"):
-            result.append(Token("letter", "C", gap=True))
-            place += 1
-            continue
-        is_remainder = len(result) > 2 and result[-2].is_word("mod") and result[-1].kind == "number"
-        if tokens[place].is_word("is") and is_remainder:  # n mod 4 is 1
-            result.append(Token("sign", "="))
+            result.append(_number_set(tokens, place))
             place += 1
             continue
         if tokens[place].is_word("is") and _is_value_behind(result, tokens[place + 1 : place + 2]):
@@ -77,35 +66,13 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
         else:
             result.append(tokens[place])
             place += 1
-    return _joined_signs(result)
+    return result
 
 
 def _is_value_behind(before: Sequence[Token], after: Sequence[Token]) -> bool:
     """Whether "is" stands between a letter and its value: "p is 3 and q is 5"."""
     is_value = bool(after) and (after[0].kind in ("number", "function", "vulgar") or after[0].is_sign("-"))
     return is_value and bool(before) and before[-1].kind == "letter"
-
-
-def _is_behind_factor(before: Sequence[Token], after: Sequence[Token]) -> bool:
-    """Whether a word stands between a factor and a sign or the end: "10 factorial"."""
-    is_behind = bool(before) and (before[-1].kind in ("number", "letter") or before[-1].is_sign(")"))
-    return is_behind and not (after and (after[0].kind in ("number", "letter") or after[0].is_sign("(", "{")))
-
-
-def _joined_signs(tokens: list[Token]) -> list[Token]:
-    """ "powers of 2, including 1" without its comma; "divided by" as a slash where no remainder is named; "1 in 6"."""
-    if len(tokens) == 3 and tokens[1].is_sign("∈") and tokens[0].kind == tokens[2].kind == "number":
-        return [tokens[0], Token("sign", "/"), tokens[2]]
-    if {token.text for token in tokens}.isdisjoint(("including", "except", "divided")):
-        return tokens
-    if len(tokens) > 3 and tokens[-1].is_sign(")"):  # powers of 2 (including 1)
-        place = max(place for place, token in enumerate(tokens) if token.is_sign("including", "except") or not place)
-        if tokens[place - 1].is_sign("("):
-            tokens = [*tokens[: place - 1], *tokens[place:-1]]
-    has_remainder = any(token.is_sign("remainder") for token in tokens)
-    pairs = zip(tokens, [*tokens[1:], Token("end", "")], strict=False)
-    rest = [one for one, other in pairs if not (one.is_sign(",") and other.is_sign("including", "except"))]
-    return rest if has_remainder else [Token("sign", "/", t.gap) if t.is_sign("divided") else t for t in rest]
 
 
 def _number_set(tokens: Sequence[Token], place: int) -> Token:
@@ -118,17 +85,11 @@ def _number_set(tokens: Sequence[Token], place: int) -> Token:
 
 
 def join_words(tokens: Sequence[Token]) -> list[Token]:
-    """non-negative as two words, twenty-one as two; i.e. and a lone letter a that stands between words as a word."""
+    """non-negative as two words, twenty-one as two; a lone letter a that stands between words as a word."""
     result: list[Token] = []
-    tokens = _with_ie(_without_groups(tokens))
-    has_rows = any(token.text.startswith("begin ") for token in tokens)
     for place, token in enumerate(tokens):
         before, after = tokens[place - 1 : place], tokens[place + 1 : place + 2]
-        if token.is_sign(".") and before and before[0].is_word("approx"):
-            continue
         is_between = bool(before and after) and before[0].kind == after[0].kind == "word"
-        if token.is_sign("&") and not has_rows:
-            token = Token("word", "and", gap=True)
         if token.is_sign("-") and is_between and not token.gap and not after[0].gap:
             continue
         if (
@@ -137,7 +98,7 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
             and after
             and after[0].kind == "word"
             and after[0].text not in _BEHIND_LETTERS
-            and (token.gap or (not place and _is_behind_article(after[0].text)))
+            and token.gap
             and after[0].gap
         ):
             token = Token("word", "a", gap=True)
@@ -149,70 +110,15 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
     return result
 
 
-def _with_ie(tokens: Sequence[Token]) -> Sequence[Token]:
-    """The tokens with "i.e." as one word, and without it in front."""
-    result: list[Token] = []
-    place = 0
-    while place < len(tokens):
-        is_ie = [token.text for token in tokens[place : place + 3]] == ["i", ".", "e"]
-        if is_ie or tokens[place].is_word("ie"):
-            result += [Token("word", "ie", gap=True)] if result else []
-            place += 3 if is_ie else 1
-            place += place < len(tokens) and tokens[place].is_sign(".")
-        else:
-            result.append(tokens[place])
-            place += 1
-    return result
-
-
-def _is_behind_article(word: str) -> bool:
-    """Whether an a in front of a word is an article at the begin of a text as well: "a third", "a probability of"."""
-    return word in PARTS or word == "dozen" or in_words(word) is not None
-
-
-def _without_groups(tokens: Sequence[Token]) -> Sequence[Token]:
-    r"""The tokens without braces around one word, `{\text{ or }}`, that are no argument."""
-    if not any(token.is_word("and", "or", "if") for token in tokens):
-        return tokens
-    result: list[Token] = []
-    for token in tokens:
-        result.append(token)
-        inside = result[-3:]
-        is_group = len(inside) == 3 and inside[0].is_sign("{") and token.is_sign("}")
-        if is_group and inside[1].is_word("and", "or", "if"):
-            result[-3:] = [inside[1]]
-    return result
-
-
 def drop_leads(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens without a sign, "all" or "the set of" in front of the answer, and without the stop at the end."""
-    tokens = _without_curve(tokens)
-    words = [token.text for token in tokens[:4]]
-    size = next((size for size in (2, 3) if words[:size][-2:] == ["set", "of"]), 0)
-    if size and words[:size][:-2] in ([], ["the"]) and _longest_phrase(tokens, 0)[0] <= size:  # the set of all primes
-        tokens = tokens[size:]
+    """The tokens without "is" or a sign in front of the answer, and without the stop at the end."""
     tokens = tokens[1:] if len(tokens) > 1 and tokens[0].is_word("is") else tokens
     while tokens and tokens[0].is_sign("=", "→", "□", ":"):
-        is_arrow = tokens[0].is_sign("=") and len(tokens) > 1 and tokens[1].is_sign(">")  # => 12
-        tokens = tokens[2 if is_arrow else 1 :]
-    start = 1 if tokens and tokens[0].is_word("all") and _longest_phrase(tokens, 0)[0] < 2 else 0
-    if start + 1 < len(tokens) and tokens[start].is_word("any", "every", "each") and tokens[start + 1].kind == "letter":
-        start += 1  # any n ≥ 4
-    rest = list(tokens[start:])
-    if start and all(token.is_sign(*_STOPS) for token in rest):
-        rest = list(tokens)
+        tokens = tokens[1:]
+    rest = list(tokens)
     while rest and rest[-1].is_sign(*_STOPS):
         rest.pop()
     return rest
-
-
-def _without_curve(tokens: Sequence[Token]) -> Sequence[Token]:
-    """The equation of "the line y = x" and "circle: x^2 + y^2 = 1" alone; other tokens as they are."""
-    start = 1 if tokens and tokens[0].is_word("the") else 0
-    if len(tokens) < start + 4 or not tokens[start].is_word(*_CURVES) or not any(t.is_sign("=") for t in tokens):
-        return tokens
-    start += 2 if tokens[start + 1].is_sign(":") else 1
-    return tokens[start:] if all(token.kind != "word" for token in tokens[start:]) else tokens
 
 
 def _longest_phrase(tokens: Sequence[Token], place: int) -> tuple[int, tuple[tuple[str, str], ...]]:

@@ -15,6 +15,7 @@ from verifiers.answers.statements import statement
 from verifiers.answers.syntax import (
     Tokens,
     bracket_content,
+    text_of,
 )
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tokens import tokenize
@@ -26,6 +27,7 @@ from verifiers.answers.values import (
 )
 
 CHOICES = "ABCDEFGHJ"
+_LABELS = (("i", "ii"), ("a", "b"))
 
 
 @lru_cache(maxsize=4096)
@@ -46,6 +48,9 @@ def words_of(text: str) -> tuple[Token, ...]:
 
 def read_tokens(tokens: Tokens) -> Value | None:
     """The typed value of tokens without the words that lead to them; None where the grammar does not read them."""
+    has_labels = any(all(f"({label})" in text_of(tokens) for label in labels) for labels in _LABELS)
+    if has_labels and any(token.kind == "number" for token in tokens):
+        return None  # values of several parts
     if (value := _without_aside(tokens)) is not None:
         return value
     for reading in (_value, quantity, _things):
