@@ -10,14 +10,12 @@ from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
-from verifiers.answers.coerce import coerce, without_names
 from verifiers.answers.comparison import equal_expressions
-from verifiers.answers.families import equal_families
+from verifiers.answers.families import beside_family, beside_formula, equal_families
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.reals import as_reals, equal_reals
-from verifiers.answers.results import Result, all_equal, matched
 from verifiers.answers.scalars import equal_amounts, equal_relations, equal_scalars, is_closed, is_unfinished
-from verifiers.answers.token import UnreadableError
+from verifiers.answers.syntax import UnreadableError
 from verifiers.answers.tree import Node, divide, multiply, names, replace_symbols, signs, symbol
 from verifiers.answers.values import (
     EMPTY,
@@ -30,7 +28,10 @@ from verifiers.answers.values import (
     Named,
     Reals,
     Relation,
+    Result,
     Value,
+    all_equal,
+    matched,
     nodes_of,
 )
 
@@ -52,10 +53,10 @@ def _equal(gold: Value, answer: Value) -> Result:
     if isinstance(gold, Named) and isinstance(answer, Named) and len(gold.names) > 1 and answer.is_single:
         return False
     if isinstance(gold, Relation) and isinstance(answer, Named):
-        gold, answer = coerce(gold, answer)
-    if (sides := without_names(gold, answer)) is None:
+        gold, answer = _coerce(gold, answer)
+    if (sides := _without_names(gold, answer)) is None:
         return False
-    gold, answer = coerce(*sides)
+    gold, answer = _coerce(*sides)
     if type(gold) is type(answer):
         return _EQUALITIES[type(gold)](gold, answer)
     return _equal_types(gold, answer)
@@ -100,13 +101,85 @@ def _equal_numbers(gold: Expression, answer: Expression) -> Result:
 
 def _is_constant(name: str, node: Node) -> bool:
     """Whether a letter is C_1, or C as a summand of a tree or of one factor of a product: `(t + C)e^{-t}`."""
-    if name[:2] in ("C_", "c_") and len(names(node)) > 1:
-        return name[2:].isdigit()
+    if len(name) == 3 and name[:2] in ("C_", "c_") and len(names(node)) > 1:
+        return name[2].isdigit()
     parts = [each for each in node.args if name in names(each)]
     is_summand = node.op == "add" and parts == [symbol(name)]
     return name == "C" and (
         is_summand or (node.op in ("mul", "add") and len(parts) == 1 and _is_constant(name, *parts))
     )
+
+
+# ----------------------------------------------------------------------------------- one value as another
+
+
+def _coerce(gold: Value, answer: Value) -> tuple[Value, Value]:
+    """Both values in one type, where one of them may be read in the type of the other; else as they are.
+
+    Only an answer is read as a family of integers beside one, or as the formula of one: beside `n - 1` the answer "all
+    integers" says nothing.
+    """
+    if isinstance(gold, Family) and isinstance(answer, Expression | Collection | Named):
+        return gold, beside_family(answer, gold) or answer
+    if isinstance(answer, Family) and isinstance(gold, Expression | Collection | Named):
+        return gold, beside_formula(answer, gold) or answer
+    if isinstance(gold, Relation) and isinstance(answer, Named):
+        return gold, _relation(answer) or answer
+    if isinstance(gold, Reals) and isinstance(answer, Collection):
+        return gold, as_reals(answer) or answer
+    if isinstance(gold, Collection) and isinstance(answer, Reals):
+        return as_reals(gold) or gold, answer
+    return gold, answer
+
+
+def _relation(value: Named) -> Relation | None:
+    """The equation of a named value; None for a function and for several names."""
+    item = value.items[0]
+    if not value.is_single or not isinstance(item, Expression) or value.argument:
+        return None
+    return Relation(("=",), (symbol(value.names[0]), item.node))
+
+
+def _without_names(gold: Value, answer: Value) -> tuple[Value, Value] | None:
+    """Both values without a single name in front; None if their names differ."""
+    (gold_name, gold_argument, gold_item), (name, argument, item) = _parts(gold), _parts(answer)
+    if gold_argument or argument:
+        if gold_argument and not argument and ("_" in name or "(" in name):
+            return None  # a_n = ... and a_{n+1} = ..., f(x) = ... and f(1) = ...
+        if gold_argument and argument and gold_name.casefold() != name.casefold() and gold_name and name:
+            return None
+        if gold_argument and argument and isinstance(item, Expression):
+            item = Expression(replace_symbols(item.node, {argument: symbol(gold_argument)}))
+        return gold_item, item
+    if gold_name and isinstance(item, Relation) and isinstance(gold_item, Expression):
+        return Relation(("=",), (symbol(gold_name), gold_item.node)), item
+    if gold_name and isinstance(gold_item, Collection) and gold_item.kind == "list" and isinstance(item, Named):
+        return None  # x = 3 or x = -2, and x = 3, y = -2
+    if _is_set_of_solutions(gold_name, gold_item) != _is_set_of_solutions(name, item):
+        return gold_item, item
+    if gold_name and name and not _is_same_name(gold_name, name):
+        relations = [_relation(each) for each in (gold, answer) if isinstance(each, Named)]
+        has_letters = any(isinstance(each, Expression) and names(each.node) for each in (gold_item, item))
+        return (relations[0], relations[1]) if relations[0] and relations[1] and has_letters else None
+    return gold_item, item
+
+
+def _is_set_of_solutions(name: str, value: Value) -> bool:
+    """Whether a name is that of a set, S = {1, -3}, whose members may have another name on the other side."""
+    return len(name) == 1 and name.isupper() and isinstance(value, Collection) and value.kind == "set"
+
+
+def _is_same_name(gold: str, answer: str) -> bool:
+    """Whether two names are one: x and x_0."""
+    short, long = sorted((gold, answer), key=len)
+    return gold == answer or (long.partition("_")[0] == short and "(" not in long)
+
+
+def _parts(value: Value) -> tuple[str, str, Value]:
+    """(name, argument, value) of a single named value."""
+    if isinstance(value, Named) and value.is_single:
+        return value.names[0], value.argument, value.items[0]
+    return "", "", value
 
 
 # ---------------------------------------------------------------------------------------------- collections

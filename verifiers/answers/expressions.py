@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from verifiers.answers.atoms import END, GROUPS, ROUNDED, Atoms, decimal, is_called
-from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.atoms import END, GROUPS, ROUNDED, Atoms, decimal
+from verifiers.answers.syntax import Token, UnreadableError
 from verifiers.answers.tree import Node, add, divide, multiply, negate, number, symbol
 
 MAX_DEPTH = 60
@@ -67,8 +67,6 @@ class Parser(Atoms):
             elif self._is_letter_for_times():
                 self.at += 1
                 value, is_open = _product(value, self.signed_power()), False
-            elif self.take("choose"):
-                value = Node("binomial", (value, self.power()))
             elif self.take("/"):
                 is_open = not self.here.is_sign("(", "{")
                 value = _over(value, self.signed_power())
@@ -85,7 +83,7 @@ class Parser(Atoms):
 
     def _starts_factor(self) -> bool:
         token = self.here
-        if token.kind in ("number", "letter", "function", "vulgar") or is_called(token):
+        if token.kind in ("number", "letter", "function", "vulgar"):
             return True
         return (token.is_sign("|") and self.bars == 0) or token.is_sign("∞", *GROUPS, *ROUNDED)
 
@@ -99,9 +97,6 @@ class Parser(Atoms):
             return Node("mixed", (value, self.power()))
         if token.kind == "number":
             return self._next_number(value, first, is_integer)
-        if is_integer and token.text == "C" and not token.gap and self.ahead().kind == "number":
-            self.at += 1
-            return Node("binomial", (value, self.power()))
         right = self.power()
         inside = right.args[0] if right.op in _BEHIND else right
         if is_integer and token.text == "frac" and inside.op == "div" and all(map(_is_natural, inside.args)):
@@ -169,23 +164,10 @@ class Parser(Atoms):
             self.at += 4 if self.ahead().is_sign("{") else 2
             return self.postfix(Node("degrees", (base,)))
         self.at += 1
-        if base.op == "symbol" and (name := self._name_behind(base.name)):
-            return self.postfix(symbol(name))
         exponent = self.exponent()
         if base.op == "symbol" and self.here.is_sign("_"):  # v^2_0
             base = symbol(base.name + self.subscript())
         return self.postfix(Node("power", (base, exponent)))
-
-    def _name_behind(self, name: str) -> str:
-        r"""The name with the primes of an exponent, `f^{\prime}`; "" where the exponent is another."""
-        start, is_braced = self.at, self.take("{")
-        size = 0
-        while self.take("'"):
-            size += 1
-        if size and (not is_braced or self.take("}")):
-            return name + "'" * size
-        self.at = start
-        return ""
 
     def is_degree(self) -> bool:
         is_braced = self.ahead().is_sign("{")
@@ -206,10 +188,7 @@ class Parser(Atoms):
 
     def postfix(self, node: Node) -> Node:
         while True:
-            if self.here.is_sign("!") and self.ahead().is_sign("!") and not self.ahead(2).is_sign("!"):
-                self.at += 1
-                node = Node("doublefactorial", (node,))
-            elif self.here.is_sign("!") and not self.ahead().is_sign("!"):
+            if self.here.is_sign("!") and not self.ahead().is_sign("!"):
                 node = Node("factorial", (node,))
             elif self.here.is_sign("%"):
                 node = Node("percent", (node,))

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from verifiers.answers.evaluation import Evaluation
 from verifiers.answers.rationals import NoValueError, TooLargeError
-from verifiers.answers.syntax import COMMAS, CONDITIONS, Tokens, bracket_content, cut, without_ends
-from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.syntax import (
+    COMMAS,
+    CONDITIONS,
+    Token,
+    Tokens,
+    UnreadableError,
+    bracket_content,
+    cut,
+    without_ends,
+)
 from verifiers.answers.tree import Node, has, names, number, replace_symbols, signs, symbol
 from verifiers.answers.values import Collection, Expression, Family, Named, Value, bare, listed, nodes_of
 
@@ -72,11 +80,10 @@ def beside_family(value: Value, target: Family) -> Family | None:
     """An answer whose only letter is one of integers as a family, with the gold's domain; None for a letter alone."""
     letters = _letters(_rows(value))
     is_letter = isinstance(value, Expression) and value.node.op == "symbol"
-    return (
-        family_of(value, *letters, target.least)
-        if len(letters) == 1 and letters <= _LETTERS and not is_letter
-        else None
-    )
+    if len(letters) != 1 or not letters <= _LETTERS or is_letter:
+        return None
+    (letter,) = letters
+    return family_of(value, letter, target.least)
 
 
 def beside_formula(value: Family, target: Value) -> Value | None:

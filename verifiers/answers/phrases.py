@@ -6,27 +6,91 @@ A word that no table knows stays a word, which the grammar does not read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
-from itertools import takewhile
+from itertools import product
 
-from verifiers.answers.atoms import decimal
-from verifiers.answers.number_words import PARTS, SCALES_AND_PARTS, in_words
-from verifiers.answers.phrase_table import PHRASES
+from verifiers.answers.number_words import number_at, number_tokens, times_scales
 from verifiers.answers.symbols import NUMBER_SETS
-from verifiers.answers.syntax import brackets
-from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.syntax import Token, UnreadableError, brackets
 
-_LONGEST = max(map(len, PHRASES))
+# PHRASE => SIGNS. [one|other|] is one of several words, or none. A sign of two words has a line between them; w: is
+# a word, f: a function. Words in capitals are the groups below.
+_GROUPS = {
+    "THAT": "|is|are|that are|which are|that is|which is",
+    "ANY": "|all|any|every|the|all the",
+    "REALS": "[real|reals|real number|real numbers]",
+}
+_TABLE = """
+[ANY] REALS => ℝ
+[ANY] REALS but => ℝ except
+[ANY] positive REALS => ℝ+
+[ANY] negative REALS => ℝ-
+[ANY] [nonnegative|non negative] REALS => ℝ≥0
+[ANY] [nonzero|non zero] REALS => ℝ≠0
+[except|except for|excluding|other than] => except
+[|an|any|some|every|each|all] [integer|integers] => ℤ
+[|a|any|every|all] positive [integer|integers] => ℤ1
+[|a|any|all] [nonnegative|non negative] [integer|integers] => ℤ0
+[THAT] greater than or equal to => ≥
+[THAT] less than or equal to => ≤
+[THAT|is strictly|strictly] [greater|larger] than => >
+[THAT|is strictly|strictly] [less|smaller] than => <
+[THAT] at least => ≥
+[THAT] at most => ≤
+[is equal to|equals|is given by] => =
+[|is|are|does|can be] not equal to => ≠
+[is not|does not equal|cannot equal|cannot be] => ≠
+is positive => > 0
+is negative => < 0
+[union|union with] => ∪
+intersection => ∩
+[in|is in|is in the interval|is any|can be any|belongs to|is a|is an] => ∈
+to => :
+such that => such
+plus => +
+[minus|negative] => -
+times => *
+plus or minus => ±
+squared => ^ 2
+cubed => ^ 3
+[out of|over|divided by] => /
+[|the] square root of => f:sqrt
+[|the] [cube|cubic] root of => f:cbrt
+choose => choose
+[percent|per cent|pct|percentage] => %
+[positive infinity] => ∞
+modulo => w:mod
+[approximately|is approximately|approximately equal to|about|around|approx|is about|is around|is roughly|roughly] => ≈
+[no solution|no solutions|no real solution|no real solutions|the empty set|empty set|none|there is no solution] => ∅
+[there are no solutions|does not exist|no real roots|no integer solutions|no such numbers|no such integers|dne] => ∅
+[for all|for any|for every|for some|for each|where|with|for] => w:where
+"""
 
-_PLURALS = {"halves": 2, **{f"{word}s": value for word, value in PARTS.items()}}
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
-_NO_NOUNS = ("of", "or", "and", "by", "in", "to", "is", "are")  # behind a number in words
+
+def _phrases() -> dict[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    result: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {}
+    for line in _TABLE.strip().splitlines():
+        pattern, _, signs = line.partition("=>")
+        for name, group in _GROUPS.items():
+            pattern = pattern.replace(name, group)
+        parts = [part.split("|") for part in pattern.replace("]", "[").split("[")]
+        value = tuple(map(_token, signs.split()))
+        result |= {tuple("".join(words).split()): value for words in product(*parts)}
+    return result
+
+
+def _token(text: str) -> tuple[str, str]:
+    kind = {"w:": "word", "f:": "function"}.get(text[:2])
+    return (kind, text[2:]) if kind else ("number" if text.isdigit() else "sign", text.replace("_", " "))
+
+
+_PHRASES = _phrases()
+_LONGEST = max(map(len, _PHRASES))
+
 _BEHIND_LETTER_WORDS = (
     "is are belongs and or where can in be any with such satisfying for greater less between lies must except if a"
 )
 _BEHIND_LETTERS = frozenset(_BEHIND_LETTER_WORDS.split())  # behind the letter a, which is no article there
 _STOPS = (".", ",", ";", ":", "\\\\", "□")
-_BEFORE_SCALES = ("-", "+", "=", "(", ",", "$", ":")  # signs in front of a number that a scale may multiply
 
 
 def rewrite(tokens: Sequence[Token]) -> list[Token]:
@@ -43,22 +107,17 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
             result.append(Token("sign", "="))  # x is 3 and y is -2
             place += 1
             continue
-        value, length = _times_scales(result, tokens, place)
+        value, length = times_scales(result, tokens, place)
         if length:
-            result[-1:] = _number_tokens(value, result[-1].gap)
-            place += length
-            continue
-        value, length = _and_a_part(result, tokens, place)
-        if length:
-            result[-1:] = _number_tokens(value, result[-1].gap)
+            result[-1:] = number_tokens(value, result[-1].gap)
             place += length
             continue
         size, signs = _longest_phrase(tokens, place)
-        value, length = _number_at(tokens, place)
+        value, length = number_at(tokens, place)
         if length > size:
             if result and result[-1].kind == "number":
                 raise UnreadableError("a number in words behind a number")
-            result += _number_tokens(value, tokens[place].gap)
+            result += number_tokens(value, tokens[place].gap)
             place += length
         elif size:
             result += [Token(kind, text, gap=True) for kind, text in signs]
@@ -128,123 +187,6 @@ def _longest_phrase(tokens: Sequence[Token], place: int) -> tuple[int, tuple[tup
             break
         words.append(token.text)
     for size in range(len(words), 0, -1):
-        if (signs := PHRASES.get(tuple(words[:size]))) is not None:
+        if (signs := _PHRASES.get(tuple(words[:size]))) is not None:
             return size, signs
     return 0, ()
-
-
-def _number_at(tokens: Sequence[Token], place: int) -> tuple[Fraction, int]:
-    """The number that the words at this place spell, and how many of them; length 0 for none."""
-    words: list[str] = []
-    ends = []  # of the words, in tokens
-    for number, token in enumerate(tokens[place : place + 16]):
-        if token.is_sign(",") and words and words[-1] in ("thousand", "million", "billion"):
-            continue  # twelve thousand, three hundred
-        if token.kind != "word":
-            break
-        words.append(token.text)
-        ends.append(number + 1)
-    value, size = _spelled(words)
-    if size and words[size : size + 1] != [] and words[size] in _ORDINALS and value >= 20 and value % 10 == 0:
-        raise UnreadableError("an ordinal")  # thirty-first
-    return value, ends[size - 1] if size else 0
-
-
-def _spelled(words: list[str]) -> tuple[Fraction, int]:
-    """The number that the first words spell, and how many of them: "two thirds", "two and a half million"."""
-    value, size = _part(words)
-    if size:
-        return value, size
-    for size in range(len(words), 0, -1):
-        count = in_words(" ".join(words[:size]))
-        if count is None:
-            continue
-        if words[size : size + 1] == ["point"]:
-            digits = "".join(str(in_words(word)) for word in takewhile(_is_digit, words[size + 1 :]))
-            return count + Fraction(int(digits or 0), 10 ** len(digits)), size + 1 + len(digits)
-        part, length = (
-            _part(words[size + 1 :], is_behind=True) if words[size : size + 1] == ["and"] else (Fraction(0), 0)
-        )
-        if not length or part >= 1:
-            return Fraction(count), size
-        end = size + 1 + length
-        scale = SCALES_AND_PARTS.get(words[end], 0) if end < len(words) else 0
-        return ((count + part) * scale, end + 1) if scale > 1 else (count + part, end)
-    return Fraction(0), 0
-
-
-def _is_digit(word: str) -> bool:
-    return in_words(word) in range(10)
-
-
-def _part(words: list[str], *, is_behind: bool = False) -> tuple[Fraction, int]:
-    """The fraction that the first words spell, and how many of them: "a half", "three quarters", "half" alone."""
-    if words == ["half"]:
-        return Fraction(1, 2), 1
-    if words[:2] in (["half", "a"], ["half", "an"]) and len(words) > 2:  # half a liter, half a million
-        scale = SCALES_AND_PARTS.get(words[2], Fraction(0))
-        return (scale / 2, 3) if scale > 1 else (Fraction(1, 2), 2)
-    if words[:2] == ["a", "dozen"]:
-        return Fraction(12), 2
-    is_end = is_behind or words[2:3] in ([], ["of"])  # not "a third grader"
-    if words[:1] == ["a"] and words[1:2] and words[1] in PARTS and is_end:
-        return Fraction(1, PARTS[words[1]]), 2
-    for size in range(len(words) - 1, 0, -1):
-        count = in_words(" ".join(words[:size]))
-        if count is not None and words[size] in (PARTS if count == 1 else _PLURALS):
-            return Fraction(count, (PARTS | _PLURALS)[words[size]]), size + 1
-    return Fraction(0), 0
-
-
-def _times_scales(before: Sequence[Token], tokens: Sequence[Token], place: int) -> tuple[Fraction, int]:
-    """A number times the scales and parts behind it ("million", "dozen", "thirds"), and how many words they are.
-
-    "1 third" is a part; "2 third" and "1 third grader" are not.
-    """
-    is_first = len(before) == 1 or (
-        len(before) > 1 and (before[-2].kind == "word" or before[-2].text in _BEFORE_SCALES)
-    )
-    if not is_first or before[-1].kind != "number":
-        return Fraction(0), 0
-    value, size = decimal(before[-1].text), 0
-    for token in tokens[place:]:
-        after = tokens[place + size + 1 : place + size + 2]
-        is_part = value == 1 and not size and token.text in PARTS and (not after or after[0].is_word("of"))
-        if token.kind != "word" or not (is_part or token.text in SCALES_AND_PARTS):
-            break
-        value *= Fraction(1, PARTS[token.text]) if is_part else SCALES_AND_PARTS[token.text]
-        size += 1
-    return value, size
-
-
-def _and_a_part(before: Sequence[Token], tokens: Sequence[Token], place: int) -> tuple[Fraction, int]:
-    """An only number with the part in words behind it, "2 and a half", and how many words it has."""
-    if not tokens[place].is_word("and") or len(before) != 1 or before[0].kind != "number":
-        return Fraction(0), 0
-    part, length = _number_at(tokens, place + 1)
-    return (decimal(before[0].text) + part, length + 1) if 0 < part < 1 and length > 1 else (Fraction(0), 0)
-
-
-def number_in_front(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens with the number words and scales at their begin as one number: "seven days", "3 dozen eggs"."""
-    value, size = _number_at(tokens, 0)
-    is_count = 0 < size < len(tokens) and not tokens[0].is_word("a") and tokens[size].text not in _NO_NOUNS
-    head = _number_tokens(value, gap=False) if is_count else list(tokens[:1])
-    rest = list(tokens[size:] if is_count else tokens[1:])
-    value, size = _times_scales(head, rest, 0) if len(head) == 1 else (value, 0)
-    return [*(_number_tokens(value, gap=False) if size else head), *rest[size:]]
-
-
-def _number_tokens(value: Fraction, gap: bool) -> list[Token]:
-    if value.denominator == 1:
-        return [Token("number", str(value.numerator), gap)]
-    texts = (
-        ("function", "frac"),
-        ("sign", "{"),
-        ("number", str(value.numerator)),
-        ("sign", "}"),
-        ("sign", "{"),
-        ("number", str(value.denominator)),
-        ("sign", "}"),
-    )
-    return [Token(kind, text, gap) for kind, text in texts]

@@ -6,7 +6,7 @@ from functools import cmp_to_key
 
 from verifiers.answers.evaluation import sign
 from verifiers.answers.rationals import NoValueError, TooLargeError
-from verifiers.answers.token import UnreadableError
+from verifiers.answers.syntax import UnreadableError
 from verifiers.answers.tree import INFINITY, MINUS_INFINITY, ZERO, Node, is_infinite, names, negate, subtract
 from verifiers.answers.values import ALL_REALS, EMPTY, MIRROR, Collection, Interval, Reals, Value, nodes_of
 

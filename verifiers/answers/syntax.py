@@ -1,10 +1,32 @@
-"""Cutting sequences of tokens at separators outside brackets, from the loosest separator to the tightest."""
+"""Tokens, and cutting sequences of them at separators outside brackets, from the loosest separator to the tightest."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
 
-from verifiers.answers.token import Token, UnreadableError
+
+class UnreadableError(Exception):
+    """The grammar does not know this text. Other layers decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    r"""One token. `kind`: number, letter, function, operator (\lim), word, sign or vulgar (½).
+
+    `gap`: whether there is white space before it.
+    """
+
+    kind: str
+    text: str
+    gap: bool = False
+
+    def is_sign(self, *signs: str) -> bool:
+        return self.kind == "sign" and self.text in signs
+
+    def is_word(self, *words: str) -> bool:
+        return self.kind == "word" and self.text in words
+
 
 Tokens = Sequence[Token]
 Test = Callable[[Token], bool]

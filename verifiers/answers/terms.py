@@ -8,21 +8,21 @@ from verifiers.answers.amounts import amount, has_unit
 from verifiers.answers.expressions import expression
 from verifiers.answers.families import INTEGERS
 from verifiers.answers.names import name_of
-from verifiers.answers.quantities import literal
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import as_reals, complement, half_line, intersection, points, union
 from verifiers.answers.syntax import (
     AND_OR,
     COMMAS,
     SET_OPERATIONS,
+    Token,
     Tokens,
+    UnreadableError,
     at_signs,
     bracket_content,
     cut,
     is_tuple,
     without_ends,
 )
-from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, multiply, number, signs
 from verifiers.answers.values import EMPTY, Collection, Expression, Named, Reals, Value, bare, listed
 
@@ -251,15 +251,10 @@ def _reals(tokens: Tokens, _statement: Statement) -> Value | None:
     return half_line(marks, letters[0].text if letters else "") if len(letters) < 2 else None
 
 
-def _literal(tokens: Tokens, _statement: Statement) -> Value | None:
-    return literal(tokens)
-
-
 _READINGS: tuple[Callable[[Tokens, Statement], Value | None], ...] = (
     _reals,
     _environment,
     _amount,
-    _literal,
     _ratio,
     _point,
 )

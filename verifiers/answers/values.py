@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -102,7 +103,7 @@ class Amount:
 class Literal:
     """What is equal only where all parts are.
 
-    `kind`: base (digits, base), time (hour, minute, am or pm), date (month, day, year or 0).
+    `kind`: base (digits, base), time (hour, minute, am or pm).
     """
 
     kind: str
@@ -142,3 +143,32 @@ def nodes_of(values: tuple[Value, ...]) -> list[Node] | None:
     """The trees of values that are all expressions; None for others."""
     nodes = [value.node for value in values if isinstance(value, Expression)]
     return nodes if len(nodes) == len(values) else None
+
+
+Result = bool | None  # of a comparison: True, False, or None where another layer must decide
+Equality = Callable[[Value, Value], Result]  # of a gold and an answer
+
+
+def all_equal(results: Iterable[Result]) -> Result:
+    """True if all are, False if one is False, else None."""
+    is_decided = True
+    for result in results:
+        if result is False:
+            return False
+        is_decided = is_decided and result is not None
+    return True if is_decided else None
+
+
+def matched(gold: Sequence[Value], answer: Sequence[Value], equal: Equality) -> Result:
+    """Whether each value has an equal one of its own on the other side, in any order; both have the same length."""
+    rest = list(answer)
+    is_decided = True
+    for value in gold:
+        results = [equal(value, other) for other in rest]
+        if True in results:
+            del rest[results.index(True)]
+        elif None in results:
+            is_decided = False
+        else:
+            return False
+    return True if is_decided else None
