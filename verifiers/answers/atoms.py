@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from verifiers.answers.syntax import Token, UnreadableError
-from verifiers.answers.tree import INFINITY, PI, TEN, Node, divide, multiply, negate, number, symbol
+from verifiers.answers.tree import INFINITY, PI, TEN, Node, divide, multiply, names, negate, number, symbol
 
 END = Token("end", "")
 GROUPS = {"(": ")", "{": "}", "[": "]", "\\{": "\\}"}
@@ -145,6 +145,8 @@ class Atoms(ABC):
         return f"_{text}" if text else ""
 
     def letter(self, token: Token) -> Node:
+        if token.text == "C" and self.here.is_sign("_") and (node := self._chosen()):
+            return node
         name = token.text + self.subscript()
         while self.take("'"):
             name += "'"
@@ -152,6 +154,20 @@ class Atoms(ABC):
         if (is_zero or name in _FUNCTIONS_OF_LETTERS) and self.here.is_sign("(") and not self.here.gap:
             raise UnreadableError("a function's value")
         return _CONSTANTS.get(name) or symbol(name)
+
+    def _chosen(self) -> Node | None:
+        """`C_{10}^{3}` with two natural numbers, `C_{2n}^n`; None for another index."""
+        start = self.at
+        self.at += 1
+        is_index = self.here.kind == "number" or self.here.is_sign("{") or self.ahead().is_sign("^")
+        above = self.argument() if is_index else None
+        if above is not None and self.take("^"):
+            below = self.argument()
+            are_numbers = above.op == below.op == "number" and below.value <= above.value
+            if are_numbers or names(above):
+                return Node("binomial", (above, below))
+        self.at = start
+        return None
 
     # ------------------------------------------------------------------------------------------- functions
 

@@ -10,13 +10,14 @@ from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
+from verifiers.answers.coerce import coerce, without_names
 from verifiers.answers.comparison import equal_expressions
-from verifiers.answers.families import beside_family, beside_formula, equal_families
+from verifiers.answers.families import equal_families
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.reals import as_reals, equal_reals
 from verifiers.answers.scalars import equal_amounts, equal_relations, equal_scalars, is_closed, is_unfinished
 from verifiers.answers.syntax import UnreadableError
-from verifiers.answers.tree import Node, divide, multiply, names, replace_symbols, signs, symbol
+from verifiers.answers.tree import Node, divide, multiply, names, number, replace_symbols, signs, subtract, symbol
 from verifiers.answers.values import (
     EMPTY,
     Amount,
@@ -36,6 +37,7 @@ from verifiers.answers.values import (
 )
 
 _NO_CONSTANTS = frozenset("xyzn")  # letters that are never constants
+_PARAMETERS = frozenset("ktsmnλμ")  # letters that a tuple without a word about them may have in another's place
 
 
 def equal(gold: Value, answer: Value) -> Result:
@@ -53,10 +55,10 @@ def _equal(gold: Value, answer: Value) -> Result:
     if isinstance(gold, Named) and isinstance(answer, Named) and len(gold.names) > 1 and answer.is_single:
         return False
     if isinstance(gold, Relation) and isinstance(answer, Named):
-        gold, answer = _coerce(gold, answer)
-    if (sides := _without_names(gold, answer)) is None:
+        gold, answer = coerce(gold, answer)
+    if (sides := without_names(gold, answer)) is None:
         return False
-    gold, answer = _coerce(*sides)
+    gold, answer = coerce(*sides)
     if type(gold) is type(answer):
         return _EQUALITIES[type(gold)](gold, answer)
     return _equal_types(gold, answer)
@@ -92,94 +94,35 @@ def _equal_numbers(gold: Expression, answer: Expression) -> Result:
     """Numbers and expressions, also with other letters for the gold's constants of integration."""
     result = equal_scalars(gold, answer)
     constants = [] if result else [name for name in sorted(names(gold.node)) if _is_constant(name, gold.node)]
-    others = names(answer.node) - (names(gold.node) - {*constants})
-    if not constants or len(others) != len(constants) or others & _NO_CONSTANTS:
+    others = sorted(names(answer.node) - (names(gold.node) - {*constants}))
+    if not constants or len(others) != len(constants) or not _NO_CONSTANTS.isdisjoint(others):
         return result
     orders = [dict(zip(constants, map(symbol, order), strict=True)) for order in permutations(others)]
-    return any(equal_expressions(replace_symbols(gold.node, each), answer.node) for each in orders) or result
+    if any(equal_expressions(replace_symbols(gold.node, each), answer.node) for each in orders):
+        return True
+    summands = [_without_summand(gold.node, constants[0]), _without_summand(answer.node, others[0])]
+    if len(constants) > 1 or summands[0] is None or summands[1] is None:
+        return result
+    difference = subtract(summands[0], summands[1])  # a constant: sin^2 x + C and C - cos^2 x
+    at = dict.fromkeys(names(difference), number(3))
+    return equal_expressions(difference, replace_symbols(difference, at)) or result
+
+
+def _without_summand(node: Node, name: str) -> Node | None:
+    """A sum without a letter that is one of its terms; None for another tree."""
+    rest = [each for each in node.args if each != symbol(name)]
+    is_sum = node.op == "add" and len(rest) == len(node.args) - 1 and not any(name in names(each) for each in rest)
+    return Node("add", tuple(rest)) if is_sum else None
 
 
 def _is_constant(name: str, node: Node) -> bool:
-    """Whether a letter is C_1, or C as a summand of a tree or of one factor of a product: `(t + C)e^{-t}`."""
+    """Whether a letter is C_1, or C in a function of x or t, or as a summand of a factor: `(t^2 + C)e^{-at}`."""
     if len(name) == 3 and name[:2] in ("C_", "c_") and len(names(node)) > 1:
         return name[2].isdigit()
     parts = [each for each in node.args if name in names(each)]
-    is_summand = node.op == "add" and parts == [symbol(name)]
-    return name == "C" and (
-        is_summand or (node.op in ("mul", "add") and len(parts) == 1 and _is_constant(name, *parts))
-    )
-
-
-# ----------------------------------------------------------------------------------- one value as another
-
-
-def _coerce(gold: Value, answer: Value) -> tuple[Value, Value]:
-    """Both values in one type, where one of them may be read in the type of the other; else as they are.
-
-    Only an answer is read as a family of integers beside one, or as the formula of one: beside `n - 1` the answer "all
-    integers" says nothing.
-    """
-    if isinstance(gold, Family) and isinstance(answer, Expression | Collection | Named):
-        return gold, beside_family(answer, gold) or answer
-    if isinstance(answer, Family) and isinstance(gold, Expression | Collection | Named):
-        return gold, beside_formula(answer, gold) or answer
-    if isinstance(gold, Relation) and isinstance(answer, Named):
-        return gold, _relation(answer) or answer
-    if isinstance(gold, Reals) and isinstance(answer, Collection):
-        return gold, as_reals(answer) or answer
-    if isinstance(gold, Collection) and isinstance(answer, Reals):
-        return as_reals(gold) or gold, answer
-    return gold, answer
-
-
-def _relation(value: Named) -> Relation | None:
-    """The equation of a named value; None for a function and for several names."""
-    item = value.items[0]
-    if not value.is_single or not isinstance(item, Expression) or value.argument:
-        return None
-    return Relation(("=",), (symbol(value.names[0]), item.node))
-
-
-def _without_names(gold: Value, answer: Value) -> tuple[Value, Value] | None:
-    """Both values without a single name in front; None if their names differ."""
-    (gold_name, gold_argument, gold_item), (name, argument, item) = _parts(gold), _parts(answer)
-    if gold_argument or argument:
-        if gold_argument and not argument and ("_" in name or "(" in name):
-            return None  # a_n = ... and a_{n+1} = ..., f(x) = ... and f(1) = ...
-        if gold_argument and argument and gold_name.casefold() != name.casefold() and gold_name and name:
-            return None
-        if gold_argument and argument and isinstance(item, Expression):
-            item = Expression(replace_symbols(item.node, {argument: symbol(gold_argument)}))
-        return gold_item, item
-    if gold_name and isinstance(item, Relation) and isinstance(gold_item, Expression):
-        return Relation(("=",), (symbol(gold_name), gold_item.node)), item
-    if gold_name and isinstance(gold_item, Collection) and gold_item.kind == "list" and isinstance(item, Named):
-        return None  # x = 3 or x = -2, and x = 3, y = -2
-    if _is_set_of_solutions(gold_name, gold_item) != _is_set_of_solutions(name, item):
-        return gold_item, item
-    if gold_name and name and not _is_same_name(gold_name, name):
-        relations = [_relation(each) for each in (gold, answer) if isinstance(each, Named)]
-        has_letters = any(isinstance(each, Expression) and names(each.node) for each in (gold_item, item))
-        return (relations[0], relations[1]) if relations[0] and relations[1] and has_letters else None
-    return gold_item, item
-
-
-def _is_set_of_solutions(name: str, value: Value) -> bool:
-    """Whether a name is that of a set, S = {1, -3}, whose members may have another name on the other side."""
-    return len(name) == 1 and name.isupper() and isinstance(value, Collection) and value.kind == "set"
-
-
-def _is_same_name(gold: str, answer: str) -> bool:
-    """Whether two names are one: x and x_0."""
-    short, long = sorted((gold, answer), key=len)
-    return gold == answer or (long.partition("_")[0] == short and "(" not in long)
-
-
-def _parts(value: Value) -> tuple[str, str, Value]:
-    """(name, argument, value) of a single named value."""
-    if isinstance(value, Named) and value.is_single:
-        return value.names[0], value.argument, value.items[0]
-    return "", "", value
+    is_summand = (node.op == "add" and parts == [symbol(name)]) or names(node) in ({name, "x"}, {name, "t"})
+    is_inside = node.op in ("mul", "add") and len(parts) == 1
+    return name == "C" and (is_summand or (is_inside and _is_constant(name, *parts)))
 
 
 # ---------------------------------------------------------------------------------------------- collections
@@ -213,6 +156,7 @@ def _equal_collections(gold: Collection, answer: Collection) -> Result:
         return _equal_matrices(gold, answer)
     if "ratio" in (gold.kind, answer.kind):
         return _equal_ratios(gold, answer) if gold.kind == answer.kind else None
+    answer = _with_letter_of(gold, answer)
     gold, answer = _expanded(gold), _expanded(answer)
     if gold.is_bare != answer.is_bare:
         one, other = as_reals(gold), as_reals(answer)
@@ -271,6 +215,23 @@ def _expanded(value: Collection) -> Collection:
     if len(both) < 2:
         return value
     return Collection("list", tuple(replace(value, items=tuple(map(Expression, node.args))) for node in both))
+
+
+def _with_letter_of(gold: Collection, answer: Collection) -> Collection:
+    """(t, 2t, 3t) beside (k, 2k, 3k) in the gold's letter, where each is the only one; any other value as it is."""
+    letters = [_only_letter(each) for each in (gold, answer)]
+    if not all(letters) or letters[0] == letters[1]:
+        return answer
+    change = {letters[1]: symbol(letters[0])}
+    nodes = [replace_symbols(node, change) for node in nodes_of(answer.items) or []]
+    return replace(answer, items=tuple(map(Expression, nodes)))
+
+
+def _only_letter(value: Collection) -> str:
+    """The only letter of a tuple where it may be any parameter; "" for other values."""
+    nodes = nodes_of(value.items) if value.is_plain_tuple else None
+    letters = frozenset().union(*map(names, nodes or []))
+    return next(iter(letters)) if nodes and len(letters) == 1 and letters <= _PARAMETERS else ""
 
 
 def _equal_matrices(gold: Collection, answer: Collection) -> Result:
@@ -357,6 +318,10 @@ def _equal_literals(gold: Value, answer: Value) -> Result:
     """A numeral with a base may leave its base out."""
     literal, other = (gold, answer) if isinstance(gold, Literal) else (answer, gold)
     assert isinstance(literal, Literal)
+    nodes = nodes_of(other.items) if isinstance(other, Collection) and other.brackets == "time" else None
+    if literal.kind == "time" and nodes and len(nodes) == 2:  # of 24 hours
+        hour, minute = (int(node.value) for node in nodes)
+        return literal.parts == (hour % 12 or 12, minute, "am" if hour < 12 else "pm")
     if not isinstance(other, Expression):
         return None
     if literal.kind == "base" and (literal is gold or literal.parts[1] == 10):

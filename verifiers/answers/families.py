@@ -12,6 +12,7 @@ from verifiers.answers.syntax import (
     UnreadableError,
     bracket_content,
     cut,
+    text_of,
     without_ends,
 )
 from verifiers.answers.tree import Node, has, names, number, replace_symbols, signs, symbol
@@ -19,8 +20,8 @@ from verifiers.answers.values import Collection, Expression, Family, Named, Valu
 
 INTEGERS: dict[str, int | None] = {"ℤ": None, "ℤ0": 0, "ℤ1": 1, "ℕ": 1}  # signs of domains and their least members
 _MARKS = {"+": 1, ">0": 1, "≥1": 1, "≥0": 0}  # of a domain, \mathbb{Z}_{\ge 0}, and behind a letter of integers
-_LETTERS = frozenset("nkmlj")  # of integers, where nothing is declared
-_NOISE = ("any", "all", "every", "each", "real", "is", "a", "an", "some", "arbitrary", "and")
+LETTERS = frozenset("nkmlj")  # of integers, where nothing is declared
+_NOISE = ("any", "all", "every", "each", "real", "is", "a", "an", "some", "arbitrary", "and", "constant", "constants")
 _NUM_SMALL, _NUM_LARGE = 3, 40  # of values of a letter, each side of zero, in members to find and to find them among
 _DIGITS = 50
 Domain = tuple[str, bool, int | None]  # a letter, whether it is an integer, and its least value
@@ -32,6 +33,10 @@ def declaration(tokens: Tokens) -> tuple[list[Token], Domain] | None:
     `k \in \mathbb{Z}` and "t real" stand behind a comma or a "where", or in brackets at the end.
     """
     pieces, cuts = cut(tokens, lambda token: COMMAS(token) or CONDITIONS(token))
+    if len(pieces) > 3 and text_of(pieces[-1]) == "…" and (start := _first_of_dots(pieces)) is not None:
+        place, letter, least = start  # k = 0, 1, 2, ...
+        head = tokens[: len(tokens) - sum(len(piece) + 1 for piece in pieces[place:])]
+        return without_ends(list(head)), (letter, True, least)
     head, last = list(tokens[: len(tokens) - len(pieces[-1]) - 1]), pieces[-1]
     is_stated = bool(cuts) and CONDITIONS(cuts[-1])
     if tokens[-1].is_sign(")") and not is_stated:
@@ -47,13 +52,26 @@ def declaration(tokens: Tokens) -> tuple[list[Token], Domain] | None:
     head = without_ends(head)
     if len(letters) != 1 or all(token.text != letters[0] for token in head):
         return None
-    is_real = domains == ["ℝ"] and letters[0] not in _LETTERS
+    is_function = len(head) > 4 and head[1].is_sign("(") and head[4].is_sign("=")
+    is_real = domains == ["ℝ"] and (letters[0] not in LETTERS or is_function)
     if not marks and (is_real or (not domains and is_stated)):
         return head, (letters[0], False, None)
-    is_bound = not domains and rest[0].kind == "letter" and letters[0] in _LETTERS and len(head) > 1  # 2^k, k ≥ 0
+    is_bound = not domains and rest[0].kind == "letter" and letters[0] in LETTERS and len(head) > 1  # 2^k, k ≥ 0
     if domains in ([each] for each in INTEGERS) and not marks:
         return head, (letters[0], True, INTEGERS[domains[0]])
     return (head, (letters[0], True, _MARKS[marks])) if marks in _MARKS and (domains == ["ℤ"] or is_bound) else None
+
+
+def _first_of_dots(pieces: list[list[Token]]) -> tuple[int, str, int] | None:
+    """(place of its first piece, letter, first value) of `k = 0, 1, 2, ...`, which ends pieces; None for other ones."""
+    for place in range(1, len(pieces) - 2):
+        piece, texts = pieces[place], [text_of(each) for each in pieces[place + 1 : -1]]
+        is_first = (
+            len(piece) == 3 and piece[0].kind == "letter" and piece[1].is_sign("=") and piece[2].text in ("0", "1")
+        )
+        if is_first and texts == [str(int(piece[2].text) + k) for k in range(1, len(texts) + 1)]:
+            return place, piece[0].text, int(piece[2].text)
+    return None
 
 
 def family_of(value: Value, letter: str, least: int | None) -> Family:
@@ -80,7 +98,7 @@ def beside_family(value: Value, target: Family) -> Family | None:
     """An answer whose only letter is one of integers as a family, with the gold's domain; None for a letter alone."""
     letters = _letters(_rows(value))
     is_letter = isinstance(value, Expression) and value.node.op == "symbol"
-    if len(letters) != 1 or not letters <= _LETTERS or is_letter:
+    if len(letters) != 1 or not letters <= LETTERS or is_letter:
         return None
     (letter,) = letters
     return family_of(value, letter, target.least)
@@ -93,7 +111,7 @@ def beside_formula(value: Family, target: Value) -> Value | None:
     """
     rows = _rows(target)
     letters = _letters(rows)
-    if len(letters) != 1 or not letters <= _LETTERS or (isinstance(target, Expression) and target.node.op == "symbol"):
+    if len(letters) != 1 or not letters <= LETTERS or (isinstance(target, Expression) and target.node.op == "symbol"):
         return None
     is_free = any(len(row) > 1 or has(node, "pi", "degrees") for row in rows for node in row)
     change = {value.letter: symbol(*letters)} if is_free and value.least is None else {}

@@ -31,7 +31,7 @@ from verifiers.answers.values import (
 
 _AROUND = frozenset(["the", "correct", "final", "answer", "choice", "option", "statement", "player", "is", "true"])
 _SIGNS = ("(", ")", "{", "}", ".", ":")
-_ARTICLES = ("the", "a", "an", "on", "in")
+_ARTICLES = ("the", "a", "an", "on", "in", "solutions")
 _STOPS = (".", ",", ";", ":", "!", "(", ")")
 _OPPOSITES = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
 _TURNS = ("but", "unless", "except", "or", "maybe", "if", "only", "provided", "sometimes", "depends")

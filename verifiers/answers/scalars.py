@@ -24,7 +24,8 @@ from verifiers.answers.tree import (
 from verifiers.answers.units import UNITS
 from verifiers.answers.values import Amount, Expression, Relation, Result, Value, all_equal
 
-_FUNCTIONS = ("sin", "cos", "tan", "cot", "sec", "csc", "ln", "log", "unknownlog", "binomial", "factorial", "absolute")
+_FUNCTION_WORDS = "sin cos tan cot sec csc ln log unknownlog binomial factorial absolute floor ceil"
+_FUNCTIONS = _FUNCTION_WORDS.split()
 _OF_UNKNOWN = ("ln", "log", "unknownlog", "factorial")
 _UNKNOWNS = frozenset("xyztrθ")  # letters whose equation may be a curve
 _MIRROR = {">": "<", "≥": "≤"}

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from verifiers.answers.amounts import amount, has_unit
+from verifiers.answers.comparison import divides_by_zero
 from verifiers.answers.evaluation import approximation
 from verifiers.answers.expressions import expression
 from verifiers.answers.families import INTEGERS, declaration, family_of
+from verifiers.answers.integers import congruence, integer_class, within
 from verifiers.answers.names import function_name_of, long_name_of, name_of, names_of
 from verifiers.answers.reals import as_reals, complement, condition, intersection, points, union
 from verifiers.answers.syntax import (
@@ -23,12 +25,13 @@ from verifiers.answers.syntax import (
     UnreadableError,
     at_signs,
     cut,
+    has_sign,
     index_of,
     without_ends,
 )
 from verifiers.answers.terms import numbers_in, term, without
-from verifiers.answers.tree import Node, names, signs, symbol
-from verifiers.answers.values import EMPTY, Collection, Expression, Named, Reals, Relation, Value, bare, listed
+from verifiers.answers.tree import Node, names, replace_symbols, signs, symbol
+from verifiers.answers.values import EMPTY, Collection, Expression, Family, Named, Reals, Relation, Value, bare, listed
 
 _MAX_ROUNDING = 0.05  # of a number: 22/7 ≈ 3
 _MAX_ITEMS = 60
@@ -41,6 +44,8 @@ def statement(tokens: Tokens) -> Value:
     pieces, exceptions = cut(tokens, at_signs("except"))
     if exceptions:
         return without(statement(pieces[0]), statement([token for piece in pieces[1:] for token in piece]))
+    if has_sign(tokens, "≡", "≢") and (family := congruence(tokens)) is not None:
+        return family
     if (found := declaration(tokens)) is None:
         return listing(tokens)
     head, (letter, is_integer, least) = found
@@ -54,9 +59,9 @@ def listing(tokens: Tokens) -> Value:
     pieces = [each for each in map(without_ends, pieces) if each]
     if not pieces or len(pieces) > _MAX_ITEMS:
         raise UnreadableError("no items")
-    values = [_conjunction(piece) for piece in pieces]
-    if len(values) == 1:
-        return values[0]
+    if len(pieces) == 1:
+        return _conjunction(pieces[0])
+    values = [statement(piece) for piece in pieces]
     if not any(each.is_word("or") for each in cuts) and (system := _system(values)) is not None:
         return system
     return _alternatives([each for value in values for each in _members(value)])
@@ -75,9 +80,21 @@ def _conjunction(tokens: list[Token]) -> Value:
     values = [_item(each) for each in pieces]
     if len(values) == 1:
         return values[0]
+    if len(values) == 2 and _leaves_out_poles(*values):
+        return values[0]
     if (result := _both(values, has_and=any(each.is_word("and") for each in cuts))) is not None:
         return result
     return _system(values) or _alternatives(values)
+
+
+def _leaves_out_poles(value: Value, condition_: Value) -> bool:
+    r"""Whether a condition only leaves out numbers where a value has none: `\frac{1}{x-1}, x \ne 1`."""
+    item = bare(value)
+    if not isinstance(item, Expression) or not isinstance(condition_, Reals) or condition_.name not in names(item.node):
+        return False
+    points_ = [part.low for part in complement(condition_).intervals if part.low == part.high]
+    at = [replace_symbols(item.node, {condition_.name: each}) for each in points_]
+    return len(at) == len(complement(condition_).intervals) and all(map(divides_by_zero, at))
 
 
 def _both(values: list[Value], *, has_and: bool) -> Reals | None:
@@ -164,6 +181,12 @@ def _item(tokens: Tokens) -> Value:
     texts = [each.text for each in relations]
     if not texts:
         return term(tokens, statement)
+    if sides[0] and has_sign(sides[0], *INTEGERS) and has_sign(relations, "<", ">", "≤", "≥"):
+        bound = _item([Token("letter", "n"), *tokens[len(sides[0]) :]])  # integers n ≥ 3
+        members = integer_class(sides[0])
+        if members is None or not isinstance(bound, Reals):
+            raise UnreadableError("bounds of other integers")
+        return within(members, bound)
     if texts == ["≈"] and not sides[0] and sides[1]:
         return _rounded(sides[1])
     if not all(sides):
@@ -224,6 +247,8 @@ def _member(left: Tokens, right: Tokens) -> Value:
     if letters is None or (isinstance(value, Expression) and len(left) > 1):
         raise UnreadableError("a member that is not a name")
     reals = as_reals(value)
+    if isinstance(value, Family):
+        return value
     is_set = isinstance(value, Collection) and value.kind == "set"
     if reals is not None and not is_set and len(letters) == 1:
         return Reals(reals.intervals, letters[0])

@@ -93,6 +93,10 @@ def index_of(tokens: Tokens, is_one: Test) -> int | None:
     return next((place for place, token in enumerate(tokens) if is_one(token)), None)
 
 
+def has_sign(tokens: Tokens, *signs: str) -> bool:
+    return any(token.is_sign(*signs) for token in tokens)
+
+
 def text_of(tokens: Tokens) -> str:
     return "".join(token.text for token in tokens)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from verifiers.answers.amounts import amount, has_unit
 from verifiers.answers.expressions import expression
 from verifiers.answers.families import INTEGERS
+from verifiers.answers.integers import integer_class, within
 from verifiers.answers.names import name_of
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import as_reals, complement, half_line, intersection, points, union
@@ -20,15 +21,18 @@ from verifiers.answers.syntax import (
     at_signs,
     bracket_content,
     cut,
+    has_sign,
     is_tuple,
     without_ends,
 )
-from verifiers.answers.tree import Node, multiply, number, signs
-from verifiers.answers.values import EMPTY, Collection, Expression, Named, Reals, Value, bare, listed
+from verifiers.answers.tokens import UNIT_VECTORS
+from verifiers.answers.tree import ONE, ZERO, Node, multiply, names, number, replace_symbols, signs, subtract
+from verifiers.answers.values import EMPTY, Collection, Expression, Family, Named, Reals, Value, bare, listed
 
 Statement = Callable[[Tokens], Value]
 _SEVERAL = ("(", "[", "⟨")
 _MATRICES = ("pmatrix", "bmatrix", "Bmatrix", "matrix", "smallmatrix", "array")
+_CASES = ("cases", "dcases", "rcases", "array", "aligned")
 _LINES = ("aligned", "align", "gathered", "gather", "split", "cases", "dcases", "rcases", "array")
 
 
@@ -192,12 +196,15 @@ def _set_builder(head: list[Token], conditions: list[Token], statement: Statemen
     if letter is None or (not belongs and any(token.is_sign(*INTEGERS) for token in conditions)):
         return statement([*head, Token("word", "where"), *conditions])
     value = statement(conditions)
+    members = term(pieces[1], statement) if belongs else None
+    if isinstance(members, Family) and isinstance(value, Reals) and value.name == letter:
+        return within(members, value)
     if not isinstance(value, Reals) or value.name != letter:
         raise UnreadableError("a condition on something else")
-    within = as_reals(term(pieces[1], statement)) if belongs else value
-    if within is None:
+    whole = as_reals(members) if members is not None else value
+    if whole is None:
         raise UnreadableError("members of another set")
-    return Reals(intersection(value, within).intervals)
+    return Reals(intersection(value, whole).intervals)
 
 
 # ----------------------------------------------------------------------------------------------- environments
@@ -212,6 +219,8 @@ def _environment(tokens: Tokens, statement: Statement) -> Value | None:
     if inside[2] != inside[0].replace("begin", "end"):
         raise UnreadableError("environments do not match")
     name, lines = inside[0].removeprefix("begin "), [line for line in cut(inside[1], at_signs("\\\\"))[0] if line]
+    if name in _CASES and all(map(_is_case, lines)):
+        return Collection("set", tuple(_case(line, statement) for line in lines))
     is_system = all(any(token.is_sign("=") for token in line) for line in lines)
     if name in _MATRICES and not (name == "array" and is_system):
         return _matrix([cut(line, at_signs("&"))[0] for line in lines], tokens[:place])
@@ -223,6 +232,21 @@ def _environment(tokens: Tokens, statement: Statement) -> Value | None:
         is_continued = not line or line[0].is_sign(*"=<>≤≥+-")
         joined += line if is_continued else [*([Token("sign", ",")] if joined else []), *line]
     return statement(joined)
+
+
+def _is_case(line: list[Token]) -> bool:
+    """Whether a line has a condition behind its value: `x^2 & x > 0`."""
+    condition = [token for token in cut(line, at_signs("&"))[0][-1] if not token.is_word("if")]
+    has_relation = has_sign(condition[1:], "=", "≠", "<", ">", "≤", "≥")
+    return has_sign(line, "&") and has_relation and condition[0].kind in ("letter", "number")
+
+
+def _case(line: list[Token], statement: Statement) -> Collection:
+    """A value and its condition: one of the lines of a function by cases, which may stand in any order."""
+    value, *condition = (without_ends([t for t in part if not t.is_word("if")]) for part in cut(line, at_signs("&"))[0])
+    if len(condition) != 1:
+        raise UnreadableError("a line that is no case")
+    return Collection("tuple", (Expression(expression(value)), statement(condition[0])), "cases")
 
 
 def _matrix(rows: list[list[list[Token]]], factor: Tokens) -> Collection:
@@ -251,9 +275,29 @@ def _reals(tokens: Tokens, _statement: Statement) -> Value | None:
     return half_line(marks, letters[0].text if letters else "") if len(letters) < 2 else None
 
 
+def _vector(tokens: Tokens, _statement: Statement) -> Value | None:
+    r"""`2\mathbf{i} - \mathbf{j}` as the tuple of its components."""
+    units = [*UNIT_VECTORS.values()]
+    if not any(token.kind == "letter" and token.text in units for token in tokens):
+        return None
+    node, zero = expression(tokens), dict.fromkeys(units, ZERO)
+    size = 3 if units[2] in names(node) else 2
+    start = replace_symbols(node, zero)
+    parts = [subtract(replace_symbols(node, zero | {unit: ONE}), start) for unit in units[:size]]
+    values = [rational(part) for part in parts]
+    nodes = [part if value is None else number(value) for part, value in zip(parts, values, strict=True)]
+    return Collection("tuple", tuple(map(Expression, nodes)), "()")
+
+
+def _integers(tokens: Tokens, _statement: Statement) -> Value | None:
+    return integer_class(tokens)
+
+
 _READINGS: tuple[Callable[[Tokens, Statement], Value | None], ...] = (
     _reals,
     _environment,
+    _integers,
+    _vector,
     _amount,
     _ratio,
     _point,

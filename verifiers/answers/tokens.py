@@ -27,6 +27,7 @@ from verifiers.answers.symbols import (
 from verifiers.answers.syntax import Token, UnreadableError, with_commas
 
 ARROW = "\u20d7"  # behind the two ends of a vector: that from B to A is another one
+UNIT_VECTORS = {"i": "î", "j": "ĵ", "k": "k̂"}
 _WIDE_SPACES = ("quad", "qquad")
 _FONTS = ("mathrm", "operatorname", "mathbf", "boldsymbol", "mathit", "mathsf", "bm", "mathcal")
 _BOLD = ("mathbf", "boldsymbol", "bm")
@@ -266,7 +267,7 @@ class _Reader(Scanner):
             elif is_unit and bare in UNIT_LETTERS:
                 self.word(bare)
             elif len(bare) == 1:
-                self.add("letter", bare)
+                self.add("letter", UNIT_VECTORS.get(bare, bare) if name in _BOLD else bare)
             else:
                 self.word(bare if bare.isupper() else bare.casefold())
 
@@ -313,12 +314,16 @@ class _Reader(Scanner):
             else self.text[self.at + 1 :].partition("}")[0]
         )
         size = len(content) + 2 * (self.peek() == "{")
+        letter = content.strip(" \\math{") if braced else self.peek()
         is_decimal = last is not None and last.kind == "number" and "." in last.text and not self.gap
         if is_decimal and name in ("overline", "bar") and content.isdigit() and content.isascii():
             if "r" in self.tokens[-1].text:
                 raise UnreadableError("two periods")
             self.at += size
             self.tokens[-1] = Token("number", f"{self.tokens[-1].text}r{content}", self.tokens[-1].gap)
+        elif name in _VECTORS and letter in UNIT_VECTORS:
+            self.add("letter", UNIT_VECTORS[letter])
+            self.at = self.text.index("}", self.at) + 1 if braced else self.at + 1
         elif name == "overline" and _NUMERAL.fullmatch(content) and braced:
             digits = "+".join(f"10^{{{len(content) - 1 - place}}}*{digit}" for place, digit in enumerate(content))
             self.replace(size, f"({digits})")
@@ -334,12 +339,14 @@ class _Reader(Scanner):
             raise UnreadableError("accent")
 
     def _negated(self, _name: str) -> None:
-        r"""`\not=`."""
+        r"""`\not=` and `\not\equiv`."""
         self.skip_spaces()
-        if self.peek() != "=":
-            raise UnreadableError("what is denied?")
-        self.at += 1
-        self.sign("≠")
+        for text, sign in (("=", "≠"), ("\\equiv", "≢")):
+            if self.text.startswith(text, self.at):
+                self.at += len(text)
+                self.sign(sign)
+                return
+        raise UnreadableError("what is denied?")
 
     def _superscript_prime(self) -> None:
         r"""`^\prime` and `^{\prime}` are the prime alone."""
