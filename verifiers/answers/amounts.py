@@ -27,7 +27,6 @@ _PREPOSITION_WORDS = (
 )
 _PREPOSITIONS = frozenset(_PREPOSITION_WORDS.split())
 _PRONOUNS = ("them", "him", "her", "us", "me", "you", "it")
-_BASES = frozenset(name for each in UNITS.values() for name, _ in each.powers)
 _CODES = ("usd", "eur", "gbp", "inr", "jpy", "cny", "rmb", "chf", "rs")
 
 

@@ -134,11 +134,6 @@ def bare(value: Value) -> Value:
     return value.items[0] if isinstance(value, Named) and value.is_single else value
 
 
-def node_of(value: Value) -> Node | None:
-    """The tree of an expression; None for another value."""
-    return value.node if isinstance(value, Expression) else None
-
-
 def nodes_of(values: tuple[Value, ...]) -> list[Node] | None:
     """The trees of values that are all expressions; None for others."""
     nodes = [value.node for value in values if isinstance(value, Expression)]
