@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
-from verifiers.answers.coerce import coerce, equal_letters, with_constants, without_names
+from verifiers.answers.coerce import coerce, without_names
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.families import equal_families
-from verifiers.answers.piecewise import equal_piecewise
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.reals import as_reals, equal_reals
-from verifiers.answers.results import Result, all_equal, matched
 from verifiers.answers.scalars import equal_amounts, equal_relations, equal_scalars, is_closed, is_unfinished
-from verifiers.answers.token import UnreadableError
-from verifiers.answers.tree import Node, divide, multiply, names, replace_symbols, signs, symbol
+from verifiers.answers.syntax import UnreadableError
+from verifiers.answers.tree import Node, divide, multiply, names, number, replace_symbols, signs, subtract, symbol
 from verifiers.answers.values import (
     EMPTY,
     Amount,
@@ -28,14 +27,16 @@ from verifiers.answers.values import (
     Family,
     Literal,
     Named,
-    Parameter,
-    Piecewise,
     Reals,
     Relation,
+    Result,
     Value,
+    all_equal,
+    matched,
     nodes_of,
 )
 
+_NO_CONSTANTS = frozenset("xyzn")  # letters that are never constants
 _PARAMETERS = frozenset("ktsmnλμ")  # letters that a tuple without a word about them may have in another's place
 
 
@@ -51,16 +52,8 @@ def _equal(gold: Value, answer: Value) -> Result:
     if isinstance(gold, Choice) or isinstance(answer, Choice):
         return _equal_choices(gold, answer)
     gold, answer = plain(gold), plain(answer)
-    sizes = _num_equal_parts(gold), _num_equal_parts(answer)
-    if sizes[0] == sizes[1] > 1:  # x = y = z and (t, t, t)
-        letters = [equal_letters(each) if isinstance(each, Named) else () for each in (gold, answer)]
-        return not all(letters) or {*letters[0]} == {*letters[1]}
     if isinstance(gold, Named) and isinstance(answer, Named) and len(gold.names) > 1 and answer.is_single:
         return False
-    if not (isinstance(answer, Family) and not answer.is_real):
-        gold = with_constants(gold)
-    if isinstance(gold, Family) or (isinstance(answer, Family) and answer.is_real):
-        gold, answer = coerce(gold, answer)
     if isinstance(gold, Relation) and isinstance(answer, Named):
         gold, answer = coerce(gold, answer)
     if (sides := without_names(gold, answer)) is None:
@@ -86,15 +79,6 @@ def plain(value: Value) -> Value:
     return replace(value, items=(item,))
 
 
-def _num_equal_parts(value: Value) -> int:
-    """How many letters `x = y = z` says to be equal, or how many times a tuple has one letter; 0 for other values."""
-    if isinstance(value, Named) and (letters := equal_letters(value)):
-        return len(letters)
-    items = value.items if isinstance(value, Named) or (isinstance(value, Collection) and value.is_plain_tuple) else ()
-    nodes = [item.node for item in items if isinstance(item, Expression) and item.node.op == "symbol"]
-    return len(nodes) if nodes and len(nodes) == len(items) and len(set(nodes)) == 1 else 0
-
-
 def _equal_choices(gold: Value, answer: Value) -> Result:
     """A choice with its value is either of them; where both sides have both, both count."""
     if isinstance(gold, Choice) and isinstance(answer, Choice):
@@ -104,6 +88,41 @@ def _equal_choices(gold: Value, answer: Value) -> Result:
     if isinstance(other, Expression) and other.node.op == "symbol" and other.node.name in tuple("ABCDEFGHJ"):
         return other.node.name == choice.letter
     return equal(choice.value, answer) if choice is gold else equal(gold, choice.value)
+
+
+def _equal_numbers(gold: Expression, answer: Expression) -> Result:
+    """Numbers and expressions, also with other letters for the gold's constants of integration."""
+    result = equal_scalars(gold, answer)
+    constants = [] if result else [name for name in sorted(names(gold.node)) if _is_constant(name, gold.node)]
+    others = sorted(names(answer.node) - (names(gold.node) - {*constants}))
+    if not constants or len(others) != len(constants) or not _NO_CONSTANTS.isdisjoint(others):
+        return result
+    orders = [dict(zip(constants, map(symbol, order), strict=True)) for order in permutations(others)]
+    if any(equal_expressions(replace_symbols(gold.node, each), answer.node) for each in orders):
+        return True
+    summands = [_without_summand(gold.node, constants[0]), _without_summand(answer.node, others[0])]
+    if len(constants) > 1 or summands[0] is None or summands[1] is None:
+        return result
+    difference = subtract(summands[0], summands[1])  # a constant: sin^2 x + C and C - cos^2 x
+    at = dict.fromkeys(names(difference), number(3))
+    return equal_expressions(difference, replace_symbols(difference, at)) or result
+
+
+def _without_summand(node: Node, name: str) -> Node | None:
+    """A sum without a letter that is one of its terms; None for another tree."""
+    rest = [each for each in node.args if each != symbol(name)]
+    is_sum = node.op == "add" and len(rest) == len(node.args) - 1 and not any(name in names(each) for each in rest)
+    return Node("add", tuple(rest)) if is_sum else None
+
+
+def _is_constant(name: str, node: Node) -> bool:
+    """Whether a letter is C_1, or C in a function of x or t, or as a summand of a factor: `(t^2 + C)e^{-at}`."""
+    if len(name) == 3 and name[:2] in ("C_", "c_") and len(names(node)) > 1:
+        return name[2].isdigit()
+    parts = [each for each in node.args if name in names(each)]
+    is_summand = (node.op == "add" and parts == [symbol(name)]) or names(node) in ({name, "x"}, {name, "t"})
+    is_inside = node.op in ("mul", "add") and len(parts) == 1
+    return name == "C" and (is_summand or (is_inside and _is_constant(name, *parts)))
 
 
 # ---------------------------------------------------------------------------------------------- collections
@@ -258,40 +277,13 @@ def _equal_ratios(gold: Collection, answer: Collection) -> Result:
     )
 
 
-# ----------------------------------------------------------------------------------------- sets and families
-
-
 def _equal_sets(gold: Reals, answer: Reals) -> Result:
     if gold == EMPTY or answer == EMPTY:
         return gold == answer  # only what is written as the empty set is empty
-    if gold.name == answer.name == "n":  # n > 3 and n ≥ 4
-        letter = Family(((symbol("n"),),), (Parameter("n"),))
-        sides = coerce(letter, gold)[1], coerce(letter, answer)[1]
-        if isinstance(sides[0], Family) and isinstance(sides[1], Family):
-            return equal_families(sides[0], sides[1])
     if (gold.name and answer.name and gold.name != answer.name) or not equal_reals(gold, answer):
         return False
     ends = [[end for part in each.intervals for end in (part.low, part.high)] for each in (gold, answer)]
     return not any(map(is_unfinished, *ends))
-
-
-def _equal_families(gold: Family, answer: Family) -> Result:
-    if {len(item) for item in gold.items} == {2} and answer.name and len(answer.parameters) == 1:
-        answer = _as_pairs(answer)
-    return equal_families(_both_signs(gold), _both_signs(answer))
-
-
-def _both_signs(family: Family) -> Family:
-    items = tuple(tuple(node.args) for item in family.items for node in signs(Node("tuple", item)))
-    return replace(family, items=items)
-
-
-def _as_pairs(family: Family) -> Family:
-    """b = a^2 for integers a as the pairs (a, a^2), in the alphabetical order of the letters."""
-    (parameter,) = family.parameters
-    is_first, letter = parameter.name < family.name, symbol(parameter.name)
-    items = [(letter, item[0]) if is_first else (item[0], letter) for item in family.items if len(item) == 1]
-    return Family(tuple(items), family.parameters)
 
 
 # --------------------------------------------------------------------------------------- values of two types
@@ -323,13 +315,15 @@ def _equal_types(gold: Value, answer: Value) -> Result:
 
 
 def _equal_literals(gold: Value, answer: Value) -> Result:
-    """A numeral with a base may leave its base out; "infinitely many" is infinity."""
+    """A numeral with a base may leave its base out."""
     literal, other = (gold, answer) if isinstance(gold, Literal) else (answer, gold)
     assert isinstance(literal, Literal)
+    nodes = nodes_of(other.items) if isinstance(other, Collection) and other.brackets == "time" else None
+    if literal.kind == "time" and nodes and len(nodes) == 2:  # of 24 hours
+        hour, minute = (int(node.value) for node in nodes)
+        return literal.parts == (hour % 12 or 12, minute, "am" if hour < 12 else "pm")
     if not isinstance(other, Expression):
         return None
-    if literal.parts == ("infinitely many",):
-        return other.node.op == "infinity" or None
     if literal.kind == "base" and (literal is gold or literal.parts[1] == 10):
         return _digits_of(other.node) == literal.parts[0] or None
     return None
@@ -343,13 +337,12 @@ def _digits_of(node: Node) -> str:
 
 
 _EQUALITIES: dict[type, Callable[[Any, Any], Result]] = {
-    Expression: equal_scalars,
+    Expression: _equal_numbers,
     Reals: _equal_sets,
     Collection: _equal_collections,
     Named: _equal_named,
     Relation: equal_relations,
-    Family: _equal_families,
+    Family: equal_families,
     Amount: equal_amounts,
-    Piecewise: equal_piecewise,
     Literal: lambda gold, answer: gold == answer,
 }

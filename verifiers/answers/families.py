@@ -1,221 +1,151 @@
-"""Families of values with integer parameters, compared as sets: exactly where they are linear, else by their members.
-
-Linear families of one unit (rational multiples of one number, such as 1 or pi) are residues modulo a common period.
-Others are listed for small parameters; each of these members must be one of the other side's for larger ones.
-"""
+r"""Values for all integers of a letter, `k\pi, k \in \mathbb{Z}`: how they are declared, and their equality as sets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from fractions import Fraction
-from itertools import product
-from math import gcd
-
-from verifiers.answers.comparison import equal_expressions
-from verifiers.answers.evaluation import Evaluation, approximation
+from verifiers.answers.evaluation import Evaluation
 from verifiers.answers.rationals import NoValueError, TooLargeError
-from verifiers.answers.real_families import equal_real_families
-from verifiers.answers.results import Result
-from verifiers.answers.token import UnreadableError
-from verifiers.answers.tree import Node, add, divide, has, multiply, names, number, replace_symbols, subtract
-from verifiers.answers.values import Family, Parameter
+from verifiers.answers.syntax import (
+    COMMAS,
+    CONDITIONS,
+    Token,
+    Tokens,
+    UnreadableError,
+    bracket_content,
+    cut,
+    text_of,
+    without_ends,
+)
+from verifiers.answers.tree import Node, has, names, number, replace_symbols, signs, symbol
+from verifiers.answers.values import Collection, Expression, Family, Named, Value, bare, listed, nodes_of
 
-_MAX_RESIDUES = 400
-_NUM_SMALL, _NUM_LARGE = 4, 14  # of values of a parameter, each side of zero, in members to find and to find them among
-_MAX_MEMBERS = 900
+INTEGERS: dict[str, int | None] = {"ℤ": None, "ℤ0": 0, "ℤ1": 1, "ℕ": 1}  # signs of domains and their least members
+_MARKS = {"+": 1, ">0": 1, "≥1": 1, "≥0": 0}  # of a domain, \mathbb{Z}_{\ge 0}, and behind a letter of integers
+LETTERS = frozenset("nkmlj")  # of integers, where nothing is declared
+_NOISE = ("any", "all", "every", "each", "real", "is", "a", "an", "some", "arbitrary", "and", "constant", "constants")
+_NUM_SMALL, _NUM_LARGE = 3, 40  # of values of a letter, each side of zero, in members to find and to find them among
 _DIGITS = 50
+Domain = tuple[str, bool, int | None]  # a letter, whether it is an integer, and its least value
 
 
-def equal_families(gold: Family, answer: Family) -> Result:
-    """Whether two families have the same members; None if that is not decided."""
-    if gold.is_real or answer.is_real:
-        return equal_real_families(gold, answer) if gold.is_real and answer.is_real else False
-    if has_degrees(gold) != has_degrees(answer):
-        plain = answer if has_degrees(gold) else gold
-        if not any(has(node, "pi") for item in plain.items for node in item):
-            gold, answer = without_degrees(gold), without_degrees(answer)
-    try:
-        exact = _equal_linear(gold, answer)
-        if exact is not None:
-            return exact
-        return any(
-            _equal_members(_starting(gold, first), _starting(answer, second))
-            for first, second in product((0, 1) if _is_natural(gold) else (0,), (0, 1) if _is_natural(answer) else (0,))
+def declaration(tokens: Tokens) -> tuple[list[Token], Domain] | None:
+    r"""The statement in front of a declared letter, and its domain; None where there is none.
+
+    `k \in \mathbb{Z}` and "t real" stand behind a comma or a "where", or in brackets at the end.
+    """
+    pieces, cuts = cut(tokens, lambda token: COMMAS(token) or CONDITIONS(token))
+    if len(pieces) > 3 and text_of(pieces[-1]) == "…" and (start := _first_of_dots(pieces)) is not None:
+        place, letter, least = start  # k = 0, 1, 2, ...
+        head = tokens[: len(tokens) - sum(len(piece) + 1 for piece in pieces[place:])]
+        return without_ends(list(head)), (letter, True, least)
+    head, last = list(tokens[: len(tokens) - len(pieces[-1]) - 1]), pieces[-1]
+    is_stated = bool(cuts) and CONDITIONS(cuts[-1])
+    if tokens[-1].is_sign(")") and not is_stated:
+        place = max((place for place, token in enumerate(tokens) if token.is_sign("(")), default=0)
+        inside = bracket_content(tokens[place:])
+        head, last, is_stated = list(tokens[:place]), inside[1] if inside else [], False
+    elif not cuts:
+        return None
+    rest = [token for token in last if not (token.is_word(*_NOISE) or token.is_sign("∈", *"{}^_"))]
+    letters = [token.text for token in rest if token.kind == "letter"]
+    domains = [token.text for token in rest if token.is_sign("ℝ", *INTEGERS)]
+    marks = "".join(token.text for token in rest if token.kind != "letter" and token.text not in domains)
+    head = without_ends(head)
+    if len(letters) != 1 or all(token.text != letters[0] for token in head):
+        return None
+    is_function = len(head) > 4 and head[1].is_sign("(") and head[4].is_sign("=")
+    is_real = domains == ["ℝ"] and (letters[0] not in LETTERS or is_function)
+    if not marks and (is_real or (not domains and is_stated)):
+        return head, (letters[0], False, None)
+    is_bound = not domains and rest[0].kind == "letter" and letters[0] in LETTERS and len(head) > 1  # 2^k, k ≥ 0
+    if domains in ([each] for each in INTEGERS) and not marks:
+        return head, (letters[0], True, INTEGERS[domains[0]])
+    return (head, (letters[0], True, _MARKS[marks])) if marks in _MARKS and (domains == ["ℤ"] or is_bound) else None
+
+
+def _first_of_dots(pieces: list[list[Token]]) -> tuple[int, str, int] | None:
+    """(place of its first piece, letter, first value) of `k = 0, 1, 2, ...`, which ends pieces; None for other ones."""
+    for place in range(1, len(pieces) - 2):
+        piece, texts = pieces[place], [text_of(each) for each in pieces[place + 1 : -1]]
+        is_first = (
+            len(piece) == 3 and piece[0].kind == "letter" and piece[1].is_sign("=") and piece[2].text in ("0", "1")
         )
+        if is_first and texts == [str(int(piece[2].text) + k) for k in range(1, len(texts) + 1)]:
+            return place, piece[0].text, int(piece[2].text)
+    return None
+
+
+def family_of(value: Value, letter: str, least: int | None) -> Family:
+    """The family of numbers or tuples with a letter, also behind names. UnreadableError for another value."""
+    rows = _rows(value)
+    if not rows or any(frozenset().union(*map(names, row)) != {letter} for row in rows):
+        raise UnreadableError("a family of other values")
+    return Family(tuple(rows), letter, least)
+
+
+def _rows(value: Value) -> list[tuple[Node, ...]]:
+    """The components of the members of a value, with both signs of ±; none for a value of another kind."""
+    value = bare(value)
+    if isinstance(value, Collection) and value.is_bare:
+        rows = [_rows(item) for item in value.items]
+        return [row for each in rows for row in each] if all(rows) else []
+    is_tuple = isinstance(value, Named) or (isinstance(value, Collection) and value.is_plain_tuple)
+    items = value.items if isinstance(value, Named | Collection) and is_tuple else (value,)
+    nodes = nodes_of(items)
+    return [both.args for both in signs(Node("tuple", tuple(nodes)))] if nodes else []
+
+
+def beside_family(value: Value, target: Family) -> Family | None:
+    """An answer whose only letter is one of integers as a family, with the gold's domain; None for a letter alone."""
+    letters = _letters(_rows(value))
+    is_letter = isinstance(value, Expression) and value.node.op == "symbol"
+    if len(letters) != 1 or not letters <= LETTERS or is_letter:
+        return None
+    (letter,) = letters
+    return family_of(value, letter, target.least)
+
+
+def beside_formula(value: Family, target: Value) -> Value | None:
+    """A family beside a formula, without the words for which integers it holds.
+
+    The letter is the formula's own, and may be another one in tuples and multiples of pi. A letter alone is no formula.
+    """
+    rows = _rows(target)
+    letters = _letters(rows)
+    if len(letters) != 1 or not letters <= LETTERS or (isinstance(target, Expression) and target.node.op == "symbol"):
+        return None
+    is_free = any(len(row) > 1 or has(node, "pi", "degrees") for row in rows for node in row)
+    change = {value.letter: symbol(*letters)} if is_free and value.least is None else {}
+    members = [tuple(Expression(replace_symbols(node, change)) for node in row) for row in value.items]
+    return listed([row[0] if len(row) == 1 else Collection("tuple", row, "()") for row in members])
+
+
+def _letters(rows: list[tuple[Node, ...]]) -> frozenset[str]:
+    return frozenset().union(*(names(node) for row in rows for node in row))
+
+
+def equal_families(gold: Family, answer: Family) -> bool:
+    """Whether each side's members for small integers are among the other's for larger ones."""
+    try:
+        return _holds(gold, answer) and _holds(answer, gold)
     except (NoValueError, TooLargeError, OverflowError) as error:
         raise UnreadableError("a family without values") from error
 
 
-def has_degrees(family: Family) -> bool:
-    return any(has(node, "degrees") for item in family.items for node in item)
+def _holds(whole: Family, part: Family) -> bool:
+    return _members(part, _NUM_SMALL) <= _members(whole, _NUM_LARGE)
 
 
-def without_degrees(family: Family) -> Family:
-    return Family(tuple(tuple(map(_plain, item)) for item in family.items), family.parameters)
-
-
-def _plain(node: Node) -> Node:
-    if node.op == "degrees":
-        return node.args[0]
-    return Node(node.op, tuple(map(_plain, node.args)), node.name, node.value)
-
-
-def _is_natural(family: Family) -> bool:
-    return any(each.is_natural for each in family.parameters)
-
-
-def _starting(family: Family, least: int) -> Family:
-    parameters = tuple(Parameter(each.name, least if each.is_natural else each.least) for each in family.parameters)
-    return Family(family.items, parameters)
-
-
-# ------------------------------------------------------------------------------------------- linear families
-
-
-def _equal_linear(gold: Family, answer: Family) -> bool | None:
-    """Compare residues modulo the common period; None where a side is not linear over all integers."""
-    gold_side, answer_side = _progressions(gold), _progressions(answer)
-    if gold_side is None or answer_side is None:
-        return None
-    unit = gold_side[0][1]
-    scaled = []
-    for side in (gold_side, answer_side):
-        rows = []
-        for start, step in side:
-            ratio = _ratio(step, unit)
-            if ratio is None:
-                return False  # periods that have no common multiple
-            rows.append((start, abs(ratio)))
-        scaled.append(rows)
-    period = _common_multiple([ratio for rows in scaled for _, ratio in rows])
-    residues = [_residues(rows, unit, period) for rows in scaled]
-    length = multiply(unit, number(period))
-    return all(
-        any(_is_congruent(one, other, length) for other in residues[1 - side])
-        for side in (0, 1)
-        for one in residues[side]
-    )
-
-
-def _progressions(family: Family) -> list[tuple[Node, Node]] | None:
-    """(start, step) of each item; None if one is not an arithmetic progression over all integers."""
-    if any(each.least is not None or each.is_natural for each in family.parameters):
-        return None
-    result = []
-    for item in family.items:
-        if len(item) != 1:
-            return None
-        row = _progression(item[0], [each.name for each in family.parameters if each.name in names(item[0])])
-        if row is None:
-            return None
-        result.append(row)
-    return result
-
-
-def _progression(node: Node, letters: list[str]) -> tuple[Node, Node] | None:
-    if not letters or names(node) - set(letters):
-        return None
-    zero = {name: number(0) for name in letters}
-    start = replace_symbols(node, zero)
-    steps = []
-    for name in letters:
-        step = subtract(replace_symbols(node, {**zero, name: number(1)}), start)
-        line = add(start, multiply(step, number(7)))
-        if equal_expressions(replace_symbols(node, {**zero, name: number(7)}), line) is not True:
-            return None
-        steps.append(step)
-    point = {name: number(place + 3) for place, name in enumerate(letters)}
-    plane = add(start, *(multiply(step, number(place + 3)) for place, step in enumerate(steps)))
-    if equal_expressions(replace_symbols(node, point), plane) is not True:
-        return None
-    ratios = [_ratio(step, steps[0]) for step in steps]
-    if None in ratios:
-        return None
-    values = [each for each in ratios if each]
-    common = values[0]
-    for each in values[1:]:
-        common = _common_divisor(common, each)
-    return start, multiply(steps[0], number(common))
-
-
-def _ratio(left: Node, right: Node) -> Fraction | None:
-    """The exact quotient of two numbers if it is a rational of small denominator; None for another, and for 0."""
-    value = approximation(divide(left, right))
-    if isinstance(value, complex) or not 1e-6 < abs(value) < 1e6:
-        return None
-    fraction = Fraction(value).limit_denominator(5_000)
-    return fraction if equal_expressions(left, multiply(right, number(fraction))) else None
-
-
-def _common_divisor(left: Fraction, right: Fraction) -> Fraction:
-    below = left.denominator * right.denominator
-    return Fraction(gcd(left.numerator * right.denominator, right.numerator * left.denominator), below)
-
-
-def _common_multiple(values: list[Fraction]) -> Fraction:
-    result = values[0]
-    for each in values[1:]:
-        result = result * each / _common_divisor(result, each)
-    return abs(result)
-
-
-def _residues(rows: list[tuple[Node, Fraction]], unit: Node, period: Fraction) -> list[Node]:
-    result = []
-    for start, step in rows:
-        count = period / step
-        if count > _MAX_RESIDUES:
-            raise UnreadableError("too many residues")
-        result += [add(start, multiply(unit, number(step * place))) for place in range(int(count))]
-    if len(result) > _MAX_RESIDUES:
-        raise UnreadableError("too many residues")
-    return result
-
-
-def _is_congruent(left: Node, right: Node, period: Node) -> bool:
-    difference = subtract(left, right)
-    value = approximation(divide(difference, period))
-    if isinstance(value, complex) or abs(value - round(value)) > 1e-9:
-        return False
-    return equal_expressions(difference, multiply(number(round(value)), period)) is True
-
-
-# --------------------------------------------------------------------------------------------------- members
-
-
-def _equal_members(gold: Family, answer: Family) -> bool:
-    return _holds_members(answer, gold) and _holds_members(gold, answer)
-
-
-def _holds_members(whole: Family, part: Family) -> bool:
-    """Whether a family has the first members of another one among its own; False if that one has none."""
-    small = set(members(part, _NUM_SMALL))
-    return bool(small) and small <= set(members(whole, _NUM_LARGE))
-
-
-def members(family: Family, size: int) -> Iterator[tuple[str, ...]]:
-    """Members for parameters from -size to size, or the first 2 * size from a lower bound, as texts of 50 digits."""
-    ranges = [
-        range(-size, size + 1) if each.least is None else range(each.least, each.least + 2 * size)
-        for each in family.parameters
-    ]
-    count = 1
-    for each in ranges:
-        count *= len(each)
-    if count * len(family.items) > _MAX_MEMBERS:
-        raise UnreadableError("too many members")
-    for item in family.items:
-        letters = frozenset().union(*map(names, item))
-        used = [
-            each if parameter.name in letters else each[:1]
-            for each, parameter in zip(ranges, family.parameters, strict=True)
-        ]
-        for values in product(*used):
-            point = {each.name: number(value) for each, value in zip(family.parameters, values, strict=True)}
-            yield tuple(_digits(replace_symbols(node, point)) for node in item)
+def _members(family: Family, size: int) -> set[str]:
+    """The members for integers from -size to size, or the first 2 * size from the least one, to 50 digits."""
+    first = -size if family.least is None else family.least
+    return {
+        "; ".join(_digits(replace_symbols(node, {family.letter: number(value)})) for node in row)
+        for row in family.items
+        for value in range(first, first + 2 * size + 1)
+    }
 
 
 def _digits(node: Node) -> str:
-    """A number to 50 digits. NoValueError for one that holds other letters."""
     run = Evaluation(4 * _DIGITS + 60)
     value = run.value(node)
     parts = (value.real, value.imag)

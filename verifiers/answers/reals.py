@@ -1,4 +1,4 @@
-"""Sets of reals as sorted disjoint intervals: union, intersection, complement, equality."""
+"""Sets of reals as sorted disjoint intervals: conditions on a letter, union, intersection, complement, equality."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from functools import cmp_to_key
 
 from verifiers.answers.evaluation import sign
 from verifiers.answers.rationals import NoValueError, TooLargeError
-from verifiers.answers.token import UnreadableError
-from verifiers.answers.tree import INFINITY, MINUS_INFINITY, Node, is_infinite, names, number, subtract
-from verifiers.answers.values import ALL_REALS, EMPTY, Collection, Interval, Reals, Value, nodes_of
+from verifiers.answers.syntax import UnreadableError
+from verifiers.answers.tree import INFINITY, MINUS_INFINITY, ZERO, Node, is_infinite, names, negate, subtract
+from verifiers.answers.values import ALL_REALS, EMPTY, MIRROR, Collection, Interval, Reals, Value, nodes_of
 
 MAX_INTERVALS = 40
 _KINDS = {"ℝ": "ℝ", "R": "ℝ"} | {
@@ -112,11 +112,49 @@ def equal_reals(gold: Reals, answer: Reals) -> bool:
     )
 
 
+def condition(sides: tuple[Node, ...], signs: tuple[str, ...]) -> Reals | None:
+    """The set of `a < x ≤ b` or `x ≠ 2`; None where it is to be solved (`x^2 < 9`), or no number fulfils it."""
+    letters = [side for side in sides if names(side)]
+    if len(letters) != 1 or ({"<", "≤"} & {*signs} and {">", "≥"} & {*signs}):
+        return None
+    (side,) = letters
+    letter = side.args[0] if side.op in ("absolute", "neg") else side
+    if letter.op != "symbol":
+        return None
+    result = ALL_REALS
+    for left, sign_, right in zip(sides, signs, sides[1:], strict=False):
+        if side not in (left, right):
+            return None
+        sign_, bound = (sign_, right) if left is side else (MIRROR[sign_], left)
+        if side.op == "neg":
+            sign_, bound = MIRROR[sign_], negate(bound)
+        result = intersection(result, _absolute(sign_, bound) if side.op == "absolute" else _bounded(sign_, bound))
+    return Reals(result.intervals, letter.name) if result.intervals else None
+
+
+def _absolute(sign_: str, bound: Node) -> Reals:
+    """The numbers whose absolute value stands in a relation to a bound."""
+    if is_infinite(bound) or order(bound, ZERO) < 0:
+        raise UnreadableError("a bound of an absolute value")
+    sides = _bounded(sign_, bound), _bounded(MIRROR[sign_], negate(bound))
+    return union(*sides) if sign_ in ">≥=" else intersection(*sides)
+
+
+def _bounded(sign_: str, bound: Node) -> Reals:
+    """The numbers that stand in a relation to a bound."""
+    if sign_ in "=≠":
+        return point(bound) if sign_ == "=" else complement(point(bound))
+    if is_infinite(bound) and sign_ in "<>":
+        return ALL_REALS if (bound == INFINITY) == (sign_ == "<") else EMPTY
+    low, high = (bound, INFINITY) if sign_ in ">≥" else (MINUS_INFINITY, bound)
+    return interval(low, high, has_low=sign_ == "≥", has_high=sign_ == "≤")
+
+
 def half_line(marks: str, name: str = "") -> Reals:
     r"""The reals of `\mathbb{R}^+`, `\mathbb{R}_{\ge 0}` and the like, with the letter of a condition."""
     if marks not in _KINDS:
         raise UnreadableError("a part of the reals")
-    kind, zero = _KINDS[marks], number(0)
+    kind, zero = _KINDS[marks], ZERO
     reals = {
         "ℝ": ALL_REALS,
         "+": Reals((Interval(zero, INFINITY, False, False),)),
