@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
+from verifiers.answers.series import series
 from verifiers.answers.syntax import Token, UnreadableError
 from verifiers.answers.tree import INFINITY, PI, TEN, Node, divide, multiply, names, negate, number, symbol
 
@@ -19,6 +20,7 @@ _CONSTANTS = {"π": PI, "e": Node("e"), "i": Node("i")}
 _FUNCTIONS_OF_LETTERS = ("f", "g", "h", "f'", "P", "F", "G")  # f(3) is no product
 _TRIGONOMETRIC = ("sin", "cos", "tan", "cot", "sec", "csc")
 _INVERSES = {name: f"a{name}" for name in (*_TRIGONOMETRIC, "sinh", "cosh", "tanh")}
+_CALLED = ("max", "min", "gcd", "lcm")
 _SCRIPT_KINDS = ("number", "letter", "word", "operator")
 
 
@@ -31,6 +33,11 @@ def decimal(text: str) -> Fraction:
     decimals = decimals.removesuffix(period) if decimals.endswith(period * 3) else decimals
     cycle = Fraction(int(period), (10 ** len(period) - 1) * 10 ** len(decimals))
     return Fraction(int(whole + decimals or "0"), 10 ** len(decimals)) + cycle
+
+
+def is_called(token: Token) -> bool:
+    r"""Whether a token is the name of a function of several numbers, `\max` or `\gcd`."""
+    return token.kind in ("operator", "word") and token.text in _CALLED
 
 
 class Atoms(ABC):
@@ -102,8 +109,14 @@ class Atoms(ABC):
         token = self.next()
         if token.kind in _ATOMS:
             return _ATOMS[token.kind](self, token)
+        if is_called(token) and self.here.is_sign("(", "\\{"):
+            return self._call(token.text)
         if token.is_sign("∞"):
             return INFINITY
+        if token.is_sign("{") and self.take("}"):
+            return self.atom()  # the empty braces of {}^{10}C_3
+        if token.is_sign("^", "_"):
+            return self._combinations(self.argument())
         if token.is_sign(*GROUPS):
             return self._enclosed(GROUPS[token.text])
         if token.is_sign(*ROUNDED):
@@ -145,6 +158,8 @@ class Atoms(ABC):
         return f"_{text}" if text else ""
 
     def letter(self, token: Token) -> Node:
+        if token.text == "C" and self.here.is_sign("(") and (pair := self._pair()):
+            return Node("binomial", pair)
         if token.text == "C" and self.here.is_sign("_") and (node := self._chosen()):
             return node
         name = token.text + self.subscript()
@@ -154,6 +169,17 @@ class Atoms(ABC):
         if (is_zero or name in _FUNCTIONS_OF_LETTERS) and self.here.is_sign("(") and not self.here.gap:
             raise UnreadableError("a function's value")
         return _CONSTANTS.get(name) or symbol(name)
+
+    # ----------------------------------------------------------------------------------------- combinations
+
+    def _combinations(self, above: Node) -> Node:
+        r"""`^{10}C_3` and `_{10}C_3`, from the letter on; with a P, the number of arrangements."""
+        letter = self.next()
+        if letter.text not in ("C", "P") or not self.take("_", "^"):
+            raise UnreadableError("an index in front")
+        below = self.argument()
+        node = Node("binomial", (above, below))
+        return node if letter.text == "C" else multiply(node, Node("factorial", (below,)))
 
     def _chosen(self) -> Node | None:
         """`C_{10}^{3}` with two natural numbers, `C_{2n}^n`; None for another index."""
@@ -169,6 +195,18 @@ class Atoms(ABC):
         self.at = start
         return None
 
+    def _pair(self) -> tuple[Node, Node] | None:
+        """The two arguments of C(10,3); None where there are not two."""
+        start = self.at
+        self.expect("(")
+        first = self.sum()
+        if self.take(","):
+            second = self.sum()
+            self.expect(")")
+            return first, second
+        self.at = start
+        return None
+
     # ------------------------------------------------------------------------------------------- functions
 
     def function(self, token: Token) -> Node:
@@ -179,7 +217,13 @@ class Atoms(ABC):
         return divide(self.argument(), self.argument())
 
     def binomial(self) -> Node:
-        return Node("binomial", (self.argument(), self.argument()))
+        pair = self._pair() if self.here.is_sign("(") else None
+        return Node("binomial", pair or (self.argument(), self.argument()))
+
+    def indexed_root(self) -> Node:
+        index = self.argument()
+        self.expect("of")
+        return Node("root", (self.argument(), index))
 
     def root(self, index: int = 2) -> Node:
         node = number(index)
@@ -192,10 +236,37 @@ class Atoms(ABC):
         base = None
         if self.take("_"):
             base = self.argument()
+        elif self.here.kind == "number" and not self.here.gap and self.ahead().is_sign("(") and not self.ahead().gap:
+            base = self.atom()  # log2(5)
         exponent = self.exponent() if self.take("^") else None
         argument = self._function_argument()
         node = Node("log", (argument, base)) if base is not None else Node("unknownlog", (argument,))
         return node if exponent is None else Node("power", (node, exponent))
+
+    def series(self, op: str) -> Node:
+        r"""`\sum_{k=1}^{n} k^2`: the terms are the product that follows."""
+        self.expect("_")
+        self.expect("{")
+        letter = self.next()
+        self.expect("=")
+        low = self.sum()
+        self.expect("}")
+        self.expect("^")
+        high = self.argument()
+        if letter.kind != "letter":
+            raise UnreadableError("an index")
+        return series(op, letter.text, self.product(), low, high)
+
+    def _call(self, op: str) -> Node:
+        r"""`\max(a, b)` and `\gcd(m, n)`, of letters: of numbers alone it would be arithmetic left undone."""
+        closing = GROUPS[self.next().text]
+        arguments = [self.sum()]
+        while self.take(","):
+            arguments.append(self.sum())
+        self.expect(closing)
+        if len(arguments) < 2 or not all(map(names, arguments)):
+            raise UnreadableError("a call with numbers")
+        return Node(op, tuple(arguments))
 
     def _named_function(self, name: str) -> Node:
         exponent = None
@@ -265,6 +336,9 @@ _ATOMS: dict[str, Callable[[Atoms, Token], Node]] = {
 _READERS: dict[str, Callable[[Atoms], Node]] = {
     "frac": Atoms.fraction,
     "binom": Atoms.binomial,
+    "sum": lambda parser: parser.series("sum"),
+    "product": lambda parser: parser.series("product"),
+    "root": Atoms.indexed_root,
     "sqrt": Atoms.root,
     "cbrt": lambda parser: parser.root(3),
     "log": Atoms.logarithm,

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import chain, islice
 from zlib import crc32
 
-from verifiers.answers.evaluation import Evaluation, is_zero, sign
+from verifiers.answers.evaluation import Evaluation, is_zero, sign, spend
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.tree import (
     Node,
@@ -19,14 +19,17 @@ from verifiers.answers.tree import (
     replace_symbols,
     subtract,
     symbol,
+    unfold,
 )
 
 _NUM_POINTS = 9
 _ENOUGH = 3  # points at which both have a value
+_MAX_TERMS = 200  # of a sum
+_WORK_OF_COPYING = 0.25  # of one node of a tree into a term of a sum, where evaluating it is 1
 _SCALES = ((7, 90), (101, 900), (1, 13))  # numerators, in units of the denominator below
 _DENOMINATORS = (7, 11, 13, 17, 19)
 _HALVES_AND_THIRDS = tuple(Fraction(n, d) for d in (2, 3) for n in range(1, 8 * d) if n % d)  # for letters in exponents
-_WHOLE = ("factorial", "binomial")
+_WHOLE = ("factorial", "doublefactorial", "binomial", "sum", "product", "gcd", "lcm")
 _ROUNDED = ("floor", "ceil")  # whole numbers for the letters below, both whole and other numbers for all others
 _WHOLE_LETTERS = frozenset("ijkmnKMN")
 _NUM_WHOLE = 4
@@ -51,7 +54,9 @@ def equal_expressions(gold: Node, answer: Node) -> bool | None:
     whole = islice(points(letters, is_whole=True), _NUM_WHOLE if is_rounded and not is_whole else 0)
     num_equal = 0
     for point in chain(whole, points(letters, is_whole=is_whole, powers=_powers(gold) | _powers(answer))):
-        left, right = replace_symbols(gold, point), replace_symbols(answer, point)
+        left, right = _at(gold, point), _at(answer, point)
+        if left is None or right is None:
+            continue
         has_values = _have_values(left, right)
         if has_values is False:
             return False
@@ -108,6 +113,30 @@ def _replaced(node: Node, values: dict[Node, Node]) -> Node:
     if node in values:
         return values[node]
     return Node(node.op, tuple(_replaced(each, values) for each in node.args), node.name, node.value)
+
+
+def _at(node: Node, point: dict[str, Node]) -> Node | None:
+    """The expression at a point, its sums written out; None where a sum has no integer bounds there, or is too long."""
+    size = sum(1 for _ in node.walk())
+
+    def between(low: Node, high: Node) -> range:
+        indices = _between(low, high)
+        spend(len(indices) * size * _WORK_OF_COPYING)
+        return indices
+
+    try:
+        return unfold(replace_symbols(node, point), between)
+    except (NoValueError, TooLargeError):
+        return None
+
+
+def _between(low: Node, high: Node) -> range:
+    first, last = rational(low), rational(high)
+    if first is None or last is None or first.denominator != 1 or last.denominator != 1:
+        raise NoValueError
+    if last - first > _MAX_TERMS:
+        raise TooLargeError
+    return range(int(first), int(last) + 1)
 
 
 def _with_any_base(gold: Node, answer: Node) -> bool | None:

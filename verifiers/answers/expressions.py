@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from verifiers.answers.atoms import END, GROUPS, ROUNDED, Atoms, decimal
+from verifiers.answers.atoms import END, GROUPS, ROUNDED, Atoms, decimal, is_called
+from verifiers.answers.series import with_dots
 from verifiers.answers.syntax import Token, UnreadableError
 from verifiers.answers.tree import Node, add, divide, multiply, negate, number, symbol
 
@@ -46,6 +47,10 @@ class Parser(Atoms):
         terms = [Node(_SIGNS[self.next().text], (self.product(),)) if is_signed else self.product()]
         while self.here.is_sign("+", "-", *_SIGNS):
             sign = self.next().text
+            if sign == "+" and self.take("…"):
+                self.expect("+")
+                terms = [with_dots("sum", terms, self.product())]
+                continue
             term = self.product()
             if sign in _SIGNS:
                 terms = [Node(_SIGNS[sign], (_added(terms), term))]
@@ -62,11 +67,13 @@ class Parser(Atoms):
         start, value = self.at, self.power()
         is_open = False  # a slash whose denominator may go on: 1/2x
         while True:
-            if self.take("*"):
-                value, is_open = _product(value, self.signed_power()), False
+            if self.here.is_sign("*", "…") and (self.here.text == "*" or value.op == "mul"):
+                value, is_open = self._times(value), False
             elif self._is_letter_for_times():
                 self.at += 1
                 value, is_open = _product(value, self.signed_power()), False
+            elif self.take("choose"):
+                value = Node("binomial", (value, self.power()))
             elif self.take("/"):
                 is_open = not self.here.is_sign("(", "{")
                 value = _over(value, self.signed_power())
@@ -74,6 +81,14 @@ class Parser(Atoms):
                 value, is_open = self._next_factor(value, start, is_open), False  # 1/6 n(n+1) is one sixth of it
             else:
                 return value
+
+    def _times(self, value: Node) -> Node:
+        """The product behind a sign, and behind dots: 1 * 2 * ... * n."""
+        self.take("*")
+        if not self.take("…"):
+            return _product(value, self.signed_power())
+        self.take("*")
+        return with_dots("product", list(value.args) if value.op == "mul" else [value], self.signed_power())
 
     def _is_letter_for_times(self) -> bool:
         """6.02 x 10^23: the letter between two numbers, the second of them a power of ten."""
@@ -83,7 +98,7 @@ class Parser(Atoms):
 
     def _starts_factor(self) -> bool:
         token = self.here
-        if token.kind in ("number", "letter", "function", "vulgar"):
+        if token.kind in ("number", "letter", "function", "vulgar") or is_called(token):
             return True
         return (token.is_sign("|") and self.bars == 0) or token.is_sign("∞", *GROUPS, *ROUNDED)
 
@@ -97,6 +112,9 @@ class Parser(Atoms):
             return Node("mixed", (value, self.power()))
         if token.kind == "number":
             return self._next_number(value, first, is_integer)
+        if is_integer and token.text == "C" and not token.gap and self.ahead().kind == "number":
+            self.at += 1
+            return Node("binomial", (value, self.power()))
         right = self.power()
         inside = right.args[0] if right.op in _BEHIND else right
         if is_integer and token.text == "frac" and inside.op == "div" and all(map(_is_natural, inside.args)):
@@ -164,10 +182,23 @@ class Parser(Atoms):
             self.at += 4 if self.ahead().is_sign("{") else 2
             return self.postfix(Node("degrees", (base,)))
         self.at += 1
+        if base.op == "symbol" and (name := self._name_behind(base.name)):
+            return self.postfix(symbol(name))
         exponent = self.exponent()
         if base.op == "symbol" and self.here.is_sign("_"):  # v^2_0
             base = symbol(base.name + self.subscript())
         return self.postfix(Node("power", (base, exponent)))
+
+    def _name_behind(self, name: str) -> str:
+        r"""The name with the primes of an exponent, `f^{\prime}`; "" where the exponent is another."""
+        start, is_braced = self.at, self.take("{")
+        size = 0
+        while self.take("'"):
+            size += 1
+        if size and (not is_braced or self.take("}")):
+            return name + "'" * size
+        self.at = start
+        return ""
 
     def is_degree(self) -> bool:
         is_braced = self.ahead().is_sign("{")
@@ -188,7 +219,10 @@ class Parser(Atoms):
 
     def postfix(self, node: Node) -> Node:
         while True:
-            if self.here.is_sign("!") and not self.ahead().is_sign("!"):
+            if self.here.is_sign("!") and self.ahead().is_sign("!") and not self.ahead(2).is_sign("!"):
+                self.at += 1
+                node = Node("doublefactorial", (node,))
+            elif self.here.is_sign("!") and not self.ahead().is_sign("!"):
                 node = Node("factorial", (node,))
             elif self.here.is_sign("%"):
                 node = Node("percent", (node,))

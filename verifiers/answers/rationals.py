@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, comb, factorial, floor, isqrt
+from math import ceil, comb, factorial, floor, gcd, isqrt, lcm, prod
 
 from verifiers.answers.tree import Node
 
@@ -103,6 +103,14 @@ def _integer_root(value: int, index: int) -> int | None:
     return root if root**index == value else None
 
 
+def _double_factorial(value: Fraction) -> Fraction | None:
+    if value.denominator != 1 or value < -1:
+        return None
+    if value > MAX_FACTORIAL:
+        raise TooLargeError
+    return Fraction(prod(range(int(value), 1, -2)))
+
+
 def _factorial(value: Fraction) -> Fraction | None:
     if value.denominator != 1 or value < 0:
         return None
@@ -141,6 +149,10 @@ def _logarithm(value: Fraction, base: Fraction) -> Fraction | None:
     return Fraction(exponent) if power == value else None
 
 
+def _of_integers(function: Callable[..., int], values: tuple[Fraction, ...]) -> Fraction | None:
+    return None if any(value.denominator != 1 for value in values) else Fraction(function(*map(int, values)))
+
+
 _OPERATIONS: dict[str, Callable[..., Fraction | None]] = {
     "add": _sum,
     "mul": _product,
@@ -152,9 +164,14 @@ _OPERATIONS: dict[str, Callable[..., Fraction | None]] = {
     "percent": lambda value: value / 100,
     "radians": lambda value: value,
     "factorial": _factorial,
+    "doublefactorial": _double_factorial,
     "binomial": _binomial,
     "absolute": abs,
     "floor": lambda value: Fraction(floor(value)),
     "ceil": lambda value: Fraction(ceil(value)),
     "log": _logarithm,
+    "max": max,
+    "min": min,
+    "gcd": lambda *values: _of_integers(gcd, values),
+    "lcm": lambda *values: _of_integers(lcm, values),
 }

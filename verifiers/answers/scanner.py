@@ -191,6 +191,9 @@ class Scanner:
             self.symbol(*CONSTANT_WORDS[word])
         elif self._is_word(run, word):
             self.add("word", word)
+        elif len(run) == 3 and word.endswith("pi"):
+            self.add("letter", run[0])
+            self.add("letter", "π")
         elif len(run) <= 3 and not (len(run) == 3 and run.istitle()):
             self._product(run)
         else:
@@ -260,6 +263,9 @@ class Scanner:
             self.sign("…")
         elif character in SUPERSCRIPTS or character in SUBSCRIPTS:
             self._script(character)
+        elif character == "∜":
+            self.add("function", "sqrt")
+            self.replace(0, "[4]")
         elif character in VULGAR:
             self.add("vulgar", VULGAR[character])
         elif character in GREEK.values():
@@ -277,11 +283,19 @@ class Scanner:
             self.replace(1, plain)
 
     def _script(self, first: str) -> None:
-        """A run of superscripts is an exponent, one of subscripts an index."""
+        """A run of superscripts is an exponent, one of subscripts an index; ³√2 and ⁷⁄₁₂."""
         table, mark = (SUPERSCRIPTS, "^") if first in SUPERSCRIPTS else (SUBSCRIPTS, "_")
         run = table[first] + "".join(takewhile(bool, (table.get(each, "") for each in self.text[self.at :])))
         self.at += len(run) - 1
-        self.replace(0, f"{mark}{{{run}}}")
+        is_behind_value = bool(self.tokens) and not self.gap and self.tokens[-1].kind in ("number", "letter")
+        if mark == "^" and self.peek() == "√" and not is_behind_value:
+            self.replace(1, f"√[{run}]")
+        elif mark == "^" and self.peek() in ("⁄", "/") and self.peek(1) in SUBSCRIPTS and run.isdigit():
+            below = "".join(takewhile(str.isdigit, (SUBSCRIPTS.get(each, "") for each in self.text[self.at + 1 :])))
+            self.at += 1 + len(below)
+            self.add("vulgar", f"{run}/{below}")
+        else:
+            self.replace(0, f"{mark}{{{run}}}")
 
     def is_currency(self) -> bool:
         """Whether the dollar sign here is the only one and stands before a plain number: it is no delimiter."""

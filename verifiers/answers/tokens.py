@@ -20,6 +20,7 @@ from verifiers.answers.symbols import (
     GREEK,
     INVISIBLE,
     NUMBER_SETS,
+    PLAIN_MATRICES,
     STYLES,
     TEXT_STYLES,
     UNIT_LETTERS,
@@ -191,6 +192,8 @@ class _Reader(Scanner):
 
     def _kind(self, name: str) -> Callable[[_Reader, str], None] | None:
         """The method that reads a command; None for an unknown one."""
+        if name in PLAIN_MATRICES and self.text[self.at :].lstrip().startswith("{"):
+            return _Reader._plain_matrix
         return _KINDS.get(name)
 
     def _symbol(self, name: str) -> None:
@@ -208,6 +211,10 @@ class _Reader(Scanner):
         self.quads |= {len(self.tokens)} if name in _WIDE_SPACES else set()
         if name == "bbox":
             self.take(_OPTION)
+
+    def _plain_matrix(self, name: str) -> None:
+        self._open(f"end {name}")
+        self.sign(f"begin {name}")
 
     def _open(self, kind: str) -> None:
         """Enter the braces that must follow; they leave no token."""
@@ -316,11 +323,8 @@ class _Reader(Scanner):
         size = len(content) + 2 * (self.peek() == "{")
         letter = content.strip(" \\math{") if braced else self.peek()
         is_decimal = last is not None and last.kind == "number" and "." in last.text and not self.gap
-        if is_decimal and name in ("overline", "bar") and content.isdigit() and content.isascii():
-            if "r" in self.tokens[-1].text:
-                raise UnreadableError("two periods")
-            self.at += size
-            self.tokens[-1] = Token("number", f"{self.tokens[-1].text}r{content}", self.tokens[-1].gap)
+        if is_decimal and name in ("overline", "bar", "dot") and content.isdigit() and content.isascii():
+            self._period(name, content, size)
         elif name in _VECTORS and letter in UNIT_VECTORS:
             self.add("letter", UNIT_VECTORS[letter])
             self.at = self.text.index("}", self.at) + 1 if braced else self.at + 1
@@ -338,11 +342,25 @@ class _Reader(Scanner):
         elif name not in _VECTORS or not self.peek().isalpha() or self.peek(1).isalpha():  # \vec b
             raise UnreadableError("accent")
 
+    def _period(self, name: str, content: str, size: int) -> None:
+        r"""The period of `0.1\overline{6}`, also from one dot to another: `0.\dot{1}42\dot{8}`."""
+        last = self.tokens[-1]
+        head, mark, period = last.text.partition("r")
+        if mark and name != "dot":
+            raise UnreadableError("two periods")
+        self.at += size
+        digits = re.match(r"[0-9]*", self.text[self.at :])
+        between = digits[0] if digits and name == "dot" else ""
+        if between and not self.text.startswith("\\dot", self.at + len(between)):
+            raise UnreadableError("digits after a period")
+        self.at += len(between)
+        self.tokens[-1] = Token("number", f"{head}r{period}{content}{between}", last.gap)
+
     def _negated(self, _name: str) -> None:
-        r"""`\not=` and `\not\equiv`."""
+        r"""`\not=`, `\not\in` and `\not\equiv`."""
         self.skip_spaces()
-        for text, sign in (("=", "≠"), ("\\equiv", "≢")):
-            if self.text.startswith(text, self.at):
+        for text, sign in (("=", "≠"), ("\\in", "∉"), ("\\equiv", "≢")):
+            if self.text.startswith(text, self.at) and not self.peek(len(text)).isalpha():
                 self.at += len(text)
                 self.sign(sign)
                 return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -14,7 +14,7 @@ class Node:
     """One operation. Leaves: number (`value`), symbol (`name`), and the constants pi, e, i and infinity.
 
     Operations: add, mul, div, neg, power, root (radicand, index), percent, degrees, radians, factorial,
-    binomial, absolute, plusminus (left, right), minusplus, log (argument, base), unknownlog (base
+    doublefactorial, binomial, absolute, plusminus (left, right), minusplus, log (argument, base), unknownlog (base
     not given), mixed (whole, fraction), and functions by name ("sin", "floor", ...).
     """
 
@@ -41,6 +41,7 @@ def symbol(name: str) -> Node:
 
 
 ZERO, ONE, TEN = number(0), number(1), number(10)
+BOUND = "§"  # before the name of the index of a sum or product
 PI, INFINITY, MINUS_INFINITY = Node("pi"), Node("infinity"), Node("neg", (Node("infinity"),))
 
 
@@ -67,7 +68,7 @@ def divide(left: Node, right: Node) -> Node:
 @lru_cache(maxsize=4096)
 def names(node: Node) -> frozenset[str]:
     """The free symbols of an expression."""
-    return frozenset(each.name for each in node.walk() if each.op == "symbol")
+    return frozenset(each.name for each in node.walk() if each.op == "symbol" and each.name[0] != BOUND)
 
 
 def replace_symbols(node: Node, values: dict[str, Node]) -> Node:
@@ -79,8 +80,31 @@ def replace_symbols(node: Node, values: dict[str, Node]) -> Node:
     return Node(node.op, tuple(replace_symbols(each, values) for each in node.args), node.name, node.value)
 
 
+def unfold(node: Node, bounds: Callable[[Node, Node], Iterable[int]]) -> Node:
+    """The tree with every sum and product between two integers written out.
+
+    `bounds` is the function from the two ends to the integers between them.
+    """
+    if not has(node, "sum", "product"):
+        return node
+    if node.op not in ("sum", "product"):
+        return Node(node.op, tuple(unfold(each, bounds) for each in node.args), node.name, node.value)
+    body, low, high = node.args
+    terms = [unfold(replace_symbols(body, {node.name: number(value)}), bounds) for value in bounds(low, high)]
+    if not terms:
+        return ZERO if node.op == "sum" else ONE
+    return add(*terms) if node.op == "sum" else multiply(*terms)
+
+
 def has(node: Node, *ops: str) -> bool:
     return any(each.op in ops for each in node.walk())
+
+
+def with_letter_i(node: Node) -> Node:
+    """The tree with the letter i, of an index or a unit vector, in place of the imaginary unit."""
+    if node.op == "i":
+        return symbol("i")
+    return Node(node.op, tuple(map(with_letter_i, node.args)), node.name, node.value)
 
 
 def is_infinite(node: Node) -> bool:
@@ -154,6 +178,6 @@ def is_undone(node: Node) -> bool:
 _ROUNDING = frozenset(("floor", "ceil", "absolute"))
 _FUNCTION_WORDS = (
     "sin cos tan cot sec csc asin acos atan acot asec acsc sinh cosh tanh coth asinh acosh atanh exp ln lg log "
-    "unknownlog cis binomial factorial"
+    "unknownlog cis binomial factorial doublefactorial"
 )
 FUNCTIONS = frozenset(_FUNCTION_WORDS.split())
