@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from verifiers.answers.cases import one_case
 from verifiers.answers.families import beside_family, beside_formula
-from verifiers.answers.integers import integers_of
-from verifiers.answers.reals import as_reals
-from verifiers.answers.tree import Node, names, replace_symbols, symbol
-from verifiers.answers.values import Collection, Expression, Family, Named, Reals, Relation, Value
+from verifiers.answers.integers import LETTERS, integers_of
+from verifiers.answers.reals import as_reals, condition
+from verifiers.answers.spaces import beside_space
+from verifiers.answers.tree import ONE, Node, names, replace_symbols, symbol
+from verifiers.answers.values import (
+    Cases,
+    Collection,
+    Expression,
+    Family,
+    Integers,
+    Named,
+    Reals,
+    Relation,
+    Space,
+    Value,
+)
+from verifiers.answers.vectors import components, tuple_of
 
 _FACTORS = frozenset("ckC")  # letters that are constants beside the argument of a function
 
@@ -17,14 +31,38 @@ def coerce(gold: Value, answer: Value) -> tuple[Value, Value]:
     Only an answer is read as a family of integers beside one, or as the formula of one: beside `n - 1` the answer "all
     integers" says nothing.
     """
-    if isinstance(gold, Family) and isinstance(answer, Expression | Collection | Named):
-        return gold, beside_family(answer, gold) or answer
-    if isinstance(gold, Family) and isinstance(answer, Reals):
-        return gold, integers_of(answer, gold) or answer
-    if isinstance(gold, Reals) and isinstance(answer, Family):
-        return integers_of(gold, answer) or gold, answer
+    if isinstance(gold, Cases) or isinstance(answer, Cases):
+        one = one_case(gold, answer) if isinstance(answer, Cases) else gold
+        other = one_case(answer, gold) if isinstance(gold, Cases) else answer
+        return (gold, answer) if one is None or other is None else (one, other)
+    if isinstance(gold, Space) != isinstance(answer, Space):
+        target = gold if isinstance(gold, Space) else answer
+        other = answer if isinstance(gold, Space) else gold
+        space = beside_space(opened(other), target) if isinstance(target, Space) else None
+        return (gold, answer) if space is None else (gold, space) if isinstance(gold, Space) else (space, answer)
+    if isinstance(gold, Integers) or isinstance(answer, Integers):
+        is_formula = isinstance(gold, Expression | Collection | Named) and integers_of(gold) is None
+        sides = (None, None) if is_formula else (integers_of(gold), integers_of(answer))
+        return (gold, answer) if sides[0] is None or sides[1] is None else (sides[0], sides[1])
+    if isinstance(gold, Reals) and isinstance(answer, Reals) and {gold.name, answer.name} <= LETTERS:
+        sides = (integers_of(gold), integers_of(answer))  # n > 2 and n ≥ 3
+        return (gold, answer) if sides[0] is None or sides[1] is None else (sides[0], sides[1])
+    if isinstance(gold, Family) and isinstance(answer, Expression | Collection | Named | Relation):
+        return gold, beside_family(opened(answer), gold) or answer
+    if (isinstance(gold, Reals) and isinstance(answer, Family)) or (
+        isinstance(gold, Family) and isinstance(answer, Reals)
+    ):
+        sides = (integers_of(gold), integers_of(answer))
+        return (gold, answer) if sides[0] is None or sides[1] is None else (sides[0], sides[1])
     if isinstance(answer, Family) and isinstance(gold, Expression | Collection | Named):
         return gold, beside_formula(answer, gold) or answer
+    if isinstance(gold, Collection) and isinstance(answer, Relation | Expression):
+        return gold, _as_collection(answer, gold) or answer
+    if isinstance(answer, Collection | Reals) and isinstance(gold, Relation):
+        ratio = _ratio(gold) if isinstance(answer, Collection) and answer.kind == "ratio" else None
+        return ratio or bounds_of(gold) or gold, answer if ratio else as_reals(answer) or answer
+    if isinstance(gold, Reals) and isinstance(answer, Relation):
+        return gold, bounds_of(answer) or answer
     if isinstance(gold, Relation) and isinstance(answer, Named):
         return gold, _relation(answer) or answer
     if isinstance(gold, Reals) and isinstance(answer, Collection):
@@ -32,6 +70,56 @@ def coerce(gold: Value, answer: Value) -> tuple[Value, Value]:
     if isinstance(gold, Collection) and isinstance(answer, Reals):
         return as_reals(gold) or gold, answer
     return gold, answer
+
+
+def _as_collection(value: Relation | Expression, target: Collection) -> Value | None:
+    r"""1/3 ≤ x/y ≤ 3 beside an interval, AP/PB = 2/3 beside a ratio, 3i + 2j beside a vector, \binom{1}{2} beside a column."""
+    if isinstance(value, Relation):
+        return _ratio(value) if target.kind == "ratio" else bounds_of(value)
+    if value.node.op == "binomial" and target.kind == "matrix":
+        return Collection("tuple", tuple(map(Expression, value.node.args)), "()")
+    is_vector = target.kind in ("tuple", "matrix") and {"j"} <= names(value.node) <= {"j", "k"}
+    return tuple_of(components(value.node)) if is_vector else None
+
+
+def bounds_of(relation: Relation) -> Reals | None:
+    """The bounds of one expression of several letters, `1/3 ≤ x/y ≤ 3`; None for another relation."""
+    inside = [side for side in relation.sides if names(side)]
+    if len(inside) != 1 or len(names(inside[0])) < 2 or not {*relation.signs} <= {"<", ">", "≤", "≥"}:
+        return None
+    whole = symbol("an expression of several letters")
+    reals = condition(tuple(whole if side is inside[0] else side for side in relation.sides), relation.signs)
+    return None if reals is None else Reals(reals.intervals)
+
+
+def _ratio(value: Relation) -> Collection | None:
+    """AP/PB = 2/3 as the ratio 2/3 : 1."""
+    left, right = value.sides[0], value.sides[-1]
+    is_ratio = value.signs == ("=",) and left.op == "div" and not names(right) and len(names(left)) > 1
+    return Collection("ratio", (Expression(right), Expression(ONE))) if is_ratio else None
+
+
+def opened(value: Value) -> Value:
+    """x = y = z, whose value is not said, as the tuple (z, z, z); any other value as it is."""
+    item = value.items[-1] if isinstance(value, Named) and value.items else value
+    if not isinstance(value, Named) or not isinstance(item, Expression) or item.node.op != "symbol" or value.argument:
+        return value
+    letters = {*value.names, item.node.name}
+    is_open = (value.is_chain or value.is_single) and len(letters) == len(value.names) + 1
+    return Collection("tuple", (item,) * len(letters), "()") if is_open and all(len(n) == 1 for n in letters) else value
+
+
+def link(value: Value) -> Value:
+    """The last link of a chain x = y = 5; any other value as it is."""
+    if not isinstance(value, Named) or not value.is_chain or not value.items:
+        return value
+    letters = {name.partition("_")[0] for name in value.names}
+    last = letters.pop() if len(letters) == 1 else value.names[-1]  # x of x_1 = x_2 = 5
+    return Named((last,), value.items[-1:])
+
+
+def _has_many(value: Value) -> bool:
+    return isinstance(value, Collection) or (isinstance(value, Named) and not value.is_single)
 
 
 def _relation(value: Named) -> Relation | None:
@@ -44,6 +132,8 @@ def _relation(value: Named) -> Relation | None:
 
 def without_names(gold: Value, answer: Value) -> tuple[Value, Value] | None:
     """Both values without a single name in front; None if their names differ."""
+    if not (_has_many(gold) and _has_many(answer)):
+        gold, answer = link(gold), link(answer)
     (gold_name, gold_argument, gold_item), (name, argument, item) = _parts(gold), _parts(answer)
     if gold_argument or argument:
         if gold_argument and not argument and ("_" in name or "(" in name):
@@ -80,9 +170,11 @@ def _is_set_of_solutions(name: str, value: Value) -> bool:
 
 
 def _is_same_name(gold: str, answer: str) -> bool:
-    """Whether two names are one: x and x_0."""
+    """Whether two names are one: r and radius, the angles B and ABC, x and x_0."""
     short, long = sorted((gold, answer), key=len)
-    return gold == answer or (long.partition("_")[0] == short and "(" not in long)
+    is_word = len(short) == 1 and len(long) > 3 and long.isalpha() and long.islower() and long[0] == short.casefold()
+    is_angle = len(short) == 1 and len(long) == 3 and long.isupper() and long.isalpha() and long[1] == short
+    return gold == answer or is_word or is_angle or (long.partition("_")[0] == short and "(" not in long)
 
 
 def _parts(value: Value) -> tuple[str, str, Value]:

@@ -7,29 +7,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import permutations
 from typing import Any
 
+from verifiers.answers.cases import equal_cases
 from verifiers.answers.coerce import coerce, without_names
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.families import equal_families
+from verifiers.answers.integers import equal_integers
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.reals import as_reals, equal_reals
 from verifiers.answers.scalars import equal_amounts, equal_relations, equal_scalars, is_closed, is_unfinished
+from verifiers.answers.spaces import equal_spaces
 from verifiers.answers.syntax import UnreadableError
-from verifiers.answers.tree import Node, divide, multiply, names, number, replace_symbols, signs, subtract, symbol
+from verifiers.answers.tree import Node, divide, multiply, names, replace_symbols, signs, symbol
 from verifiers.answers.values import (
+    ALL_REALS,
     EMPTY,
     Amount,
+    Cases,
     Choice,
     Collection,
     Expression,
     Family,
+    Integers,
     Literal,
     Named,
     Reals,
     Relation,
     Result,
+    Space,
     Value,
     all_equal,
     matched,
@@ -97,22 +103,10 @@ def _equal_numbers(gold: Expression, answer: Expression) -> Result:
     others = sorted(names(answer.node) - (names(gold.node) - {*constants}))
     if not constants or len(others) != len(constants) or not _NO_CONSTANTS.isdisjoint(others):
         return result
-    orders = [dict(zip(constants, map(symbol, order), strict=True)) for order in permutations(others)]
-    if any(equal_expressions(replace_symbols(gold.node, each), answer.node) for each in orders):
-        return True
-    summands = [_without_summand(gold.node, constants[0]), _without_summand(answer.node, others[0])]
-    if len(constants) > 1 or summands[0] is None or summands[1] is None:
-        return result
-    difference = subtract(summands[0], summands[1])  # a constant: sin^2 x + C and C - cos^2 x
-    at = dict.fromkeys(names(difference), number(3))
-    return equal_expressions(difference, replace_symbols(difference, at)) or result
-
-
-def _without_summand(node: Node, name: str) -> Node | None:
-    """A sum without a letter that is one of its terms; None for another tree."""
-    rest = [each for each in node.args if each != symbol(name)]
-    is_sum = node.op == "add" and len(rest) == len(node.args) - 1 and not any(name in names(each) for each in rest)
-    return Node("add", tuple(rest)) if is_sum else None
+    sides = zip((gold, answer), (constants, others), strict=True)
+    return (
+        equal_spaces(*(Space(((side.node,),), tuple((c, ALL_REALS) for c in free)) for side, free in sides)) or result
+    )
 
 
 def _is_constant(name: str, node: Node) -> bool:
@@ -129,7 +123,9 @@ def _is_constant(name: str, node: Node) -> bool:
 
 
 def _equal_named(gold: Named, answer: Named) -> Result:
-    if sorted(gold.names) != sorted(answer.names):  # a name twice holds two candidates
+    if sorted(gold.names) != sorted(answer.names) or len(gold.items) != len(
+        answer.items
+    ):  # a name twice holds two candidates
         return False
     values = dict(zip(answer.names, answer.items, strict=True))
     return all_equal(equal(item, values[name]) for name, item in zip(gold.names, gold.items, strict=True))
@@ -308,9 +304,8 @@ def _equal_types(gold: Value, answer: Value) -> Result:
     if Reals in kinds:
         other = answer if isinstance(gold, Reals) else gold
         return False if isinstance(other, Expression) and is_closed(other.node) else None
-    if Family in kinds:
-        other = answer if isinstance(gold, Family) else gold
-        return False if isinstance(other, Expression | Collection) else None
+    if kinds & {Family, Integers, Space}:
+        return False
     return False if Collection in kinds and Expression in kinds else None
 
 
@@ -343,6 +338,9 @@ _EQUALITIES: dict[type, Callable[[Any, Any], Result]] = {
     Named: _equal_named,
     Relation: equal_relations,
     Family: equal_families,
+    Space: equal_spaces,
+    Integers: equal_integers,
+    Cases: equal_cases,
     Amount: equal_amounts,
     Literal: lambda gold, answer: gold == answer,
 }

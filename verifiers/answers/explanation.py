@@ -12,14 +12,17 @@ from verifiers.answers.tree import Node, names, replace_symbols, subtract
 from verifiers.answers.values import (
     EMPTY,
     Amount,
+    Cases,
     Choice,
     Collection,
     Expression,
     Family,
+    Integers,
     Interval,
     Named,
     Reals,
     Relation,
+    Space,
     Value,
     bare,
 )
@@ -98,14 +101,25 @@ def value_text(value: Value) -> str:
         case Relation(signs=signs, sides=sides):
             rest = zip(signs, map(expression_text, sides[1:]), strict=True)
             return f"relation {expression_text(sides[0])}" + "".join(f" {sign} {side}" for sign, side in rest)
-        case Family(items=rows_, letter=letter, least=least):
-            rows_text = "; ".join(", ".join(map(expression_text, row)) for row in rows_)
-            return f"family {rows_text} for all integers {letter}" + ("" if least is None else f" ≥ {least}")
+        case Family(items=rows_, letters=letters):
+            domains = ", ".join(letter if least is None else f"{letter} ≥ {least}" for letter, least in letters)
+            return f"family {_rows(rows_)} for all integers {domains}"
+        case Space(items=rows_, parameters=parameters):
+            return f"space {_rows(rows_)} for all real {', '.join(name for name, _ in parameters)}"
+        case Integers(members=members):
+            near = sorted(members(30), key=lambda each: (abs(each), each))[:6]
+            return f"set of integers {', '.join(map(str, near))}, ..."
+        case Cases(pieces=pieces, letter=letter):
+            return "cases " + "; ".join(f"{expression_text(node)} for {value_text(of)}" for node, of in pieces)
         case Amount(node=node, powers=powers, factor=factor):
             return f"{expression_text(node)} times {factor} {'·'.join(f'{name}^{power}' for name, power in powers)}"
         case Choice(letter=letter, value=inner):
             return f"choice {letter}: {value_text(inner)}"
     return f"{value.kind} {', '.join(map(str, value.parts))}"
+
+
+def _rows(rows: tuple[tuple[Node, ...], ...]) -> str:
+    return "; ".join(", ".join(map(expression_text, row)) for row in rows)
 
 
 def _interval(part: Interval) -> str:

@@ -1,82 +1,314 @@
-"""Sets of integers as families: residues, even and odd ones, multiples, powers, and integers within bounds."""
+"""Sets of integers: the classes that words and signs name, residues, divisors, members with dots; unions, differences.
+
+Two sets are equal if they have the same members up to ten times the largest number that tells one of them.
+"""
 
 from __future__ import annotations
 
-from math import ceil, floor
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from math import ceil, floor, gcd, isqrt
+from operator import and_, or_, sub
 
 from verifiers.answers.expressions import expression
-from verifiers.answers.families import INTEGERS, LETTERS
-from verifiers.answers.rationals import rational
+from verifiers.answers.rationals import TooLargeError, rational
 from verifiers.answers.syntax import AND_OR, Token, Tokens, UnreadableError, at_signs, bracket_content, cut, index_of
-from verifiers.answers.tree import Node, add, has, is_infinite, multiply, names, number, replace_symbols, signs, symbol
-from verifiers.answers.values import Collection, Expression, Family, Reals, Value
+from verifiers.answers.tree import Node, add, is_infinite, multiply, names, number, replace_symbols, signs, symbol
+from verifiers.answers.values import Collection, Expression, Family, Integers, Named, Reals, Value, nodes_of
 
-_CLASSES = ("even", "odd", "multiples", "powers")
+DOMAINS: dict[str, int | None] = {"ℤ": None, "ℤ0": 0, "ℤ1": 1, "ℕ": 1}  # signs and their least members
+LETTERS = frozenset("nkmlj")  # of integers, where nothing is declared
+CLASSES = ("even", "odd", "multiples", "powers", "squares", "cubes", "primes", "coprime", "remainder")
+_MARKS: dict[str, int] = {"+": 1, "≥0": 0, ">0": 1, "≥1": 1, "0": 0, "*": 1}  # behind a domain
+_NOISE = ("is", "are", "a", "an", "any", "the", "that", "all", "every", "each", "number", "numbers")
+_MIN_LIMIT, _MAX_LIMIT = 1_000, 40_000
 _MAX_LISTED = 60
-_NOISE = ("is", "are", "a", "an", "any", "the", "all", "every", "each", "number", "numbers")
-_MEMBER = symbol("the member of a set of integers")
+MEMBER = symbol("the member of a set of integers")
 
 
-def _family(*nodes: Node, least: int | None = None) -> Family:
-    return Family(tuple((node,) for node in nodes), _MEMBER.name, least)
+def family(*nodes: Node, least: int | None = None) -> Family:
+    return Family(tuple((node,) for node in nodes), ((MEMBER.name, least),))
 
 
-def integer_class(tokens: Tokens) -> Family | None:
-    """The set that "positive integers n" or "odd numbers" or "multiples of 3" name; None without such a sign."""
-    place = index_of(tokens, at_signs(*_CLASSES))
-    domain = index_of(tokens, at_signs(*INTEGERS))
-    if place is None and domain is None:
+# --------------------------------------------------------------------------------------------- sets and members
+
+
+def equal_integers(gold: Integers, answer: Integers) -> bool | None:
+    limit = _MIN_LIMIT + 10 * max(gold.size, answer.size)
+    if limit > _MAX_LIMIT:
         return None
-    rest = [token for k, token in enumerate(tokens[:place]) if k != domain]
-    rest = [token for token in rest if not (token.is_word(*_NOISE) or token.is_sign("∈"))]
-    least = None if domain is None else INTEGERS[tokens[domain].text]
-    if len(rest) > 1 or any(token.kind != "letter" for token in rest) or (domain or 0) > (place or len(tokens)):
-        raise UnreadableError("a class of other members")
-    if place is None:
-        return _family(_MEMBER, least=least)
-    kind, behind = tokens[place].text, [t for t in tokens[place + 1 :] if t.kind != "letter"]
-    if kind in ("even", "odd") and not behind:
-        double = multiply(number(2), _MEMBER)
-        starts = None if least is None else least if kind == "even" else 0
-        return _family(double if kind == "even" else add(double, number(1)), least=starts)
-    place = index_of(behind, at_signs("including"))
-    if kind == "powers" and place is not None and [t.text for t in behind[place + 1 :]] == ["1"]:
-        behind = [token for token in behind[:place] if not token.is_sign(",")]
-        return _family(Node("power", (expression(behind), _MEMBER)), least=0)
-    factor = expression(behind)
-    if kind == "multiples" and not names(factor):
-        return _family(multiply(factor, _MEMBER), least=least)
-    raise UnreadableError("another class")
+    return gold.members(limit) ^ answer.members(limit) <= gold.optional | answer.optional
 
 
-def congruence(tokens: Tokens) -> Family | None:
-    r"""The integers of `n \equiv 0, 1 \pmod 3` and `n \not\equiv 0 \pmod 3`; None for anything else."""
+def _joined(
+    operation: Callable[[frozenset[int], frozenset[int]], frozenset[int]], left: Value, right: Value
+) -> Integers:
+    one, other = integers_of(left), integers_of(right)
+    if one is None or other is None:
+        raise UnreadableError("no sets of integers")
+    size = max(one.size, other.size)
+    near = [each.members(_MIN_LIMIT) for each in (one, other)]
+    free = {each for each in one.optional if each not in near[1]} | (other.optional - near[0])
+    if operation is and_:
+        sides = tuple(zip(near, (one.optional, other.optional), strict=True))
+        free = {
+            each
+            for each in one.optional | other.optional
+            if all(each in whole or each in some for whole, some in sides)
+        }
+    return Integers(lambda limit: operation(one.members(limit), other.members(limit)), size, frozenset(free))
+
+
+def both(left: Value, right: Value) -> Integers:
+    return _joined(and_, left, right)
+
+
+def either(left: Value, right: Value) -> Integers:
+    return _joined(or_, left, right)
+
+
+def difference(left: Value, right: Value) -> Integers:
+    return _joined(sub, left, right)
+
+
+def integers_of(value: Value) -> Integers | None:
+    """A value as a set of integers, where all that it stands for are integers; None for another."""
+    if isinstance(value, Integers):
+        return value
+    if isinstance(value, Family):
+        return _of_family(value)
+    if isinstance(value, Reals):
+        return _of_reals(value) if value.name in (*LETTERS, "p", "") and value.intervals else None
+    if isinstance(value, Named) and value.is_single:
+        return None if value.argument else integers_of(value.items[0])
+    is_bare = isinstance(value, Collection) and value.is_bare
+    nodes = nodes_of(value.items if isinstance(value, Collection) and is_bare else (value,))
+    if not nodes or any(map(names, nodes)):
+        letters = frozenset().union(*map(names, nodes or []))
+        is_formula = len(letters) == 1 and letters <= LETTERS and not any(node.op == "symbol" for node in nodes or [])
+        return _of_family(Family(tuple((node,) for node in nodes or []), ((*letters, None),))) if is_formula else None
+    values = [rational(node) for node in nodes]
+    whole = frozenset(int(each) for each in values if each is not None and each.denominator == 1)
+    return listed_integers(whole) if len(whole) == len({*values}) else None
+
+
+def listed_integers(whole: frozenset[int]) -> Integers:
+    return Integers(lambda limit: frozenset(each for each in whole if abs(each) <= limit), max(map(abs, whole)))
+
+
+def _of_reals(reals: Reals) -> Integers:
+    ends: list[tuple[int | None, int | None]] = []
+    for part in reals.intervals:
+        low, high = (None if is_infinite(end) else rational(end) for end in (part.low, part.high))
+        if (low is None and not is_infinite(part.low)) or (high is None and not is_infinite(part.high)):
+            raise UnreadableError("bounds that are not rational")
+        first = None if low is None else ceil(low) + (not part.has_low and low.denominator == 1)
+        last = None if high is None else floor(high) - (not part.has_high and high.denominator == 1)
+        ends.append((first, last))
+
+    def members(limit: int) -> frozenset[int]:
+        spans = ((max(-limit, -limit if a is None else a), min(limit, limit if b is None else b)) for a, b in ends)
+        return frozenset(each for first, last in spans for each in range(first, last + 1))
+
+    return Integers(members, max((abs(end) for pair in ends for end in pair if end is not None), default=1))
+
+
+def _of_family(value: Family) -> Integers | None:
+    """The integers that a family of one letter is; None where its values are none."""
+    if len(value.letters) != 1 or any(len(row) != 1 for row in value.items):
+        return None
+    ((letter, least),) = value.letters
+    start = least or 0
+
+    def at(node: Node, place: int) -> Fraction:
+        result = rational(replace_symbols(node, {letter: number(place)}))
+        if result is None or result.denominator != 1:
+            raise UnreadableError("a member that is no integer")
+        return result
+
+    def members(limit: int) -> frozenset[int]:
+        result: set[int] = set()
+        for (node,) in value.items:
+            first, step = at(node, start), at(node, start + 1) - at(node, start)
+            if at(node, start + 2) == first + 2 * step and at(node, start + 7) == first + 7 * step and step:
+                result.update(_steps(int(first), int(step), limit, is_both=least is None))
+                continue
+            for direction in (1, -1) if least is None else (1,):
+                last = Fraction(-1)
+                for place in range(start, start + direction * (2 * isqrt(limit) + 20), direction):
+                    try:
+                        now = at(node, place)
+                    except TooLargeError:
+                        break
+                    if abs(now) > limit and abs(now) > abs(last) and abs(place) > 4:
+                        break
+                    result.add(int(now))
+                    last = now
+        return frozenset(each for each in result if abs(each) <= limit)
+
+    numbers = [each.value for row in value.items for each in row[0].walk() if each.op == "number"]
+    whole = Integers(members, int(max((abs(each) for each in numbers), default=1)) + abs(start))
+    whole.members(_MIN_LIMIT)
+    return whole
+
+
+def _steps(first: int, step: int, limit: int, *, is_both: bool) -> Iterable[int]:
+    """The numbers first + k * step up to a limit, for natural k or for all integers k."""
+    if is_both:
+        return range(-limit + (first + limit) % abs(step), limit + 1, abs(step))
+    return range(first, limit + 1 if step > 0 else -limit - 1, step)
+
+
+@lru_cache(maxsize=64)
+def _primes(limit: int) -> frozenset[int]:
+    composite = {each for p in range(2, isqrt(limit) + 1) for each in range(p * p, limit + 1, p)}
+    return frozenset(range(2, limit + 1)) - composite
+
+
+# ------------------------------------------------------------------------------------------------------ classes
+
+
+def has_class(tokens: Tokens) -> bool:
+    return any(token.is_sign(*DOMAINS, *CLASSES) for token in tokens)
+
+
+def integer_class(tokens: Tokens) -> Integers | Family | None:
+    """The set that "positive integers n", "odd primes" or "multiples of 3" name; None without such a sign."""
+    if not has_class(tokens):
+        return None
+    rest = [token for token in tokens if not (token.is_word(*_NOISE) or token.is_sign("∈", "such"))]
+    letters, parts = 0, list[Integers | Family]()
+    while rest:
+        token, rest = rest[0], rest[1:]
+        if token.is_sign(*DOMAINS):
+            least, rest = _least(token, rest)
+            natural = frozenset((0,)) if token.text == "ℕ" and least == 1 else frozenset[int]()
+            whole = integers_of(family(MEMBER, least=least))
+            assert whole is not None
+            parts.append(Integers(whole.members, whole.size, natural))
+        elif token.is_sign(*CLASSES):
+            size = next((k for k, each in enumerate(rest) if each.is_sign(*DOMAINS, *CLASSES)), len(rest))
+            is_step = rest[:1] != [] and rest[0].is_sign("multiples") and token.is_sign("even", "odd")
+            if is_step:
+                parts.append(_of_class("multiples", rest[1:], step=2, start=token.text == "odd"))
+                rest = []
+            elif token.is_sign("even", "odd", "squares", "cubes") or (size == 1 and rest[0].kind == "letter"):
+                parts.append(_of_class(token.text, []))
+            else:
+                parts.append(_of_class(token.text, rest[:size]))
+                rest = rest[size:]
+        elif token.kind == "letter":
+            letters += 1
+        else:
+            raise UnreadableError("a class of other members")
+    if letters > 1:
+        raise UnreadableError("a class of several letters")
+    result = parts[0]
+    for part in parts[1:]:
+        result = both(result, part)
+    return result
+
+
+def _least(token: Token, rest: list[Token]) -> tuple[int | None, list[Token]]:
+    r"""The least member of a domain with the marks behind it, `\mathbb{Z}_{\ge 0}`, and the tokens behind these."""
+    end, marks = 0, ""
+    while end < len(rest) and (rest[end].is_sign(*"^_{}+≥>*") or rest[end].text in ("0", "1")):
+        marks += "" if rest[end].text in "^_{}" else rest[end].text
+        end += 1
+    if marks and (marks not in _MARKS or (marks == "*" and token.text == "ℤ")):
+        raise UnreadableError("a domain")
+    return _MARKS[marks] if marks else DOMAINS[token.text], rest[end:]
+
+
+def _of_class(kind: str, behind: list[Token], step: int = 1, start: int = 0) -> Integers | Family:
+    """The members of a class: multiples of what is behind the word, and so on."""
+    if kind in ("even", "odd"):
+        return family(add(number(kind == "odd"), multiply(number(2), MEMBER)))
+    if kind in ("squares", "cubes"):
+        exponent = number(2 if kind == "squares" else 3)
+        whole = integers_of(family(Node("power", (MEMBER, exponent))))
+        assert whole is not None
+        return Integers(whole.members, whole.size, frozenset((0,)))
+    if kind == "primes":
+        power = int(behind[1].text) if len(behind) == 2 and behind[0].is_sign("^") and behind[1].text in "23" else 1
+        if behind and power == 1:
+            raise UnreadableError("other primes")
+        return Integers(lambda limit: frozenset(p**power for p in _primes(limit) if p**power <= limit))
+    if kind == "remainder":
+        parts, marks = cut(behind, at_signs("divided", "when divided"))
+        if len(marks) != 1:
+            raise UnreadableError("a remainder without a divisor")
+        residues = [node for part in cut(parts[0], AND_OR)[0] if part for node in (expression(part),)]
+        return family(*(add(node, multiply(expression(parts[1]), MEMBER)) for node in residues))
+    node = expression(behind)
+    value = None if names(node) else rational(node)
+    if names(node) or (kind != "multiples" and (value is None or value.denominator != 1 or value < 2)):
+        raise UnreadableError("another class")
+    if kind == "coprime":
+        modulus = int(value or 1)
+        return family(
+            *(add(number(k), multiply(number(modulus), MEMBER)) for k in range(modulus) if gcd(k, modulus) == 1)
+        )
+    if kind == "powers":
+        whole = integers_of(family(Node("power", (node, MEMBER)), least=0))
+        assert whole is not None
+        return Integers(whole.members, whole.size, frozenset((1,)))
+    return family(multiply(node, add(number(start), multiply(number(step), MEMBER)) if step > 1 else MEMBER))
+
+
+# -------------------------------------------------------------------------------------- congruences and divisors
+
+
+def _is_mod(token: Token) -> bool:
+    return token.is_word("mod") or token.text == "mod"
+
+
+def congruence(tokens: Tokens) -> Integers | Family | None:
+    r"""The integers of `n \equiv 0, 1 \pmod 3`, `2 \pmod 7`, `n mod 4 = 1 or 2`; None for anything else."""
     pieces, marks = cut(tokens, AND_OR)
     rows: list[tuple[list[Token], list[Token]]] = []  # residue, modulus
-    heads = set()
+    heads: list[tuple[list[Token], str]] = []
+    modulus: list[Token] = []
     for piece in pieces:
-        sides, relations = cut(piece, at_signs("≡", "≢"))
+        sides, relations = cut(piece, at_signs("≡", "≢", "=", "∈"))
         if len(relations) == 1:
-            left = [t for t in sides[0] if not (t.is_sign("ℤ") or t.is_word(*_NOISE))]
-            if len(left) > 1 or any(token.kind != "letter" for token in left):
+            left, place = sides[0], index_of(sides[0], _is_mod)
+            if place is not None:
+                left, modulus = left[:place], left[place + 1 :]
+            elif relations[0].text in "=∈":
                 return None
-            heads.add((left[0].text if left else "", relations[0].text))
+            heads.append(([t for t in left if not t.is_word(*_NOISE)], "≢" if relations[0].text == "≢" else "≡"))
+            inside = bracket_content(sides[1]) if relations[0].text == "∈" else None
+            rows += [(part, modulus) for part in cut(inside[1], AND_OR)[0]] if inside else []
+            if inside:
+                continue
             piece = sides[1]
-        elif relations or not piece or not heads:
+        elif relations or not piece or has_class(piece):
             return None
-        rows.append(_split_modulus(piece))
+        residue, own = _split_modulus(piece)
+        rows.append((residue, own or modulus))
     for place in reversed(range(len(rows) - 1)):  # 0, 1 (mod 3): the modulus of the last one
         rows[place] = rows[place][0], rows[place][1] or rows[place + 1][1]
     is_both = any(mark.is_word("and") for mark in marks) and len({str(row[1]) for row in rows}) > 1
-    if len(heads) != 1 or is_both or not all(residue and modulus for residue, modulus in rows):
+    if is_both or not rows or not all(residue and divisor for residue, divisor in rows):
         return None
-    family = _family(*(node for residue, modulus in rows for node in _residues(residue, modulus)))
-    return _others(family) if heads.pop()[1] == "≢" else family
+    if len({(*(t.text for t in head), sign) for head, sign in heads}) > 1:
+        return None
+    residues = family(*(node for residue, divisor in rows for node in _residues(residue, divisor)))
+    head, sign = heads[0] if heads else ([], "≡")
+    within = integer_class(head) if has_class(head) else None
+    if within is None and (len(head) > 1 or any(token.kind != "letter" for token in head)):
+        return None
+    if sign == "≢":
+        return difference(family(MEMBER) if within is None else within, residues)
+    return residues if within is None else both(within, residues)
 
 
 def _split_modulus(piece: list[Token]) -> tuple[list[Token], list[Token]]:
     """The residue and the modulus of `3 (mod 7)` and `3 mod 7`; an empty modulus where there is none."""
-    place = index_of(piece, lambda token: token.is_word("mod"))
+    place = index_of(piece, _is_mod)
     if place is None:
         return piece, []
     inside = bracket_content(piece[place - 1 :]) if place else None
@@ -85,46 +317,72 @@ def _split_modulus(piece: list[Token]) -> tuple[list[Token], list[Token]]:
 
 def _residues(residue: list[Token], modulus: list[Token]) -> list[Node]:
     node = expression(modulus)
-    is_whole = node.op == "number" and node.value.denominator == 1 and node.value > 0
-    if not (is_whole or has(node, "pi", "degrees")) or names(node):
+    value = None if names(node) else rational(node)
+    if names(node) or (value is not None and (value.denominator != 1 or value < 1)):
         raise UnreadableError("a modulus")
-    return [add(each, multiply(node, _MEMBER)) for each in signs(expression(residue))]
+    return [add(each, multiply(node, MEMBER)) for each in signs(expression(residue))]
 
 
-def _others(family: Family) -> Family:
-    """The integers that are in none of some residue classes of one modulus."""
-    starts, steps = set(), set()
-    for (node,) in family.items:
-        values = [rational(replace_symbols(node, {_MEMBER.name: number(value)})) for value in (0, 1)]
-        if values[0] is None or values[1] is None:
-            raise UnreadableError("a residue")
-        starts.add(values[0])
-        steps.add(values[1] - values[0])
-    step = steps.pop()
-    if steps or step > _MAX_LISTED:
-        raise UnreadableError("residues of several moduli")
-    rest = {number for number in range(int(step)) if all((number - start) % step for start in starts)}
-    return _family(*(add(number(each), multiply(number(step), _MEMBER)) for each in sorted(rest)))
+def divisible(tokens: Tokens) -> Integers | Family | None:
+    r"""The integers n of `6 | n`, `4 \nmid n`, `3 | n - 1` and `\gcd(n, 6) = 1`; None for anything else."""
+    sides, marks = cut(tokens, at_signs("|", "∤"))
+    if len(marks) == 1 and all(sides):
+        modulus, node = expression(sides[0]), expression(sides[1])
+        shift = replace_symbols(node, dict.fromkeys(names(node), number(0)))
+        if len(names(node)) != 1 or names(modulus) or not _is_shifted(node, shift):
+            return None
+        multiples = family(add(multiply(modulus, MEMBER), multiply(number(-1), shift)))
+        return multiples if marks[0].text == "|" else difference(family(MEMBER), multiples)
+    sides, marks = cut(tokens, at_signs("="))
+    inside = bracket_content(sides[0][1:]) if len(sides) == 2 and sides[0] and sides[0][0].text == "gcd" else None
+    parts = cut(inside[1], at_signs(","))[0] if inside and [t.text for t in sides[1]] == ["1"] else []
+    numbers = [part for part in parts if len(part) == 1 and part[0].kind == "number"]
+    return _of_class("coprime", numbers[0]) if len(parts) == 2 and len(numbers) == 1 else None
 
 
-def within(family: Family, reals: Reals) -> Value:
-    """The integers, or the members of a class of them, within bounds: a family without an upper end, else a list."""
-    if family.items != ((_MEMBER,),) or len(reals.intervals) != 1:
-        raise UnreadableError("bounds of another class")
-    (part,) = reals.intervals
-    ends = [None if is_infinite(end) else rational(end) for end in (part.low, part.high)]
-    if ends[0] is None or (ends[1] is None and not is_infinite(part.high)):
-        raise UnreadableError("bounds that are not rational")
-    first = ceil(ends[0]) + (not part.has_low and ends[0].denominator == 1)
-    first = first if family.least is None else max(first, family.least)
-    if ends[1] is None:
-        return _family(_MEMBER, least=first)
-    last = floor(ends[1]) - (not part.has_high and ends[1].denominator == 1)
-    if last - first > _MAX_LISTED:
-        raise UnreadableError("too many members")
-    return Collection("list", tuple(Expression(number(value)) for value in range(first, last + 1)))
+def _is_shifted(node: Node, shift: Node) -> bool:
+    """Whether an expression is its letter plus a number."""
+    at = [rational(replace_symbols(node, dict.fromkeys(names(node), number(value)))) for value in (1, 5)]
+    zero = rational(shift)
+    return zero is not None and at == [zero + 1, zero + 5]
 
 
-def integers_of(value: Reals, _target: Family) -> Value | None:
-    """n ≥ 3 beside integers as the integers from 3 on; None without a letter of integers."""
-    return within(_family(_MEMBER), value) if value.name in LETTERS else None
+# ------------------------------------------------------------------------------------------- members with dots
+
+
+def with_dots(parts: list[list[Token]]) -> Value:
+    r"""The members of `1, 2, 4, \ldots`, `\ldots, -2, 0, 2, \ldots` or `2, 4, \ldots, 10` as a family or a set.
+
+    The members before the dots are an arithmetic or a geometric progression, or the values of a quadratic polynomial.
+    """
+    places = [place for place, part in enumerate(parts) if part[0].is_sign("…")]
+    values = [rational(expression(part)) for place, part in enumerate(parts) if place not in places]
+    known = [value for value in values if value is not None]
+    if len(known) < len(values) or not known:
+        raise UnreadableError("dots between other values")
+    steps = {after - before for before, after in pairwise(known)}
+    if places == [len(parts) - 1]:
+        return family(_term(known), least=0)
+    if places == [0, len(parts) - 1] and len(known) > 2 and len(steps) == 1:
+        return family(add(number(known[0]), multiply(number(steps.pop()), MEMBER)))
+    steps = {after - before for before, after in pairwise(known[:-1])}
+    step = steps.pop() if len(steps) == 1 else Fraction(0)
+    size = (known[-1] - known[0]) / step + 1 if step else Fraction(0)
+    if places != [len(parts) - 2] or len(known) < 3 or size.denominator != 1 or not len(known) < size <= _MAX_LISTED:
+        raise UnreadableError("dots")
+    return Collection("set", tuple(Expression(number(known[0] + place * step)) for place in range(int(size))))
+
+
+def _term(values: list[Fraction]) -> Node:
+    """The term with index 0, 1, ... of a progression through at least three values."""
+    steps = [after - before for before, after in pairwise(values)]
+    if len(values) > 2 and len(set(steps)) == 1:
+        return add(number(values[0]), multiply(number(steps[0]), MEMBER))
+    if len(values) > 2 and all(values) and len({b / a for a, b in pairwise(values)}) == 1:
+        return multiply(number(values[0]), Node("power", (number(values[1] / values[0]), MEMBER)))
+    bends = {after - before for before, after in pairwise(steps)}
+    if len(values) > 3 and len(bends) == 1:
+        half = bends.pop() / 2
+        bend = multiply(number(half), MEMBER, MEMBER)
+        return add(number(values[0]), multiply(number(steps[0] - half), MEMBER), bend)
+    raise UnreadableError("members of an unknown sequence")

@@ -16,14 +16,17 @@ from verifiers.answers.tokens import tokenize
 from verifiers.answers.tree import Node, names
 from verifiers.answers.values import (
     Amount,
+    Cases,
     Choice,
     Collection,
     Expression,
     Family,
+    Integers,
     Literal,
     Named,
     Reals,
     Relation,
+    Space,
     Value,
     bare,
     nodes_of,
@@ -44,6 +47,9 @@ _LAYERS: dict[type, str] = {
     Named: "structure",
     Relation: "relation",
     Family: "family",
+    Integers: "family",
+    Space: "family",
+    Cases: "structure",
     Amount: "unit",
     Choice: "choice",
 }

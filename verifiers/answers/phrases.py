@@ -6,96 +6,16 @@ A word that no table knows stays a word, which the grammar does not read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
+from fractions import Fraction
 
-from verifiers.answers.number_words import number_at, number_tokens, times_scales
+from verifiers.answers.atoms import decimal
+from verifiers.answers.number_words import PARTS, in_words, number_at, number_tokens, times_scales
+from verifiers.answers.phrase_table import PHRASES
 from verifiers.answers.symbols import NUMBER_SETS
 from verifiers.answers.syntax import Token, UnreadableError, brackets
 
-# PHRASE => SIGNS. [one|other|] is one of several words, or none. A sign of two words has a line between them; w: is
-# a word, f: a function. Words in capitals are the groups below.
-_GROUPS = {
-    "THAT": "|is|are|that are|which are|that is|which is",
-    "ANY": "|all|any|every|the|all the",
-    "REALS": "[real|reals|real number|real numbers]",
-}
-_TABLE = """
-[ANY] REALS => ℝ
-[ANY] REALS but => ℝ except
-[ANY] positive REALS => ℝ+
-[ANY] negative REALS => ℝ-
-[ANY] [nonnegative|non negative] REALS => ℝ≥0
-[ANY] [nonzero|non zero] REALS => ℝ≠0
-[except|except for|excluding|other than] => except
-[|an|any|some|every|each|all] [integer|integers] => ℤ
-[|a|any|every|all] positive [integer|integers] => ℤ1
-[|a|any|all] [nonnegative|non negative] [integer|integers] => ℤ0
-[ANY] odd[| integer| integers| number| numbers] => odd
-[ANY] even[| integer| integers| number| numbers] => even
-[ANY] positive odd [integers|numbers] => ℤ1 odd
-[ANY] positive even [integers|numbers] => ℤ1 even
-[ANY][| integers] [multiples of|divisible by] => multiples
-[ANY] positive [multiples of|integers divisible by] => ℤ1 multiples
-[ANY] powers of => powers
-[including|and including] => including
-[THAT] not [divisible by|a multiple of] => ≢ 0 w:mod
-[|is|are] congruent to => ≡
-[THAT] greater than or equal to => ≥
-[THAT] less than or equal to => ≤
-[THAT|is strictly|strictly] [greater|larger] than => >
-[THAT|is strictly|strictly] [less|smaller] than => <
-[THAT] at least => ≥
-[THAT] at most => ≤
-[is equal to|equals|is given by] => =
-[|is|are|does|can be] not equal to => ≠
-[is not|does not equal|cannot equal|cannot be] => ≠
-is positive => > 0
-is negative => < 0
-[union|union with] => ∪
-intersection => ∩
-[in|is in|is in the interval|is any|can be any|belongs to|is a|is an] => ∈
-to => :
-such that => such
-plus => +
-[minus|negative] => -
-times => *
-plus or minus => ±
-squared => ^ 2
-cubed => ^ 3
-[out of|over|divided by] => /
-[|the] square root of => f:sqrt
-[|the] [cube|cubic] root of => f:cbrt
-choose => choose
-[percent|per cent|pct|percentage] => %
-[positive infinity] => ∞
-modulo => w:mod
-[approximately|is approximately|approximately equal to|about|around|approx|is about|is around|is roughly|roughly] => ≈
-[no solution|no solutions|no real solution|no real solutions|the empty set|empty set|none|there is no solution] => ∅
-[there are no solutions|does not exist|no real roots|no integer solutions|no such numbers|no such integers|dne] => ∅
-[for all|for any|for every|for some|for each|where|with|for] => w:where
-"""
-
-
-def _phrases() -> dict[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    result: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {}
-    for line in _TABLE.strip().splitlines():
-        pattern, _, signs = line.partition("=>")
-        for name, group in _GROUPS.items():
-            pattern = pattern.replace(name, group)
-        parts = [part.split("|") for part in pattern.replace("]", "[").split("[")]
-        value = tuple(map(_token, signs.split()))
-        result |= {tuple("".join(words).split()): value for words in product(*parts)}
-    return result
-
-
-def _token(text: str) -> tuple[str, str]:
-    kind = {"w:": "word", "f:": "function"}.get(text[:2])
-    return (kind, text[2:]) if kind else ("number" if text.isdigit() else "sign", text.replace("_", " "))
-
-
-_PHRASES = _phrases()
-_LONGEST = max(map(len, _PHRASES))
-
+_LONGEST = max(map(len, PHRASES))
+_CURVES = ("line", "curve", "circle", "parabola", "ellipse", "hyperbola", "plane")  # in front of their equation
 _BEHIND_LETTER_WORDS = (
     "is are belongs and or where can in be any with such satisfying for greater less between lies must except if a"
 )
@@ -109,15 +29,12 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
     result: list[Token] = []
     place = 0
     while place < len(tokens):
-        if tokens[place].kind != "word":
-            result.append(_number_set(tokens, place))
-            place += 1
-            continue
-        if tokens[place].is_word("is") and _is_value_behind(result, tokens[place + 1 : place + 2]):
-            result.append(Token("sign", "="))  # x is 3 and y is -2
+        if (sign := _sign_at(tokens, place, result)) is not None:
+            result.append(sign)
             place += 1
             continue
         value, length = times_scales(result, tokens, place)
+        value, length = (value, length) if length else _and_a_part(result, tokens, place)
         if length:
             result[-1:] = number_tokens(value, result[-1].gap)
             place += length
@@ -135,7 +52,43 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
         else:
             result.append(tokens[place])
             place += 1
-    return result
+    return _joined_signs(result)
+
+
+def _sign_at(tokens: Sequence[Token], place: int, before: Sequence[Token]) -> Token | None:
+    """The token here as it stands, or the sign that one word is behind others; None for words of phrases."""
+    token, after = tokens[place], tokens[place + 1 : place + 2]
+    if token.text == "factorial" and before and (before[-1].kind in ("number", "letter") or before[-1].is_sign(")")):
+        is_end = not (after and (after[0].kind in ("number", "letter") or after[0].is_sign("(", "{")))
+        return Token("sign", "!") if is_end else token
+    if token.kind != "word":
+        return _number_set(tokens, place)
+    if token.text in ("const", "constant") and before and before[-1].is_sign("+"):
+        return Token("letter", "C", gap=True)
+    is_remainder = len(before) > 2 and before[-2].is_word("mod") and before[-1].kind == "number"  # n mod 4 is 1
+    if token.text == "is" and (is_remainder or _is_value_behind(before, after)):
+        return Token("sign", "=")  # x is 3 and y is -2
+    return None
+
+
+def _and_a_part(before: Sequence[Token], tokens: Sequence[Token], place: int) -> tuple[Fraction, int]:
+    """An only number with the part in words behind it, "2 and a half", and how many words it has."""
+    if not tokens[place].is_word("and") or len(before) != 1 or before[0].kind != "number":
+        return Fraction(0), 0
+    part, length = number_at(tokens, place + 1)
+    return (decimal(before[0].text) + part, length + 1) if 0 < part < 1 and length > 1 else (Fraction(0), 0)
+
+
+def _joined_signs(tokens: list[Token]) -> list[Token]:
+    """ "powers of 2 (including 1)" without its bracket; "divided by" as a slash beside no remainder; "1 in 6"."""
+    if len(tokens) == 3 and tokens[1].is_sign("∈") and tokens[0].kind == tokens[2].kind == "number":
+        return [tokens[0], Token("sign", "/"), tokens[2]]
+    if len(tokens) > 3 and tokens[-1].is_sign(")"):
+        place = max(place for place, token in enumerate(tokens) if token.is_sign("including", "except") or not place)
+        if place and tokens[place - 1].is_sign("("):
+            tokens = [*tokens[: place - 1], *tokens[place:-1]]
+    has_remainder = any(token.is_sign("remainder") for token in tokens)
+    return tokens if has_remainder else [Token("sign", "/", t.gap) if t.is_sign("divided") else t for t in tokens]
 
 
 def _is_value_behind(before: Sequence[Token], after: Sequence[Token]) -> bool:
@@ -154,11 +107,17 @@ def _number_set(tokens: Sequence[Token], place: int) -> Token:
 
 
 def join_words(tokens: Sequence[Token]) -> list[Token]:
-    """non-negative as two words, twenty-one as two; a lone letter a that stands between words as a word."""
+    """non-negative as two words, twenty-one as two; i.e. and a lone letter a that stands between words as a word."""
     result: list[Token] = []
+    tokens = _with_ie(_without_groups(tokens))
+    has_rows = any(token.text.startswith("begin ") for token in tokens)
     for place, token in enumerate(tokens):
         before, after = tokens[place - 1 : place], tokens[place + 1 : place + 2]
+        if token.is_sign(".") and before and before[0].is_word("approx"):
+            continue
         is_between = bool(before and after) and before[0].kind == after[0].kind == "word"
+        if token.is_sign("&") and not has_rows:
+            token = Token("word", "and", gap=True)
         if token.is_sign("-") and is_between and not token.gap and not after[0].gap:
             continue
         if (
@@ -167,7 +126,7 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
             and after
             and after[0].kind == "word"
             and after[0].text not in _BEHIND_LETTERS
-            and token.gap
+            and (token.gap or (not place and _is_behind_article(after[0].text)))
             and after[0].gap
         ):
             token = Token("word", "a", gap=True)
@@ -179,15 +138,70 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
     return result
 
 
+def _with_ie(tokens: Sequence[Token]) -> Sequence[Token]:
+    """The tokens with "i.e." as one word, and without it in front."""
+    result: list[Token] = []
+    place = 0
+    while place < len(tokens):
+        is_ie = [token.text for token in tokens[place : place + 3]] == ["i", ".", "e"]
+        if is_ie or tokens[place].is_word("ie"):
+            result += [Token("word", "ie", gap=True)] if result else []
+            place += 3 if is_ie else 1
+            place += place < len(tokens) and tokens[place].is_sign(".")
+        else:
+            result.append(tokens[place])
+            place += 1
+    return result
+
+
+def _is_behind_article(word: str) -> bool:
+    """Whether an a in front of a word is an article at the begin of a text as well: "a third", "a probability of"."""
+    return word in PARTS or word == "dozen" or in_words(word) is not None
+
+
+def _without_groups(tokens: Sequence[Token]) -> Sequence[Token]:
+    r"""The tokens without braces around one word, `{\text{ or }}`, that are no argument."""
+    if not any(token.is_word("and", "or", "if") for token in tokens):
+        return tokens
+    result: list[Token] = []
+    for token in tokens:
+        result.append(token)
+        inside = result[-3:]
+        is_group = len(inside) == 3 and inside[0].is_sign("{") and token.is_sign("}")
+        if is_group and inside[1].is_word("and", "or", "if"):
+            result[-3:] = [inside[1]]
+    return result
+
+
 def drop_leads(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens without "is" or a sign in front of the answer, and without the stop at the end."""
+    """The tokens without a sign, "all" or "the set of" in front of the answer, and without the stop at the end."""
+    tokens = _without_curve(tokens)
+    words = [token.text for token in tokens[:4]]
+    size = next((size for size in (2, 3) if words[:size][-2:] == ["set", "of"]), 0)
+    if size and words[:size][:-2] in ([], ["the"]) and _longest_phrase(tokens, 0)[0] <= size:  # the set of all primes
+        tokens = tokens[size:]
     tokens = tokens[1:] if len(tokens) > 1 and tokens[0].is_word("is") else tokens
     while tokens and tokens[0].is_sign("=", "→", "□", ":"):
-        tokens = tokens[1:]
-    rest = list(tokens)
+        is_arrow = tokens[0].is_sign("=") and len(tokens) > 1 and tokens[1].is_sign(">")  # => 12
+        tokens = tokens[2 if is_arrow else 1 :]
+    start = 1 if tokens and tokens[0].is_word("all") and _longest_phrase(tokens, 0)[0] < 2 else 0
+    if start + 1 < len(tokens) and tokens[start].is_word("any", "every", "each") and tokens[start + 1].kind == "letter":
+        start += 1  # any n ≥ 4
+    rest = list(tokens[start:])
+    if start and all(token.is_sign(*_STOPS) for token in rest):
+        rest = list(tokens)
     while rest and rest[-1].is_sign(*_STOPS):
         rest.pop()
     return rest
+
+
+def _without_curve(tokens: Sequence[Token]) -> Sequence[Token]:
+    """The equation of "the line y = x" and "circle: x^2 + y^2 = 1" alone; other tokens as they are."""
+    start = 1 if tokens and tokens[0].is_word("the") else 0
+    if len(tokens) < start + 4 or not tokens[start].is_word(*_CURVES) or not any(t.is_sign("=") for t in tokens):
+        return tokens
+    start += 2 if tokens[start + 1].is_sign(":") else 1
+    return tokens[start:] if all(token.kind != "word" for token in tokens[start:]) else tokens
 
 
 def _longest_phrase(tokens: Sequence[Token], place: int) -> tuple[int, tuple[tuple[str, str], ...]]:
@@ -197,6 +211,6 @@ def _longest_phrase(tokens: Sequence[Token], place: int) -> tuple[int, tuple[tup
             break
         words.append(token.text)
     for size in range(len(words), 0, -1):
-        if (signs := _PHRASES.get(tuple(words[:size]))) is not None:
+        if (signs := PHRASES.get(tuple(words[:size]))) is not None:
             return size, signs
     return 0, ()

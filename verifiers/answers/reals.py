@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cmp_to_key
 
-from verifiers.answers.evaluation import sign
-from verifiers.answers.rationals import NoValueError, TooLargeError
+from verifiers.answers.comparison import equal_expressions
+from verifiers.answers.evaluation import approximation, sign
+from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.syntax import UnreadableError
-from verifiers.answers.tree import INFINITY, MINUS_INFINITY, ZERO, Node, is_infinite, names, negate, subtract
+from verifiers.answers.tree import (
+    INFINITY,
+    MINUS_INFINITY,
+    ZERO,
+    Node,
+    divide,
+    has,
+    is_infinite,
+    names,
+    negate,
+    number,
+    replace_symbols,
+    subtract,
+)
 from verifiers.answers.values import ALL_REALS, EMPTY, MIRROR, Collection, Interval, Reals, Value, nodes_of
 
 MAX_INTERVALS = 40
@@ -113,31 +128,51 @@ def equal_reals(gold: Reals, answer: Reals) -> bool:
 
 
 def condition(sides: tuple[Node, ...], signs: tuple[str, ...]) -> Reals | None:
-    """The set of `a < x ≤ b` or `x ≠ 2`; None where it is to be solved (`x^2 < 9`), or no number fulfils it."""
-    letters = [side for side in sides if names(side)]
-    if len(letters) != 1 or ({"<", "≤"} & {*signs} and {">", "≥"} & {*signs}):
-        return None
-    (side,) = letters
-    letter = side.args[0] if side.op in ("absolute", "neg") else side
-    if letter.op != "symbol":
+    """The set of `a < x ≤ b`, `1 ≤ 2x < 4`, `|x - 1| < 3` or `x ≠ 2`, for one letter.
+
+    None where it is to be solved (`2x + 1 ≥ 5`, `x^2 < 9`), or no number fulfils it.
+    """
+    letters = frozenset().union(*map(names, sides))
+    if len(letters) != 1 or (len(sides) > 2 and {"<", "≤"} & {*signs} and {">", "≥"} & {*signs}):
         return None
     result = ALL_REALS
     for left, sign_, right in zip(sides, signs, sides[1:], strict=False):
-        if side not in (left, right):
+        sign_, side, bound = (sign_, left, right) if names(left) else (MIRROR[sign_], right, left)
+        is_absolute = side.op == "absolute"
+        if names(bound) or not names(side) or (has(side, "add") and not is_absolute):
             return None
-        sign_, bound = (sign_, right) if left is side else (MIRROR[sign_], left)
-        if side.op == "neg":
-            sign_, bound = MIRROR[sign_], negate(bound)
-        result = intersection(result, _absolute(sign_, bound) if side.op == "absolute" else _bounded(sign_, bound))
-    return Reals(result.intervals, letter.name) if result.intervals else None
+        part = _absolute(side.args[0], sign_, bound) if is_absolute else _linear(side, sign_, bound)
+        if part is None:
+            return None
+        result = intersection(result, part)
+    return Reals(result.intervals, next(iter(letters))) if result.intervals else None
 
 
-def _absolute(sign_: str, bound: Node) -> Reals:
+def _absolute(inner: Node, sign_: str, bound: Node) -> Reals | None:
     """The numbers whose absolute value stands in a relation to a bound."""
     if is_infinite(bound) or order(bound, ZERO) < 0:
-        raise UnreadableError("a bound of an absolute value")
-    sides = _bounded(sign_, bound), _bounded(MIRROR[sign_], negate(bound))
+        return None
+    sides = _linear(inner, sign_, bound), _linear(inner, MIRROR[sign_], negate(bound))
+    if sides[0] is None or sides[1] is None:
+        return None
     return union(*sides) if sign_ in ">≥=" else intersection(*sides)
+
+
+def _linear(side: Node, sign_: str, bound: Node) -> Reals | None:
+    """The numbers for which a linear expression of one letter stands in a relation to a bound; None for another one."""
+    if side.op == "symbol":
+        return _bounded(sign_, bound)
+    at = [replace_symbols(side, dict.fromkeys(names(side), number(value))) for value in (0, 1, 5)]
+    value = approximation(subtract(at[1], at[0]))
+    slope = Fraction(0) if isinstance(value, complex) else Fraction(value).limit_denominator(1_000)
+    steps = ((at[1], slope), (at[2], 5 * slope))
+    if not slope or not all(equal_expressions(subtract(end, at[0]), number(step)) is True for end, step in steps):
+        return None
+    if is_infinite(bound):
+        return None
+    root = divide(subtract(bound, at[0]), number(slope))
+    known = rational(root)
+    return _bounded(sign_ if slope > 0 else MIRROR[sign_], root if known is None else number(known))
 
 
 def _bounded(sign_: str, bound: Node) -> Reals:

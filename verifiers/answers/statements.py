@@ -7,18 +7,32 @@ sets, brackets and other terms (terms.py); sums and products (expressions.py).
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 
 from verifiers.answers.amounts import amount, has_unit
-from verifiers.answers.comparison import divides_by_zero
+from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.evaluation import approximation
 from verifiers.answers.expressions import expression
-from verifiers.answers.families import INTEGERS, declaration, family_of
-from verifiers.answers.integers import congruence, integer_class, within
-from verifiers.answers.names import function_name_of, long_name_of, name_of, names_of
+from verifiers.answers.families import leaves_out_poles, letters_in, rows_of, split, under
+from verifiers.answers.integers import (
+    DOMAINS,
+    both,
+    congruence,
+    divisible,
+    either,
+    has_class,
+    integer_class,
+    integers_of,
+    with_dots,
+)
+from verifiers.answers.names import are_capitals, function_name_of, is_quantity, long_name_of, name_of, names_of
 from verifiers.answers.reals import as_reals, complement, condition, intersection, points, union
 from verifiers.answers.syntax import (
     ALTERNATIVES,
+    AND_OR,
+    CONDITIONS,
     CONJUNCTIONS,
+    INEQUALITIES,
     RELATIONS,
     Token,
     Tokens,
@@ -27,34 +41,60 @@ from verifiers.answers.syntax import (
     cut,
     has_sign,
     index_of,
+    separator,
     without_ends,
 )
-from verifiers.answers.terms import numbers_in, term, without
-from verifiers.answers.tree import Node, names, replace_symbols, signs, symbol
-from verifiers.answers.values import EMPTY, Collection, Expression, Family, Named, Reals, Relation, Value, bare, listed
+from verifiers.answers.terms import numbers_in, term
+from verifiers.answers.tree import Node, divide, names, signs, symbol
+from verifiers.answers.values import (
+    EMPTY,
+    Collection,
+    Expression,
+    Family,
+    Integers,
+    Named,
+    Reals,
+    Relation,
+    Value,
+    bare,
+    listed,
+)
+from verifiers.answers.wordings import names_or_values, wording_of
 
 _MAX_ROUNDING = 0.05  # of a number: 22/7 ≈ 3
 _MAX_ITEMS = 60
+_MODULI = separator("≡ ≢", "mod")
 
 
 def statement(tokens: Tokens) -> Value:
-    """The value of a whole statement, with the letter that is declared behind it, or with exceptions."""
+    """The value of a whole statement, with the conditions behind it."""
     if not tokens:
         raise UnreadableError("nothing")
-    pieces, exceptions = cut(tokens, at_signs("except"))
-    if exceptions:
-        return without(statement(pieces[0]), statement([token for piece in pieces[1:] for token in piece]))
-    if has_sign(tokens, "≡", "≢") and (family := congruence(tokens)) is not None:
-        return family
-    if (found := declaration(tokens)) is None:
-        return listing(tokens)
-    head, (letter, is_integer, least) = found
-    value = listing(head)
-    return family_of(value, letter, least) if is_integer else value
+    if (value := wording_of(tokens, statement)) is not None:
+        return value
+    head, conditions = split(_spread(tokens))
+    return under(statement(head), conditions, statement) if conditions and head else listing(head)
+
+
+def _spread(tokens: Tokens) -> Tokens:
+    """`x ≠ 2, 3` and "x not equal to 2 or 3" as two conditions that hold together."""
+    if not has_sign(tokens, "≠"):
+        return tokens
+    pieces, cuts = cut(tokens, lambda token: AND_OR(token) or CONDITIONS(token))
+    result, left = list(pieces[0]), list[Token]()
+    for place, (piece, mark) in enumerate(zip(pieces[1:], cuts, strict=True)):
+        sides, relations = cut(pieces[place], RELATIONS)
+        if relations:
+            left = [*sides[0], relations[0]] if len(relations) == 1 and relations[0].text == "≠" else []
+        is_value = bool(left and piece) and not any(map(RELATIONS, piece))
+        result += [Token("word", "and"), *left, *piece] if is_value else [mark, *piece]
+    return result
 
 
 def listing(tokens: Tokens) -> Value:
     """The value of items joined by "or", ";", "," and "and"."""
+    if (named := names_or_values(tokens, statement)) is not None:
+        return named
     pieces, cuts = cut(tokens, ALTERNATIVES)
     pieces = [each for each in map(without_ends, pieces) if each]
     if not pieces or len(pieces) > _MAX_ITEMS:
@@ -62,6 +102,8 @@ def listing(tokens: Tokens) -> Value:
     if len(pieces) == 1:
         return _conjunction(pieces[0])
     values = [statement(piece) for piece in pieces]
+    if len(values) == 2 and cuts[0].is_word("or") and _is_said_twice(*values):
+        return values[0]
     if not any(each.is_word("or") for each in cuts) and (system := _system(values)) is not None:
         return system
     return _alternatives([each for value in values for each in _members(value)])
@@ -77,38 +119,37 @@ def _conjunction(tokens: list[Token]) -> Value:
     pieces = [each for each in map(without_ends, pieces) if each]
     if not pieces or len(pieces) > _MAX_ITEMS:
         raise UnreadableError("no items")
+    if len(pieces) > 1 and any(len(each) == 1 and each[0].is_sign("…") for each in pieces):
+        sides, signs_ = cut(pieces[0], at_signs("="))  # n = 6, 12, 18, ...
+        is_named = len(signs_) == 1 and name_of(sides[0]) is not None
+        return with_dots([sides[1], *pieces[1:]] if is_named else pieces)
     values = [_item(each) for each in pieces]
     if len(values) == 1:
         return values[0]
-    if len(values) == 2 and _leaves_out_poles(*values):
+    if len(values) == 2 and leaves_out_poles(*values):
         return values[0]
     if (result := _both(values, has_and=any(each.is_word("and") for each in cuts))) is not None:
         return result
     return _system(values) or _alternatives(values)
 
 
-def _leaves_out_poles(value: Value, condition_: Value) -> bool:
-    r"""Whether a condition only leaves out numbers where a value has none: `\frac{1}{x-1}, x \ne 1`."""
-    item = bare(value)
-    if not isinstance(item, Expression) or not isinstance(condition_, Reals) or condition_.name not in names(item.node):
-        return False
-    points_ = [part.low for part in complement(condition_).intervals if part.low == part.high]
-    at = [replace_symbols(item.node, {condition_.name: each}) for each in points_]
-    return len(at) == len(complement(condition_).intervals) and all(map(divides_by_zero, at))
+def _is_said_twice(first: Value, second: Value) -> bool:
+    """Whether "3/8 or 0.375" gives one number in two spellings."""
+    both_ = [each.node for each in (first, second) if isinstance(each, Expression) and not names(each.node)]
+    return len(both_) == 2 and both_[0] != both_[1] and equal_expressions(*both_) is True
 
 
-def _both(values: list[Value], *, has_and: bool) -> Reals | None:
+def _both(values: list[Value], *, has_and: bool) -> Reals | Integers | None:
     """Conditions on one letter that hold together; cases where no number meets all and only commas join them.
 
     None for other values.
     """
     reals = [value for value in values if isinstance(value, Reals) and value.name]
-    if (
-        len(reals) == 1
-        and reals[0] is values[0]
-        and all(each.low == each.high for each in complement(reals[0]).intervals)
-    ):
-        return without(reals[0], Collection("list", tuple(values[1:])))  # x ≠ 2, 3
+    classes = [value for value in values if isinstance(value, Integers | Family)]
+    if classes and reals and len(classes) + len(reals) == len(values):  # n odd, n > 2
+        return reduce(both, values[1:], integers_of(values[0]) or both(values[0], values[0]))
+    if len(classes) == len(values) > 1 and any(isinstance(value, Integers) for value in values) and not has_and:
+        return reduce(both, values[1:], both(values[0], values[0]))  # p prime, p ≡ 1 (mod 4)
     if has_and and reals:
         reals = [each for each in map(_condition, values) if isinstance(each, Reals) and each.name]
     if not reals or len(reals) < len(values):
@@ -130,9 +171,11 @@ def _condition(value: Value) -> Value:
     return Reals(points([inner.node]).intervals, value.names[0])
 
 
-def _system(values: list[Value]) -> Named | None:
+def _system(values: list[Value]) -> Value | None:
     """Named values, all names of which are different, as one value with several names; None for others."""
     named = [value for value in values if isinstance(value, Named)]
+    if len(named) == len(values) and (indexed := _indexed_tuples(named)) is not None:
+        return indexed
     several = tuple(name for value in named for name in value.names)
     if len(named) < len(values) or len(set(several)) < len(several) or all(_is_index(each, values) for each in named):
         return None
@@ -141,6 +184,10 @@ def _system(values: list[Value]) -> Named | None:
 
 def _alternatives(values: list[Value]) -> Value:
     """One of several values: a union of sets, or a list. Names in front of single values are dropped."""
+    if any(isinstance(value, Integers) for value in values):  # 4, and all primes
+        return reduce(either, values[1:], both(values[0], values[0]))
+    if any(isinstance(value, Family) for value in values):
+        return _families(values)
     if any(isinstance(value, Reals) for value in values):
         result = EMPTY
         for value in values:
@@ -166,6 +213,32 @@ def _alternatives(values: list[Value]) -> Value:
     return Named(first.names, (result_,)) if is_named and isinstance(first, Named) else result_
 
 
+def _families(values: list[Value]) -> Family:
+    """The members of families of the same letters, and of single numbers or tuples, in one."""
+    parts = [each if isinstance(each, Family) else Family(tuple(rows_of(each)), ()) for each in values]
+    letters = {name: least for part in parts for name, least in part.letters}
+    is_one = all((name, least) in letters.items() for part in parts for name, least in part.letters)
+    if not is_one or not all(part.items for part in parts) or not letters_in_rows(parts) <= letters.keys():
+        raise UnreadableError("families of several letters")
+    return Family(tuple(row for part in parts for row in part.items), tuple(letters.items()))
+
+
+def letters_in_rows(parts: list[Family]) -> frozenset[str]:
+    return letters_in(tuple(row for part in parts for row in part.items))
+
+
+def _indexed_tuples(values: list[Named]) -> Collection | None:
+    """(x_1, y_1) = (1, 2), (x_2, y_2) = (2, 1) as a list of solutions with the names x and y; None for others."""
+    plain = {tuple(name.partition("_")[0] for name in value.names) for value in values}
+    indices = [{name.partition("_")[2] for name in value.names} for value in values]
+    if len(plain) > 1 or any(len(each) != 1 for each in indices) or len(set.union(*indices)) < len(values):
+        return None
+    (several,) = plain
+    if len(several) < 2 or len(set(several)) < len(several):
+        return None
+    return Collection("list", tuple(Named(several, value.items) for value in values))
+
+
 def _is_index(value: Named, values: list[Value]) -> bool:
     """Whether the names of all values are x_1, x_2, ...: roots of one equation."""
     letters = {each.names[0].partition("_")[0] for each in values if isinstance(each, Named)}
@@ -177,29 +250,73 @@ def _is_index(value: Named, values: list[Value]) -> bool:
 
 def _item(tokens: Tokens) -> Value:
     """The value of one item: a relation or a term."""
+    tokens = _without_label(tokens)
+    if (
+        members := divisible(tokens) or (congruence(tokens) if index_of(tokens, _MODULI) is not None else None)
+    ) is not None:
+        return members
     sides, relations = cut(tokens, RELATIONS)
     texts = [each.text for each in relations]
+    if len(tokens) > 3 and tokens[-1].is_sign("even", "odd", "primes") and any(map(INEQUALITIES, tokens)):
+        return both(_item([Token("letter", "n"), tokens[-1]]), _item(tokens[:-1]))  # n ≥ 3 odd
     if not texts:
         return term(tokens, statement)
-    if sides[0] and has_sign(sides[0], *INTEGERS) and has_sign(relations, "<", ">", "≤", "≥"):
-        bound = _item([Token("letter", "n"), *tokens[len(sides[0]) :]])  # integers n ≥ 3
-        members = integer_class(sides[0])
-        if members is None or not isinstance(bound, Reals):
-            raise UnreadableError("bounds of other integers")
-        return within(members, bound)
+    if has_class(sides[0]) or (sides[0] and sides[0][0].is_sign("ℝ") and len(sides[0]) < 3):
+        return _within_class(sides[0], texts, sides)
+    if not sides[0] and len(texts) == 1 and texts[0] in "<>≤≥" and sides[1]:  # at least 3
+        bound = condition((symbol("x"), expression(sides[1])), (texts[0],))
+        if bound is not None:
+            return Reals(bound.intervals)
     if texts == ["≈"] and not sides[0] and sides[1]:
         return _rounded(sides[1])
     if not all(sides):
         raise UnreadableError("a side is missing")
     if "≈" in texts:
         return _approximate(sides, texts)
-    if texts == ["∈"]:
-        return _member(sides[0], sides[1])
-    if set(texts) == {"="}:
+    if texts == ["↦"]:
+        return _mapping(sides[0], sides[1])
+    if texts in (["∈"], ["∉"]):
+        return _member(sides[0], sides[1], is_member=texts == ["∈"])
+    if texts[0] == "∈" and len(sides) == 3 and sides[1][0].is_sign("ℝ"):
+        return _item([*sides[0], relations[1], *sides[2]])  # x can be any real number at most 2
+    if set(texts) <= {"=", "≡"}:
         return _equation(sides)
     if set(texts) & {"∈", "∉", "≡", "≢"}:
         raise UnreadableError("a relation of several kinds")
     return _comparison(tuple(map(_quantity, sides)), tuple(texts))
+
+
+def _without_label(tokens: Tokens) -> Tokens:
+    """The equation of a curve without the name in front of it: `ℓ: y = 2x - 3`; other tokens as they are."""
+    pieces, colons = cut(tokens, at_signs(":"))
+    if len(colons) != 1 or name_of(pieces[0]) is None or not all(t.kind == "letter" for t in pieces[0]):
+        return tokens
+    is_equation = [each.text for each in cut(pieces[1], RELATIONS)[1]] == ["="]
+    return pieces[1] if is_equation and len({t.text for t in pieces[1] if t.kind == "letter"}) > 1 else tokens
+
+
+def _within_class(left: list[Token], texts: list[str], sides: list[list[Token]]) -> Value:
+    """Members of a set within bounds: "integers n ≥ 3", "all real numbers less than 3", "primes congruent to 1 mod 4"."""
+    name = next((token.text for token in left if token.kind == "letter"), "")
+    related = [Token("letter", name or ("n" if has_class(left) else "x"))]
+    for text, side in zip(texts, sides[1:], strict=True):
+        related += [Token("sign", text), *side]
+    bound = _item(related)
+    if not has_class(left):
+        return Reals(bound.intervals, name) if isinstance(bound, Reals) else bound
+    members = integer_class(left)
+    if members is None or not isinstance(bound, Reals | Integers | Family):
+        raise UnreadableError("bounds of other integers")
+    return both(members, replace(bound, name="n") if isinstance(bound, Reals) else bound)
+
+
+def _mapping(left: Tokens, right: Tokens) -> Value:
+    """f: x ↦ 2x + 1, and x ↦ 2x + 1 without a name."""
+    parts, colons = cut(left, at_signs(":"))
+    letters = [name_of(part) or "" for part in parts]
+    if len(colons) > 1 or "" in letters:
+        raise UnreadableError("a mapping of something else")
+    return Named((letters[0] if colons else "",), (Expression(expression(right)),), letters[-1])
 
 
 def _rounded(tokens: Tokens) -> Value:
@@ -241,14 +358,22 @@ def with_approximation(value: Value, node: Node) -> Value:
     return Expression(value.node, value.is_rounded, node) if is_near else value
 
 
-def _member(left: Tokens, right: Tokens) -> Value:
-    """`x ∈ [1, 2]`, `x ∈ {1, 2}`, `(x, y) ∈ {(1, 2), (3, 4)}`."""
+def _member(left: Tokens, right: Tokens, *, is_member: bool) -> Value:
+    """`x ∈ [1, 2]`, `x ∉ [1, 2]`, `x ∈ {1, 2}`, `(x, y) ∈ {(1, 2), (3, 4)}`, `x/y ∈ (1, 2)`."""
     letters, value = names_of(left), term(right, statement)
+    reals = as_reals(value)
+    if letters is None and is_member and reals is not None and len(reals.intervals) == 1:
+        (part,) = reals.intervals
+        node = expression(left)
+        return Relation(("≤" if part.has_low else "<", "≤" if part.has_high else "<"), (part.low, node, part.high))
     if letters is None or (isinstance(value, Expression) and len(left) > 1):
         raise UnreadableError("a member that is not a name")
-    reals = as_reals(value)
-    if isinstance(value, Family):
+    if isinstance(value, Family | Integers) and is_member and len(letters) == 1:
         return value
+    if not is_member:
+        if reals is None or len(letters) > 1:
+            raise UnreadableError("not a member of what?")
+        return Reals(complement(reals).intervals, letters[0])
     is_set = isinstance(value, Collection) and value.kind == "set"
     if reals is not None and not is_set and len(letters) == 1:
         return Reals(reals.intervals, letters[0])
@@ -276,14 +401,31 @@ def _comparison(nodes: tuple[Node, ...], texts: tuple[str, ...]) -> Value:
 
 def _equation(sides: list[list[Token]]) -> Value:
     """A named value, a function, or an equation; of a chain of equal values the last one."""
-    for side in sides[1:-1]:
-        if index_of(side, at_signs("…")) is None:  # S = 1 + 2 + ... + 10 = 55
-            statement(side)
-    if any(token.is_sign(*INTEGERS) for token in sides[-1]):
+    if len(sides) > 2:
+        if (chain := _chain(sides)) is not None:
+            return chain
+        for side in sides[1:-1]:
+            if index_of(side, at_signs("…")) is None:  # S = 1 + 2 + ... + 10 = 55
+                statement(side)
+    if any(token.is_sign(*DOMAINS) for token in sides[-1]):
         raise UnreadableError("a domain as a value")
-    if len(sides) > 2 and all(map(name_of, sides[:-1])):
-        raise UnreadableError("several names of one value")
     return _named(sides[0], statement(sides[-1]))
+
+
+def _chain(sides: list[list[Token]]) -> Value | None:
+    """x = y = z = 1 as a value for each name, and as two of them for ±1; None where a side in front is no letter."""
+    named = [(long_name_of if side[0].is_sign("∠") else name_of)(side) for side in sides[:-1]]
+    several = tuple(name for name in named if name is not None and "(" not in name)
+    is_name = all(side[0].kind == "letter" or side[0].is_sign("∠") for side in sides[:-1])
+    if len(set(several)) < len(sides) - 1 or not is_name:
+        return None
+    value = statement(sides[-1])
+    if isinstance(value, Collection) and value.kind != "list":  # x = y = (1, 2)
+        return Named(several, (value,) * len(several), is_chain=True)
+    values = value.items if isinstance(value, Collection) else (value,)
+    if not all(isinstance(v, Expression) and (v.node.op == "symbol" or not names(v.node)) for v in values):
+        return None
+    return listed([Named(several, (each,) * len(several), is_chain=True) for each in values])
 
 
 def _named(left: Tokens, value: Value) -> Value:
@@ -299,11 +441,13 @@ def _named(left: Tokens, value: Value) -> Value:
         both_signs = signs(node) if node is not None else []
         return Named((name,), (listed([Expression(each) for each in both_signs]) if len(both_signs) > 1 else value,))
     if node is None:
-        if not isinstance(value, Collection) or value.kind not in ("matrix", "ratio"):
-            raise UnreadableError("an equation of other values")
+        return _named_structure(left, value)
+    if left[0].is_sign("begin vmatrix") and left[-1].is_sign("end vmatrix"):
+        return Named(("det",), (value,))
+    if not names(node) and is_quantity(left):
         return Named((long_name_of(left),), (value,))
     try:
-        relation = Relation(("=",), (expression(left), node))
+        relation = Relation(("=",), (_quotient_of_lengths(left) or expression(left), node))
     except UnreadableError:
         if names(node):
             raise
@@ -311,6 +455,22 @@ def _named(left: Tokens, value: Value) -> Value:
     if relation.sides[1].op == "symbol" and not names(relation.sides[0]):  # 5 = x
         return Named((relation.sides[1].name,), (Expression(relation.sides[0]),))
     return relation
+
+
+def _named_structure(left: Tokens, value: Value) -> Value:
+    kind = value.kind if isinstance(value, Collection) else ""
+    if kind == "matrix" and len(left) > 2 and left[0].kind == "letter" and left[1].is_sign("^"):
+        return Named(("".join(token.text for token in left if token.text not in "{}"),), (value,))  # A^{-1}
+    if kind not in ("matrix", "ratio"):
+        raise UnreadableError("an equation of other values")
+    return Named((long_name_of(left),), (value,))
+
+
+def _quotient_of_lengths(tokens: Tokens) -> Node | None:
+    """AP/PB with both letters of each length in it; None for another expression."""
+    sides, slashes = cut(tokens, at_signs("/"))
+    are_lengths = len(slashes) == 1 and all(len(side) == 2 and are_capitals(side) for side in sides)
+    return divide(*map(expression, sides)) if are_lengths else None
 
 
 def several_names(several: tuple[str, ...], value: Value) -> Value:

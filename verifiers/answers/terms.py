@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from verifiers.answers.amounts import amount, has_unit
+from verifiers.answers.cases import cases
 from verifiers.answers.expressions import expression
-from verifiers.answers.families import INTEGERS
-from verifiers.answers.integers import integer_class, within
+from verifiers.answers.integers import DOMAINS, MEMBER, both, difference, either, family, integer_class, with_dots
 from verifiers.answers.names import name_of
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import as_reals, complement, half_line, intersection, points, union
@@ -25,9 +26,22 @@ from verifiers.answers.syntax import (
     is_tuple,
     without_ends,
 )
-from verifiers.answers.tokens import UNIT_VECTORS
-from verifiers.answers.tree import ONE, ZERO, Node, multiply, names, number, replace_symbols, signs, subtract
-from verifiers.answers.values import EMPTY, Collection, Expression, Family, Named, Reals, Value, bare, listed
+from verifiers.answers.tree import Node, multiply, names, negate, number, signs
+from verifiers.answers.values import (
+    EMPTY,
+    Cases,
+    Collection,
+    Expression,
+    Family,
+    Integers,
+    Named,
+    Reals,
+    Value,
+    bare,
+    listed,
+    nodes_of,
+)
+from verifiers.answers.vectors import vector
 
 Statement = Callable[[Tokens], Value]
 _SEVERAL = ("(", "[", "⟨")
@@ -84,11 +98,15 @@ def both_signs(node: Node) -> Value:
 
 def _set_expression(pieces: list[list[Token]], operations: list[str], statement: Statement) -> Value:
     """Unions, intersections and differences, from left to right."""
-    left = term(pieces[0], statement)
+    left = half_line("ℝ", pieces[0][0].text) if _is_letter(pieces[0]) else term(pieces[0], statement)
     for piece, operation in zip(pieces[1:], operations, strict=True):
         right = statement(piece) if operation == "∖" else term(piece, statement)
-        left = without(left, right) if operation == "∖" else _combined(left, operation, right)
+        left = _combined(left, operation, right)
     return left
+
+
+def _is_letter(tokens: Tokens) -> bool:
+    return len(tokens) == 1 and tokens[0].kind == "letter"
 
 
 def without(left: Value, right: Value) -> Reals:
@@ -100,8 +118,17 @@ def without(left: Value, right: Value) -> Reals:
 
 
 def _combined(left: Value, operation: str, right: Value) -> Value:
+    if isinstance(left, Family) and isinstance(right, Family) and operation == "∪" and left.letters == right.letters:
+        return Family(left.items + right.items, left.letters)
+    if isinstance(left, Family | Integers):
+        return {"∪": either, "∩": both, "∖": difference}[operation](left, right)
+    if operation == "∖":
+        return without(left, right)
     one, other = as_reals(left), as_reals(right)
     if one is None or other is None:
+        are_sets = isinstance(left, Collection) and isinstance(right, Collection) and left.kind == right.kind == "set"
+        if operation == "∪" and are_sets and isinstance(left, Collection) and isinstance(right, Collection):
+            return Collection("set", left.items + right.items)
         raise UnreadableError("an operation on something that is no set of reals")
     if operation == "∪":
         return union(one, other)
@@ -134,6 +161,8 @@ def _brackets(opening: str, inside: list[Token], closing: str, statement: Statem
     if group is not None and (group[0].startswith("begin") or (group[0] == "{" and group[1])):  # [ matrix ], ( {a, b} )
         return _brackets(opening, group[1], closing, statement) if group[0] == "{" else term(inside, statement)
     parts, commas = cut(inside, COMMAS)
+    if opening == "[" and {each.text for each in commas} == {",", ";"}:  # [1, 2; 3, 4]
+        return _matrix([cut(row, at_signs(","))[0] for row in cut(inside, at_signs(";"))[0]], [])
     if commas and opening in _SEVERAL and closing in (")", "]", "⟩"):
         return _tuple(opening + closing, parts, statement)
     if commas:
@@ -158,13 +187,6 @@ def _tuple(brackets: str, parts: list[list[Token]], statement: Statement) -> Val
     return Collection("tuple", items, brackets if len(items) == 2 else "()")
 
 
-def matrix(rows: list[list[Node]]) -> Collection:
-    """A matrix of rows of the same length; UnreadableError for others."""
-    if len({len(row) for row in rows}) != 1:
-        raise UnreadableError("rows that differ")
-    return Collection("matrix", tuple(Collection("tuple", tuple(map(Expression, row)), "()") for row in rows))
-
-
 def _component(tokens: Tokens, statement: Statement) -> Value:
     """One component of a tuple; both signs in it stay in one expression, because they may go together."""
     try:
@@ -180,12 +202,17 @@ def _set(inside: list[Token], statement: Statement) -> Value:
     if marks and builder[0] and builder[-1]:
         return _set_builder(builder[0], inside[len(builder[0]) + 1 :], statement)
     parts = [part for part in cut(inside, AND_OR)[0] if part]
+    if any(len(part) == 1 and part[0].is_sign("…") for part in parts):
+        return with_dots(parts)
     items: list[Value] = []
     for part in parts:
         is_set = part[0].is_sign("\\{") and bracket_content(part) is not None
         value = term(part, statement) if is_set else _component(part, statement)
         value = both_signs(value.node) if isinstance(value, Expression) else value
         items += value.items if isinstance(value, Collection) and value.kind == "list" else [value]
+    named = [each for each in items if isinstance(each, Named) and each.is_single]
+    if len(named) == len(items) > 1 and len({each.names for each in named}) == len(named):  # {a = 2, b = 3}
+        return Named(tuple(each.names[0] for each in named), tuple(each.items[0] for each in named))
     return Collection("set", tuple(items))
 
 
@@ -193,12 +220,16 @@ def _set_builder(head: list[Token], conditions: list[Token], statement: Statemen
     r"""\{x ∈ ℝ | x > 2\}: the condition on the letter; \{2k | k ∈ ℤ\}: a family."""
     pieces, belongs = cut(head, at_signs("∈"))
     letter = name_of(pieces[0])
-    if letter is None or (not belongs and any(token.is_sign(*INTEGERS) for token in conditions)):
+    if letter is None or (not belongs and any(token.is_sign(*DOMAINS) for token in conditions)):
         return statement([*head, Token("word", "where"), *conditions])
     value = statement(conditions)
     members = term(pieces[1], statement) if belongs else None
-    if isinstance(members, Family) and isinstance(value, Reals) and value.name == letter:
-        return within(members, value)
+    if isinstance(members, Integers | Family) and isinstance(value, Integers | Family | Reals):
+        return both(members, value)
+    if isinstance(value, Integers | Family) and members is None:
+        return value
+    if isinstance(value, Named) and value.names == (letter,):
+        value = Reals(numbers_in(value).intervals, letter)  # {x | x = 0}
     if not isinstance(value, Reals) or value.name != letter:
         raise UnreadableError("a condition on something else")
     whole = as_reals(members) if members is not None else value
@@ -219,8 +250,8 @@ def _environment(tokens: Tokens, statement: Statement) -> Value | None:
     if inside[2] != inside[0].replace("begin", "end"):
         raise UnreadableError("environments do not match")
     name, lines = inside[0].removeprefix("begin "), [line for line in cut(inside[1], at_signs("\\\\"))[0] if line]
-    if name in _CASES and all(map(_is_case, lines)):
-        return Collection("set", tuple(_case(line, statement) for line in lines))
+    if name in _CASES and not place and len(lines) > 1 and (function := _function(lines, statement)) is not None:
+        return function
     is_system = all(any(token.is_sign("=") for token in line) for line in lines)
     if name in _MATRICES and not (name == "array" and is_system):
         return _matrix([cut(line, at_signs("&"))[0] for line in lines], tokens[:place])
@@ -234,19 +265,21 @@ def _environment(tokens: Tokens, statement: Statement) -> Value | None:
     return statement(joined)
 
 
-def _is_case(line: list[Token]) -> bool:
-    """Whether a line has a condition behind its value: `x^2 & x > 0`."""
-    condition = [token for token in cut(line, at_signs("&"))[0][-1] if not token.is_word("if")]
-    has_relation = has_sign(condition[1:], "=", "≠", "<", ">", "≤", "≥")
-    return has_sign(line, "&") and has_relation and condition[0].kind in ("letter", "number")
+def _function(lines: list[list[Token]], statement: Statement) -> Cases | None:
+    """A function by cases; None where lines have no condition behind a value."""
+    if not all(has_sign(line, "&", ",") or any(token.is_word("if", "when") for token in line) for line in lines):
+        return None
+    joined = [[t for k, t in enumerate(line) if not (t.is_sign("&") and not 0 < k < len(line) - 1)] for line in lines]
+    try:
+        return cases([_one_mark(line) for line in joined], statement)
+    except UnreadableError:
+        return None
 
 
-def _case(line: list[Token], statement: Statement) -> Collection:
-    """A value and its condition: one of the lines of a function by cases, which may stand in any order."""
-    value, *condition = (without_ends([t for t in part if not t.is_word("if")]) for part in cut(line, at_signs("&"))[0])
-    if len(condition) != 1:
-        raise UnreadableError("a line that is no case")
-    return Collection("tuple", (Expression(expression(value)), statement(condition[0])), "cases")
+def _one_mark(line: list[Token]) -> list[Token]:
+    """A line with one "&" between its value and its condition: `&x, && x > 0`."""
+    places = [place for place, token in enumerate(line) if token.is_sign("&")]
+    return [token for place, token in enumerate(line) if place not in places[1:]]
 
 
 def _matrix(rows: list[list[list[Token]]], factor: Tokens) -> Collection:
@@ -276,28 +309,35 @@ def _reals(tokens: Tokens, _statement: Statement) -> Value | None:
 
 
 def _vector(tokens: Tokens, _statement: Statement) -> Value | None:
-    r"""`2\mathbf{i} - \mathbf{j}` as the tuple of its components."""
-    units = [*UNIT_VECTORS.values()]
-    if not any(token.kind == "letter" and token.text in units for token in tokens):
+    return vector(tokens)
+
+
+def _both_tuples(tokens: Tokens, statement: Statement) -> Value | None:
+    """±(1, 2) as the two tuples."""
+    if not tokens[0].is_sign("±") or not is_tuple(tokens[1:]):
         return None
-    node, zero = expression(tokens), dict.fromkeys(units, ZERO)
-    size = 3 if units[2] in names(node) else 2
-    start = replace_symbols(node, zero)
-    parts = [subtract(replace_symbols(node, zero | {unit: ONE}), start) for unit in units[:size]]
-    values = [rational(part) for part in parts]
-    nodes = [part if value is None else number(value) for part, value in zip(parts, values, strict=True)]
-    return Collection("tuple", tuple(map(Expression, nodes)), "()")
+    value = term(tokens[1:], statement)
+    nodes = nodes_of(value.items) if isinstance(value, Collection) else None
+    if nodes is None or not isinstance(value, Collection):
+        raise UnreadableError("both signs of something else")
+    return Collection("list", (value, replace(value, items=tuple(Expression(negate(node)) for node in nodes))))
 
 
 def _integers(tokens: Tokens, _statement: Statement) -> Value | None:
+    """A class of integers, also with a factor: 2ℤ, πℤ."""
+    if len(tokens) > 1 and tokens[-1].is_sign(*DOMAINS) and tokens[0].kind in ("number", "letter"):
+        node, (_, least) = expression(tokens[:-1]), ("", DOMAINS[tokens[-1].text])
+        if not names(node):
+            return family(multiply(node, MEMBER), least=least)
     return integer_class(tokens)
 
 
 _READINGS: tuple[Callable[[Tokens, Statement], Value | None], ...] = (
     _reals,
+    _vector,
+    _both_tuples,
     _environment,
     _integers,
-    _vector,
     _amount,
     _ratio,
     _point,

@@ -65,6 +65,7 @@ class Named:
     names: tuple[str, ...]
     items: tuple[Value, ...]
     argument: str = ""
+    is_chain: bool = False  # x = y = 5, whose last link alone may be the answer
 
     @property
     def is_single(self) -> bool:
@@ -81,11 +82,39 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The numbers or tuples of the items for all integers of a letter, or for those from `least` on."""
+    """The numbers or tuples of the items for all integers of some letters, or for those from a least one on."""
 
     items: tuple[tuple[Node, ...], ...]
+    letters: tuple[tuple[str, int | None], ...]  # with the least integer of each
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The numbers, tuples or functions of the items for all values of real parameters, each of its own set."""
+
+    items: tuple[tuple[Node, ...], ...]
+    parameters: tuple[tuple[str, Reals], ...]
+    argument: str = ""  # x of f(x) = ax + b
+
+
+@dataclass(frozen=True, slots=True)
+class Integers:
+    """A set of integers: `members(limit)` are those from -limit to limit. `size`: the largest number that tells it.
+
+    `optional`: numbers that may be left out, as 0 of the natural numbers and 1 of the powers of 2.
+    """
+
+    members: Callable[[int], frozenset[int]]
+    size: int = 1
+    optional: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """A function by cases: expressions, each with the numbers that it holds for. The first that holds counts."""
+
+    pieces: tuple[tuple[Node, Reals | Integers], ...]
     letter: str
-    least: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +132,7 @@ class Amount:
 class Literal:
     """What is equal only where all parts are.
 
-    `kind`: base (digits, base), time (hour, minute, am or pm).
+    `kind`: base (digits, base), time (hour, minute, am or pm), date (month, day, year or 0).
     """
 
     kind: str
@@ -118,7 +147,9 @@ class Choice:
     value: Value
 
 
-Value = Expression | Reals | Collection | Named | Relation | Family | Amount | Literal | Choice
+Value = (
+    Expression | Reals | Collection | Named | Relation | Family | Space | Integers | Cases | Amount | Literal | Choice
+)
 EMPTY = Reals(())
 MIRROR = {"<": ">", ">": "<", "≤": "≥", "≥": "≤", "=": "=", "≠": "≠"}  # a relation read from its right side
 ALL_REALS = Reals((Interval(MINUS_INFINITY, INFINITY, False, False),))
