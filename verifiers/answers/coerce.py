@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from verifiers.answers.cases import one_case
-from verifiers.answers.families import beside_family, beside_formula
-from verifiers.answers.integers import LETTERS, integers_of
-from verifiers.answers.reals import as_reals, condition
+from verifiers.answers.families import beside_family, beside_formula, letters_in, rows_of
+from verifiers.answers.integers import integers_of
+from verifiers.answers.reals import as_reals, condition, equal_reals
 from verifiers.answers.spaces import beside_space
-from verifiers.answers.tree import ONE, Node, names, replace_symbols, symbol
+from verifiers.answers.tree import ONE, Node, is_infinite, names, replace_symbols, symbol
 from verifiers.answers.values import (
+    ALL_REALS,
     Cases,
     Collection,
     Expression,
@@ -19,6 +20,7 @@ from verifiers.answers.values import (
     Relation,
     Space,
     Value,
+    bare,
 )
 from verifiers.answers.vectors import components, tuple_of
 
@@ -36,15 +38,16 @@ def coerce(gold: Value, answer: Value) -> tuple[Value, Value]:
         other = one_case(answer, gold) if isinstance(gold, Cases) else answer
         return (gold, answer) if one is None or other is None else (one, other)
     if isinstance(gold, Space) != isinstance(answer, Space):
-        target = gold if isinstance(gold, Space) else answer
-        other = answer if isinstance(gold, Space) else gold
-        space = beside_space(opened(other), target) if isinstance(target, Space) else None
+        target, other = (gold, answer) if isinstance(gold, Space) else (answer, gold)
+        assert isinstance(target, Space)
+        is_free = target is gold or all(equal_reals(reals, ALL_REALS) for _, reals in target.parameters)
+        space = beside_space(opened(other), target) if is_free else None
         return (gold, answer) if space is None else (gold, space) if isinstance(gold, Space) else (space, answer)
     if isinstance(gold, Integers) or isinstance(answer, Integers):
-        is_formula = isinstance(gold, Expression | Collection | Named) and integers_of(gold) is None
+        is_formula = isinstance(gold, Expression | Collection | Named) and bool(letters_in(rows_of(gold)))
         sides = (None, None) if is_formula else (integers_of(gold), integers_of(answer))
         return (gold, answer) if sides[0] is None or sides[1] is None else (sides[0], sides[1])
-    if isinstance(gold, Reals) and isinstance(answer, Reals) and {gold.name, answer.name} <= LETTERS:
+    if isinstance(gold, Reals) and isinstance(answer, Reals) and gold.name == answer.name == "n" and _are_whole(gold, answer):
         sides = (integers_of(gold), integers_of(answer))  # n > 2 and n ≥ 3
         return (gold, answer) if sides[0] is None or sides[1] is None else (sides[0], sides[1])
     if isinstance(gold, Family) and isinstance(answer, Expression | Collection | Named | Relation):
@@ -57,11 +60,14 @@ def coerce(gold: Value, answer: Value) -> tuple[Value, Value]:
     if isinstance(answer, Family) and isinstance(gold, Expression | Collection | Named):
         return gold, beside_formula(answer, gold) or answer
     if isinstance(gold, Collection) and isinstance(answer, Relation | Expression):
-        return gold, _as_collection(answer, gold) or answer
+        other = _as_collection(answer, gold) or answer
+        return (as_reals(gold) or gold, other) if isinstance(other, Reals) else (gold, other)
+    if isinstance(gold, Expression) and isinstance(answer, Collection):
+        return _as_collection(gold, answer) or gold, answer
     if isinstance(answer, Collection | Reals) and isinstance(gold, Relation):
-        ratio = _ratio(gold) if isinstance(answer, Collection) and answer.kind == "ratio" else None
-        return ratio or bounds_of(gold) or gold, answer if ratio else as_reals(answer) or answer
-    if isinstance(gold, Reals) and isinstance(answer, Relation):
+        bounds = bounds_of(gold) if not (isinstance(answer, Reals) and answer.name) else None
+        return bounds or gold, (as_reals(answer) or answer) if bounds else answer
+    if isinstance(gold, Reals) and isinstance(answer, Relation) and not gold.name:
         return gold, bounds_of(answer) or answer
     if isinstance(gold, Relation) and isinstance(answer, Named):
         return gold, _relation(answer) or answer
@@ -73,9 +79,9 @@ def coerce(gold: Value, answer: Value) -> tuple[Value, Value]:
 
 
 def _as_collection(value: Relation | Expression, target: Collection) -> Value | None:
-    r"""1/3 ≤ x/y ≤ 3 beside an interval, AP/PB = 2/3 beside a ratio, 3i + 2j beside a vector, \binom{1}{2} beside a column."""
+    r"""1/3 ≤ x/y ≤ 3 beside an interval, 3i + 2j beside a vector, \binom{1}{2} beside a column."""
     if isinstance(value, Relation):
-        return _ratio(value) if target.kind == "ratio" else bounds_of(value)
+        return bounds_of(value)
     if value.node.op == "binomial" and target.kind == "matrix":
         return Collection("tuple", tuple(map(Expression, value.node.args)), "()")
     is_vector = target.kind in ("tuple", "matrix") and {"j"} <= names(value.node) <= {"j", "k"}
@@ -92,20 +98,32 @@ def bounds_of(relation: Relation) -> Reals | None:
     return None if reals is None else Reals(reals.intervals)
 
 
-def _ratio(value: Relation) -> Collection | None:
-    """AP/PB = 2/3 as the ratio 2/3 : 1."""
+def as_ratio(value: Value, other: Value) -> Value:
+    """AP/PB = 2/3 beside a ratio as AP:PB = 2/3 : 1; any other value as it is."""
+    item = bare(other)
+    if not isinstance(value, Relation) or not isinstance(item, Collection) or item.kind != "ratio":
+        return value
     left, right = value.sides[0], value.sides[-1]
-    is_ratio = value.signs == ("=",) and left.op == "div" and not names(right) and len(names(left)) > 1
-    return Collection("ratio", (Expression(right), Expression(ONE))) if is_ratio else None
+    if value.signs != ("=",) or left.op != "div" or names(right) or len(names(left)) < 2:
+        return value
+    name = ":".join("".join(each.name for each in part.walk() if each.op == "symbol")[:: 1] for part in left.args)
+    return Named((name,), (Collection("ratio", (Expression(right), Expression(ONE))),))
+
+
+def _are_whole(*sides: Reals) -> bool:
+    """Whether all ends of intervals are integers."""
+    ends = [end for side in sides for part in side.intervals for end in (part.low, part.high)]
+    return all(is_infinite(end) or (end.op == "number" and end.value.denominator == 1) for end in ends)
 
 
 def opened(value: Value) -> Value:
-    """x = y = z, whose value is not said, as the tuple (z, z, z); any other value as it is."""
+    """x = y = z, whose value is not said, as the tuple (t, t, t); any other value as it is."""
     item = value.items[-1] if isinstance(value, Named) and value.items else value
     if not isinstance(value, Named) or not isinstance(item, Expression) or item.node.op != "symbol" or value.argument:
         return value
     letters = {*value.names, item.node.name}
     is_open = (value.is_chain or value.is_single) and len(letters) == len(value.names) + 1
+    item = Expression(symbol("t"))
     return Collection("tuple", (item,) * len(letters), "()") if is_open and all(len(n) == 1 for n in letters) else value
 
 

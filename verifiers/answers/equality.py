@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from verifiers.answers.cases import equal_cases
-from verifiers.answers.coerce import coerce, without_names
+from verifiers.answers.coerce import as_ratio, coerce, opened, without_names
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.families import equal_families
 from verifiers.answers.integers import equal_integers
@@ -58,9 +58,16 @@ def _equal(gold: Value, answer: Value) -> Result:
     if isinstance(gold, Choice) or isinstance(answer, Choice):
         return _equal_choices(gold, answer)
     gold, answer = plain(gold), plain(answer)
+    gold, answer = as_ratio(gold, answer), as_ratio(answer, gold)
+    if isinstance(answer, Collection) and answer.is_plain_tuple:
+        gold = opened(gold)
+    if isinstance(gold, Named) and isinstance(answer, Named) and len(gold.names) == len(answer.names) + 1 > 2:
+        answer = opened(answer)
     if isinstance(gold, Named) and isinstance(answer, Named) and len(gold.names) > 1 and answer.is_single:
         return False
     if isinstance(gold, Relation) and isinstance(answer, Named):
+        gold, answer = coerce(gold, answer)
+    if isinstance(gold, Family | Space):
         gold, answer = coerce(gold, answer)
     if (sides := without_names(gold, answer)) is None:
         return False
@@ -99,8 +106,11 @@ def _equal_choices(gold: Value, answer: Value) -> Result:
 def _equal_numbers(gold: Expression, answer: Expression) -> Result:
     """Numbers and expressions, also with other letters for the gold's constants of integration."""
     result = equal_scalars(gold, answer)
-    constants = [] if result else [name for name in sorted(names(gold.node)) if _is_constant(name, gold.node)]
-    others = sorted(names(answer.node) - (names(gold.node) - {*constants}))
+    letters = names(gold.node)
+    constants = [] if result else [name for name in sorted(letters) if _is_constant(name, gold.node)]
+    if not result and not constants and letters - names(answer.node) == {"c"} and "C" in names(answer.node):
+        constants = ["c"] if _is_constant("C", replace_symbols(gold.node, {"c": symbol("C")})) else []
+    others = sorted(names(answer.node) - (letters - {*constants}))
     if not constants or len(others) != len(constants) or not _NO_CONSTANTS.isdisjoint(others):
         return result
     sides = zip((gold, answer), (constants, others), strict=True)
@@ -137,6 +147,8 @@ def _equal_to_names(gold: Value, answer: Value) -> Result:
         is_ordered = isinstance(answer, Collection) and (answer.kind == "list" or answer.is_plain_tuple)
         if not is_ordered or not isinstance(answer, Collection) or len(answer.items) != len(gold.items):
             return False if isinstance(answer, Expression | Collection) else None
+        if answer.is_plain_tuple:
+            return _equal_collections(Collection("tuple", gold.items, "()"), answer)
         return all_equal(map(equal, gold.items, answer.items))
     assert isinstance(answer, Named)
     if isinstance(gold, Collection) and gold.kind == "tuple":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product
 from math import ceil
 
@@ -31,6 +32,7 @@ from verifiers.answers.syntax import (
     index_of,
     is_tuple,
     nesting,
+    text_of,
     without_ends,
 )
 from verifiers.answers.tree import Node, has, is_infinite, names, number, replace_symbols, signs, symbol
@@ -52,10 +54,12 @@ from verifiers.answers.values import (
 
 _DECLARING_WORDS = "real constant constants arbitrary const is are a an any some fixed the all every each be"
 _DECLARING = frozenset(_DECLARING_WORDS.split())  # words around a letter
+_MARKERS = ("real", "constant", "constants", "arbitrary", "const", "fixed")
 _NUM_SMALL, _NUM_LARGE = (3, 2), (40, 9)  # of values of one letter, of each of two, in members to find and among them
 _MAX_LISTED = 60
 _DIGITS = 50
 _COMMA = Token("sign", ",")
+_VARIABLES = frozenset("xyztuvsrθ")  # letters beside real parameters
 Statement = Callable[[Tokens], Value]
 Row = tuple[Node, ...]
 
@@ -70,6 +74,19 @@ class Domain:
 
 
 # ------------------------------------------------------------------------------------------ cutting conditions
+
+
+def without_arguments(tokens: Tokens) -> list[Token]:
+    """The tokens without "for all x" and "for all real x" behind f(x) = ..."""
+    runs = zip(tokens, tokens[1:], tokens[2:], tokens[3:], tokens[4:], strict=False)
+    arguments = {run[2].text for run in runs if run[0].kind == "letter" and text_of(run[1:]) == f"({run[2].text})="}
+    pieces, cuts = cut(tokens, lambda token: AND_OR(token) or CONDITIONS(token))
+    result = list(pieces[0])
+    for piece, mark in zip(pieces[1:], cuts, strict=True):
+        rest = [token for token in piece if not (token.is_sign("ℝ", "∈") or token.is_word("real", "all", "any"))]
+        is_on_argument = CONDITIONS(mark) and len(rest) == 1 and rest[0].text in arguments
+        result += [] if is_on_argument else [mark, *piece]
+    return result
 
 
 def split(tokens: Tokens) -> tuple[list[Token], list[list[Token]]]:
@@ -152,7 +169,7 @@ def _pieces(tokens: list[Token]) -> list[list[Token]]:
 def _goes_on(last: list[Token], piece: list[Token]) -> bool:
     """Whether a piece behind a comma lists more letters, or more values of a letter."""
     are_letters = [all(t.kind == "letter" or t.is_sign(",", *"_{}") for t in each) for each in (last, piece)]
-    is_range = len(last) > 2 and last[0].kind == "letter" and last[1].is_sign("=", "≠")
+    is_range = len(last) > 2 and last[0].kind == "letter" and last[1].is_sign("=", "≠", "≡")
     is_declared = last[0].is_sign("ℝ", *DOMAINS) and bool(piece)
     return are_letters[0] or (is_range and not any(map(RELATIONS, piece))) or (is_declared and are_letters[1])
 
@@ -176,10 +193,12 @@ def under(value: Value, pieces: list[list[Token]], statement: Statement) -> Valu
     argument = argument_of(value)
     letters = letters_in(rows_of(value)) - {argument}
     domains: dict[str, Domain] = {}
+    if isinstance(value, Expression) and value.node.op == "symbol":  # all a with -2 < a < 2
+        return reduce(_under, map(statement, pieces), value)
     for piece in pieces:
-        declared = _declared(piece, statement, letters | {argument})
+        declared = _declared(piece, statement, letters | {argument}, frozenset("n") if argument else LETTERS)
         if declared is None or (not isinstance(value, Collection) and not declared.keys() <= letters | {argument}):
-            value = _under(value, statement(piece), pieces)
+            value = _under(value, statement(piece))
             continue
         for name, domain in declared.items():
             if name not in letters and name != argument:
@@ -188,8 +207,11 @@ def under(value: Value, pieces: list[list[Token]], statement: Statement) -> Valu
                 domain = Domain(
                     least=max((d.least for d in (domain, domains[name]) if d.least is not None), default=None)
                 )
+            whole = domain.reals or ALL_REALS
             if name != argument:
                 domains[name] = domain
+            elif whole != ALL_REALS and not leaves_out_poles(value, Reals(whole.intervals, argument)):
+                raise UnreadableError("a part of a function")
     return _declaring(value, domains, argument)
 
 
@@ -204,17 +226,21 @@ def _declaring(value: Value, domains: dict[str, Domain], argument: str) -> Value
     if not rest:
         return _listed_rows(rows) if domains else value
     is_real = {domain.reals is not None for domain in rest.values()}
-    if not letters_in(rows) - {argument} <= rest.keys() or not rows or (False in is_real and True in is_real):
+    others = letters_in(rows) - {argument, *rest}
+    if not argument and len(others) == 1 and others <= _VARIABLES and rows and True not in is_real:
+        (argument,), others = others, frozenset()  # x^n for integers n
+    if not others <= (_VARIABLES if True in is_real else frozenset()) or not rows or (False in is_real and True in is_real):
         raise UnreadableError("a family with other letters")
     if True in is_real:
         return Space(tuple(rows), tuple((n, d.reals) for n, d in rest.items() if d.reals is not None), argument)
     if argument:  # x^n for integers n, as its values at two numbers
         points = (number(3), number(7))
         rows = [tuple(replace_symbols(node, {argument: at}) for node in row for at in points) for row in rows]
-    return Family(tuple(rows), tuple((name, domain.least) for name, domain in rest.items()))
+    name = value.names[0] if isinstance(value, Named) and value.is_single and len(value.names[0]) == 1 else ""
+    return Family(tuple(rows), tuple((letter, domain.least) for letter, domain in rest.items()), name)
 
 
-def _under(value: Value, other: Value, pieces: list[list[Token]]) -> Value:
+def _under(value: Value, other: Value) -> Value:
     """A set or a letter alone under one more condition, or a value where it only leaves out what has no value."""
     if leaves_out_poles(value, other):
         return value
@@ -278,7 +304,9 @@ def argument_of(value: Value) -> str:
     return ""
 
 
-def _declared(piece: list[Token], statement: Statement, letters: frozenset[str]) -> dict[str, Domain] | None:
+def _declared(
+    piece: list[Token], statement: Statement, letters: frozenset[str], integers: frozenset[str]
+) -> dict[str, Domain] | None:
     """The letters that a piece declares, with their domains; None for another condition."""
     inside = bracket_content(piece[2:]) if len(piece) > 4 and piece[1].is_sign("∈") else None
     values = inside[1] if inside is not None and inside[0] == "\\{" else []
@@ -286,12 +314,14 @@ def _declared(piece: list[Token], statement: Statement, letters: frozenset[str])
     if is_range or (values and not any(token.is_sign("|", ":") for token in values)):
         return {piece[0].text: _range(piece[2:] if is_range else values)}
     plain = [token for token in piece if not token.is_word(*_DECLARING)]
+    if len(plain) < len(piece) and any(token.is_word(*_MARKERS) for token in piece):
+        plain = [token for k, token in enumerate(plain) if not (token.is_sign("∈") and k in (0, len(plain) - 1))]
     place = index_of(plain, lambda token: token.is_sign(*DOMAINS) or token.text.startswith("ℝ"))
     if place is None and any(map(RELATIONS, plain)):
         value = statement(plain)
         if not isinstance(value, Reals) or value.name not in letters:
             return None
-        return {value.name: _bound(value) if value.name in LETTERS else Domain(reals=Reals(value.intervals))}
+        return {value.name: _bound(value) if value.name in integers else Domain(reals=Reals(value.intervals))}
     end = len(plain) if place is None else place + 1
     while end < len(plain) and (plain[end].is_sign(*"^_{}+->≥≠*<") or plain[end].text in ("0", "1")):
         end += 1
@@ -394,20 +424,27 @@ def beside_family(value: Value, target: Family) -> Family | None:
 
     b = a^2 is the pair (a, a^2). None for a letter alone.
     """
-    item = bare(value)
-    rows = rows_of(value)
-    if isinstance(value, Named) and value.is_single and isinstance(item, Expression) and len(value.names[0]) == 1:
-        pair = sorted(
-            [(value.names[0], item.node), *((name, symbol(name)) for name in names(item.node))], key=lambda p: p[0]
-        )
-        if len(target.items[0]) == len(pair) > 1 and value.names[0] not in LETTERS:
-            rows = [tuple(node for _, node in pair)]
-    letters = sorted(letters_in(rows))
+    rows, letters = rows_of(value), sorted(letters_in(rows_of(value)))
+    item, name = bare(value), value.names[0] if isinstance(value, Named) and value.is_single else ""
     is_pair = any(len(row) > 1 for row in rows)
+    if isinstance(item, Expression) and name and len(target.items[0]) == 2 and len(name) == 1 == len(letters):
+        rows, is_pair = [_pair(name, item.node)], True
     is_letter = isinstance(value, Expression) and value.node.op == "symbol"
     if len(letters) != len(target.letters) or is_letter or (not is_pair and not LETTERS.issuperset(letters)):
         return None
     return Family(tuple(rows), tuple(zip(letters, (least for _, least in target.letters), strict=True)))
+
+
+def _pair(name: str, node: Node) -> Row:
+    """(a, a^2) for b = a^2, in the order of the letters."""
+    (letter,) = names(node)
+    return (symbol(letter), node) if letter < name else (node, symbol(letter))
+
+
+def as_pairs(value: Family) -> Family:
+    """b = a^2 for all integers a as the pairs (a, a^2); any other family as it is."""
+    is_named = value.name and len(value.items) == 1 == len(value.items[0]) == len(names(value.items[0][0]))
+    return Family((_pair(value.name, value.items[0][0]),), value.letters) if is_named else value
 
 
 def beside_formula(value: Family, target: Value) -> Value | None:
@@ -431,6 +468,8 @@ def beside_formula(value: Family, target: Value) -> Value | None:
 
 def equal_families(gold: Family, answer: Family) -> bool:
     """Whether each side's members for small integers are among the other's for larger ones."""
+    if any(len(row) == 2 for row in gold.items):
+        answer = as_pairs(answer)
     try:
         return _holds(gold, answer) and _holds(answer, gold)
     except (NoValueError, TooLargeError, OverflowError) as error:

@@ -45,7 +45,7 @@ def equal_integers(gold: Integers, answer: Integers) -> bool | None:
 def _joined(
     operation: Callable[[frozenset[int], frozenset[int]], frozenset[int]], left: Value, right: Value
 ) -> Integers:
-    one, other = integers_of(left), integers_of(right)
+    one, other = (_of_reals(each) if isinstance(each, Reals) else integers_of(each) for each in (left, right))
     if one is None or other is None:
         raise UnreadableError("no sets of integers")
     size = max(one.size, other.size)
@@ -80,7 +80,7 @@ def integers_of(value: Value) -> Integers | None:
     if isinstance(value, Family):
         return _of_family(value)
     if isinstance(value, Reals):
-        return _of_reals(value) if value.name in (*LETTERS, "p", "") and value.intervals else None
+        return _of_reals(value) if value.name in (*LETTERS, "p") and _is_open(value) else None
     if isinstance(value, Named) and value.is_single:
         return None if value.argument else integers_of(value.items[0])
     is_bare = isinstance(value, Collection) and value.is_bare
@@ -92,6 +92,13 @@ def integers_of(value: Value) -> Integers | None:
     values = [rational(node) for node in nodes]
     whole = frozenset(int(each) for each in values if each is not None and each.denominator == 1)
     return listed_integers(whole) if len(whole) == len({*values}) else None
+
+
+def _is_open(value: Reals) -> bool:
+    """Whether a condition is a bound from below, or only leaves out numbers: bounds on both sides may be of reals."""
+    is_point = [before.high == after.low for before, after in pairwise(value.intervals)]
+    ends = [is_infinite(each) for each in (value.intervals[0].low, value.intervals[-1].high)] if value.intervals else []
+    return ends == [False, True] or (ends == [True, True] and all(is_point) and len(value.intervals) > 1)
 
 
 def listed_integers(whole: frozenset[int]) -> Integers:
@@ -179,11 +186,11 @@ def integer_class(tokens: Tokens) -> Integers | Family | None:
     if not has_class(tokens):
         return None
     rest = [token for token in tokens if not (token.is_word(*_NOISE) or token.is_sign("∈", "such"))]
-    letters, parts = 0, list[Integers | Family]()
+    letters, parts = set[str](), list[Integers | Family]()
     while rest:
         token, rest = rest[0], rest[1:]
         if token.is_sign(*DOMAINS):
-            least, rest = _least(token, rest)
+            least, rest = least_of(token, rest)
             natural = frozenset((0,)) if token.text == "ℕ" and least == 1 else frozenset[int]()
             whole = integers_of(family(MEMBER, least=least))
             assert whole is not None
@@ -200,10 +207,10 @@ def integer_class(tokens: Tokens) -> Integers | Family | None:
                 parts.append(_of_class(token.text, rest[:size]))
                 rest = rest[size:]
         elif token.kind == "letter":
-            letters += 1
+            letters.add(token.text)
         else:
             raise UnreadableError("a class of other members")
-    if letters > 1:
+    if len(letters) > 1:
         raise UnreadableError("a class of several letters")
     result = parts[0]
     for part in parts[1:]:
@@ -211,7 +218,7 @@ def integer_class(tokens: Tokens) -> Integers | Family | None:
     return result
 
 
-def _least(token: Token, rest: list[Token]) -> tuple[int | None, list[Token]]:
+def least_of(token: Token, rest: list[Token]) -> tuple[int | None, list[Token]]:
     r"""The least member of a domain with the marks behind it, `\mathbb{Z}_{\ge 0}`, and the tokens behind these."""
     end, marks = 0, ""
     while end < len(rest) and (rest[end].is_sign(*"^_{}+≥>*") or rest[end].text in ("0", "1")):
@@ -295,7 +302,7 @@ def congruence(tokens: Tokens) -> Integers | Family | None:
     if is_both or not rows or not all(residue and divisor for residue, divisor in rows):
         return None
     if len({(*(t.text for t in head), sign) for head, sign in heads}) > 1:
-        return None
+        raise UnreadableError("residues of several letters")
     residues = family(*(node for residue, divisor in rows for node in _residues(residue, divisor)))
     head, sign = heads[0] if heads else ([], "≡")
     within = integer_class(head) if has_class(head) else None

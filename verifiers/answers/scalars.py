@@ -143,6 +143,7 @@ def _equal_angles(gold: Node, answer: Node) -> bool | None:
 def equal_amounts(gold: Value, answer: Value) -> Result:
     """Amounts of the same size; a unit may be left out or added, but not where the amount has several parts."""
     if isinstance(gold, Amount) and isinstance(answer, Amount):
+        gold, answer = _pounds(gold, answer), _pounds(answer, gold)
         gold, answer = _without_units(gold, answer), _without_units(answer, gold)
         if answer.num_parts == 1 and is_unfinished(gold.node, answer.node):
             return False
@@ -247,3 +248,18 @@ def _equal_pair_of_relations(gold: Relation, answer: Relation) -> Result:
         return proportional(differences[0], differences[1], has_sign=gold.signs[0] in "<≤")
     same = all_equal(map(equal_expressions, gold.sides, answer.sides))
     return True if same else None if set(gold.signs) == {"="} else same
+
+
+def _pounds(value: Amount, other: Amount) -> Amount:
+    """Pounds as the weight or the currency that the other side has; any other amount as it is."""
+    for name in ("lb", "£"):
+        if value.powers == UNITS["pound"].powers and other.powers == UNITS[name].powers:
+            return replace(value, powers=other.powers, factor=UNITS[name].factor)
+    return value
+
+
+def _same_number(gold: Amount, answer: Amount) -> Result:
+    return equal_scalars(_number_of(gold), _number_of(answer))
+
+
+# ------------------------------------------------------------------------------------ equations, inequalities

@@ -43,14 +43,15 @@ def equal_spaces(gold: Space, answer: Space) -> Result:
     """Whether two spaces are the same; None if that is not decided."""
     if len(gold.items) != len(answer.items):
         return None
-    gold, answer = _with_own_letters(gold, "p"), _with_own_letters(answer, "q")
+    argument = gold.argument or answer.argument
+    gold, answer = _with_own_letters(gold, "p", argument), _with_own_letters(answer, "q", argument)
     return matched(gold.items, answer.items, lambda one, other: _equal_rows(one, gold, other, answer))
 
 
-def _with_own_letters(value: Space, letter: str) -> Space:
+def _with_own_letters(value: Space, letter: str, argument: str) -> Space:
     """The space with its argument and its parameters under names that no other letter has."""
     change = {name: symbol(f"{letter}·{place}") for place, (name, _) in enumerate(value.parameters)}
-    change |= {value.argument: symbol("argument")} if value.argument else {}
+    change |= {value.argument or argument: symbol("argument")}
     items = tuple(tuple(replace_symbols(node, change) for node in row) for row in value.items)
     return Space(items, tuple((change[name].name, domain) for name, domain in value.parameters))
 

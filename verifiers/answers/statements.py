@@ -13,7 +13,7 @@ from verifiers.answers.amounts import amount, has_unit
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.evaluation import approximation
 from verifiers.answers.expressions import expression
-from verifiers.answers.families import leaves_out_poles, letters_in, rows_of, split, under
+from verifiers.answers.families import leaves_out_poles, letters_in, rows_of, split, under, without_arguments
 from verifiers.answers.integers import (
     DOMAINS,
     both,
@@ -72,7 +72,8 @@ def statement(tokens: Tokens) -> Value:
         raise UnreadableError("nothing")
     if (value := wording_of(tokens, statement)) is not None:
         return value
-    head, conditions = split(_spread(tokens))
+    is_function = has_sign(tokens, "=") and any(map(CONDITIONS, tokens))
+    head, conditions = split(_spread(without_arguments(tokens) if is_function else tokens))
     return under(statement(head), conditions, statement) if conditions and head else listing(head)
 
 
@@ -252,7 +253,7 @@ def _item(tokens: Tokens) -> Value:
     """The value of one item: a relation or a term."""
     tokens = _without_label(tokens)
     if (
-        members := divisible(tokens) or (congruence(tokens) if index_of(tokens, _MODULI) is not None else None)
+        members := divisible(tokens) or (congruence(tokens) if cut(tokens, _MODULI)[1] else None)
     ) is not None:
         return members
     sides, relations = cut(tokens, RELATIONS)

@@ -8,8 +8,19 @@ from dataclasses import replace
 from verifiers.answers.amounts import amount, has_unit
 from verifiers.answers.cases import cases
 from verifiers.answers.expressions import expression
-from verifiers.answers.integers import DOMAINS, MEMBER, both, difference, either, family, integer_class, with_dots
+from verifiers.answers.integers import (
+    DOMAINS,
+    MEMBER,
+    both,
+    difference,
+    either,
+    family,
+    integer_class,
+    least_of,
+    with_dots,
+)
 from verifiers.answers.names import name_of
+from verifiers.answers.quantities import literal
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import as_reals, complement, half_line, intersection, points, union
 from verifiers.answers.syntax import (
@@ -23,6 +34,7 @@ from verifiers.answers.syntax import (
     bracket_content,
     cut,
     has_sign,
+    index_of,
     is_tuple,
     without_ends,
 )
@@ -41,12 +53,12 @@ from verifiers.answers.values import (
     listed,
     nodes_of,
 )
-from verifiers.answers.vectors import vector
+from verifiers.answers.vectors import TRANSPOSED, vector
 
 Statement = Callable[[Tokens], Value]
 _SEVERAL = ("(", "[", "⟨")
 _MATRICES = ("pmatrix", "bmatrix", "Bmatrix", "matrix", "smallmatrix", "array")
-_CASES = ("cases", "dcases", "rcases", "array", "aligned")
+_CASES = ("matrix", "cases", "dcases", "rcases", "array", "aligned")
 _LINES = ("aligned", "align", "gathered", "gather", "split", "cases", "dcases", "rcases", "array")
 
 
@@ -64,6 +76,10 @@ def term(tokens: Tokens, statement: Statement) -> Value:
         if (value := reading(tokens, statement)) is not None:
             return value
     return both_signs(expression(tokens))
+
+
+def _literal(tokens: Tokens, _statement: Statement) -> Value | None:
+    return literal(tokens)
 
 
 def _amount(tokens: Tokens, _statement: Statement) -> Value | None:
@@ -220,6 +236,12 @@ def _set_builder(head: list[Token], conditions: list[Token], statement: Statemen
     r"""\{x ∈ ℝ | x > 2\}: the condition on the letter; \{2k | k ∈ ℤ\}: a family."""
     pieces, belongs = cut(head, at_signs("∈"))
     letter = name_of(pieces[0])
+    if letter is not None and not belongs and len(conditions) > 2 and conditions[1].is_sign("="):
+        if conditions[0].text != letter:
+            raise UnreadableError("a condition on something else")
+        value = bare(statement(conditions))  # {x | x = kπ, k ∈ ℤ}
+        members = value.items if isinstance(value, Collection) and value.kind == "list" else (value,)
+        return value if isinstance(value, Family) else Collection("set", members)
     if letter is None or (not belongs and any(token.is_sign(*DOMAINS) for token in conditions)):
         return statement([*head, Token("word", "where"), *conditions])
     value = statement(conditions)
@@ -308,7 +330,13 @@ def _reals(tokens: Tokens, _statement: Statement) -> Value | None:
     return half_line(marks, letters[0].text if letters else "") if len(letters) < 2 else None
 
 
-def _vector(tokens: Tokens, _statement: Statement) -> Value | None:
+def _vector(tokens: Tokens, statement: Statement) -> Value | None:
+    for mark in TRANSPOSED:
+        is_marked = [token.text for token in tokens[-len(mark) :]] == mark and tokens[0].text.startswith("begin ")
+        if is_marked and bracket_content(tokens[: -len(mark)]):
+            value = term(tokens[: -len(mark)], statement)
+            rows = [row.items for row in value.items if isinstance(row, Collection)] if isinstance(value, Collection) else []
+            return Collection("matrix", tuple(Collection("tuple", column, "()") for column in zip(*rows, strict=True)))
     return vector(tokens)
 
 
@@ -325,17 +353,20 @@ def _both_tuples(tokens: Tokens, statement: Statement) -> Value | None:
 
 def _integers(tokens: Tokens, _statement: Statement) -> Value | None:
     """A class of integers, also with a factor: 2ℤ, πℤ."""
-    if len(tokens) > 1 and tokens[-1].is_sign(*DOMAINS) and tokens[0].kind in ("number", "letter"):
-        node, (_, least) = expression(tokens[:-1]), ("", DOMAINS[tokens[-1].text])
-        if not names(node):
+    place = index_of(tokens, at_signs(*DOMAINS)) or 0
+    node = expression(tokens[:place]) if place and tokens[0].kind in ("number", "letter") else None
+    if node is not None and not names(node):
+        least, rest = least_of(tokens[place], list(tokens[place + 1 :]))
+        if not rest:
             return family(multiply(node, MEMBER), least=least)
     return integer_class(tokens)
 
 
 _READINGS: tuple[Callable[[Tokens, Statement], Value | None], ...] = (
     _reals,
-    _vector,
+    _literal,
     _both_tuples,
+    _vector,
     _environment,
     _integers,
     _amount,

@@ -86,6 +86,7 @@ class Family:
 
     items: tuple[tuple[Node, ...], ...]
     letters: tuple[tuple[str, int | None], ...]  # with the least integer of each
+    name: str = ""  # b of b = a^2
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,8 @@ class Amount:
 class Literal:
     """What is equal only where all parts are.
 
-    `kind`: base (digits, base), time (hour, minute, am or pm), date (month, day, year or 0).
+    `kind`: base (digits, base), time (hour, minute, am or pm), date (month, day,
+    year or 0), words (the name of somebody).
     """
 
     kind: str

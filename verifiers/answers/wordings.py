@@ -8,13 +8,14 @@ from itertools import permutations
 
 from verifiers.answers.cases import cases_in_line
 from verifiers.answers.equality import equal
-from verifiers.answers.integers import both, difference, either, family, has_class, integer_class
+from verifiers.answers.integers import both, congruence, difference, divisible, either, family, has_class, integer_class
 from verifiers.answers.phrases import drop_leads
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import half_line, interval
 from verifiers.answers.symbols import WORDS
 from verifiers.answers.syntax import (
     CONDITIONS,
+    RELATIONS,
     Token,
     Tokens,
     UnreadableError,
@@ -28,7 +29,18 @@ from verifiers.answers.syntax import (
 )
 from verifiers.answers.terms import without
 from verifiers.answers.tree import names, number, replace_symbols
-from verifiers.answers.values import Collection, Expression, Family, Integers, Named, Reals, Value, bare, nodes_of
+from verifiers.answers.values import (
+    Collection,
+    Expression,
+    Family,
+    Integers,
+    Literal,
+    Named,
+    Reals,
+    Value,
+    bare,
+    nodes_of,
+)
 
 Statement = Callable[[Tokens], Value]
 _MAX_PERMUTED = 4
@@ -126,6 +138,15 @@ def _named_interval(tokens: Tokens, statement: Statement) -> Value | None:
     return value
 
 
+def _residues(tokens: Tokens, _statement: Statement) -> Value | None:
+    """Residues and divisors, whose commas and "or" separate no answers: `n ≡ 0, 1 (mod 3)`."""
+    if any(token.text.startswith("begin ") or CONDITIONS(token) for token in tokens):
+        return None
+    if has_sign(tokens, "remainder"):
+        return None if any(map(RELATIONS, tokens)) else integer_class(tokens)
+    return congruence(tokens) or divisible(tokens)
+
+
 def _of_form(tokens: Tokens, statement: Statement) -> Value | None:
     """Numbers of the form 4k + 1: letters without a condition are integers; "functions of the form f(x) = cx"."""
     place = index_of(tokens, at_signs("form"))
@@ -216,7 +237,7 @@ def names_or_values(tokens: Tokens, statement: Statement) -> Value | None:
         return None
     pieces = [piece for piece in cut(tokens, separator(", ; \\\\", "and or"))[0] if piece]
     if len(pieces) > 1 and all(t.kind == "word" and t.text not in WORDS for piece in pieces for t in piece):
-        return Named(tuple(sorted(" ".join(t.text for t in piece) for piece in pieces)), (), is_chain=True)
+        return Collection("list", tuple(Literal("words", (text_of(piece),)) for piece in pieces))
     rows = [_name_and_value(piece) for piece in pieces]
     if len(rows) < 2 or not all(rows):
         return None
@@ -240,6 +261,7 @@ _FORMS: tuple[tuple[frozenset[str], Callable[[Tokens, Statement], Value | None]]
     (frozenset(("permutations",)), _permutations),
     (frozenset(("(",)), _labelled_parts),
     (frozenset(("if", "when", "where", "otherwise", "else")), cases_in_line),
+    (frozenset(("mod", "|", "∤", "remainder")), _residues),
     (frozenset(("form",)), _of_form),
     (frozenset(("primes",)), _values_at_primes),
     (frozenset(("except", "including")), _changed),
