@@ -106,7 +106,7 @@ def as_ratio(value: Value, other: Value) -> Value:
     left, right = value.sides[0], value.sides[-1]
     if value.signs != ("=",) or left.op != "div" or names(right) or len(names(left)) < 2:
         return value
-    name = ":".join("".join(each.name for each in part.walk() if each.op == "symbol")[:: 1] for part in left.args)
+    name = ":".join("".join(each.name for each in part.args or (part,)) for part in left.args)
     return Named((name,), (Collection("ratio", (Expression(right), Expression(ONE))),))
 
 

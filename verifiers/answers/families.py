@@ -97,7 +97,8 @@ def split(tokens: Tokens) -> tuple[list[Token], list[list[Token]]]:
         first = next((k for k in range(1, len(pieces)) if _begins_conditions(pieces, k)), len(pieces))
         while 1 < first < len(pieces) and len(pieces[first - 1]) == 1 and pieces[first - 1][0].kind == "letter":
             first -= 1  # a, b ∈ ℤ
-        head, behind = _rejoined(pieces[:first]), _rejoined(pieces[first:])
+        size = sum(len(piece) + 1 for piece in pieces[:first]) - 1
+        head, behind = head[:size], head[size + 1 :]
     result: list[list[Token]] = []
     for piece in _pieces(behind):
         if is_tuple(piece):  # (1, n) for n ≥ 1, (2, 3)
@@ -208,9 +209,11 @@ def under(value: Value, pieces: list[list[Token]], statement: Statement) -> Valu
                     least=max((d.least for d in (domain, domains[name]) if d.least is not None), default=None)
                 )
             whole = domain.reals or ALL_REALS
+            if whole != ALL_REALS and leaves_out_poles(value, Reals(whole.intervals, name)):
+                continue
             if name != argument:
                 domains[name] = domain
-            elif whole != ALL_REALS and not leaves_out_poles(value, Reals(whole.intervals, argument)):
+            elif whole != ALL_REALS:
                 raise UnreadableError("a part of a function")
     return _declaring(value, domains, argument)
 

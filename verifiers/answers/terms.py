@@ -354,7 +354,7 @@ def _both_tuples(tokens: Tokens, statement: Statement) -> Value | None:
 def _integers(tokens: Tokens, _statement: Statement) -> Value | None:
     """A class of integers, also with a factor: 2ℤ, πℤ."""
     place = index_of(tokens, at_signs(*DOMAINS)) or 0
-    node = expression(tokens[:place]) if place and tokens[0].kind in ("number", "letter") else None
+    node = expression(tokens[:place]) if place and tokens[0].kind in ("number", "letter") and not tokens[place].gap else None
     if node is not None and not names(node):
         least, rest = least_of(tokens[place], list(tokens[place + 1 :]))
         if not rest:
