@@ -170,7 +170,7 @@ CONVENTIONS: dict[str, tuple[list[str], list[str]]] = {
     "N=n": (["n", "n=N"], ["x = y", "y = x"]),
     r"\lceil n/2\rceil+1": ([], ["all integers", "any integer"]),
     r"(n-2)\pi": ([r"n\pi-2\pi"], [r"n\pi+\pi", r"k\pi, k \in \mathbb{Z}"]),
-    "2k, k \\in \\mathbb{Z}": ([r"2n+4, n \in \mathbb{Z}"], ["all integers"]),
+    "2k, k \\in \\mathbb{Z}": (["any even integer", r"2n+4, n \in \mathbb{Z}"], ["all integers"]),
     # work left undone; what over six digits nobody multiplies out is left as it is
     "42": (["84/2", "6*7=42"], [r"7\cdot6", "7!/5!", r"\binom{42}{1}", r"\log_2 2^{42}", "42+x-x", "42x^0"]),
     "16": (["16.0", "2^4 = 16"], ["16 = 2^4", "(2i)^4", "2^4", "2^4=2^4", r"\sqrt{256}", "4!-8"]),
