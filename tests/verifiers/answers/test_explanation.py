@@ -3,10 +3,13 @@
 from verifiers.answers.explanation import UNREAD, explain
 
 
-def test_both_sides_are_told_as_they_are_read() -> None:
+def test_two_sets_differ_by_the_numbers_in_one_of_them() -> None:
     explanation = explain(r"[1,2)", r"1 < x < 2")
     assert explanation.gold == "tuple or interval [1; 2)"
     assert explanation.answer == "set of reals of x: (1, 2)"
+    assert (
+        explanation.counterexample.startswith("only in the gold: set of reals") and "{1}" in explanation.counterexample
+    )
 
 
 def test_two_expressions_differ_at_a_point() -> None:
@@ -17,3 +20,8 @@ def test_two_expressions_differ_at_a_point() -> None:
 def test_text_that_is_not_read_is_named() -> None:
     explanation = explain("5", "maybe 5")
     assert (explanation.gold, explanation.answer, explanation.counterexample) == ("5", UNREAD, "")
+
+
+def test_sets_that_each_hold_what_the_other_lacks_are_told_apart():
+    counterexample = explain(r"(-\infty, 2) \cup (2, \infty)", "all real numbers except 3").counterexample
+    assert counterexample == "only in the gold: set of reals: {3}; only in the answer: set of reals: {2}"

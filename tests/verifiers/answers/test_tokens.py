@@ -24,6 +24,7 @@ def test_spellings_of_a_product_are_one_token(text: str) -> None:
         (r"0.1\overline{6}", "0.1r6"),
         ("0.1(6)", "0.1r6"),
         ("0.333...", "0.333r3"),
+        (r"0.\dot{1}\dot{8}", "0.r18"),
         ("5.", "5"),
     ],
 )
