@@ -71,7 +71,7 @@ def grade_one(
 ) -> dict[str, object]:
     """Print and return the verdict, the layer that decided, what was compared and how long it took.
 
-    `is_explained`: also both sides as typed values, and a point at which they differ.
+    `is_explained`: also both sides as typed values, and a point or a set of numbers at which they differ.
     """
     from verifiers import grade
 

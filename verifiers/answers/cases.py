@@ -125,8 +125,9 @@ def equal_cases(gold: Cases, answer: Cases) -> Result:
 def one_case(value: Value, target: Cases) -> Cases | None:
     """An expression of the letter of another function, which holds for all numbers."""
     item = bare(value)
-    is_function = isinstance(item, Expression) and names(item.node) <= {target.letter}
-    return Cases(((item.node, ALL_REALS),), target.letter) if isinstance(item, Expression) and is_function else None
+    letters = names(item.node) if isinstance(item, Expression) else frozenset()
+    letter = target.letter or next(iter(letters), "")
+    return Cases(((item.node, ALL_REALS),), letter) if isinstance(item, Expression) and letters <= {letter} else None
 
 
 def _equal_at(gold: Cases, answer: Cases, point: Node) -> Result:

@@ -1,4 +1,4 @@
-"""What the grammar reads in two answers, for people, and a point at which they differ."""
+"""What the grammar reads in two answers, for people, and a point or numbers at which they differ."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from verifiers.answers.comparison import points
 from verifiers.answers.evaluation import approximation, is_zero, start_budget
 from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.reading import read
+from verifiers.answers.reals import as_reals, complement, intersection
+from verifiers.answers.syntax import UnreadableError
 from verifiers.answers.tree import Node, names, replace_symbols, subtract
 from verifiers.answers.values import (
     EMPTY,
@@ -47,8 +49,22 @@ def explain(gold: str, answer: str) -> Explanation:
     start_budget()
     values = [read(text) for text in (gold, answer)]
     texts = [UNREAD if value is None else value_text(value) for value in values]
-    nodes = [item.node for value in values if value and isinstance(item := bare(value), Expression)]
-    return Explanation(texts[0], texts[1], _difference(*nodes) if len(nodes) == len(values) else "")
+    try:
+        example = "" if values[0] is None or values[1] is None else _example(values[0], values[1])
+    except (NoValueError, TooLargeError, UnreadableError):
+        example = ""
+    return Explanation(texts[0], texts[1], example)
+
+
+def _example(gold: Value, answer: Value) -> str:
+    one, other = bare(gold), bare(answer)
+    if isinstance(one, Expression) and isinstance(other, Expression):
+        return _difference(one.node, other.node)
+    sets = as_reals(gold), as_reals(answer)
+    if sets[0] is None or sets[1] is None:
+        return ""
+    only = {"gold": intersection(sets[0], complement(sets[1])), "answer": intersection(sets[1], complement(sets[0]))}
+    return "; ".join(f"only in the {side}: {value_text(part)}" for side, part in only.items() if part.intervals)
 
 
 def _difference(gold: Node, answer: Node) -> str:

@@ -387,6 +387,10 @@ def _term(values: list[Fraction]) -> Node:
         return add(number(values[0]), multiply(number(steps[0]), MEMBER))
     if len(values) > 2 and all(values) and len({b / a for a, b in pairwise(values)}) == 1:
         return multiply(number(values[0]), Node("power", (number(values[1] / values[0]), MEMBER)))
+    if len(steps) > 2 and all(steps) and len({b / a for a, b in pairwise(steps)}) == 1 and steps[1] != steps[0]:
+        ratio = steps[1] / steps[0]  # 2, 8, 26, 80
+        scale = steps[0] / (ratio - 1)
+        return add(number(values[0] - scale), multiply(number(scale), Node("power", (number(ratio), MEMBER))))
     bends = {after - before for before, after in pairwise(steps)}
     if len(values) > 3 and len(bends) == 1:
         half = bends.pop() / 2
