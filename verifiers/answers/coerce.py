@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from verifiers.answers.cases import one_case
 from verifiers.answers.families import beside_family, beside_formula, letters_in, rows_of
 from verifiers.answers.integers import integers_of
@@ -24,6 +27,7 @@ from verifiers.answers.values import (
 )
 from verifiers.answers.vectors import components, tuple_of
 
+Pair = tuple[Value, Value]
 _FACTORS = frozenset("ckC")  # letters that are constants beside the argument of a function
 
 
@@ -33,53 +37,90 @@ def coerce(gold: Value, answer: Value) -> tuple[Value, Value]:
     Only an answer is read as a family of integers beside one, or as the formula of one: beside `n - 1` the answer "all
     integers" says nothing.
     """
-    if isinstance(gold, Cases) or isinstance(answer, Cases):
-        one = one_case(gold, answer) if isinstance(answer, Cases) else gold
-        other = one_case(answer, gold) if isinstance(gold, Cases) else answer
-        return (gold, answer) if one is None or other is None else (one, other)
-    if isinstance(gold, Space) != isinstance(answer, Space):
-        target, other = (gold, answer) if isinstance(gold, Space) else (answer, gold)
-        assert isinstance(target, Space)
-        is_free = target is gold or all(equal_reals(reals, ALL_REALS) for _, reals in target.parameters)
-        space = beside_space(opened(other), target) if is_free else None
-        return (gold, answer) if space is None else (gold, space) if isinstance(gold, Space) else (space, answer)
-    if isinstance(gold, Integers) or isinstance(answer, Integers):
-        is_formula = isinstance(gold, Expression | Collection | Named) and bool(letters_in(rows_of(gold)))
-        sides = (None, None) if is_formula else (integers_of(gold), integers_of(answer))
-        return (gold, answer) if sides[0] is None or sides[1] is None else (sides[0], sides[1])
-    if isinstance(gold, Reals) and isinstance(answer, Reals) and gold.name == answer.name == "n" and _are_whole(gold, answer):
-        sides = (integers_of(gold), integers_of(answer))  # n > 2 and n ≥ 3
-        return (gold, answer) if sides[0] is None or sides[1] is None else (sides[0], sides[1])
-    if isinstance(gold, Family) and isinstance(answer, Expression | Collection | Named | Relation):
-        return gold, beside_family(opened(answer), gold) or answer
-    if (isinstance(gold, Reals) and isinstance(answer, Family)) or (
-        isinstance(gold, Family) and isinstance(answer, Reals)
-    ):
-        sides = (integers_of(gold), integers_of(answer))
-        return (gold, answer) if sides[0] is None or sides[1] is None else (sides[0], sides[1])
-    if isinstance(answer, Family) and isinstance(gold, Expression | Collection | Named):
-        return gold, beside_formula(answer, gold) or answer
-    if isinstance(gold, Collection) and isinstance(answer, Relation | Expression):
-        other = _as_collection(answer, gold) or answer
-        return (as_reals(gold) or gold, other) if isinstance(other, Reals) else (gold, other)
-    if isinstance(gold, Expression) and isinstance(answer, Collection):
-        return _as_collection(gold, answer) or gold, answer
-    if isinstance(answer, Collection | Reals) and isinstance(gold, Relation):
-        bounds = bounds_of(gold) if not (isinstance(answer, Reals) and answer.name) else None
-        return bounds or gold, (as_reals(answer) or answer) if bounds else answer
-    if isinstance(gold, Reals) and isinstance(answer, Relation) and not gold.name:
-        return gold, bounds_of(answer) or answer
-    if isinstance(gold, Relation) and isinstance(answer, Named):
-        return gold, _relation(answer) or answer
-    if isinstance(gold, Reals) and isinstance(answer, Collection):
-        return gold, as_reals(answer) or answer
-    if isinstance(gold, Collection) and isinstance(answer, Reals):
-        return as_reals(gold) or gold, answer
+    for golds, answers, conversion in _CONVERSIONS:
+        if isinstance(gold, golds) and isinstance(answer, answers) and (both := conversion(gold, answer)) is not None:
+            return both
     return gold, answer
 
 
+def _cases(gold: Value, answer: Value) -> Pair | None:
+    one = one_case(gold, answer) if isinstance(answer, Cases) and not isinstance(gold, Cases) else gold
+    other = one_case(answer, gold) if isinstance(gold, Cases) and not isinstance(answer, Cases) else answer
+    return None if one is None or other is None else (one, other)
+
+
+def _spaces(gold: Value, answer: Value) -> Pair | None:
+    """A formula beside a space, whose letters are its parameters: those of a gold only where these have no bounds."""
+    if isinstance(gold, Space):
+        space = None if isinstance(answer, Space) else beside_space(opened(answer), gold)
+        return None if space is None else (gold, space)
+    assert isinstance(answer, Space)
+    is_free = all(equal_reals(reals, ALL_REALS) for _, reals in answer.parameters)
+    space = beside_space(opened(gold), answer) if is_free else None
+    return None if space is None else (space, answer)
+
+
+def _integers(gold: Value, answer: Value) -> Pair | None:
+    """Both as sets of integers. A formula as gold does not say for which integers it holds."""
+    is_formula = isinstance(gold, Expression | Collection | Named) and bool(letters_in(rows_of(gold)))
+    one, other = (None, None) if is_formula else (integers_of(gold), integers_of(answer))
+    return None if one is None or other is None else (one, other)
+
+
+def _bounds_of_integers(gold: Value, answer: Value) -> Pair | None:
+    """n > 2 and n ≥ 3."""
+    assert isinstance(gold, Reals) and isinstance(answer, Reals)
+    ends = [end for side in (gold, answer) for part in side.intervals for end in (part.low, part.high)]
+    are_whole = all(is_infinite(end) or (end.op == "number" and end.value.denominator == 1) for end in ends)
+    return _integers(gold, answer) if gold.name == answer.name == "n" and are_whole else None
+
+
+def _beside_family(gold: Value, answer: Value) -> Pair | None:
+    assert isinstance(gold, Family)
+    family = beside_family(opened(answer), gold)
+    return None if family is None else (gold, family)
+
+
+def _beside_formula(gold: Value, answer: Value) -> Pair | None:
+    assert isinstance(answer, Family)
+    formula = beside_formula(answer, gold)
+    return None if formula is None else (gold, formula)
+
+
+def _collections(gold: Value, answer: Value) -> Pair | None:
+    """A relation or an expression beside a collection."""
+    is_gold = isinstance(gold, Collection)
+    target, value = (gold, answer) if is_gold else (answer, gold)
+    if not isinstance(target, Collection) or not isinstance(value, Relation | Expression):
+        return None
+    other = _as_collection(value, target)
+    whole = as_reals(target) if isinstance(other, Reals) else target
+    if other is None or whole is None:
+        return None
+    return (whole, other) if is_gold else (other, whole)
+
+
+def _bounds(gold: Value, answer: Value) -> Pair | None:
+    """1/3 ≤ x/y ≤ 3 beside a set without a letter."""
+    reals, relation = (gold, answer) if isinstance(gold, Reals) else (answer, gold)
+    bounds = bounds_of(relation) if isinstance(relation, Relation) else None
+    if bounds is None or not isinstance(reals, Reals) or reals.name:
+        return None
+    return (gold, bounds) if isinstance(gold, Reals) else (bounds, answer)
+
+
+def _equations(gold: Value, answer: Value) -> Pair | None:
+    relation = _relation(answer) if isinstance(answer, Named) else None
+    return None if relation is None else (gold, relation)
+
+
+def _sets(gold: Value, answer: Value) -> Pair | None:
+    one, other = as_reals(gold), as_reals(answer)
+    return None if one is None or other is None else (one, other)
+
+
 def _as_collection(value: Relation | Expression, target: Collection) -> Value | None:
-    r"""1/3 ≤ x/y ≤ 3 beside an interval, 3i + 2j beside a vector, \binom{1}{2} beside a column."""
+    r"""1/3 ≤ x/y ≤ 3 beside an interval, 3i + 2j beside a vector, `\binom{1}{2}` a column."""
     if isinstance(value, Relation):
         return bounds_of(value)
     if value.node.op == "binomial" and target.kind == "matrix":
@@ -200,3 +241,26 @@ def _parts(value: Value) -> tuple[str, str, Value]:
     if isinstance(value, Named) and value.is_single:
         return value.names[0], value.argument, value.items[0]
     return "", "", value
+
+
+_FORMULA = (Expression, Collection, Named, Relation)
+_CONVERSIONS: tuple[tuple[Any, Any, Callable[[Value, Value], Pair | None]], ...] = (
+    (Cases, object, _cases),
+    (object, Cases, _cases),
+    (Space, object, _spaces),
+    (object, Space, _spaces),
+    (Integers, object, _integers),
+    (object, Integers, _integers),
+    (Reals, Reals, _bounds_of_integers),
+    (Reals, Family, _integers),
+    (Family, Reals, _integers),
+    (Family, _FORMULA, _beside_family),
+    (_FORMULA[:3], Family, _beside_formula),
+    (Collection, (Relation, Expression), _collections),
+    ((Relation, Expression), Collection, _collections),
+    (Reals, Relation, _bounds),
+    (Relation, Reals, _bounds),
+    (Relation, Named, _equations),
+    (Reals, Collection, _sets),
+    (Collection, Reals, _sets),
+)

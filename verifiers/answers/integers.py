@@ -84,14 +84,13 @@ def integers_of(value: Value) -> Integers | None:
     if isinstance(value, Named) and value.is_single:
         return None if value.argument else integers_of(value.items[0])
     is_bare = isinstance(value, Collection) and value.is_bare
-    nodes = nodes_of(value.items if isinstance(value, Collection) and is_bare else (value,))
-    if not nodes or any(map(names, nodes)):
-        letters = frozenset().union(*map(names, nodes or []))
-        is_formula = len(letters) == 1 and letters <= LETTERS and not any(node.op == "symbol" for node in nodes or [])
-        return _of_family(Family(tuple((node,) for node in nodes or []), ((*letters, None),))) if is_formula else None
-    values = [rational(node) for node in nodes]
+    nodes = nodes_of(value.items if isinstance(value, Collection) and is_bare else (value,)) or []
+    letters = frozenset().union(*map(names, nodes))
+    if len(letters) == 1 and letters <= LETTERS and not any(node.op == "symbol" for node in nodes):
+        return _of_family(Family(tuple((node,) for node in nodes), ((next(iter(letters)), None),)))
+    values = {None if letters else rational(node) for node in nodes} or {None}
     whole = frozenset(int(each) for each in values if each is not None and each.denominator == 1)
-    return listed_integers(whole) if len(whole) == len({*values}) else None
+    return listed_integers(whole) if len(whole) == len(values) else None
 
 
 def _is_open(value: Reals) -> bool:

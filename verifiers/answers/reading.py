@@ -10,7 +10,8 @@ from verifiers.answers.number_words import has_noun, number_in_front
 from verifiers.answers.phrases import drop_leads, join_words, rewrite
 from verifiers.answers.quantities import quantity
 from verifiers.answers.rationals import NoValueError, TooLargeError
-from verifiers.answers.statements import statement, with_approximation
+from verifiers.answers.relations import with_approximation
+from verifiers.answers.statements import statement
 from verifiers.answers.syntax import Token, Tokens, UnreadableError, bracket_content
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.values import (

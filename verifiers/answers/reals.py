@@ -152,10 +152,10 @@ def _absolute(inner: Node, sign_: str, bound: Node) -> Reals | None:
     """The numbers whose absolute value stands in a relation to a bound."""
     if is_infinite(bound) or order(bound, ZERO) < 0:
         return None
-    sides = _linear(inner, sign_, bound), _linear(inner, MIRROR[sign_], negate(bound))
-    if sides[0] is None or sides[1] is None:
+    one, other = _linear(inner, sign_, bound), _linear(inner, MIRROR[sign_], negate(bound))
+    if one is None or other is None:
         return None
-    return union(*sides) if sign_ in ">≥=" else intersection(*sides)
+    return union(one, other) if sign_ in ">≥=" else intersection(one, other)
 
 
 def _linear(side: Node, sign_: str, bound: Node) -> Reals | None:

@@ -167,6 +167,14 @@ def equal_amounts(gold: Value, answer: Value) -> Result:
     return equal_scalars(*sides)
 
 
+def _pounds(value: Amount, other: Amount) -> Amount:
+    """Pounds as the weight or the currency that the other side has; any other amount as it is."""
+    for name in ("lb", "£"):
+        if value.powers == UNITS["pound"].powers and other.powers == UNITS[name].powers:
+            return replace(value, powers=other.powers, factor=UNITS[name].factor)
+    return value
+
+
 def _without_units(value: Amount, other: Amount) -> Amount:
     """An amount in (square) units as a number, beside an amount in another unit."""
     is_in_units = [each.powers[:1] != () and each.powers[0][0] == "unit" for each in (value, other)]
@@ -248,18 +256,3 @@ def _equal_pair_of_relations(gold: Relation, answer: Relation) -> Result:
         return proportional(differences[0], differences[1], has_sign=gold.signs[0] in "<≤")
     same = all_equal(map(equal_expressions, gold.sides, answer.sides))
     return True if same else None if set(gold.signs) == {"="} else same
-
-
-def _pounds(value: Amount, other: Amount) -> Amount:
-    """Pounds as the weight or the currency that the other side has; any other amount as it is."""
-    for name in ("lb", "£"):
-        if value.powers == UNITS["pound"].powers and other.powers == UNITS[name].powers:
-            return replace(value, powers=other.powers, factor=UNITS[name].factor)
-    return value
-
-
-def _same_number(gold: Amount, answer: Amount) -> Result:
-    return equal_scalars(_number_of(gold), _number_of(answer))
-
-
-# ------------------------------------------------------------------------------------ equations, inequalities

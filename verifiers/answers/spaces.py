@@ -101,14 +101,11 @@ def _mirrored(reals: Reals) -> Reals:
 
 def _same_span(gold: Row, ones: list[str], answer: Row, others: list[str]) -> Result:
     """Whether the changes of each side, and the difference of both, are combinations of the other's changes."""
-    sides = [_changes(gold, ones), _changes(answer, others)]
-    if sides[0] is None or sides[1] is None:
+    one, other = _changes(gold, ones), _changes(answer, others)
+    if one is None or other is None:
         return None
-    starts = [side[0] for side in sides]
-    difference = [one - other for one, other in zip(*starts, strict=True)]
-    vectors = [side[1:] for side in sides]
-    ranks = [_rank(each) for each in vectors]
-    return ranks[0] == ranks[1] == _rank([*vectors[0], *vectors[1], difference])
+    difference = [before - after for before, after in zip(one[0], other[0], strict=True)]
+    return _rank(one[1:]) == _rank(other[1:]) == _rank([*one[1:], *other[1:], difference])
 
 
 def _changes(row: Row, parameters: list[str]) -> list[list[Any]] | None:

@@ -6,33 +6,25 @@ sets, brackets and other terms (terms.py); sums and products (expressions.py).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import reduce
 
-from verifiers.answers.amounts import amount, has_unit
 from verifiers.answers.comparison import equal_expressions
-from verifiers.answers.evaluation import approximation
-from verifiers.answers.expressions import expression
-from verifiers.answers.families import leaves_out_poles, letters_in, rows_of, split, under, without_arguments
+from verifiers.answers.conditions import leaves_out_poles, split, under, without_arguments
+from verifiers.answers.families import letters_in, rows_of
 from verifiers.answers.integers import (
-    DOMAINS,
     both,
-    congruence,
-    divisible,
     either,
-    has_class,
-    integer_class,
     integers_of,
     with_dots,
 )
-from verifiers.answers.names import are_capitals, function_name_of, is_quantity, long_name_of, name_of, names_of
-from verifiers.answers.reals import as_reals, complement, condition, intersection, points, union
+from verifiers.answers.names import name_of
+from verifiers.answers.reals import intersection, points, union
+from verifiers.answers.relations import item, several_names
 from verifiers.answers.syntax import (
     ALTERNATIVES,
     AND_OR,
     CONDITIONS,
     CONJUNCTIONS,
-    INEQUALITIES,
     RELATIONS,
     Token,
     Tokens,
@@ -40,12 +32,10 @@ from verifiers.answers.syntax import (
     at_signs,
     cut,
     has_sign,
-    index_of,
-    separator,
     without_ends,
 )
-from verifiers.answers.terms import numbers_in, term
-from verifiers.answers.tree import Node, divide, names, signs, symbol
+from verifiers.answers.terms import numbers_in
+from verifiers.answers.tree import names
 from verifiers.answers.values import (
     EMPTY,
     Collection,
@@ -54,16 +44,12 @@ from verifiers.answers.values import (
     Integers,
     Named,
     Reals,
-    Relation,
     Value,
     bare,
-    listed,
 )
 from verifiers.answers.wordings import names_or_values, wording_of
 
-_MAX_ROUNDING = 0.05  # of a number: 22/7 ≈ 3
 _MAX_ITEMS = 60
-_MODULI = separator("≡ ≢", "mod")
 
 
 def statement(tokens: Tokens) -> Value:
@@ -124,7 +110,7 @@ def _conjunction(tokens: list[Token]) -> Value:
         sides, signs_ = cut(pieces[0], at_signs("="))  # n = 6, 12, 18, ...
         is_named = len(signs_) == 1 and name_of(sides[0]) is not None
         return with_dots([sides[1], *pieces[1:]] if is_named else pieces)
-    values = [_item(each) for each in pieces]
+    values = [item(each, statement) for each in pieces]
     if len(values) == 1:
         return values[0]
     if len(values) == 2 and leaves_out_poles(*values):
@@ -244,240 +230,3 @@ def _is_index(value: Named, values: list[Value]) -> bool:
     """Whether the names of all values are x_1, x_2, ...: roots of one equation."""
     letters = {each.names[0].partition("_")[0] for each in values if isinstance(each, Named)}
     return len(letters) == 1 and "_" in value.names[0]
-
-
-# ------------------------------------------------------------------------------------------------- relations
-
-
-def _item(tokens: Tokens) -> Value:
-    """The value of one item: a relation or a term."""
-    tokens = _without_label(tokens)
-    if (
-        members := divisible(tokens) or (congruence(tokens) if cut(tokens, _MODULI)[1] else None)
-    ) is not None:
-        return members
-    sides, relations = cut(tokens, RELATIONS)
-    texts = [each.text for each in relations]
-    if len(tokens) > 3 and tokens[-1].is_sign("even", "odd", "primes") and any(map(INEQUALITIES, tokens)):
-        return both(_item([Token("letter", "n"), tokens[-1]]), _item(tokens[:-1]))  # n ≥ 3 odd
-    if not texts:
-        return term(tokens, statement)
-    if has_class(sides[0]) or (sides[0] and sides[0][0].is_sign("ℝ") and len(sides[0]) < 3):
-        return _within_class(sides[0], texts, sides)
-    if not sides[0] and len(texts) == 1 and texts[0] in "<>≤≥" and sides[1]:  # at least 3
-        bound = condition((symbol("x"), expression(sides[1])), (texts[0],))
-        if bound is not None:
-            return Reals(bound.intervals)
-    if texts == ["≈"] and not sides[0] and sides[1]:
-        return _rounded(sides[1])
-    if not all(sides):
-        raise UnreadableError("a side is missing")
-    if "≈" in texts:
-        return _approximate(sides, texts)
-    if texts == ["↦"]:
-        return _mapping(sides[0], sides[1])
-    if texts in (["∈"], ["∉"]):
-        return _member(sides[0], sides[1], is_member=texts == ["∈"])
-    if texts[0] == "∈" and len(sides) == 3 and sides[1][0].is_sign("ℝ"):
-        return _item([*sides[0], relations[1], *sides[2]])  # x can be any real number at most 2
-    if set(texts) <= {"=", "≡"}:
-        return _equation(sides)
-    if set(texts) & {"∈", "∉", "≡", "≢"}:
-        raise UnreadableError("a relation of several kinds")
-    return _comparison(tuple(map(_quantity, sides)), tuple(texts))
-
-
-def _without_label(tokens: Tokens) -> Tokens:
-    """The equation of a curve without the name in front of it: `ℓ: y = 2x - 3`; other tokens as they are."""
-    pieces, colons = cut(tokens, at_signs(":"))
-    if len(colons) != 1 or name_of(pieces[0]) is None or not all(t.kind == "letter" for t in pieces[0]):
-        return tokens
-    is_equation = [each.text for each in cut(pieces[1], RELATIONS)[1]] == ["="]
-    return pieces[1] if is_equation and len({t.text for t in pieces[1] if t.kind == "letter"}) > 1 else tokens
-
-
-def _within_class(left: list[Token], texts: list[str], sides: list[list[Token]]) -> Value:
-    """Members of a set within bounds: "integers n ≥ 3", "all real numbers less than 3", "primes congruent to 1 mod 4"."""
-    name = next((token.text for token in left if token.kind == "letter"), "")
-    related = [Token("letter", name or ("n" if has_class(left) else "x"))]
-    for text, side in zip(texts, sides[1:], strict=True):
-        related += [Token("sign", text), *side]
-    bound = _item(related)
-    if not has_class(left):
-        return Reals(bound.intervals, name) if isinstance(bound, Reals) else bound
-    members = integer_class(left)
-    if members is None or not isinstance(bound, Reals | Integers | Family):
-        raise UnreadableError("bounds of other integers")
-    return both(members, replace(bound, name="n") if isinstance(bound, Reals) else bound)
-
-
-def _mapping(left: Tokens, right: Tokens) -> Value:
-    """f: x ↦ 2x + 1, and x ↦ 2x + 1 without a name."""
-    parts, colons = cut(left, at_signs(":"))
-    letters = [name_of(part) or "" for part in parts]
-    if len(colons) > 1 or "" in letters:
-        raise UnreadableError("a mapping of something else")
-    return Named((letters[0] if colons else "",), (Expression(expression(right)),), letters[-1])
-
-
-def _rounded(tokens: Tokens) -> Value:
-    if has_unit(tokens) and (value := amount(tokens)) is not None:
-        return replace(value, is_rounded=True)
-    node = expression(tokens)
-    if names(node):
-        raise UnreadableError("approximately an expression with letters")
-    return Expression(node, is_rounded=True)
-
-
-def _approximate(sides: list[list[Token]], texts: list[str]) -> Value:
-    """`x ≈ 3.16`, and `x = √10 ≈ 3.16` as the exact value with the rounded one behind it."""
-    place = texts.index("≈")
-    has_letters = any(token.kind == "letter" and token.text not in "πei" for token in sides[0])
-    if place == 0 and (name_of(sides[0]) is not None or has_letters):
-        return _named(sides[0], Expression(expression(sides[-1])))
-    exact = [*sides[0]]
-    for text, side in zip(texts[:place], sides[1 : place + 1], strict=True):
-        exact += [Token("sign", text), *side]
-    value = statement(exact)
-    try:
-        return with_approximation(value, expression(sides[place + 1]))
-    except UnreadableError:
-        return value
-
-
-def with_approximation(value: Value, node: Node) -> Value:
-    """A number, or a named one, with the rounded value behind it; another value as it is."""
-    if isinstance(value, Named) and value.is_single:
-        return replace(value, items=(with_approximation(value.items[0], node),))
-    if not isinstance(value, Expression) or names(value.node) or names(node):
-        return value
-    try:
-        exact, rounded = approximation(value.node), approximation(node)
-    except OverflowError:
-        return value
-    is_near = abs(exact - rounded) <= _MAX_ROUNDING * max(abs(exact), abs(rounded))
-    return Expression(value.node, value.is_rounded, node) if is_near else value
-
-
-def _member(left: Tokens, right: Tokens, *, is_member: bool) -> Value:
-    """`x ∈ [1, 2]`, `x ∉ [1, 2]`, `x ∈ {1, 2}`, `(x, y) ∈ {(1, 2), (3, 4)}`, `x/y ∈ (1, 2)`."""
-    letters, value = names_of(left), term(right, statement)
-    reals = as_reals(value)
-    if letters is None and is_member and reals is not None and len(reals.intervals) == 1:
-        (part,) = reals.intervals
-        node = expression(left)
-        return Relation(("≤" if part.has_low else "<", "≤" if part.has_high else "<"), (part.low, node, part.high))
-    if letters is None or (isinstance(value, Expression) and len(left) > 1):
-        raise UnreadableError("a member that is not a name")
-    if isinstance(value, Family | Integers) and is_member and len(letters) == 1:
-        return value
-    if not is_member:
-        if reals is None or len(letters) > 1:
-            raise UnreadableError("not a member of what?")
-        return Reals(complement(reals).intervals, letters[0])
-    is_set = isinstance(value, Collection) and value.kind == "set"
-    if reals is not None and not is_set and len(letters) == 1:
-        return Reals(reals.intervals, letters[0])
-    if isinstance(value, Collection) and is_set and len(letters) == 1:
-        return Named(letters, (listed(value.items),))
-    return several_names(letters, value) if len(letters) > 1 and isinstance(value, Collection) else value
-
-
-def _quantity(tokens: Tokens) -> Node:
-    """An expression, or the value of a function as a letter of its own: f(x) ≥ 2."""
-    return symbol(name_of(tokens) or "") if function_name_of(tokens) is not None else expression(tokens)
-
-
-def _comparison(nodes: tuple[Node, ...], texts: tuple[str, ...]) -> Value:
-    """The set of reals of a condition on one letter; another relation as it is."""
-    if texts == ("≠",) and len(signs(nodes[1])) > 1 and nodes[0].op == "symbol":
-        return Reals(complement(points(signs(nodes[1]))).intervals, nodes[0].name)
-    if any(len(signs(node)) > 1 for node in nodes):
-        raise UnreadableError("both signs in a relation")
-    if len(texts) == 1 and texts[0] in "∥⊥":
-        return Relation(texts, nodes)
-    reals = condition(nodes, texts)
-    return Relation(texts, nodes) if reals is None else reals
-
-
-def _equation(sides: list[list[Token]]) -> Value:
-    """A named value, a function, or an equation; of a chain of equal values the last one."""
-    if len(sides) > 2:
-        if (chain := _chain(sides)) is not None:
-            return chain
-        for side in sides[1:-1]:
-            if index_of(side, at_signs("…")) is None:  # S = 1 + 2 + ... + 10 = 55
-                statement(side)
-    if any(token.is_sign(*DOMAINS) for token in sides[-1]):
-        raise UnreadableError("a domain as a value")
-    return _named(sides[0], statement(sides[-1]))
-
-
-def _chain(sides: list[list[Token]]) -> Value | None:
-    """x = y = z = 1 as a value for each name, and as two of them for ±1; None where a side in front is no letter."""
-    named = [(long_name_of if side[0].is_sign("∠") else name_of)(side) for side in sides[:-1]]
-    several = tuple(name for name in named if name is not None and "(" not in name)
-    is_name = all(side[0].kind == "letter" or side[0].is_sign("∠") for side in sides[:-1])
-    if len(set(several)) < len(sides) - 1 or not is_name:
-        return None
-    value = statement(sides[-1])
-    if isinstance(value, Collection) and value.kind != "list":  # x = y = (1, 2)
-        return Named(several, (value,) * len(several), is_chain=True)
-    values = value.items if isinstance(value, Collection) else (value,)
-    if not all(isinstance(v, Expression) and (v.node.op == "symbol" or not names(v.node)) for v in values):
-        return None
-    return listed([Named(several, (each,) * len(several), is_chain=True) for each in values])
-
-
-def _named(left: Tokens, value: Value) -> Value:
-    several = names_of(left)
-    if several is not None and len(several) > 1:
-        return several_names(several, value)
-    node = value.node if isinstance(value, Expression) else None
-    if [token.text for token in left] == ["e"] and node is not None and not names(node):
-        return Named(("e",), (value,))  # an eccentricity, where no e is in the value
-    if node is not None and (function := function_name_of(left)) is not None:
-        return Named((function[0],), (value,), function[1])
-    if (name := name_of(left)) is not None:
-        both_signs = signs(node) if node is not None else []
-        return Named((name,), (listed([Expression(each) for each in both_signs]) if len(both_signs) > 1 else value,))
-    if node is None:
-        return _named_structure(left, value)
-    if left[0].is_sign("begin vmatrix") and left[-1].is_sign("end vmatrix"):
-        return Named(("det",), (value,))
-    if not names(node) and is_quantity(left):
-        return Named((long_name_of(left),), (value,))
-    try:
-        relation = Relation(("=",), (_quotient_of_lengths(left) or expression(left), node))
-    except UnreadableError:
-        if names(node):
-            raise
-        return Named((long_name_of(left),), (value,))
-    if relation.sides[1].op == "symbol" and not names(relation.sides[0]):  # 5 = x
-        return Named((relation.sides[1].name,), (Expression(relation.sides[0]),))
-    return relation
-
-
-def _named_structure(left: Tokens, value: Value) -> Value:
-    kind = value.kind if isinstance(value, Collection) else ""
-    if kind == "matrix" and len(left) > 2 and left[0].kind == "letter" and left[1].is_sign("^"):
-        return Named(("".join(token.text for token in left if token.text not in "{}"),), (value,))  # A^{-1}
-    if kind not in ("matrix", "ratio"):
-        raise UnreadableError("an equation of other values")
-    return Named((long_name_of(left),), (value,))
-
-
-def _quotient_of_lengths(tokens: Tokens) -> Node | None:
-    """AP/PB with both letters of each length in it; None for another expression."""
-    sides, slashes = cut(tokens, at_signs("/"))
-    are_lengths = len(slashes) == 1 and all(len(side) == 2 and are_capitals(side) for side in sides)
-    return divide(*map(expression, sides)) if are_lengths else None
-
-
-def several_names(several: tuple[str, ...], value: Value) -> Value:
-    """(x, y) = (1, 2), also for a list of pairs."""
-    if isinstance(value, Collection) and value.is_plain_tuple and len(value.items) == len(several):
-        return Named(several, value.items)
-    if isinstance(value, Collection) and value.is_bare:
-        return Collection("list", tuple(several_names(several, each) for each in value.items))
-    raise UnreadableError("names for other values")

@@ -240,8 +240,8 @@ def _set_builder(head: list[Token], conditions: list[Token], statement: Statemen
         if conditions[0].text != letter:
             raise UnreadableError("a condition on something else")
         value = bare(statement(conditions))  # {x | x = kπ, k ∈ ℤ}
-        members = value.items if isinstance(value, Collection) and value.kind == "list" else (value,)
-        return value if isinstance(value, Family) else Collection("set", members)
+        items = value.items if isinstance(value, Collection) and value.kind == "list" else (value,)
+        return value if isinstance(value, Family) else Collection("set", items)
     if letter is None or (not belongs and any(token.is_sign(*DOMAINS) for token in conditions)):
         return statement([*head, Token("word", "where"), *conditions])
     value = statement(conditions)
@@ -335,7 +335,11 @@ def _vector(tokens: Tokens, statement: Statement) -> Value | None:
         is_marked = [token.text for token in tokens[-len(mark) :]] == mark and tokens[0].text.startswith("begin ")
         if is_marked and bracket_content(tokens[: -len(mark)]):
             value = term(tokens[: -len(mark)], statement)
-            rows = [row.items for row in value.items if isinstance(row, Collection)] if isinstance(value, Collection) else []
+            rows = (
+                [row.items for row in value.items if isinstance(row, Collection)]
+                if isinstance(value, Collection)
+                else []
+            )
             return Collection("matrix", tuple(Collection("tuple", column, "()") for column in zip(*rows, strict=True)))
     return vector(tokens)
 
@@ -354,7 +358,11 @@ def _both_tuples(tokens: Tokens, statement: Statement) -> Value | None:
 def _integers(tokens: Tokens, _statement: Statement) -> Value | None:
     """A class of integers, also with a factor: 2ℤ, πℤ."""
     place = index_of(tokens, at_signs(*DOMAINS)) or 0
-    node = expression(tokens[:place]) if place and tokens[0].kind in ("number", "letter") and not tokens[place].gap else None
+    node = (
+        expression(tokens[:place])
+        if place and tokens[0].kind in ("number", "letter") and not tokens[place].gap
+        else None
+    )
     if node is not None and not names(node):
         least, rest = least_of(tokens[place], list(tokens[place + 1 :]))
         if not rest:

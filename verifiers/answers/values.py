@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from verifiers.answers.tree import INFINITY, MINUS_INFINITY, Node
 
@@ -173,8 +173,8 @@ def nodes_of(values: tuple[Value, ...]) -> list[Node] | None:
     return nodes if len(nodes) == len(values) else None
 
 
+T = TypeVar("T")
 Result = bool | None  # of a comparison: True, False, or None where another layer must decide
-Equality = Callable[[Value, Value], Result]  # of a gold and an answer
 
 
 def all_equal(results: Iterable[Result]) -> Result:
@@ -187,7 +187,7 @@ def all_equal(results: Iterable[Result]) -> Result:
     return True if is_decided else None
 
 
-def matched(gold: Sequence[Value], answer: Sequence[Value], equal: Equality) -> Result:
+def matched(gold: Sequence[T], answer: Sequence[T], equal: Callable[[T, T], Result]) -> Result:
     """Whether each value has an equal one of its own on the other side, in any order; both have the same length."""
     rest = list(answer)
     is_decided = True

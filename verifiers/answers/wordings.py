@@ -1,4 +1,4 @@
-"""Forms of answers that one sign or word tells, which are read before all others: "between 1 and 4", "(i) 12 (ii) 20"."""
+"""Forms of answers that one sign or word tells, read before all others: "between 1 and 4", "(i) 12 (ii) 20"."""
 
 from __future__ import annotations
 
