@@ -85,6 +85,8 @@ def without_arguments(tokens: Tokens) -> list[Token]:
 
 def split(tokens: Tokens) -> tuple[list[Token], list[list[Token]]]:
     """The statement without its conditions, and these: behind a "where", in brackets at the end, or after a comma."""
+    if not any(token.is_sign("(") or COMMAS(token) or CONDITIONS(token) for token in tokens):
+        return list(tokens), []
     head, behind = _split_at_word(list(tokens))
     if not behind:
         pieces, _ = cut(head, COMMAS)

@@ -140,6 +140,8 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
 
 def _with_ie(tokens: Sequence[Token]) -> Sequence[Token]:
     """The tokens with "i.e." as one word, and without it in front."""
+    if not any(token.text in ("ie", ".") for token in tokens):
+        return tokens
     result: list[Token] = []
     place = 0
     while place < len(tokens):
@@ -161,7 +163,7 @@ def _is_behind_article(word: str) -> bool:
 
 def _without_groups(tokens: Sequence[Token]) -> Sequence[Token]:
     r"""The tokens without braces around one word, `{\text{ or }}`, that are no argument."""
-    if not any(token.is_word("and", "or", "if") for token in tokens):
+    if not any(token.text in ("and", "or", "if") for token in tokens):
         return tokens
     result: list[Token] = []
     for token in tokens:

@@ -44,13 +44,16 @@ from verifiers.answers.values import (
 
 _MAX_ROUNDING = 0.05  # of a number: 22/7 ≈ 3
 _MODULI = separator("≡ ≢", "mod")
+_SPECIAL = separator(": | ∤ ≡ ≢", "mod")  # of labels, divisors and residues
 
 
 def item(tokens: Tokens, statement: Statement) -> Value:
     """The value of one item: a relation or a term."""
-    tokens = _without_label(tokens)
-    if (members := divisible(tokens) or (congruence(tokens) if cut(tokens, _MODULI)[1] else None)) is not None:
-        return members
+    if any(map(_SPECIAL, tokens)) or tokens[0].text == "gcd":
+        tokens = _without_label(tokens)
+        members = divisible(tokens) or (congruence(tokens) if cut(tokens, _MODULI)[1] else None)
+        if members is not None:
+            return members
     sides, relations = cut(tokens, RELATIONS)
     texts = [each.text for each in relations]
     if len(tokens) > 3 and tokens[-1].is_sign("even", "odd", "primes") and any(map(INEQUALITIES, tokens)):

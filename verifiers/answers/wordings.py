@@ -53,6 +53,8 @@ _BETWEEN = ("between", "closed between", "open between")
 def wording_of(tokens: Tokens, statement: Statement) -> Value | None:
     """The value of tokens in one of the forms; None for others."""
     texts = {token.text for token in tokens if token.kind in ("sign", "word")}
+    if tokens[0].text != "(" and _MARKS.isdisjoint(texts):
+        return None
     for marks, reading in _FORMS:
         if not marks.isdisjoint(texts) and (value := reading(tokens, statement)) is not None:
             return value
@@ -268,3 +270,4 @@ _FORMS: tuple[tuple[frozenset[str], Callable[[Tokens, Statement], Value | None]]
     (frozenset((*_BETWEEN, "from")), _between),
     (frozenset(("open interval", "closed interval")), _named_interval),
 )
+_MARKS = frozenset().union(*(marks for marks, _ in _FORMS)) - {"("}
