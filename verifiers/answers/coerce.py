@@ -151,12 +151,6 @@ def as_ratio(value: Value, other: Value) -> Value:
     return Named((name,), (Collection("ratio", (Expression(right), Expression(ONE))),))
 
 
-def _are_whole(*sides: Reals) -> bool:
-    """Whether all ends of intervals are integers."""
-    ends = [end for side in sides for part in side.intervals for end in (part.low, part.high)]
-    return all(is_infinite(end) or (end.op == "number" and end.value.denominator == 1) for end in ends)
-
-
 def opened(value: Value) -> Value:
     """x = y = z, whose value is not said, as the tuple (t, t, t); any other value as it is."""
     item = value.items[-1] if isinstance(value, Named) and value.items else value

@@ -42,7 +42,6 @@ from verifiers.answers.values import (
     Integers,
     Named,
     Reals,
-    Relation,
     Space,
     Value,
     bare,
@@ -135,11 +134,13 @@ def _is_condition(piece: list[Token], head: Tokens) -> bool:
     """Whether a piece is `k ∈ ℤ`, or `t ≥ 0`, `t ∈ ℝ` or "t real" behind values that t is in."""
     if any(token.is_sign(*DOMAINS) for token in piece):
         return any(token.kind == "letter" for token in piece)
-    if not piece or piece[0].kind != "letter" or any(INEQUALITIES(t) or t.is_sign("∈", "≡") for t in head):
+    bounds = [side for side in cut(piece, INEQUALITIES)[0] if side]
+    letter = bounds[1][0] if len(bounds) == 3 and len(bounds[1]) == 1 else piece[0] if piece else Token("end", "")
+    if letter.kind != "letter" or any(INEQUALITIES(t) or t.is_sign("∈", "≡") for t in head):
         return False
     is_declared = len(piece) > 1 and all(token.is_word(*_DECLARING) for token in piece[1:])  # k real
     values = head if is_declared else _values(head)
-    is_inside = (len(values) > 1 or is_declared) and any(token.text == piece[0].text for token in values)
+    is_inside = (len(values) > 1 or is_declared) and any(token.text == letter.text for token in values)
     return is_inside and (is_declared or any(INEQUALITIES(t) or t.is_sign("∈") for t in piece[1:]))
 
 
@@ -263,8 +264,6 @@ def _under(value: Value, other: Value) -> Value:
 def leaves_out_poles(value: Value, condition: Value) -> bool:
     r"""Whether a condition only leaves out numbers without a value: `\frac{1}{x-1}, x \ne 1`, `\sqrt{x}, x ≥ 0`."""
     item = bare(value)
-    if isinstance(item, Relation) and item.signs == ("=",) and item.sides[0].op == "symbol":
-        item = Expression(item.sides[1])
     if not isinstance(item, Expression) or not isinstance(condition, Reals) or condition.name not in names(item.node):
         return False
     rest = complement(condition).intervals

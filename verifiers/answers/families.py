@@ -43,8 +43,6 @@ def rows_of(value: Value) -> list[Row]:
     is_chain = isinstance(value, Relation) and len(value.sides) == 3 and value.sides[1].op == "symbol"
     if isinstance(value, Relation) and is_chain and {*value.signs} <= {"<", "≤"}:
         return [_with_ends((value.sides[0], value.sides[2]), value.signs[0] == "≤", value.signs[1] == "≤")]
-    if isinstance(value, Relation) and value.signs == ("=",) and value.sides[0].op == "symbol":
-        return [(value.sides[1],)]
     items: tuple[Value, ...] = (value,)
     if isinstance(value, Named):
         items = tuple(item for _, item in sorted(zip(value.names, value.items, strict=True), key=lambda pair: pair[0]))

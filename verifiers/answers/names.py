@@ -97,7 +97,7 @@ def is_quantity(left: Tokens) -> bool:
     is_rounded = left[0].is_sign("⌊", "⌈") and bracket_content(left) is not None
     is_bar = left[0].is_sign("|", "‖") and left[0] == left[-1]
     is_length = is_bar and len(left) == 4 and are_capitals(left[1:-1])
-    is_norm = is_bar and ((left[0].text == "‖" and len(left) > 2) or (len(left) == 3 and ARROW in left[1].text))
+    is_norm = is_bar and left[0].text == "‖" and len(left) > 2
     is_sum = left[0].kind == "function" and left[0].text in ("sum", "product")
     is_count = left[0].is_sign("#") and len(left) > 1
     return is_rounded or is_count or is_length or is_norm or is_sum or is_ratio_of_angle(left)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import reduce
 
 from verifiers.answers.comparison import equal_expressions
-from verifiers.answers.conditions import leaves_out_poles, split, under, without_arguments
+from verifiers.answers.conditions import split, under, without_arguments
 from verifiers.answers.families import letters_in, rows_of
 from verifiers.answers.integers import (
     both,
@@ -112,8 +112,6 @@ def _conjunction(tokens: list[Token]) -> Value:
         return with_dots([sides[1], *pieces[1:]] if is_named else pieces)
     values = [item(each, statement) for each in pieces]
     if len(values) == 1:
-        return values[0]
-    if len(values) == 2 and leaves_out_poles(*values):
         return values[0]
     if (result := _both(values, has_and=any(each.is_word("and") for each in cuts))) is not None:
         return result

@@ -250,8 +250,6 @@ def _set_builder(head: list[Token], conditions: list[Token], statement: Statemen
         return both(members, value)
     if isinstance(value, Integers | Family) and members is None:
         return value
-    if isinstance(value, Named) and value.names == (letter,):
-        value = Reals(numbers_in(value).intervals, letter)  # {x | x = 0}
     if not isinstance(value, Reals) or value.name != letter:
         raise UnreadableError("a condition on something else")
     whole = as_reals(members) if members is not None else value

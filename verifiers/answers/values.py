@@ -1,4 +1,4 @@
-"""The nine kinds of values that an answer can be."""
+"""The twelve kinds of values that an answer can be."""
 
 from __future__ import annotations
 

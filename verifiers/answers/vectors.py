@@ -9,7 +9,6 @@ from verifiers.answers.syntax import Token, Tokens, UnreadableError, at_signs, b
 from verifiers.answers.tree import Node, add, multiply, names, negate, number, replace_symbols, subtract, with_letter_i
 from verifiers.answers.values import Collection, Expression
 
-MATRICES = frozenset(("pmatrix", "bmatrix", "Bmatrix", "matrix", "smallmatrix", "array"))
 _UNITS = ("î", "ĵ", "k̂")
 _PLAIN_UNITS = ("i", "j", "k")
 _FACTORS = frozenset("tskrmncabuvλμαβ")  # letters that may stand in front of a vector; f(1,2) is a function's value
