@@ -62,14 +62,8 @@ def item(tokens: Tokens, statement: Statement) -> Value:
         return term(tokens, statement)
     if has_class(sides[0]) or (sides[0] and sides[0][0].is_sign("ℝ") and len(sides[0]) < 3):
         return _within_class(sides[0], texts, sides, statement)
-    if not sides[0] and len(texts) == 1 and texts[0] in "<>≤≥" and sides[1]:  # at least 3
-        bound = condition((symbol("x"), expression(sides[1])), (texts[0],))
-        if bound is not None:
-            return Reals(bound.intervals)
-    if texts == ["≈"] and not sides[0] and sides[1]:
-        return _rounded(sides[1])
     if not all(sides):
-        raise UnreadableError("a side is missing")
+        return _one_sided(sides, texts)
     if "≈" in texts:
         return _approximate(sides, texts, statement)
     if texts == ["↦"]:
@@ -83,6 +77,16 @@ def item(tokens: Tokens, statement: Statement) -> Value:
     if set(texts) & {"∈", "∉", "≡", "≢"}:
         raise UnreadableError("a relation of several kinds")
     return _comparison(tuple(map(_quantity, sides)), tuple(texts))
+
+
+def _one_sided(sides: list[list[Token]], texts: list[str]) -> Value:
+    """ "about 3", "at least 3"."""
+    is_behind = len(texts) == 1 and not sides[0] and bool(sides[1])
+    if is_behind and texts[0] == "≈":
+        return _rounded(sides[1])
+    if is_behind and texts[0] in "<>≤≥" and (bound := condition((symbol("x"), expression(sides[1])), (texts[0],))):
+        return Reals(bound.intervals)
+    raise UnreadableError("a side is missing")
 
 
 def _without_label(tokens: Tokens) -> Tokens:
