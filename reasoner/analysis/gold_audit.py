@@ -13,10 +13,9 @@ from data.problem import Problem
 from reasoner.console import shorten
 from reasoner.evals.tables import align_rows, set_name
 from verifiers import VerifierPool
-from verifiers.answers.display import value_text
-from verifiers.answers.layer import compare
+from verifiers.answers.explanation import value_text
+from verifiers.answers.layer import compare, letter_of
 from verifiers.answers.reading import read
-from verifiers.answers.text import letter_of
 from verifiers.answers.tree import Node, has, names
 from verifiers.answers.values import Amount, Collection, Expression, Literal, Named, Value
 from verifiers.limits import too_big

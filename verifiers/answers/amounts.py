@@ -10,8 +10,7 @@ from verifiers.answers.number_words import changes_value, has_noun
 from verifiers.answers.prose import changes_answer, has_doubt
 from verifiers.answers.rationals import rational
 from verifiers.answers.symbols import WORDS
-from verifiers.answers.syntax import Tokens, nesting
-from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.syntax import Token, Tokens, UnreadableError, nesting
 from verifiers.answers.tree import Node, add, is_numeral, multiply, names, number
 from verifiers.answers.units import UNITS, Unit, pieces_of_amount, rate, unit, unit_of_word, with_joined_units
 from verifiers.answers.values import Amount
@@ -28,7 +27,6 @@ _PREPOSITION_WORDS = (
 )
 _PREPOSITIONS = frozenset(_PREPOSITION_WORDS.split())
 _PRONOUNS = ("them", "him", "her", "us", "me", "you", "it")
-_BASES = frozenset(name for each in UNITS.values() for name, _ in each.powers)
 _CODES = ("usd", "eur", "gbp", "inr", "jpy", "cny", "rmb", "chf", "rs")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from verifiers.answers.series import series
-from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.syntax import Token, UnreadableError
 from verifiers.answers.tree import INFINITY, PI, TEN, Node, divide, multiply, names, negate, number, symbol
 
 END = Token("end", "")
@@ -258,13 +258,13 @@ class Atoms(ABC):
         return series(op, letter.text, self.product(), low, high)
 
     def _call(self, op: str) -> Node:
-        r"""`\max(a, b)` and `\gcd(m, n)`, of letters: of numbers alone it would be arithmetic left undone."""
+        r"""`\max(a, b)` and `\gcd(m, n)`, beside a letter: of numbers alone it would be arithmetic left undone."""
         closing = GROUPS[self.next().text]
         arguments = [self.sum()]
         while self.take(","):
             arguments.append(self.sum())
         self.expect(closing)
-        if len(arguments) < 2 or not all(map(names, arguments)):
+        if len(arguments) < 2 or not any(map(names, arguments)):
             raise UnreadableError("a call with numbers")
         return Node(op, tuple(arguments))
 

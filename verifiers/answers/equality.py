@@ -9,33 +9,40 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from verifiers.answers.coerce import coerce, equal_letters, with_constants, without_names
+from verifiers.answers.cases import equal_cases
+from verifiers.answers.coerce import as_ratio, coerce, opened, without_names
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.families import equal_families
-from verifiers.answers.piecewise import equal_piecewise
+from verifiers.answers.integers import equal_integers
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.reals import as_reals, equal_reals
-from verifiers.answers.results import Result, all_equal, matched
 from verifiers.answers.scalars import equal_amounts, equal_relations, equal_scalars, is_closed, is_unfinished
-from verifiers.answers.token import UnreadableError
+from verifiers.answers.spaces import equal_spaces
+from verifiers.answers.syntax import UnreadableError
 from verifiers.answers.tree import Node, divide, multiply, names, replace_symbols, signs, symbol
 from verifiers.answers.values import (
+    ALL_REALS,
     EMPTY,
     Amount,
+    Cases,
     Choice,
     Collection,
     Expression,
     Family,
+    Integers,
     Literal,
     Named,
-    Parameter,
-    Piecewise,
     Reals,
     Relation,
+    Result,
+    Space,
     Value,
+    all_equal,
+    matched,
     nodes_of,
 )
 
+_NO_CONSTANTS = frozenset("xyzn")  # letters that are never constants
 _PARAMETERS = frozenset("ktsmnλμ")  # letters that a tuple without a word about them may have in another's place
 
 
@@ -51,17 +58,16 @@ def _equal(gold: Value, answer: Value) -> Result:
     if isinstance(gold, Choice) or isinstance(answer, Choice):
         return _equal_choices(gold, answer)
     gold, answer = plain(gold), plain(answer)
-    sizes = _num_equal_parts(gold), _num_equal_parts(answer)
-    if sizes[0] == sizes[1] > 1:  # x = y = z and (t, t, t)
-        letters = [equal_letters(each) if isinstance(each, Named) else () for each in (gold, answer)]
-        return not all(letters) or {*letters[0]} == {*letters[1]}
+    gold, answer = as_ratio(gold, answer), as_ratio(answer, gold)
+    if isinstance(answer, Collection) and answer.is_plain_tuple:
+        gold = opened(gold)
+    if isinstance(gold, Named) and isinstance(answer, Named) and len(gold.names) == len(answer.names) + 1 > 2:
+        answer = opened(answer)
     if isinstance(gold, Named) and isinstance(answer, Named) and len(gold.names) > 1 and answer.is_single:
         return False
-    if not (isinstance(answer, Family) and not answer.is_real):
-        gold = with_constants(gold)
-    if isinstance(gold, Family) or (isinstance(answer, Family) and answer.is_real):
-        gold, answer = coerce(gold, answer)
     if isinstance(gold, Relation) and isinstance(answer, Named):
+        gold, answer = coerce(gold, answer)
+    if isinstance(gold, Family | Space):
         gold, answer = coerce(gold, answer)
     if (sides := without_names(gold, answer)) is None:
         return False
@@ -86,15 +92,6 @@ def plain(value: Value) -> Value:
     return replace(value, items=(item,))
 
 
-def _num_equal_parts(value: Value) -> int:
-    """How many letters `x = y = z` says to be equal, or how many times a tuple has one letter; 0 for other values."""
-    if isinstance(value, Named) and (letters := equal_letters(value)):
-        return len(letters)
-    items = value.items if isinstance(value, Named) or (isinstance(value, Collection) and value.is_plain_tuple) else ()
-    nodes = [item.node for item in items if isinstance(item, Expression) and item.node.op == "symbol"]
-    return len(nodes) if nodes and len(nodes) == len(items) and len(set(nodes)) == 1 else 0
-
-
 def _equal_choices(gold: Value, answer: Value) -> Result:
     """A choice with its value is either of them; where both sides have both, both count."""
     if isinstance(gold, Choice) and isinstance(answer, Choice):
@@ -106,11 +103,39 @@ def _equal_choices(gold: Value, answer: Value) -> Result:
     return equal(choice.value, answer) if choice is gold else equal(gold, choice.value)
 
 
+def _equal_numbers(gold: Expression, answer: Expression) -> Result:
+    """Numbers and expressions, also with other letters for the gold's constants of integration."""
+    result = equal_scalars(gold, answer)
+    letters = names(gold.node)
+    constants = [] if result else [name for name in sorted(letters) if _is_constant(name, gold.node)]
+    if not result and not constants and letters - names(answer.node) == {"c"} and "C" in names(answer.node):
+        constants = ["c"] if _is_constant("C", replace_symbols(gold.node, {"c": symbol("C")})) else []
+    others = sorted(names(answer.node) - (letters - {*constants}))
+    if not constants or len(others) != len(constants) or not _NO_CONSTANTS.isdisjoint(others):
+        return result
+    sides = zip((gold, answer), (constants, others), strict=True)
+    return (
+        equal_spaces(*(Space(((side.node,),), tuple((c, ALL_REALS) for c in free)) for side, free in sides)) or result
+    )
+
+
+def _is_constant(name: str, node: Node) -> bool:
+    """Whether a letter is C_1, or C in a function of x or t, or as a summand of a factor: `(t^2 + C)e^{-at}`."""
+    if len(name) == 3 and name[:2] in ("C_", "c_") and len(names(node)) > 1:
+        return name[2].isdigit()
+    parts = [each for each in node.args if name in names(each)]
+    is_summand = (node.op == "add" and parts == [symbol(name)]) or names(node) in ({name, "x"}, {name, "t"})
+    is_inside = node.op in ("mul", "add") and len(parts) == 1
+    return name == "C" and (is_summand or (is_inside and _is_constant(name, *parts)))
+
+
 # ---------------------------------------------------------------------------------------------- collections
 
 
 def _equal_named(gold: Named, answer: Named) -> Result:
-    if sorted(gold.names) != sorted(answer.names):  # a name twice holds two candidates
+    if sorted(gold.names) != sorted(answer.names) or len(gold.items) != len(
+        answer.items
+    ):  # a name twice holds two candidates
         return False
     values = dict(zip(answer.names, answer.items, strict=True))
     return all_equal(equal(item, values[name]) for name, item in zip(gold.names, gold.items, strict=True))
@@ -122,6 +147,8 @@ def _equal_to_names(gold: Value, answer: Value) -> Result:
         is_ordered = isinstance(answer, Collection) and (answer.kind == "list" or answer.is_plain_tuple)
         if not is_ordered or not isinstance(answer, Collection) or len(answer.items) != len(gold.items):
             return False if isinstance(answer, Expression | Collection) else None
+        if answer.is_plain_tuple:
+            return _equal_collections(Collection("tuple", gold.items, "()"), answer)
         return all_equal(map(equal, gold.items, answer.items))
     assert isinstance(answer, Named)
     if isinstance(gold, Collection) and gold.kind == "tuple":
@@ -258,40 +285,13 @@ def _equal_ratios(gold: Collection, answer: Collection) -> Result:
     )
 
 
-# ----------------------------------------------------------------------------------------- sets and families
-
-
 def _equal_sets(gold: Reals, answer: Reals) -> Result:
     if gold == EMPTY or answer == EMPTY:
         return gold == answer  # only what is written as the empty set is empty
-    if gold.name == answer.name == "n":  # n > 3 and n ≥ 4
-        letter = Family(((symbol("n"),),), (Parameter("n"),))
-        sides = coerce(letter, gold)[1], coerce(letter, answer)[1]
-        if isinstance(sides[0], Family) and isinstance(sides[1], Family):
-            return equal_families(sides[0], sides[1])
     if (gold.name and answer.name and gold.name != answer.name) or not equal_reals(gold, answer):
         return False
     ends = [[end for part in each.intervals for end in (part.low, part.high)] for each in (gold, answer)]
     return not any(map(is_unfinished, *ends))
-
-
-def _equal_families(gold: Family, answer: Family) -> Result:
-    if {len(item) for item in gold.items} == {2} and answer.name and len(answer.parameters) == 1:
-        answer = _as_pairs(answer)
-    return equal_families(_both_signs(gold), _both_signs(answer))
-
-
-def _both_signs(family: Family) -> Family:
-    items = tuple(tuple(node.args) for item in family.items for node in signs(Node("tuple", item)))
-    return replace(family, items=items)
-
-
-def _as_pairs(family: Family) -> Family:
-    """b = a^2 for integers a as the pairs (a, a^2), in the alphabetical order of the letters."""
-    (parameter,) = family.parameters
-    is_first, letter = parameter.name < family.name, symbol(parameter.name)
-    items = [(letter, item[0]) if is_first else (item[0], letter) for item in family.items if len(item) == 1]
-    return Family(tuple(items), family.parameters)
 
 
 # --------------------------------------------------------------------------------------- values of two types
@@ -316,20 +316,21 @@ def _equal_types(gold: Value, answer: Value) -> Result:
     if Reals in kinds:
         other = answer if isinstance(gold, Reals) else gold
         return False if isinstance(other, Expression) and is_closed(other.node) else None
-    if Family in kinds:
-        other = answer if isinstance(gold, Family) else gold
-        return False if isinstance(other, Expression | Collection) else None
+    if kinds & {Family, Integers, Space}:
+        return False
     return False if Collection in kinds and Expression in kinds else None
 
 
 def _equal_literals(gold: Value, answer: Value) -> Result:
-    """A numeral with a base may leave its base out; "infinitely many" is infinity."""
+    """A numeral with a base may leave its base out."""
     literal, other = (gold, answer) if isinstance(gold, Literal) else (answer, gold)
     assert isinstance(literal, Literal)
+    nodes = nodes_of(other.items) if isinstance(other, Collection) and other.brackets == "time" else None
+    if literal.kind == "time" and nodes and len(nodes) == 2:  # of 24 hours
+        hour, minute = (int(node.value) for node in nodes)
+        return literal.parts == (hour % 12 or 12, minute, "am" if hour < 12 else "pm")
     if not isinstance(other, Expression):
         return None
-    if literal.parts == ("infinitely many",):
-        return other.node.op == "infinity" or None
     if literal.kind == "base" and (literal is gold or literal.parts[1] == 10):
         return _digits_of(other.node) == literal.parts[0] or None
     return None
@@ -343,13 +344,15 @@ def _digits_of(node: Node) -> str:
 
 
 _EQUALITIES: dict[type, Callable[[Any, Any], Result]] = {
-    Expression: equal_scalars,
+    Expression: _equal_numbers,
     Reals: _equal_sets,
     Collection: _equal_collections,
     Named: _equal_named,
     Relation: equal_relations,
-    Family: _equal_families,
+    Family: equal_families,
+    Space: equal_spaces,
+    Integers: equal_integers,
+    Cases: equal_cases,
     Amount: equal_amounts,
-    Piecewise: equal_piecewise,
     Literal: lambda gold, answer: gold == answer,
 }

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from verifiers.answers.atoms import END, GROUPS, ROUNDED, Atoms, decimal, is_called
 from verifiers.answers.series import with_dots
-from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.syntax import Token, UnreadableError
 from verifiers.answers.tree import Node, add, divide, multiply, negate, number, symbol
 
 MAX_DEPTH = 60

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from verifiers.answers.comparison import equal_expressions
-from verifiers.answers.inequalities import MIRROR
 from verifiers.answers.tree import FUNCTIONS, ONE, ZERO, Node, has, names, subtract
-from verifiers.answers.values import Amount, Choice, Collection, Expression, Named, Relation, Value
+from verifiers.answers.values import MIRROR, Amount, Choice, Collection, Expression, Named, Relation, Value
 
 Form = tuple[Any, ...]
 _ONE: Form = ("number", ONE.value)

@@ -1,394 +1,398 @@
-"""Sets of integers: domains, even and odd ones, multiples, residues, powers, primes, and members with dots."""
+"""Sets of integers: the classes that words and signs name, residues, divisors, members with dots; unions, differences.
+
+Two sets are equal if they have the same members up to ten times the largest number that tells one of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
-from math import ceil, floor, gcd
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from math import ceil, floor, gcd, isqrt
+from operator import and_, or_, sub
 
 from verifiers.answers.expressions import expression
-from verifiers.answers.rationals import rational
-from verifiers.answers.reals import complement
-from verifiers.answers.syntax import AND_OR, Tokens, at_signs, bracket_content, cut, index_of
-from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import Node, add, has, is_infinite, multiply, names, number, replace_symbols, signs, symbol
-from verifiers.answers.values import Collection, Expression, Family, Interval, Literal, Parameter, Reals, Value
+from verifiers.answers.rationals import TooLargeError, rational
+from verifiers.answers.syntax import AND_OR, Token, Tokens, UnreadableError, at_signs, bracket_content, cut, index_of
+from verifiers.answers.tree import Node, add, is_infinite, multiply, names, number, replace_symbols, signs, symbol
+from verifiers.answers.values import Collection, Expression, Family, Integers, Named, Reals, Value, nodes_of
 
-DOMAINS: dict[str, int | None] = {"ℤ": None, "ℤ0": 0, "ℤ1": 1, "ℕ": 1}  # and the least member
-CLASSES = ("even", "odd", "multiples", "remainder", "powers", "squares", "cubes", "coprime", "primes")
-MAX_LISTED = 60
-LARGEST_PRIME = 500
-_MARKS = frozenset("{}^_")
-_BOUNDS: dict[str, int | None] = {"+": 1, "≥0": 0, ">0": 1, "≥1": 1, "0": 0, "*": 1}  # marks at ℤ and ℕ
+DOMAINS: dict[str, int | None] = {"ℤ": None, "ℤ0": 0, "ℤ1": 1, "ℕ": 1}  # signs and their least members
+LETTERS = frozenset("nkmlj")  # of integers, where nothing is declared
+CLASSES = ("even", "odd", "multiples", "powers", "squares", "cubes", "primes", "coprime", "remainder")
+_MARKS: dict[str, int] = {"+": 1, "≥0": 0, ">0": 1, "≥1": 1, "0": 0, "*": 1}  # behind a domain
 _NOISE = ("is", "are", "a", "an", "any", "the", "that", "all", "every", "each", "number", "numbers")
+_MIN_LIMIT, _MAX_LIMIT = 1_000, 40_000
+_MAX_LISTED = 60
 MEMBER = symbol("the member of a set of integers")
 
 
-def integer_family_of(*nodes: Node, least: int | None = None, is_natural: bool = False) -> Family:
-    return Family(tuple((node,) for node in nodes), (Parameter(MEMBER.name, least, is_natural),))
+def family(*nodes: Node, least: int | None = None) -> Family:
+    return Family(tuple((node,) for node in nodes), ((MEMBER.name, least),))
 
 
-@cache
-def primes() -> tuple[int, ...]:
-    """The primes that are compared."""
-    return tuple(n for n in range(2, LARGEST_PRIME) if all(n % k for k in range(2, int(n**0.5) + 1)))
+# --------------------------------------------------------------------------------------------- sets and members
 
 
-# --------------------------------------------------------------------------------------------------- domains
-
-
-def domain_of(tokens: Tokens) -> tuple[Parameter, list[Token]] | None:
-    r"""The integers that a sign among tokens names, `\mathbb{Z}_{\ge 0}`, and the other tokens; None without one."""
-    place = index_of(tokens, at_signs(*DOMAINS))
-    if place is None:
+def equal_integers(gold: Integers, answer: Integers) -> bool | None:
+    limit = _MIN_LIMIT + 10 * max(gold.size, answer.size)
+    if limit > _MAX_LIMIT:
         return None
-    least, name, end = DOMAINS[tokens[place].text], tokens[place].text, place + 1
-    marks = ""
-    while end < len(tokens) and (tokens[end].is_sign(*"^_{}+≥>*") or tokens[end].text in ("0", "1")):
-        marks += "" if tokens[end].text in _MARKS else tokens[end].text
-        end += 1
-    if marks:
-        if marks not in _BOUNDS or (marks == "*" and name == "ℤ"):
-            raise UnreadableError("a domain")
-        least, name = _BOUNDS[marks], ""
-    return Parameter("", least, name == "ℕ"), [*tokens[:place], *tokens[end:]]
+    return gold.members(limit) ^ answer.members(limit) <= gold.optional | answer.optional
 
 
-def parameters_of(piece: Tokens) -> list[Parameter] | None:
-    """The parameters of `k ∈ ℤ`, "k, m are integers", "integer n"; None for anything else."""
-    if (found := domain_of(piece)) is None:
-        return None
-    domain, rest = found
-    letters = [t for t in rest if not (t.is_sign("∈", ",") or t.is_word("and", *_NOISE))]
-    if not letters or not all(token.kind == "letter" for token in letters):
-        raise UnreadableError("whose domain?")
-    return [Parameter(token.text, domain.least, domain.is_natural) for token in letters]
+def _joined(
+    operation: Callable[[frozenset[int], frozenset[int]], frozenset[int]], left: Value, right: Value
+) -> Integers:
+    one, other = (_of_reals(each) if isinstance(each, Reals) else integers_of(each) for each in (left, right))
+    if one is None or other is None:
+        raise UnreadableError("no sets of integers")
+    size = max(one.size, other.size)
+    near = [each.members(_MIN_LIMIT) for each in (one, other)]
+    free = {each for each in one.optional if each not in near[1]} | (other.optional - near[0])
+    if operation is and_:
+        sides = tuple(zip(near, (one.optional, other.optional), strict=True))
+        free = {
+            each
+            for each in one.optional | other.optional
+            if all(each in whole or each in some for whole, some in sides)
+        }
+    return Integers(lambda limit: operation(one.members(limit), other.members(limit)), size, frozenset(free))
 
 
-# --------------------------------------------------------------------------------------------------- classes
+def both(left: Value, right: Value) -> Integers:
+    return _joined(and_, left, right)
 
 
-def integer_class(tokens: Tokens) -> Family | Literal | None:
-    """The set that "positive integers", "odd multiples of 3" or "coprime to 6" name, with or without a letter.
-
-    None where no such sign is among the tokens.
-    """
-    place = index_of(tokens, at_signs(*CLASSES))
-    domain = domain_of(tokens[:place])
-    if place is None and domain is None:
-        return None
-    head = domain[1] if domain else list(tokens[:place])
-    head = [token for token in head if not token.is_word(*_NOISE) and not token.is_sign("∈", "such")]
-    if len(head) > 1 or (head and head[0].kind != "letter"):
-        raise UnreadableError("a class of other members")
-    parameter = domain[0] if domain else Parameter("")
-    if place is None:
-        return integer_family_of(MEMBER, least=parameter.least, is_natural=parameter.is_natural)
-    return _class(tokens[place].text, list(tokens[place + 1 :]), parameter)
+def either(left: Value, right: Value) -> Integers:
+    return _joined(or_, left, right)
 
 
-def _class(kind: str, behind: list[Token], within: Parameter) -> Family | Literal:
-    """The members of `within` that are of a kind: multiples of the number behind it, and so on."""
-    least = within.least
-    if kind in ("even", "odd") and behind and behind[0].is_sign(*CLASSES):
-        return _within_class(kind, _class(behind[0].text, behind[1:], within))
-    if kind == "primes":
-        return _powers_of_primes(behind)
-    if kind in ("even", "odd", "squares", "cubes") and len(behind) == 1 and behind[0].kind == "letter":
-        behind = []
-    if kind in ("even", "odd"):
-        odd = kind == "odd"
-        node = multiply(number(2), MEMBER)
-        result = integer_family_of(
-            add(node, number(1)) if odd else node, least=None if least is None else max(least - odd, 0)
-        )
-    elif kind in ("squares", "cubes"):
-        node = Node("power", (MEMBER, number(2 if kind == "squares" else 3)))
-        return _end(behind, integer_family_of(node, least=least, is_natural=least is None))
-    elif kind == "powers":
-        return _powers(behind, 0 if within == Parameter("") else least, is_free=within == Parameter(""))
-    elif kind == "multiples":
-        return integer_family_of(multiply(_number(behind), MEMBER), least=least, is_natural=within.is_natural)
-    elif kind == "coprime":
-        return _coprime(_whole(behind), least)
-    else:
-        return _remainders(behind, least)
-    return _end(behind, result)
+def difference(left: Value, right: Value) -> Integers:
+    return _joined(sub, left, right)
 
 
-def _end(rest: list[Token], family: Family) -> Family:
-    if rest:
-        raise UnreadableError("words behind a class of integers")
-    return family
+def integers_of(value: Value) -> Integers | None:
+    """A value as a set of integers, where all that it stands for are integers; None for another."""
+    if isinstance(value, Integers):
+        return value
+    if isinstance(value, Family):
+        return _of_family(value)
+    if isinstance(value, Reals):
+        return _of_reals(value) if value.name in (*LETTERS, "p") and _is_open(value) else None
+    if isinstance(value, Named) and value.is_single:
+        return None if value.argument else integers_of(value.items[0])
+    is_bare = isinstance(value, Collection) and value.is_bare
+    nodes = nodes_of(value.items if isinstance(value, Collection) and is_bare else (value,)) or []
+    letters = frozenset().union(*map(names, nodes))
+    if len(letters) == 1 and letters <= LETTERS and not any(node.op == "symbol" for node in nodes):
+        return _of_family(Family(tuple((node,) for node in nodes), ((next(iter(letters)), None),)))
+    values = {None if letters else rational(node) for node in nodes} or {None}
+    whole = frozenset(int(each) for each in values if each is not None and each.denominator == 1)
+    return listed_integers(whole) if len(whole) == len(values) else None
 
 
-def _within_class(kind: str, family: Family | Literal) -> Family | Literal:
-    """The odd multiples of a number, odd primes; even ones of primes and powers are not read."""
-    if isinstance(family, Literal):
-        return Literal("primes", tuple(p for p in family.parts if p % 2 == (kind == "odd")))
-    change = {MEMBER.name: add(multiply(number(2), MEMBER), number(kind == "odd"))}
-    ((node,),) = family.items
-    if node.op != "mul":
-        raise UnreadableError("a class within a class")
-    return Family(((replace_symbols(node, change),),), family.parameters)
+def _is_open(value: Reals) -> bool:
+    """Whether a condition is a bound from below, or only leaves out numbers: bounds on both sides may be of reals."""
+    is_point = [before.high == after.low for before, after in pairwise(value.intervals)]
+    ends = [is_infinite(each) for each in (value.intervals[0].low, value.intervals[-1].high)] if value.intervals else []
+    return ends == [False, True] or (ends == [True, True] and all(is_point) and len(value.intervals) > 1)
 
 
-def _number(tokens: Tokens) -> Node:
-    node = expression(tokens)
-    if names(node):
-        raise UnreadableError("multiples of a letter")
-    return node
+def listed_integers(whole: frozenset[int]) -> Integers:
+    return Integers(lambda limit: frozenset(each for each in whole if abs(each) <= limit), max(map(abs, whole)))
 
 
-def _whole(tokens: Tokens) -> int:
-    value = rational(_number(tokens))
-    if value is None or value.denominator != 1 or not 0 < value <= MAX_LISTED:
-        raise UnreadableError("a modulus")
-    return int(value)
-
-
-def _coprime(modulus: int, least: int | None) -> Family:
-    residues = {each for each in range(modulus) if gcd(each, modulus) == 1}
-    return _residueinteger_family_of(modulus, residues, None if least is None else 0)
-
-
-def _residueinteger_family_of(modulus: int, residues: set[int], least: int | None) -> Family:
-    step = multiply(number(modulus), MEMBER)
-    return integer_family_of(*(add(number(each), step) for each in sorted(residues)), least=least)
-
-
-def _remainders(behind: list[Token], least: int | None) -> Family:
-    """Integers that leave remainder 1 or 4 when divided by 7."""
-    parts, marks = cut(behind, at_signs("divided", "when divided"))
-    if len(marks) != 1:
-        raise UnreadableError("a remainder without a divisor")
-    step = multiply(_number(parts[1]), MEMBER)
-    residues = [_number(each) for each in cut(parts[0], AND_OR)[0] if each]
-    return integer_family_of(*(add(each, step) for each in residues), least=None if least is None else 0)
-
-
-def _powers(behind: list[Token], least: int | None, *, is_free: bool) -> Family:
-    """Powers of 2 "including 1", "greater than 1", or with neither, where 1 may be among them or not."""
-    place = index_of(behind, at_signs("including", "except", ">", "≥"))
-    base = _number(behind[:place])
-    power = Node("power", (base, MEMBER))
-    if place is None:
-        return integer_family_of(power, least=least, is_natural=is_free)
-    sign, bound, value = behind[place].text, rational(_number(behind[place + 1 :])), rational(base)
-    if value is None or bound is None or value <= 1 or (sign in ("including", "except") and bound != 1):
-        raise UnreadableError("powers with another bound")
-    if sign in ("including", "except"):
-        return integer_family_of(power, least=0 if sign == "including" else 1)
-    first = next((n for n in range(40) if value**n > bound or (sign == "≥" and value**n == bound)), None)
-    if first is None:
-        raise UnreadableError("powers beyond a bound")
-    return integer_family_of(power, least=first)
-
-
-def _powers_of_primes(behind: list[Token]) -> Literal:
-    exponent = 1
-    if [token.text for token in behind[:1]] == ["^"] and len(behind) == 2:
-        exponent, behind = _whole(behind[1:]), []
-    if len(behind) > 1 or (behind and behind[0].kind != "letter") or exponent > 4:
-        raise UnreadableError("other powers of primes")
-    return Literal("primes", tuple(p**exponent for p in primes()))
-
-
-# ---------------------------------------------------------------------------------------------- restrictions
-
-
-def residues_of(family: Family) -> tuple[int, set[int], int | None]:
-    """(m, residues modulo m, the least member or None) of a family of integers that is linear in one parameter."""
-    if len(family.parameters) != 1 or family.parameters[0].domain is not None:
-        raise UnreadableError("a class with other parameters")
-    (parameter,), rows = family.parameters, []
-    for item in family.items:
-        if len(item) != 1 or names(item[0]) != {parameter.name}:
-            raise UnreadableError("a class of other members")
-        values = [rational(replace_symbols(item[0], {parameter.name: number(each)})) for each in (0, 1, 5)]
-        whole = [int(value) for value in values if value is not None and value.denominator == 1]
-        if len(whole) < len(values) or whole[2] - whole[0] != 5 * (whole[1] - whole[0]):
-            raise UnreadableError("a class that is not linear")
-        rows.append((whole[0], whole[1] - whole[0]))
-    steps = {step for _, step in rows}
-    modulus = steps.pop()
-    if steps or not 0 < modulus <= MAX_LISTED:
-        raise UnreadableError("a class with several steps")
-    least = None if parameter.least is None else min(start + parameter.least * modulus for start, _ in rows)
-    return modulus, {start % modulus for start, _ in rows}, least
-
-
-def restrict(family: Family | Literal, reals: Reals) -> Value:
-    """The members of a class of integers within a set of reals: a family where an interval is open, else a list."""
-    if isinstance(family, Literal):
-        return Literal("primes", tuple(p for p in family.parts if any(_holds(part, p) for part in reals.intervals)))
-    modulus, residues, least = residues_of(family)
-    step, items, members = multiply(number(modulus), MEMBER), [], []
+def _of_reals(reals: Reals) -> Integers:
+    ends: list[tuple[int | None, int | None]] = []
     for part in reals.intervals:
-        low, high = first_integer(part), last_integer(part)
-        starts = [each for each in (low, least) if each is not None]
-        if not starts and high is None:
-            return family
-        if not starts:
-            assert high is not None
-            items += [add(number(high - (high - each) % modulus), multiply(number(-1), step)) for each in residues]
-            continue
-        first = max(starts)
-        if high is None:
-            items += [add(number(first + (each - first) % modulus), step) for each in sorted(residues)]
-        elif high - first > MAX_LISTED * modulus:
-            raise UnreadableError("too many members")
+        low, high = (None if is_infinite(end) else rational(end) for end in (part.low, part.high))
+        if (low is None and not is_infinite(part.low)) or (high is None and not is_infinite(part.high)):
+            raise UnreadableError("bounds that are not rational")
+        first = None if low is None else ceil(low) + (not part.has_low and low.denominator == 1)
+        last = None if high is None else floor(high) - (not part.has_high and high.denominator == 1)
+        ends.append((first, last))
+
+    def members(limit: int) -> frozenset[int]:
+        spans = ((max(-limit, -limit if a is None else a), min(limit, limit if b is None else b)) for a, b in ends)
+        return frozenset(each for first, last in spans for each in range(first, last + 1))
+
+    return Integers(members, max((abs(end) for pair in ends for end in pair if end is not None), default=1))
+
+
+def _of_family(value: Family) -> Integers | None:
+    """The integers that a family of one letter is; None where its values are none."""
+    if len(value.letters) != 1 or any(len(row) != 1 for row in value.items):
+        return None
+    ((letter, least),) = value.letters
+    start = least or 0
+
+    def at(node: Node, place: int) -> Fraction:
+        result = rational(replace_symbols(node, {letter: number(place)}))
+        if result is None or result.denominator != 1:
+            raise UnreadableError("a member that is no integer")
+        return result
+
+    def members(limit: int) -> frozenset[int]:
+        result: set[int] = set()
+        for (node,) in value.items:
+            first, step = at(node, start), at(node, start + 1) - at(node, start)
+            if at(node, start + 2) == first + 2 * step and at(node, start + 7) == first + 7 * step and step:
+                result.update(_steps(int(first), int(step), limit, is_both=least is None))
+                continue
+            for direction in (1, -1) if least is None else (1,):
+                last = Fraction(-1)
+                for place in range(start, start + direction * (2 * isqrt(limit) + 20), direction):
+                    try:
+                        now = at(node, place)
+                    except TooLargeError:
+                        break
+                    if abs(now) > limit and abs(now) > abs(last) and abs(place) > 4:
+                        break
+                    result.add(int(now))
+                    last = now
+        return frozenset(each for each in result if abs(each) <= limit)
+
+    numbers = [each.value for row in value.items for each in row[0].walk() if each.op == "number"]
+    whole = Integers(members, int(max((abs(each) for each in numbers), default=1)) + abs(start))
+    whole.members(_MIN_LIMIT)
+    return whole
+
+
+def _steps(first: int, step: int, limit: int, *, is_both: bool) -> Iterable[int]:
+    """The numbers first + k * step up to a limit, for natural k or for all integers k."""
+    if is_both:
+        return range(-limit + (first + limit) % abs(step), limit + 1, abs(step))
+    return range(first, limit + 1 if step > 0 else -limit - 1, step)
+
+
+@lru_cache(maxsize=64)
+def _primes(limit: int) -> frozenset[int]:
+    composite = {each for p in range(2, isqrt(limit) + 1) for each in range(p * p, limit + 1, p)}
+    return frozenset(range(2, limit + 1)) - composite
+
+
+# ------------------------------------------------------------------------------------------------------ classes
+
+
+def has_class(tokens: Tokens) -> bool:
+    return any(token.is_sign(*DOMAINS, *CLASSES) for token in tokens)
+
+
+def integer_class(tokens: Tokens) -> Integers | Family | None:
+    """The set that "positive integers n", "odd primes" or "multiples of 3" name; None without such a sign."""
+    if not has_class(tokens):
+        return None
+    rest = [token for token in tokens if not (token.is_word(*_NOISE) or token.is_sign("∈", "such"))]
+    letters, parts = set[str](), list[Integers | Family]()
+    while rest:
+        token, rest = rest[0], rest[1:]
+        if token.is_sign(*DOMAINS):
+            least, rest = least_of(token, rest)
+            natural = frozenset((0,)) if token.text == "ℕ" and least == 1 else frozenset[int]()
+            whole = integers_of(family(MEMBER, least=least))
+            assert whole is not None
+            parts.append(Integers(whole.members, whole.size, natural))
+        elif token.is_sign(*CLASSES):
+            size = next((k for k, each in enumerate(rest) if each.is_sign(*DOMAINS, *CLASSES)), len(rest))
+            is_step = rest[:1] != [] and rest[0].is_sign("multiples") and token.is_sign("even", "odd")
+            if is_step:
+                parts.append(_of_class("multiples", rest[1:], step=2, start=token.text == "odd"))
+                rest = []
+            elif token.is_sign("even", "odd", "squares", "cubes") or (size == 1 and rest[0].kind == "letter"):
+                parts.append(_of_class(token.text, []))
+            else:
+                parts.append(_of_class(token.text, rest[:size]))
+                rest = rest[size:]
+        elif token.kind == "letter":
+            letters.add(token.text)
         else:
-            members += [number(each) for each in range(first, high + 1) if each % modulus in residues]
-    if items:
-        return integer_family_of(*items, *members, least=0)
-    return Collection("list", tuple(map(Expression, members)))
+            raise UnreadableError("a class of other members")
+    if len(letters) > 1:
+        raise UnreadableError("a class of several letters")
+    result = parts[0]
+    for part in parts[1:]:
+        result = both(result, part)
+    return result
 
 
-def _holds(part: Interval, value: int) -> bool:
-    low, high = first_integer(part), last_integer(part)
-    return (low is None or value >= low) and (high is None or value <= high)
+def least_of(token: Token, rest: list[Token]) -> tuple[int | None, list[Token]]:
+    r"""The least member of a domain with the marks behind it, `\mathbb{Z}_{\ge 0}`, and the tokens behind these."""
+    end, marks = 0, ""
+    while end < len(rest) and (rest[end].is_sign(*"^_{}+≥>*") or rest[end].text in ("0", "1")):
+        marks += "" if rest[end].text in "^_{}" else rest[end].text
+        end += 1
+    if marks and (marks not in _MARKS or (marks == "*" and token.text == "ℤ")):
+        raise UnreadableError("a domain")
+    return _MARKS[marks] if marks else DOMAINS[token.text], rest[end:]
 
 
-def other_residues(family: Family) -> Family:
-    """The integers that are in none of some residue classes: n ≢ 1 (mod 4)."""
-    modulus, residues, _ = residues_of(family)
-    if not (others := set(range(modulus)) - residues):
-        raise UnreadableError("no residue")
-    return _residueinteger_family_of(modulus, others, None)
+def _of_class(kind: str, behind: list[Token], step: int = 1, start: int = 0) -> Integers | Family:
+    """The members of a class: multiples of what is behind the word, and so on."""
+    if kind in ("even", "odd"):
+        return family(add(number(kind == "odd"), multiply(number(2), MEMBER)))
+    if kind in ("squares", "cubes"):
+        exponent = number(2 if kind == "squares" else 3)
+        whole = integers_of(family(Node("power", (MEMBER, exponent))))
+        assert whole is not None
+        return Integers(whole.members, whole.size, frozenset((0,)))
+    if kind == "primes":
+        power = int(behind[1].text) if len(behind) == 2 and behind[0].is_sign("^") and behind[1].text in "23" else 1
+        if behind and power == 1:
+            raise UnreadableError("other primes")
+        return Integers(lambda limit: frozenset(p**power for p in _primes(limit) if p**power <= limit))
+    if kind == "remainder":
+        parts, marks = cut(behind, at_signs("divided", "when divided"))
+        if len(marks) != 1:
+            raise UnreadableError("a remainder without a divisor")
+        residues = [node for part in cut(parts[0], AND_OR)[0] if part for node in (expression(part),)]
+        return family(*(add(node, multiply(expression(parts[1]), MEMBER)) for node in residues))
+    node = expression(behind)
+    value = None if names(node) else rational(node)
+    if names(node) or (kind != "multiples" and (value is None or value.denominator != 1 or value < 2)):
+        raise UnreadableError("another class")
+    if kind == "coprime":
+        modulus = int(value or 1)
+        return family(
+            *(add(number(k), multiply(number(modulus), MEMBER)) for k in range(modulus) if gcd(k, modulus) == 1)
+        )
+    if kind == "powers":
+        whole = integers_of(family(Node("power", (node, MEMBER)), least=0))
+        assert whole is not None
+        return Integers(whole.members, whole.size, frozenset((1,)))
+    return family(multiply(node, add(number(start), multiply(number(step), MEMBER)) if step > 1 else MEMBER))
 
 
-def from_least(family: Family, least: int) -> Family:
-    """The members of residue classes that are at least `least`: n ≡ 1 (mod 4) with n > 0."""
-    modulus, residues, _ = residues_of(family)
-    return _residueinteger_family_of(modulus, {least + (each - least) % modulus for each in residues}, 0)
+# -------------------------------------------------------------------------------------- congruences and divisors
 
 
-def without(family: Family | Literal, exceptions: Reals) -> Value:
-    """ "positive integers except 1 and 4": the members that are not in a set of reals."""
-    return restrict(family, complement(exceptions))
+def _is_mod(token: Token) -> bool:
+    return token.is_word("mod") or token.text == "mod"
 
 
-def both(left: Family, right: Family) -> Family:
-    """The members of two classes of integers: "positive integers n" with n ≡ 1 (mod 4)."""
-    modulus, residues, least = residues_of(left)
-    if modulus == 1 and residues == {0}:
-        return right if least is None else from_least(right, least)
-    raise UnreadableError("two classes")
-
-
-def first_integer(part: Interval) -> int | None:
-    """The least integer of an interval; None without a lower end."""
-    if is_infinite(part.low):
-        return None
-    if (low := rational(part.low)) is None:
-        raise UnreadableError("an end that is not rational")
-    return ceil(low) + (not part.has_low and low.denominator == 1)
-
-
-def last_integer(part: Interval) -> int | None:
-    """The largest integer of an interval; None without an upper end."""
-    if is_infinite(part.high):
-        return None
-    if (high := rational(part.high)) is None:
-        raise UnreadableError("an end that is not rational")
-    return floor(high) - (not part.has_high and high.denominator == 1)
-
-
-# ----------------------------------------------------------------------------------------------- congruences
-
-
-def congruence(tokens: Tokens) -> Family | None:
+def congruence(tokens: Tokens) -> Integers | Family | None:
     r"""The integers of `n \equiv 0, 1 \pmod 3`, `2 \pmod 7`, `n mod 4 = 1 or 2`; None for anything else."""
     pieces, marks = cut(tokens, AND_OR)
     rows: list[tuple[list[Token], list[Token]]] = []  # residue, modulus
-    letter, sign, modulus, least = "", "", list[Token](), None
+    heads: list[tuple[list[Token], str]] = []
+    modulus: list[Token] = []
     for piece in pieces:
         sides, relations = cut(piece, at_signs("≡", "≢", "=", "∈"))
         if len(relations) == 1:
-            modulo = index_of(sides[0], _is_mod)
-            if modulo is not None:
-                modulus, sides[0] = sides[0][modulo + 1 :], sides[0][:modulo]
-            elif relations[0].text in "=∈" and sides[0]:
+            left, place = sides[0], index_of(sides[0], _is_mod)
+            if place is not None:
+                left, modulus = left[:place], left[place + 1 :]
+            elif relations[0].text in "=∈":
                 return None
-            other = "".join(token.text for token in sides[0] if token.kind == "letter")
-            if (letter and letter != other) or sign not in ("", relations[0].text.replace("=", "≡")):
-                return None
-            if (domain := domain_of(sides[0])) is not None:  # integers n congruent to 1 modulo 4
-                least, sides[0] = domain[0].least, [t for t in domain[1] if not t.is_word(*_NOISE)]
-            if len(sides[0]) > 1 or (sides[0] and sides[0][0].kind != "letter") or not (sides[0] or domain):
-                return None
-            letter, sign, piece = other, relations[0].text.replace("=", "≡"), sides[1]
-            inside = bracket_content(piece)
-            if relations[0].text == "∈":  # k mod 4 ∈ {0, 1}
-                rows += [(part, modulus) for part in cut(inside[1] if inside else piece, AND_OR)[0]]
+            heads.append(([t for t in left if not t.is_word(*_NOISE)], "≢" if relations[0].text == "≢" else "≡"))
+            inside = bracket_content(sides[1]) if relations[0].text == "∈" else None
+            rows += [(part, modulus) for part in cut(inside[1], AND_OR)[0]] if inside else []
+            if inside:
                 continue
-        elif relations or not piece or any(token.is_sign(*CLASSES) for token in piece):
+            piece = sides[1]
+        elif relations or not piece or has_class(piece):
             return None
         residue, own = _split_modulus(piece)
         rows.append((residue, own or modulus))
     for place in reversed(range(len(rows) - 1)):  # 0, 1 (mod 3): the modulus of the last one
         rows[place] = rows[place][0], rows[place][1] or rows[place + 1][1]
-    if not all(residue and modulus for residue, modulus in rows):
+    is_both = any(mark.is_word("and") for mark in marks) and len({str(row[1]) for row in rows}) > 1
+    if is_both or not rows or not all(residue and divisor for residue, divisor in rows):
         return None
-    if any(mark.is_word("and") for mark in marks) and len({str(row[1]) for row in rows}) > 1:
-        return None  # both at once
-    items = [node for residue, modulus in rows for node in _residue_nodes(residue, modulus)]
-    family = integer_family_of(*items)
-    family = other_residues(family) if sign == "≢" else family
-    return family if least is None else from_least(family, least)
-
-
-def _is_mod(token: Token) -> bool:
-    return token.is_word("mod")
+    if len({(*(t.text for t in head), sign) for head, sign in heads}) > 1:
+        raise UnreadableError("residues of several letters")
+    residues = family(*(node for residue, divisor in rows for node in _residues(residue, divisor)))
+    head, sign = heads[0] if heads else ([], "≡")
+    within = integer_class(head) if has_class(head) else None
+    if within is None and (len(head) > 1 or any(token.kind != "letter" for token in head)):
+        return None
+    if sign == "≢":
+        return difference(family(MEMBER) if within is None else within, residues)
+    return residues if within is None else both(within, residues)
 
 
 def _split_modulus(piece: list[Token]) -> tuple[list[Token], list[Token]]:
     """The residue and the modulus of `3 (mod 7)` and `3 mod 7`; an empty modulus where there is none."""
-    parts, marks = cut(piece, _is_mod)
-    if len(marks) == 1:
-        return parts[0], parts[1]
-    for place in range(1, len(piece)):
-        inside = bracket_content(piece[place:])
-        if inside is not None and inside[1] and _is_mod(inside[1][0]):
-            return piece[:place], inside[1][1:]
-    return piece, []
+    place = index_of(piece, _is_mod)
+    if place is None:
+        return piece, []
+    inside = bracket_content(piece[place - 1 :]) if place else None
+    return (piece[: place - 1], inside[1][1:]) if inside else (piece[:place], piece[place + 1 :])
 
 
-def _residue_nodes(residue: list[Token], modulus: list[Token]) -> Iterator[Node]:
+def _residues(residue: list[Token], modulus: list[Token]) -> list[Node]:
     node = expression(modulus)
-    is_whole = node.op == "number" and node.value.denominator == 1 and node.value > 0
-    if names(node) or not (is_whole or has(node, "pi", "degrees")):  # x ≡ π/6 (mod 2π)
+    value = None if names(node) else rational(node)
+    if names(node) or (value is not None and (value.denominator != 1 or value < 1)):
         raise UnreadableError("a modulus")
-    return (add(each, multiply(node, MEMBER)) for each in signs(expression(residue)))
+    return [add(each, multiply(node, MEMBER)) for each in signs(expression(residue))]
 
 
-def divisible(tokens: Tokens) -> Family | None:
-    r"""`4 | n`, `4 | n - 1` and `3 \nmid n`; None for anything else."""
-    if len(tokens) < 3 or tokens[0].kind != "number" or not tokens[1].is_sign("|", "∤") or tokens[2].kind != "letter":
-        return None
-    if len(tokens) not in (3, 5) or (len(tokens) == 5 and not tokens[3].is_sign("+", "-")):
-        return None
-    minus = [] if len(tokens) == 3 or tokens[3].text == "-" else [Token("sign", "-")]
-    family = integer_family_of(*_residue_nodes([*minus, *tokens[4:]] or [Token("number", "0")], [tokens[0]]))
-    return other_residues(family) if tokens[1].text == "∤" else family
+def divisible(tokens: Tokens) -> Integers | Family | None:
+    r"""The integers n of `6 | n`, `4 \nmid n`, `3 | n - 1` and `\gcd(n, 6) = 1`; None for anything else."""
+    sides, marks = cut(tokens, at_signs("|", "∤"))
+    if len(marks) == 1 and all(sides):
+        modulus, node = expression(sides[0]), expression(sides[1])
+        shift = replace_symbols(node, dict.fromkeys(names(node), number(0)))
+        if len(names(node)) != 1 or names(modulus) or not _is_shifted(node, shift):
+            return None
+        multiples = family(add(multiply(modulus, MEMBER), multiply(number(-1), shift)))
+        return multiples if marks[0].text == "|" else difference(family(MEMBER), multiples)
+    sides, marks = cut(tokens, at_signs("="))
+    inside = bracket_content(sides[0][1:]) if len(sides) == 2 and sides[0] and sides[0][0].text == "gcd" else None
+    parts = cut(inside[1], at_signs(","))[0] if inside and [t.text for t in sides[1]] == ["1"] else []
+    numbers = [part for part in parts if len(part) == 1 and part[0].kind == "number"]
+    return _of_class("coprime", numbers[0]) if len(parts) == 2 and len(numbers) == 1 else None
 
 
-def coprime(left: Tokens, right: Tokens) -> Family | None:
-    r"""The integers of `\gcd(n, 6) = 1`; None for another equation."""
-    inside = bracket_content(left[1:]) if left[0].text == "gcd" else None
-    parts = cut(inside[1], at_signs(","))[0] if inside is not None else []
-    tokens = sorted((part[0] for part in parts if len(part) == 1), key=lambda token: token.kind)
-    is_coprime = [token.text for token in right] == ["1"] and [token.kind for token in tokens] == ["letter", "number"]
-    return _coprime(_whole(tokens[1:]), None) if is_coprime and len(parts) == 2 else None
+def _is_shifted(node: Node, shift: Node) -> bool:
+    """Whether an expression is its letter plus a number."""
+    at = [rational(replace_symbols(node, dict.fromkeys(names(node), number(value)))) for value in (1, 5)]
+    zero = rational(shift)
+    return zero is not None and at == [zero + 1, zero + 5]
 
 
-def shifted(tokens: Tokens) -> Family | None:
-    r"""`2\mathbb{Z} + 1`, `\frac{\pi}{4} + \pi\mathbb{Z}`, `3\mathbb{Z}^+`: all integers in the place of their sign."""
-    if (found := domain_of(tokens)) is None or len(tokens) < 2:
-        return None
-    place = index_of(tokens, at_signs(*DOMAINS))
-    node = expression([*tokens[:place], Token("letter", MEMBER.name), *found[1][place:]])
-    if names(node) != {MEMBER.name} or has(node, "power"):
-        raise UnreadableError("integers in another place")
-    return integer_family_of(node, least=found[0].least, is_natural=found[0].is_natural)
+# ------------------------------------------------------------------------------------------- members with dots
+
+
+def with_dots(parts: list[list[Token]]) -> Value:
+    r"""The members of `1, 2, 4, \ldots`, `\ldots, -2, 0, 2, \ldots` or `2, 4, \ldots, 10` as a family or a set.
+
+    The members before the dots are an arithmetic or a geometric progression, or the values of a quadratic polynomial.
+    """
+    places = [place for place, part in enumerate(parts) if part[0].is_sign("…")]
+    values = [rational(expression(part)) for place, part in enumerate(parts) if place not in places]
+    known = [value for value in values if value is not None]
+    if len(known) < len(values) or not known:
+        raise UnreadableError("dots between other values")
+    steps = {after - before for before, after in pairwise(known)}
+    if places == [len(parts) - 1]:
+        return family(_term(known), least=0)
+    if places == [0, len(parts) - 1] and len(known) > 2 and len(steps) == 1:
+        return family(add(number(known[0]), multiply(number(steps.pop()), MEMBER)))
+    steps = {after - before for before, after in pairwise(known[:-1])}
+    step = steps.pop() if len(steps) == 1 else Fraction(0)
+    size = (known[-1] - known[0]) / step + 1 if step else Fraction(0)
+    if places != [len(parts) - 2] or len(known) < 3 or size.denominator != 1 or not len(known) < size <= _MAX_LISTED:
+        raise UnreadableError("dots")
+    return Collection("set", tuple(Expression(number(known[0] + place * step)) for place in range(int(size))))
+
+
+def _term(values: list[Fraction]) -> Node:
+    """The term with index 0, 1, ... of a progression through at least three values."""
+    steps = [after - before for before, after in pairwise(values)]
+    if len(values) > 2 and len(set(steps)) == 1:
+        return add(number(values[0]), multiply(number(steps[0]), MEMBER))
+    if len(values) > 2 and all(values) and len({b / a for a, b in pairwise(values)}) == 1:
+        return multiply(number(values[0]), Node("power", (number(values[1] / values[0]), MEMBER)))
+    if len(steps) > 2 and all(steps) and len({b / a for a, b in pairwise(steps)}) == 1 and steps[1] != steps[0]:
+        ratio = steps[1] / steps[0]  # 2, 8, 26, 80
+        scale = steps[0] / (ratio - 1)
+        return add(number(values[0] - scale), multiply(number(scale), Node("power", (number(ratio), MEMBER))))
+    bends = {after - before for before, after in pairwise(steps)}
+    if len(values) > 3 and len(bends) == 1:
+        half = bends.pop() / 2
+        bend = multiply(number(half), MEMBER, MEMBER)
+        return add(number(values[0]), multiply(number(steps[0] - half), MEMBER), bend)
+    raise UnreadableError("members of an unknown sequence")

@@ -7,8 +7,7 @@ import re
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.reading import read
 from verifiers.answers.symbols import VULGAR
-from verifiers.answers.syntax import bracket_content
-from verifiers.answers.token import Token
+from verifiers.answers.syntax import Token, bracket_content
 from verifiers.answers.tokens import spans
 from verifiers.answers.tree import is_undone
 from verifiers.answers.values import Amount, Collection, Expression, Literal, Value

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from verifiers.answers.expressions import Parser
-from verifiers.answers.syntax import Tokens, at_signs, bracket_content, cut
-from verifiers.answers.token import UnreadableError
+from verifiers.answers.syntax import Tokens, UnreadableError, at_signs, bracket_content, cut
 from verifiers.answers.tokens import ARROW
 
 _QUANTITY_WORDS = (

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, takewhile
+
+from verifiers.answers.atoms import decimal
+from verifiers.answers.syntax import Token, UnreadableError
 
 _SMALL = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
@@ -136,3 +139,120 @@ def changes_value(words: Sequence[str]) -> bool:
         or (words[0] in PARTS and not words[1].endswith("s"))  # 2 third cup, but 7 third graders
         or any(len(word) == 2 and word not in _SHORT for word in words)
     )
+
+
+# -------------------------------------------------------------------------------------- numbers among tokens
+
+_PLURALS = {"halves": 2, **{f"{word}s": value for word, value in PARTS.items()}}
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+_NO_NOUNS = ("of", "or", "and", "by", "in", "to", "is", "are")  # behind a number in words
+_BEFORE_SCALES = ("-", "+", "=", "(", ",", "$", ":")  # signs in front of a number that a scale may multiply
+
+
+def number_at(tokens: Sequence[Token], place: int) -> tuple[Fraction, int]:
+    """The number that the words at this place spell, and how many of them; length 0 for none."""
+    words: list[str] = []
+    ends = []  # of the words, in tokens
+    for number, token in enumerate(tokens[place : place + 16]):
+        if token.is_sign(",") and words and words[-1] in ("thousand", "million", "billion"):
+            continue  # twelve thousand, three hundred
+        if token.kind != "word":
+            break
+        words.append(token.text)
+        ends.append(number + 1)
+    value, size = _spelled(words)
+    if size and words[size : size + 1] != [] and words[size] in _ORDINALS and value >= 20 and value % 10 == 0:
+        raise UnreadableError("an ordinal")  # thirty-first
+    return value, ends[size - 1] if size else 0
+
+
+def _spelled(words: list[str]) -> tuple[Fraction, int]:
+    """The number that the first words spell, and how many of them: "two thirds", "two and a half million"."""
+    value, size = _part(words)
+    if size:
+        return value, size
+    for size in range(len(words), 0, -1):
+        count = in_words(" ".join(words[:size]))
+        if count is None:
+            continue
+        if words[size : size + 1] == ["point"]:
+            digits = "".join(str(in_words(word)) for word in takewhile(_is_digit, words[size + 1 :]))
+            return count + Fraction(int(digits or 0), 10 ** len(digits)), size + 1 + len(digits)
+        part, length = (
+            _part(words[size + 1 :], is_behind=True) if words[size : size + 1] == ["and"] else (Fraction(0), 0)
+        )
+        if not length or part >= 1:
+            return Fraction(count), size
+        end = size + 1 + length
+        scale = SCALES_AND_PARTS.get(words[end], 0) if end < len(words) else 0
+        return ((count + part) * scale, end + 1) if scale > 1 else (count + part, end)
+    return Fraction(0), 0
+
+
+def _is_digit(word: str) -> bool:
+    return in_words(word) in range(10)
+
+
+def _part(words: list[str], *, is_behind: bool = False) -> tuple[Fraction, int]:
+    """The fraction that the first words spell, and how many of them: "a half", "three quarters", "half" alone."""
+    if words == ["half"]:
+        return Fraction(1, 2), 1
+    if words[:2] in (["half", "a"], ["half", "an"]) and len(words) > 2:  # half a liter, half a million
+        scale = SCALES_AND_PARTS.get(words[2], Fraction(0))
+        return (scale / 2, 3) if scale > 1 else (Fraction(1, 2), 2)
+    if words[:2] == ["a", "dozen"]:
+        return Fraction(12), 2
+    is_end = is_behind or words[2:3] in ([], ["of"])  # not "a third grader"
+    if words[:1] == ["a"] and words[1:2] and words[1] in PARTS and is_end:
+        return Fraction(1, PARTS[words[1]]), 2
+    for size in range(len(words) - 1, 0, -1):
+        count = in_words(" ".join(words[:size]))
+        if count is not None and words[size] in (PARTS if count == 1 else _PLURALS):
+            return Fraction(count, (PARTS | _PLURALS)[words[size]]), size + 1
+    return Fraction(0), 0
+
+
+def times_scales(before: Sequence[Token], tokens: Sequence[Token], place: int) -> tuple[Fraction, int]:
+    """A number times the scales and parts behind it ("million", "dozen", "thirds"), and how many words they are.
+
+    "1 third" is a part; "2 third" and "1 third grader" are not.
+    """
+    is_first = len(before) == 1 or (
+        len(before) > 1 and (before[-2].kind == "word" or before[-2].text in _BEFORE_SCALES)
+    )
+    if not is_first or before[-1].kind != "number":
+        return Fraction(0), 0
+    value, size = decimal(before[-1].text), 0
+    for token in tokens[place:]:
+        after = tokens[place + size + 1 : place + size + 2]
+        is_part = value == 1 and not size and token.text in PARTS and (not after or after[0].is_word("of"))
+        if token.kind != "word" or not (is_part or token.text in SCALES_AND_PARTS):
+            break
+        value *= Fraction(1, PARTS[token.text]) if is_part else SCALES_AND_PARTS[token.text]
+        size += 1
+    return value, size
+
+
+def number_in_front(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens with the number words and scales at their begin as one number: "seven days", "3 dozen eggs"."""
+    value, size = number_at(tokens, 0)
+    is_count = 0 < size < len(tokens) and not tokens[0].is_word("a") and tokens[size].text not in _NO_NOUNS
+    head = number_tokens(value, gap=False) if is_count else list(tokens[:1])
+    rest = list(tokens[size:] if is_count else tokens[1:])
+    value, size = times_scales(head, rest, 0) if len(head) == 1 else (value, 0)
+    return [*(number_tokens(value, gap=False) if size else head), *rest[size:]]
+
+
+def number_tokens(value: Fraction, gap: bool) -> list[Token]:
+    if value.denominator == 1:
+        return [Token("number", str(value.numerator), gap)]
+    texts = (
+        ("function", "frac"),
+        ("sign", "{"),
+        ("number", str(value.numerator)),
+        ("sign", "}"),
+        ("sign", "{"),
+        ("number", str(value.denominator)),
+        ("sign", "}"),
+    )
+    return [Token(kind, text, gap) for kind, text in texts]

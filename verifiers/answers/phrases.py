@@ -7,27 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import takewhile
 
 from verifiers.answers.atoms import decimal
-from verifiers.answers.number_words import PARTS, SCALES_AND_PARTS, in_words
+from verifiers.answers.number_words import PARTS, in_words, number_at, number_tokens, times_scales
 from verifiers.answers.phrase_table import PHRASES
 from verifiers.answers.symbols import NUMBER_SETS
-from verifiers.answers.syntax import brackets
-from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.syntax import Token, UnreadableError, brackets
 
 _LONGEST = max(map(len, PHRASES))
-
-_PLURALS = {"halves": 2, **{f"{word}s": value for word, value in PARTS.items()}}
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
 _CURVES = ("line", "curve", "circle", "parabola", "ellipse", "hyperbola", "plane")  # in front of their equation
-_NO_NOUNS = ("of", "or", "and", "by", "in", "to", "is", "are")  # behind a number in words
 _BEHIND_LETTER_WORDS = (
     "is are belongs and or where can in be any with such satisfying for greater less between lies must except if a"
 )
 _BEHIND_LETTERS = frozenset(_BEHIND_LETTER_WORDS.split())  # behind the letter a, which is no article there
 _STOPS = (".", ",", ";", ":", "\\\\", "□")
-_BEFORE_SCALES = ("-", "+", "=", "(", ",", "$", ":")  # signs in front of a number that a scale may multiply
 
 
 def rewrite(tokens: Sequence[Token]) -> list[Token]:
@@ -36,40 +29,22 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
     result: list[Token] = []
     place = 0
     while place < len(tokens):
-        if tokens[place].kind != "word":
-            is_behind = tokens[place].text == "factorial" and _is_behind_factor(result, tokens[place + 1 : place + 2])
-            result.append(Token("sign", "!") if is_behind else _number_set(tokens, place))
+        if (sign := _sign_at(tokens, place, result)) is not None:
+            result.append(sign)
             place += 1
             continue
-        if tokens[place].text in ("const", "constant") and result and result[-1].is_sign("+"):
-            result.append(Token("letter", "C", gap=True))
-            place += 1
-            continue
-        is_remainder = len(result) > 2 and result[-2].is_word("mod") and result[-1].kind == "number"
-        if tokens[place].is_word("is") and is_remainder:  # n mod 4 is 1
-            result.append(Token("sign", "="))
-            place += 1
-            continue
-        if tokens[place].is_word("is") and _is_value_behind(result, tokens[place + 1 : place + 2]):
-            result.append(Token("sign", "="))  # x is 3 and y is -2
-            place += 1
-            continue
-        value, length = _times_scales(result, tokens, place)
+        value, length = times_scales(result, tokens, place)
+        value, length = (value, length) if length else _and_a_part(result, tokens, place)
         if length:
-            result[-1:] = _number_tokens(value, result[-1].gap)
-            place += length
-            continue
-        value, length = _and_a_part(result, tokens, place)
-        if length:
-            result[-1:] = _number_tokens(value, result[-1].gap)
+            result[-1:] = number_tokens(value, result[-1].gap)
             place += length
             continue
         size, signs = _longest_phrase(tokens, place)
-        value, length = _number_at(tokens, place)
+        value, length = number_at(tokens, place)
         if length > size:
             if result and result[-1].kind == "number":
                 raise UnreadableError("a number in words behind a number")
-            result += _number_tokens(value, tokens[place].gap)
+            result += number_tokens(value, tokens[place].gap)
             place += length
         elif size:
             result += [Token(kind, text, gap=True) for kind, text in signs]
@@ -80,32 +55,46 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
     return _joined_signs(result)
 
 
+def _sign_at(tokens: Sequence[Token], place: int, before: Sequence[Token]) -> Token | None:
+    """The token here as it stands, or the sign that one word is behind others; None for words of phrases."""
+    token, after = tokens[place], tokens[place + 1 : place + 2]
+    if token.text == "factorial" and before and (before[-1].kind in ("number", "letter") or before[-1].is_sign(")")):
+        is_end = not (after and (after[0].kind in ("number", "letter") or after[0].is_sign("(", "{")))
+        return Token("sign", "!") if is_end else token
+    if token.kind != "word":
+        return _number_set(tokens, place)
+    if token.text in ("const", "constant") and before and before[-1].is_sign("+"):
+        return Token("letter", "C", gap=True)
+    is_remainder = len(before) > 2 and before[-2].is_word("mod") and before[-1].kind == "number"  # n mod 4 is 1
+    if token.text == "is" and (is_remainder or _is_value_behind(before, after)):
+        return Token("sign", "=")  # x is 3 and y is -2
+    return None
+
+
+def _and_a_part(before: Sequence[Token], tokens: Sequence[Token], place: int) -> tuple[Fraction, int]:
+    """An only number with the part in words behind it, "2 and a half", and how many words it has."""
+    if not tokens[place].is_word("and") or len(before) != 1 or before[0].kind != "number":
+        return Fraction(0), 0
+    part, length = number_at(tokens, place + 1)
+    return (decimal(before[0].text) + part, length + 1) if 0 < part < 1 and length > 1 else (Fraction(0), 0)
+
+
+def _joined_signs(tokens: list[Token]) -> list[Token]:
+    """ "powers of 2 (including 1)" without its bracket; "divided by" as a slash beside no remainder; "1 in 6"."""
+    if len(tokens) == 3 and tokens[1].is_sign("∈") and tokens[0].kind == tokens[2].kind == "number":
+        return [tokens[0], Token("sign", "/"), tokens[2]]
+    if len(tokens) > 3 and tokens[-1].is_sign(")"):
+        place = max(place for place, token in enumerate(tokens) if token.is_sign("including", "except") or not place)
+        if place and tokens[place - 1].is_sign("("):
+            tokens = [*tokens[: place - 1], *tokens[place:-1]]
+    has_remainder = any(token.is_sign("remainder") for token in tokens)
+    return tokens if has_remainder else [Token("sign", "/", t.gap) if t.is_sign("divided") else t for t in tokens]
+
+
 def _is_value_behind(before: Sequence[Token], after: Sequence[Token]) -> bool:
     """Whether "is" stands between a letter and its value: "p is 3 and q is 5"."""
     is_value = bool(after) and (after[0].kind in ("number", "function", "vulgar") or after[0].is_sign("-"))
     return is_value and bool(before) and before[-1].kind == "letter"
-
-
-def _is_behind_factor(before: Sequence[Token], after: Sequence[Token]) -> bool:
-    """Whether a word stands between a factor and a sign or the end: "10 factorial"."""
-    is_behind = bool(before) and (before[-1].kind in ("number", "letter") or before[-1].is_sign(")"))
-    return is_behind and not (after and (after[0].kind in ("number", "letter") or after[0].is_sign("(", "{")))
-
-
-def _joined_signs(tokens: list[Token]) -> list[Token]:
-    """ "powers of 2, including 1" without its comma; "divided by" as a slash where no remainder is named; "1 in 6"."""
-    if len(tokens) == 3 and tokens[1].is_sign("∈") and tokens[0].kind == tokens[2].kind == "number":
-        return [tokens[0], Token("sign", "/"), tokens[2]]
-    if {token.text for token in tokens}.isdisjoint(("including", "except", "divided")):
-        return tokens
-    if len(tokens) > 3 and tokens[-1].is_sign(")"):  # powers of 2 (including 1)
-        place = max(place for place, token in enumerate(tokens) if token.is_sign("including", "except") or not place)
-        if tokens[place - 1].is_sign("("):
-            tokens = [*tokens[: place - 1], *tokens[place:-1]]
-    has_remainder = any(token.is_sign("remainder") for token in tokens)
-    pairs = zip(tokens, [*tokens[1:], Token("end", "")], strict=False)
-    rest = [one for one, other in pairs if not (one.is_sign(",") and other.is_sign("including", "except"))]
-    return rest if has_remainder else [Token("sign", "/", t.gap) if t.is_sign("divided") else t for t in rest]
 
 
 def _number_set(tokens: Sequence[Token], place: int) -> Token:
@@ -151,6 +140,8 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
 
 def _with_ie(tokens: Sequence[Token]) -> Sequence[Token]:
     """The tokens with "i.e." as one word, and without it in front."""
+    if not any(token.text in ("ie", ".") for token in tokens):
+        return tokens
     result: list[Token] = []
     place = 0
     while place < len(tokens):
@@ -172,7 +163,7 @@ def _is_behind_article(word: str) -> bool:
 
 def _without_groups(tokens: Sequence[Token]) -> Sequence[Token]:
     r"""The tokens without braces around one word, `{\text{ or }}`, that are no argument."""
-    if not any(token.is_word("and", "or", "if") for token in tokens):
+    if not any(token.text in ("and", "or", "if") for token in tokens):
         return tokens
     result: list[Token] = []
     for token in tokens:
@@ -225,120 +216,3 @@ def _longest_phrase(tokens: Sequence[Token], place: int) -> tuple[int, tuple[tup
         if (signs := PHRASES.get(tuple(words[:size]))) is not None:
             return size, signs
     return 0, ()
-
-
-def _number_at(tokens: Sequence[Token], place: int) -> tuple[Fraction, int]:
-    """The number that the words at this place spell, and how many of them; length 0 for none."""
-    words: list[str] = []
-    ends = []  # of the words, in tokens
-    for number, token in enumerate(tokens[place : place + 16]):
-        if token.is_sign(",") and words and words[-1] in ("thousand", "million", "billion"):
-            continue  # twelve thousand, three hundred
-        if token.kind != "word":
-            break
-        words.append(token.text)
-        ends.append(number + 1)
-    value, size = _spelled(words)
-    if size and words[size : size + 1] != [] and words[size] in _ORDINALS and value >= 20 and value % 10 == 0:
-        raise UnreadableError("an ordinal")  # thirty-first
-    return value, ends[size - 1] if size else 0
-
-
-def _spelled(words: list[str]) -> tuple[Fraction, int]:
-    """The number that the first words spell, and how many of them: "two thirds", "two and a half million"."""
-    value, size = _part(words)
-    if size:
-        return value, size
-    for size in range(len(words), 0, -1):
-        count = in_words(" ".join(words[:size]))
-        if count is None:
-            continue
-        if words[size : size + 1] == ["point"]:
-            digits = "".join(str(in_words(word)) for word in takewhile(_is_digit, words[size + 1 :]))
-            return count + Fraction(int(digits or 0), 10 ** len(digits)), size + 1 + len(digits)
-        part, length = (
-            _part(words[size + 1 :], is_behind=True) if words[size : size + 1] == ["and"] else (Fraction(0), 0)
-        )
-        if not length or part >= 1:
-            return Fraction(count), size
-        end = size + 1 + length
-        scale = SCALES_AND_PARTS.get(words[end], 0) if end < len(words) else 0
-        return ((count + part) * scale, end + 1) if scale > 1 else (count + part, end)
-    return Fraction(0), 0
-
-
-def _is_digit(word: str) -> bool:
-    return in_words(word) in range(10)
-
-
-def _part(words: list[str], *, is_behind: bool = False) -> tuple[Fraction, int]:
-    """The fraction that the first words spell, and how many of them: "a half", "three quarters", "half" alone."""
-    if words == ["half"]:
-        return Fraction(1, 2), 1
-    if words[:2] in (["half", "a"], ["half", "an"]) and len(words) > 2:  # half a liter, half a million
-        scale = SCALES_AND_PARTS.get(words[2], Fraction(0))
-        return (scale / 2, 3) if scale > 1 else (Fraction(1, 2), 2)
-    if words[:2] == ["a", "dozen"]:
-        return Fraction(12), 2
-    is_end = is_behind or words[2:3] in ([], ["of"])  # not "a third grader"
-    if words[:1] == ["a"] and words[1:2] and words[1] in PARTS and is_end:
-        return Fraction(1, PARTS[words[1]]), 2
-    for size in range(len(words) - 1, 0, -1):
-        count = in_words(" ".join(words[:size]))
-        if count is not None and words[size] in (PARTS if count == 1 else _PLURALS):
-            return Fraction(count, (PARTS | _PLURALS)[words[size]]), size + 1
-    return Fraction(0), 0
-
-
-def _times_scales(before: Sequence[Token], tokens: Sequence[Token], place: int) -> tuple[Fraction, int]:
-    """A number times the scales and parts behind it ("million", "dozen", "thirds"), and how many words they are.
-
-    "1 third" is a part; "2 third" and "1 third grader" are not.
-    """
-    is_first = len(before) == 1 or (
-        len(before) > 1 and (before[-2].kind == "word" or before[-2].text in _BEFORE_SCALES)
-    )
-    if not is_first or before[-1].kind != "number":
-        return Fraction(0), 0
-    value, size = decimal(before[-1].text), 0
-    for token in tokens[place:]:
-        after = tokens[place + size + 1 : place + size + 2]
-        is_part = value == 1 and not size and token.text in PARTS and (not after or after[0].is_word("of"))
-        if token.kind != "word" or not (is_part or token.text in SCALES_AND_PARTS):
-            break
-        value *= Fraction(1, PARTS[token.text]) if is_part else SCALES_AND_PARTS[token.text]
-        size += 1
-    return value, size
-
-
-def _and_a_part(before: Sequence[Token], tokens: Sequence[Token], place: int) -> tuple[Fraction, int]:
-    """An only number with the part in words behind it, "2 and a half", and how many words it has."""
-    if not tokens[place].is_word("and") or len(before) != 1 or before[0].kind != "number":
-        return Fraction(0), 0
-    part, length = _number_at(tokens, place + 1)
-    return (decimal(before[0].text) + part, length + 1) if 0 < part < 1 and length > 1 else (Fraction(0), 0)
-
-
-def number_in_front(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens with the number words and scales at their begin as one number: "seven days", "3 dozen eggs"."""
-    value, size = _number_at(tokens, 0)
-    is_count = 0 < size < len(tokens) and not tokens[0].is_word("a") and tokens[size].text not in _NO_NOUNS
-    head = _number_tokens(value, gap=False) if is_count else list(tokens[:1])
-    rest = list(tokens[size:] if is_count else tokens[1:])
-    value, size = _times_scales(head, rest, 0) if len(head) == 1 else (value, 0)
-    return [*(_number_tokens(value, gap=False) if size else head), *rest[size:]]
-
-
-def _number_tokens(value: Fraction, gap: bool) -> list[Token]:
-    if value.denominator == 1:
-        return [Token("number", str(value.numerator), gap)]
-    texts = (
-        ("function", "frac"),
-        ("sign", "{"),
-        ("number", str(value.numerator)),
-        ("sign", "}"),
-        ("sign", "{"),
-        ("number", str(value.denominator)),
-        ("sign", "}"),
-    )
-    return [Token(kind, text, gap) for kind, text in texts]

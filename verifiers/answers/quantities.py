@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from verifiers.answers.number_words import in_words
-from verifiers.answers.syntax import Tokens, at_signs, bracket_content, cut
-from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.syntax import Token, Tokens, UnreadableError, at_signs, bracket_content, cut
 from verifiers.answers.values import Literal
 
 _MONTH_WORDS = "january february march april may june july august september october november december"

@@ -6,17 +6,13 @@ from functools import lru_cache
 
 from verifiers.answers.amounts import amount, has_unit, number_of_things
 from verifiers.answers.equality import equal
-from verifiers.answers.number_words import has_noun
-from verifiers.answers.phrases import drop_leads, join_words, number_in_front, rewrite
+from verifiers.answers.number_words import has_noun, number_in_front
+from verifiers.answers.phrases import drop_leads, join_words, rewrite
 from verifiers.answers.quantities import quantity
 from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.relations import with_approximation
 from verifiers.answers.statements import statement
-from verifiers.answers.syntax import (
-    Tokens,
-    bracket_content,
-)
-from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.syntax import Token, Tokens, UnreadableError, bracket_content
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.values import (
     EMPTY,

@@ -7,20 +7,34 @@ from dataclasses import replace
 from verifiers.answers.amounts import amount, has_unit
 from verifiers.answers.evaluation import approximation
 from verifiers.answers.expressions import expression
-from verifiers.answers.inequalities import condition
-from verifiers.answers.integers import DOMAINS, both, congruence, coprime, divisible, integer_class, restrict
+from verifiers.answers.integers import (
+    DOMAINS,
+    both,
+    congruence,
+    divisible,
+    has_class,
+    integer_class,
+)
 from verifiers.answers.names import are_capitals, function_name_of, is_quantity, long_name_of, name_of, names_of
-from verifiers.answers.piecewise import holds
-from verifiers.answers.reals import as_reals, complement, points
-from verifiers.answers.syntax import INEQUALITIES, RELATIONS, Tokens, at_signs, cut, index_of, separator
+from verifiers.answers.reals import as_reals, complement, condition, points
+from verifiers.answers.syntax import (
+    INEQUALITIES,
+    RELATIONS,
+    Token,
+    Tokens,
+    UnreadableError,
+    at_signs,
+    cut,
+    index_of,
+    separator,
+)
 from verifiers.answers.terms import Statement, term
-from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import Node, divide, is_infinite, names, number, signs, symbol
+from verifiers.answers.tree import Node, divide, names, signs, symbol
 from verifiers.answers.values import (
     Collection,
     Expression,
     Family,
-    Literal,
+    Integers,
     Named,
     Reals,
     Relation,
@@ -28,43 +42,51 @@ from verifiers.answers.values import (
     listed,
 )
 
-_MODULI = separator("≡ ≢", "mod")
 _MAX_ROUNDING = 0.05  # of a number: 22/7 ≈ 3
-_NOISE = ("a", "an", "any", "all", "every", "is", "are", "the", "that")
-_BOUNDS = frozenset("<>≤≥")
+_MODULI = separator("≡ ≢", "mod")
+_SPECIAL = separator(": | ∤ ≡ ≢", "mod")  # of labels, divisors and residues
 
 
 def item(tokens: Tokens, statement: Statement) -> Value:
     """The value of one item: a relation or a term."""
-    tokens = _without_label(tokens)
-    if family := divisible(tokens) or (congruence(tokens) if index_of(tokens, _MODULI) is not None else None):
-        return family
+    if any(map(_SPECIAL, tokens)) or tokens[0].text == "gcd":
+        tokens = _without_label(tokens)
+        members = divisible(tokens) or (congruence(tokens) if cut(tokens, _MODULI)[1] else None)
+        if members is not None:
+            return members
     sides, relations = cut(tokens, RELATIONS)
     texts = [each.text for each in relations]
     if len(tokens) > 3 and tokens[-1].is_sign("even", "odd", "primes") and any(map(INEQUALITIES, tokens)):
-        within, numbers = item(tokens[:-1], statement), integer_class([tokens[0], tokens[-1]])  # n ≥ 3 odd
-        return restrict(numbers, within) if isinstance(within, Reals) and numbers is not None else within
+        return both(item([Token("letter", "n"), tokens[-1]], statement), item(tokens[:-1], statement))  # n ≥ 3 odd
     if not texts:
         return term(tokens, statement)
+    if has_class(sides[0]) or (sides[0] and sides[0][0].is_sign("ℝ") and len(sides[0]) < 3):
+        return _within_class(sides[0], texts, sides, statement)
     if not all(sides):
         return _one_sided(sides, texts)
     if "≈" in texts:
         return _approximate(sides, texts, statement)
     if texts == ["↦"]:
         return _mapping(sides[0], sides[1])
-    if (members := _class_members(sides, texts, statement)) is not None:
-        return members
     if texts in (["∈"], ["∉"]):
-        return _membership(sides[0], sides[1], statement, is_member=texts == ["∈"])
+        return _member(sides[0], sides[1], statement, is_member=texts == ["∈"])
     if texts[0] == "∈" and len(sides) == 3 and sides[1][0].is_sign("ℝ"):
         return item([*sides[0], relations[1], *sides[2]], statement)  # x can be any real number at most 2
-    if texts == ["="] and (family := coprime(*sides)) is not None:
-        return family
     if set(texts) <= {"=", "≡"}:
         return _equation(sides, statement)
     if set(texts) & {"∈", "∉", "≡", "≢"}:
         raise UnreadableError("a relation of several kinds")
     return _comparison(tuple(map(_quantity, sides)), tuple(texts))
+
+
+def _one_sided(sides: list[list[Token]], texts: list[str]) -> Value:
+    """ "about 3", "at least 3"."""
+    is_behind = len(texts) == 1 and not sides[0] and bool(sides[1])
+    if is_behind and texts[0] == "≈":
+        return _rounded(sides[1])
+    if is_behind and texts[0] in "<>≤≥" and (bound := condition((symbol("x"), expression(sides[1])), (texts[0],))):
+        return Reals(bound.intervals)
+    raise UnreadableError("a side is missing")
 
 
 def _without_label(tokens: Tokens) -> Tokens:
@@ -76,16 +98,28 @@ def _without_label(tokens: Tokens) -> Tokens:
     return pieces[1] if is_equation and len({t.text for t in pieces[1] if t.kind == "letter"}) > 1 else tokens
 
 
-def _one_sided(sides: list[list[Token]], texts: list[str]) -> Value:
-    """ "about 3", "at least 3"."""
-    if len(texts) == 1 and not sides[0] and sides[1]:
-        if texts[0] == "≈":
-            return _rounded(sides[1])
-        if texts[0] in _BOUNDS:
-            bound = condition((symbol("x"), expression(sides[1])), (texts[0],))
-            if bound is not None:
-                return Reals(bound.intervals)
-    raise UnreadableError("a side is missing")
+def _within_class(left: list[Token], texts: list[str], sides: list[list[Token]], statement: Statement) -> Value:
+    """Members of a set within bounds: "integers n ≥ 3", "all real numbers less than 3"."""
+    name = next((token.text for token in left if token.kind == "letter"), "")
+    related = [Token("letter", name or ("n" if has_class(left) else "x"))]
+    for text, side in zip(texts, sides[1:], strict=True):
+        related += [Token("sign", text), *side]
+    bound = item(related, statement)
+    if not has_class(left):
+        return Reals(bound.intervals, name) if isinstance(bound, Reals) else bound
+    members = integer_class(left)
+    if members is None or not isinstance(bound, Reals | Integers | Family):
+        raise UnreadableError("bounds of other integers")
+    return both(members, replace(bound, name="n") if isinstance(bound, Reals) else bound)
+
+
+def _mapping(left: Tokens, right: Tokens) -> Value:
+    """f: x ↦ 2x + 1, and x ↦ 2x + 1 without a name."""
+    parts, colons = cut(left, at_signs(":"))
+    letters = [name_of(part) or "" for part in parts]
+    if len(colons) > 1 or "" in letters:
+        raise UnreadableError("a mapping of something else")
+    return Named((letters[0] if colons else "",), (Expression(expression(right)),), letters[-1])
 
 
 def _rounded(tokens: Tokens) -> Value:
@@ -127,62 +161,18 @@ def with_approximation(value: Value, node: Node) -> Value:
     return Expression(value.node, value.is_rounded, node) if is_near else value
 
 
-def _mapping(left: Tokens, right: Tokens) -> Value:
-    """f: x ↦ 2x + 1, and x ↦ 2x + 1 without a name."""
-    parts, colons = cut(left, at_signs(":"))
-    letters = [name_of(part) or "" for part in parts]
-    if len(colons) > 1 or "" in letters:
-        raise UnreadableError("a mapping of something else")
-    return Named((letters[0] if colons else "",), (Expression(expression(right)),), letters[-1])
-
-
-# ----------------------------------------------------------------------------------------------- membership
-
-
-def _class_members(sides: list[list[Token]], texts: list[str], statement: Statement) -> Value | None:
-    """ "integers n ≥ 3", "even integers greater than 2", "primes congruent to 1 mod 4"; None without such a class."""
-    if not any(token.kind == "sign" and token.text in _CLASS_SIGNS for token in sides[0]):
-        return None
-    if sides[0][0].is_sign("ℝ") and len(sides[0]) < 3 and "∈" not in texts:  # all real numbers less than 3
-        name = sides[0][1].text if len(sides[0]) == 2 else ""
-        reals = item(_related([Token("letter", name or "x")], texts, sides), statement)
-        return Reals(reals.intervals, name) if isinstance(reals, Reals) else reals
-    numbers = None if texts[0] in "=∈∉" else integer_class(sides[0])
-    if numbers is None:
-        return None
-    condition_ = statement(_related([Token("letter", "n")], texts, sides))
-    if isinstance(condition_, Family):
-        if isinstance(numbers, Literal):
-            return Literal("primes", tuple(p for p in numbers.parts if holds(condition_, number(p))))
-        return both(numbers, condition_)
-    if not isinstance(condition_, Reals):
-        raise UnreadableError("a condition of another kind")
-    return restrict(numbers, condition_)
-
-
-_CLASS_SIGNS = frozenset((*DOMAINS, "ℝ", "even", "odd", "multiples", "remainder", "coprime", "primes", "powers"))
-
-
-def _related(first: list[Token], texts: list[str], sides: list[list[Token]]) -> list[Token]:
-    result = list(first)
-    for text, side in zip(texts, sides[1:], strict=True):
-        result += [Token("sign", text), *side]
-    return result
-
-
-def _membership(left: Tokens, right: Tokens, statement: Statement, *, is_member: bool) -> Value:
-    if left[0].is_sign("ℝ") and len(left) < 3:  # any real number in [4, 8], all real x outside [0, 1]
-        left = [*left[1:]] or [Token("letter", "x")]
+def _member(left: Tokens, right: Tokens, statement: Statement, *, is_member: bool) -> Value:
+    """`x ∈ [1, 2]`, `x ∉ [1, 2]`, `x ∈ {1, 2}`, `(x, y) ∈ {(1, 2), (3, 4)}`, `x/y ∈ (1, 2)`."""
     letters, value = names_of(left), term(right, statement)
     reals = as_reals(value)
-    if letters is None:
-        if is_member and reals is not None:
-            return _bounded(expression(left), reals)
+    if letters is None and is_member and reals is not None and len(reals.intervals) == 1:
+        (part,) = reals.intervals
+        node = expression(left)
+        return Relation(("≤" if part.has_low else "<", "≤" if part.has_high else "<"), (part.low, node, part.high))
+    if letters is None or (isinstance(value, Expression) and len(left) > 1):
         raise UnreadableError("a member that is not a name")
-    if isinstance(value, Family | Literal) and len(letters) == 1 and is_member:
-        return replace(value, name=letters[0]) if isinstance(value, Family) else value
-    if isinstance(value, Expression) and len(left) > 1:
-        raise UnreadableError("a member of a number")
+    if isinstance(value, Family | Integers) and is_member and len(letters) == 1:
+        return value
     if not is_member:
         if reals is None or len(letters) > 1:
             raise UnreadableError("not a member of what?")
@@ -192,20 +182,7 @@ def _membership(left: Tokens, right: Tokens, statement: Statement, *, is_member:
         return Reals(reals.intervals, letters[0])
     if isinstance(value, Collection) and is_set and len(letters) == 1:
         return Named(letters, (listed(value.items),))
-    if len(letters) > 1 and isinstance(value, Collection):
-        return several_names(letters, value)
-    return value
-
-
-def _bounded(node: Node, reals: Reals) -> Relation:
-    """x/y in an interval as the relation that bounds it."""
-    if len(reals.intervals) != 1 or is_infinite(reals.intervals[0].low) or is_infinite(reals.intervals[0].high):
-        raise UnreadableError("bounds of another kind")
-    (part,) = reals.intervals
-    return Relation(("≤" if part.has_low else "<", "≤" if part.has_high else "<"), (part.low, node, part.high))
-
-
-# ----------------------------------------------------------------------------------------------- comparison
+    return several_names(letters, value) if len(letters) > 1 and isinstance(value, Collection) else value
 
 
 def _quantity(tokens: Tokens) -> Node:
@@ -225,9 +202,6 @@ def _comparison(nodes: tuple[Node, ...], texts: tuple[str, ...]) -> Value:
     return Relation(texts, nodes) if reals is None else reals
 
 
-# ------------------------------------------------------------------------------------------------- equations
-
-
 def _equation(sides: list[list[Token]], statement: Statement) -> Value:
     """A named value, a function, or an equation; of a chain of equal values the last one."""
     if len(sides) > 2:
@@ -236,10 +210,9 @@ def _equation(sides: list[list[Token]], statement: Statement) -> Value:
         for side in sides[1:-1]:
             if index_of(side, at_signs("…")) is None:  # S = 1 + 2 + ... + 10 = 55
                 statement(side)
-        sides = [sides[0], sides[-1]]
-    if any(token.is_sign(*DOMAINS) for token in sides[1]):
+    if any(token.is_sign(*DOMAINS) for token in sides[-1]):
         raise UnreadableError("a domain as a value")
-    return _named(sides[0], statement(sides[1]))
+    return _named(sides[0], statement(sides[-1]))
 
 
 def _chain(sides: list[list[Token]], statement: Statement) -> Value | None:
@@ -309,6 +282,4 @@ def several_names(several: tuple[str, ...], value: Value) -> Value:
         return Named(several, value.items)
     if isinstance(value, Collection) and value.is_bare:
         return Collection("list", tuple(several_names(several, each) for each in value.items))
-    if isinstance(value, Family):
-        return value
     raise UnreadableError("names for other values")

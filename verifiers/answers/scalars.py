@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from verifiers.answers.comparison import equal_expressions, proportional
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
-from verifiers.answers.results import Result, all_equal
 from verifiers.answers.tree import (
     TEN,
     Node,
@@ -23,9 +22,10 @@ from verifiers.answers.tree import (
     subtract,
 )
 from verifiers.answers.units import UNITS
-from verifiers.answers.values import Amount, Expression, Relation, Value
+from verifiers.answers.values import Amount, Expression, Relation, Result, Value, all_equal
 
-_FUNCTIONS = ("sin", "cos", "tan", "cot", "sec", "csc", "ln", "log", "unknownlog", "binomial", "factorial", "absolute")
+_FUNCTION_WORDS = "sin cos tan cot sec csc ln log unknownlog binomial factorial absolute floor ceil"
+_FUNCTIONS = _FUNCTION_WORDS.split()
 _OF_UNKNOWN = ("ln", "log", "unknownlog", "factorial")
 _UNKNOWNS = frozenset("xyztrθ")  # letters whose equation may be a curve
 _MIRROR = {">": "<", "≥": "≤"}
@@ -75,7 +75,7 @@ def _is_left(node: Node) -> bool:
         return _is_left(node.args[0])
     if node.op == "div":
         return all(each.op == "number" or (each.op != "div" and _is_left(each)) for each in node.args)
-    if node.op not in ("power", "factorial", "doublefactorial", "binomial") or not all(map(_is_integer, node.args)):
+    if node.op not in ("power", "factorial", "binomial") or not all(map(_is_integer, node.args)):
         return False
     try:
         value = rational(node)
@@ -167,6 +167,14 @@ def equal_amounts(gold: Value, answer: Value) -> Result:
     return equal_scalars(*sides)
 
 
+def _pounds(value: Amount, other: Amount) -> Amount:
+    """Pounds as the weight or the currency that the other side has; any other amount as it is."""
+    for name in ("lb", "£"):
+        if value.powers == UNITS["pound"].powers and other.powers == UNITS[name].powers:
+            return replace(value, powers=other.powers, factor=UNITS[name].factor)
+    return value
+
+
 def _without_units(value: Amount, other: Amount) -> Amount:
     """An amount in (square) units as a number, beside an amount in another unit."""
     is_in_units = [each.powers[:1] != () and each.powers[0][0] == "unit" for each in (value, other)]
@@ -182,14 +190,6 @@ def _without_things(value: Amount, other: Amount) -> Amount:
 
 def _number_of(value: Amount) -> Expression:
     return Expression(value.node, value.is_rounded)
-
-
-def _pounds(value: Amount, other: Amount) -> Amount:
-    """Pounds as the weight or the currency that the other side has; any other amount as it is."""
-    for name in ("lb", "£"):
-        if value.powers == UNITS["pound"].powers and other.powers == UNITS[name].powers:
-            return replace(value, powers=other.powers, factor=UNITS[name].factor)
-    return value
 
 
 def _same_number(gold: Amount, answer: Amount) -> Result:

@@ -22,7 +22,7 @@ from verifiers.answers.symbols import (
     VULGAR,
     WORDS,
 )
-from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.syntax import Token, UnreadableError
 
 MAX_TOKENS = 600
 _DIGITS = re.compile(r"[0-9]+")

@@ -3,7 +3,7 @@ r"""Sums and products over an index, `\sum_{k=1}^{n} k` and `1 + 2 + \cdots + n`
 from __future__ import annotations
 
 from verifiers.answers.comparison import equal_expressions
-from verifiers.answers.token import UnreadableError
+from verifiers.answers.syntax import UnreadableError
 from verifiers.answers.tree import BOUND, Node, names, number, replace_symbols, symbol, with_letter_i
 
 _FIRST_INDICES = (1, 0, 2, 3, -1)

@@ -1,10 +1,32 @@
-"""Cutting sequences of tokens at separators outside brackets, from the loosest separator to the tightest."""
+"""Tokens, and cutting sequences of them at separators outside brackets, from the loosest separator to the tightest."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
 
-from verifiers.answers.token import Token, UnreadableError
+
+class UnreadableError(Exception):
+    """The grammar does not know this text. Other layers decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    r"""One token. `kind`: number, letter, function, operator (\lim), word, sign or vulgar (½).
+
+    `gap`: whether there is white space before it.
+    """
+
+    kind: str
+    text: str
+    gap: bool = False
+
+    def is_sign(self, *signs: str) -> bool:
+        return self.kind == "sign" and self.text in signs
+
+    def is_word(self, *words: str) -> bool:
+        return self.kind == "word" and self.text in words
+
 
 Tokens = Sequence[Token]
 Test = Callable[[Token], bool]
@@ -30,7 +52,7 @@ CONDITIONS = separator("such ∀", "where if")
 ALTERNATIVES = separator("; \\\\", "or")
 CONJUNCTIONS = separator(",", "and")
 RELATIONS = separator("= < > ≤ ≥ ≠ ∈ ∉ ≈ ≡ ≢ ↦ ∥ ⊥")
-SET_OPERATIONS = separator("∪ ∩ ∖ except")
+SET_OPERATIONS = separator("∪ ∩ ∖")
 COMMAS = separator(", ;")
 AND_OR = separator(", ;", "and or")
 INEQUALITIES = separator("< > ≤ ≥ ≠")
@@ -69,6 +91,10 @@ def cut(tokens: Tokens, is_cut: Test) -> tuple[list[list[Token]], list[Token]]:
 def index_of(tokens: Tokens, is_one: Test) -> int | None:
     """The place of the first token that passes a test, within brackets or not; None without one."""
     return next((place for place, token in enumerate(tokens) if is_one(token)), None)
+
+
+def has_sign(tokens: Tokens, *signs: str) -> bool:
+    return any(token.is_sign(*signs) for token in tokens)
 
 
 def text_of(tokens: Tokens) -> str:

@@ -1,4 +1,4 @@
-"""Terms: brackets, sets and operations on them, matrices, cases, vectors, ratios, points, amounts, expressions."""
+"""Terms: brackets, sets and operations on them, matrices, ratios, points, amounts, expressions."""
 
 from __future__ import annotations
 
@@ -6,34 +6,46 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from verifiers.answers.amounts import amount, has_unit
+from verifiers.answers.cases import cases
 from verifiers.answers.expressions import expression
-from verifiers.answers.integers import DOMAINS, both, integer_class, restrict, shifted, without
+from verifiers.answers.integers import (
+    DOMAINS,
+    MEMBER,
+    both,
+    difference,
+    either,
+    family,
+    integer_class,
+    least_of,
+    with_dots,
+)
 from verifiers.answers.names import name_of
-from verifiers.answers.piecewise import cases
-from verifiers.answers.progressions import with_dots
 from verifiers.answers.quantities import literal
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import as_reals, complement, half_line, intersection, points, union
 from verifiers.answers.syntax import (
     AND_OR,
     COMMAS,
-    INEQUALITIES,
     SET_OPERATIONS,
+    Token,
     Tokens,
+    UnreadableError,
     at_signs,
     bracket_content,
     cut,
+    has_sign,
     index_of,
     is_tuple,
+    without_ends,
 )
-from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import Node, multiply, negate, number, signs
+from verifiers.answers.tree import Node, multiply, names, negate, number, signs
 from verifiers.answers.values import (
     EMPTY,
+    Cases,
     Collection,
     Expression,
     Family,
-    Literal,
+    Integers,
     Named,
     Reals,
     Value,
@@ -41,10 +53,13 @@ from verifiers.answers.values import (
     listed,
     nodes_of,
 )
-from verifiers.answers.vectors import MATRICES, vector
+from verifiers.answers.vectors import TRANSPOSED, vector
 
 Statement = Callable[[Tokens], Value]
 _SEVERAL = ("(", "[", "⟨")
+_MATRICES = ("pmatrix", "bmatrix", "Bmatrix", "matrix", "smallmatrix", "array")
+_CASES = ("matrix", "cases", "dcases", "rcases", "array", "aligned")
+_LINES = ("aligned", "align", "gathered", "gather", "split", "cases", "dcases", "rcases", "array")
 
 
 def term(tokens: Tokens, statement: Statement) -> Value:
@@ -61,6 +76,10 @@ def term(tokens: Tokens, statement: Statement) -> Value:
         if (value := reading(tokens, statement)) is not None:
             return value
     return both_signs(expression(tokens))
+
+
+def _literal(tokens: Tokens, _statement: Statement) -> Value | None:
+    return literal(tokens)
 
 
 def _amount(tokens: Tokens, _statement: Statement) -> Value | None:
@@ -90,74 +109,46 @@ def both_signs(node: Node) -> Value:
     return listed([Expression(each) for each in signs(node)]) if len(signs(node)) > 1 else Expression(node)
 
 
-def _both_tuples(tokens: Tokens, statement: Statement) -> Value | None:
-    """±(1, 2) as the two tuples."""
-    if not tokens[0].is_sign("±") or not is_tuple(tokens[1:]):
-        return None
-    value = term(tokens[1:], statement)
-    nodes = nodes_of(value.items) if isinstance(value, Collection) else None
-    if nodes is None or not isinstance(value, Collection):
-        raise UnreadableError("both signs of something else")
-    return Collection("list", (value, replace(value, items=tuple(Expression(negate(node)) for node in nodes))))
-
-
 # --------------------------------------------------------------------------------------------- operations on sets
 
 
 def _set_expression(pieces: list[list[Token]], operations: list[str], statement: Statement) -> Value:
     """Unions, intersections and differences, from left to right."""
-    left = _operand(pieces[0], statement)
+    left = half_line("ℝ", pieces[0][0].text) if _is_letter(pieces[0]) else term(pieces[0], statement)
     for piece, operation in zip(pieces[1:], operations, strict=True):
-        if operation not in ("∖", "except"):
-            left = _combined(left, operation, _operand(piece, statement))
-            continue
-        excluded = _excluded(piece, statement)
-        if isinstance(left, Family) and isinstance(excluded, Family):
-            left = both(left, excluded)
-        elif isinstance(left, Family | Literal) and isinstance(excluded, Reals):
-            left = without(left, excluded)
-        else:
-            left = _combined(left, operation, excluded)
+        right = statement(piece) if operation == "∖" else term(piece, statement)
+        left = _combined(left, operation, right)
     return left
 
 
-def _operand(tokens: Tokens, statement: Statement) -> Value:
-    if len(tokens) == 1 and tokens[0].kind == "letter":
-        return half_line("ℝ", tokens[0].text)
-    return term(tokens, statement)
+def _is_letter(tokens: Tokens) -> bool:
+    return len(tokens) == 1 and tokens[0].kind == "letter"
+
+
+def without(left: Value, right: Value) -> Reals:
+    """A set of reals without others: "all real numbers except 2 and 3"."""
+    reals = as_reals(left)
+    if reals is None or not reals.intervals:
+        raise UnreadableError("an exception to something that is no set of reals")
+    return Reals(intersection(reals, complement(numbers_in(right))).intervals, reals.name)
 
 
 def _combined(left: Value, operation: str, right: Value) -> Value:
+    if isinstance(left, Family) and isinstance(right, Family) and operation == "∪" and left.letters == right.letters:
+        return Family(left.items + right.items, left.letters)
+    if isinstance(left, Family | Integers):
+        return {"∪": either, "∩": both, "∖": difference}[operation](left, right)
+    if operation == "∖":
+        return without(left, right)
     one, other = as_reals(left), as_reals(right)
     if one is None or other is None:
         are_sets = isinstance(left, Collection) and isinstance(right, Collection) and left.kind == right.kind == "set"
         if operation == "∪" and are_sets and isinstance(left, Collection) and isinstance(right, Collection):
             return Collection("set", left.items + right.items)
-        if operation == "∪" and isinstance(left, Family) and isinstance(right, Family):
-            return union_of_families([left, right])
         raise UnreadableError("an operation on something that is no set of reals")
     if operation == "∪":
         return union(one, other)
-    result = intersection(one, other if operation == "∩" else complement(other))
-    return Reals(result.intervals, one.name or result.name)
-
-
-def union_of_families(families: list[Family]) -> Family:
-    """The members of all; UnreadableError where one parameter has two domains."""
-    parameters = dict.fromkeys(each for family in families for each in family.parameters)
-    if len({each.name for each in parameters}) < len(parameters):
-        raise UnreadableError("one parameter with two domains")
-    return Family(tuple(item for family in families for item in family.items), tuple(parameters))
-
-
-def _excluded(tokens: Tokens, statement: Statement) -> Reals | Family:
-    r"""What is left out of a set: a set, numbers in a list ("except 2 and 3", "except x = 2"), a class of integers."""
-    value = bare(statement(tokens))
-    if isinstance(value, Family):
-        from verifiers.answers.integers import other_residues
-
-        return other_residues(value)
-    return numbers_in(value)
+    return intersection(one, other)
 
 
 def numbers_in(value: Value) -> Reals:
@@ -180,20 +171,20 @@ def _brackets(opening: str, inside: list[Token], closing: str, statement: Statem
     """A set, an interval or tuple, or a statement in brackets."""
     if (opening, closing) == ("{", "}"):
         return _braces(inside, statement)
-    while (group := bracket_content(inside)) is not None and group[0] == "{" and group[1]:  # ( {a, b} )
-        inside = group[1]
     if (opening, closing) == ("\\{", "\\}"):
         return _set(inside, statement)
+    group = bracket_content(inside)
+    if group is not None and (group[0].startswith("begin") or (group[0] == "{" and group[1])):  # [ matrix ], ( {a, b} )
+        return _brackets(opening, group[1], closing, statement) if group[0] == "{" else term(inside, statement)
     parts, commas = cut(inside, COMMAS)
+    if opening == "[" and {each.text for each in commas} == {",", ";"}:  # [1, 2; 3, 4]
+        return _matrix([cut(row, at_signs(","))[0] for row in cut(inside, at_signs(";"))[0]], [])
     if commas and opening in _SEVERAL and closing in (")", "]", "⟩"):
-        return _tuple(opening + closing, parts, {each.text for each in commas}, inside, statement)
+        return _tuple(opening + closing, parts, statement)
     if commas:
         raise UnreadableError("brackets do not match")
     if opening == "(" and closing == ")":
         return statement(inside)
-    group = bracket_content(inside)
-    if opening == "[" and group is not None and group[0].startswith("begin"):
-        return term(inside, statement)
     return both_signs(expression([Token("sign", opening), *inside, Token("sign", closing)]))
 
 
@@ -205,23 +196,11 @@ def _braces(inside: list[Token], statement: Statement) -> Value:
     return _set(inside, statement) if is_builder or cut(inside, COMMAS)[1] else statement(inside)
 
 
-def _tuple(
-    brackets: str, parts: list[list[Token]], commas: set[str], inside: list[Token], statement: Statement
-) -> Value:
+def _tuple(brackets: str, parts: list[list[Token]], statement: Statement) -> Value:
     if not all(parts):
         raise UnreadableError("an empty part")
-    if brackets[0] == "[" and commas == {",", ";"}:  # [1, 2; 3, 4]
-        rows = [cut(row, at_signs(","))[0] for row in cut(inside, at_signs(";"))[0]]
-        return matrix([[expression(cell) for cell in row] for row in rows])
     items = tuple(_component(part, statement) for part in parts)
     return Collection("tuple", items, brackets if len(items) == 2 else "()")
-
-
-def matrix(rows: list[list[Node]]) -> Collection:
-    """A matrix of rows of the same length; UnreadableError for others."""
-    if len({len(row) for row in rows}) != 1:
-        raise UnreadableError("rows that differ")
-    return Collection("matrix", tuple(Collection("tuple", tuple(map(Expression, row)), "()") for row in rows))
 
 
 def _component(tokens: Tokens, statement: Statement) -> Value:
@@ -257,100 +236,89 @@ def _set_builder(head: list[Token], conditions: list[Token], statement: Statemen
     r"""\{x ∈ ℝ | x > 2\}: the condition on the letter; \{2k | k ∈ ℤ\}: a family."""
     pieces, belongs = cut(head, at_signs("∈"))
     letter = name_of(pieces[0])
-    where = Token("word", "where")
+    if letter is not None and not belongs and len(conditions) > 2 and conditions[1].is_sign("="):
+        if conditions[0].text != letter:
+            raise UnreadableError("a condition on something else")
+        value = bare(statement(conditions))  # {x | x = kπ, k ∈ ℤ}
+        items = value.items if isinstance(value, Collection) and value.kind == "list" else (value,)
+        return value if isinstance(value, Family) else Collection("set", items)
     if letter is None or (not belongs and any(token.is_sign(*DOMAINS) for token in conditions)):
-        return statement([*head, where, *conditions])
-    within = term(pieces[1], statement) if belongs else None
+        return statement([*head, Token("word", "where"), *conditions])
     value = statement(conditions)
-    if isinstance(within, Family):
-        if isinstance(value, Family):
-            return both(within, value)
-        result = restrict(within, numbers_in(value))
-        return replace(result, kind="set") if isinstance(result, Collection) else result
-    if isinstance(value, Literal | Family) and within is None:
+    members = term(pieces[1], statement) if belongs else None
+    if isinstance(members, Integers | Family) and isinstance(value, Integers | Family | Reals):
+        return both(members, value)
+    if isinstance(value, Integers | Family) and members is None:
         return value
-    if isinstance(value, Named) and value.names == (letter,):
-        value = replace(numbers_in(value), name=letter)
     if not isinstance(value, Reals) or value.name != letter:
         raise UnreadableError("a condition on something else")
-    within = None if within is None else as_reals(within)
-    return Reals((value if within is None else intersection(value, within)).intervals)
+    whole = as_reals(members) if members is not None else value
+    if whole is None:
+        raise UnreadableError("members of another set")
+    return Reals(intersection(value, whole).intervals)
 
 
 # ----------------------------------------------------------------------------------------------- environments
 
 
 def _environment(tokens: Tokens, statement: Statement) -> Value | None:
-    """Matrices, functions by cases, and lines of equations."""
-    inside = bracket_content(tokens)
-    if inside is None or not inside[0].startswith("begin"):
-        return _around_matrix(tokens, statement)
-    name, body = inside[0].removeprefix("begin "), inside[1]
-    if inside[2] != f"end {name}":
+    """Matrices, with or without a factor in front, and lines of equations."""
+    place = next((place for place, token in enumerate(tokens) if token.text.startswith("begin ")), None)
+    inside = None if place is None else bracket_content(tokens[place:])
+    if inside is None:
+        return None
+    if inside[2] != inside[0].replace("begin", "end"):
         raise UnreadableError("environments do not match")
-    lines = [line for line in cut(body, at_signs("\\\\"))[0] if line]
+    name, lines = inside[0].removeprefix("begin "), [line for line in cut(inside[1], at_signs("\\\\"))[0] if line]
+    if name in _CASES and not place and len(lines) > 1 and (function := _function(lines, statement)) is not None:
+        return function
     is_system = all(any(token.is_sign("=") for token in line) for line in lines)
-    if name in MATRICES and not (name == "array" and is_system):
-        if name in ("array", "matrix") and any(map(INEQUALITIES, body)):
-            return cases(lines, statement)
-        rows = [cut(line, at_signs("&"))[0] for line in lines]
-        return matrix([[expression(cell) for cell in row] for row in rows])
-    is_cases = name in ("cases", "dcases", "rcases") or (
-        name == "aligned" and all(any(token.is_sign(",") for token in line) for line in lines)
-    )
-    if is_cases and not is_system:
-        return cases(lines, statement)
-    if name not in ("aligned", "align", "gathered", "gather", "split", "cases", "dcases", "rcases", "array"):
+    if name in _MATRICES and not (name == "array" and is_system):
+        return _matrix([cut(line, at_signs("&"))[0] for line in lines], tokens[:place])
+    if name not in _LINES or place:
         raise UnreadableError(f"environment {name}")
     joined: list[Token] = []
     for line in lines:
-        line = [token for token in (line[:-1] if line[-1].is_sign(*",.;") else line) if not token.is_sign("&")]
+        line = [token for token in without_ends(line) if not token.is_sign("&")]
         is_continued = not line or line[0].is_sign(*"=<>≤≥+-")
         joined += line if is_continued else [*([Token("sign", ",")] if joined else []), *line]
     return statement(joined)
 
 
-def _around_matrix(tokens: Tokens, statement: Statement) -> Value | None:
-    r"""A factor in front of a matrix, or a `^T` behind it; None for other tokens."""
-    place = next((k for k, t in enumerate(tokens) if t.text.startswith("begin ")), None)
-    if place is None:
+def _function(lines: list[list[Token]], statement: Statement) -> Cases | None:
+    """A function by cases; None where lines have no condition behind a value."""
+    if not all(has_sign(line, "&", ",") or any(token.is_word("if", "when") for token in line) for line in lines):
         return None
-    end = 1 + max((k for k, t in enumerate(tokens) if t.text.startswith("end ")), default=place)
-    inside = bracket_content(tokens[place:end])
-    value = term(tokens[place:end], statement) if inside is not None else None
-    if not isinstance(value, Collection) or value.kind != "matrix":
+    joined = [[t for k, t in enumerate(line) if not (t.is_sign("&") and not 0 < k < len(line) - 1)] for line in lines]
+    try:
+        return cases([_one_mark(line) for line in joined], statement)
+    except UnreadableError:
         return None
-    rows = [[each.node for each in row.items if isinstance(each, Expression)] for row in value.items
-            if isinstance(row, Collection)]  # fmt: skip
-    if place == 0:
-        mark = "".join(t.text for t in tokens[end:] if not t.is_sign(*"{}"))
-        return matrix([list(column) for column in zip(*rows, strict=True)]) if mark in ("^T", "^⊤", "^t") else None
-    if end < len(tokens):
-        return None
-    factor = expression(
-        [*tokens[:place], Token("number", "1")] if tokens[place - 1].is_sign(*"-+*") else tokens[:place]
-    )
-    return matrix([[_carried_out(multiply(factor, entry)) for entry in row] for row in rows])
+
+
+def _one_mark(line: list[Token]) -> list[Token]:
+    """A line with one "&" between its value and its condition: `&x, && x > 0`."""
+    places = [place for place, token in enumerate(line) if token.is_sign("&")]
+    return [token for place, token in enumerate(line) if place not in places[1:]]
+
+
+def _matrix(rows: list[list[list[Token]]], factor: Tokens) -> Collection:
+    """A matrix of rows of the same length, multiplied by the factor in front of it; UnreadableError for others."""
+    if len({len(row) for row in rows}) != 1:
+        raise UnreadableError("rows that differ")
+    scale = expression([*factor, Token("number", "1")] if factor[-1].is_sign(*"-+*") else factor) if factor else None
+    nodes = [[expression(cell) for cell in row] for row in rows]
+    scaled = [[_carried_out(node if scale is None else multiply(scale, node)) for node in row] for row in nodes]
+    return Collection("matrix", tuple(Collection("tuple", tuple(map(Expression, row)), "()") for row in scaled))
 
 
 def _carried_out(node: Node) -> Node:
-    value = rational(node)
+    value = rational(node) if node.op == "mul" else None
     return node if value is None else number(value)
-
-
-def _integers(tokens: Tokens, _statement: Statement) -> Value | None:
-    place = index_of(tokens, at_signs("ℤ", "ℕ"))
-    is_multiple = place == 1 and tokens[0].kind == "number" and not tokens[1].gap
-    if is_multiple or (place is not None and any(t.text == "π" or (t.is_sign("+") and k < place) for k, t in
-                                                 enumerate(tokens))):  # fmt: skip
-        return shifted(tokens)
-    return integer_class(tokens)
 
 
 def _reals(tokens: Tokens, _statement: Statement) -> Value | None:
     r"""∅, ℝ and its parts, `\mathbb{R}^+`, `\mathbb{R}_{\ne 0}`, with or without a letter; None for anything else."""
-    if tokens[0].text == "∞many" and all(t.kind == "word" or t.is_sign(*DOMAINS, "primes") for t in tokens[1:]):
-        return Literal("words", ("infinitely many",))
     if tokens[0].text == "∅":
         return EMPTY if len(tokens) == 1 else None
     if tokens[0].kind != "sign" or not tokens[0].text.startswith("ℝ"):
@@ -360,22 +328,54 @@ def _reals(tokens: Tokens, _statement: Statement) -> Value | None:
     return half_line(marks, letters[0].text if letters else "") if len(letters) < 2 else None
 
 
-def _vector(tokens: Tokens, _statement: Statement) -> Value | None:
+def _vector(tokens: Tokens, statement: Statement) -> Value | None:
+    for mark in TRANSPOSED:
+        is_marked = [token.text for token in tokens[-len(mark) :]] == mark and tokens[0].text.startswith("begin ")
+        if is_marked and bracket_content(tokens[: -len(mark)]):
+            value = term(tokens[: -len(mark)], statement)
+            rows = (
+                [row.items for row in value.items if isinstance(row, Collection)]
+                if isinstance(value, Collection)
+                else []
+            )
+            return Collection("matrix", tuple(Collection("tuple", column, "()") for column in zip(*rows, strict=True)))
     return vector(tokens)
 
 
-def _literal(tokens: Tokens, _statement: Statement) -> Value | None:
-    return literal(tokens)
+def _both_tuples(tokens: Tokens, statement: Statement) -> Value | None:
+    """±(1, 2) as the two tuples."""
+    if not tokens[0].is_sign("±") or not is_tuple(tokens[1:]):
+        return None
+    value = term(tokens[1:], statement)
+    nodes = nodes_of(value.items) if isinstance(value, Collection) else None
+    if nodes is None or not isinstance(value, Collection):
+        raise UnreadableError("both signs of something else")
+    return Collection("list", (value, replace(value, items=tuple(Expression(negate(node)) for node in nodes))))
+
+
+def _integers(tokens: Tokens, _statement: Statement) -> Value | None:
+    """A class of integers, also with a factor: 2ℤ, πℤ."""
+    place = index_of(tokens, at_signs(*DOMAINS)) or 0
+    node = (
+        expression(tokens[:place])
+        if place and tokens[0].kind in ("number", "letter") and not tokens[place].gap
+        else None
+    )
+    if node is not None and not names(node):
+        least, rest = least_of(tokens[place], list(tokens[place + 1 :]))
+        if not rest:
+            return family(multiply(node, MEMBER), least=least)
+    return integer_class(tokens)
 
 
 _READINGS: tuple[Callable[[Tokens, Statement], Value | None], ...] = (
     _reals,
-    _environment,
-    _integers,
+    _literal,
     _both_tuples,
     _vector,
+    _environment,
+    _integers,
     _amount,
-    _literal,
     _ratio,
     _point,
 )

@@ -25,8 +25,7 @@ from verifiers.answers.symbols import (
     TEXT_STYLES,
     UNIT_LETTERS,
 )
-from verifiers.answers.syntax import with_commas
-from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.syntax import Token, UnreadableError, with_commas
 
 ARROW = "\u20d7"  # behind the two ends of a vector: that from B to A is another one
 UNIT_VECTORS = {"i": "î", "j": "ĵ", "k": "k̂"}

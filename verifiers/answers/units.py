@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from verifiers.answers.syntax import Tokens, at_signs, bracket_content, cut
-from verifiers.answers.token import Token
+from verifiers.answers.syntax import Token, Tokens, at_signs, bracket_content, cut
 
 Powers = dict[str, int]
 

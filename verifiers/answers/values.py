@@ -1,14 +1,13 @@
-"""The ten kinds of values that an answer can be."""
+"""The twelve kinds of values that an answer can be."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from verifiers.answers.tree import INFINITY, MINUS_INFINITY, Node
-
-Item = tuple[Node, ...]  # one member of a family: a number, or the components of a tuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +60,12 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Values with the names in front of them: x = 1, y = 2; f(x) = 2x with its `argument`.
-
-    `is_chain`: written as x = y = 1.
-    """
+    """Values with the names in front of them: x = 1, y = 2; f(x) = 2x with its `argument`."""
 
     names: tuple[str, ...]
     items: tuple[Value, ...]
     argument: str = ""
-    is_chain: bool = False
+    is_chain: bool = False  # x = y = 5, whose last link alone may be the answer
 
     @property
     def is_single(self) -> bool:
@@ -85,30 +81,41 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
-    """An integer parameter, or a real one of `domain`.
+class Family:
+    """The numbers or tuples of the items for all integers of some letters, or for those from a least one on."""
 
-    `least`: the lower bound of an integer one, or None. `is_natural`: of ℕ, which may begin with 0 or 1.
-    """
-
-    name: str
-    least: int | None = None
-    is_natural: bool = False
-    domain: Reals | None = None
+    items: tuple[tuple[Node, ...], ...]
+    letters: tuple[tuple[str, int | None], ...]  # with the least integer of each
+    name: str = ""  # b of b = a^2
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
-    """All values of the items for all values of the parameters, with the name in front and a function's argument."""
+class Space:
+    """The numbers, tuples or functions of the items for all values of real parameters, each of its own set."""
 
-    items: tuple[Item, ...]
-    parameters: tuple[Parameter, ...]
-    name: str = ""
-    argument: str = ""
+    items: tuple[tuple[Node, ...], ...]
+    parameters: tuple[tuple[str, Reals], ...]
+    argument: str = ""  # x of f(x) = ax + b
 
-    @property
-    def is_real(self) -> bool:
-        return any(each.domain is not None for each in self.parameters)
+
+@dataclass(frozen=True, slots=True)
+class Integers:
+    """A set of integers: `members(limit)` are those from -limit to limit. `size`: the largest number that tells it.
+
+    `optional`: numbers that may be left out, as 0 of the natural numbers and 1 of the powers of 2.
+    """
+
+    members: Callable[[int], frozenset[int]]
+    size: int = 1
+    optional: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """A function by cases: expressions, each with the numbers that it holds for. The first that holds counts."""
+
+    pieces: tuple[tuple[Node, Reals | Integers], ...]
+    letter: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,18 +130,11 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True)
-class Piecewise:
-    """Expressions, each with the set of numbers or integers for which it holds."""
-
-    pieces: tuple[tuple[Expression, Reals | Family], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Literal:
     """What is equal only where all parts are.
 
-    `kind`: words (the text), base (digits, base), time (hour, minute, am or pm), date (month, day, year or 0), primes
-    (those members of a set of primes that are compared).
+    `kind`: base (digits, base), time (hour, minute, am or pm), date (month, day,
+    year or 0), words (the name of somebody).
     """
 
     kind: str
@@ -149,8 +149,11 @@ class Choice:
     value: Value
 
 
-Value = Expression | Reals | Collection | Named | Relation | Family | Amount | Piecewise | Literal | Choice
+Value = (
+    Expression | Reals | Collection | Named | Relation | Family | Space | Integers | Cases | Amount | Literal | Choice
+)
 EMPTY = Reals(())
+MIRROR = {"<": ">", ">": "<", "≤": "≥", "≥": "≤", "=": "=", "≠": "≠"}  # a relation read from its right side
 ALL_REALS = Reals((Interval(MINUS_INFINITY, INFINITY, False, False),))
 
 
@@ -164,12 +167,36 @@ def bare(value: Value) -> Value:
     return value.items[0] if isinstance(value, Named) and value.is_single else value
 
 
-def node_of(value: Value) -> Node | None:
-    """The tree of an expression; None for another value."""
-    return value.node if isinstance(value, Expression) else None
-
-
 def nodes_of(values: tuple[Value, ...]) -> list[Node] | None:
     """The trees of values that are all expressions; None for others."""
     nodes = [value.node for value in values if isinstance(value, Expression)]
     return nodes if len(nodes) == len(values) else None
+
+
+T = TypeVar("T")
+Result = bool | None  # of a comparison: True, False, or None where another layer must decide
+
+
+def all_equal(results: Iterable[Result]) -> Result:
+    """True if all are, False if one is False, else None."""
+    is_decided = True
+    for result in results:
+        if result is False:
+            return False
+        is_decided = is_decided and result is not None
+    return True if is_decided else None
+
+
+def matched(gold: Sequence[T], answer: Sequence[T], equal: Callable[[T, T], Result]) -> Result:
+    """Whether each value has an equal one of its own on the other side, in any order; both have the same length."""
+    rest = list(answer)
+    is_decided = True
+    for value in gold:
+        results = [equal(value, other) for other in rest]
+        if True in results:
+            del rest[results.index(True)]
+        elif None in results:
+            is_decided = False
+        else:
+            return False
+    return True if is_decided else None

@@ -6,7 +6,7 @@ import pytest
 
 from verifiers.answers.expressions import expression
 from verifiers.answers.rationals import rational
-from verifiers.answers.token import UnreadableError
+from verifiers.answers.syntax import UnreadableError
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.tree import Node, is_numeral, is_undone, signs
 

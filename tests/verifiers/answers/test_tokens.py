@@ -2,7 +2,7 @@
 
 import pytest
 
-from verifiers.answers.token import UnreadableError
+from verifiers.answers.syntax import UnreadableError
 from verifiers.answers.tokens import MAX_TOKENS, tokenize
 
 
