@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from math import ceil
@@ -257,7 +257,7 @@ def _under(value: Value, other: Value) -> Value:
     if isinstance(value, Integers | Family) or isinstance(other, Integers | Family):
         return both(value, other)
     if isinstance(value, Reals) and isinstance(other, Reals) and other.name and value.name in ("", other.name):
-        return Reals(intersection(value, other).intervals, other.name)
+        return replace(intersection(value, other), name=other.name)
     raise UnreadableError("a condition on another kind of value")
 
 

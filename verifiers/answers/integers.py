@@ -80,7 +80,8 @@ def integers_of(value: Value) -> Integers | None:
     if isinstance(value, Family):
         return _of_family(value)
     if isinstance(value, Reals):
-        return _of_reals(value) if value.name in (*LETTERS, "p") and _is_open(value) else None
+        is_whole = value.name in (*LETTERS, "p") and not value.is_real
+        return _of_reals(value) if is_whole and _is_open(value) else None
     if isinstance(value, Named) and value.is_single:
         return None if value.argument else integers_of(value.items[0])
     is_bare = isinstance(value, Collection) and value.is_bare

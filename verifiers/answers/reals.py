@@ -90,7 +90,7 @@ def union(left: Reals, right: Reals) -> Reals:
         result[-1] = Interval(
             last.low, high, last.has_low or (part.has_low and order(part.low, last.low) == 0), has_high
         )
-    return Reals(tuple(result), left.name or right.name)
+    return Reals(tuple(result), left.name or right.name, left.is_real or right.is_real)
 
 
 def _by_low(left: Interval, right: Interval) -> int:
@@ -107,12 +107,12 @@ def complement(reals: Reals) -> Reals:
     if low != INFINITY:
         result.append(Interval(low, INFINITY, has_low, False))
     rest = tuple(each for each in result if order(each.low, each.high) < 0 or (each.has_low and each.has_high))
-    return Reals(rest, reals.name)
+    return Reals(rest, reals.name, reals.is_real)
 
 
 def intersection(left: Reals, right: Reals) -> Reals:
     result = complement(union(complement(left), complement(right)))
-    return Reals(result.intervals, left.name or right.name)
+    return Reals(result.intervals, left.name or right.name, left.is_real or right.is_real)
 
 
 def equal_reals(gold: Reals, answer: Reals) -> bool:
@@ -197,7 +197,7 @@ def half_line(marks: str, name: str = "") -> Reals:
         "≥0": Reals((Interval(zero, INFINITY, True, False),)),
         "≠0": complement(Reals((Interval(zero, zero, True, True),))),
     }[kind]
-    return Reals(reals.intervals, name)
+    return Reals(reals.intervals, name, is_real=bool(name))
 
 
 def as_reals(value: Value) -> Reals | None:

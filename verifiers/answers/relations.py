@@ -179,7 +179,7 @@ def _member(left: Tokens, right: Tokens, statement: Statement, *, is_member: boo
         return Reals(complement(reals).intervals, letters[0])
     is_set = isinstance(value, Collection) and value.kind == "set"
     if reals is not None and not is_set and len(letters) == 1:
-        return Reals(reals.intervals, letters[0])
+        return Reals(reals.intervals, letters[0], is_real=True)
     if isinstance(value, Collection) and is_set and len(letters) == 1:
         return Named(letters, (listed(value.items),))
     return several_names(letters, value) if len(letters) > 1 and isinstance(value, Collection) else value

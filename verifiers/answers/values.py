@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -31,10 +31,13 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Reals:
-    """A set of reals: disjoint intervals in increasing order. `name`: the letter of a condition on it ("" for none)."""
+    """A set of reals: disjoint intervals in increasing order. `name`: the letter of a condition on it ("" for none);
+    `is_real`: whether that is said to be real, n ∈ [1, ∞), where n ≥ 1 may be of integers.
+    """
 
     intervals: tuple[Interval, ...]
     name: str = ""
+    is_real: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
