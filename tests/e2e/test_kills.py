@@ -70,7 +70,7 @@ def base_build(inputs: Path, folder: Path) -> list[str]:
 
 
 def imports(inputs: Path, folder: Path) -> list[str]:
-    return ["import", "verl", str(inputs / "dump"), "--runs", str(folder), "--name", "theirs"]
+    return ["import", "rows", str(inputs / "dump"), "--runs", str(folder), "--name", "theirs"]
 
 
 COMMANDS = (sft, reward_model, expert_iteration, evaluation, base_build, imports)
@@ -84,7 +84,7 @@ def start(command: Command, inputs: Path, folder: Path, terminal: str = "") -> F
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a tiny model, preferences for it, and rollouts that verl has dumped."""
+    """A folder with a tiny model, preferences for it, and rollouts of another trainer."""
     folder: Path = tmp_path_factory.mktemp("inputs")
     tokenizer, draw = tiny_tokenizer(), random.Random(0)
     tokenizer.save_pretrained(folder / "model")
@@ -97,8 +97,9 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "dump").mkdir()
     for step in range(60):
-        lines = ({"input": f"q{n // 8}", "output": "so " * 90, "score": n % 2, "gts": "1"} for n in range(512))
-        (folder / "dump" / f"{step}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        own = {"step": step, "completion": "so " * 90, "gold": "1"}
+        lines = (own | {"prompt": f"q{n // 8}", "reward": n % 2} for n in range(512))
+        (folder / "dump" / f"{step:02}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert forkserver(TRAINING).start("--version").wait(timeout=100) == 0  # its imports are no command's time
     return folder
 
