@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from data import Problem
@@ -44,6 +44,7 @@ class SampleRequest:
 
     def settings(self) -> dict[str, object]:
         """The settings of the run folder, by the names of a training run's where there are some."""
+        tools = self.model.tools
         return {
             "model": self.model.name,
             "algo.name": "sample",
@@ -57,7 +58,7 @@ class SampleRequest:
             "sampling.top_p": self.model.top_p,
             "sampling.max_tokens": self.model.max_tokens,
             "prompt.style": self.model.prompt,
-            **({"tools.names": self.model.tools.names} if self.model.tools.names else {}),
+            **({f"tools.{key}": value for key, value in asdict(tools).items()} if tools.names else {}),
             "seed": self.seed,
         }
 

@@ -96,6 +96,16 @@ def test_an_evaluation_of_a_checkpoint_calls_the_tools_of_its_run_and_grades_no_
     assert "tools python" in capsys.readouterr().out
 
 
+def test_samples_of_a_checkpoint_call_the_tools_of_its_run_and_go_on_with_the_same_ones_alone(trained, capsys):
+    request = {"model": trained.name, "runs": trained.parent, "data": SUMS, "engine": "transformers", "name": "s"}
+    words = ["sample", *flags(request | {"threads": 1, "problems": 2, "num-samples": 2})]
+    main(words)
+    assert any("\n<output>\n42" in row["completion"] for row in read(trained.parent / "s", 0))
+    assert read_metrics(trained.parent / "s")[0]["tools/calls"] > 0
+    assert main([*words, "--tools", ""]) == 2
+    assert "samples with other settings" in capsys.readouterr().err
+
+
 def is_calling(pid):
     """Whether a process below has the sandbox's interpreter."""
     below = [int(one) for path in Path("/proc").glob(f"{pid}/task/*/children") for one in path.read_text().split()]
