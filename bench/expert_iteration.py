@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runs import arguments, run_reasoner, train_all
+from runs import arguments, options, run_reasoner, train_all
 from tables import mean_and_range, over_seeds, table
 
 from reasoner.evals.compare import compare_metrics, samples_by_problem
@@ -35,9 +35,8 @@ def expert_iteration(out: Path, model: str, seed: int, rounds: int, threads: int
     name = f"expert-iteration-{seed}"
     values = {"model": model, "preset": "base", "rounds": rounds, "seed": seed, "threads": threads}
     values |= {"run.dir": out, "run.name": name, **HELD_OUT}
-    flags = [text for key, value in values.items() for text in (f"--{key}", str(value))]
     out.mkdir(parents=True, exist_ok=True)
-    run_reasoner("expert-iteration", *flags, log=out / f"{name}.log", threads=threads)
+    run_reasoner("expert-iteration", *options(values), log=out / f"{name}.log", threads=threads)
     rows = json.loads((out / _last_round(seed, rounds) / "rounds.json").read_text())
     return [
         {name: row[name] for name in ("tokens", "minutes")}

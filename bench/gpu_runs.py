@@ -12,6 +12,7 @@ from typing import Any
 
 from gpu_models import make_model
 from gpu_rows import Sizes, row
+from runs import options
 
 from tests.fixtures.families import save_family
 
@@ -29,14 +30,13 @@ def run(sizes: Sizes, work: Path, *, preset: str, family: str = "") -> None:
         "sampling.max_tokens": 24 if family else min(sizes.response, 288 if preset == "base" else sizes.response),
         "validation.interval": 0, "eval.heldout_problems": 0,
     }  # fmt: skip
-    arguments = [text for key, value in values.items() for text in (f"--{key}", str(value))]
     command = [sys.executable, "-m", "reasoner", "train"]
     first, killed = (work / "runs" / f"{family or preset}-{name}" for name in ("first", "killed"))
     start = time.perf_counter()
-    subprocess.run([*command, *arguments, "--run.name", first.name], check=True)
+    subprocess.run([*command, *options(values), "--run.name", first.name], check=True)
     row(f"{STEPS} steps, start included", time.perf_counter() - start, "s")
     _report(first)
-    child = subprocess.Popen([*command, *arguments, "--run.name", killed.name])
+    child = subprocess.Popen([*command, *options(values), "--run.name", killed.name])
     try:
         while child.poll() is None and not _lines(killed, "metrics.jsonl"):
             time.sleep(0.02)

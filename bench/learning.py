@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from runs import arguments, is_over, keep_settings, plotting, run_python, run_reasoner, train_all
+from runs import arguments, is_over, keep_settings, options, plotting, run_python, run_reasoner, train_all
 from tables import table
 
 from reasoner.runs.metrics import read_metrics
@@ -97,9 +97,8 @@ class Bench:
             return True
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        words = [text for key, value in flags.items() for text in (f"--{key}", value)]
         script = Path(__file__).with_name("learning_trl.py")
-        run_python(script, folder, *words, log=self.out / f"{name}.log", threads=self.threads)
+        run_python(script, folder, *options(flags), log=self.out / f"{name}.log", threads=self.threads)
         print(f"{name}: done", file=sys.stderr, flush=True)
         return False
 

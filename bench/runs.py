@@ -80,12 +80,16 @@ def _train(out: Path, values: Settings) -> None:
         arguments = ["--resume", str(run)]
     else:
         shutil.rmtree(run, ignore_errors=True)
-        pairs = ((f"--{key}", str(value)) for key, value in values.items() if key != "program")
-        arguments = [text for pair in pairs for text in pair]
+        arguments = options({key: value for key, value in values.items() if key != "program"})
     environment = os.environ | {"OMP_NUM_THREADS": str(values["threads"])}
     with (out / f"{run.name}.log").open("a") as log:
         done = subprocess.run([*program, "train", *arguments], stdout=log, stderr=log, env=environment)
     print(f"{run.name}: {'done' if done.returncode == 0 else f'failed, see {log.name}'}", file=sys.stderr, flush=True)
+
+
+def options(values: Settings) -> list[str]:
+    """The words of a command line."""
+    return [text for key, value in values.items() for text in (f"--{key}", str(value))]
 
 
 def is_over(run: Path) -> bool:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 
-from runs import arguments, run_reasoner, train_all
+from runs import arguments, options, run_reasoner, train_all
 from tables import mean_and_range, over_seeds, table
 
 from reasoner.cli.main import main as reasoner
@@ -68,12 +68,8 @@ def make_base(out: Path, threads: int) -> Path:
     for name, model, data, own in stages:
         if not (out / name / "report.json").is_file():
             values = {"model": model, "sft.data": out / f"{data}.jsonl", "sft.epochs": 1, "run.name": name} | NONE | own
-            run_reasoner("sft", *_flags(values | {"run.dir": out, "threads": threads}), log=out / f"{name}.log")
+            run_reasoner("sft", *options(values | {"run.dir": out, "threads": threads}), log=out / f"{name}.log")
     return out / "start"
-
-
-def _flags(values: Mapping[str, object]) -> list[str]:
-    return [text for key, value in values.items() for text in (f"--{key}", str(value))]
 
 
 def grpo(out: Path, base: Path, arm: str, seed: int, steps: int) -> dict[str, object]:
@@ -92,7 +88,7 @@ def expert_iteration(out: Path, base: Path, seed: int, tokens: float, threads: i
     values |= {"run.dir": out, "run.name": name, "sampling.max_tokens": 96, "threads": threads}
     if not (last / "rounds.json").is_file():
         values |= {"validation.interval": 0, "eval.heldout_problems": 1, "eval.samples": 1}
-        run_reasoner("expert-iteration", *_flags(values), log=out / f"{name}.log", threads=threads)
+        run_reasoner("expert-iteration", *options(values), log=out / f"{name}.log", threads=threads)
     return last
 
 

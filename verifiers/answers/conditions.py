@@ -325,8 +325,8 @@ def _declared(
         domain = Domain(reals=whole) if isinstance(whole, Reals) else Domain(least=_least_of(whole))
         plain = [*plain[:place], *plain[end:]]
     parts = [part for part in cut([t for t in plain if not t.is_sign("∈")], AND_OR)[0] if part]
-    found = [name_of(part) for part in parts]
-    return {name: domain for name in found if name} if found and all(found) else None
+    declared = [name_of(part) for part in parts]
+    return {name: domain for name in declared if name} if declared and all(declared) else None
 
 
 def _least_of(whole: Integers) -> int | None:
@@ -362,7 +362,7 @@ def _range(tokens: Tokens) -> Domain:
     values = [rational(node) for node in nodes]
     if dots == [len(parts) - 1] and values[0] is not None and values == [values[0] + k for k in range(len(values))]:
         return Domain(least=int(values[0]))
-    found = with_dots(parts)
-    if not isinstance(found, Collection) or (whole := nodes_of(found.items)) is None:
+    listed = with_dots(parts)
+    if not isinstance(listed, Collection) or (whole := nodes_of(listed.items)) is None:
         raise UnreadableError("values of a letter")
     return Domain(values=tuple(whole))
