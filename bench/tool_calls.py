@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 
-from runs import arguments, options, run_reasoner, train_all
+from runs import arguments, is_over, options, run_reasoner, train_all
 from tables import mean_and_range, over_seeds, table
 
 from reasoner.cli.main import main as reasoner
@@ -33,7 +33,7 @@ SHARE, FORM = 0.03, FORMS["tags"]
 KINDS = {"small": ((2, 9), (2, 9)), "large": ((100, 999), (100, 999))}
 SIZES = {"calls": 20_000, "guesses": 3_000, "problems": 2_000, "small": 100, "large": 100}
 SAMPLES = 8  # of each held-out problem
-NONE = {"validation.interval": 0, "eval.heldout_problems": 0}
+SHORT = {"validation.interval": 0, "eval.heldout_problems": 1, "eval.samples": 1}  # with a report: is_over()
 ARMS = {"GRPO, tool": "python", "GRPO, no tool": "", "GRPO, noise": "python", "expert iteration, tool": "python"}
 
 
@@ -66,9 +66,12 @@ def make_base(out: Path, threads: int) -> Path:
         (out / f"{name}.jsonl").write_text("".join(lines))
     stages = (("skill", "base", "calls", {}), ("start", str(out / "skill"), "guesses", {"optim.lr": 1e-4}))
     for name, model, data, own in stages:
-        if not (out / name / "report.json").is_file():
-            values = {"model": model, "sft.data": out / f"{data}.jsonl", "sft.epochs": 1, "run.name": name} | NONE | own
-            run_reasoner("sft", *options(values | {"run.dir": out, "threads": threads}), log=out / f"{name}.log")
+        values = {"model": model, "sft.data": out / f"{data}.jsonl", "sft.epochs": 1, "run.name": name} | SHORT | own
+        words = options(values | {"run.dir": out, "threads": threads})
+        if (out / name / "config.json").is_file():
+            words = ["--resume", str(out / name)]
+        if not is_over(out / name):
+            run_reasoner("sft", *words, log=out / f"{name}.log")
     return out / "start"
 
 
@@ -76,7 +79,7 @@ def grpo(out: Path, base: Path, arm: str, seed: int, steps: int) -> dict[str, ob
     """The settings of a run of GRPO."""
     own = {"model": base, "preset": "base", "data": out / "problems.jsonl", "tools": ARMS[arm], "seed": seed}
     noise = {"program": f"{sys.executable} {__file__} noise"} if arm.endswith("noise") else {}
-    return own | {"steps": steps, "sampling.max_tokens": 96} | NONE | noise
+    return own | {"steps": steps, "sampling.max_tokens": 96} | SHORT | noise
 
 
 def expert_iteration(out: Path, base: Path, seed: int, tokens: float, threads: int) -> Path:
@@ -85,9 +88,8 @@ def expert_iteration(out: Path, base: Path, seed: int, tokens: float, threads: i
     last = out / f"{name}-sft-{rounds}"
     values = {"model": base, "preset": "base", "data": out / "problems.jsonl", "tools": "python", "seed": seed}
     values |= {"rounds": rounds, "num-samples": samples, "problems": round(tokens / 40 / rounds / samples)}
-    values |= {"run.dir": out, "run.name": name, "sampling.max_tokens": 96, "threads": threads}
+    values |= {"run.dir": out, "run.name": name, "sampling.max_tokens": 96, "threads": threads} | SHORT
     if not (last / "rounds.json").is_file():
-        values |= {"validation.interval": 0, "eval.heldout_problems": 1, "eval.samples": 1}
         run_reasoner("expert-iteration", *options(values), log=out / f"{name}.log", threads=threads)
     return last
 
