@@ -37,6 +37,7 @@ from reasoner.trainer.parity import max_logprob_diff
 from reasoner.trainer.sync_certificate import certify_sync
 from reasoner.trainer.train import train_step
 from reasoner.types import Prompt, SamplingParams
+from tests.fixtures.families import save_family
 
 GROUP = 8  # completions of a prompt
 PROMPT = 128  # tokens of the prompts of an update
@@ -50,6 +51,7 @@ VARIANTS: dict[str, dict[str, object]] = {
     "AdamW in 8 bits": {"optim.state_dtype": "8bit"},
     "LoRA": {"lora.rank": 16},
     "LoRA over bfloat16, recomputation": {"lora.rank": 16, "lora.base_dtype": "bfloat16", "optim.recompute": True},
+    "compiled layers": {"optim.compile": True},
 }
 PACKAGES = {"lora.rank": "peft", "optim.state_dtype": "torchao"}  # what a setting needs
 
@@ -87,24 +89,25 @@ def settings_of(preset: str, **changes: object) -> Config:
     return resolve([("bench/gpu.py", values | changes)]).config
 
 
-def prompts_of(number: int) -> list[Prompt]:
-    """The first generated problems as prompts, for any model with the embedded base's tokenizer."""
-    template, tokenizer = load_template("r1-zero"), load_tokenizer(resolve_model("base", runs=Path("runs")))
+def prompts_of(number: int, folder: Path) -> list[Prompt]:
+    """The first generated problems as prompts for the folder's model."""
+    template, tokenizer = load_template("r1-zero"), load_tokenizer(folder)
     return [render(problem, template, tokenizer) for problem in load("generated", limit=number)]
 
 
-def certificate(sizes: Sizes, work: Path, *, preset: str) -> None:
+def certificate(sizes: Sizes, work: Path, *, preset: str, family: str = "") -> None:
     """How far engine and trainer differ, with the weights that were loaded, after an update of every weight, and after
-    the update back. RuntimeError above the certificate's limit.
+    the update back. RuntimeError above the certificate's limit. `family`: of a tiny model of this kind, in float32.
     """
     setup_torch(threads=0, seed=0)
-    folder, cfg = make_model(preset, sizes, work), settings_of(preset)
+    folder = save_family(family, work / family) if family else make_model(preset, sizes, work)
+    cfg = settings_of(preset)
     start = clock()
     trainer = build_trainer(cfg, load_tokenizer(folder), start_from=folder, base=folder, device=device())
     with open_generator(cfg, [], load_template("r1-zero"), trainer, model_folder=folder) as generator:
         row("start of trainer and engine", clock() - start, "s")
         row("engine", generator.engine.name)
-        sampling, prompts = SamplingParams(num_samples=4, max_tokens=64), prompts_of(4)
+        sampling, prompts = SamplingParams(num_samples=4, max_tokens=64), prompts_of(4, folder)
         row("largest difference before", max_logprob_diff(generator.engine, trainer.policy, prompts, sampling), "nats")
         start = clock()
         own = certify_sync(trainer, generator)
@@ -128,7 +131,7 @@ def sampling(sizes: Sizes, work: Path, *, preset: str) -> None:
     with closing(engine):
         row("start of the engine", clock() - start, "s")
         for rows in sizes.rows:
-            prompts = prompts_of(rows // GROUP)
+            prompts = prompts_of(rows // GROUP, folder)
             texts = [{"prompt_token_ids": list(prompt.token_ids)} for prompt in prompts]
             params = SamplingParams(num_samples=GROUP, max_tokens=length)
             seeds = [[GROUP * place + number for number in range(GROUP)] for place in range(len(prompts))]
@@ -173,7 +176,7 @@ def sleep(sizes: Sizes, work: Path, *, preset: str) -> None:
                 if name == "sleep":
                     asleep.append({"GPU": _gpu_bytes_in_use(), "host": resident()})
         params = SamplingParams(num_samples=4, max_tokens=16)
-        row(f"largest difference after {sizes.turns} turns", max_logprob_diff(engine, policy, prompts_of(2), params))
+        row(f"largest difference after {sizes.turns} turns", max_logprob_diff(engine, policy, prompts_of(2, folder), params))
     for name, own in seconds.items():
         row(f"{name}, median of {sizes.turns}", statistics.median(own), "s")
     for name in asleep[0]:
@@ -227,6 +230,8 @@ def _measure_update(name: str, values: dict[str, object], folder: Path, length: 
         train_step(trainer, batch)
         seconds.append(clock() - start)
     rate = GROUP * length / statistics.median(seconds[1:])
+    if not values and torch.cuda.is_available():
+        _tell_kernels(name, lambda: train_step(trainer, batch))
     trainer.free_gradients()
     parameters = sum(p.numel() for p in trainer.policy.parameters())
     row(f"{name}: speed", rate, "tokens/s")
@@ -241,3 +246,14 @@ def _measure_update(name: str, values: dict[str, object], folder: Path, length: 
     held = sum(part[own] for own in ("weights", "gradients", "optimiser", "reference", "critic"))
     row(f"{name}: peak memory", peak_memory(device()) / 2**30, "GiB")
     row(f"{name}: peak memory by the doctor's formula", (held + estimate.passes_peak()) / 2**30, "GiB")
+
+
+def _tell_kernels(name: str, act: Callable[[], object]) -> None:
+    """Rows on the ten kernels that take the most of the GPU's time."""
+    with torch.profiler.profile() as profile:
+        act()
+        clock()
+    spent = {event.key: event.self_device_time_total for event in profile.key_averages()}
+    total = sum(spent.values()) or 1
+    for kernel in sorted(spent, key=spent.__getitem__, reverse=True)[:10]:
+        row(f"{name}: kernel {kernel[:80]}", 100 * spent[kernel] / total, "% of the GPU's time")

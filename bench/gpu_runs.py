@@ -14,24 +14,22 @@ from gpu_models import make_model
 from gpu_rows import Sizes, row
 from runs import options
 
-from tests.fixtures.families import save_family
-
 STEPS = 3
 
 
-def run(sizes: Sizes, work: Path, *, preset: str, family: str = "") -> None:
+def run(sizes: Sizes, work: Path, *, preset: str) -> None:
     """Seconds and parity of three steps of a preset, and whether a run that is killed after the first one and resumed
-    leaves the same bytes. `family`: with a tiny model of random weights of this kind in place of the preset's.
+    leaves the same bytes.
     """
-    model = save_family(family, work / family) if family else make_model(preset.partition("@")[0], sizes, work)
+    model = make_model(preset.partition("@")[0], sizes, work)
     values = {
         "model": model, "preset": preset, "steps": STEPS, "run.dir": work / "runs", "run.save_interval": 1,
         "run.keep_last": STEPS, "data.train": "generated", "data.prompts_per_step": sizes.prompts_per_step,
-        "sampling.max_tokens": 24 if family else min(sizes.response, 288 if preset == "base" else sizes.response),
+        "sampling.max_tokens": min(sizes.response, 288 if preset == "base" else sizes.response),
         "validation.interval": 0, "eval.heldout_problems": 0,
     }  # fmt: skip
     command = [sys.executable, "-m", "reasoner", "train"]
-    first, killed = (work / "runs" / f"{family or preset}-{name}" for name in ("first", "killed"))
+    first, killed = (work / "runs" / f"{preset}-{name}" for name in ("first", "killed"))
     start = time.perf_counter()
     subprocess.run([*command, *options(values), "--run.name", first.name], check=True)
     row(f"{STEPS} steps, start included", time.perf_counter() - start, "s")
