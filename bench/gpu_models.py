@@ -176,7 +176,8 @@ def sleep(sizes: Sizes, work: Path, *, preset: str) -> None:
                 if name == "sleep":
                     asleep.append({"GPU": _gpu_bytes_in_use(), "host": resident()})
         params = SamplingParams(num_samples=4, max_tokens=16)
-        row(f"largest difference after {sizes.turns} turns", max_logprob_diff(engine, policy, prompts_of(2, folder), params))
+        difference = max_logprob_diff(engine, policy, prompts_of(2, folder), params)
+        row(f"largest difference after {sizes.turns} turns", difference, "nats")
     for name, own in seconds.items():
         row(f"{name}, median of {sizes.turns}", statistics.median(own), "s")
     for name in asleep[0]:
