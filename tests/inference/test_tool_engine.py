@@ -8,6 +8,7 @@ import torch
 
 from data.generated import problems
 from reasoner.config.schema import EngineConfig, ToolsConfig
+from reasoner.inference.answers import Tools
 from reasoner.inference.factory import make_engine
 from reasoner.inference.sampling import decode_completions, end_token_ids
 from reasoner.inference.tool_engine import ToolEngine
@@ -15,9 +16,8 @@ from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.rl.batch import collate
 from reasoner.rollouts.prompts import load_template, render
 from reasoner.tools.forms import FORMS, ToolForm, tool_form
-from reasoner.tools.pool import ToolAnswer
 from reasoner.trainer.parity import logprobs_of, sample
-from reasoner.types import SamplingParams
+from reasoner.types import Answer, SamplingParams
 from tests.fixtures.tiny import END, OTHER_END, save_tiny
 
 HAS_VLLM = importlib.util.find_spec("vllm") is not None
@@ -31,9 +31,10 @@ class Counting:
     def __init__(self, text="{}"):
         self.calls, self.text = [], text
 
-    def answers(self, calls):
+    def answers(self, calls, on_answer):
         self.calls.append(list(calls))
-        return [ToolAnswer(self.text.format(len(call)), "a" in call) for call in calls]
+        for place, call in enumerate(calls):
+            on_answer(place, Answer(self.text.format(len(call)), "a" in call))
 
     def close(self):
         pass
@@ -75,7 +76,7 @@ def engine(request, engines):
     return engines[request.param] if request.param in engines else pytest.skip("vLLM is not installed")
 
 
-def with_tool(engine, folder, *, pool=None, form=FORM, max_model_len=256, **settings):
+def with_tool(engine, folder, *, pool=None, form=FORM, max_model_len=256, log=None, **settings):
     tokenizer = load_tokenizer(folder)
     ends = end_token_ids(folder, tokenizer)
     cfg = ToolsConfig(names="fake", **settings)
@@ -83,7 +84,8 @@ def with_tool(engine, folder, *, pool=None, form=FORM, max_model_len=256, **sett
     def decode(ids):
         return decode_completions([ids], ends, (), tokenizer)[0]
 
-    return ToolEngine(engine, pool or Counting(), form, cfg, tokenizer, decode, max_model_len=max_model_len)
+    tools = Tools(pool or Counting(), form, cfg)
+    return ToolEngine(engine, [tools], tokenizer, decode, max_model_len=max_model_len, log=log)
 
 
 def seeds(prompts, num=4):
