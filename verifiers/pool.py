@@ -134,15 +134,19 @@ class VerifierPool(WorkerPool):
 
     def _run_in_environments(self, task: str, jobs: Mapping[int, tuple[Problem, Item]], on_result: OnResult) -> None:
         """Run a task of the workers of environments for each (problem, further arguments)."""
-        by_python: dict[str, dict[int, Item]] = {}
-        for number, (problem, arguments) in jobs.items():
-            place = _environment_of(problem)
-            by_python.setdefault(place.env_python, {})[number] = (place.name, str(place.row), *arguments)
-        for python, own in by_python.items():
-            numbers = list(own)
-            self._environment_pool(python).run(
-                task, list(own.values()), lambda place, result, numbers=numbers: on_result(numbers[place], result)
-            )
+        by_python: dict[str, list[int]] = {}
+        for number, (problem, _) in jobs.items():
+            by_python.setdefault(_environment_of(problem).env_python, []).append(number)
+        for python, numbers in by_python.items():
+            items = []
+            for problem, arguments in map(jobs.__getitem__, numbers):
+                place = _environment_of(problem)
+                items.append((place.name, str(place.row), *arguments))
+
+            def on_item(place: int, result: Any, numbers: Sequence[int] = numbers) -> None:
+                on_result(numbers[place], result)
+
+            self._environment_pool(python).run(task, items, on_item)
 
     def _environment_scores(
         self, items: Sequence[tuple[str, Problem]], scores: list[Score], states: Sequence[str]

@@ -57,7 +57,7 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
-class Tools:
+class Tools(Source):
     """The tools of the setting tools.names."""
 
     def __init__(self, pool: ToolPool, form: ToolForm, cfg: ToolsConfig) -> None:
@@ -75,7 +75,7 @@ class Tools:
         self._pool.close()
 
 
-class Environments:
+class Environments(Source):
     """The environments of the problems that have several turns. Each turn goes to them, a truncated one too: the state
     of the completion is what its rubric scores. It ends where the environment says so; they limit its turns.
     """

@@ -123,7 +123,7 @@ class ToolEngine:
     def _with_answer(self, completion: Completion, answer: str, is_error: bool, source: Source) -> Completion:
         """The completion and the answer behind it. Special tokens in an answer are spelt, not taken as such."""
         answer_ids = self._ids(answer, split_special_tokens=True)[: source.max_tokens]
-        before, last = source.before, completion.token_ids[-1:]
+        before, last = source.before, list(completion.token_ids[-1:])
         if not self._decode(last):  # an end token, which the text before an answer may begin with
             before = before.removeprefix(str(self._tokenizer.decode(last)))
         added = [*self._ids(before), *answer_ids, *self._ids(source.after)]

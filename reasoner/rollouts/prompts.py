@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -187,7 +187,7 @@ def _chat_text(text: str, system: str, tokenizer: PreTrainedTokenizerBase) -> st
     return _rendered([*messages, {"role": "user", "content": text}], tokenizer)
 
 
-def _rendered(messages: Sequence[Mapping[str, str]], tokenizer: PreTrainedTokenizerBase) -> str:
+def _rendered(messages: list[dict[str, str]], tokenizer: PreTrainedTokenizerBase) -> str:
     """The messages in the tokenizer's chat template, and the beginning of the model's answer."""
     from jinja2 import TemplateError
 
