@@ -163,7 +163,8 @@ def test_resumed_run_calls_no_function_again_whose_answer_is_logged(tmp_path, mo
     run, settings = tmp_path / "a", RUN | more | {"model": model, "run.dir": tmp_path, "run.save_interval": 2}
     command = forkserver(TRAINING).start("train", *flags(settings))
     log = run / "answers" / "step-000000.0.jsonl"
-    while not ((run / "metrics.jsonl").exists() and len(log.read_bytes().splitlines()) > num_answers(run, 0)):
+    shard = run / "rollouts" / "step-000000.parquet"
+    while not (shard.exists() and len(log.read_bytes().splitlines()) > num_answers(run, 0)):
         assert command.poll() is None, "the command ended before it was killed"
         time.sleep(0.001)
     command.kill()

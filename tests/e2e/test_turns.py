@@ -3,6 +3,7 @@ answered is asked again after a kill. Skips without Prime Intellect's `verifiers
 """
 
 import json
+import shutil
 import time
 from collections import Counter
 
@@ -13,26 +14,39 @@ from reasoner.runs.rollout_row import own_text, ranges
 from reasoner.runs.rollouts import read
 from tests.fixtures.environments import write_interpreter
 from tests.fixtures.forkserver import TRAINING, forkserver
-from tests.fixtures.trainings import flags
+from tests.fixtures.trainings import contents, differing, flags
 
 GUESS = """
 import os
+from random import randrange
 from uuid import uuid4
 
 import verifiers as vf
 from datasets import Dataset
 
 
+def unknown():
+    return uuid4().hex[:4]
+
+
+def by_seed():
+    return randrange(10_000)
+
+
 class Guess(vf.MultiTurnEnv):
+    async def setup_state(self, state):
+        state["draw"] = by_seed if self.is_seeded else unknown
+        return state
+
     async def env_response(self, messages, state, **kwargs):
         state["tries"] = state.get("tries", 0) + 1
-        reply = f"Try {uuid4().hex[:4]} again."
+        reply = f"Try {state['draw']()} again."
         with open(os.environ["CALLS"], "a") as file:
             file.write(f"{state['answer']} {len(messages)} {reply}\\n")
         return [{"role": "user", "content": reply}]
 
 
-def load_environment():
+def load_environment(is_seeded=False):
     rows = [{"question": f"What is {n} + 4?", "answer": str(n + 4)} for n in range(6)]
     parser = vf.XMLParser(["answer"], answer_field="answer")
 
@@ -43,7 +57,9 @@ def load_environment():
         return state.get("tries", 0)
 
     rubric = vf.Rubric(funcs=[right, tries], weights=[1.0, 0.1], parser=parser)
-    return Guess(max_turns=3, dataset=Dataset.from_list(rows), parser=parser, rubric=rubric)
+    environment = Guess(max_turns=3, dataset=Dataset.from_list(rows), parser=parser, rubric=rubric)
+    environment.is_seeded = is_seeded
+    return environment
 """
 RUN = {
     "model": "base", "engine.name": "transformers", "threads": 1, "steps": 3, "data.prompts_per_step": 3,
@@ -115,7 +131,24 @@ def test_run_that_is_killed_asks_nothing_again_and_ends_as_its_log_says(spec, tm
     assert sum(line.partition(" Try ")[2] not in texts for line in again) <= 12  # of one turn, at the kill and the end
 
 
-def test_evaluation_and_samples_go_on_after_replies(spec, tmp_path, monkeypatch, capsys):
+@pytest.mark.slow
+def test_kill_leaves_the_same_bytes_where_replies_depend_on_the_seed_alone(spec, tmp_path, monkeypatch):
+    spec = spec.replace("?", "?is_seeded=true&")
+    finish(start(tmp_path / "whole", spec, monkeypatch))
+    runs = tmp_path / "runs"
+    command = start(runs, spec, monkeypatch)
+    while not (runs / "a" / "rollouts" / "step-000002.parquet.partial").exists():
+        assert command.poll() is None, "the command ended before it was killed"
+        time.sleep(0.001)
+    command.kill()
+    assert command.wait(timeout=60) != 0
+    shutil.rmtree(runs / "a" / "answers", ignore_errors=True)  # all is asked again
+    finish(start(runs, spec, monkeypatch, resume=True))
+    whole, killed = (contents(place / "a", place) for place in (tmp_path / "whole", runs))
+    assert differing(whole, killed) == []
+
+
+def test_evaluation_goes_on_after_replies_and_is_graded_again_without_them(spec, tmp_path, monkeypatch):
     monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
     words = ["--model", "base", "--data", spec.replace("guess?", "guess:train?"), "--engine", "transformers"]
     words += ["--threads", "1", "--max-tokens", "160"]
