@@ -8,7 +8,7 @@ import torch
 
 from data.generated import problems
 from reasoner.config.schema import EngineConfig, ToolsConfig
-from reasoner.inference.answers import Tools
+from reasoner.inference.answers import AnswerLog, Tools
 from reasoner.inference.factory import make_engine
 from reasoner.inference.sampling import decode_completions, end_token_ids
 from reasoner.inference.tool_engine import ToolEngine
@@ -197,6 +197,33 @@ def test_seeds_of_later_turns_are_a_function_of_seed_and_turn(engine, folder, pr
     again = Recording(engine)
     with_tool(again, folder).generate(prompts, SAMPLED, seeds(prompts))
     assert [own for _, own, _ in again.calls] == [own for _, own, _ in recorded.calls]
+
+
+def test_logged_answers_are_taken_once_and_not_asked_for_again(engines, folder, prompts, tmp_path):
+    engine, first, second = engines["transformers"], Counting("{}x"), Counting("other")
+    one = with_tool(engine, folder, pool=first, log=AnswerLog(tmp_path, 0)).generate(prompts, SAMPLED, seeds(prompts))
+    path = tmp_path / "answers" / "step-000000.0.jsonl"
+    path.write_bytes(path.read_bytes()[:-9])  # killed in writing
+    log = AnswerLog(tmp_path, 0, rank=1)
+    two = with_tool(engine, folder, pool=second, log=log).generate(prompts, SAMPLED, seeds(prompts))
+    assert len(flat(first.calls)) > 5 and len(flat(second.calls)) == 1
+    differing = [a for a, b in zip(flat(one), flat(two), strict=True) if a.text != b.text]
+    assert len(differing) == 1 and one != two
+    more = with_tool(engine, folder, pool=second, log=log).generate(prompts, SAMPLED, seeds(prompts))
+    assert all("other" in c.text for c in flat(more) if c.observations)
+
+
+def test_log_is_removed_with_the_checkpoint_after_the_next(tmp_path):
+    log, names = AnswerLog(tmp_path, 4), lambda: sorted(path.name for path in (tmp_path / "answers").iterdir())
+    log.add("a", Answer("1", is_error=False))
+    log.begin(8)
+    log.add("b", Answer(None, is_error=False, state="s"))
+    assert names() == ["step-000004.0.jsonl", "step-000008.0.jsonl"]  # the checkpoint of 8 may not be written yet
+    log.begin(8)
+    assert AnswerLog(tmp_path, 4).take("a") == Answer("1", is_error=False)
+    log.begin(12)
+    assert names() == ["step-000008.0.jsonl"]
+    assert AnswerLog(tmp_path, 8).take("b") == Answer(None, is_error=False, state="s")
 
 
 @pytest.mark.parametrize(
