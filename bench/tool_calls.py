@@ -27,7 +27,8 @@ from reasoner.pretrain.solutions import slip
 from reasoner.rollouts.prompts import R1_ZERO
 from reasoner.runs.metrics import read_metrics
 from reasoner.tools.forms import FORMS
-from reasoner.tools.pool import ToolAnswer, ToolPool
+from reasoner.tools.pool import ToolPool
+from reasoner.types import Answer, OnAnswer
 
 SHARE, FORM = 0.03, FORMS["tags"]
 KINDS = {"small": ((2, 9), (2, 9)), "large": ((100, 999), (100, 999))}
@@ -94,9 +95,10 @@ def expert_iteration(out: Path, base: Path, seed: int, tokens: float, threads: i
     return last
 
 
-def answer_noise(self: ToolPool, calls: Sequence[str]) -> list[ToolAnswer]:
+def answer_noise(self: ToolPool, calls: Sequence[str], on_answer: OnAnswer) -> None:
     """In place of ToolPool.answers: a number of six digits that depends on the call alone."""
-    return [ToolAnswer(str(Random(call).randint(10**5, 10**6)), is_error=False) for call in calls]
+    for place, call in enumerate(calls):
+        on_answer(place, Answer(str(Random(call).randint(10**5, 10**6)), is_error=False))
 
 
 def figures(out: Path, model: Path, kind: str, tools: str) -> dict[str, float]:

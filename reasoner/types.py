@@ -44,7 +44,7 @@ class SamplingParams:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A part of a completion that a tool returned: ranges [start, end) of its token ids and of its text."""
+    """What a tool or an environment answered: ranges [start, end) of a completion's token ids and of its text."""
 
     start: int
     end: int
@@ -67,6 +67,18 @@ def without_ranges(text: str, ranges: Iterable[tuple[int, int]]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool, or an environment, answers to a turn."""
+
+    text: str | None  # None: nothing, the completion has ended
+    is_error: bool
+    state: str = ""  # of the environment's rollout, after it
+
+
+OnAnswer = Callable[[int, Answer], object]  # called with the place of a call and its answer
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """One sampled completion. The token ids are those that the engine sampled, including a sampled end token, and
     between them those that tools returned; the last one is sampled.
@@ -80,6 +92,7 @@ class Completion:
     finish: Finish
     policy_version: int
     observations: tuple[Observation, ...] = ()  # in order
+    state: str = ""  # of the rollout in an environment of several turns, for its rubric
 
     @property
     def num_tokens(self) -> int:
@@ -101,6 +114,7 @@ class Response:
     finish: Finish | None = None
     seed: int | None = None
     observations: tuple[Observation, ...] = ()  # their places in the text count the prefill
+    state: str = ""  # that of the completion
 
     @property
     def own_text(self) -> str:

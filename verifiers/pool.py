@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,10 +23,11 @@ from verifiers.extract import check_extraction
 from verifiers.questions import Question, encode, question_of
 from verifiers.rewards import DEFAULT_WEIGHTS, RewardWeights, add_reward
 from verifiers.score import UNJUDGED, Judgement, RewardInput, Score, Verdict
-from verifiers.worker_pool import WorkerPool
+from verifiers.worker_pool import Item, OnResult, WorkerPool
 from verifiers.worker_process import WorkerProcess, grader_command
 
 MEMORY_MIB = 512  # of address space
+FAILED = "failed: "  # begins the state of a rollout whose environment did
 
 
 class VerifierPool(WorkerPool):
@@ -59,13 +60,15 @@ class VerifierPool(WorkerPool):
         tokens: Sequence[int] | None = None,
         max_tokens: int = 0,
         tool_calls: Sequence[int] | None = None,
+        states: Sequence[str] | None = None,
     ) -> list[Score]:
         """Score each (response, problem), in order. `tokens` is the length of each response, and `tool_calls` the
         number of its calls that did not fail, for rewards that use them.
 
         `extract` names the form that an answer must have to count (verifiers.extract.EXTRACTORS). `questions`: what the
-        questions say about the answers, by default as read from the problems. ValueError for an unknown extraction, and
-        for a problem whose verifier is unknown.
+        questions say about the answers, by default as read from the problems. `states`: of the environments at the end
+        (`reply`), by which rollouts of several turns are scored. ValueError for an unknown extraction, for a problem
+        whose verifier is unknown, and for one of several turns without a state.
         """
         check_extraction(extract)
         facts = [question_of(problem) for _, problem in items] if questions is None else questions
@@ -74,7 +77,8 @@ class VerifierPool(WorkerPool):
             for (response, problem), question in zip(items, facts, strict=True)
         ]
         none = [0] * len(items)
-        judged = self._environment_scores(items, [_score(result) for result in self.run("score", jobs)])
+        scored = [_score(result) for result in self.run("score", jobs)]
+        judged = self._environment_scores(items, scored, states or [""] * len(items))
         scores = [
             add_reward(RewardInput(response, problem, score, size, max_tokens, calls), weights)
             for (response, problem), score, size, calls in zip(
@@ -116,25 +120,59 @@ class VerifierPool(WorkerPool):
         for pool in self._environments.values():
             pool.close()
 
-    def _environment_scores(self, items: Sequence[tuple[str, Problem]], scores: list[Score]) -> list[Score]:
+    def reply(self, turns: Sequence[tuple[Problem, Item]], on_reply: Callable[[int, str | None, str], object]) -> None:
+        """Have environments reply to turns: to a problem's (state of the rollout, "" at first; seed; the model's text;
+        "length" where it was cut off). `on_reply` gets the place of a turn, the reply, None where the rollout has ended
+        or failed, and the state, as soon as they are there.
+        """
+
+        def on_result(place: int, result: Any) -> None:
+            failure = "" if "state" in result else f"{FAILED}{result['verdict']}, {result['layer']}"
+            on_reply(place, result.get("reply"), failure or result["state"])
+
+        self._run_in_environments("turn", dict(enumerate(turns)), on_result)
+
+    def _run_in_environments(self, task: str, jobs: Mapping[int, tuple[Problem, Item]], on_result: OnResult) -> None:
+        """Run a task of the workers of environments for each (problem, further arguments)."""
+        by_python: dict[str, list[int]] = {}
+        for number, (problem, _) in jobs.items():
+            by_python.setdefault(_environment_of(problem).env_python, []).append(number)
+        for python, numbers in by_python.items():
+            items = []
+            for problem, arguments in map(jobs.__getitem__, numbers):
+                place = _environment_of(problem)
+                items.append((place.name, str(place.row), *arguments))
+
+            def on_item(place: int, result: Any, numbers: Sequence[int] = numbers) -> None:
+                on_result(numbers[place], result)
+
+            self._environment_pool(python).run(task, items, on_item)
+
+    def _environment_scores(
+        self, items: Sequence[tuple[str, Problem]], scores: list[Score], states: Sequence[str]
+    ) -> list[Score]:
         """Replace the verdicts on responses to problems of an environment by those of its own scorer.
 
         reasoning-gym scores the extracted answer, so a response without one keeps its verdict; a rubric scores the
-        whole response, whatever its form.
+        whole response, whatever its form, or the state of a rollout of several turns.
         """
-        waiting: dict[str, list[int]] = {}  # the items of each interpreter
-        jobs: dict[int, tuple[str, ...]] = {}
-        for number, ((response, problem), score) in enumerate(zip(items, scores, strict=True)):
-            if problem.verifier == VERIFIER and score.verdict not in UNJUDGED:
-                place = _environment_of(problem)
-                if score.extracted is not None or json.loads(place.name)["kind"] == "env":
-                    jobs[number] = (place.name, str(place.row), response, json.dumps(score.extracted))
-                    waiting.setdefault(place.env_python, []).append(number)
-        for python, numbers in waiting.items():
-            results = self._environment_pool(python).run("score", [jobs[number] for number in numbers])
-            for number, result in zip(numbers, results, strict=True):
-                scores[number] = replace(scores[number], **{**result, "verdict": Verdict(result["verdict"])})
-                scores[number] = replace(scores[number], lenient=scores[number].lenient or scores[number].correct)
+        jobs: dict[int, tuple[Problem, Item]] = {}
+        for number, ((response, problem), score, state) in enumerate(zip(items, scores, states, strict=True)):
+            if problem.verifier != VERIFIER or score.verdict in UNJUDGED:
+                continue
+            place = _environment_of(problem)
+            if place.has_turns and not state:
+                raise ValueError(f"problem {problem.id!r} has several turns: only what was sampled with them is scored")
+            if state.startswith(FAILED):
+                scores[number] = replace(score, verdict=Verdict.CRASHED, layer=state)
+            elif score.extracted is not None or json.loads(place.name)["kind"] == "env":
+                jobs[number] = (problem, (state or response, json.dumps(score.extracted)))
+
+        def on_score(number: int, result: Any) -> None:
+            own = replace(scores[number], **{**result, "verdict": Verdict(result["verdict"])})
+            scores[number] = replace(own, lenient=own.lenient or own.correct)
+
+        self._run_in_environments("score", jobs, on_score)
         return scores
 
     def _environment_pool(self, python: str) -> WorkerPool:

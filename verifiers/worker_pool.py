@@ -27,6 +27,7 @@ MAX_FAILED_STARTS = 3  # in a row; then the workers cannot start at all, whateve
 MAX_LATE = 1_000  # items that are remembered to time out
 
 Item = tuple[str, ...]  # the arguments of a task
+OnResult = Callable[[int, Any], object]
 LATE: dict[str, Any] = {"verdict": Verdict.TIMED_OUT, "layer": "clock", "seconds": 0.0}
 
 
@@ -76,12 +77,14 @@ class WorkerPool:
     ) -> None:
         self.close()
 
-    def run(self, task: str, jobs: Sequence[Item]) -> list[Any]:
-        """The result of a task for each job, in order."""
+    def run(self, task: str, jobs: Sequence[Item], on_result: OnResult | None = None) -> list[Any]:
+        """The result of a task for each job, in order. `on_result` is called with the place of a job and its result as
+        soon as that arrives.
+        """
         with self._lock:
             if not self._is_open:
                 raise ValueError("the pool is closed")
-            work = _Work(task, jobs, self._late, num_workers=len(self._workers))
+            work = _Work(task, jobs, self._late, on_result, num_workers=len(self._workers))
             try:
                 while work.num_open:
                     self._dispatch_and_collect(work)
@@ -149,8 +152,17 @@ class _Work:
     to time out. Of equal items the first is sent.
     """
 
-    def __init__(self, task: str, jobs: Sequence[Item], known_late: dict[Item, bool], *, num_workers: int) -> None:
+    def __init__(
+        self,
+        task: str,
+        jobs: Sequence[Item],
+        known_late: dict[Item, bool],
+        on_result: OnResult | None,
+        *,
+        num_workers: int,
+    ) -> None:
         self.task = task
+        self._on_result = on_result
         self.jobs = jobs
         self.results: list[Any] = [None] * len(jobs)
         self.readings: dict[int, dict[str, Any]] = {}  # what was extracted from unfinished items
@@ -190,6 +202,8 @@ class _Work:
         places = self._places[self.jobs[number]]
         for place in places:
             self.results[place] = {**reading, **result} if reading else result
+            if self._on_result is not None:
+                self._on_result(place, self.results[place])
         self.num_open -= len(places)
 
     def item(self, number: int) -> Sequence[Any]:

@@ -1,10 +1,20 @@
-"""Single-turn environments of Prime Intellect's `verifiers` with their rubrics. It runs in the process of worker.py."""
+"""Environments of Prime Intellect's `verifiers` with their rubrics, of one turn and of several. It runs in the process
+of worker.py.
+
+Between two turns a rollout of several is a text, the library's state of it, pickled: the process keeps nothing, may be
+ended, and another one goes on. The parent stores the text and never reads it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
+import pickle
+import random
+import sys
+import zlib
 from collections.abc import Mapping
 from contextlib import nullcontext
 from copy import deepcopy
@@ -14,7 +24,8 @@ from inspect import isawaitable, signature
 from pathlib import Path
 from typing import Any
 
-_SINGLE_TURN = ("env_response", "rollout", "get_prompt_messages")  # methods that make more of a turn if overridden
+_NOT_OVERRIDDEN = ("rollout", "get_prompt_messages", "add_model_response")  # methods by which turns are another thing
+_PROMPT = "reasoner_prompt"  # of the next turn, in a stored state
 
 
 class RubricEnvironment:
@@ -26,6 +37,7 @@ class RubricEnvironment:
         asyncio.set_event_loop(self._loop)
         self._environment = library.load_environment(name, **parameters)
         _check_supported(library, name, self._environment)
+        self._has_turns = _has_turns(library, self._environment)
         if split == "eval" and not _has_eval_rows(self._environment):
             raise ValueError(f"environment {name!r} has no evaluation rows (eval_dataset); use env:{name}:train")
         self._name = name
@@ -36,7 +48,16 @@ class RubricEnvironment:
     def rows(self, limit: int | None) -> list[dict[str, Any]]:
         """The first rows: question, answer, subject, and the columns of the data set, info among them."""
         count = len(self._table) if limit is None else min(limit, len(self._table))
+        if self._has_turns and count:
+            self._loop.run_until_complete(self._check_state(self._table[0]))
         return [self._row(self._table[number]) for number in range(count)]
+
+    async def _check_state(self, row: Mapping[str, Any]) -> None:
+        """ValueError where a rollout cannot be stored, or does not begin with the messages of its row."""
+        state = await self._state(row)
+        if isinstance(state["prompt"], str) or state["prompt"] != _messages(row["prompt"]):
+            raise ValueError(f"environment {self._name!r} has a prompt that is a text, or changes it in setup_state")
+        _packed(state)
 
     def _row(self, row: Mapping[str, Any]) -> dict[str, Any]:
         if any(name in _info(row) for name in ("tool_defs", "oai_tools")):
@@ -47,18 +68,58 @@ class RubricEnvironment:
             "answer": str(row.get("answer") or ""),
             "subject": row["task"] if isinstance(row.get("task"), str) else self._name,
             "columns": json.loads(json.dumps(columns, default=str)),
+            "has_turns": self._has_turns,
         }
 
+    def turn(self, number: int, stored: str, seed: str, text: str, *, is_truncated: bool) -> dict[str, Any]:
+        """Add a turn of the model's to a rollout: the environment's reply, None where the rollout has ended, and the
+        state to store. `stored` is that of the turn before, empty for the first. The same seed gives the same reply.
+        """
+        random.seed(seed)
+        if numpy := sys.modules.get("numpy"):
+            numpy.random.seed(int(seed) % 2**32)
+        return self._loop.run_until_complete(self._turn(number, stored, text, is_truncated))
+
+    async def _turn(self, number: int, stored: str, text: str, is_truncated: bool) -> dict[str, Any]:
+        environment, reply = self._environment, None
+        state = _unpacked(stored) if stored else await self._state(self._table[number])
+        prompt = state.pop(_PROMPT, state["prompt"])
+        turn = _new_turn(prompt, text, is_truncated)
+        if hasattr(environment, "add_trajectory_step"):
+            await environment.add_trajectory_step(state, turn)
+        else:
+            state["trajectory"].append(turn)
+        state["is_truncated"] = is_truncated
+        if not is_truncated and not await environment.is_completed(state):
+            messages = await environment.get_prompt_messages(state)
+            if state.get("final_env_response") is None:
+                reply = "\n\n".join(_text(one["content"]) for one in messages[len(prompt) + len(turn["completion"]) :])
+                state[_PROMPT] = messages
+            else:
+                await environment.is_completed(state)
+        return {"reply": reply, "state": _packed(state)}
+
     def score(self, number: int, response: str, _answer: str | None) -> dict[str, Any]:
-        """The rubric's reward of a response as environment_score, its functions' values as parts, and the answer that
-        the environment's parser extracts. A function that fails counts 0, as in the library, and the verdict says so.
+        """The rubric's reward of a response, or of a stored rollout of several turns, as environment_score, its
+        functions' values as parts, and the answer that the environment's parser extracts. A function that fails counts
+        0, as in the library, and the verdict says so.
         """
         self._log.first = ""
-        return self._loop.run_until_complete(self._score(dict(self._table[number]), response))
+        return self._loop.run_until_complete(self._score(number, response))
 
-    async def _score(self, row: dict[str, Any], response: str) -> dict[str, Any]:
-        completion = _messages([{"role": "assistant", "content": response}])
-        state = await self._state(row, completion)
+    async def _score(self, number: int, response: str) -> dict[str, Any]:
+        if self._has_turns:
+            state = _unpacked(response)
+            if hasattr(self._environment, "cleanup"):
+                await self._environment.cleanup(state)
+        else:
+            state = await self._state(self._table[number])
+            state["trajectory"] = [_new_turn(state["prompt"], response, False)]
+        last = state["trajectory"][-1]
+        completion = [*last["prompt"][len(state["prompt"]) :], *last["completion"]]
+        if state.get("final_env_response"):
+            completion += _messages(state["final_env_response"])
+        state.update(completion=completion, is_completed=True)
         score = self._environment.rubric.score_rollout
         names = ("prompt", "completion", "answer", "task", "info")
         available = {"state": state, "score_sem": nullcontext(), **{name: state[name] for name in names}}
@@ -71,23 +132,20 @@ class RubricEnvironment:
         fault = {"verdict": "crashed", "layer": self._log.first[:200]} if self._log.first else {}
         return result | fault | ({"extracted": extracted} if extracted is not None else {})
 
-    async def _state(self, row: dict[str, Any], completion: Any) -> Any:
-        """A finished rollout of one turn, with what `verifiers` puts into one."""
-        task_input = {**deepcopy(row), "info": _info(row)}
+    async def _state(self, row: Mapping[str, Any]) -> Any:
+        """The state of a rollout before its first turn, with what `verifiers` puts into one."""
+        task_input = {**deepcopy(dict(row)), "info": _info(row)}
         prompt = _messages(task_input["prompt"])
-        turn = {"prompt": prompt, "completion": completion, "response": None, "tokens": None, "reward": None}
-        turn |= {"advantage": None, "is_truncated": False, "extras": {}}
         types = import_module("verifiers.types")
         state = types.State(input=task_input) if issubclass(types.State, dict) else {"input": task_input}
         state.update(
             prompt=prompt, completion=[], answer=row.get("answer") or "", info=task_input["info"], trajectory=[],
             task=row.get("task", task_input), is_completed=False, is_truncated=False, error=None, metrics=None,
-            reward=None, timing=_timing(types),
+            reward=None, timing=_timing(types), final_env_response=None, trajectory_id=str(row.get("example_id")),
         )  # fmt: skip
         if hasattr(self._environment, "setup_state"):
             result = self._environment.setup_state(state)
             state = (await result if isawaitable(result) else result) or state
-        state.update(completion=completion, trajectory=[turn], is_completed=True)
         return state
 
     def _extracted(self, completion: Any) -> str | None:
@@ -139,20 +197,45 @@ def _library() -> Any:
 
 
 def _check_supported(library: Any, name: str, environment: Any) -> None:
-    """Raise ValueError for an environment of more than one turn, with tools, or with rewards of whole groups."""
+    """Raise ValueError for an environment with tools, with a loop of its own, or with rewards of whole groups."""
     kind = type(environment)
-    supported = "supported are single-turn environments (SingleTurnEnv) with a rubric of individual rewards"
-    if not isinstance(environment, library.SingleTurnEnv):
-        raise ValueError(f"environment {name!r} is a {kind.__name__}: it has several turns or tools; {supported}")
-    for method in _SINGLE_TURN:
-        if getattr(kind, method, None) is not getattr(library.SingleTurnEnv, method, None):
+    supported = "supported are SingleTurnEnv and MultiTurnEnv with a rubric of individual rewards"
+    if not isinstance(environment, library.MultiTurnEnv):
+        raise ValueError(f"environment {name!r} is a {kind.__name__}; {supported}")
+    if _has_turns(library, environment) and not hasattr(kind, "get_prompt_messages"):
+        raise ValueError(f"environment {name!r} has several turns, which need verifiers 0.1.8 or later")
+    for method in _NOT_OVERRIDDEN:
+        if getattr(kind, method, None) is not getattr(library.MultiTurnEnv, method, None):
             raise ValueError(f"environment {name!r} has its own {method}; {supported}")
-    if getattr(environment, "tool_defs", None) or getattr(environment, "oai_tools", None):
+    if any(getattr(environment, tools, None) for tools in ("tools", "tool_defs", "oai_tools")):
         raise ValueError(f"environment {name!r} has tools; {supported}")
     for rubric in getattr(environment.rubric, "rubrics", [environment.rubric]):
         for function in getattr(rubric, "funcs", []):
             if hasattr(rubric, "_is_group_func") and rubric._is_group_func(function):
                 raise ValueError(f"environment {name!r} rewards whole groups by {function.__name__}; {supported}")
+
+
+def _has_turns(library: Any, environment: Any) -> bool:
+    return type(environment).env_response is not library.SingleTurnEnv.env_response
+
+
+def _new_turn(prompt: Any, text: str, is_truncated: bool) -> dict[str, Any]:
+    """A turn of the model's in the form of the library."""
+    completion = _messages([{"role": "assistant", "content": text}])
+    turn = {"prompt": prompt, "completion": completion, "response": None, "tokens": None, "reward": None}
+    return turn | {"advantage": None, "is_truncated": is_truncated, "trajectory_id": "", "extras": {}}
+
+
+def _packed(state: Any) -> str:
+    """The state of a rollout as a text. ValueError for one that cannot be pickled."""
+    try:
+        return base64.b64encode(zlib.compress(pickle.dumps(state))).decode()
+    except Exception as error:  # of the environment's own objects
+        raise ValueError(f"a rollout's state must be stored between turns, and cannot be: {error}") from error
+
+
+def _unpacked(stored: str) -> Any:
+    return pickle.loads(zlib.decompress(base64.b64decode(stored)))
 
 
 def _has_eval_rows(environment: Any) -> bool:
@@ -161,7 +244,7 @@ def _has_eval_rows(environment: Any) -> bool:
 
 def _timing(types: Any) -> Any:
     """The timing of a rollout: an object of later versions, before them a dictionary of milliseconds."""
-    names = ("generation_ms", "scoring_ms", "total_ms")
+    names = ("start_time", "generation_ms", "scoring_ms", "total_ms")
     kind = getattr(types, "RolloutTiming", dict)
     return dict.fromkeys(names, 0.0) if issubclass(kind, dict) else kind()
 

@@ -59,15 +59,23 @@ class EnvironmentRow:
     name: str  # Environment.name
     env_python: str  # Environment.python
     row: int
+    has_turns: bool = False  # whether it answers the model, which then goes on
 
     @classmethod
     def of(cls, value: object) -> EnvironmentRow:
         """Read it from a mapping, as data.files writes it. ValueError for anything else."""
         if isinstance(value, Mapping) and value.keys() == {field.name for field in fields(cls)}:
-            name, python, row = value["name"], value["env_python"], value["row"]
-            if isinstance(name, str) and isinstance(python, str) and type(row) is int:
-                return cls(name, python, row)
-        raise ValueError(f"the column 'environment' is {value!r:.80}; it must have name, env_python and row")
+            name, python, row, has_turns = (value[field.name] for field in fields(cls))
+            if isinstance(name, str) and isinstance(python, str) and type(row) is int and isinstance(has_turns, bool):
+                return cls(name, python, row, has_turns)
+        names = ", ".join(field.name for field in fields(cls))
+        raise ValueError(f"the column 'environment' is {value!r:.80}; it must have {names}")
+
+
+def has_turns(problem: Problem) -> bool:
+    """Whether the problem is of an environment that answers the model, in several turns."""
+    place = problem.columns.get("environment")
+    return isinstance(place, EnvironmentRow) and place.has_turns
 
 
 def is_environment(spec: str) -> bool:
@@ -105,7 +113,7 @@ def load_environment(spec: str, limit: int | None = None, memory_mib: int = MEMO
 
 
 def _problem(environment: Environment, source: str, number: int, row: Mapping[str, Any]) -> Problem:
-    place = EnvironmentRow(environment.name, environment.python, number)
+    place = EnvironmentRow(environment.name, environment.python, number, row.get("has_turns", False))
     return Problem(
         id=f"{source}/{environment.split}/{number}",
         question=row["question"],

@@ -6,9 +6,9 @@ It is started by its path and imports nothing of this project by name, because o
 theirs: our checkout is taken from the module path, and FOLDER (of `pip install --target`) comes first on it. The hash
 seed is 0, since some generators iterate over sets. The interpreter may be another one, of Python 3.10 or later.
 
-Its tasks are "load", "tasks" and "score". Its messages are those of verifiers/worker.py: {"loading": seconds or 0}
-around the start of an environment, and {"result": ...}. The parent enforces the time limits; the limits set here hold
-if it cannot.
+Its tasks are "load", "tasks", "turn" and "score". Its messages are those of verifiers/worker.py: {"loading": seconds or
+0} around the start of an environment, and {"result": ...}. The parent enforces the time limits; the limits set here
+hold if it cannot.
 """
 
 from __future__ import annotations
@@ -142,11 +142,28 @@ def _score(send: Send, seconds: float, name: str, number: str, response: str, an
         verdict = "correct" if result["environment_score"] >= 1 else "wrong"
         return {"verdict": verdict, "layer": "environment", "seconds": perf_counter() - start, **result}
     except (Exception, SystemExit) as error:
-        layer = f"{type(error).__name__}: {error}"[:200]
-        return {"verdict": "crashed", "layer": layer, "seconds": perf_counter() - start}
+        return {"verdict": "crashed", "layer": _line(error), "seconds": perf_counter() - start}
 
 
-TASKS: dict[str, Callable[..., dict[str, Any]]] = {"load": _load, "tasks": _tasks, "score": _score}
+def _turn(
+    send: Send, seconds: float, name: str, number: str, stored: str, seed: str, text: str, end: str
+) -> dict[str, Any]:
+    """Add a turn to a rollout of row `number`, which `end` "length" has cut off: {"reply": ..., "state": ...}, or a
+    verdict and its reason.
+    """
+    try:
+        environment = _environment(send, seconds, name)
+        result: dict[str, Any] = environment.turn(int(number), stored, seed, text, is_truncated=end == "length")
+        return result
+    except (Exception, SystemExit) as error:
+        return {"verdict": "crashed", "layer": _line(error)}
+
+
+def _line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:200]
+
+
+TASKS: dict[str, Callable[..., dict[str, Any]]] = {"load": _load, "tasks": _tasks, "turn": _turn, "score": _score}
 
 
 def _environment(send: Send, seconds: float, name: str, *, start_seconds: float = ENVIRONMENT_SECONDS) -> Any:

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from data import Problem, load
+from data.environments.spec import has_turns
 from reasoner.console import log
 from reasoner.evals.manifest import eval_folder, provenance
 from reasoner.evals.model_eval import data_entries, evaluate_ways, problem_specs, sampled_manifest, sampling_ways
@@ -38,6 +39,8 @@ def evaluate_endpoint(request: EvalRequest, pool: VerifierPool) -> tuple[dict[st
     spec = _endpoint_spec(request)
     ways = sampling_ways(request, spec)
     problems = {name: load(name, limit=request.max_problems(name)) for name in specs}
+    if any(has_turns(one) for own in problems.values() for one in own):
+        raise ValueError("an environment of several turns cannot be evaluated on a server (--model-url)")
     prompts = {name: [_render(one, spec) for one in filter_gradable(own)] for name, own in problems.items()}
     manifest = sampled_manifest(
         request,

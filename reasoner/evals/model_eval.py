@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from data import Problem, load
+from data.environments.spec import has_turns
 from data.registry import check as check_problems
 from data.registry import evaluation_spec
 from reasoner.console import log
@@ -60,7 +61,11 @@ def evaluate_model(request: EvalRequest, pool: VerifierPool, world: World = ALON
     if line := contamination_of_model(model.folder, problems):
         log(line)
     longest = max(len(prompt.token_ids) for own in prompts.values() for prompt in own)
-    factory = EngineFactory(model, engine_config, seed=request.sampling_seed, longest_prompt=longest)
+    environments = pool if any(has_turns(one) for own in problems.values() for one in own) else None
+    if environments and world.size > 1:
+        raise ValueError("an environment of several turns is evaluated by one process")
+    limits = {"seed": request.sampling_seed, "longest_prompt": longest}
+    factory = EngineFactory(model, engine_config, **limits, environments=environments)
     with closing(factory) as engine, end_others(world):
         sampler = engine_sampler(engine) if world.size == 1 else RankSampler(engine, world)
         return manifest, evaluate_ways(request, manifest, sampler, pool, prompts, ways, num_engines=world.size)

@@ -1,9 +1,9 @@
 """Cache of sampled responses, shared by all evaluations of the same model with the same sampling settings.
 
 EVALS/cache/MODEL/SAMPLING.jsonl: one line for each batch that the engine finished, {"rows": [[prompt, sample, seed,
-finish, tokens, text], ...]}, appended and synced; behind the text the observations, where tools answered. A line left
-incomplete by a crash is removed when the file is opened, so an interrupted evaluation continues with the same batches
-as an uninterrupted one.
+finish, tokens, text], ...]}, appended and synced; behind the text the observations, where tools answered, and the state
+of an environment of several turns. A line left incomplete by a crash is removed when the file is opened, so an
+interrupted evaluation continues with the same batches as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ class ResponseCache:
 
     def add(self, batch: Mapping[Key, Response]) -> None:
         """Append a batch; it is on disk when this returns."""
-        rows = [[*key, r.finish, r.tokens, r.text, *map(astuple, r.observations)] for key, r in batch.items()]
+        rows = [
+            [*key, r.finish, r.tokens, r.text, *map(astuple, r.observations), *filter(None, [r.state])]
+            for key, r in batch.items()
+        ]
         with named_errors(self.path):
             self._file.write(checked_line({"rows": rows}, ensure_ascii=False))
             self._file.flush()
@@ -82,10 +85,10 @@ class ResponseCache:
                 break
             try:
                 rows = parse(without_crc(line[:-1], "line").decode("utf-8", "surrogatepass"), "line")["rows"]
-                responses |= {
-                    (prompt, j, seed): Response(text, n, end, seed, tuple(Observation(*part) for part in parts))
-                    for prompt, j, seed, end, n, text, *parts in rows
-                }
+                for prompt, j, seed, end, n, text, *parts in rows:
+                    state = parts.pop() if parts and isinstance(parts[-1], str) else ""
+                    observations = tuple(Observation(*part) for part in parts)
+                    responses[prompt, j, seed] = Response(text, n, end, seed, observations, state)
             except (ValueError, KeyError, TypeError) as error:
                 raise ValueError(f"{self.path}, line {number} is damaged; move the file away") from error
             size += len(line)

@@ -233,7 +233,7 @@ def score_responses(
     ValueError for a k above the number of responses of a problem.
     """
     ks.check(min(len(responses) for _, _, responses in rows))
-    items = [(response.own_text, problem) for problem, _, responses in rows for response in responses]
+    items = [(response, problem) for problem, _, responses in rows for response in responses]
     scores = iter(_scores(items, pool, extract, progress or Progress()))
     samples = tuple(
         EvalSample(problem, prompt, responses, tuple(next(scores) for _ in responses))
@@ -243,10 +243,14 @@ def score_responses(
     return EvalResult(label, temperature, ks, samples, classes)
 
 
-def _scores(items: Sequence[tuple[str, Problem]], pool: VerifierPool, extract: str, progress: Progress) -> list[Score]:
+def _scores(
+    items: Sequence[tuple[Response, Problem]], pool: VerifierPool, extract: str, progress: Progress
+) -> list[Score]:
     scores: list[Score] = []
     for start in range(0, len(items), _AT_ONCE):
-        scores += pool.score(items[start : start + _AT_ONCE], extract=extract)
+        some = items[start : start + _AT_ONCE]
+        texts, states = [(one.own_text, problem) for one, problem in some], [one.state for one, _ in some]
+        scores += pool.score(texts, extract=extract, states=states)
         progress.count("graded", len(scores), len(items))
     return scores
 

@@ -57,7 +57,8 @@ def sample_call(
 
 def _response(prompt: Prompt, completion: Completion, seed: int) -> Response:
     observations = tuple(part.behind(len(prompt.prefill)) for part in completion.observations)
-    return Response(prompt.prefill + completion.text, completion.num_tokens, completion.finish, seed, observations)
+    text = prompt.prefill + completion.text
+    return Response(text, completion.num_tokens, completion.finish, seed, observations, completion.state)
 
 
 def generate_responses(

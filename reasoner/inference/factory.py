@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reasoner.config.schema import EngineConfig, ToolsConfig, settings
 from reasoner.console import log
@@ -13,9 +14,14 @@ from reasoner.distributed.world import ALONE, World
 from reasoner.models.families import vllm_obstacle
 from reasoner.models.folder import head_size, text_config
 from reasoner.models.resolve import full_folder
+from reasoner.rollouts.prompts import Template, reply_frame
 from reasoner.runtime import has_gpu, set_matmul_precision
 from reasoner.tools.forms import tool_form
 from reasoner.types import Engine
+from verifiers import VerifierPool
+
+if TYPE_CHECKING:
+    from reasoner.inference.answers import AnswerLog
 
 # Sizes of attention heads for which vLLM 0.32 has kernels on a CPU, without the seconds that the import of vLLM takes.
 VLLM_CPU_HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
@@ -34,6 +40,17 @@ class EngineRequest:
     adapter_rank: int | None
     is_updated: bool  # whether it will be sent weights
     world: World  # the ranks of the run, each of which creates an engine
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Who answers completions: tools, in the form of the prompt style, and environments of several turns."""
+
+    tools: ToolsConfig
+    prompt_style: str
+    template: Template
+    environments: VerifierPool | None = None
+    log: AnswerLog | None = None
 
 
 def _vllm(request: EngineRequest) -> Engine:
@@ -135,12 +152,11 @@ def make_engine(
     adapter_rank: int | None = None,
     is_updated: bool = False,
     world: World = ALONE,
-    tools: ToolsConfig | None = None,
-    prompt_style: str = "",
+    turns: Turns | None = None,
 ) -> Engine:
     """Create the engine `cfg.name` for the model in the folder. "auto" is that of resolve_engine_name(), or
-    transformers where vLLM cannot be imported. With `tools` its completions call them, in the form of the prompt style.
-    The other arguments are the fields of EngineRequest.
+    transformers where vLLM cannot be imported. `turns`: who answers its completions. The other arguments are the fields
+    of EngineRequest.
 
     Raises ValueError as check_engine does.
     """
@@ -148,26 +164,30 @@ def make_engine(
     set_matmul_precision()  # also for evaluations, which set up nothing else of torch
     request = EngineRequest(folder, cfg, max_model_len, seed, adapter_rank, is_updated, world)
     engine = ENGINES[cfg.name](request)
-    return engine if tools is None or not tools.names else _with_tools(engine, request, tools, prompt_style)
+    return engine if turns is None or not (turns.tools.names or turns.environments) else _with(engine, request, turns)
 
 
-def _with_tools(engine: Engine, request: EngineRequest, tools: ToolsConfig, prompt_style: str) -> Engine:
-    """The engine with tools: reasoner.inference.tool_engine."""
+def _with(engine: Engine, request: EngineRequest, turns: Turns) -> Engine:
+    """The engine with tools or environments: reasoner.inference.tool_engine."""
+    from reasoner.inference.answers import Environments, Source, Tools
     from reasoner.inference.sampling import decode_completions, end_token_ids
     from reasoner.inference.tool_engine import ToolEngine
     from reasoner.models.loading import load_tokenizer
     from reasoner.tools.pool import ToolPool
 
-    folder = full_folder(request.folder)
-    form, tokenizer = tool_form(tools.form, prompt_style), load_tokenizer(folder)
+    folder, sources = full_folder(request.folder), list[Source]()
+    tokenizer = load_tokenizer(folder)
     ends = end_token_ids(folder, tokenizer)
-    pool = ToolPool(tools, is_json=form.is_json)
+    if turns.tools.names:
+        form = tool_form(turns.tools.form, turns.prompt_style)
+        sources.append(Tools(ToolPool(turns.tools, is_json=form.is_json), form, turns.tools))
+    if turns.environments is not None:
+        sources.append(Environments(turns.environments, reply_frame(turns.template, tokenizer)))
     return ToolEngine(
         engine,
-        pool,
-        form,
-        tools,
+        sources,
         tokenizer,
         lambda ids: decode_completions([ids], ends, (), tokenizer)[0],
         max_model_len=request.max_model_len,
+        log=turns.log,
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 from reasoner.config.presets import find_preset
 from reasoner.config.schema import EngineConfig, ToolsConfig
-from reasoner.inference.factory import head_obstacle, make_engine, resolve_engine_name
+from reasoner.inference.factory import Turns, head_obstacle, make_engine, resolve_engine_name
 from reasoner.models.folder import check_generates, check_tokenizer, context_length
 from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template, load_template
@@ -20,6 +20,7 @@ from reasoner.runtime import has_gpu
 from reasoner.tools.names import check_tools
 from reasoner.tools.prompt import with_tools
 from reasoner.types import Engine
+from verifiers import VerifierPool
 
 # For a model that is neither a checkpoint nor the embedded base: those of DeepSeek-R1's evaluation.
 DEFAULTS = {"sampling.temperature": 0.6, "sampling.top_p": 0.95, "sampling.max_tokens": 32_768}
@@ -119,12 +120,21 @@ def engine_identity(config: EngineConfig) -> str:
 class EngineFactory:
     """Start the engine on the first call: an evaluation whose responses are all cached needs none.
 
-    `longest_prompt`: tokens of the longest prompt that will be sampled from.
+    `longest_prompt`: tokens of the longest prompt that will be sampled from. `environments`: the pool of those of
+    several turns, if there are.
     """
 
-    def __init__(self, spec: ModelSpec, config: EngineConfig, *, seed: int, longest_prompt: int) -> None:
-        self._folder, self._tools, self._style = spec.folder, spec.tools, spec.prompt
-        self._config = config
+    def __init__(
+        self,
+        spec: ModelSpec,
+        config: EngineConfig,
+        *,
+        seed: int,
+        longest_prompt: int,
+        environments: VerifierPool | None = None,
+    ) -> None:
+        self._folder, self._config = spec.folder, config
+        self._turns = Turns(spec.tools, spec.prompt, spec.template, environments)
         self._seed = seed
         self._max_model_len = min(spec.context, longest_prompt + spec.max_tokens)
 
@@ -141,8 +151,7 @@ class EngineFactory:
                 self._folder,
                 max_model_len=self._max_model_len,
                 seed=self._seed,
-                tools=self._tools,
-                prompt_style=self._style,
+                turns=self._turns,
             )
         except ImportError as error:
             raise ValueError(

@@ -1,57 +1,43 @@
-"""An engine whose completions call tools: one that samples, and between the turns a pool that runs the calls.
+"""An engine whose completions have several turns: after one of them a tool answers, or the environment of the problem.
 
-A turn that ends with a call is followed by the tool's answer and by the next turn, which is sampled from the ids of the
-prompt, of all turns so far and of their answers: ids stay as they were sampled, and are never made from a text again.
+The next turn is sampled from the ids of the prompt, of all turns so far and of the answers: ids stay as they were
+sampled, and are never made from a text again.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reasoner.config.schema import ToolsConfig
+from reasoner.inference.answers import AnswerLog, Rollout, Source
 from reasoner.progress import OnDecodeStep
 from reasoner.rollouts.prompts import up_to_stop_text
 from reasoner.rollouts.seeds import turn_seed
-from reasoner.tools.forms import ToolForm
-from reasoner.tools.pool import ToolAnswer, ToolPool
-from reasoner.types import Completion, Engine, Observation, OnGroupDone, Prompt, SamplingParams
+from reasoner.types import Answer, Completion, Engine, Observation, OnGroupDone, Prompt, SamplingParams
 
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedTokenizerBase
 
 
-@dataclass(slots=True)
-class _Trajectory:
-    """A completion in the making, and the call with which its last turn ends."""
-
-    prompt: Prompt
-    seed: int
-    completion: Completion
-    call: str | None
-
-
 class ToolEngine:
-    """`engine` with tools. A completion that calls none is the engine's own, to the byte. Closes both."""
+    """`engine` with tools or environments. A completion that asks none is the engine's own, to the byte. Closes all."""
 
     def __init__(
         self,
         engine: Engine,
-        pool: ToolPool,
-        form: ToolForm,
-        cfg: ToolsConfig,
+        sources: Sequence[Source],
         tokenizer: PreTrainedTokenizerBase,
         decode: Callable[[Sequence[int]], str],
         *,
         max_model_len: int,
+        log: AnswerLog | None = None,
     ) -> None:
-        """`decode`: the text of token ids without a final end token."""
+        """`decode`: the text of token ids without a final end token. Of two sources the first answers."""
         self.name, self.accepts_adapter = engine.name, engine.accepts_adapter
-        self._engine, self._pool, self._form = engine, pool, form
-        self._max_turns, self._max_answer_tokens = cfg.max_turns, cfg.max_answer_tokens
+        self._engine, self._sources, self._log = engine, sources, log
         self._tokenizer, self._decode, self._max_model_len = tokenizer, decode, max_model_len
 
     def generate(
@@ -62,45 +48,50 @@ class ToolEngine:
         on_group_done: OnGroupDone | None = None,
         on_decode_step: OnDecodeStep | None = None,
     ) -> list[tuple[Completion, ...]]:
-        sampling, report = replace(sampling, stop=(*sampling.stop, self._form.stop)), on_group_done or (lambda *_: None)
+        stop = [text for source in self._sources for text in source.stop]
+        sampling, report = replace(sampling, stop=(*sampling.stop, *stop)), on_group_done or (lambda *_: None)
 
         def on_first_turn(place: int, completions: tuple[Completion, ...]) -> None:
-            if all(self._call(one.text, one) is None for one in completions):
+            if all(self._asks(prompts[place], one, one.text)[0] is None for one in completions):
                 report(place, completions)
 
         first = self._engine.generate(prompts, sampling, seeds, on_first_turn, on_decode_step)
         groups = [
             [
-                _Trajectory(prompt, seed, one, self._call(one.text, one))
-                for seed, one in zip(own, completions, strict=True)
+                Rollout(prompt, seed, one, *self._asks(prompt, one, one.text))
+                for seed, one in zip(own, some, strict=True)
             ]
-            for prompt, own, completions in zip(prompts, seeds, first, strict=True)
+            for prompt, own, some in zip(prompts, seeds, first, strict=True)
         ]
-        turn, calling = 0, [place for place, own in enumerate(groups) if any(one.call is not None for one in own)]
-        while calling:
+        turn, asking = 0, [place for place, own in enumerate(groups) if any(one.source for one in own)]
+        while asking:
             turn += 1
-            self._take_turn(turn, [one for place in calling for one in groups[place] if one.call is not None], sampling)
-            done = [place for place in calling if all(one.call is None for one in groups[place])]
+            self._take_turn(turn, [one for place in asking for one in groups[place] if one.source], sampling)
+            done = [place for place in asking if not any(one.source for one in groups[place])]
             for place in done:
                 report(place, tuple(one.completion for one in groups[place]))
-            calling = [place for place in calling if place not in done]
+            asking = [place for place in asking if place not in done]
         return [tuple(one.completion for one in own) for own in groups]
 
-    def _call(self, turn: str, completion: Completion) -> str | None:
-        """The call at the end of the completion's last turn."""
-        return self._form.call_of(turn) if completion.finish == "stop" else None
+    def _asks(self, prompt: Prompt, completion: Completion, turn: str) -> tuple[Source | None, str]:
+        """Who answers the completion's last turn, of this text, and what it asks."""
+        calls = ((source, source.call_of(prompt, completion, turn)) for source in self._sources)
+        return next(((source, call) for source, call in calls if call is not None), (None, ""))
 
-    def _take_turn(self, turn: int, calling: Sequence[_Trajectory], sampling: SamplingParams) -> None:
-        """Run the calls and continue each completion; those without room for an answer and a token end truncated."""
-        has_turns = turn <= self._max_turns
-        answers = self._pool.answers([str(one.call) for one in calling]) if has_turns else []
-        going: list[tuple[_Trajectory, Completion]] = []
-        for one, answer in zip(calling, answers, strict=False):
-            longer = self._with_answer(one.completion, answer)
-            if len(longer.token_ids) < min(sampling.max_tokens, self._max_model_len - len(one.prompt.token_ids)):
-                going.append((one, longer))
-        for one in calling:
-            one.completion, one.call = replace(one.completion, finish="length"), None
+    def _take_turn(self, turn: int, asking: Sequence[Rollout], sampling: SamplingParams) -> None:
+        """Get the answers and continue each completion; those without room for an answer and a token end truncated."""
+        going: list[tuple[Rollout, Completion]] = []
+        for one, answer in zip(asking, self._answers(turn, asking), strict=True):
+            source, one.source = one.source, None
+            assert source is not None
+            if answer is not None:
+                one.completion = replace(one.completion, state=answer.state or one.completion.state)
+                if answer.text is None:
+                    continue
+                longer = self._with_answer(one.completion, answer.text, answer.is_error, source)
+                if len(longer.token_ids) < min(sampling.max_tokens, self._max_model_len - len(one.prompt.token_ids)):
+                    going.append((one, longer))
+            one.completion = replace(one.completion, finish="length")
         prompts = [_continued(one.prompt, longer) for one, longer in going]
         seeds = [[turn_seed(one.seed, turn)] for one, _ in going]
         turns = self._engine.generate(prompts, replace(sampling, num_samples=1), seeds) if going else []
@@ -109,16 +100,37 @@ class ToolEngine:
                 one.completion = replace(one.completion, finish=part.finish)
                 continue
             one.completion = self._joined(longer, part, sampling.stop)
-            one.call = self._call(one.completion.text[len(longer.text) :], one.completion)
+            one.source, one.call = self._asks(one.prompt, one.completion, one.completion.text[len(longer.text) :])
 
-    def _with_answer(self, completion: Completion, answer: ToolAnswer) -> Completion:
-        """The completion and the answer behind it. Special tokens that a tool prints are spelt, not taken as such."""
-        answer_ids = self._ids(answer.text, split_special_tokens=True)[: self._max_answer_tokens]
-        added = [*self._ids(self._form.before), *answer_ids, *self._ids(self._form.after)]
+    def _answers(self, turn: int, asking: Sequence[Rollout]) -> list[Answer | None]:
+        """The answer of each: one that was logged, or a new one, which is; None beyond the most turns of its source."""
+        log, keys = self._log, [one.key(turn) if self._log else "" for one in asking]
+        answers = [log.take(key) if log else None for key in keys]
+        for source in self._sources:
+            new = [place for place, one in enumerate(asking) if one.source is source and answers[place] is None]
+            if source.max_turns is not None and turn > source.max_turns:
+                continue
+
+            def on_answer(number: int, answer: Answer, new: Sequence[int] = new) -> None:
+                answers[new[number]] = answer
+                if log is not None:
+                    log.add(keys[new[number]], answer)
+
+            if new:
+                source.answer([asking[place] for place in new], turn, on_answer)
+        return answers
+
+    def _with_answer(self, completion: Completion, answer: str, is_error: bool, source: Source) -> Completion:
+        """The completion and the answer behind it. Special tokens in an answer are spelt, not taken as such."""
+        answer_ids = self._ids(answer, split_special_tokens=True)[: source.max_tokens]
+        before, last = source.before, list(completion.token_ids[-1:])
+        if not self._decode(last):  # an end token, which the text before an answer may begin with
+            before = before.removeprefix(str(self._tokenizer.decode(last)))
+        added = [*self._ids(before), *answer_ids, *self._ids(source.after)]
         start, ids = len(completion.token_ids), [*completion.token_ids, *added]
         turns = self._decode(ids[:start])
         text = turns + self._text_behind(turns, ids)
-        own = Observation(start, len(ids), len(turns), len(text), answer.is_error)
+        own = Observation(start, len(ids), len(turns), len(text), is_error)
         return replace(
             completion,
             text=text,
@@ -128,7 +140,7 @@ class ToolEngine:
         )
 
     def _joined(self, before: Completion, part: Completion, stop: Sequence[str]) -> Completion:
-        """A completion that ends with a tool's answer, and the turn after it."""
+        """A completion that ends with an answer, and the turn after it."""
         ids = array("i", [*before.token_ids, *part.token_ids])
         return replace(
             part,
@@ -136,6 +148,7 @@ class ToolEngine:
             token_ids=ids,
             logprobs=array("f", [*before.logprobs, *part.logprobs]),
             observations=before.observations,
+            state=before.state,
         )
 
     def _text_behind(self, text: str, ids: Sequence[int]) -> str:
@@ -161,7 +174,8 @@ class ToolEngine:
         self._engine.wake_up()
 
     def close(self) -> None:
-        self._pool.close()
+        for source in self._sources:
+            source.close()
         self._engine.close()
 
 

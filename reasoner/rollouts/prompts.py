@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -157,16 +158,39 @@ def render(problem: Problem, template: Template, tokenizer: PreTrainedTokenizerB
     return Prompt(problem, text, template.prefill, tuple(ids), template.extract)
 
 
+def reply_frame(template: Template, tokenizer: PreTrainedTokenizerBase) -> tuple[str, str]:
+    """What stands before and after a reply to a turn of the model's: that of a message of the user's. In a text, what
+    names a question, such as "User: ", and all that follows it.
+    """
+    if template.chat:
+        turns = [("user", "?"), ("assistant", _TURN), ("user", "{question}")]
+        text = _rendered([{"role": role, "content": content} for role, content in turns], tokenizer)
+        before, _, after = text.rpartition(_TURN)[2].partition("{question}")
+    else:
+        head, _, after = template.text.rpartition("{question}")
+        name = _NAME_OF_QUESTION.search(head)
+        before, after = "\n" + (name[0] if name else ""), after or "\n"
+    return before, after + template.prefill
+
+
+_TURN = "(turn)"
+_NAME_OF_QUESTION = re.compile(r"(<\|im_start\|>\w+\n|\w+: ?)$")
+
+
 def _chat_text(text: str, system: str, tokenizer: PreTrainedTokenizerBase) -> str:
     """The text of a user's message, after a system message if there is one, in the tokenizer's chat template."""
-    from jinja2 import TemplateError
-
     if not tokenizer.chat_template:
         raise ValueError(
             "this prompt is a chat, and the model's tokenizer has no chat template; use r1-zero, qwen-math or none"
         )
     messages = [{"role": "system", "content": system}] if system else []
-    messages.append({"role": "user", "content": text})
+    return _rendered([*messages, {"role": "user", "content": text}], tokenizer)
+
+
+def _rendered(messages: list[dict[str, str]], tokenizer: PreTrainedTokenizerBase) -> str:
+    """The messages in the tokenizer's chat template, and the beginning of the model's answer."""
+    from jinja2 import TemplateError
+
     try:
         return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
     except TemplateError as error:  # many refuse a system message

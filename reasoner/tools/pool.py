@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from data.child_process import project_variables
 from reasoner.config.schema import ToolsConfig
 from reasoner.tools.worker import ENDED, TIME
+from reasoner.types import Answer, OnAnswer
 from verifiers.worker_pool import WorkerPool
 from verifiers.worker_process import WorkerProcess
 
 MEMORY_MIB = 512  # of address space, of a worker and of the interpreter below it
 _COMMAND = [sys.executable, "-m", "reasoner.tools.worker"]
 _REASONS = {"timed_out": TIME, "refused": "ValueError: the call is too long", "crashed": ENDED}
-
-
-@dataclass(frozen=True, slots=True)
-class ToolAnswer:
-    """What a call returned."""
-
-    text: str
-    is_error: bool
 
 
 class ToolPool(WorkerPool):
@@ -37,12 +30,15 @@ class ToolPool(WorkerPool):
         start = partial(WorkerProcess, command, cfg.seconds, variables=variables)
         super().__init__(start, max(1, min(4, (os.cpu_count() or 1) // 2)), cfg.seconds, preload=False)
 
-    def answers(self, calls: Sequence[str]) -> list[ToolAnswer]:
-        """The answer of each call, in order. A call that takes too long, or ends its worker, is an error."""
-        results = self.run("call", [(call,) for call in calls])
-        return [
-            ToolAnswer(result["output"], result["is_error"])
-            if "output" in result
-            else ToolAnswer(_REASONS[str(result["verdict"])], is_error=True)
-            for result in results
-        ]
+    def answers(self, calls: Sequence[str], on_answer: OnAnswer = lambda place, answer: None) -> list[Answer]:
+        """The answer of each call, in order. A call that takes too long, or ends its worker, is an error. `on_answer`
+        gets each as soon as it is there.
+        """
+        jobs = [(call,) for call in calls]
+        return list(map(_answer, self.run("call", jobs, lambda place, result: on_answer(place, _answer(result)))))
+
+
+def _answer(result: Mapping[str, Any]) -> Answer:
+    if "output" in result:
+        return Answer(result["output"], result["is_error"])
+    return Answer(_REASONS[str(result["verdict"])], is_error=True)

@@ -16,10 +16,12 @@ from torch.distributed.device_mesh import DeviceMesh
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from data import Problem
+from data.environments.spec import has_turns
 from reasoner.config.schema import Config
 from reasoner.distributed.world import ALONE, LONG_TIME_LIMIT, World
+from reasoner.inference.answers import AnswerLog
 from reasoner.inference.continuous_batch import check_decoding
-from reasoner.inference.factory import make_engine, training_engine
+from reasoner.inference.factory import Turns, make_engine, training_engine
 from reasoner.inference.no_engine import NoEngine
 from reasoner.inference.reward_model import load_reward_models
 from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint
@@ -140,11 +142,14 @@ def open_generator(
     *,
     model_folder: Path,
     reward_functions: Sequence[RewardFunction] = (),
+    evaluated: Sequence[Prompt] = (),
     samples: bool = True,
+    run_dir: Path | None = None,
 ) -> Iterator[RolloutGenerator]:
     """Start engine and verifier pool, with the trainer's weights; stop both at the end, whatever happens. Each rank of
-    the trainer's world has an engine and its share of the grading processes. No engine is started for a run in which
-    nothing `samples`.
+    the trainer's world has an engine and its share of the grading processes. `evaluated`: the prompts of evaluations.
+    No engine is started for a run in which nothing `samples`. `run_dir`: where answers of tools and environments are
+    logged.
     """
     with ExitStack() as stack:
         # Rollouts may be generated in a thread, while the trainer exchanges too; a rank may wait for servers meanwhile.
@@ -155,8 +160,12 @@ def open_generator(
         # An adapter of an adapter's base cannot be sent alone: vLLM would need both.
         is_sent = cfg.lora.sync == "adapter" and not is_adapter(model_folder)
         rank = cfg.lora.rank if is_sent else 0
+        workers = -(-cfg.verify.workers // world.local_size)  # rounded up
+        pool = stack.enter_context(VerifierPool(workers, cfg.verify.seconds, cfg.verify.memory_mib))
+        log = AnswerLog(run_dir, trainer.steps_done, world.rank) if run_dir else None
         engine: Engine = NoEngine()
         if samples:
+            environments = pool if any(has_turns(one.problem) for one in (*prompts, *evaluated)) else None
             engine = make_engine(
                 cfg.engine,
                 model_folder,
@@ -165,12 +174,9 @@ def open_generator(
                 adapter_rank=rank,
                 is_updated=True,
                 world=world,
-                tools=cfg.tools,
-                prompt_style=cfg.prompt.style,
+                turns=Turns(cfg.tools, cfg.prompt.style, template, environments, log),
             )
         stack.enter_context(closing(engine))
-        workers = -(-cfg.verify.workers // world.local_size)  # rounded up
-        pool = stack.enter_context(VerifierPool(workers, cfg.verify.seconds, cfg.verify.memory_mib))
         prefetcher = stack.enter_context(RolloutPrefetcher[StepRollouts](cuda_context(trainer.policy.device)))
         functions = [*reward_functions, *_isolated_functions(cfg, stack)]
         if len({function.name for function in functions}) < len(functions):
@@ -188,6 +194,7 @@ def open_generator(
             prefetcher=prefetcher,
             world=world,
             eval_world=eval_world,
+            log=log,
         )
         generator.attempt = trainer.attempt
         generator.update_weights(trainer.policy, version=trainer.steps_done)

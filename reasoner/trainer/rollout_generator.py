@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 from data import Problem, problem_order
 from reasoner.config.schema import Config
 from reasoner.distributed.world import ALONE, World
+from reasoner.inference.answers import AnswerLog
 from reasoner.models.lora import policy_state
 from reasoner.progress import Progress
 from reasoner.rl.algorithms import resolve_algorithm
@@ -85,10 +86,11 @@ class RolloutGenerator:
         pass_rates: PassRates | None = None,
         world: World = ALONE,
         eval_world: World | None = None,
+        log: AnswerLog | None = None,
     ) -> None:
         """`pass_rates` choose the problems of a step; update_pass_rates() updates them. `prefetcher` is needed by
         prefetching() alone; its thread uses the group of `world`, which must then not be the trainer's. `eval_world`:
-        the ranks of `world`, with the time limit of evaluations.
+        the ranks of `world`, with the time limit of evaluations. `log`: the engine's, of answers.
 
         ValueError if the control wrong-gold has no other answers.
         """
@@ -101,6 +103,7 @@ class RolloutGenerator:
         self.progress = Progress()  # shows what is sampled and graded
         self.world = world
         self.eval_world = eval_world or world
+        self.log = log
         self.attempt = 0  # number of rollbacks of the run
         self._reward_functions = reward_functions
         self._reward_models = reward_models or {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
@@ -14,6 +15,7 @@ from transformers import PreTrainedTokenizerBase
 from reasoner.analysis.model_card import CardFacts, model_card
 from reasoner.config.schema import Config
 from reasoner.distributed.world import RunInterrupt, SharedError, World
+from reasoner.inference.answers import ANSWERS
 from reasoner.rl.batch import Batch
 from reasoner.rollouts.prompts import Template
 from reasoner.runs.health import Alarm, new_alarms
@@ -174,6 +176,8 @@ class TrainingRun:
         self.notify("on_train_begin")
         yield
         self.wait_for_checkpoints()
+        if self.world.is_first:
+            shutil.rmtree(self.run_dir / ANSWERS, ignore_errors=True)
         self.notify("on_train_end")
 
     def notify(self, event: str, **values: object) -> None:
@@ -187,6 +191,8 @@ class TrainingRun:
         """
         self.world.from_first(lambda: self.writer.begin(self.step), "the last checkpoint")
         self._submit_checkpoint()
+        if self.generator.log is not None:
+            self.generator.log.begin(self.step)
         self.callbacks.control.should_save = False
         if self.callbacks.is_called("on_save"):
             self.wait_for_checkpoints()

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from data import Problem
+from data.environments.spec import has_turns
 from data.registry import fingerprint
 from reasoner.config.schema import EngineConfig
 from reasoner.console import log
@@ -86,9 +87,11 @@ def sample(request: SampleRequest, run_dir: Path) -> None:
         store.delete_from(run_dir, start)
         open_run(run_dir, settings, {}, resuming=resuming, fingerprints=fingerprints, stage="sample")
         tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
-        factory = EngineFactory(model, request.engine, seed=request.seed, longest_prompt=longest)
-        stack.enter_context(closing(factory))
         pool = stack.enter_context(VerifierPool(request.workers))
+        environments = pool if any(map(has_turns, request.problems)) else None
+        limits = {"seed": request.seed, "longest_prompt": longest}
+        factory = EngineFactory(model, request.engine, **limits, environments=environments)
+        stack.enter_context(closing(factory))
         if start < len(steps):
             factory()  # before the clock of the run: the start of an engine is no time of sampling, in training either
         logger = stack.enter_context(MetricsLogger(run_dir, steps=len(steps), start=start))

@@ -130,7 +130,9 @@ def open_training_run(
             trainer,
             model_folder=context.base if cfg.lora.rank else context.start_from,
             reward_functions=reward_functions,
+            evaluated=[*validation_prompts, *heldout],
             samples=samples,
+            run_dir=run_dir,
         )
         generator = stack.enter_context(generation)
         if samples:

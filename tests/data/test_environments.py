@@ -62,6 +62,7 @@ PLACE = {
     "name": '{"kind": "env", "name": "evil", "parameters": {}, "split": "train"}',
     "env_python": "./evil.sh",
     "row": 0,
+    "has_turns": False,
 }
 ROW: dict[str, Any] = {"question": "1+1?", "answer": "2", "verifier": "environment", "environment": PLACE}
 
@@ -100,10 +101,12 @@ def test_problems_of_an_environment_are_read_back_from_the_file_of_a_run(tmp_pat
     assert written_spec(path, [Problem("a", "1+1?", "2")]) == str(path)
 
 
-@pytest.mark.parametrize("place", [None, {"name": "{}"}, PLACE | {"row": "0"}, PLACE | {"row": True}])
+@pytest.mark.parametrize(
+    "place", [None, {"name": "{}"}, PLACE | {"row": "0"}, PLACE | {"row": True}, PLACE | {"has_turns": 1}]
+)
 def test_a_faulty_row_of_an_environment_is_refused(tmp_path: Path, place: object) -> None:
     (tmp_path / "rows.jsonl").write_text(json.dumps(ROW | {"environment": place}) + "\n")
-    with pytest.raises(ValueError, match=r"line 1: .*'environment'.* name, env_python and row"):
+    with pytest.raises(ValueError, match=r"line 1: .*'environment'.* name, env_python, row, has_turns"):
         load(f"{tmp_path / 'rows.jsonl'}?environments=allow")
 
 
@@ -241,9 +244,11 @@ def test_the_rows_of_an_environment_become_problems(python: Path) -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("sums?kind=tools", r"'sums' is a ToolEnv: it has several turns or tools; supported are single-turn"),
-        ("sums?kind=turns", r"'sums' is a Turns: it has several turns or tools; supported are single-turn"),
-        ("sums?kind=group", r"'sums' rewards whole groups by group; supported are single-turn"),
+        ("sums?kind=tools", "'sums' has tools; supported are SingleTurnEnv and MultiTurnEnv"),
+        ("sums?kind=loop", "'sums' has its own get_prompt_messages; supported are"),
+        ("sums?kind=prompt", "'sums' has a prompt that"),
+        ("sums?kind=handle", "stored between turns"),
+        ("sums?kind=group", "'sums' rewards whole groups by group; supported are"),
         ("sums:eval?eval_rows=false", r"no evaluation rows \(eval_dataset\)"),
         ("sums?sise=3", "sise"),
         ("absent-env", "absent-env"),

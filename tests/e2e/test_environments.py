@@ -85,7 +85,7 @@ def gym_scores(rows: Sequence[Mapping[str, Any]]) -> list[float]:
 
 def rubric_scores(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[float]:
     """The rewards of rollouts by the library of the environment `sums`."""
-    return library_rewards(folder / "python", [(number_of(row), row["completion"]) for row in rows])
+    return library_rewards(folder / "python", [(number_of(row), [row["completion"]]) for row in rows])
 
 
 def number_of(row: Mapping[str, Any]) -> int:

@@ -10,6 +10,7 @@ from reasoner.cli.main import main
 from reasoner.runs.metrics import read_metrics
 from reasoner.runs.rollout_row import own_text, ranges
 from reasoner.runs.rollouts import read
+from reasoner.tools.forms import FORMS
 from tests.fixtures.calling import SUMS, save_calling
 from tests.fixtures.forkserver import TRAINING, forkserver
 from tests.fixtures.trainings import contents, differing, flags
@@ -133,3 +134,50 @@ def test_kills_in_the_middle_of_a_call_leave_the_same_bytes(tmp_path):
     assert last.wait(timeout=300) == 0, last.errors()[-3000:]
     whole, broken = (contents(tmp_path / name, tmp_path / name) for name in ("whole", "broken"))
     assert differing(whole, broken) == []
+
+
+DIE = '''
+import os
+from pathlib import Path
+from uuid import uuid4
+
+
+def roll() -> str:
+    """Roll a die, and write down what it showed."""
+    value = uuid4().hex[:6]
+    with Path(os.environ["ROLLS"]).open("a") as file:
+        file.write(f"{value}\\n")
+    return value
+'''
+
+
+def num_answers(run, step):
+    return sum(len(ranges(row.get("observation_text"))) for row in read(run, step))
+
+
+def test_resumed_run_calls_no_function_again_whose_answer_is_logged(tmp_path, monkeypatch):
+    monkeypatch.setenv("ROLLS", str(tmp_path / "rolls"))
+    (tmp_path / "die.py").write_text(DIE)
+    model = save_calling(tmp_path / "model", '{"name": "roll", "arguments": {}}', form=FORMS["qwen3"])
+    more = {"tools": f"{tmp_path / 'die.py'}:roll", "tools.form": "qwen3", "sampling.max_tokens": 300}
+    run, settings = tmp_path / "a", RUN | more | {"model": model, "run.dir": tmp_path, "run.save_interval": 2}
+    command = forkserver(TRAINING).start("train", *flags(settings))
+    log = run / "answers" / "step-000000.0.jsonl"
+    shard = run / "rollouts" / "step-000000.parquet"
+    while not (shard.exists() and len(log.read_bytes().splitlines()) > num_answers(run, 0)):
+        assert command.poll() is None, "the command ended before it was killed"
+        time.sleep(0.001)
+    command.kill()
+    assert command.wait(timeout=60) != 0 and not (run / "checkpoints" / "step-000002").exists()
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert len({line["key"] for line in lines}) == len(lines)
+    before, first = (tmp_path / "rolls").read_text().split(), read(run, 0)
+    last = forkserver(TRAINING).start("train", "--resume", run)
+    assert last.wait(timeout=300) == 0, last.errors()[-3000:]
+    assert [row["token_ids"] for row in read(run, 0)] == [row["token_ids"] for row in first]
+    after = (tmp_path / "rolls").read_text().split()
+    assert after[: len(before)] == before and len(after) > len(before)
+    texts = "".join(row["completion"] for step in range(3) for row in read(run, step))
+    answers = {line["text"] for line in lines if not line["is_error"]}
+    assert len(answers) > 1 and all(text in texts for text in answers)
+    assert len([value for value in after if value not in texts]) <= 1  # asked, and not answered before the kill

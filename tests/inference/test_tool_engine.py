@@ -8,6 +8,7 @@ import torch
 
 from data.generated import problems
 from reasoner.config.schema import EngineConfig, ToolsConfig
+from reasoner.inference.answers import AnswerLog, Tools
 from reasoner.inference.factory import make_engine
 from reasoner.inference.sampling import decode_completions, end_token_ids
 from reasoner.inference.tool_engine import ToolEngine
@@ -15,9 +16,8 @@ from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.rl.batch import collate
 from reasoner.rollouts.prompts import load_template, render
 from reasoner.tools.forms import FORMS, ToolForm, tool_form
-from reasoner.tools.pool import ToolAnswer
 from reasoner.trainer.parity import logprobs_of, sample
-from reasoner.types import SamplingParams
+from reasoner.types import Answer, SamplingParams
 from tests.fixtures.tiny import END, OTHER_END, save_tiny
 
 HAS_VLLM = importlib.util.find_spec("vllm") is not None
@@ -31,9 +31,10 @@ class Counting:
     def __init__(self, text="{}"):
         self.calls, self.text = [], text
 
-    def answers(self, calls):
+    def answers(self, calls, on_answer):
         self.calls.append(list(calls))
-        return [ToolAnswer(self.text.format(len(call)), "a" in call) for call in calls]
+        for place, call in enumerate(calls):
+            on_answer(place, Answer(self.text.format(len(call)), "a" in call))
 
     def close(self):
         pass
@@ -75,7 +76,7 @@ def engine(request, engines):
     return engines[request.param] if request.param in engines else pytest.skip("vLLM is not installed")
 
 
-def with_tool(engine, folder, *, pool=None, form=FORM, max_model_len=256, **settings):
+def with_tool(engine, folder, *, pool=None, form=FORM, max_model_len=256, log=None, **settings):
     tokenizer = load_tokenizer(folder)
     ends = end_token_ids(folder, tokenizer)
     cfg = ToolsConfig(names="fake", **settings)
@@ -83,7 +84,8 @@ def with_tool(engine, folder, *, pool=None, form=FORM, max_model_len=256, **sett
     def decode(ids):
         return decode_completions([ids], ends, (), tokenizer)[0]
 
-    return ToolEngine(engine, pool or Counting(), form, cfg, tokenizer, decode, max_model_len=max_model_len)
+    tools = Tools(pool or Counting(), form, cfg)
+    return ToolEngine(engine, [tools], tokenizer, decode, max_model_len=max_model_len, log=log)
 
 
 def seeds(prompts, num=4):
@@ -195,6 +197,33 @@ def test_seeds_of_later_turns_are_a_function_of_seed_and_turn(engine, folder, pr
     again = Recording(engine)
     with_tool(again, folder).generate(prompts, SAMPLED, seeds(prompts))
     assert [own for _, own, _ in again.calls] == [own for _, own, _ in recorded.calls]
+
+
+def test_logged_answers_are_taken_once_and_not_asked_for_again(engines, folder, prompts, tmp_path):
+    engine, first, second = engines["transformers"], Counting("{}x"), Counting("other")
+    one = with_tool(engine, folder, pool=first, log=AnswerLog(tmp_path, 0)).generate(prompts, SAMPLED, seeds(prompts))
+    path = tmp_path / "answers" / "step-000000.0.jsonl"
+    path.write_bytes(path.read_bytes()[:-9])  # killed in writing
+    log = AnswerLog(tmp_path, 0, rank=1)
+    two = with_tool(engine, folder, pool=second, log=log).generate(prompts, SAMPLED, seeds(prompts))
+    assert len(flat(first.calls)) > 5 and len(flat(second.calls)) == 1
+    differing = [a for a, b in zip(flat(one), flat(two), strict=True) if a.text != b.text]
+    assert len(differing) == 1 and one != two
+    more = with_tool(engine, folder, pool=second, log=log).generate(prompts, SAMPLED, seeds(prompts))
+    assert all("other" in c.text for c in flat(more) if c.observations)
+
+
+def test_log_is_removed_with_the_checkpoint_after_the_next(tmp_path):
+    log, names = AnswerLog(tmp_path, 4), lambda: sorted(path.name for path in (tmp_path / "answers").iterdir())
+    log.add("a", Answer("1", is_error=False))
+    log.begin(8)
+    log.add("b", Answer(None, is_error=False, state="s"))
+    assert names() == ["step-000004.0.jsonl", "step-000008.0.jsonl"]  # the checkpoint of 8 may not be written yet
+    log.begin(8)
+    assert AnswerLog(tmp_path, 4).take("a") == Answer("1", is_error=False)
+    log.begin(12)
+    assert names() == ["step-000008.0.jsonl"]
+    assert AnswerLog(tmp_path, 8).take("b") == Answer(None, is_error=False, state="s")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from tokenizers.processors import TemplateProcessing
 
 from data import Problem
 from data.one_step import split_of
-from reasoner.rollouts.prompts import R1_ZERO, TEMPLATES, Template, load_template, render
+from reasoner.rollouts.prompts import R1_ZERO, TEMPLATES, Template, load_template, render, reply_frame
 from tests.fixtures.tiny import END, tiny_tokenizer
 
 PROBLEM = Problem(id="t/1", question="What is {x} + 1?", answer="2", source="t", split="t")
@@ -51,6 +51,22 @@ def test_system_message_precedes_question():
     tokenizer.chat_template = CHAT
     prompt = render(PROBLEM, Template("{question}", chat=True, system="Be brief."), tokenizer)
     assert prompt.text == "<|user|>Be brief.<|user|>What is {x} + 1?<|bot|>"
+
+
+def test_frame_of_a_reply_is_that_of_a_users_message():
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = CHAT.replace("{% endfor", "<|end|>{% endfor")
+    assert reply_frame(Template("{question}!", chat=True, prefill="<think>"), tokenizer) == (
+        "<|end|><|user|>",
+        "<|end|><|bot|><think>",
+    )
+    for style, frame in (
+        ("r1-zero", ("\nUser: ", "\nAssistant:")),
+        ("few-shot", ("\nQuestion: ", "\nAnswer:")),
+        ("qwen-math", ("\n<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n")),
+        ("none", ("\n", "\n")),
+    ):
+        assert reply_frame(load_template(style), tokenizer) == frame
 
 
 def test_qwen_math_is_chatml_text_with_whole_stop_markers():  # EVAL trap 6

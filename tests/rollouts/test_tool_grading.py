@@ -8,13 +8,13 @@ import pytest
 
 from reasoner.config.schema import ToolsConfig
 from reasoner.evals.result import MetricKs, sample_and_score
+from reasoner.inference.answers import Tools
 from reasoner.inference.tool_engine import ToolEngine
 from reasoner.rl.process_rewards import step_rewards
 from reasoner.rollouts.generate import generate_groups
 from reasoner.rollouts.reward_functions import apply_reward_functions, reward_functions_of
 from reasoner.tools.forms import FORMS
-from reasoner.tools.pool import ToolAnswer
-from reasoner.types import Completion, Prompt, SamplingParams
+from reasoner.types import Answer, Completion, Prompt, SamplingParams
 from tests.fixtures.scripted import prompt
 from tests.fixtures.tiny import tiny_tokenizer
 from verifiers import RewardWeights, VerifierPool
@@ -68,8 +68,9 @@ class Printing:
     def __init__(self, text):
         self.text = text
 
-    def answers(self, calls):
-        return [ToolAnswer(self.text, is_error=False) for _ in calls]
+    def answers(self, calls, on_answer):
+        for place in range(len(calls)):
+            on_answer(place, Answer(self.text, is_error=False))
 
 
 def engine(before, output, after, form="tags"):
@@ -77,7 +78,7 @@ def engine(before, output, after, form="tags"):
     cfg = ToolsConfig(names="python", max_answer_tokens=500)
     inner = Turns(call, after)
     decode = TOKENIZER.decode
-    return ToolEngine(inner, Printing(output), FORMS[form], cfg, TOKENIZER, decode, max_model_len=4000)
+    return ToolEngine(inner, [Tools(Printing(output), FORMS[form], cfg)], TOKENIZER, decode, max_model_len=4000)
 
 
 def graded(pool, before, output, after, extract, *, form="tags", prefill=""):

@@ -188,8 +188,39 @@ def test_rewards_of_an_environment_are_those_of_the_librarys_own_rollout(pool: V
     problems = load(f"env:sums?size=4&env_python={python}")
     rows = [(n, text) for n in range(4) for text in (response(str(n + 4)), response("9"), "<answer>x</answer>", "")]
     scores = pool.score([(text, problems[n]) for n, text in rows], RewardWeights(format=0.0))
-    assert [score.reward for score in scores] == library_rewards(python, rows)
+    assert [score.reward for score in scores] == library_rewards(python, [(n, [text]) for n, text in rows])
     assert len({score.reward for score in scores}) > 3
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "TOOLS.md"
+
+
+def test_turns_of_the_pages_environment_are_those_of_the_librarys_own_rollout(pool: VerifierPool, python: Path) -> None:
+    blocks = [part.partition("```")[0] for part in PAGE.read_text().split("```python\n")[1:]]
+    (python.parent / "guess.py").write_text(next(code for code in blocks if "MultiTurnEnv" in code))
+    problems = load(f"env:guess?size=16&env_python={python}")
+    rows = [(0, ["1"]), (3, ["9", "x", "4"]), (5, ["20", "6"]), (2, ["1"] * 6), (7, ["", "8"])]
+    rollouts = [(n, [response(turn) for turn in turns]) for n, turns in rows]
+    states, replies = [""] * len(rows), [list[str | None]() for _ in rows]
+    for number in range(6):
+        going = [place for place, (_, turns) in enumerate(rollouts) if number < len(turns)]
+        jobs = [(problems[rollouts[k][0]], (states[k], "7", rollouts[k][1][number], "stop")) for k in going]
+
+        def on_reply(place: int, reply: str | None, state: str, going: list[int] = going) -> None:
+            replies[going[place]].append(reply)
+            states[going[place]] = state
+
+        pool.reply(jobs, on_reply)
+    assert replies[1] == ["That is too high. Guess again.", "That is no number. Guess again.", None]
+    assert replies[0] == [None] and replies[3][-1] is None and len(replies[3]) == 6
+    items = [(turns[-1], problems[n]) for n, turns in rollouts]
+    scores = pool.score(items, RewardWeights(format=0.0), states=states)
+    assert [score.reward for score in scores] == library_rewards(python, rollouts, "guess")
+    assert {score.reward for score in scores} == {0.0, 1.0}
+    (cut,) = pool.score(items[:1], states=["failed: crashed, RuntimeError: no service"])
+    assert cut.verdict is Verdict.CRASHED and "no service" in cut.layer
+    with pytest.raises(ValueError, match=problems[0].id.replace("?", r"\?")):
+        pool.score(items[:1])
 
 
 @pytest.mark.slow
