@@ -191,19 +191,6 @@ def test_responses_that_could_not_be_graded_do_not_vote(folder, tmp_path):
     assert page["unanimous"]["classes"] == []
 
 
-def test_a_single_held_out_problem_has_no_difference_and_the_page_says_so(folder, tmp_path):
-    shutil.copytree(folder / "runs", tmp_path / "runs", ignore=WITHOUT_CHECKSUMS)
-    for name in ("whole", "other"):
-        path = tmp_path / "runs" / name / "heldout" / "after" / f"samples_{files.task_name(SPEC)}.jsonl"
-        lines = [json.loads(line) for line in path.read_text().splitlines()]
-        own = [line for line in lines if line["doc"]["id"] == "unanimous"]
-        path.write_text("".join(json.dumps(line) + "\n" for line in own))
-    for call in asking(tmp_path):
-        page = call("compare", runs=["whole", "other"])
-    assert page["heldout"][0]["fault"] == "a comparison needs at least two problems, and there are 1"
-    assert page["curves"].keys() == {"whole", "other"}
-
-
 def test_votes_page_has_greedy_answers(call):
     page = {p["problem"]: p["greedy"] for p in call("evaluation", name="voted", set=SPEC)["problems"]}
     assert page["unanimous"] == {"answer": "4", "is_correct": True}

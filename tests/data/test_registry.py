@@ -15,8 +15,6 @@ from data.problem import Problem
 from data.registry import SOURCES, describe, evaluation_spec, fingerprint, load, names
 from data.table_rows import problems
 
-BENCHMARKS = Path(__file__).parents[3] / "shared" / "benchmarks"
-
 
 def write_lines(folder: Path, name: str, *lines: Any) -> Path:
     path = folder / name
@@ -137,17 +135,6 @@ def test_byte_order_mark_loses_no_row(tmp_path: Path, name: str) -> None:
     }
     (tmp_path / name.partition("?")[0]).write_text(texts[name.partition("?")[0]], encoding="utf-8-sig")
     assert [problem.answer for problem in load(str(tmp_path / name))] == ["2", "3"]
-
-
-def test_parquet_and_jsonl_give_the_same_problems(tmp_path: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    rows = [{"id": f"p/{n}", "question": f"{n}+1?", "answer": str(n + 1), "level": n} for n in range(5)]
-    parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "same.parquet")
-    jsonl = write_lines(tmp_path, "same.jsonl", *rows)
-    assert load(str(tmp_path / "same.parquet")) == load(str(jsonl))
-    assert len(load(str(tmp_path / "same.parquet"), limit=2)) == 2
 
 
 @pytest.mark.parametrize("name", ["same.tsv", "same.jsonl.gz", "same.csv.gz"])
@@ -292,9 +279,3 @@ def test_hub_rows_of_each_set_become_problems() -> None:
         for name, row in rows.items()
     }
     assert golds == {"gsm8k": "4", "math": r"\frac12", "math500": r"\frac12"}
-
-
-@pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="needs the benchmark files")
-@pytest.mark.parametrize(("name", "rows"), [("gsm8k_test", 1319), ("math500", 500), ("olympiadbench_maths_en", 675)])
-def test_benchmark_files_load_as_any_users_file(name: str, rows: int) -> None:
-    assert len(load(str(BENCHMARKS / f"{name}.jsonl"))) == rows

@@ -41,7 +41,7 @@ def test_ratio_is_one_and_nothing_is_clipped_before_first_update(name):  # trap 
     steps = STEPS if name == "grpo_process" else None
     gradients, figures = gradient(config(name=name, beta=0.05), [four()], ref=reference(), steps=steps)
     assert torch.isfinite(gradients).all() and gradients.abs().max() > 0
-    assert figures["clip_ratio"] == 0
+    assert figures["clip_ratio"] == 0 and figures["grad_norm"] == pytest.approx(float(gradients.norm()), rel=1e-4)
     assert figures["sampling/importance_mean"] == 1
 
 

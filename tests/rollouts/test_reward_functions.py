@@ -161,17 +161,6 @@ def test_exception_has_file_line_problem_and_completion():
     assert "completion" not in str(caught.value)
 
 
-def test_asynchronous_function_is_awaited():
-    async def size(completions):
-        return await asyncio.gather(*(one(completion) for completion in completions))
-
-    async def one(completion):
-        await asyncio.sleep(0)
-        return float(len(completion))
-
-    assert rewards(applied(size)) == [[1.2 + 8, 0.2 + 9], [1.2 + 10, 0.2 + 11]]
-
-
 def test_asynchronous_function_runs_where_an_event_loop_runs_already():
     async def size(completions):
         return [1.0] * len(completions)
