@@ -19,14 +19,11 @@ def place(tmp_path_factory):
     save_tiny(folder / "model", width=32)
     rows = [
         {
-            "prompt": f"{i} + 1?",
-            "completion": f" {i + 1}",
-            "chosen": f" {i + 1}",
-            "rejected": " no",
+            "prompt": f"{i} + 1?", "completion": f" {i + 1}", "chosen": f" {i + 1}", "rejected": " no",
             "problem_id": str(i),
         }
         for i in range(10)
-    ]
+    ]  # fmt: skip
     for name, columns in (
         ("examples", ("prompt", "completion")),
         ("pairs", ("prompt", "chosen", "rejected", "problem_id")),

@@ -41,12 +41,8 @@ def responses(folder, name, spec=SPEC):
 def test_the_list_has_a_row_for_each_evaluation_and_set(call, folder):
     rows = call("evals")["rows"]
     assert sorted((row["name"], row["set"]) for row in rows) == [
-        ("other/after", SPEC),
-        ("unvoted", SPEC),
-        ("voted", SPEC),
-        ("voted", OTHER_SPEC),
-        ("whole/after", SPEC),
-    ]
+        ("other/after", SPEC), ("unvoted", SPEC), ("voted", SPEC), ("voted", OTHER_SPEC), ("whole/after", SPEC),
+    ]  # fmt: skip
     assert {(row["problems"], row["samples"]) for row in rows} == {(len(PROMPTS), N)}
     assert {(row["name"], row["run"]) for row in rows if row["run"]} == {
         ("other/after", "other"),

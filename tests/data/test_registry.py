@@ -84,17 +84,10 @@ def test_a_solution_may_be_an_answer_in_a_few_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("level", "number"),
     [
-        (3, 3),
-        (3.0, 3),
-        ("Level 5", 5),
-        (" 4 ", 4),
-        ("3.0", 3),
-        (3.5, None),
-        ("Level ?", None),
-        (None, None),
+        (3, 3), (3.0, 3), ("Level 5", 5), (" 4 ", 4), ("3.0", 3), (3.5, None), ("Level ?", None), (None, None),
         (True, None),
     ],
-)
+)  # fmt: skip
 def test_level_is_a_whole_number_in_any_spelling(tmp_path: Path, level: object, number: int | None) -> None:
     assert load(str(write_lines(tmp_path, "x.jsonl", {**GOOD, "level": level})))[0].level == number
 
@@ -267,13 +260,9 @@ def test_hub_rows_of_each_set_become_problems() -> None:
         "gsm8k": {"question": "How many?", "answer": "2+2=<<2+2=4>>4\n#### 4"},
         "math": {"problem": "Half?", "level": "Level 2", "type": "Algebra", "solution": r"So $\boxed{\frac12}$."},
         "math500": {
-            "problem": "Half?",
-            "solution": "...",
-            "answer": r"\frac12",
-            "level": 2,
-            "unique_id": "test/a/1.json",
+            "problem": "Half?", "solution": "...", "answer": r"\frac12", "level": 2, "unique_id": "test/a/1.json",
         },
-    }
+    }  # fmt: skip
     golds = {
         name: next(problems([("row 0", row)], source=name, split="test", columns=HUB[name].columns)).answer
         for name, row in rows.items()

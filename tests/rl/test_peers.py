@@ -40,13 +40,9 @@ def tensors():
 def theirs(t, *, old=True, beta=0.0, **settings):
     trl = pytest.importorskip("trl.trainer.grpo_trainer")
     options = {
-        "loss_type": "grpo",
-        "epsilon_low": 0.2,
-        "epsilon_high": 0.2,
-        "importance_sampling_level": "token",
-        "delta": None,
-        "use_bias_correction_kl": False,
-    } | settings
+        "loss_type": "grpo", "epsilon_low": 0.2, "epsilon_high": 0.2, "importance_sampling_level": "token",
+        "delta": None, "use_bias_correction_kl": False,
+    } | settings  # fmt: skip
     whole = SimpleNamespace(reduce=lambda x, **_: x, gather=lambda x: x, num_processes=1, sync_gradients=True)
     trainer = SimpleNamespace(
         **options,

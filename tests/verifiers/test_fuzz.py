@@ -110,12 +110,9 @@ def test_any_text_is_judged_by_every_rule_and_read_by_every_policy(text: str, go
 
 
 RAISED = (
-    "all in the form 5k+2",
-    "primes the form 4k+1 of",
-    "7/0 apples",
-    r"one\frac m0llioy dollars",
+    "all in the form 5k+2", "primes the form 4k+1 of", "7/0 apples", r"one\frac m0llioy dollars",
     r"\{y \in  \in \mathbb{R} \mid y>0\}",
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("text", RAISED)
