@@ -1,9 +1,6 @@
 """`reasoner eval` from the command line, and evaluate() from Python: with real model, engine and graders."""
 
 import json
-import random
-import signal
-import time
 
 import pytest
 
@@ -13,9 +10,7 @@ from reasoner.evals.request import EvalRequest
 from reasoner.evals.result import MetricKs
 from reasoner.models.folder import model_fingerprint
 from reasoner.models.resolve import BASE
-from tests.fixtures.forkserver import TRAINING, forkserver
 from tests.fixtures.full_disk import largest_file
-from tests.fixtures.tiny import save_tiny
 
 EVAL = ["eval", "--engine", "transformers", "--max-tokens", "12", "--problems", "6"]
 
@@ -215,21 +210,3 @@ def large(tmp_path, out):
 
 def batches(tmp_path, out):
     return sum(path.read_bytes().count(b"\n") for path in (tmp_path / out / "cache").glob("*/*.jsonl"))
-
-
-def test_evaluation_killed_twice_ends_with_equal_bytes(tmp_path):
-    """SIGKILL at a random moment once sampling has gone on."""
-    choice = random.Random(time.time_ns())
-    save_tiny(tmp_path / "tiny")
-    for _ in range(2):
-        process = forkserver(TRAINING).start(*large(tmp_path, "killed"))
-        there, start_time = batches(tmp_path, "killed"), time.monotonic()
-        while process.poll() is None and batches(tmp_path, "killed") == there and time.monotonic() - start_time < 60:
-            time.sleep(0.01)
-        time.sleep(choice.uniform(0, 0.2))
-        process.send_signal(signal.SIGKILL)
-        process.wait(timeout=20)
-    for out in ("killed", "whole"):
-        assert forkserver(TRAINING).start(*large(tmp_path, out)).wait(timeout=200) == 0
-    assert batches(tmp_path, "killed") == batches(tmp_path, "whole") == 3
-    assert written(tmp_path / "killed" / "x") == written(tmp_path / "whole" / "x")
