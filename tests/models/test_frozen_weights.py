@@ -15,13 +15,11 @@ from reasoner.models.lora import (
     adapter_of,
     adapter_off,
     add_adapter,
-    load_weights,
     merged_state,
     save_policy,
     trained_parameters,
 )
 from reasoner.rl.batch import collate
-from reasoner.trainer.checkpoint import load, save
 from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, make_trainer, random_groups
@@ -128,16 +126,3 @@ def test_policy_without_its_adapter_is_the_base_that_is_held(tmp_path):
     with adapter_off(trainer.policy):
         assert torch.equal(token_logprobs(trainer.policy, *rows, temperature=1.0)[0], expected)
     assert not torch.equal(token_logprobs(trainer.policy, *rows, temperature=1.0)[0], expected)
-
-
-def test_resumed_trainer_on_a_base_in_bfloat16_ends_with_the_same_bits(tmp_path):
-    folder = saved(tmp_path, dtype=torch.float32)
-    straight, resumed = trainer_of(folder, "bfloat16"), trainer_of(folder, "bfloat16")
-    step(straight, 0)
-    path = save(tmp_path / "run", 1, straight, tiny_tokenizer(), keep=2)
-    load_weights(resumed.policy, path)
-    assert load(path, resumed) == 1
-    for trainer in (straight, resumed):
-        step(trainer, 1)
-    first, second = (adapter_of(trainer.policy).tensors for trainer in (straight, resumed))
-    assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
