@@ -11,9 +11,7 @@ from reasoner.models import embedding_gradients, loading
 from reasoner.models.embedding_gradients import accumulate_embedding_gradients
 from reasoner.models.fused_lm_head import selective_log_softmax
 from reasoner.models.output_layer import OutputLayer
-from reasoner.rl.batch import collate
-from reasoner.trainer.train import train_step
-from tests.fixtures.toys import config, make_trainer, random_groups
+from tests.fixtures.toys import config, make_trainer, random_groups, take_step
 
 PADDING = 7  # a token id whose row of the input embedding gets no gradient
 
@@ -45,7 +43,7 @@ def gradients(monkeypatch, *, tied, in_place, micro, dtype="float32", **algo):
         "apply_gradient",
         lambda _: captured.update({name: p.grad.clone() for name, p in trainer.policy.named_parameters()}) or 1.0,
     )
-    train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))
+    take_step(trainer, random_groups())
     return captured
 
 
