@@ -19,13 +19,7 @@ class Mixture:
     conversations: float = 0.3  # share of the problems in the R1-Zero template
     # Of the problems: more of the families that are hard to learn.
     families: Shares = field(
-        default_factory=lambda: {
-            "sums": 0.18,
-            "products": 0.14,
-            "equations": 0.22,
-            "words": 0.22,
-            "countdown": 0.24,
-        }
+        default_factory=lambda: {"sums": 0.18, "products": 0.14, "equations": 0.22, "words": 0.22, "countdown": 0.24}
     )
     levels: tuple[int, ...] = LEVELS  # each entry is drawn equally often
     # Of the solution styles (reasoner.pretrain.solutions), in the R1-Zero template and in textbook form.

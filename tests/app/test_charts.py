@@ -94,10 +94,7 @@ def test_ticks_are_round_distinct_and_correct(site):
 
 
 def check_ticks(ticks, low, high, count, options):
-    places, texts = (
-        [tick["at"] for tick in ticks],
-        [tick["text"] for tick in ticks],
-    )
+    places, texts = ([tick["at"] for tick in ticks], [tick["text"] for tick in ticks])
     assert 2 <= len(ticks) <= 2 * count + 4
     assert all(low - 1e-6 * abs(low) <= at <= high * (1 + 1e-6) for at in places)
     assert len(set(texts)) == len(texts)

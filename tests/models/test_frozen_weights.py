@@ -11,14 +11,7 @@ pytest.importorskip("peft")
 from reasoner.config.learning import LoraConfig
 from reasoner.models.folder import BaseModel, model_fingerprint
 from reasoner.models.loading import load_policy, token_logprobs
-from reasoner.models.lora import (
-    adapter_of,
-    adapter_off,
-    add_adapter,
-    merged_state,
-    save_policy,
-    trained_parameters,
-)
+from reasoner.models.lora import adapter_of, adapter_off, add_adapter, merged_state, save_policy, trained_parameters
 from reasoner.rl.batch import collate
 from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer

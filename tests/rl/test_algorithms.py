@@ -216,11 +216,7 @@ def test_kl_penalty_limits_movement_and_adapts_to_target():
         moved[penalty] = trainer.policy_loss.measure(batch)[1]
     assert moved[50.0] < moved[0.0] / 2
     trainer = make_trainer(config(surrogate="ratio", trust="penalty", penalty_target=1e-6, epochs=4, lr=3e-3))
-    assert [take_step(trainer, [four()])["penalty"] for _ in range(3)] == [
-        2.0,
-        4.0,
-        8.0,
-    ]
+    assert [take_step(trainer, [four()])["penalty"] for _ in range(3)] == [2.0, 4.0, 8.0]
 
 
 def test_kl_penalty_holds_rows_without_advantage_from_the_second_update():

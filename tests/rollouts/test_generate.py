@@ -160,10 +160,7 @@ def test_gathered_ends_with_rounds_and_falls_back_to_zero_variance_groups():
     assert [
         g.prompt.problem.id
         for g in sample_until_full(generate, [generate.prompts("ab"), generate.prompts("c")], dynamic_sampling=True)[0]
-    ] == [
-        "a",
-        "b",
-    ]
+    ] == ["a", "b"]
     groups, flat = sample_until_full(generate, [generate.prompts("ab"), generate.prompts("d")], dynamic_sampling=True)
     assert ([g.prompt.problem.id for g in groups], len(flat)) == (["d"], 2)
 

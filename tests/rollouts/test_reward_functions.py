@@ -10,11 +10,7 @@ import pytest
 import torch
 
 from data import Problem
-from reasoner.rollouts.reward_functions import (
-    apply_reward_functions,
-    check_columns,
-    reward_functions_of,
-)
+from reasoner.rollouts.reward_functions import apply_reward_functions, check_columns, reward_functions_of
 from reasoner.types import Completion, Prompt, RolloutGroup
 from verifiers import Score, Verdict
 

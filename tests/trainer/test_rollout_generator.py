@@ -63,13 +63,7 @@ def generator(pool, name="grpo", *, weight="1", control="", pass_rates=None):
     engine = AlwaysRight()
     models = {"rm": Lengths(engine.events)}
     return RolloutGenerator(
-        engine,
-        pool,
-        PROMPTS,
-        SamplingParams(num_samples=4),
-        cfg,
-        reward_models=models,
-        pass_rates=pass_rates,
+        engine, pool, PROMPTS, SamplingParams(num_samples=4), cfg, reward_models=models, pass_rates=pass_rates
     )
 
 
