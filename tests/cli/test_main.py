@@ -232,10 +232,7 @@ def test_grade_refuses_a_line_without_a_gold_and_an_answer_that_are_texts(capsys
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ["{file}", "--gold", "9", "--explain", "--question", "hi"],
-            "--gold, --question, --explain cannot be used with a",
-        ),
+        (["{file}", "--gold", "9", "--explain", "--question", "hi"], "--gold, --question, --explain cannot be used"),
         (["--compare", "{file}", "--explain"], "--explain cannot be used with --compare"),
     ],
 )
