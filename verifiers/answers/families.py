@@ -7,9 +7,21 @@ from itertools import product
 from verifiers.answers.evaluation import Evaluation
 from verifiers.answers.integers import LETTERS
 from verifiers.answers.rationals import NoValueError, TooLargeError
-from verifiers.answers.syntax import UnreadableError
+from verifiers.answers.syntax import (
+    UnreadableError,
+)
 from verifiers.answers.tree import Node, has, names, number, replace_symbols, signs, symbol
-from verifiers.answers.values import Collection, Expression, Family, Named, Relation, Value, bare, listed, nodes_of
+from verifiers.answers.values import (
+    Collection,
+    Expression,
+    Family,
+    Named,
+    Relation,
+    Value,
+    bare,
+    listed,
+    nodes_of,
+)
 
 _NUM_SMALL, _NUM_LARGE = (3, 2), (40, 9)  # of values of one letter, of each of two, in members to find and among them
 _DIGITS = 50

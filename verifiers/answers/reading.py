@@ -14,7 +14,12 @@ from verifiers.answers.relations import with_approximation
 from verifiers.answers.statements import statement
 from verifiers.answers.syntax import Token, Tokens, UnreadableError, bracket_content
 from verifiers.answers.tokens import tokenize
-from verifiers.answers.values import EMPTY, Choice, Expression, Value
+from verifiers.answers.values import (
+    EMPTY,
+    Choice,
+    Expression,
+    Value,
+)
 
 CHOICES = "ABCDEFGHJ"
 

@@ -7,7 +7,14 @@ from dataclasses import replace
 from verifiers.answers.amounts import amount, has_unit
 from verifiers.answers.evaluation import approximation
 from verifiers.answers.expressions import expression
-from verifiers.answers.integers import DOMAINS, both, congruence, divisible, has_class, integer_class
+from verifiers.answers.integers import (
+    DOMAINS,
+    both,
+    congruence,
+    divisible,
+    has_class,
+    integer_class,
+)
 from verifiers.answers.names import are_capitals, function_name_of, is_quantity, long_name_of, name_of, names_of
 from verifiers.answers.reals import as_reals, complement, condition, points
 from verifiers.answers.syntax import (
@@ -23,7 +30,17 @@ from verifiers.answers.syntax import (
 )
 from verifiers.answers.terms import Statement, term
 from verifiers.answers.tree import Node, divide, names, signs, symbol
-from verifiers.answers.values import Collection, Expression, Family, Integers, Named, Reals, Relation, Value, listed
+from verifiers.answers.values import (
+    Collection,
+    Expression,
+    Family,
+    Integers,
+    Named,
+    Reals,
+    Relation,
+    Value,
+    listed,
+)
 
 _MAX_ROUNDING = 0.05  # of a number: 22/7 ≈ 3
 _MODULI = separator("≡ ≢", "mod")

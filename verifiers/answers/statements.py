@@ -11,7 +11,12 @@ from functools import reduce
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.conditions import split, under, without_arguments
 from verifiers.answers.families import letters_in, rows_of
-from verifiers.answers.integers import both, either, integers_of, with_dots
+from verifiers.answers.integers import (
+    both,
+    either,
+    integers_of,
+    with_dots,
+)
 from verifiers.answers.names import name_of
 from verifiers.answers.reals import intersection, points, union
 from verifiers.answers.relations import item, several_names
@@ -31,7 +36,17 @@ from verifiers.answers.syntax import (
 )
 from verifiers.answers.terms import numbers_in
 from verifiers.answers.tree import names
-from verifiers.answers.values import EMPTY, Collection, Expression, Family, Integers, Named, Reals, Value, bare
+from verifiers.answers.values import (
+    EMPTY,
+    Collection,
+    Expression,
+    Family,
+    Integers,
+    Named,
+    Reals,
+    Value,
+    bare,
+)
 from verifiers.answers.wordings import names_or_values, wording_of
 
 _MAX_ITEMS = 60

@@ -45,7 +45,10 @@ LEXICON: dict[str, tuple[str, ...]] = {
         r"\b(?:that|this|it) (?:isn't|wasn't) (?:right|correct)\b",
         _OPENS + r"(?:oops|whoops|scratch that)\b",
     ),
-    "backtrack": (rf"\b{_GO} {_LOOK_AGAIN}\b", _OPENS + rf"(?:{_LOOK_AGAIN}|on second thou?ght)\b"),
+    "backtrack": (
+        rf"\b{_GO} {_LOOK_AGAIN}\b",
+        _OPENS + rf"(?:{_LOOK_AGAIN}|on second thou?ght)\b",
+    ),
     "doubt": (
         _OPENS + r"wait\b(?=[\s\"'*_]*+(?:[,.!?…–—-]|$)|\s+(?:a (?:minute|second|moment|sec)|no|that|let|I|is|this|but"
         r"|what|actually|maybe|it|there|did|if|wait)\b)",
