@@ -15,19 +15,17 @@ from reasoner.evals.compare import compare_metrics, find_flips, samples_by_probl
 from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, pass_at_k
 from reasoner.runs.json_files import write_json
 from tests.app.library_of import OTHER_SPEC, PROMPTS, SPEC, WORSE, N, asking, rows_of, write_evaluation, write_library
-from verifiers import VerifierPool
 
 WITHOUT_CHECKSUMS = shutil.ignore_patterns("sha256.json")  # of evaluations that a test changes
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, pool):
     path = write_library(tmp_path_factory.mktemp("library"))
-    with VerifierPool() as pool:
-        write_evaluation(path / "evals" / "voted", pool, specs=(SPEC, OTHER_SPEC))
-        write_evaluation(path / "evals" / "unvoted", pool, has_votes=False)
-        write_evaluation(path / "runs" / "whole" / "heldout" / "after", pool)
-        write_evaluation(path / "runs" / "other" / "heldout" / "after", pool, WORSE)
+    write_evaluation(path / "evals" / "voted", pool, specs=(SPEC, OTHER_SPEC))
+    write_evaluation(path / "evals" / "unvoted", pool, has_votes=False)
+    write_evaluation(path / "runs" / "whole" / "heldout" / "after", pool)
+    write_evaluation(path / "runs" / "other" / "heldout" / "after", pool, WORSE)
     return path
 
 

@@ -6,7 +6,6 @@ from importlib.util import find_spec
 import pytest
 import torch
 from torch._dynamo.utils import counters
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from reasoner.config.check import check_run
 from reasoner.config.learning import LoraConfig
@@ -16,7 +15,7 @@ from reasoner.models.folder import BaseModel
 from reasoner.models.lora import add_adapter
 from reasoner.rl.batch import collate
 from reasoner.trainer.train import train_step
-from tests.fixtures.tiny import tiny_model
+from tests.fixtures.tiny import tiny_llama, tiny_model
 from tests.fixtures.toys import config, make_trainer, random_groups
 
 MOST_GRAPHS = 2 * 2 * 3  # norm and feed-forward, with and without a gradient, of one row, of one token and of several
@@ -41,17 +40,11 @@ def _graphs(monkeypatch):
     torch._dynamo.reset()
 
 
-def llama(layers: int = 4) -> LlamaForCausalLM:
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2}
-    return LlamaForCausalLM(LlamaConfig(vocab_size=60, num_hidden_layers=layers, initializer_range=0.1, **sizes)).eval()
-
-
 def steps(*, compiles: bool, model=None, lora: bool = False, recompute: bool = False, dtype="float32", **algo):
     """Metrics and log-probabilities of three training steps on rows of other lengths."""
     cfg = config(micro=300, **algo)
     cfg = replace(cfg, optim=replace(cfg.optim, compile=compiles, recompute=recompute, dtype=dtype))
-    policy = model or llama()
+    policy = model or tiny_llama(4)
     if lora:
         cfg = replace(cfg, lora=LoraConfig(rank=4))
         add_adapter(policy, cfg.lora, seed=0)
@@ -86,7 +79,7 @@ def test_what_cannot_be_compiled_is_refused(monkeypatch):
     monkeypatch.setattr("torch._inductor.config.cpp.cxx", ("no-such-compiler",))
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(ValueError, match="no C\\+\\+ compiler"):
-        compile_layers(llama(1))
+        compile_layers(tiny_llama(1))
     cfg = config(trust="constrained")
     with pytest.raises(ValueError, match=r"optim.compile .*TRPO"):
         check_run(replace(cfg, optim=replace(cfg.optim, compile=True)))

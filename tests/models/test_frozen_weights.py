@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
 
 pytest.importorskip("peft")
 
@@ -14,21 +13,14 @@ from reasoner.models.loading import load_policy, token_logprobs
 from reasoner.models.lora import adapter_of, adapter_off, add_adapter, merged_state, save_policy, trained_parameters
 from reasoner.rl.batch import collate
 from reasoner.trainer.train import train_step
-from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.tiny import tiny_llama, tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, make_trainer, random_groups
 
 CPU = torch.device("cpu")
 LORA = LoraConfig(rank=4)
-SHAPE = {"num_hidden_layers": 2, "hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 4}
 
 
-def llama():
-    """A model whose output layer is not tied to its embeddings."""
-    torch.manual_seed(0)
-    return LlamaForCausalLM(LlamaConfig(**SHAPE, num_key_value_heads=2, vocab_size=60, initializer_range=0.15)).eval()
-
-
-MODELS = {"qwen2": lambda: tiny_model(vocabulary=60, width=32, layers=2), "llama": llama}
+MODELS = {"qwen2": lambda: tiny_model(vocabulary=60, width=32, layers=2), "llama": tiny_llama}
 
 
 def saved(tmp_path, name="qwen2", *, dtype):

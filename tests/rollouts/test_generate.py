@@ -15,13 +15,6 @@ from tests.fixtures.tiny import tiny_tokenizer
 from tests.fixtures.toys import PROBLEM
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
 
-
-@pytest.fixture(scope="module")
-def pool():
-    with VerifierPool() as opened:
-        yield opened
-
-
 PROMPTS = [prompt("a", "4"), prompt("b", "9")]
 SCRIPT = {"a": [answering(4), answering(5), "4"], "b": [answering(8), answering("no"), answering("18/2")]}
 

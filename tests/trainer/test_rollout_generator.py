@@ -13,7 +13,6 @@ from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.step_metrics import generation_metrics
 from reasoner.types import Completion, Prompt, SamplingParams
 from tests.fixtures.toys import config
-from verifiers import VerifierPool
 
 PROMPTS = [Prompt(Problem(f"p/{n}", "?", "1", "maths", "train"), "?", "<think>", (n + 3,)) for n in range(12)]
 
@@ -49,12 +48,6 @@ class Lengths:
     def scores(self, groups):
         self.events.append("score")
         return [float(len(own.token_ids)) for group in groups for own in group.completions]
-
-
-@pytest.fixture(scope="module")
-def pool():
-    with VerifierPool(1) as workers:
-        yield workers
 
 
 def generator(pool, name="grpo", *, weight="1", control="", pass_rates=None):
