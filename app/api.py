@@ -44,10 +44,7 @@ def page_facts(closed: Collection[str]) -> str:
     """Elements of a page's head that its scripts read: the pages and queries that it does not offer, and the fields of
     a filter of rollouts with their meanings and the values to choose from.
     """
-    facts = {
-        "closed": " ".join(closed),
-        "filters": json.dumps(CHOICES),
-    }
+    facts = {"closed": " ".join(closed), "filters": json.dumps(CHOICES)}
     return "".join(f'<meta name="reasoner-{name}" content="{html.escape(text)}">' for name, text in facts.items())
 
 

@@ -47,11 +47,7 @@ def disagreements(library: RunLibrary, run: str, steps: str = "") -> dict[str, A
         | {"case": cases.get((one.question, one.gold, one.answer))}
         for one in find(rows, lambda pairs: _judged(tuple(pairs)))
     ]
-    return {
-        "steps": [own[0]["step"], own[-1]["step"]] if own else None,
-        "rollouts": total,
-        "items": items,
-    }
+    return {"steps": [own[0]["step"], own[-1]["step"]] if own else None, "rollouts": total, "items": items}
 
 
 def judge_answer(

@@ -16,11 +16,7 @@ _EXCERPT = 420  # characters of a response
 
 
 def failures(
-    library: RunLibrary,
-    run: str,
-    cause: str = "",
-    offset: Count = 0,
-    limit: Annotated[int, Field(ge=0, le=100)] = 12,
+    library: RunLibrary, run: str, cause: str = "", offset: Count = 0, limit: Annotated[int, Field(ge=0, le=100)] = 12
 ) -> dict[str, Any]:
     """The causes of failures in a run: counts by step, and a page of examples, the latest step first.
 

@@ -110,14 +110,7 @@ def build(
         setattr(shell._queue, name, _IDLE)
     warnings.filterwarnings("ignore", "SSR mode is not supported with multi-page apps")  # SSR is not used
     application: FastAPI = gr.mount_gradio_app(
-        app,
-        shell,
-        path="/",
-        footer_links=[],
-        run_history=False,
-        ssr_mode=False,
-        enable_monitoring=False,
-        head=head,
+        app, shell, path="/", footer_links=[], run_history=False, ssr_mode=False, enable_monitoring=False, head=head
     )
     return application
 

@@ -53,16 +53,9 @@ def compare(args: argparse.Namespace, name: str, entries: Mapping[str, Settings]
 
 def _settings(seed: int, tokens: int) -> dict[str, object]:
     return {
-        "seed": seed,
-        "max_train_tokens": tokens,
-        "steps": 400,
-        "optim.decay_share": 0.0,
-        "validation.interval": 4,
-        "validation.problems": 40,
-        "validation.samples": 8,
-        "eval.heldout_problems": 100,
-        "eval.samples": 8,
-    }
+        "seed": seed, "max_train_tokens": tokens, "steps": 400, "optim.decay_share": 0.0, "validation.interval": 4,
+        "validation.problems": 40, "validation.samples": 8, "eval.heldout_problems": 100, "eval.samples": 8,
+    }  # fmt: skip
 
 
 def _row(out: Path, entry: str, first: str, seeds: list[int]) -> list[str] | None:

@@ -20,27 +20,12 @@ ROOT = Path(__file__).parents[1]
 DOCUMENT = ROOT / "docs" / "MODELS.md"
 BEGIN, END = "<!-- python bench/models.py --write -->\n", "<!-- end -->\n"
 FAMILIES = {  # model_type -> name
-    "llama": "Llama",
-    "qwen2": "Qwen 2",
-    "qwen3": "Qwen 3",
-    "mistral": "Mistral",
-    "smollm3": "SmolLM 3",
-    "olmo2": "OLMo 2",
-    "olmo3": "OLMo 3",
-    "phi3": "Phi-3, LongRoPE",
-    "granite": "Granite",
-    "gemma2": "Gemma 2",
-    "gemma3_text": "Gemma 3",
-    "cohere": "Cohere",
-    "cohere2": "Cohere 2",
-    "gpt2": "GPT-2",
-    "gpt_neox": "GPT-NeoX",
-    "qwen3_moe": "Qwen 3 MoE",
-    "mixtral": "Mixtral",
-    "gpt_oss": "GPT-OSS",
-    "deepseek_v3": "DeepSeek-V3",
+    "llama": "Llama", "qwen2": "Qwen 2", "qwen3": "Qwen 3", "mistral": "Mistral", "smollm3": "SmolLM 3",
+    "olmo2": "OLMo 2", "olmo3": "OLMo 3", "phi3": "Phi-3, LongRoPE", "granite": "Granite", "gemma2": "Gemma 2",
+    "gemma3_text": "Gemma 3", "cohere": "Cohere", "cohere2": "Cohere 2", "gpt2": "GPT-2", "gpt_neox": "GPT-NeoX",
+    "qwen3_moe": "Qwen 3 MoE", "mixtral": "Mixtral", "gpt_oss": "GPT-OSS", "deepseek_v3": "DeepSeek-V3",
     "lfm2": "LFM 2, a hybrid",
-}
+}  # fmt: skip
 COLUMNS = (
     "trainer", "transformers", "vLLM", "LoRA in transformers", "LoRA in vLLM", "recomputation", "shards", "no mask",
     "export", "export of LoRA",

@@ -47,19 +47,10 @@ from verifiers import RewardWeights, VerifierPool
 CPU = torch.device("cpu")
 TARGET = 2.0  # nats of a response; with a horizon of one step's completions beta changes by a fifth a step at most
 ALONE = {"reward.correct": 0, "reward.format": 0, "reward.model": "RM=1"}
-KL = {
-    "algo.beta": 0.05,
-    "algo.kl_target": TARGET,
-    "algo.kl_controller": "proportional",
-    "algo.kl_horizon": 192,
-}
+KL = {"algo.beta": 0.05, "algo.kl_target": TARGET, "algo.kl_controller": "proportional", "algo.kl_horizon": 192}
 IN_REWARD = {  # beta begins where it is to stay, and changes by a twenty-fifth a step at most
-    "algo.kl_in": "reward",
-    "algo.kl": "k1",
-    "algo.scale": "none",
-    "algo.beta": 0.1,
-    "algo.kl_horizon": 1000,
-}
+    "algo.kl_in": "reward", "algo.kl": "k1", "algo.scale": "none", "algo.beta": 0.1, "algo.kl_horizon": 1000,
+}  # fmt: skip
 PPO = {"algo.name": "ppo", "algo.beta": 0.05, "algo.minibatches": 2}
 ARMS: dict[str, dict[str, object]] = {  # RM stands for the reward model
     "rule": {},

@@ -91,12 +91,9 @@ _CALCULATE = ("What is {}?", "Compute {}.", "Find the value of {}.")
 # --------------------------------------------------------------------------------------------------- products
 
 _FACTORS: dict[int, tuple[_Range, _Range]] = {
-    1: ((13, 99), (2, 9)),
-    2: ((101, 999), (2, 9)),
-    3: ((13, 99), (13, 99)),
-    4: ((101, 999), (13, 99)),
+    1: ((13, 99), (2, 9)), 2: ((101, 999), (2, 9)), 3: ((13, 99), (13, 99)), 4: ((101, 999), (13, 99)),
     5: ((1001, 9999), (13, 99)),
-}
+}  # fmt: skip
 
 
 def _product(level: int, rng: Random) -> Equation:
@@ -220,12 +217,8 @@ def value_of(shape: str) -> int:
 
 
 _COUNTDOWN_NUMBERS = {
-    1: (3, 2, 30),
-    2: (4, 2, 15),
-    3: (3, 2, 12),
-    4: (5, 2, 15),
-    5: (4, 2, 12),
-}  # level -> how many, from, to
+    1: (3, 2, 30), 2: (4, 2, 15), 3: (3, 2, 12), 4: (5, 2, 15), 5: (4, 2, 12),
+}  # level -> how many, from, to  # fmt: skip
 
 
 def _countdown(level: int, rng: Random) -> Draft:
@@ -246,9 +239,5 @@ _MAKE = (
 
 
 FAMILIES: dict[str, Callable[[int, Random], Draft]] = {
-    "sums": _sums,
-    "products": _products,
-    "equations": _equations,
-    "words": _words,
-    "countdown": _countdown,
-}
+    "sums": _sums, "products": _products, "equations": _equations, "words": _words, "countdown": _countdown,
+}  # fmt: skip

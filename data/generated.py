@@ -31,8 +31,7 @@ def problems(split: str, limit: int | None = None, levels: Sequence[int] = LEVEL
         raise ValueError(f"unknown split {split!r} of generated problems; known are {', '.join(SPLITS)}")
     cells: list[Iterator[Problem]] = [
         islice(
-            _distinct(family, level, split),
-            EASY_TO_TRAIN_ON if (split, level) == ("train", 1) else PROBLEMS_PER_CELL,
+            _distinct(family, level, split), EASY_TO_TRAIN_ON if (split, level) == ("train", 1) else PROBLEMS_PER_CELL
         )
         for level in levels
         for family in FAMILIES

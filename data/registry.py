@@ -43,11 +43,7 @@ SOURCES: dict[str, Source] = {
 
 
 def load(
-    spec: str,
-    *,
-    limit: int | None = None,
-    on_fault: OnFault | None = None,
-    memory_mib: int = environments.MEMORY_MIB,
+    spec: str, *, limit: int | None = None, on_fault: OnFault | None = None, memory_mib: int = environments.MEMORY_MIB
 ) -> list[Problem]:
     """Load the first `limit` problems of a spec (data.spec), always in the same order.
 

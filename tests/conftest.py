@@ -42,6 +42,15 @@ def group_of(path: str) -> str:
     return names[max(names, key=len)] if names else path
 
 
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Any]:
+    """Workers that grade."""
+    from verifiers import VerifierPool
+
+    with VerifierPool() as opened:
+        yield opened
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Collect no garbage among modules and tests, which stay: scanning them takes a quarter of their import."""

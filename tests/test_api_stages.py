@@ -19,14 +19,11 @@ def place(tmp_path_factory):
     save_tiny(folder / "model", width=32)
     rows = [
         {
-            "prompt": f"{i} + 1?",
-            "completion": f" {i + 1}",
-            "chosen": f" {i + 1}",
-            "rejected": " no",
+            "prompt": f"{i} + 1?", "completion": f" {i + 1}", "chosen": f" {i + 1}", "rejected": " no",
             "problem_id": str(i),
         }
         for i in range(10)
-    ]
+    ]  # fmt: skip
     for name, columns in (
         ("examples", ("prompt", "completion")),
         ("pairs", ("prompt", "chosen", "rejected", "problem_id")),
@@ -65,10 +62,7 @@ def test_trained_reward_model_scores_completions(place):
     [
         ({"settings": {"sft.data": "x"}}, "settings has 'sft.data'; give it as the argument data"),
         ({"settings": {"algo.beta": 0.1}}, "algo.beta is 0.1, which has no effect here: it needs reasoner train"),
-        (
-            {"settings": {"processes": 2}},
-            r"reasoner.finetune\(\) is one process, not 2: use reasoner sft --processes 2",
-        ),
+        ({"settings": {"processes": 2}}, r"reasoner.finetune\(\) is one process, not 2: use reasoner sft"),
         ({"resume": True}, "name is needed"),
     ],
 )

@@ -14,10 +14,8 @@ import pytest
 import torch
 
 from reasoner.progress import Progress, SampleCount
-from reasoner.rl.batch import collate
-from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model
-from tests.fixtures.toys import config, make_trainer, random_groups
+from tests.fixtures.toys import config, make_trainer, random_groups, take_step
 
 
 class Seconds:
@@ -110,7 +108,7 @@ def test_progress_counts_micro_batches_without_changing_weights():
     for progress in (Progress(), SpiedProgress(calls)):
         own = make_trainer(config(beta=0.1, micro=40), reference=reference)
         own.progress = progress
-        train_step(own, own.compute_advantages(own.compute_logprobs(collate(random_groups()))))
+        take_step(own, random_groups())
         weights.append([parameter.detach().clone() for parameter in own.policy.parameters()])
     assert all(torch.equal(one, other) for one, other in zip(*weights, strict=True))
     for name in ("log-probabilities", "trained"):

@@ -53,12 +53,8 @@ def model_card(run_dir: Path, facts: CardFacts) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {
-        "table": markdown_table,
-        "code": code,
-        "cell": markdown_cell,
-        "interval": interval,
-        "file_name": file_name,
-    }
+        "table": markdown_table, "code": code, "cell": markdown_cell, "interval": interval, "file_name": file_name,
+    }  # fmt: skip
     return environment.get_template("model_card.md.jinja").render(
         facts=facts,
         template=facts.template,

@@ -70,10 +70,7 @@ def contents(run_dir: Path, picture: Path) -> list[Section]:
     versions = [[name, str(version)] for name, version in read_object(run_dir / "versions.json").items()]
     certificate = read_certificate(run_dir)
     sync = [paragraph(f"Weight sync: {certificate}.")] if certificate else []
-    return [
-        *sections,
-        ("Versions", [table([["package", "version"], *versions]), *sync]),
-    ]
+    return [*sections, ("Versions", [table([["package", "version"], *versions]), *sync])]
 
 
 Lines = dict[str, list[dict[str, Any]]]  # filter -> lines of samples_SET.jsonl

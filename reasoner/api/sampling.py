@@ -41,13 +41,7 @@ def sample(
     check_least(1, num_samples=num_samples, problems=problems, workers=workers)
     check_least(0, skip=skip)
     spec = ModelSpec.of(
-        model,
-        runs=Path(runs),
-        prompt=prompt,
-        temperature=temperature,
-        top_p=top_p,
-        max_tokens=max_tokens,
-        tools=tools,
+        model, runs=Path(runs), prompt=prompt, temperature=temperature, top_p=top_p, max_tokens=max_tokens, tools=tools
     )
     if not spec.temperature > 0:
         raise ValueError(f"--temperature is {spec.temperature:g}; it must be above 0")

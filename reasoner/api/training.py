@@ -22,12 +22,7 @@ from reasoner.config.schema import Config
 from reasoner.config.stages import STAGES
 from reasoner.distributed.world import num_launched
 from reasoner.models.folder import model_fingerprint
-from reasoner.rollouts.reward_functions import (
-    RewardCallable,
-    RewardFunction,
-    check_columns,
-    reward_functions_of,
-)
+from reasoner.rollouts.reward_functions import RewardCallable, RewardFunction, check_columns, reward_functions_of
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_metrics
 from reasoner.runs.run_dir import INITIAL_MODEL, PROBLEM_FILES, STEP_PATTERN, find_run, read_settings

@@ -188,10 +188,6 @@ def _item(path: Path, number: int, line: str, verifier: str) -> tuple[str, Probl
 
 def _row(problem: Problem, score: Score) -> dict[str, object]:
     return {
-        "line": int(problem.id),
-        "verdict": str(score.verdict),
-        "layer": score.layer,
-        "gold": problem.answer,
-        "extracted": score.extracted,
-        "seconds": score.seconds,
-    }
+        "line": int(problem.id), "verdict": str(score.verdict), "layer": score.layer, "gold": problem.answer,
+        "extracted": score.extracted, "seconds": score.seconds,
+    }  # fmt: skip

@@ -30,13 +30,9 @@ from reasoner.trainer.resolve_run import (
 )
 
 _SHORT = {  # shorter flags of settings
-    "algo.name": "--algo",
-    "prompt.style": "--prompt",
-    "engine.name": "--engine",
-    "tools.names": "--tools",
-    "teacher.model": "--teacher",
-    "run.track": "--track",
-}
+    "algo.name": "--algo", "prompt.style": "--prompt", "engine.name": "--engine", "tools.names": "--tools",
+    "teacher.model": "--teacher", "run.track": "--track",
+}  # fmt: skip
 _METAVARS = {int: "INT", float: "NUMBER", str: "TEXT", bool: "BOOL"}
 
 

@@ -65,18 +65,10 @@ _ONE_STEP = {
 }
 # A larger model on a CPU, with generated problems (no download). The learning rate suits some tens of steps.
 _LARGE_ON_CPU = {
-    "steps": 20,
-    "data.prompts_per_step": 4,
-    "sampling.max_tokens": 256,
-    "optim.lr": 3e-6,
-    "optim.micro_batch_tokens": 512,
-    "validation.interval": 10,
-    "validation.problems": 10,
-    "validation.samples": 4,
-    "eval.heldout_problems": 20,
-    "eval.samples": 4,
-    "run.save_interval": 10,
-}
+    "steps": 20, "data.prompts_per_step": 4, "sampling.max_tokens": 256, "optim.lr": 3e-6,
+    "optim.micro_batch_tokens": 512, "validation.interval": 10, "validation.problems": 10, "validation.samples": 4,
+    "eval.heldout_problems": 20, "eval.samples": 4, "run.save_interval": 10,
+}  # fmt: skip
 _NO_REFERENCE = {"algo.beta": 0.0}  # neither its memory nor its passes
 _GSM8K = _NO_REFERENCE | {
     "steps": 200,

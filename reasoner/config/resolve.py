@@ -153,12 +153,7 @@ def markdown() -> str:
         default = "" if setting.default in ("", None) else f"`{setting.default}`"
         meaning, allowed = (text.replace("|", chr(92) + "|") for text in (setting.text, setting.allowed_values))
         lines.append(f"| `{setting.key}` | {default} | {allowed} | {meaning} |")
-    lines += [
-        "",
-        "## Presets",
-        "",
-        *preset_lines(),
-    ]
+    lines += ["", "## Presets", "", *preset_lines()]
     return "\n".join(lines) + "\n"
 
 

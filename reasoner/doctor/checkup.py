@@ -185,11 +185,7 @@ def _check_trial_step(run: _Run, problems: int, samples: int, measurements: Meas
 
 
 def _cost_findings(
-    run: _Run,
-    trainer: Trainer,
-    trial: TrialStep,
-    stats: ResponseStats,
-    measurements: Measurements,
+    run: _Run, trainer: Trainer, trial: TrialStep, stats: ResponseStats, measurements: Measurements
 ) -> Iterator[Finding]:
     """The findings on time and disk."""
     cfg = run.cfg

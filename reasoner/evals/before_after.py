@@ -87,10 +87,7 @@ def write_eval(folder: Path, evals: HeldOutEvals, cfg: Config, engine: str) -> N
         model=folder.name,
         engine=engine,
         prompt={"style": style, **asdict(template)},
-        sampling={
-            "sampled": {"temperature": cfg.sampling.temperature, "top_p": 1.0},
-            "greedy": {"temperature": 0.0},
-        },
+        sampling={"sampled": {"temperature": cfg.sampling.temperature, "top_p": 1.0}, "greedy": {"temperature": 0.0}},
         num_samples=cfg.eval.samples,
         seed=cfg.seed,
         ks=evals.sampled.ks,

@@ -202,7 +202,4 @@ class _PrefixAttention(torch.autograd.Function):
 
 def _parts(key: Tensor, value: Tensor, width: int) -> tuple[tuple[Tensor, Tensor, bool], ...]:
     """(keys, values, whether they are the completion's own) of the prompt, then of the completion."""
-    return (
-        (key[:, :, :width], value[:, :, :width], False),
-        (key[:, :, width:], value[:, :, width:], True),
-    )
+    return ((key[:, :, :width], value[:, :, :width], False), (key[:, :, width:], value[:, :, width:], True))

@@ -33,18 +33,10 @@ Utilities = Callable[[Sequence[Row]], list[float]]
 # The arguments that a utility function may take, each a list with one entry per completion, and the column of the
 # rollouts that holds it. As for the reward functions of a run (reasoner.rollouts.reward_functions).
 UTILITY_COLUMNS = {
-    "prompts": "prompt",
-    "completions": "completion",
-    "completion_ids": "token_ids",
-    "id": "problem_id",
-    "question": "question",
-    "answer": "gold",
-    "extracted": "extracted",
-    "verdict": "verdict",
-    "well_formed": "well_formed",
-    "finish": "finish",
-    "reward": "reward",
-}
+    "prompts": "prompt", "completions": "completion", "completion_ids": "token_ids", "id": "problem_id",
+    "question": "question", "answer": "gold", "extracted": "extracted", "verdict": "verdict",
+    "well_formed": "well_formed", "finish": "finish", "reward": "reward",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,13 +208,7 @@ def _quotient_digits(rng: Random, mixture: Mixture) -> str:
 
 
 _DRILLS: dict[str, Callable[[Random, Mixture], str]] = {
-    "facts": _facts,
-    "tables": _tables,
-    "short_steps": _short_steps,
-    "quotient_digits": _quotient_digits,
-    "long_products": _long_products,
-    "workings": _workings,
-    "checks": _checks,
-    "comparisons": _comparisons,
+    "facts": _facts, "tables": _tables, "short_steps": _short_steps, "quotient_digits": _quotient_digits,
+    "long_products": _long_products, "workings": _workings, "checks": _checks, "comparisons": _comparisons,
     "searches": _searches,
-}
+}  # fmt: skip

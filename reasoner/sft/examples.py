@@ -314,7 +314,5 @@ def select(examples: Iterable[Example], *, max_tokens: int) -> Selection:
 def with_loss_on_prompts(example: Example) -> Example:
     """The example with its prompt, but for its first token, as a part of the completion (`sft.loss_on all`)."""
     return replace(
-        example,
-        prompt_ids=example.prompt_ids[:1],
-        completion_ids=(*example.prompt_ids[1:], *example.completion_ids),
+        example, prompt_ids=example.prompt_ids[:1], completion_ids=(*example.prompt_ids[1:], *example.completion_ids)
     )

@@ -77,13 +77,9 @@ def findings() -> list[Finding]:
 def test_contradictions_and_repetitions_are_found_across_sources(findings: list[Finding]) -> None:
     found = {(each.kind, each.source[:1], each.problem): each.detail for each in findings}
     assert set(found) == {
-        ("unusable", "b", ""),
-        ("solution", "a", "1"),
-        ("conflict", "b", "1"),
-        ("repeated", "b", "2"),
-        ("unread", "b", "3"),
-        ("undecided", "b", "3"),
-    }
+        ("unusable", "b", ""), ("solution", "a", "1"), ("conflict", "b", "1"), ("repeated", "b", "2"),
+        ("unread", "b", "3"), ("undecided", "b", "3"),
+    }  # fmt: skip
     assert found["solution", "a", "1"] == "its solution ends with 3"
     assert found["conflict", "b", "1"] == "2 in a.jsonl, 1"
 

@@ -46,13 +46,10 @@ def run(tmp_path):
         store.write_step(tmp_path, step, groups, [0.0] * 4)
         lines.append(
             {
-                "step": step,
-                "correct": 0.25,
-                "completions/mean_length": 7.0,
-                "reflection/self_check_rate": 0.1,
+                "step": step, "correct": 0.25, "completions/mean_length": 7.0, "reflection/self_check_rate": 0.1,
                 "well_formed": 1.0,
             }
-        )
+        )  # fmt: skip
     lines[1] |= {"reflection/errors_caught": 0.5, "kl": 0.01, "entropy": 1.0}
     lines[2]["validation/pass@1"] = 0.5
     looks = [look(0, 0.0), look(3, 0.5)]

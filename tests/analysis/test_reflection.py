@@ -78,14 +78,6 @@ def test_timeline_counts_spans_per_1000_tokens(table):
     assert third["kinds"]["doubt"] == third["outcomes"]["open"] == third["labels"]["cue"] == 40
 
 
-def test_totals_are_the_counts_of_all_steps(table):
-    assert study.totals(study.timeline(table)) == {
-        "kinds": {"aha": 1, "doubt": 6, "verify": 2},
-        "outcomes": {"correct": 2, "harm": 1, "confirm": 2, "open": 4},
-        "labels": {"cue": 7, "self-correction": 1, "aha": 1},
-    }
-
-
 def test_uplift_compares_within_groups_that_have_both(table):
     """Step 0, 6*7: 0/1 against 1/3. Step 1, 6*7: 2/3 against 0/1; 7*6: 2/3 against 1/1. The others have one side."""
     result = study.uplift(table)

@@ -91,11 +91,7 @@ def write_run(run: Path, *, steps: int, written: int = STEPS, seed: int = 0, ana
 
 def write_step(run: Path, step: int, *, seed: int = 0) -> None:
     draw = random.Random(1000 * seed + step)
-    problems = [
-        PROBLEMS[0],
-        PROBLEMS[1 + step % 6],
-        PROBLEMS[1 + (step + 2 * (step % 3 > 0)) % 6],
-    ]  # may repeat
+    problems = [PROBLEMS[0], PROBLEMS[1 + step % 6], PROBLEMS[1 + (step + 2 * (step % 3 > 0)) % 6]]  # may repeat
     groups = [
         _group(draw, problem, right=RETURNS[step % len(RETURNS)] if number == 0 else None)
         for number, problem in enumerate(problems)
@@ -273,10 +269,7 @@ SCRIPT = {
     "silent": [NOTHING] * N,
     "two-wrong": [answering(text) for text in ("1", "1", "2", "2", "5")] + [NOTHING],
 }
-WORSE = SCRIPT | {
-    "unanimous": [answering(3)] * 4 + [answering(4)] * 2,
-    "silent": [answering(9)] * 4 + [NOTHING] * 2,
-}
+WORSE = SCRIPT | {"unanimous": [answering(3)] * 4 + [answering(4)] * 2, "silent": [answering(9)] * 4 + [NOTHING] * 2}
 
 
 def write_evaluation(folder: Path, pool: VerifierPool, script=SCRIPT, *, specs=(SPEC,), has_votes: bool = True) -> Path:

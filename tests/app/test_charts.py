@@ -20,12 +20,8 @@ def real(tmp_path_factory, chromium):
     for line in lines:
         step = line["step"]
         line |= {
-            "correct": 0.2 + step / 100,
-            "well_formed": 0.9,
-            "reward/mean": 10.0 + step,
-            "lr": 1e-6,
-            "entropy": 0.5,
-        }
+            "correct": 0.2 + step / 100, "well_formed": 0.9, "reward/mean": 10.0 + step, "lr": 1e-6, "entropy": 0.5,
+        }  # fmt: skip
         line |= {"frac_reward_zero_std": 0.0001 * step, "completions/clipped_ratio": 0.0, "tokens_per_second": 40_000.0}
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return runs
@@ -98,10 +94,7 @@ def test_ticks_are_round_distinct_and_correct(site):
 
 
 def check_ticks(ticks, low, high, count, options):
-    places, texts = (
-        [tick["at"] for tick in ticks],
-        [tick["text"] for tick in ticks],
-    )
+    places, texts = ([tick["at"] for tick in ticks], [tick["text"] for tick in ticks])
     assert 2 <= len(ticks) <= 2 * count + 4
     assert all(low - 1e-6 * abs(low) <= at <= high * (1 + 1e-6) for at in places)
     assert len(set(texts)) == len(texts)

@@ -91,13 +91,8 @@ def test_export_without_matches_is_empty_and_without_filter_complete(client, kin
     ("body", "message"),
     [
         ({"format": "csv"}, "unknown format 'csv'; known are jsonl, parquet, md"),
-        ({"format": "/../x"}, "unknown format '/../x'"),
         ({"run": "../x"}, "no run '../x'"),
-        ({"run": ""}, "no run ''"),
         ({"colour": "red"}, "unknown filter 'colour'"),
-        ({"step": "x"}, "step is 'x'"),
-        ({"step": "9" * 30}, "(at most 999,999,999)"),
-        ({"text": "-wait"}, "nothing to search for"),
     ],
 )
 def test_an_export_that_cannot_be_made_is_an_error_and_leaves_no_file(client, tmp_path, monkeypatch, body, message):

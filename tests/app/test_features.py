@@ -8,9 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.differences import word_difference
-from tests.app.browsing import expect, made_up, new_page, served, wait_for_value
-from tests.app.conftest import visit
-from tests.app.library_of import PROBLEMS, grouped, num_correct, rows_of, write_run
+from tests.app.browsing import expect, made_up, wait_for_value
+from tests.app.library_of import grouped, num_correct, rows_of, write_run
 
 WHOLE = {"a": "<think>2+2=5. Wait, 2+2=4. Hmm, that is not right. $x$</think> 4", "b": "<think>2+2=5.</think> 5"}
 
@@ -112,20 +111,6 @@ def test_a_hidden_tab_sends_no_request(site_of_its_own):
     page.evaluate("window.isAway = false")
     with page.expect_request("**/ask/overview"):
         page.clock.run_for(5000)
-
-
-@pytest.mark.slow  # test_server.py asks without a browser
-def test_a_password_guards_the_pages(real, chromium):
-    with served(real, real.parent / "evals", "--auth", "ann:secret") as url:
-        for password, status in (("wrong", 401), ("secret", 200)):
-            page = new_page(chromium, http_credentials={"username": "ann", "password": password})
-            if status == 200:
-                with visit(url, real, page) as site:
-                    site.open(f"/problem?run=whole&id={PROBLEMS[0].id}")
-                    expect(page.locator("[data-neighbour]").nth(1)).to_be_visible()
-            else:
-                assert page.goto(url).status == status
-            page.context.close()
 
 
 def test_missing_pages_and_runs_show_an_error(site):

@@ -7,13 +7,12 @@ import pytest
 from tests.app.browsing import expect, made_up, wait_for_address, wait_for_value
 from tests.app.library_of import PROMPTS, SCRIPT, N, write_evaluation
 from tests.fixtures.scripted import answering
-from verifiers import VerifierPool
 
 PERFECT = {one.problem.id: [answering(one.problem.answer)] * N for one in PROMPTS}
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory, chromium):
+def real(tmp_path_factory, chromium, pool):
     """Runs `first` and `second` with checkpoints and evaluations, `bare` without; an evaluation of no run."""
     runs = tmp_path_factory.mktemp("following") / "runs"
     for name in ("first", "second", "bare"):
@@ -21,10 +20,9 @@ def real(tmp_path_factory, chromium):
     for name, steps in (("first", (2, 4)), ("second", (8,))):
         for step in steps:
             (runs / name / "checkpoints" / f"step-{step:06d}").mkdir(parents=True)
-    with VerifierPool() as pool:
-        write_evaluation(runs / "first" / "heldout" / "after", pool, PERFECT)
-        write_evaluation(runs / "second" / "heldout" / "after", pool, SCRIPT)
-        write_evaluation(runs.parent / "evals" / "apart", pool, SCRIPT)
+    write_evaluation(runs / "first" / "heldout" / "after", pool, PERFECT)
+    write_evaluation(runs / "second" / "heldout" / "after", pool, SCRIPT)
+    write_evaluation(runs.parent / "evals" / "apart", pool, SCRIPT)
     return runs
 
 

@@ -22,13 +22,9 @@ def test_list_of_runs_has_the_state_of_each(call, folder):
     page = call("runs")
     by_name = {row["name"]: row for row in page["runs"]}
     assert {name: row["status"] for name, row in by_name.items()} == {
-        "whole": "finished",
-        "other": "finished",
-        "stopped": "stopped",
-        "damaged": "damaged",
-        "empty": "starting",
+        "whole": "finished", "other": "finished", "stopped": "stopped", "damaged": "damaged", "empty": "starting",
         "theirs": "imported",
-    }
+    }  # fmt: skip
     assert "config.json is damaged" in by_name["damaged"]["fault"] and by_name["whole"]["fault"] is None
     assert (by_name["stopped"]["step"], by_name["stopped"]["steps"]) == (3, 2 * STEPS)
     assert (by_name["whole"]["step"], by_name["whole"]["algorithm"], by_name["theirs"]["algorithm"]) == (

@@ -108,10 +108,9 @@ def test_pages_grow_while_a_writer_appends_without_a_reload(site, path):
     page.evaluate("window.same = true")
     step = len(read_metrics(run))
     grow(run, step, texts=["<think>2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "5", "6"])
-    shown = {
-        "rollouts": f'[data-count]:has-text("{6 * (step + 1)}")',
-        "problems": f'canvas[data-cells="{step + 1}"]',
-    }[path[1:].partition("?")[0]]
+    shown = {"rollouts": f'[data-count]:has-text("{6 * (step + 1)}")', "problems": f'canvas[data-cells="{step + 1}"]'}[
+        path[1:].partition("?")[0]
+    ]
     page.wait_for_selector(shown)
     assert page.evaluate("window.same") is True
 

@@ -9,7 +9,6 @@ import pytest
 from tests.app.library_of import (
     FORGOTTEN,
     LEARNT,
-    NEVER_SOLVED,
     PROBLEMS,
     RETURNS,
     STEPS,
@@ -42,10 +41,6 @@ def test_the_visits_of_a_problem_are_its_groups(call, rows, problem):
         assert [one["name"] for one in visit["rollouts"]] == [row["name"] for row in own]
     assert page["first_solved"] == next((step for (step, _), own in visits.items() if num_correct(own)), None)
     assert (page["question"], page["gold"], page["steps"]) == (problem.question, problem.answer, [0, STEPS - 1])
-
-
-def test_problem_never_solved_has_no_first_solved(call):
-    assert call("problem", run="whole", id=NEVER_SOLVED)["first_solved"] is None
 
 
 def name_of(by, row):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.app.browsing import expect, made_up, ready
+from tests.app.browsing import expect, made_up
 from tests.app.held import Held
 from tests.app.library_of import write_run
 from tests.app.test_disagreements import ANSWERS, open_run, write_step
@@ -26,61 +26,38 @@ def real(tmp_path_factory, chromium):
     return runs
 
 
-PLACES = ["/group?run=own&step=0&group=0", pytest.param("/problem?run=own&id=made/up/1", marks=pytest.mark.slow)]
-
-
-@pytest.mark.parametrize("path", PLACES)
-def test_a_link_to_a_difference_that_cannot_be_shown_opens_and_says_why(site, path):
+def test_a_link_to_a_difference_that_cannot_be_shown_opens_and_says_why(site):
     site.refused()
-    page = site.open(f"{path}&b=9.9.9")
+    page = site.open("/group?run=own&step=0&group=0&b=9.9.9")
     expect(page.locator("[data-diff] [role=alert]")).to_contain_text("9.9.9")
-    page.get_by_label("B", exact=True).select_option("0.0.1" if "group" in path else "0.1.1")
+    page.get_by_label("B", exact=True).select_option("0.0.1")
     expect(page.locator("[data-diff] [data-side=b]")).to_be_visible()
     expect(page.locator("[data-diff] [role=alert]")).to_have_count(0)
 
 
-@pytest.mark.parametrize("path", PLACES)
-def test_a_request_for_a_difference_that_fails_shows_its_message(site, path):
-    site.refused()
-    page = site.open(path)
-    fail(page, "difference")
-    page.get_by_label("B", exact=True).select_option("0.0.1" if "group" in path else "0.1.1")
-    expect(page.locator("[data-diff] [role=alert]")).to_have_text("broken")
-
-
-# A page with more cards than it shows at first, and the query that fetches the others.
-GALLERIES = [
-    ("/failures?run=whole", "failures"), pytest.param("/reflection?run=whole", "reflection", marks=pytest.mark.slow),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("path", "query"), GALLERIES)
-def test_a_double_click_on_more_adds_one_page(site, path, query):
-    page = site.open(path)
+def test_a_double_click_on_more_adds_one_page(site):
+    page = site.open("/failures?run=whole")
     cards = page.locator("[data-card]")
     expect(cards).to_have_count(CARDS_OF_A_PAGE)
-    held = Held(page, query)
+    held = Held(page, "failures")
     page.get_by_role("button", name="more").dblclick()
     held.wait(1)
     assert held.offsets() == [CARDS_OF_A_PAGE]
     held.release(0)
-    second = len(
-        site.ask(query, run="whole", offset=CARDS_OF_A_PAGE)["gallery" if query == "reflection" else "examples"]
-    )
-    expect(cards).to_have_count(CARDS_OF_A_PAGE + second)
+    second = site.ask("failures", run="whole", offset=CARDS_OF_A_PAGE)["examples"]
+    expect(cards).to_have_count(CARDS_OF_A_PAGE + len(second))
     assert held.offsets() == [CARDS_OF_A_PAGE]
 
 
-@pytest.mark.parametrize(("path", "query"), GALLERIES)
-def test_more_that_fails_says_why_and_is_tried_again(site, path, query):
+def test_more_that_fails_says_why_and_is_tried_again(site):
     site.refused()
-    page = site.open(path)
+    page = site.open("/failures?run=whole")
     expect(page.locator("[data-card]")).to_have_count(CARDS_OF_A_PAGE)
     page.evaluate("Object.defineProperty(document, 'hidden', {get: () => true})")  # no polling
-    fail(page, query)
+    page.route("**/ask/failures", lambda route: route.fulfill(status=400, json={"error": "broken"}))
     page.get_by_role("button", name="more").click()
     expect(page.locator("main [role=alert]")).to_have_text("broken")
-    page.unroute(f"**/ask/{query}")
+    page.unroute("**/ask/failures")
     page.get_by_role("button", name="try again").click()
     expect(page.locator("[data-card]").nth(CARDS_OF_A_PAGE)).to_be_visible()  # the first card of the second page
     expect(page.locator("main [role=alert]")).to_have_count(0)
@@ -118,17 +95,6 @@ def test_the_key_j_waits_for_the_rows_of_a_new_filter(site):
     page.wait_for_selector(".pane[data-state=ready][data-rollout='0.1.1']")  # the third that is wrong
 
 
-def test_the_key_j_waits_for_the_rows_while_the_page_opens(site):
-    page = site.open("/overview?run=own")
-    held = Held(page, "rollouts")
-    page.locator("nav a", has_text="Rollouts").click()
-    held.wait(1)
-    page.keyboard.press("j")
-    held.release(0)
-    page.wait_for_selector(".pane[data-state=ready][data-rollout='0.0.1']")
-    ready(page)
-
-
 def test_the_key_j_waits_for_a_block_of_rows_that_another_key_has_asked_for(site):
     names = [
         row["name"]
@@ -142,8 +108,3 @@ def test_the_key_j_waits_for_a_block_of_rows_that_another_key_has_asked_for(site
     page.keyboard.press("j")
     held.release(0)
     page.wait_for_selector(f".pane[data-state=ready][data-rollout='{names[2]}']")
-
-
-def fail(page, query):
-    """Let the page's requests to a query be refused."""
-    page.route(f"**/ask/{query}", lambda route: route.fulfill(status=400, json={"error": "broken"}))

@@ -152,12 +152,7 @@ def test_tokens_join_to_the_completion(fresh):
     text = "π ≈ 3, naïve 🎉 </think> <answer> 4 </answer>"  # letters of several tokens each
     ids = tokenizer.encode(text).ids
     changed = store.read(run, 0)
-    changed[0] |= {
-        "completion": "<think>" + text,
-        "token_ids": ids,
-        "logprobs": [-0.25] * len(ids),
-        "tokens": len(ids),
-    }
+    changed[0] |= {"completion": "<think>" + text, "token_ids": ids, "logprobs": [-0.25] * len(ids), "tokens": len(ids)}
     changed[1] |= {"token_ids": []}
     store.write_shard(store.shard_path(run, 0), changed)
     page = call("rollout", run="a", name="0.0.0")["tokens"]

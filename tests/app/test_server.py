@@ -160,10 +160,27 @@ FOREIGN = [
     {"origin": "http://localhost:7860", "sec-fetch-site": "cross-site"},
 ]
 OWN = [{}, {"origin": "http://localhost:7860"}, {"origin": "http://localhost:7860", "sec-fetch-site": "same-origin"}]
+CLOSED = [
+    ("POST", "/gradio_api/upload"),
+    ("GET", "/gradio_api/upload_progress"),
+    ("GET", "/gradio_api/queue/status"),
+    ("POST", "/gradio_api/run/predict"),
+    ("POST", "/gradio_api/component_server"),
+    ("POST", "/gradio_api/vibe-edit"),
+    ("POST", "/gradio_api/reset"),
+    ("POST", "/login"),
+    ("GET", "/logout"),
+    ("GET", "/gradio_api/file=/etc/passwd"),
+    ("GET", "/gradio_api/proxy=https://evil.example/"),
+    ("GET", "/monitoring"),
+    ("PUT", "/ask/annotate"),
+    ("DELETE", "/"),
+    ("POST", "/"),
+]
 CHANGING = [("POST", "/ask/annotate"), ("POST", "/ask/runs"), ("POST", "/chat"), ("GET", "/export?run=a")]
 
 
-@pytest.mark.parametrize(("method", "path"), CHANGING)
+@pytest.mark.parametrize(("method", "path"), [*CHANGING, ("POST", "/gradio_api/queue/join"), CLOSED[0]])
 def test_a_request_of_another_origin_is_refused(client, folder, method, path):
     body = {"run": "a", "name": "0.0.0", "star": True} if path.endswith("annotate") else {}
     for own in FOREIGN:
@@ -196,25 +213,6 @@ def test_no_reply_allows_another_origin_anything(client, path):
 def test_a_link_on_another_page_opens_a_page(client, page):
     headers = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
     assert client.get(f"/{page}", headers=headers).status_code == 200
-
-
-CLOSED = [
-    ("POST", "/gradio_api/upload"),
-    ("GET", "/gradio_api/upload_progress"),
-    ("GET", "/gradio_api/queue/status"),
-    ("POST", "/gradio_api/run/predict"),
-    ("POST", "/gradio_api/component_server"),
-    ("POST", "/gradio_api/vibe-edit"),
-    ("POST", "/gradio_api/reset"),
-    ("POST", "/login"),
-    ("GET", "/logout"),
-    ("GET", "/gradio_api/file=/etc/passwd"),
-    ("GET", "/gradio_api/proxy=https://evil.example/"),
-    ("GET", "/monitoring"),
-    ("PUT", "/ask/annotate"),
-    ("DELETE", "/"),
-    ("POST", "/"),
-]
 
 
 @pytest.mark.parametrize(("method", "path"), CLOSED)

@@ -1,9 +1,6 @@
 """`reasoner eval` from the command line, and evaluate() from Python: with real model, engine and graders."""
 
 import json
-import random
-import signal
-import time
 
 import pytest
 
@@ -13,9 +10,7 @@ from reasoner.evals.request import EvalRequest
 from reasoner.evals.result import MetricKs
 from reasoner.models.folder import model_fingerprint
 from reasoner.models.resolve import BASE
-from tests.fixtures.forkserver import TRAINING, forkserver
 from tests.fixtures.full_disk import largest_file
-from tests.fixtures.tiny import save_tiny
 
 EVAL = ["eval", "--engine", "transformers", "--max-tokens", "12", "--problems", "6"]
 
@@ -128,25 +123,17 @@ def test_two_evaluations_of_one_model_compare(first, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--data", "gsm9k"], "unknown problems 'gsm9k' (did you mean 'gsm8k'?)"),
         (["--data", "math500", "--pass@1"], "Without a network give a local copy instead"),
-        (["--pass@8", "--num-samples", "4"], "--num-samples is 4; the largest K asked for needs 8 samples"),
         (["--pass^8", "--num-samples", "4"], "the largest K asked for needs 8"),
         (["--data", "{tmp}/x.jsonl?question=q"], "no column 'q' for the question"),
         (["--data", "{tmp}/x.jsonl,{tmp}/x.jsonl"], "would have the same files"),
         (["--model", "{tmp}/bare"], "no tokenizer can be loaded from"),
         (["--model", "org/name"], "the hub cannot be reached to download it"),
         (["--cut", "Q:", "--api", "chat"], "--api, --cut have no effect on a model that is sampled here"),
-        (
-            ["--model-url", "http://localhost:1/v1", "--model-name", "x"],
-            "--engine has no effect on the model of a server",
-        ),
+        (["--model-url", "http://localhost:1/v1", "--model-name", "x"], "--engine has no effect"),
         (["--model-name", "x"], "--model-url and --model-name go together"),
         (["--processes", "0"], "--processes is 0; it must be at least 1"),
         (["--responses", "{tmp}/x.jsonl", "--processes", "2"], "--responses is evaluated by one process, not 2"),
-        (["--extract", "guess"], "unknown extraction 'guess'"),
-        (["--temperature", "0"], "it must be above 0 (the likeliest answer is --greedy)"),
-        (["--prompt", "{tmp}/none.txt"], "No such file"),
     ],
 )
 def test_bad_input_is_one_line_and_status_two(tmp_path, capsys, monkeypatch, arguments, message):
@@ -166,10 +153,7 @@ def test_bad_input_is_one_line_and_status_two(tmp_path, capsys, monkeypatch, arg
     ("arguments", "message"),
     [
         ([], "no 'response'"),
-        (
-            ["--num-samples", "2"],
-            "--num-samples has no effect on the responses in files (--responses); leave out one of the two",
-        ),
+        (["--num-samples", "2"], "--num-samples has no effect on the responses in files (--responses)"),
         (
             ["--greedy", "--seed", "9", "--model", "base", "--stop", "x", "--concurrency", "2"],
             "--model, --concurrency, --greedy, --stop, --seed have no effect on the responses in files",
@@ -220,21 +204,3 @@ def large(tmp_path, out):
 
 def batches(tmp_path, out):
     return sum(path.read_bytes().count(b"\n") for path in (tmp_path / out / "cache").glob("*/*.jsonl"))
-
-
-def test_evaluation_killed_twice_ends_with_equal_bytes(tmp_path):
-    """SIGKILL at a random moment once sampling has gone on."""
-    choice = random.Random(time.time_ns())
-    save_tiny(tmp_path / "tiny")
-    for _ in range(2):
-        process = forkserver(TRAINING).start(*large(tmp_path, "killed"))
-        there, start_time = batches(tmp_path, "killed"), time.monotonic()
-        while process.poll() is None and batches(tmp_path, "killed") == there and time.monotonic() - start_time < 60:
-            time.sleep(0.01)
-        time.sleep(choice.uniform(0, 0.2))
-        process.send_signal(signal.SIGKILL)
-        process.wait(timeout=20)
-    for out in ("killed", "whole"):
-        assert forkserver(TRAINING).start(*large(tmp_path, out)).wait(timeout=200) == 0
-    assert batches(tmp_path, "killed") == batches(tmp_path, "whole") == 3
-    assert written(tmp_path / "killed" / "x") == written(tmp_path / "whole" / "x")

@@ -144,14 +144,6 @@ def test_refused_settings_print_one_line_without_importing_torch(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"mine.jsonl", "used", "bare"}
 
 
-@pytest.mark.skipif(os.geteuid() == 0 and not Path("/dev/full").exists(), reason="no folder that cannot be written")
-def test_a_fault_of_the_machine_is_one_line_with_exit_status_one(capsys, tmp_path):
-    (tmp_path / "runs").write_text("a file where the folder of the runs should be")
-    assert main(["train", "--run.dir", str(tmp_path / "runs"), "--run.name", "a", "--engine", "transformers"]) == 1
-    err = capsys.readouterr().err.splitlines()
-    assert [line for line in err if line.startswith("reasoner: error: ")] == err[-1:]
-
-
 def test_dry_run_prints_every_setting_with_its_origin_and_writes_nothing(capsys, tmp_path):
     assert main(["train", "--dry-run", "--seed", "4", "--run.dir", str(tmp_path / "runs")]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -240,10 +232,7 @@ def test_grade_refuses_a_line_without_a_gold_and_an_answer_that_are_texts(capsys
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ["{file}", "--gold", "9", "--explain", "--question", "hi"],
-            "--gold, --question, --explain cannot be used with a",
-        ),
+        (["{file}", "--gold", "9", "--explain", "--question", "hi"], "--gold, --question, --explain cannot be used"),
         (["--compare", "{file}", "--explain"], "--explain cannot be used with --compare"),
     ],
 )
@@ -340,18 +329,6 @@ def test_help_of_train_shows_the_defaults_of_preset_and_algorithm(capsys, argume
     with pytest.raises(SystemExit):
         main(["train", *arguments, "--help"])
     assert default in " ".join(capsys.readouterr().out.split())
-
-
-def test_a_preset_does_not_change_the_parts_of_another_algorithm(capsys):
-    def parts(*arguments):
-        assert main(["train", "--model", "base", "--dry-run", *arguments]) == 0
-        lines = capsys.readouterr().out.splitlines()
-        return {line.split()[0]: line.split()[1] for line in lines if line.startswith("algo.")}
-
-    assert parts()["algo.loss_aggregation"] == "token"
-    assert parts("--algo", "grpo")["algo.loss_aggregation"] == "token"
-    assert parts("--algo", "dr_grpo")["algo.loss_aggregation"] == "constant"
-    assert parts("--algo", "dr_grpo", "--algo.loss_aggregation", "sequence")["algo.loss_aggregation"] == "sequence"
 
 
 @pytest.mark.parametrize("arguments", [["data", "show", "generated"], ["data", "list"]], ids=["much", "little"])

@@ -12,10 +12,7 @@ SOLUTIONS = Path(__file__).parents[1] / "fixtures" / "solutions.jsonl"
 
 @pytest.mark.parametrize(
     ("command", "lines"),
-    [
-        (["sft"], ["sft.rows", "sft.epochs"]),
-        (["reward-model", "train"], ["rm.prompts", "rm.epochs"]),
-    ],
+    [(["sft"], ["sft.rows", "sft.epochs"]), (["reward-model", "train"], ["rm.prompts", "rm.epochs"])],
     ids=["sft", "reward model"],
 )
 def test_dry_run_of_a_stage_prints_its_own_settings_and_writes_nothing(capsys, tmp_path, command, lines):

@@ -8,16 +8,7 @@ import pytest
 
 from data.registry import check, load
 from reasoner.config.preset_docs import listing
-from reasoner.config.presets import (
-    GPUS,
-    HEADROOM,
-    MACHINES,
-    find_preset,
-    fits,
-    is_same_preset,
-    machine_of,
-    preset_for,
-)
+from reasoner.config.presets import GPUS, HEADROOM, MACHINES, find_preset, fits, is_same_preset, machine_of, preset_for
 from reasoner.config.recipes import RECIPES
 from reasoner.config.resolve import resolve
 from reasoner.rollouts.prompts import load_template

@@ -82,18 +82,12 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
             {"data.selection": "learnability", "max_off_policy_steps": 1, "algo.importance_sampling": "token"},
             "'learnability' needs max_off_policy_steps == 0",
         ),
-        (
-            {"data.selection": "learnability", "data.train": "gsm8k=0.5,math=0.5"},
-            "weights in a mixture and data.selection learnability both say",
-        ),
+        ({"data.selection": "learnability", "data.train": "gsm8k=0.5,math=0.5"}, "weights in a mixture and"),
         (
             {"max_off_policy_steps": 3, "algo.importance_sampling": "token", "run.save_interval": 3},
             "needs max_off_policy_steps < run.save_interval.*run.save_interval is 3",
         ),
-        (
-            {"max_off_policy_steps": 1, "algo.importance_sampling": "none"},
-            "max_off_policy_steps > 0 needs algo.importance_sampling != 'none'",
-        ),
+        ({"max_off_policy_steps": 1, "algo.importance_sampling": "none"}, "needs algo.importance_sampling != 'none'"),
     ],
 )
 def test_a_value_out_of_range_is_refused_with_the_allowed_ones(values, message):

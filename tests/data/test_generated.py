@@ -29,9 +29,10 @@ def test_validation_problems_kept_their_ids_and_questions_when_the_split_was_ren
 
 
 def test_no_problem_is_repeated_or_in_two_splits():
-    calculations: dict[str, list[tuple]] = {"train": [], "validation": [], "heldout": []}
+    by_split = {split: problems(split) for split in ("train", "validation", "heldout")}
+    calculations: dict[str, list[tuple]] = {split: [] for split in by_split}
     for split, entries in calculations.items():
-        for problem in problems(split):
+        for problem in by_split[split]:
             family, level, index = problem.id.split("/")[-1].split("-")
             problem_draft = draft(family, int(level), split, int(index))
             entries.append((family, problem_draft.steps, problem_draft.numbers, problem_draft.target))
@@ -39,7 +40,7 @@ def test_no_problem_is_repeated_or_in_two_splits():
         assert len(set(calculations[split])) == len(calculations[split])
     assert not set(calculations["train"]) & {*calculations["validation"], *calculations["heldout"]}
     assert not set(calculations["validation"]) & set(calculations["heldout"])
-    assert len({problem.question for problem in problems("train")}) == len(problems("train"))
+    assert len({problem.question for problem in by_split["train"]}) == len(by_split["train"])
 
 
 def test_every_family_is_trained_on_alike_and_level_1_half_as_often():

@@ -135,10 +135,7 @@ def test_a_system_turn_is_dropped_or_kept_as_the_spec_says(tmp_path: Path, optio
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (
-            {"messages": [SYSTEM, USER], "answer": "2"},
-            r"has a system turn \('Answer in French.*system=drop leaves it out",
-        ),
+        ({"messages": [SYSTEM, USER], "answer": "2"}, r"has a system turn \('Answer in French.*system=drop"),
         ({"messages": [SYSTEM], "answer": "2"}, "no turn of the user"),
         ({"messages": [{"role": "user", "content": [{"type": "image"}]}], "answer": "2"}, "it must be a text"),
         ({"messages": [USER, {"role": "assistant", "content": "I think it is two."}]}, "no column 'answer'"),

@@ -16,10 +16,7 @@ from reasoner.config.resolve import resolve
     [
         ("ORG/NAME", TableSpec("ORG/NAME", "train")),
         ("org/my.data-1.5:test[:10]", TableSpec("org/my.data-1.5", "test[:10]")),
-        (
-            "openai/gsm8k:test?config=main&answer=gold",
-            TableSpec("openai/gsm8k", "test", "main", {"answer": "gold"}),
-        ),
+        ("openai/gsm8k:test?config=main&answer=gold", TableSpec("openai/gsm8k", "test", "main", {"answer": "gold"})),
         ("./org/name", TableSpec("./org/name")),
         ("data/x.json?system=keep&faulty=skip", TableSpec("data/x.json", system="keep", faulty="skip")),
     ],

@@ -11,13 +11,9 @@ from reasoner.rl.algorithms import ALGORITHMS
 from tests.distributed.programs import CASES, GROUPS, gradients
 from tests.fixtures.ranks import run_ranks
 
-NAMES = [name for name in CASES if name != "LoRA" or find_spec("peft")]
-CORNERS = (
-    "reinforce",
-    "ppo",
-    "trpo",
-    "grpo",
-)  # each aggregation of the loss; all in test_sharding.py, nightly
+# All are in test_sharding.py, nightly; one rank's compiled layers: tests/models/test_compiled_layers.py.
+NAMES = [name for name in CASES if name != "compiled" and (name != "LoRA" or find_spec("peft"))]
+CORNERS = ("reinforce", "ppo", "trpo", "grpo")  # each aggregation of the loss
 ROWS = [(name, groups) for name in NAMES for groups in (GROUPS if name in CORNERS else GROUPS[:1])]
 
 

@@ -21,8 +21,8 @@ SOME = ("gemma3_text", "gpt2", "mixtral", "qwen3_moe")
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    return {family: save_family(family, tmp_path_factory.mktemp(family)) for family in (*SOME, "qwen3")}
+def folder(tmp_path_factory):
+    return save_family("qwen3", tmp_path_factory.mktemp("qwen3"))
 
 
 def saved_adapter(base, folder):
@@ -44,28 +44,25 @@ def check_same(alone, ranks, tolerance=1e-4):
             assert np.linalg.norm(gradient - one[2]) < tolerance * np.linalg.norm(one[2])
 
 
-@pytest.mark.parametrize("way", ["gathered", "sharded"])
-def test_families_are_loaded_as_by_one_process(folders, way):
-    cases = [(folders[family], {}) for family in SOME]
-    ranks = run_ranks(2, first_steps, way, cases)
-    assert all(isinstance(own, list) for own in ranks), ranks
-    check_same(first_steps(ALONE, "replicated", cases), ranks)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["gathered", "sharded"])
-def test_every_family_is_loaded_as_by_one_process(tmp_path, way):
-    cases = [(save_family(family, tmp_path / family), {}) for family in FAMILIES]
-    ranks = run_ranks(3, first_steps, way, cases)
+@pytest.mark.parametrize(
+    ("families", "size", "way"),
+    [
+        (SOME, 2, "sharded"),
+        *(pytest.param(FAMILIES, 3, way, marks=pytest.mark.slow) for way in ("gathered", "sharded")),
+    ],
+)
+def test_families_are_loaded_as_by_one_process(tmp_path, families, size, way):
+    cases = [(save_family(family, tmp_path / family), {}) for family in families]
+    ranks = run_ranks(size, first_steps, way, cases)
     assert all(isinstance(own, list) for own in ranks), ranks
     check_same(first_steps(ALONE, "replicated", cases), ranks)
 
 
 @pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
-def test_frozen_weights_and_adapters_are_loaded_as_by_one_process(folders, tmp_path):
+def test_frozen_weights_and_adapters_are_loaded_as_by_one_process(folder, tmp_path):
     """LoRA on a base in bfloat16; all weights from a folder that holds an adapter. The critic is a copy of either."""
-    adapter = saved_adapter(folders["qwen3"], tmp_path)
-    cases = [(folders["qwen3"], {"lora": 4, "dtype": "bfloat16", "algorithm": "ppo"}), (adapter, {"algorithm": "ppo"})]
+    adapter = saved_adapter(folder, tmp_path)
+    cases = [(folder, {"lora": 4, "dtype": "bfloat16", "algorithm": "ppo"}), (adapter, {"algorithm": "ppo"})]
     ranks = run_ranks(2, first_steps, "sharded", cases)
     assert all(isinstance(own, list) for own in ranks), ranks
     expected = first_steps(ALONE, "replicated", cases)
@@ -74,9 +71,9 @@ def test_frozen_weights_and_adapters_are_loaded_as_by_one_process(folders, tmp_p
 
 
 @pytest.mark.parametrize("way", ["gathered", "sharded"])
-def test_weights_travel_in_bfloat16_and_gradients_are_summed_in_float32(folders, way):
-    expected, _, _ = steps_and_traffic(ALONE, "replicated", folders["qwen3"])
-    ranks = run_ranks(2, steps_and_traffic, way, folders["qwen3"])
+def test_weights_travel_in_bfloat16_and_gradients_are_summed_in_float32(folder, way):
+    expected, _, _ = steps_and_traffic(ALONE, "replicated", folder)
+    ranks = run_ranks(2, steps_and_traffic, way, folder)
     assert all(isinstance(own, tuple) for own in ranks), ranks
     for gradient, precisions, gap in ranks:
         assert precisions == {"all_gather_single": {torch.bfloat16}, "reduce_scatter_single": {torch.float32}}

@@ -87,20 +87,6 @@ def test_shards_have_the_numbers_of_one_and_the_same_bytes_after_signal_and_kill
     assert "the run had 2 processes so far and goes on with 1" in more.errors()
 
 
-@pytest.mark.slow
-def test_run_of_two_processes_goes_on_with_one(tmp_path, unbroken):
-    commands = start(tmp_path, 2)
-    wait_for(tmp_path / "a" / "rollouts" / "step-000002.parquet", commands)
-    for command in commands:
-        command.kill()
-        command.wait(timeout=20)
-    said = forkserver(TRAINING).start("train", "--resume", tmp_path / "a", "--processes", "1")
-    assert said.wait(timeout=300) == 0, said.errors()[-3000:]
-    assert "the run had 2 processes so far and goes on with 1" in said.errors()
-    for own, other in zip(read_metrics(tmp_path / "a"), read_metrics(unbroken[2] / "a"), strict=True):
-        assert own["grad_norm"] == pytest.approx(other["grad_norm"], rel=1e-2, abs=1e-4)
-
-
 def test_dry_run_of_ranks_prints_the_settings_once_and_writes_nothing(tmp_path):
     commands = start_ranks(2, *arguments(tmp_path / "runs"), "--dry-run")
     finish(commands)
@@ -116,16 +102,6 @@ def test_fault_of_one_rank_ends_all_with_its_rank_and_step(tmp_path):
     assert "ZeroDivisionError: a fault of the reward" in faulty
     assert waiting.startswith("RankError: rank 0 of 2, step 1: ") and "another rank has ended" in waiting
     assert [path.name for path in list_checkpoints(tmp_path / "a")] == ["step-000001"]  # by the first rank alone
-
-
-@pytest.mark.slow
-def test_fault_of_one_rank_ends_all_that_hold_shards_without_a_checkpoint(tmp_path):
-    values = {"model": "base", "run.dir": str(tmp_path), **without("eval", without("validation", SMALL))}
-    values |= {"processes": 2, "steps": 3, "optim.sharding": "sharded"}
-    waiting, faulty = run_ranks(2, programs.train_with_fault, values, 1, 1)
-    assert faulty.startswith("RankError: rank 1 of 2, step 1: RuntimeError: sampling of step 1 failed: ")
-    assert waiting.startswith("RankError: rank 0 of 2, step 1: ") and "another rank has ended" in waiting
-    assert list_checkpoints(tmp_path / "a") == []
 
 
 def test_python_api_refuses_several_processes(tmp_path):

@@ -1,7 +1,6 @@
 """The world of a run: values between real processes over gloo, and what each rank is told when one fails."""
 
 import os
-import pickle
 import signal
 from array import array
 from contextlib import nullcontext
@@ -11,7 +10,7 @@ import pytest
 import torch
 
 from reasoner.distributed.launch import check_gpus
-from reasoner.distributed.world import ALONE, RunInterrupt, num_launched, open_world
+from reasoner.distributed.world import ALONE, num_launched, open_world
 from tests.distributed import programs
 from tests.fixtures.forkserver import TRAINING, forkserver
 from tests.fixtures.ranks import environment, free_port, run_ranks
@@ -118,11 +117,6 @@ def test_rank_of_more_processes_than_gpus_is_refused_before_it_connects(monkeypa
         open_world(),
     ):
         pass
-
-
-def test_interrupt_survives_pickling():
-    copy = pickle.loads(pickle.dumps(RunInterrupt(signal.SIGINT)))
-    assert (str(copy), copy.status) == ("stopped by SIGINT", 130)
 
 
 @pytest.mark.parametrize("variables", [{}, {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}, {"RANK": "3"}])

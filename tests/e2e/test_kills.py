@@ -1,7 +1,6 @@
 """SIGKILL or a closed terminal at random moments: the command, or its --resume, then ends with the same bytes.
 
-Runs of reinforcement learning are in test_resume.py, pipelines in tests/recipes/test_r1.py, ranks in
-tests/distributed/test_kills.py.
+Pipelines are in tests/recipes/test_r1.py, ranks in tests/distributed/test_kills.py.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import select
 import signal
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -39,6 +39,12 @@ def training(command: list[str], runs: Path, values: Mapping[str, object]) -> li
     if (runs / "a" / "config.json").is_file():
         return [*command, "--resume", str(runs / "a")]
     return [*command, *flags({"run.dir": runs, "run.name": "a", **values})]
+
+
+def train(inputs: Path, folder: Path) -> list[str]:
+    own = {"steps": 5, "data.prompts_per_step": 3, "algo.group_size": 4, "reward.overlong": 1, "validation.interval": 2}
+    own |= {"preset": "base", "model": inputs / "model", "data.train": ROOT / "tests" / "fixtures" / "sums.jsonl"}
+    return training(["train"], folder, SMALL | own)
 
 
 def sft(inputs: Path, folder: Path) -> list[str]:
@@ -73,7 +79,7 @@ def imports(inputs: Path, folder: Path) -> list[str]:
     return ["import", "rows", str(inputs / "dump"), "--runs", str(folder), "--name", "theirs"]
 
 
-COMMANDS = (sft, reward_model, expert_iteration, evaluation, base_build, imports)
+COMMANDS = (train, sft, reward_model, expert_iteration, evaluation, base_build, imports)
 Command = Callable[[Path, Path], list[str]]  # the command line for a folder with the inputs and a new folder
 
 
@@ -125,13 +131,21 @@ def kill(command: Command, inputs: Path, folder: Path, seconds: float) -> bool:
 
 
 def close_terminal(command: Command, inputs: Path, folder: Path, seconds: float) -> bool:
-    """Close the command's terminal after so many seconds; returns whether it was still running. Nothing runs on."""
+    """Close the command's terminal after so many seconds, at times one that takes no more output; returns whether it
+    was still running. Nothing runs on.
+    """
     master, device = pty.openpty()
     process = start(command, inputs, folder, os.ttyname(device))
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if select.select([master], [], [], 0.01)[0]:
             os.read(master, 65536)
+    if random.random() < 0.5:
+        os.set_blocking(device, False)
+        with suppress(BlockingIOError):
+            while os.write(device, b"x" * 100):
+                pass
+        time.sleep(0.3)
     os.close(device)
     os.close(master)
     status = process.wait(timeout=60)

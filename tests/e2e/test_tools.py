@@ -76,13 +76,9 @@ def test_an_evaluation_of_a_checkpoint_calls_the_tools_of_its_run_and_grades_no_
     trained, tmp_path, capsys
 ):
     request = {
-        "model": trained.name,
-        "runs": trained.parent,
-        "data": SUMS,
-        "pass@1": "",
-        "out": tmp_path,
+        "model": trained.name, "runs": trained.parent, "data": SUMS, "pass@1": "", "out": tmp_path,
         "engine": "transformers",
-    }
+    }  # fmt: skip
     words = [word for word in flags(request | {"threads": 1, "num-samples": 2}) if word]
     texts = {}
     for name, more in (("with", ()), ("again", ("--regrade",)), ("without", ("--tools", ""))):

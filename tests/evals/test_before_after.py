@@ -9,7 +9,6 @@ from reasoner.evals.before_after import HeldOutEvals, example_answers, next_comm
 from reasoner.evals.result import MetricKs, sample_and_score
 from reasoner.types import SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
-from verifiers import VerifierPool
 
 PROMPTS = [
     prompt("a", "5", subject="sums", level=1),
@@ -22,25 +21,22 @@ AFTER = {"a": [answering(5, MENDED)], "b": [answering(9)], "c": [answering(7, "4
 
 
 @pytest.fixture(scope="module")
-def evals():
-    with VerifierPool() as pool:
-        return [
-            HeldOutEvals(
-                sample_and_score(
-                    engine,
-                    pool,
-                    PROMPTS,
-                    SamplingParams(num_samples=4),
-                    seed=0,
-                    label="x",
-                    ks=MetricKs(pass_at=(1, 4), cons_at=(4,)),
-                ),
-                sample_and_score(
-                    engine, pool, PROMPTS, SamplingParams(num_samples=1, temperature=0.0), seed=0, label="y"
-                ),
-            )
-            for engine in (partial(Scripted, BEFORE), partial(Scripted, AFTER))
-        ]
+def evals(pool):
+    return [
+        HeldOutEvals(
+            sample_and_score(
+                engine,
+                pool,
+                PROMPTS,
+                SamplingParams(num_samples=4),
+                seed=0,
+                label="x",
+                ks=MetricKs(pass_at=(1, 4), cons_at=(4,)),
+            ),
+            sample_and_score(engine, pool, PROMPTS, SamplingParams(num_samples=1, temperature=0.0), seed=0, label="y"),
+        )
+        for engine in (partial(Scripted, BEFORE), partial(Scripted, AFTER))
+    ]
 
 
 def row(text, name):

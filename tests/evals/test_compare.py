@@ -32,14 +32,9 @@ def write(folder, sets, **changes):
     result = {spec: {"sampled": evaluation(spec, right)} for spec, right in sets.items()}
     data = {s: eval_log.data_entry([one.problem for one in ways["sampled"].samples]) for s, ways in result.items()}
     manifest = {
-        "model": folder.name,
-        "engine": "x",
-        "sampling": {},
-        "seed": 0,
-        "grader": "g",
-        "prompt": PROMPT,
+        "model": folder.name, "engine": "x", "sampling": {}, "seed": 0, "grader": "g", "prompt": PROMPT,
         "data": data,
-    }
+    }  # fmt: skip
     eval_log.write(folder, manifest | {"data": data} | changes, result, "")
     return folder
 

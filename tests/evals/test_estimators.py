@@ -77,17 +77,18 @@ def test_cons_at_k_is_the_exact_expectation(right, others, abstained, k, expecte
     assert cons_at_k(right, others, abstained, k) == expected
 
 
-def test_cons_at_k_equals_brute_force():
-    for right, others, abstained in [(3, [2, 2], 1), (2, [3, 1, 1], 0), (1, [1, 1], 2), (4, [2], 2)]:
-        voters = ["r"] * right + [str(i) for i, size in enumerate(others) for _ in range(size)] + [None] * abstained
-        for k in range(1, len(voters) + 1):
-            total = Fraction(0)
-            draws = list(combinations(voters, k))
-            for draw in draws:
-                counts = {v: draw.count(v) for v in draw if v is not None}
-                if counts.get("r", 0) == max(counts.values(), default=0) > 0:
-                    total += Fraction(1, list(counts.values()).count(counts["r"]))
-            assert cons_at_k(right, others, abstained, k) == total / len(draws)
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 4), st.lists(st.integers(1, 2), max_size=2), st.integers(0, 2))
+def test_cons_at_k_equals_brute_force(right, others, abstained):
+    voters = ["r"] * right + [str(i) for i, size in enumerate(others) for _ in range(size)] + [None] * abstained
+    for k in range(1, len(voters) + 1):
+        total = Fraction(0)
+        draws = list(combinations(voters, k))
+        for draw in draws:
+            counts = {v: draw.count(v) for v in draw if v is not None}
+            if counts.get("r", 0) == max(counts.values(), default=0) > 0:
+                total += Fraction(1, list(counts.values()).count(counts["r"]))
+        assert cons_at_k(right, others, abstained, k) == total / len(draws)
 
 
 def test_votes_are_counted_by_class_and_not_by_text():
@@ -219,15 +220,3 @@ def test_estimators_agree_for_every_k_of_real_samples():
 def test_estimate_of_no_problem_is_refused():
     with pytest.raises(ValueError, match="at least one problem"):
         estimate([])
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.integers(0, 5), st.lists(st.integers(1, 4), max_size=4), st.integers(0, 3), st.integers(1, 16))
-def test_cons_at_k_meets_the_laws_for_random_votes(right, others, abstained, k):
-    total = right + sum(others) + abstained
-    if k > total:
-        return
-    estimated = cons_at_k(right, others, abstained, k)
-    assert 0 <= estimated <= pass_at_k(total, right, k)  # a vote is won only where the draw holds a right sample
-    assert estimated == cons_at_k(right, others[::-1], abstained, k)
-    assert cons_at_k(right, others, abstained, 1) == pass_at_k(total, right, 1)

@@ -12,7 +12,6 @@ from reasoner.evals.result import MetricKs, sample_and_score
 from reasoner.evals.tables import details, table
 from reasoner.types import SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
-from verifiers import VerifierPool
 
 SPEC = "generated:heldout"
 PROMPTS = [prompt("a", "4", subject="sums", level=1), prompt("b", "1/2", subject="words", level=2)]
@@ -20,21 +19,20 @@ SCRIPT = {"a": [answering(4), answering(5)], "b": [answering("0.5\x1b[2J"), "no"
 
 
 @pytest.fixture(scope="module")
-def sets():
-    with VerifierPool() as pool:
-        sampled = sample_and_score(
-            lambda: Scripted(SCRIPT),
-            pool,
-            PROMPTS,
-            SamplingParams(num_samples=2),
-            seed=0,
-            label=SPEC,
-            ks=MetricKs(pass_at=(2,), cons_at=(2,)),
-        )
-        greedy = sample_and_score(
-            lambda: Scripted(SCRIPT), pool, PROMPTS, SamplingParams(num_samples=1, temperature=0.0), seed=0, label=SPEC
-        )
-        return {SPEC: {"sampled": sampled, "greedy": greedy}}
+def sets(pool):
+    sampled = sample_and_score(
+        lambda: Scripted(SCRIPT),
+        pool,
+        PROMPTS,
+        SamplingParams(num_samples=2),
+        seed=0,
+        label=SPEC,
+        ks=MetricKs(pass_at=(2,), cons_at=(2,)),
+    )
+    greedy = sample_and_score(
+        lambda: Scripted(SCRIPT), pool, PROMPTS, SamplingParams(num_samples=1, temperature=0.0), seed=0, label=SPEC
+    )
+    return {SPEC: {"sampled": sampled, "greedy": greedy}}
 
 
 @pytest.fixture(scope="module")

@@ -84,10 +84,7 @@ def test_text_after_the_end_of_turn_is_cut_off(tmp_path):  # EVAL trap 11
         ('{"gold": "4", "responses": [4]}\n', "its responses must be texts"),
         ('{"gold": "4", "response": "4"}\nnonsense\n', "line 2: not valid JSON"),
         ("[1]\n", "expected a JSON object"),
-        (
-            '{"id": 1, "gold": "4", "response": "4"}\n{"id": 1, "gold": "5", "response": "4"}\n',
-            "had the gold answer '4'",
-        ),
+        ('{"id": 1, "gold": "4", "response": "4"}\n{"id": 1, "gold": "5", "response": "4"}\n', "gold answer '4'"),
         ('{"resps": [["x"]], "doc": {}}\n', "no 'doc_id'"),
         ("", "holds no responses"),
     ],

@@ -9,7 +9,6 @@ from reasoner.evals.tables import details
 from reasoner.progress import Progress
 from reasoner.types import Response, SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
-from verifiers import VerifierPool
 
 PROMPTS = [
     prompt("a", "4", subject="sums", level=1),
@@ -21,12 +20,6 @@ SCRIPT = {
     "b": [answering("0.5"), answering(7), answering("7.0"), answering("14/2")],  # one right, three of one wrong class
     "c": [answering(8, "2+3=6. Check: 2+3=5. I had 6. Wait, 5."), answering(""), "what?", answering(3)],
 }
-
-
-@pytest.fixture(scope="module")
-def pool():
-    with VerifierPool() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,10 @@ import torch
 from torch._dynamo.utils import counters
 from transformers import GenerationConfig
 
-from data import Problem
 from data.generated import problems
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.factory import make_engine
 from reasoner.models.loading import load_policy, load_tokenizer
-from reasoner.models.lora import policy_state
 from reasoner.rollouts.prompts import load_template, render
 from reasoner.trainer.parity import max_logprob_diff
 from reasoner.types import Prompt, SamplingParams
@@ -252,18 +250,3 @@ def test_engine_leaves_torch_set_num_threads_usable(engines):
             assert torch.get_num_threads() == number
     finally:
         torch.set_num_threads(threads)
-
-
-def test_rendered_prompt_has_at_most_one_bos(folder):  # trap 18
-    tokenizer = load_tokenizer(folder)
-    problem = Problem(id="x", question="What is 1 + 1?", answer="2", source="t", split="t")
-    prompt = render(problem, load_template("r1-zero"), tokenizer)
-    assert tokenizer.decode(prompt.token_ids) == prompt.text
-
-
-def test_trainer_weights_update_every_part_of_engine(engine, folder, prompts):  # trap 32
-    other = perturbed(folder)
-    assert other.config.tie_word_embeddings
-    engine.update_weights(policy_state(other), version=1)
-    assert max_logprob_diff(engine, other, prompts[:16], SAMPLED) < 1e-4
-    restore_weights(engine, folder)

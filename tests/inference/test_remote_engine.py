@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from data.generated import problems
-from reasoner.cli.main import main
 from reasoner.config.check import check_run, check_values
 from reasoner.config.learning import LoraConfig
 from reasoner.config.schema import Config, EngineConfig
@@ -27,7 +26,6 @@ from reasoner.types import Prompt, SamplingParams
 from tests.fixtures.families import save_family
 from tests.fixtures.inference_server import InferenceServer
 from tests.fixtures.tiny import perturbed, save_tiny, tiny_tokenizer
-from tests.fixtures.trainings import flags
 
 CPU = torch.device("cpu")
 ROOT = Path(__file__).parents[2]
@@ -187,20 +185,6 @@ def test_completion_that_a_server_has_no_room_for_is_refused(folder, prompts):
     server.die()
 
 
-NO_TOKEN = {"token_ids": [], "logprobs": {"token_logprobs": []}, "finish_reason": "stop"}
-OUTSIDE = {"token_ids": [len(tiny_tokenizer())], "logprobs": {"token_logprobs": [-1]}, "finish_reason": "stop"}
-
-
-@pytest.mark.parametrize("choice", [NO_TOKEN, OUTSIDE], ids=["no token", "an id outside the vocabulary"])
-def test_malformed_answer_leaves_the_server_out_and_changes_no_completion(folder, prompts, servers, capfd, choice):
-    engine = engine_of(servers, folder)
-    expected = engine.generate(prompts, SAMPLED, seeds(prompts))
-    servers[1].faults = [json.dumps({"choices": [choice]})]
-    assert engine.generate(prompts, SAMPLED, seeds(prompts)) == expected
-    assert f"the server {servers[1].url} is left out: malformed answer" in capfd.readouterr().err
-    engine.close()
-
-
 def test_weight_file_that_is_not_the_trainer_s_is_refused(tmp_path):
     folder = WeightFolder(str(tmp_path))
     tied = torch.arange(6.0)
@@ -273,33 +257,3 @@ def test_addresses_are_checked_with_the_settings(settings, message):
         for check in (check_values, check_run):
             check(Config(engine=EngineConfig(**settings)))
     check_values(Config(engine=EngineConfig(urls="http://a:1, https://b")))
-
-
-@pytest.mark.slow
-def test_run_whose_servers_die_after_an_update_records_the_step_and_can_be_resumed(folder, tmp_path, capfd):
-    server = SamplingServer(folder)
-    load = server.load
-
-    def load_and_die(update):
-        load(update)
-        if len(server.updates) == 5:  # before the first step, two of the certificate, and after each of two steps
-            server.dies_after = server.num_completions
-
-    server.load = load_and_die
-    settings = {
-        "model": str(folder), "preset": "base", "steps": "4", "run.name": "r", "run.dir": str(tmp_path),
-        "data.prompts_per_step": "2", "algo.group_size": "2", "sampling.max_tokens": "8", "validation.interval": "0",
-        "eval.heldout_problems": "0", "threads": "1", "engine.urls": server.url, "engine.timeout_seconds": "1",
-    }  # fmt: skip
-    assert main(["train", *flags(settings)]) == 1
-    errors = capfd.readouterr().err
-    assert "no parity check of step 1: no inference server is left" in errors
-    assert "sampling of step 2 failed: EngineUnavailableError" in errors and "resume with: reasoner train" in errors
-    lines = [json.loads(line) for line in (tmp_path / "r" / "metrics.jsonl").read_text().splitlines()]
-    assert ["parity/logprob_diff_max" in line for line in lines] == [True, False]
-    other = SamplingServer(folder)
-    resumed = ["train", "--resume", str(tmp_path / "r"), "--engine.urls", other.url]
-    assert main(resumed) == 0
-    lines = [json.loads(line) for line in (tmp_path / "r" / "metrics.jsonl").read_text().splitlines()]
-    assert len(lines) == 4 and all(line["parity/logprob_diff_max"] < 1e-5 for line in lines[2:])
-    other.die()

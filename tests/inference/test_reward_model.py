@@ -11,7 +11,7 @@ from reasoner.models.folder import check_reward_model
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.resolve import BASE
 from reasoner.models.reward_model import load_reward_model
-from reasoner.types import Completion, Prompt, RolloutGroup
+from reasoner.types import Prompt
 from tests.fixtures.reward_models import save_reward_model
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, random_groups
@@ -84,12 +84,3 @@ def test_context_shorter_than_the_run_needs_is_refused(folder):
     long = type(cfg)(reward=reward, sampling=cfg.sampling)
     with pytest.raises(ValueError, match=r"512 tokens; .*sampling.max_tokens has 516"):
         load_reward_models(long, [own], CPU)
-
-
-def test_completion_without_tokens_is_scored_at_the_end_of_its_prompt(folder):
-    (one,) = random_groups(1, vocabulary=500)
-    scorer = RewardModel(folder, device=CPU, dtype="float32", micro_batch_tokens=1000)
-    empty = RolloutGroup(one.prompt, (Completion("", (), (), "stop", 0),), one.scores[:1])
-    shorter = Prompt(one.prompt.problem, "", "", one.prompt.token_ids[:-1])
-    last = RolloutGroup(shorter, (Completion("", one.prompt.token_ids[-1:], (0.0,), "stop", 0),), one.scores[:1])
-    assert scorer.scores([empty]) == pytest.approx(scorer.scores([last]), abs=1e-5)

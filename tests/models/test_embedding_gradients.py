@@ -1,21 +1,21 @@
 """Gradients of large embeddings, added in place: autograd's gradient without a tensor of the weight's size."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 from torch import nn
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from reasoner.models import embedding_gradients, loading
 from reasoner.models.embedding_gradients import accumulate_embedding_gradients
 from reasoner.models.fused_lm_head import selective_log_softmax
 from reasoner.models.output_layer import OutputLayer
-from reasoner.rl.batch import collate
-from reasoner.trainer.train import train_step
-from tests.fixtures.toys import config, make_trainer, random_groups
+from tests.fixtures.tiny import tiny_llama
+from tests.fixtures.toys import config, make_trainer, random_groups, take_step
 
 PADDING = 7  # a token id whose row of the input embedding gets no gradient
+llama = partial(tiny_llama, pad_token_id=PADDING)
 
 
 @pytest.fixture(autouse=True)
@@ -23,29 +23,18 @@ def _tiles_always(monkeypatch):
     monkeypatch.setattr(loading, "MAX_LOGITS", 0)
 
 
-def tiny_llama(*, tied):
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2}
-    return LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=60, num_hidden_layers=2, initializer_range=0.15, **sizes, pad_token_id=PADDING,
-            tie_word_embeddings=tied,
-        )
-    ).eval()  # fmt: skip
-
-
 def gradients(monkeypatch, *, tied, in_place, micro, dtype="float32", **algo):
     """The gradients of the first update's loss, by name; the batch has several prompts and micro-batches."""
     monkeypatch.setattr(embedding_gradients, "MIN_VALUES", 0 if in_place else 10**9)
     cfg = config(micro=micro, **algo)
-    trainer = make_trainer(replace(cfg, optim=replace(cfg.optim, dtype=dtype)), tiny_llama(tied=tied))
+    trainer = make_trainer(replace(cfg, optim=replace(cfg.optim, dtype=dtype)), llama(tie_word_embeddings=tied))
     captured = {}
     monkeypatch.setattr(
         trainer,
         "apply_gradient",
         lambda _: captured.update({name: p.grad.clone() for name, p in trainer.policy.named_parameters()}) or 1.0,
     )
-    train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))
+    take_step(trainer, random_groups())
     return captured
 
 
@@ -73,7 +62,7 @@ def test_gradient_equals_autograds_for_any_micro_batch(monkeypatch, micro, setti
 
 def test_lookup_gradient_sums_repeated_tokens_and_omits_the_padding(monkeypatch):
     monkeypatch.setattr(embedding_gradients, "MIN_VALUES", 0)
-    model = tiny_llama(tied=False)
+    model = llama(tie_word_embeddings=False)
     embedding = model.get_input_embeddings()
     ids = torch.tensor([[3, PADDING, 3], [5, 3, PADDING]])
     weights = torch.randn(2, 3, 32, generator=torch.Generator().manual_seed(0))
@@ -91,7 +80,7 @@ def test_lookup_gradient_sums_repeated_tokens_and_omits_the_padding(monkeypatch)
 @pytest.mark.parametrize("tied", [True, False])
 def test_no_tensor_of_a_weight_s_size_is_returned_to_autograd(monkeypatch, tied):
     monkeypatch.setattr(embedding_gradients, "MIN_VALUES", 0)
-    model = tiny_llama(tied=tied)
+    model = llama(tie_word_embeddings=tied)
     head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
     layer = OutputLayer.of(model)
     seen = []  # what autograd adds to the leaves
@@ -112,7 +101,7 @@ def test_no_tensor_of_a_weight_s_size_is_returned_to_autograd(monkeypatch, tied)
 
 def test_outside_of_the_block_nothing_is_changed(monkeypatch):
     monkeypatch.setattr(embedding_gradients, "MIN_VALUES", 0)
-    model = tiny_llama(tied=True)
+    model = llama(tie_word_embeddings=True)
     embedding = model.get_input_embeddings()
     with pytest.raises(RuntimeError, match="stopped"), accumulate_embedding_gradients(model):
         assert embedding_gradients.accumulates_gradient(embedding.weight)
@@ -125,7 +114,7 @@ def test_outside_of_the_block_nothing_is_changed(monkeypatch):
 @pytest.mark.parametrize("kind", ["frozen", "small", "other type"])
 def test_frozen_small_and_other_embeddings_are_left_to_autograd(monkeypatch, kind):
     monkeypatch.setattr(embedding_gradients, "MIN_VALUES", 10**6 if kind == "small" else 0)
-    model = tiny_llama(tied=True).requires_grad_(kind != "frozen")
+    model = llama(tie_word_embeddings=True).requires_grad_(kind != "frozen")
     if kind == "other type":
         scaled = type("ScaledEmbedding", (nn.Embedding,), {})(60, 32)
         scaled.weight = model.get_input_embeddings().weight

@@ -13,23 +13,15 @@ import pytest
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from reasoner.models.loading import completion_states, encode_prompts
 from reasoner.models.recompute import CompletionKeyCache, recompute_layers
 from reasoner.rl.batch import collate
 from reasoner.rl.microbatches import compute_precision
 from reasoner.trainer.train import train_step
-from tests.fixtures.tiny import tiny_model
+from tests.fixtures.tiny import tiny_llama, tiny_model
 from tests.fixtures.toys import config, make_trainer, random_groups
-
-
-def tiny_llama():
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2}
-    return LlamaForCausalLM(
-        LlamaConfig(vocab_size=60, num_hidden_layers=3, initializer_range=0.15, **sizes, max_position_embeddings=128)
-    ).eval()
 
 
 def tiny_gpt2():
@@ -37,7 +29,11 @@ def tiny_gpt2():
     return GPT2LMHeadModel(GPT2Config(vocab_size=60, n_embd=16, n_layer=2, n_head=2, n_positions=64)).eval()
 
 
-MODELS = {"llama": tiny_llama, "qwen2": lambda: tiny_model(vocabulary=60, width=32, layers=2), "gpt2": tiny_gpt2}
+MODELS = {
+    "llama": partial(tiny_llama, 3),
+    "qwen2": lambda: tiny_model(vocabulary=60, width=32, layers=2),
+    "gpt2": tiny_gpt2,
+}
 SETTINGS = {
     "plain": {},
     "kl and entropy": {"beta": 0.05, "entropy_coef": 0.01},
@@ -102,7 +98,7 @@ class CountCasts(TorchDispatchMode):
 
 @pytest.mark.parametrize("has_gradient", [True, False])
 def test_pass_in_bfloat16_holds_no_casts_of_layers_that_it_has_left(has_gradient):
-    model, held, batch = tiny_llama(), [], collate(random_groups())
+    model, held, batch = tiny_llama(3), [], collate(random_groups())
     trainer = make_trainer(replace(config(), optim=replace(config().optim, recompute=True, dtype="bfloat16")), model)
     with CountCasts() as counter, torch.set_grad_enabled(has_gradient):
         model.model.norm.register_forward_hook(lambda *_: held.append(counter.num_held()))
@@ -153,25 +149,25 @@ def saved_bytes(model):
 
 
 def test_recomputation_stores_a_fifth_of_the_activations():
-    plain = saved_bytes(tiny_llama())
-    model = tiny_llama()
+    plain = saved_bytes(tiny_llama(3))
+    model = tiny_llama(3)
     recompute_layers(model.base_model)
     assert saved_bytes(model) < plain / 5
 
 
 def test_copy_of_recomputed_backbone_runs_its_own_layers():
-    model = tiny_llama()
+    model = tiny_llama(3)
     recompute_layers(model.base_model)
     copy = deepcopy(model)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.zero_()
     ids = torch.tensor([[5, 6, 7]])
-    assert torch.equal(copy(input_ids=ids).logits, tiny_llama()(input_ids=ids).logits)
+    assert torch.equal(copy(input_ids=ids).logits, tiny_llama(3)(input_ids=ids).logits)
 
 
 def test_recomputation_renames_no_parameter():
-    model = tiny_llama()
+    model = tiny_llama(3)
     names = list(model.state_dict())
     recompute_layers(model.base_model)
     assert list(model.state_dict()) == names

@@ -100,10 +100,7 @@ def test_a_template_that_drops_the_thought_is_refused_by_name():
         ({"prompt": "?", "completions": ["7", "8"], "ranks": [1]}, "2 completions need as many utilities or ranks"),
         ({"prompt": "?", "completions": ["7", "8"]}, "row 1: 2 completions need as many"),
         ({"prompt_ids": [], "chosen_ids": [1], "rejected_ids": [2]}, "row 1: the prompt has no tokens"),
-        (
-            {"prompt_ids": [5], "chosen_ids": [5, 1], "rejected_ids": [6, 2]},
-            "rejected_ids do not begin with prompt_ids",
-        ),
+        ({"prompt_ids": [5], "chosen_ids": [5, 1], "rejected_ids": [6, 2]}, "rejected_ids do not begin with"),
         ({"prompt": [turn("user", "a")], "chosen": [turn("assistant", "b")]}, "no chat template"),
     ],
 )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel, pipeline
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel
 
 from reasoner.models.reward_model import load_reward_model, reward_mean
 from reasoner.preferences.loss import collate_comparisons, collate_completions
@@ -50,16 +50,6 @@ def test_the_saved_folder_loads_in_transformers_with_equal_scores(
         ids = torch.tensor([pad + row if is_left else row + pad for pad, row in zip(padding, rows, strict=True)])
         theirs = peer.eval()(input_ids=ids, attention_mask=(ids != 1).long()).logits[:, 0]
         assert torch.allclose(own, theirs, atol=1e-5)
-
-
-def test_transformers_pipeline_gives_the_same_scores(model: PreTrainedModel) -> None:
-    tokenizer = tiny_tokenizer()
-    classify = pipeline("text-classification", model=model, tokenizer=tokenizer)
-    texts = ["What is 7 * 8?", " 56 = 7 * 8, check 50 + 6"]
-    ids = [tokenizer(text)["input_ids"] for text in texts]
-    own = RewardModelPasses(model).all_scores(collate_completions([row[:2] for row in ids], [[row[2:]] for row in ids]))
-    theirs = [one["score"] for one in classify(texts, function_to_apply="none", batch_size=2)]
-    assert own.tolist() == pytest.approx(theirs, abs=1e-5)
 
 
 def test_normalisation_is_folded_into_the_weights_and_kept_in_the_config(

@@ -47,15 +47,9 @@ def test_rows_without_token_ids_are_scored_by_their_texts(passes: RewardModelPas
         ({"prompt_ids": [5], "completion_ids": [99999]}, "row 0: completion_ids must be a list of token ids from 0"),
         ({"prompt_ids": "12", "completion_ids": [1]}, "row 0: prompt_ids must be a list of token ids from 0"),
         ({"prompt_ids": 12, "completion_ids": [1]}, "row 0: "),
-        (
-            {"prompt_ids": [5], "completion_ids": [1], "prompt": "another"},
-            "row 0: prompt_ids is not the text of prompt",
-        ),
+        ({"prompt_ids": [5], "completion_ids": [1], "prompt": "another"}, "row 0: prompt_ids is not the text of"),
         ({"prompt": "", "completion": "1"}, "row 0: the prompt has no tokens"),
-        (
-            {"prompt_ids": [5], "completion_ids": [7] * 512},
-            "row 0: prompt and completion have 513 tokens, and the reward model reads 512",
-        ),
+        ({"prompt_ids": [5], "completion_ids": [7] * 512}, "row 0: prompt and completion have 513 tokens"),
     ],
 )
 def test_a_row_that_cannot_be_scored_is_named(passes: RewardModelPasses, row: dict[str, Any], message: str) -> None:

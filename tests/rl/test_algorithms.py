@@ -14,7 +14,7 @@ from reasoner.trainer import trainer as trainer_file
 from reasoner.trainer.checkpoint import load, save
 from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
-from tests.fixtures.toys import config, group, make_trainer, random_groups
+from tests.fixtures.toys import config, group, make_trainer, random_groups, take_step
 from verifiers import Verdict
 
 BY_GRADIENT = [name for name, row in ALGORITHMS.items() if row.trust != "constrained"]
@@ -28,7 +28,7 @@ def reference():
 def gradient(cfg, groups, *, ref=None, steps=None):
     trainer = make_trainer(cfg, reference=ref)
     trainer.optimizer.step = lambda: None  # keep the gradient for inspection
-    figures = train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(groups, steps))))
+    figures = take_step(trainer, collate(groups, steps))
     return torch.cat([p.grad.flatten() for p in trainer.policy.parameters()]), figures
 
 
@@ -41,7 +41,7 @@ def test_ratio_is_one_and_nothing_is_clipped_before_first_update(name):  # trap 
     steps = STEPS if name == "grpo_process" else None
     gradients, figures = gradient(config(name=name, beta=0.05), [four()], ref=reference(), steps=steps)
     assert torch.isfinite(gradients).all() and gradients.abs().max() > 0
-    assert figures["clip_ratio"] == 0
+    assert figures["clip_ratio"] == 0 and figures["grad_norm"] == pytest.approx(float(gradients.norm()), rel=1e-4)
     assert figures["sampling/importance_mean"] == 1
 
 
@@ -109,10 +109,7 @@ def test_moving_baseline_uses_only_earlier_steps():
 def test_entropy_bonus_raises_entropy():
     trainer = make_trainer(config(entropy_coef=1.0, lr=1e-3))
     flat = [four((1.0, 1.0, 1.0, 1.0))]
-    figures = [
-        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(flat))))["entropy"]
-        for _ in range(8)
-    ]
+    figures = [take_step(trainer, flat)["entropy"] for _ in range(8)]
     assert figures[-1] > figures[0]
 
 
@@ -200,13 +197,9 @@ def test_trpo_skips_and_counts_non_finite_gradient():
 
 def test_trpo_leaves_policy_unchanged_without_advantages():
     trainer = make_trainer(config(name="trpo"))
-    assert "trust_region/step_fraction" in train_step(
-        trainer, trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))
-    )
+    assert "trust_region/step_fraction" in take_step(trainer, [four()])
     before = [p.clone() for p in trainer.policy.parameters()]
-    figures = train_step(
-        trainer, trainer.compute_advantages(trainer.compute_logprobs(collate([four((1.0, 1.0, 1.0, 1.0))])))
-    )
+    figures = take_step(trainer, [four((1.0, 1.0, 1.0, 1.0))])
     assert (
         figures["grad_norm"] == 0 and "trust_region/step_fraction" not in figures
     )  # nothing is reported from the step before
@@ -223,14 +216,7 @@ def test_kl_penalty_limits_movement_and_adapts_to_target():
         moved[penalty] = trainer.policy_loss.measure(batch)[1]
     assert moved[50.0] < moved[0.0] / 2
     trainer = make_trainer(config(surrogate="ratio", trust="penalty", penalty_target=1e-6, epochs=4, lr=3e-3))
-    assert [
-        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate([four()]))))["penalty"]
-        for _ in range(3)
-    ] == [
-        2.0,
-        4.0,
-        8.0,
-    ]
+    assert [take_step(trainer, [four()])["penalty"] for _ in range(3)] == [2.0, 4.0, 8.0]
 
 
 def test_kl_penalty_holds_rows_without_advantage_from_the_second_update():
@@ -249,9 +235,7 @@ def test_kl_penalty_holds_rows_without_advantage_from_the_second_update():
 def test_beta_adapts_and_reference_is_refreshed(tmp_path):
     cfg = config(beta=0.5, kl_target=1e-9, ref_sync_steps=2, lr=3e-3)
     trainer = make_trainer(cfg, reference=reference())
-    figures = [
-        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))) for _ in range(3)
-    ]
+    figures = [take_step(trainer, [four()]) for _ in range(3)]
     assert [step["beta"] for step in figures] == [1.0, 2.0, 1.0] and figures[0]["kl"] > 0
     assert figures[2]["kl"] == pytest.approx(0, abs=1e-9)  # after two steps the reference was the policy
     again = make_trainer(cfg, reference=reference())
@@ -337,7 +321,7 @@ def test_new_algorithm_needs_only_one_row(monkeypatch):
     cfg = config(name="leave_one_out_whitened", beta=0.01, lr=0.03)
     trainer = make_trainer(cfg, reference=reference())
     for _ in range(12):
-        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate([four()]))))
+        take_step(trainer, [four()])
     batch = collate([four()])
     before = make_trainer(cfg).passes.all_logprobs(batch)
     after = trainer.passes.all_logprobs(batch)

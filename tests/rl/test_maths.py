@@ -179,14 +179,10 @@ def test_process_advantages_are_zero_for_equal_or_no_steps():
 @pytest.mark.parametrize(
     ("ratio", "advantage", "loss", "clipped"),
     [
-        (0.5, 1.0, -0.5, False),
-        (1.0, 1.0, -1.0, False),
-        (1.5, 1.0, -1.2, True),
-        (0.5, -1.0, 0.8, True),
-        (1.0, -1.0, 1.0, False),
-        (1.5, -1.0, 1.5, False),
+        (0.5, 1.0, -0.5, False), (1.0, 1.0, -1.0, False), (1.5, 1.0, -1.2, True), (0.5, -1.0, 0.8, True),
+        (1.0, -1.0, 1.0, False), (1.5, -1.0, 1.5, False),
     ],
-)
+)  # fmt: skip
 def test_clip_takes_larger_loss_of_clipped_and_unclipped(ratio, advantage, loss, clipped):  # trap 11
     logp = torch.tensor([[math.log(ratio)]], requires_grad=True)
     old, adv = torch.zeros(1, 1), torch.tensor([[advantage]])

@@ -9,9 +9,8 @@ from reasoner.rl.batch import collate
 from reasoner.rl.optimizers import make_adamw, optimizer_state
 from reasoner.trainer import checkpoint
 from reasoner.trainer.preflight import preflight
-from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
-from tests.fixtures.toys import config, make_trainer, random_groups
+from tests.fixtures.toys import config, make_trainer, random_groups, take_step
 
 
 def eight_bit_trainer(model=None, **algo):
@@ -24,7 +23,7 @@ def eight_bit_trainer(model=None, **algo):
 def take_steps(trainer, number, seed=0):
     for step in range(number):
         batch = collate(random_groups(seed=seed + step))
-        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(batch)))
+        take_step(trainer, batch)
 
 
 def moment_bytes(optimizer, model):

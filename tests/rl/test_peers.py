@@ -40,13 +40,9 @@ def tensors():
 def theirs(t, *, old=True, beta=0.0, **settings):
     trl = pytest.importorskip("trl.trainer.grpo_trainer")
     options = {
-        "loss_type": "grpo",
-        "epsilon_low": 0.2,
-        "epsilon_high": 0.2,
-        "importance_sampling_level": "token",
-        "delta": None,
-        "use_bias_correction_kl": False,
-    } | settings
+        "loss_type": "grpo", "epsilon_low": 0.2, "epsilon_high": 0.2, "importance_sampling_level": "token",
+        "delta": None, "use_bias_correction_kl": False,
+    } | settings  # fmt: skip
     whole = SimpleNamespace(reduce=lambda x, **_: x, gather=lambda x: x, num_processes=1, sync_gradients=True)
     trainer = SimpleNamespace(
         **options,
@@ -93,10 +89,7 @@ def ours(t, *, old=True, surrogate="clip", ratio="token", weights="sequence", be
         ({"weights": "token", "beta": 0.04}, {"loss_type": "bnpo", "beta": 0.04}),
         ({"weights": "constant"}, {"loss_type": "dr_grpo"}),
         ({"weights": "token", "high": 0.28}, {"loss_type": "dapo", "epsilon_high": 0.28}),
-        (
-            {"surrogate": "clip_weight", "weights": "token", "high": 0.28},
-            {"loss_type": "cispo", "epsilon_high": 1.28},
-        ),
+        ({"surrogate": "clip_weight", "weights": "token", "high": 0.28}, {"loss_type": "cispo", "epsilon_high": 1.28}),
         (
             {"ratio": "sequence", "low": 3e-4, "high": 4e-4},
             {"importance_sampling_level": "sequence", "epsilon_low": 3e-4, "epsilon_high": 4e-4},

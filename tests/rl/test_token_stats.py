@@ -10,7 +10,7 @@ from reasoner.rl.batch import collate
 from reasoner.rl.token_stats import TokenStats
 from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model
-from tests.fixtures.toys import config, group, make_trainer, random_groups
+from tests.fixtures.toys import config, group, make_trainer, random_groups, take_step
 
 
 def update(cfg, groups, *, reference=None):
@@ -84,5 +84,5 @@ def test_token_values_are_from_first_epoch():
 def test_tally_keeps_no_token_values_by_default():
     trainer = make_trainer(config())
     token_stats = TokenStats()
-    train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))), token_stats)
+    take_step(trainer, random_groups(), token_stats)
     assert token_stats.tokens == {} and token_stats.sums["tokens"] > 0

@@ -32,12 +32,6 @@ def group(problem: Problem, texts: list[str], pool: VerifierPool) -> RolloutGrou
     )
 
 
-@pytest.fixture(scope="module")
-def pool():
-    with VerifierPool() as opened:
-        yield opened
-
-
 def wrong_gold_problems():
     return shuffled_answers([Prompt(problem, "", "", (1,)) for problem in PROBLEMS], seed=3)
 

@@ -15,13 +15,6 @@ from tests.fixtures.tiny import tiny_tokenizer
 from tests.fixtures.toys import PROBLEM
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
 
-
-@pytest.fixture(scope="module")
-def pool():
-    with VerifierPool() as opened:
-        yield opened
-
-
 PROMPTS = [prompt("a", "4"), prompt("b", "9")]
 SCRIPT = {"a": [answering(4), answering(5), "4"], "b": [answering(8), answering("no"), answering("18/2")]}
 
@@ -160,10 +153,7 @@ def test_gathered_ends_with_rounds_and_falls_back_to_zero_variance_groups():
     assert [
         g.prompt.problem.id
         for g in sample_until_full(generate, [generate.prompts("ab"), generate.prompts("c")], dynamic_sampling=True)[0]
-    ] == [
-        "a",
-        "b",
-    ]
+    ] == ["a", "b"]
     groups, flat = sample_until_full(generate, [generate.prompts("ab"), generate.prompts("d")], dynamic_sampling=True)
     assert ([g.prompt.problem.id for g in groups], len(flat)) == (["d"], 2)
 

@@ -10,11 +10,7 @@ import pytest
 import torch
 
 from data import Problem
-from reasoner.rollouts.reward_functions import (
-    apply_reward_functions,
-    check_columns,
-    reward_functions_of,
-)
+from reasoner.rollouts.reward_functions import apply_reward_functions, check_columns, reward_functions_of
 from reasoner.types import Completion, Prompt, RolloutGroup
 from verifiers import Score, Verdict
 
@@ -159,17 +155,6 @@ def test_exception_has_file_line_problem_and_completion():
     with pytest.raises(ValueError, match="failed: ValueError") as caught:
         applied(fails_together)
     assert "completion" not in str(caught.value)
-
-
-def test_asynchronous_function_is_awaited():
-    async def size(completions):
-        return await asyncio.gather(*(one(completion) for completion in completions))
-
-    async def one(completion):
-        await asyncio.sleep(0)
-        return float(len(completion))
-
-    assert rewards(applied(size)) == [[1.2 + 8, 0.2 + 9], [1.2 + 10, 0.2 + 11]]
 
 
 def test_asynchronous_function_runs_where_an_event_loop_runs_already():

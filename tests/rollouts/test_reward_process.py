@@ -164,10 +164,7 @@ def test_twenty_threads_of_a_function_fit_the_default_memory(functions, process)
     ("name", "message"),
     [
         ("nothing", "reward function nothing returned nan for completion 2 of 2, of problem 'b'"),
-        (
-            "fails",
-            "reward function fails failed: ZeroDivisionError.*rewards.py:[0-9]+, problem 'a', completion 'yes it is'",
-        ),
+        ("fails", "fails failed: ZeroDivisionError.*rewards.py:[0-9]+, problem 'a', completion 'yes it is'"),
     ],
 )
 def test_error_names_the_function_and_the_first_bad_value(functions, process, name, message):

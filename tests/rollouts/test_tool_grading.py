@@ -17,7 +17,7 @@ from reasoner.tools.forms import FORMS
 from reasoner.types import Answer, Completion, Prompt, SamplingParams
 from tests.fixtures.scripted import prompt
 from tests.fixtures.tiny import tiny_tokenizer
-from verifiers import RewardWeights, VerifierPool
+from verifiers import RewardWeights
 from verifiers.extract import EXTRACTORS
 
 TOKENIZER = tiny_tokenizer()
@@ -87,12 +87,6 @@ def graded(pool, before, output, after, extract, *, form="tags", prefill=""):
     sampling = SamplingParams(num_samples=2, max_tokens=2000)
     running = engine(before, output, after, form)
     return generate_groups(running, pool, prompts, sampling, WEIGHTS, run_seed=0, step=0)
-
-
-@pytest.fixture(scope="module")
-def pool():
-    with VerifierPool() as opened:
-        yield opened
 
 
 def outcome(group):

@@ -19,7 +19,6 @@ from reasoner.inference.hf_engine import TransformersEngine
 from reasoner.models.loading import load_policy
 from reasoner.models.lora import policy_state
 from reasoner.rl.algorithms import resolve_algorithm
-from reasoner.rl.batch import collate
 from reasoner.rollouts.generate import generate_groups
 from reasoner.rollouts.reward_models import mean_model_reward
 from reasoner.rollouts.seeds import sample_seed
@@ -28,12 +27,11 @@ from reasoner.runs.metric_names import METRICS
 from reasoner.runs.repetition import repeats
 from reasoner.trainer.parity import max_logprob_diff
 from reasoner.trainer.step_metrics import rollout_metrics
-from reasoner.trainer.train import train_step
 from reasoner.trainer.trainer import Trainer
 from reasoner.types import Prompt, RolloutGroup, SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
-from tests.fixtures.toys import PROBLEM, G, config, group
+from tests.fixtures.toys import PROBLEM, G, config, group, take_step
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
 
 ROOT = Path(__file__).parents[2]
@@ -82,7 +80,7 @@ def lived(
         seeds = [[sample_seed(0, step, prompt.problem.id, sample) for sample in range(G)] for prompt in PROMPTS]
         completions = engine.generate(PROMPTS, sampling, seeds)
         groups = [RolloutGroup(p, own, tuple(map(judge, own))) for p, own in zip(PROMPTS, completions, strict=True)]
-        learned = train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(groups))))
+        learned = take_step(trainer, groups)
         engine.update_weights(policy_state(trainer.policy), version=step + 1)
         gap = max_logprob_diff(engine, policy, PROMPTS, sampling)
         line = {"step": step, **rollout_metrics(groups), **learned, "parity/logprob_diff_max": gap}

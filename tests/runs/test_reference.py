@@ -40,13 +40,8 @@ def curve(seed: int, *, steps: int = STEPS, factor: float = 1.0, shift: float = 
 def write_run(folder: Path, seed: int, lines: list[dict[str, float]] | None = None, **changes: object) -> Path:
     folder.mkdir(parents=True)
     config = {
-        "seed": seed,
-        "model": "base",
-        "optim.lr": 1e-3,
-        "algo.name": "grpo",
-        "reward.format": 0.2,
-        "steps": STEPS,
-    }
+        "seed": seed, "model": "base", "optim.lr": 1e-3, "algo.name": "grpo", "reward.format": 0.2, "steps": STEPS,
+    }  # fmt: skip
     stored = {
         "format": FORMAT,
         "config": config | changes,

@@ -7,12 +7,7 @@ from transformers import PreTrainedModel
 
 from reasoner.models.sharding import DistributedModel
 from reasoner.rl.model_passes import ModelPasses
-from reasoner.sft.batches import (
-    Likelihood,
-    backward_likelihood,
-    batch_likelihood,
-    collate_examples,
-)
+from reasoner.sft.batches import Likelihood, backward_likelihood, batch_likelihood, collate_examples
 from reasoner.sft.epochs import num_steps, rows_of_step
 from reasoner.sft.examples import Example
 from tests.fixtures.tiny import tiny_model

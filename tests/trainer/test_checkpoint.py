@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 from reasoner.config.learning import LoraConfig
 from reasoner.models.folder import BaseModel
 from reasoner.models.lora import add_adapter, policy_state
-from reasoner.rl.batch import collate, collate_tokens
+from reasoner.rl.batch import collate_tokens
 from reasoner.trainer.checkpoint import (
     check_room,
     check_saves,
@@ -28,14 +28,13 @@ from reasoner.trainer.checkpoint import (
     step_of,
     valid_checkpoints,
 )
-from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
-from tests.fixtures.toys import config, make_trainer, random_groups
+from tests.fixtures.toys import config, make_trainer, random_groups, take_step
 
 
 def trained():
     trainer = make_trainer(config(), tiny_model(vocabulary=60, width=32, layers=2))
-    train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))
+    take_step(trainer, random_groups())
     return trainer
 
 
@@ -191,7 +190,7 @@ def test_resumed_run_needs_room_only_for_what_it_has_not_written(tmp_path, monke
 def test_room_of_a_checkpoint_is_what_it_takes(tmp_path, algo):
     reference = tiny_model(vocabulary=60, width=32, layers=2, seed=5) if "beta" in algo else None
     trainer = make_trainer(config(**algo), tiny_model(vocabulary=60, width=32, layers=2), reference)
-    train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))
+    take_step(trainer, random_groups())
     path = save(tmp_path, 1, trainer, tiny_tokenizer(), keep=1)
     written = sum(file.stat().st_size for file in path.rglob("*.safetensors"))
     assert written == pytest.approx(room_needed(trainer, keep=1)[0], rel=0.15)

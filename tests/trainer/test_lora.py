@@ -20,9 +20,8 @@ from reasoner.runs.json_files import append_line
 from reasoner.trainer.checkpoint import damage, load, room_needed, save
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.rollback import respond_to_alarms
-from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
-from tests.fixtures.toys import config, group, make_trainer, random_groups
+from tests.fixtures.toys import config, group, make_trainer, random_groups, take_step
 
 LORA = LoraConfig(rank=4)
 
@@ -34,10 +33,6 @@ def lora_trainer(cfg):
     add_adapter(policy, cfg.lora, seed=cfg.seed)
     base = BaseModel("tiny", "nowhere", "0" * 16)
     return make_trainer(cfg, policy, policy if cfg.algo.beta > 0 else None, base_model=base)
-
-
-def step(made, groups):
-    return train_step(made, made.compute_advantages(made.compute_logprobs(collate(groups))))
 
 
 ALGORITHMS = {
@@ -56,7 +51,7 @@ def test_step_moves_the_adapter_and_leaves_the_base(name):
     made = lora_trainer(config(**ALGORITHMS[name]))
     before = {name: tensor.clone() for name, tensor in made.policy.state_dict().items()}
     for seed in range(2):
-        metrics = step(made, random_groups(seed=seed))
+        metrics = take_step(made, random_groups(seed=seed))
     assert metrics["grad_norm"] > 0 and not metrics["skipped_updates"]
     moved = {name for name, tensor in made.policy.state_dict().items() if not torch.equal(tensor, before[name])}
     assert moved == {name for name in before if ".lora_" in name}
@@ -74,7 +69,7 @@ def test_step_moves_the_adapter_and_leaves_the_base(name):
 def test_reference_logprobs_are_those_of_the_base_to_the_bit():
     made = lora_trainer(config(beta=0.1))
     for seed in range(2):
-        step(made, random_groups(seed=seed))
+        take_step(made, random_groups(seed=seed))
     batch = collate(random_groups(seed=3))
     base = make_trainer(config(), tiny_model(vocabulary=60, width=32, layers=2))
     assert torch.equal(made.compute_logprobs(batch).ref_logprobs, base.passes.all_logprobs(batch))
@@ -85,13 +80,13 @@ def test_reference_logprobs_are_those_of_the_base_to_the_bit():
 def test_resumed_trainer_ends_with_the_same_bits_and_stores_no_base(tmp_path, name):
     cfg = config(**ALGORITHMS[name])
     made, other = lora_trainer(cfg), lora_trainer(cfg)
-    step(made, random_groups(seed=0))
+    take_step(made, random_groups(seed=0))
     path = save(tmp_path, 1, made, tiny_tokenizer(), keep=2)
     assert not damage(path)
     load_weights(other.policy, path)
     assert load(path, other) == 1
     for one in (made, other):
-        step(one, random_groups(seed=1))
+        take_step(one, random_groups(seed=1))
     own, resumed = (policy_state(one.policy) for one in (made, other))
     assert all(torch.equal(a, b) for (_, a), (_, b) in zip(own, resumed, strict=True))
     stored = sum(file.stat().st_size for file in path.rglob("*.safetensors"))
@@ -107,7 +102,7 @@ def test_rollback_returns_the_adapter_to_the_checkpoint_and_leaves_the_base(tmp_
 
     (tmp_path / "rollouts").mkdir()
     for number in range(3):
-        step(trainer, random_groups(seed=number))
+        take_step(trainer, random_groups(seed=number))
         append_line(tmp_path / "metrics.jsonl", {"step": number})
         path = save_checkpoint() if number < 2 else None
         if number == 0:
@@ -121,14 +116,14 @@ def test_rollback_returns_the_adapter_to_the_checkpoint_and_leaves_the_base(tmp_
     assert all(torch.equal(tensor, trainer.policy.state_dict()[name]) for name, tensor in base.items())
     fresh.lr_scale = 0.5
     for one in (trainer, fresh):
-        step(one, random_groups(seed=9))
+        take_step(one, random_groups(seed=9))
     states = (policy_state(one.policy) for one in (trainer, fresh))
     assert all(torch.equal(a, b) for (_, a), (_, b) in zip(*states, strict=True))
 
 
 def test_policy_state_is_the_adapter_or_the_merged_weights():
     made = lora_trainer(config())
-    step(made, random_groups())
+    take_step(made, random_groups())
     assert dict(policy_state(made.policy)).keys() == tiny_model(vocabulary=60, width=32, layers=2).state_dict().keys()
     assert all(".lora_" in name for name, _ in policy_state(made.policy, sends_adapter=True))
 
@@ -147,7 +142,7 @@ def test_toy_learns_with_lora_and_keeps_its_reference():
     first = probability(made.policy)
     for _ in range(40):
         others = torch.randint(8, 60, (3,), generator=generator).tolist()
-        step(made, [group([5, 6], [[7], *([token] for token in others)], [1, 0, 0, 0])])
+        take_step(made, [group([5, 6], [[7], *([token] for token in others)], [1, 0, 0, 0])])
     assert first < 0.05 and probability(made.policy) > 0.5
     plain = tiny_model(vocabulary=60, width=32, layers=2)
     assert not has_adapter(plain)

@@ -11,13 +11,13 @@ from reasoner.rl.batch import collate
 from reasoner.trainer.checkpoint import load, save
 from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
-from tests.fixtures.toys import config, group, make_trainer, random_groups
+from tests.fixtures.toys import config, group, make_trainer, random_groups, take_step
 
 
 def gradient(cfg, groups, reference=None):
     made = make_trainer(cfg, reference=reference)
     made.optimizer.step = lambda: None  # keep the gradient to look at
-    train_step(made, made.compute_advantages(made.compute_logprobs(collate(groups))))
+    take_step(made, groups)
     return torch.cat([torch.zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in made.policy.parameters()])
 
 
@@ -65,7 +65,7 @@ def test_minibatches_of_unequal_size_add_up_to_the_gradient_of_the_whole(how):
         total.add_(torch.cat([p.grad.flatten() for p in made.policy.parameters()]))
 
     made.optimizer.step = add_gradient
-    train_step(made, made.compute_advantages(made.compute_logprobs(collate(groups))))
+    take_step(made, groups)
     assert torch.allclose(total / 4, whole, atol=1e-6 * float(whole.abs().max()), rtol=1e-4)
 
 
@@ -73,9 +73,9 @@ def test_equal_rewards_take_the_step_of_a_zero_gradient():
     flat = [group([5, 6], [[7, 8], [9], [10], [11]], [1, 1, 1, 1])]
     made, expected = make_trainer(config(lr=1e-3)), make_trainer(config(lr=1e-3))
     for trainer in (made, expected):
-        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))
+        take_step(trainer, random_groups())
     before = [p.clone() for p in made.policy.parameters()]
-    train_step(made, made.compute_advantages(made.compute_logprobs(collate(flat))))
+    take_step(made, flat)
     for parameter in expected.policy.parameters():
         parameter.grad = torch.zeros_like(parameter)
     expected.optimizer.step()
@@ -114,7 +114,7 @@ def test_ratio_is_one_before_the_first_update_and_old_logprobs_stay_fixed():  # 
 def test_a_small_learning_rate_still_changes_every_weight():  # trap 30
     made = make_trainer(config(lr=1e-6))
     before = [p.clone() for p in made.policy.parameters()]
-    train_step(made, made.compute_advantages(made.compute_logprobs(collate(random_groups()))))
+    take_step(made, random_groups())
     assert all((a != b).any() for a, b in zip(before, made.policy.parameters(), strict=True))
 
 
@@ -123,8 +123,8 @@ def test_training_does_not_change_reference_weights():  # trap 28
     reference = deepcopy(model).requires_grad_(False)
     before = [p.clone() for p in reference.parameters()]
     made = make_trainer(config(beta=0.1), model, reference)
-    train_step(made, made.compute_advantages(made.compute_logprobs(collate(random_groups()))))
-    figures = train_step(made, made.compute_advantages(made.compute_logprobs(collate(random_groups()))))
+    take_step(made, random_groups())
+    figures = take_step(made, random_groups())
     assert figures["kl"] > 0
     assert all(torch.equal(a, b) for a, b in zip(before, reference.parameters(), strict=True))
 
@@ -142,15 +142,15 @@ def test_a_checkpoint_resumes_bit_for_bit(tmp_path):  # trap 40
     cfg = config()
     straight = make_trainer(cfg)
     for seed in range(4):
-        train_step(straight, straight.compute_advantages(straight.compute_logprobs(collate(random_groups(seed=seed)))))
+        take_step(straight, random_groups(seed=seed))
     first = make_trainer(cfg)
     for seed in range(2):
-        train_step(first, first.compute_advantages(first.compute_logprobs(collate(random_groups(seed=seed)))))
+        take_step(first, random_groups(seed=seed))
     path = save(tmp_path, 2, first, tiny_tokenizer(), keep=1)
     second = make_trainer(cfg, load_policy(path, device=torch.device("cpu")))
     assert load(path, second) == 2
     for seed in range(2, 4):
-        train_step(second, second.compute_advantages(second.compute_logprobs(collate(random_groups(seed=seed)))))
+        take_step(second, random_groups(seed=seed))
     assert all(torch.equal(a, b) for a, b in zip(straight.policy.parameters(), second.policy.parameters(), strict=True))
 
 
@@ -170,7 +170,7 @@ def test_training_raises_reward_of_toy_task(name):
             drawn = torch.multinomial(logits.softmax(0), size, replacement=True).tolist()
             groups.append(group([5, question], [[d] for d in drawn], [float(d == question + 10) for d in drawn]))
         shares.append(sum(s.reward for g in groups for s in g.scores) / (4 * size))
-        train_step(made, made.compute_advantages(made.compute_logprobs(collate(groups))))
+        take_step(made, groups)
     assert sum(shares[:3]) / 3 < 0.4
     assert sum(shares[-10:]) / 10 > 0.8
 

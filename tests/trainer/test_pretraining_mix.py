@@ -11,14 +11,12 @@ from reasoner.models.loading import load_tokenizer
 from reasoner.models.resolve import BASE
 from reasoner.models.sharding import DistributedModel
 from reasoner.pretrain.corpus import document
-from reasoner.rl.batch import collate
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.sft.examples import Example
 from reasoner.trainer.preflight import check_pretraining_mix
 from reasoner.trainer.pretraining_mix import PretrainingMix, load_pretraining_mix
-from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
-from tests.fixtures.toys import config, group, make_trainer, random_groups
+from tests.fixtures.toys import config, group, make_trainer, random_groups, take_step
 
 TEXTS = [Example((5,), (6, 7, 8)), Example((5,), (9,)), Example((11,), (12, 13))]
 
@@ -45,10 +43,7 @@ def test_gradient_is_the_weight_times_that_of_the_mean_negative_log_likelihood(t
 
 def trained(mix, steps=3, groups=None, **algo):
     trainer = make_trainer(config(**{"minibatches": 2, **algo}), pretraining_mix=mix)
-    metrics = [
-        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(groups or random_groups()))))
-        for _ in range(steps)
-    ]
+    metrics = [take_step(trainer, groups or random_groups()) for _ in range(steps)]
     return trainer, metrics
 
 

@@ -122,11 +122,7 @@ DAMAGES = {
     "a byte of a look": (with_line("evals", 3, b'{"step": 6, "sampled": "\xff"}'), 4, "validations of step 5"),
     "the last shard": (truncated(5), 4, "rollouts of step 5 are missing or damaged; going back to checkpoint step-"),
     "a shard after the first checkpoint": (without_shard(2), 2, "rollouts of step 2 are missing or damaged; going"),
-    "a shard before every checkpoint": (
-        truncated(0),
-        6,
-        "rollouts of step 0 are missing or damaged, and no check",
-    ),
+    "a shard before every checkpoint": (truncated(0), 6, "rollouts of step 0 are missing or damaged, and no check"),
     "an old shard and a late one": (truncated(1, 4), 4, "rollouts of step 1 are missing or damaged, and no check"),
     "times": (keep_lines("times", 3), 6, "times.jsonl lacks steps 3, 4, 5"),
 }

@@ -28,17 +28,12 @@ def row(random: Random, problem: int) -> list[dict]:
     texts.sort(reverse=True)
     return [
         {
-            "prompt_ids": prompt,
-            "chosen_ids": prompt + texts[i][1],
-            "rejected_ids": prompt + texts[j][1],
-            "problem_id": str(problem),
-            "u_chosen": texts[i][0],
-            "u_rejected": texts[j][0],
-            "p": 1.0,
+            "prompt_ids": prompt, "chosen_ids": prompt + texts[i][1], "rejected_ids": prompt + texts[j][1],
+            "problem_id": str(problem), "u_chosen": texts[i][0], "u_rejected": texts[j][0], "p": 1.0,
         }
         for i in range(GROUP)
         for j in range(i + 1, GROUP)
-    ]
+    ]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -56,19 +51,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def settings(path: Path, name: str) -> dict[str, object]:
     return {
-        "model": str(path / "model"),
-        "rm.data": str(path / "pairs.jsonl"),
-        "rm.epochs": 3,
-        "rm.prompts": 4,
-        "rm.heldout_share": 0.2,
-        "optim.lr": 5e-3,
-        "optim.micro_batch_tokens": 100,
-        "threads": 1,
-        "run.dir": str(path / "runs"),
-        "run.name": name,
-        "run.save_interval": 5,
-        "run.keep_last": 9,
-    }
+        "model": str(path / "model"), "rm.data": str(path / "pairs.jsonl"), "rm.epochs": 3, "rm.prompts": 4,
+        "rm.heldout_share": 0.2, "optim.lr": 5e-3, "optim.micro_batch_tokens": 100, "threads": 1,
+        "run.dir": str(path / "runs"), "run.name": name, "run.save_interval": 5, "run.keep_last": 9,
+    }  # fmt: skip
 
 
 def test_a_toy_reward_model_learns(place: Path) -> None:

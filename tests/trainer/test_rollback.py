@@ -9,15 +9,13 @@ from pathlib import Path
 import pytest
 
 from reasoner.cli.main import main
-from reasoner.rl.batch import collate
 from reasoner.runs.health import Alarm, read_alarms
 from reasoner.runs.metrics import read_metrics
 from reasoner.trainer import checkpoint, rollback
 from reasoner.trainer.checkpoint import list_checkpoints
 from reasoner.trainer.metrics_logger import MetricsLogger
-from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import save_tiny, tiny_tokenizer
-from tests.fixtures.toys import config, make_trainer, random_groups
+from tests.fixtures.toys import config, make_trainer, random_groups, take_step
 from tests.fixtures.trainings import contents, differing, flags
 
 SETTINGS = {
@@ -106,7 +104,7 @@ def three_checkpoints(tmp_path):
     """(a run's folder with checkpoints after 1, 2 and 3 steps, its trainer)."""
     trainer = make_trainer(config())
     for step in (1, 2, 3):
-        train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups(seed=step)))))
+        take_step(trainer, random_groups(seed=step))
         checkpoint.save(tmp_path, step, trainer, tiny_tokenizer(), keep=8)
     return tmp_path, trainer
 

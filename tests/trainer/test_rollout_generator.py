@@ -13,7 +13,6 @@ from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.step_metrics import generation_metrics
 from reasoner.types import Completion, Prompt, SamplingParams
 from tests.fixtures.toys import config
-from verifiers import VerifierPool
 
 PROMPTS = [Prompt(Problem(f"p/{n}", "?", "1", "maths", "train"), "?", "<think>", (n + 3,)) for n in range(12)]
 
@@ -51,25 +50,13 @@ class Lengths:
         return [float(len(own.token_ids)) for group in groups for own in group.completions]
 
 
-@pytest.fixture(scope="module")
-def pool():
-    with VerifierPool(1) as workers:
-        yield workers
-
-
 def generator(pool, name="grpo", *, weight="1", control="", pass_rates=None):
     cfg = replace(config(name=name), data=DataConfig(prompts_per_step=3), control=control)
     cfg = replace(cfg, reward=RewardConfig(model=f"rm={weight}"))
     engine = AlwaysRight()
     models = {"rm": Lengths(engine.events)}
     return RolloutGenerator(
-        engine,
-        pool,
-        PROMPTS,
-        SamplingParams(num_samples=4),
-        cfg,
-        reward_models=models,
-        pass_rates=pass_rates,
+        engine, pool, PROMPTS, SamplingParams(num_samples=4), cfg, reward_models=models, pass_rates=pass_rates
     )
 
 

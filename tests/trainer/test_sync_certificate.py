@@ -27,11 +27,7 @@ def settings(**changes):
 
 @pytest.mark.parametrize(
     ("name", "lora"),
-    [
-        ("transformers", 0),
-        ("transformers", 2),
-        pytest.param("vllm", 0, marks=pytest.mark.vllm),
-    ],
+    [("transformers", 0), ("transformers", 2), pytest.param("vllm", 0, marks=[pytest.mark.vllm, pytest.mark.slow])],
 )
 def test_an_engine_that_takes_every_weight_is_certified_and_no_bit_changes(name, lora, tmp_path):
     folder, cfg = save_tiny(tmp_path, width=128), settings(engine=EngineConfig(name=name), lora=LoraConfig(rank=lora))

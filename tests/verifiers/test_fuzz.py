@@ -109,20 +109,10 @@ def test_any_text_is_judged_by_every_rule_and_read_by_every_policy(text: str, go
         extract_answer(f"<think>{text}</think><answer>{text}</answer>", policy)
 
 
-def test_fuzzed_answers_end_in_a_verdict_without_workers():
-    rng = Random(7)
-    for _ in range(200):
-        judgement = grade(soup(rng)[:12], "5")
-        assert judgement.verdict in set(Verdict)
-
-
 RAISED = (
-    "all in the form 5k+2",
-    "primes the form 4k+1 of",
-    "7/0 apples",
-    r"one\frac m0llioy dollars",
+    "all in the form 5k+2", "primes the form 4k+1 of", "7/0 apples", r"one\frac m0llioy dollars",
     r"\{y \in  \in \mathbb{R} \mid y>0\}",
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("text", RAISED)

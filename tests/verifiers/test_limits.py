@@ -32,17 +32,9 @@ def test_costly_expressions_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "2^{10}",
-        "2^{2^{10}}",
-        "x^{n^2}",
-        "10^{100}",
-        "1.5^{365}",
-        "(n+1)!",
-        "20!",
-        r"\binom{50}{25}",
-        "e^{x^2}",
+        "2^{10}", "2^{2^{10}}", "x^{n^2}", "10^{100}", "1.5^{365}", "(n+1)!", "20!", r"\binom{50}{25}", "e^{x^2}",
         "2^{9999}",
     ],
-)
+)  # fmt: skip
 def test_ordinary_powers_are_not_refused(text: str) -> None:
     assert too_costly(canonical(text)) == ""

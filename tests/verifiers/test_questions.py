@@ -76,10 +76,7 @@ SAID_BACK = [
         r"Simplify $\sqrt{48}$.",
         r"4\sqrt3",
         [
-            r"e^{\ln\sqrt{48}}",
-            r"\ln e^{\sqrt{48}}",
-            r"\exp(\ln\sqrt{48})",
-            r"\sqrt{\sqrt{48}^2}",
+            r"e^{\ln\sqrt{48}}", r"\ln e^{\sqrt{48}}", r"\exp(\ln\sqrt{48})", r"\sqrt{\sqrt{48}^2}",
             r"\log_2 2^{\sqrt{48}}",
         ],
         [r"\sqrt3\cdot4", r"2\sqrt{12}"],
@@ -92,7 +89,7 @@ SAID_BACK = [
     (r"In a triangle $A = 60^\circ$ and $B = 60^\circ$; find $C$.", "60", [], [r"60^\circ", "60", r"C = 60^\circ"]),
     ("A square of side $r=3$ cm; find its inradius doubled.", r"3\text{ cm}", [], ["3", "3 cm"]),
     (LINES, r"\frac{3}{4}", [], ["C", "0.75", r"\frac34"]),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("question", "gold", "wrong", "right"), SAID_BACK)

@@ -9,8 +9,6 @@ from verifiers import RewardWeights, Score, Verdict, score_response
 from verifiers.rewards import REWARDS
 from verifiers.score import RewardInput
 
-PROBLEM = Problem("p/1", "How many?", "42", "mine", "train")
-
 
 def reward_input(
     response: str = "", *, correct: bool = True, tokens: int = 0, question: str = "How many?"

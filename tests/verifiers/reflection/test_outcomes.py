@@ -125,33 +125,15 @@ def test_an_answer_that_cannot_be_judged_is_skipped():
 
 PIECES = [
     *(
-        "Wait, no. ",
-        "Let me check: ",
-        "That's wrong. ",
-        "aha ",
-        "7*6=44. ",
-        "7*6=42. ",
-        "(3+4)*2=14 ",
-        "1/0=1 ",
+        "Wait, no. ", "Let me check: ", "That's wrong. ", "aha ", "7*6=44. ", "7*6=42. ", "(3+4)*2=14 ", "1/0=1 ",
         "good. ",
     ),
     *(
-        "\\boxed{",
-        "42",
-        "44",
-        "}",
-        "The answer is ",
-        "<answer>",
-        "</answer>",
-        "</think>",
-        "```",
-        "$",
-        "\\(",
-        "\\)",
-        ", ",
+        "\\boxed{", "42", "44", "}", "The answer is ", "<answer>", "</answer>", "</think>", "```", "$", "\\(",
+        "\\)", ", ",
     ),
     *("\r\n", "\n", " ", ".", "**", "×", "’", "\x00", "👍", "\u200f", "1,000"),
-]
+]  # fmt: skip
 
 
 @settings(deadline=None)
