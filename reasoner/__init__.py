@@ -19,9 +19,17 @@ if TYPE_CHECKING:
     from verifiers import grade, score_response
 
 __all__ = [
-    "EvalResults", "Problem", "Run", "evaluate", "finetune", "grade", "score_completions", "score_response",
-    "train", "train_reward_model",
-]  # fmt: skip
+    "EvalResults",
+    "Problem",
+    "Run",
+    "evaluate",
+    "finetune",
+    "grade",
+    "score_completions",
+    "score_response",
+    "train",
+    "train_reward_model",
+]
 
 __version__ = "0.1.0"
 
@@ -60,11 +68,17 @@ if _message := _foreign_package():
 
 
 _MODULES = {  # of the names that are imported when they are first used
-    "EvalResults": "reasoner.api.evaluation", "Problem": "data", "Run": "reasoner.api.training",
-    "evaluate": "reasoner.api.evaluation", "finetune": "reasoner.api.stages", "grade": "verifiers",
-    "score_completions": "reasoner.api.stages", "score_response": "verifiers", "train": "reasoner.api.training",
+    "EvalResults": "reasoner.api.evaluation",
+    "Problem": "data",
+    "Run": "reasoner.api.training",
+    "evaluate": "reasoner.api.evaluation",
+    "finetune": "reasoner.api.stages",
+    "grade": "verifiers",
+    "score_completions": "reasoner.api.stages",
+    "score_response": "verifiers",
+    "train": "reasoner.api.training",
     "train_reward_model": "reasoner.api.stages",
-}  # fmt: skip
+}
 
 
 def __getattr__(name: str) -> object:

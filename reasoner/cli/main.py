@@ -40,63 +40,116 @@ class Command:
 
 COMMANDS = (
     Command("train", "train a model by reinforcement learning with verifiable rewards"),
-    Command("sft",
+    Command(
+        "sft",
         "train a model by supervised finetuning on examples: files, rollouts of own runs, data sets of the hub",
         epilog="examples: reasoner sft --model base --data examples.jsonl;  "
-        "reasoner sft --model base --data 'runs:first?where=correct,well-formed&per_problem=4'", module="train",
-        function="add_sft_arguments"),
-    Command("expert-iteration",
+        "reasoner sft --model base --data 'runs:first?where=correct,well-formed&per_problem=4'",
+        module="train",
+        function="add_sft_arguments",
+    ),
+    Command(
+        "expert-iteration",
         "rounds of sampling, selection of right answers and supervised finetuning: the control of every RL result",
         epilog="example: reasoner expert-iteration --model base --rounds 3 --run.name ei; the same command goes on "
-        "where it was stopped", module="expert_iteration"),
-    Command("doctor",
+        "where it was stopped",
+        module="expert_iteration",
+    ),
+    Command(
+        "doctor",
         "check a training run before it starts: takes the settings of train; reports faults, time and memory",
-        epilog="example: reasoner doctor --model base --algo.group_size 16; exit status 2 on an error"),
-    Command("eval", "evaluate a model, or the responses in a file: --pass@K, --pass^K, --cons@K for any K, --greedy",
+        epilog="example: reasoner doctor --model base --algo.group_size 16; exit status 2 on an error",
+    ),
+    Command(
+        "eval",
+        "evaluate a model, or the responses in a file: --pass@K, --pass^K, --cons@K for any K, --greedy",
         epilog="examples: reasoner eval --model base --pass@1 --cons@16;  "
         "reasoner eval --model ORG/NAME --data math500,aime25 --pass@1 --cons@16 --num-samples 64;  "
-        "reasoner eval --responses samples.jsonl --pass@1 --cons@16"),
-    Command("compare", "compare two evaluations of the same problems: the difference and its significance",
-        epilog="example: reasoner compare before after   (names in --out, or folders)", module="eval",
-        function="add_compare_arguments"),
-    Command("report", "write a run's report, report.md, in its folder",
-        epilog="The numbers before and after training on one page; its rollouts to browse: reasoner app"),
-    Command("export",
+        "reasoner eval --responses samples.jsonl --pass@1 --cons@16",
+    ),
+    Command(
+        "compare",
+        "compare two evaluations of the same problems: the difference and its significance",
+        epilog="example: reasoner compare before after   (names in --out, or folders)",
+        module="eval",
+        function="add_compare_arguments",
+    ),
+    Command(
+        "report",
+        "write a run's report, report.md, in its folder",
+        epilog="The numbers before and after training on one page; its rollouts to browse: reasoner app",
+    ),
+    Command(
+        "export",
         "write a run's model as a folder for transformers, vLLM and the hub, with chat template and model card",
-        epilog="example: reasoner export first --out my-model --step best"),
-    Command("sample", "sample graded completions of a model without training: a run with rollouts",
+        epilog="example: reasoner export first --out my-model --step best",
+    ),
+    Command(
+        "sample",
+        "sample graded completions of a model without training: a run with rollouts",
         epilog="example: reasoner sample --model base --data generated --problems 400 --num-samples 8 --name mine, "
-        "then: reasoner sft --model base --data runs:mine"),
-    Command("reward-model", "train a reward model on preferences, evaluate one, or score completions with it",
+        "then: reasoner sft --model base --data runs:mine",
+    ),
+    Command(
+        "reward-model",
+        "train a reward model on preferences, evaluate one, or score completions with it",
         epilog="example: reasoner reward-model train --model base --data pairs.parquet --run.name taste",
-        module="reward_model"),
-    Command("pipeline", "run a recipe of several stages: r1, that of DeepSeek-R1",
-        epilog="example: reasoner pipeline r1 --model base --dry-run; the same command goes on where it was stopped"),
-    Command("runs", "list the runs of a folder, show the state of one, delete some",
-        epilog="examples: reasoner runs;  reasoner runs show first;  reasoner runs rm old older --yes"),
-    Command("reference", "make reference bands: within which the metrics of a recipe run from seed to seed",
+        module="reward_model",
+    ),
+    Command(
+        "pipeline",
+        "run a recipe of several stages: r1, that of DeepSeek-R1",
+        epilog="example: reasoner pipeline r1 --model base --dry-run; the same command goes on where it was stopped",
+    ),
+    Command(
+        "runs",
+        "list the runs of a folder, show the state of one, delete some",
+        epilog="examples: reasoner runs;  reasoner runs show first;  reasoner runs rm old older --yes",
+    ),
+    Command(
+        "reference",
+        "make reference bands: within which the metrics of a recipe run from seed to seed",
         epilog="example: reasoner reference make seed-0 seed-1 seed-2 seed-3 --out mine.json, then: reasoner train "
-        "--run.reference mine.json"),
-    Command("config", "show the settings of a run that are not the defaults, or those in which two runs differ",
-        epilog="examples: reasoner config first;  reasoner config diff first second"),
-    Command("presets", "list the presets, or show the settings of one",
-        epilog="example: reasoner presets qwen2.5-1.5b@24gb", module="config", function="add_presets_arguments"),
-    Command("rollouts", "list, show, search and export the rollouts of a run"),
+        "--run.reference mine.json",
+    ),
+    Command(
+        "config",
+        "show the settings of a run that are not the defaults, or those in which two runs differ",
+        epilog="examples: reasoner config first;  reasoner config diff first second",
+    ),
+    Command(
+        "presets",
+        "list the presets, or show the settings of one",
+        epilog="example: reasoner presets qwen2.5-1.5b@24gb",
+        module="config",
+        function="add_presets_arguments",
+    ),
+    Command(
+        "rollouts",
+        "list, show, search and export the rollouts of a run",
+    ),
     Command("app", "start the dashboard: rollouts, curves and reflection of your runs in a browser"),
-    Command("serve", "start a vLLM server that training runs sample from, on this machine or another",
+    Command(
+        "serve",
+        "start a vLLM server that training runs sample from, on this machine or another",
         epilog="example: reasoner serve --model base --port 8001, "
-        "then: reasoner train --model base --engine.urls http://127.0.0.1:8001"),
+        "then: reasoner train --model base --engine.urls http://127.0.0.1:8001",
+    ),
     Command("reflection", "analyse reflection over a run: how often, with which outcome, the best examples"),
-    Command("import", "import rollouts that TRL wrote, or files of rollouts, as a run for the dashboard",
-        epilog="example: reasoner import trl my-trl-output --name theirs, then: reasoner app", module="runs",
-        function="add_import_arguments"),
+    Command(
+        "import",
+        "import rollouts that TRL wrote, or files of rollouts, as a run for the dashboard",
+        epilog="example: reasoner import trl my-trl-output --name theirs, then: reasoner app",
+        module="runs",
+        function="add_import_arguments",
+    ),
     Command("grade", "grade one answer, or a file of answers"),
     Command(
         "data",
         "list the problem sets, show how one is read, audit its gold answers, or find problems that two have in common",
     ),
     Command("base", "pretrain a base model like the embedded one, or write texts of its corpus"),
-)  # fmt: skip
+)
 
 
 def build_parser(arguments: Sequence[str]) -> Parser:
