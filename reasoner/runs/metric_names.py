@@ -187,7 +187,8 @@ METRICS = _by_name(
     ),
     Metric(
         "teacher/kl",
-        "mean log-probability of the policy - of the teacher at the sampled tokens: KL(policy || teacher), estimated",
+        "KL(policy || teacher): over the vocabulary (teacher.kl full), or estimated by the mean log-probability of the "
+        "policy - of the teacher at the sampled tokens",
         "nats per token",
         "KL to the teacher, nats",
         ("health",),

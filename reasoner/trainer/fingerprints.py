@@ -18,6 +18,7 @@ from reasoner.models.folder import model_fingerprint
 from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template
 from reasoner.rollouts.reward_models import parse_reward_models
+from reasoner.types import Prompt
 
 _VALIDATION = ("validation.data", "validation.problems")  # may change: then it is another set of problems
 
@@ -40,9 +41,9 @@ def fingerprints_of(
     return fingerprints | {"validation.data": fingerprint(validation)}
 
 
-def learning_fingerprints(cfg: Config) -> dict[str, str]:
+def learning_fingerprints(cfg: Config, prompts: Sequence[Prompt] = ()) -> dict[str, str]:
     """Digests of what a run learns from besides its problems: of the reward models, separated by commas, of the
-    teacher, and of the file of the pretraining mix, where there are some.
+    teacher and of its own prompts, and of the file of the pretraining mix, where there are some.
     """
     folders = [resolve_model(name, runs=Path(cfg.run.dir)) for name in parse_reward_models(cfg.reward.model)]
     mix = Path(cfg.ptx.data)
@@ -52,10 +53,15 @@ def learning_fingerprints(cfg: Config) -> dict[str, str]:
         for name, digest, paths in (
             ("reward.model", model_fingerprint, folders),
             ("teacher.model", model_fingerprint, teacher),
+            ("teacher.prompt", _digest, [[prompt.teacher_ids for prompt in prompts]] if cfg.teacher.prompt else []),
             ("ptx.data", file_fingerprint, [mix] if mix.is_file() else []),
         )
         if paths
     }
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()
 
 
 def file_fingerprint(path: Path) -> str:

@@ -11,10 +11,12 @@ from reasoner.config.resolve import resolve
 from reasoner.models.loading import token_logprobs
 from reasoner.rl.batch import collate
 from reasoner.rl.credit import teacher_advantages
+from reasoner.rl.token_stats import TokenStats
 from reasoner.runs.metrics import read_metrics
 from reasoner.trainer.preflight import preflight
 from reasoner.trainer.resolve_run import resolve_new_run
-from reasoner.trainer.train import train_step
+from reasoner.trainer.step_metrics import StepUpdate
+from reasoner.trainer.train import accumulate_gradient, train_step
 from tests.distributed.runs import SMALL
 from tests.fixtures.forkserver import TRAINING, forkserver
 from tests.fixtures.tiny import perturbed, save_tiny, tiny_model, tiny_tokenizer
@@ -59,6 +61,69 @@ def test_expected_gradient_is_that_of_the_exact_divergence_from_the_teacher():
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-6)
 
 
+def gradient_of(trainer, batch):
+    """The gradient of a training step on the batch, by parameter."""
+    stats = StepUpdate(TokenStats(), 1.0)
+    with trainer.gradient():
+        accumulate_gradient(trainer, trainer.weigh_tokens(trainer.compute_advantages(batch)), stats)
+    return [parameter.grad.clone() for parameter in trainer.policy.parameters()], stats.token_stats.averages()
+
+
+def test_full_kl_alone_has_the_gradient_of_the_exact_divergence_whatever_was_sampled():
+    trainer = trainer_of(alone=True, kl="full", weight=0.5)
+    batch = collate([group(PROMPT, [[7], [8], [8], [30]], [1.0, 0.0, 0.0, 1.0])])
+    own, metrics = gradient_of(trainer, trainer.compute_logprobs(batch))
+    exact = divergence(trainer)
+    assert metrics["teacher/kl"] == pytest.approx(exact.item(), rel=1e-5)
+    for one, other in zip(own, torch.autograd.grad(exact, list(trainer.policy.parameters())), strict=True):
+        torch.testing.assert_close(one, 0.5 * other, rtol=1e-4, atol=1e-6)
+
+
+TEACHER_PROMPTS = {(5, 6): (5, 6, 40, 41, 42), (9,): (9, 43)}
+
+
+@pytest.mark.parametrize("micro", [10_000, 5])
+def test_full_kl_is_that_of_the_teachers_longer_prompt_over_the_same_completions(micro):
+    rows = {(5, 6): [[7, 8, 9], [11], [12, 13], [16]], (9,): [[3, 4], [5, 6, 7, 8], [9], [10, 11, 12]]}
+    groups = [group(prompt, own, [1.0, 0.0, 0.0, 1.0]) for prompt, own in rows.items()]
+    groups = [
+        replace(one, prompt=replace(one.prompt, teacher_ids=TEACHER_PROMPTS[one.prompt.token_ids])) for one in groups
+    ]
+    settings = {"alone": True, "kl": "full", "prompt": "..."}
+    trainer = make_trainer(
+        replace(config(loss_aggregation="token", micro=micro), teacher=TeacherConfig(model="t", **settings)),
+        teacher=teacher(),
+    )
+    own, metrics = gradient_of(trainer, trainer.compute_logprobs(collate(groups)))
+    total, tokens = torch.zeros(()), 0
+    for prompt, completions in rows.items():
+        for completion in completions:
+            log_p = log_softmax_after(trainer.policy, prompt, completion)
+            log_q = log_softmax_after(teacher(), TEACHER_PROMPTS[prompt], completion)
+            total, tokens = total + (log_p.exp() * (log_p - log_q)).sum(), tokens + len(completion)
+    assert metrics["teacher/kl"] == pytest.approx(total.item() / tokens, rel=1e-5)
+    expected = torch.autograd.grad(total / tokens, list(trainer.policy.parameters()))
+    for one, other in zip(own, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def log_softmax_after(model, prompt, completion):
+    """[T, V] log-probabilities before each token of the completion, in one plain pass."""
+    logits = model(input_ids=torch.tensor([[*prompt, *completion]])).logits[0]
+    return logits[len(prompt) - 1 : -1].log_softmax(-1)
+
+
+def test_teachers_log_probabilities_are_those_of_its_own_prompt():
+    trainer = trainer_of(prompt="...")
+    completions = [[7, 8, 9], [11], [12, 13], [16]]
+    one = group(PROMPT, completions, [0.0] * 4)
+    one = replace(one, prompt=replace(one.prompt, teacher_ids=TEACHER_PROMPTS[tuple(PROMPT)]))
+    batch = trainer.compute_logprobs(collate([one]))
+    for row, ids in zip(batch.teacher_logprobs, completions, strict=True):
+        whole = log_softmax_after(teacher(), TEACHER_PROMPTS[tuple(PROMPT)], ids)
+        torch.testing.assert_close(row[: len(ids)], whole[range(len(ids)), ids], rtol=1e-5, atol=1e-5)
+
+
 def test_rewards_and_teacher_add_up_or_the_teacher_stands_alone():
     rows, rewards = [[7, 8, 9], [11], [12, 13], [16]], [1.0, 0.0, 0.0, 1.0]
     plain = make_trainer(config())
@@ -71,8 +136,9 @@ def test_rewards_and_teacher_add_up_or_the_teacher_stands_alone():
         assert not batch.teacher_logprobs[~batch.mask].any()
 
 
-def test_policy_comes_near_the_teacher_on_its_own_samples():
-    trainer = trainer_of(alone=True)
+@pytest.mark.parametrize("kl", ["sampled", "full"])
+def test_policy_comes_near_the_teacher_on_its_own_samples(kl):
+    trainer = trainer_of(alone=True, kl=kl)
     before, generator = divergence(trainer).item(), torch.Generator().manual_seed(0)
     for _ in range(60):
         own = each_token(trainer.policy).detach()
@@ -81,7 +147,9 @@ def test_policy_comes_near_the_teacher_on_its_own_samples():
         batch = replace(batch, sampler_logprobs=own[tokens][:, None])
         figures = train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(batch)))
     assert divergence(trainer).item() < before / 5
-    assert figures["teacher/kl"] == pytest.approx((own - each_token(teacher()))[tokens].mean().item(), abs=1e-4)
+    differences = own - each_token(teacher())
+    measured = differences[tokens].mean() if kl == "sampled" else (own.exp() * differences).sum()
+    assert figures["teacher/kl"] == pytest.approx(measured.item(), abs=1e-4)
 
 
 @pytest.fixture(scope="module")
