@@ -147,9 +147,9 @@ class Batch:
         """
         row, zero = self.rows(index := self.lengths.new_zeros(1)), self.lengths.new_zeros(1)
         prompt = {"prompt_ids": self.prompt_ids[:1, -1:], "prompt_lengths": zero + 1, "prompt_of": zero}
-        own = None if self.teacher_prompt_ids is None else self.teacher_prompt_ids[:1, -1:]
-        teacher = {"teacher_prompt_ids": own, "teacher_prompt_lengths": None if own is None else zero + 1}
-        return replace(row, **prompt, **teacher, lengths=zero, row_index=zero - 1, weights=row.weights * 0).rows(index)
+        if self.teacher_prompt_ids is not None:
+            prompt |= {"teacher_prompt_ids": self.teacher_prompt_ids[:1, -1:], "teacher_prompt_lengths": zero + 1}
+        return replace(row, **prompt, lengths=zero, row_index=zero - 1, weights=row.weights * 0).rows(index)
 
     def to(self, device: torch.device) -> Batch:
         """Copy the batch to the device."""

@@ -48,20 +48,19 @@ def learning_fingerprints(cfg: Config, prompts: Sequence[Prompt] = ()) -> dict[s
     folders = [resolve_model(name, runs=Path(cfg.run.dir)) for name in parse_reward_models(cfg.reward.model)]
     mix = Path(cfg.ptx.data)
     teacher = [resolve_model(cfg.teacher.model, runs=Path(cfg.run.dir))] if cfg.teacher.model else []
-    return {
+    fingerprints = {
         name: ",".join(map(digest, paths))
         for name, digest, paths in (
             ("reward.model", model_fingerprint, folders),
             ("teacher.model", model_fingerprint, teacher),
-            ("teacher.prompt", _digest, [[prompt.teacher_ids for prompt in prompts]] if cfg.teacher.prompt else []),
             ("ptx.data", file_fingerprint, [mix] if mix.is_file() else []),
         )
         if paths
     }
-
-
-def _digest(value: object) -> str:
-    return hashlib.sha256(repr(value).encode()).hexdigest()
+    if not cfg.teacher.prompt:
+        return fingerprints
+    own = repr([prompt.teacher_ids for prompt in prompts]).encode()
+    return fingerprints | {"teacher.prompt": hashlib.sha256(own).hexdigest()}
 
 
 def file_fingerprint(path: Path) -> str:
