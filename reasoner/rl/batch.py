@@ -102,16 +102,16 @@ class Batch:
         for start in range(0, len(prompt_index), max(1, tokens // width)):
             prompts = prompt_index[start : start + max(1, tokens // width)]
             members = ((position >= start) & (position < start + len(prompts))).nonzero()[:, 0]
-            rows = replace(self.rows(index[members]), prompt_of=position[members] - start, **self._prompts(prompts))
-            yield index[members], rows
+            rows = replace(self.rows(index[members]), prompt_of=position[members] - start)
+            yield index[members], replace(rows, **self._prompts(prompts, among=prompt_index))
 
-    def _prompts(self, index: Tensor) -> dict[str, Tensor]:
-        """The indexed prompts, and the teacher's in their place, each trimmed to the longest: fields of a batch."""
+    def _prompts(self, index: Tensor, *, among: Tensor) -> dict[str, Tensor]:
+        """The indexed prompts, and those of the teacher, trimmed to the longest `among` others: fields of a batch."""
         columns: dict[str, Tensor] = {}
         for name, lengths in _PROMPTS:
             if (ids := getattr(self, name)) is not None:
                 columns[lengths] = getattr(self, lengths)[index]
-                columns[name] = ids[index][:, -int(columns[lengths].max()) :]
+                columns[name] = ids[index][:, -int(getattr(self, lengths)[among].max()) :]
         return columns
 
     def with_teacher_prompts(self) -> Batch:
