@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -24,54 +24,38 @@ def selective_log_softmax(
     layer: OutputLayer, states: Tensor, token_ids: Tensor, *, temperature: float, learns_entropy: bool
 ) -> tuple[Tensor, Tensor]:
     """States [K, H] and the token sampled after each [K] -> its log-probability at the temperature, and the entropy of
-    the distribution in nats, [K] each, in float32.
+    the distribution in nats, [K] each, in float32 at least.
 
     The softmax is accumulated tile by tile (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"),
     and a tile's logits are recomputed for its gradient. The entropy has a gradient only if `learns_entropy`.
     """
-    logprobs, entropy, _ = _apply(layer, states, token_ids, temperature, learns_entropy, None)
-    return logprobs, entropy
+    return log_softmax_and_kl(layer, states, token_ids, None, temperature=temperature, learns_entropy=learns_entropy)[
+        :2
+    ]
 
 
 def log_softmax_and_kl(
     layer: OutputLayer,
     states: Tensor,
     token_ids: Tensor,
-    teacher: OutputLayer,
-    teacher_states: Tensor,
+    teacher: tuple[OutputLayer, Tensor] | None,
     *,
     temperature: float,
     learns_entropy: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """selective_log_softmax, and KL(policy || teacher) [K] at the same temperature in nats: the sum over the vocabulary
-    of p (log p - log q), with a gradient. `teacher_states` [K, H'] are the frozen teacher's before the same tokens; it
-    may have more ids than the policy, not fewer.
+    of p (log p - log q), with a gradient; undefined without a teacher. `teacher`: the output layer of a frozen model,
+    which may have more ids than the policy, not fewer, and its states [K, H'] before the same tokens.
     """
-    dtype = _compute_dtype(teacher_states, teacher.head)
-    other = _Teacher(_Scaling.of(teacher, temperature, dtype), teacher, teacher_states.detach().to(dtype))
-    return _apply(layer, states, token_ids, temperature, learns_entropy, other)
-
-
-def _apply(
-    layer: OutputLayer,
-    states: Tensor,
-    token_ids: Tensor,
-    temperature: float,
-    learns_entropy: bool,
-    teacher: _Teacher | None,
-) -> tuple[Tensor, Tensor, Tensor]:
     head: Any = layer.head  # linear
-    scaling = _Scaling.of(layer, temperature, _compute_dtype(states, head))
+    scaling, other = _Scaling.of(layer, temperature, states), None
+    if teacher is not None:
+        own = _Scaling.of(teacher[0], temperature, teacher[1])
+        other = _Teacher(own, teacher[0], teacher[1].detach().to(own.dtype))
     outputs: tuple[Tensor, Tensor, Tensor] = _TiledLogProbs.apply(  # type: ignore[no-untyped-call]
-        states, head.weight, head.bias, token_ids, layer.num_ids, scaling, learns_entropy, teacher
+        states, head.weight, head.bias, token_ids, layer.num_ids, scaling, learns_entropy, other
     )
     return outputs
-
-
-def _compute_dtype(states: Tensor, head: Any) -> torch.dtype:
-    device = states.device.type
-    own: torch.dtype = head.weight.dtype
-    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else own
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +67,9 @@ class _Scaling:
     bound: float  # 0: no cap
 
     @classmethod
-    def of(cls, layer: OutputLayer, temperature: float, dtype: torch.dtype) -> _Scaling:
+    def of(cls, layer: OutputLayer, temperature: float, states: Tensor) -> _Scaling:
+        head, device = cast(nn.Linear, layer.head), states.device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else head.weight.dtype
         return cls(dtype, temperature / layer.scale, layer.soft_cap / temperature)
 
     def logits(self, states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -79,8 +79,7 @@ class ModelPasses:
                 OutputLayer.of(self.model),
                 states[mask],
                 rows.completion_ids[mask],
-                teacher,
-                teacher_states[mask],
+                (teacher, teacher_states[mask]),
                 temperature=self.temperature or 1.0,
                 learns_entropy=self.learns_entropy,
             )
