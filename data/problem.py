@@ -18,5 +18,6 @@ class Problem:
     level: int | None = None
     subject: str | None = None  # family of a generated problem, or subject in a benchmark
     verifier: str = "maths"
-    # all columns of its row that are not fields of a problem, for reward functions
+    # all columns of its row that are not fields of a problem, for reward functions and teacher.prompt; `solution` is
+    # also the worked solution that the answer was read from
     columns: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)

@@ -116,7 +116,9 @@ def _read_row(
         talk = read_conversation(question, system)
         question = talk.question
     has_gold = bool(talk.reply) and gold_answer(talk.reply)[0] != "plain"
-    gold_form, gold = _gold(cells, default=talk.reply if has_gold else "")
+    solution = _text("answer", cells.value("answer", default=talk.reply if has_gold else ""))
+    gold_form, gold = _gold(solution, cells.columns.get("answer", ""))
+    worked = {} if gold_form == "plain" else {"solution": solution}
     identity, subject = cells.value("id"), cells.value("subject")
     problem = Problem(
         id=str(identity) if identity not in (None, "") else default_id,
@@ -127,19 +129,17 @@ def _read_row(
         level=_level(cells.value("level")),
         subject=str(subject) if subject else None,
         verifier=str(cells.value("verifier") or "maths"),
-        columns={name: value for name, value in row.items() if name not in USUAL_COLUMNS},
+        columns=worked | {name: value for name, value in row.items() if name not in USUAL_COLUMNS},
     )
     cells.columns.setdefault("answer", f"the assistant's turn in {cells.columns['question']}")
     return RowReading(problem, cells.columns, gold_form, talk.left_out)
 
 
-def _gold(cells: _Cells, *, default: str) -> tuple[str, str]:
-    """(a key of GOLD_FORMS, the gold answer). ValueError for a text that has none."""
-    answer = _text("answer", cells.value("answer", default=default))
+def _gold(answer: str, column: str) -> tuple[str, str]:
+    """(a key of GOLD_FORMS, the gold answer) of a column's text. ValueError for a text that has none."""
     form, gold = gold_answer(answer)
     if not gold:
         raise ValueError(f"no final answer in {answer[:60]!r}")
-    column = cells.columns.get("answer", "")
     if form == "plain" and column.rpartition(".")[2] == "solution" and len(_WORD.findall(gold)) > _MOST_WORDS:
         raise ValueError(
             f"the column {column!r} has neither #### nor \\boxed{{}}, and is more than a final answer "

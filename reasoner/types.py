@@ -27,6 +27,7 @@ class Prompt:
     prefill: str  # e.g. "<think>": part of the response when it is graded and displayed
     token_ids: tuple[int, ...]
     extract: str = "strict"  # how the answer is extracted (verifiers.extract.EXTRACTORS)
+    teacher_ids: tuple[int, ...] = ()  # what the teacher reads in place of token_ids (teacher.prompt); empty: the same
     num_completed: int = 0  # of token_ids, at the end: the completion so far, which counts for sampling.max_tokens
 
 

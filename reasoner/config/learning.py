@@ -38,10 +38,19 @@ class RewardConfig(RewardWeights):
 @dataclass(frozen=True, slots=True)
 class TeacherConfig:
     model: str = setting("", "Teacher of on-policy distillation: a run, a checkpoint, a model folder or a hub name, "
-        "with the policy's tokenizer. The advantage of each sampled token gets the log-probability that the teacher "
-        "gives it less the policy's own, which lowers KL(policy || teacher) on the policy's samples (Agarwal et al. "
-        "2024). Empty: none.")
-    weight: float = setting(1.0, "Coefficient of the teacher's part of the advantages.", gt=0, needs="teacher.model")
+        "with the policy's tokenizer. It lowers KL(policy || teacher) at each token of the policy's samples (Agarwal "
+        "et al. 2024). Empty: none.")
+    kl: str = setting("sampled", "How KL(policy || teacher) at a token is computed.", needs="teacher.model",
+        choices={"sampled": "estimated at the sampled token, whose advantage gets the log-probability that the teacher "
+            "gives it less the policy's own",
+            "full": "exactly, over the whole vocabulary, as a term of the loss; the teacher reads the completions in "
+            "each of a step's updates"})
+    prompt: str = setting("", "What the teacher reads in place of the question, for self-distillation (OPSD: Zhao et "
+        "al. 2026): a text with {question} and {answer}, the gold answer, or {solution} or another column of "
+        "data.train. It takes the question's place in the policy's prompt template. Empty: the policy's prompt.",
+        needs="teacher.model")
+    weight: float = setting(1.0, "Coefficient of the KL to the teacher, in the advantages or in the loss.", gt=0,
+        needs="teacher.model")
     alone: bool = setting(False, "Learn from the teacher alone: the reward is recorded and has no part in the "
         "advantages.", needs="teacher.model")
 

@@ -35,7 +35,7 @@ from reasoner.runs.json_files import write_json
 from reasoner.runs.run_start import versions
 from reasoner.runtime import setup_torch
 from reasoner.trainer.checkpoint import check_saves
-from reasoner.trainer.components import build_trainer, open_generator, render_prompts
+from reasoner.trainer.components import build_trainer, open_generator, render_prompts, with_teacher_prompts
 from reasoner.trainer.preflight import preflight
 from reasoner.trainer.sync_certificate import certify_sync
 from reasoner.trainer.trainer import Trainer
@@ -129,7 +129,8 @@ def _check(cfg: Config, run_dir: Path, problems: int, samples: int, measurements
     def render(problems: Sequence[Problem]) -> list[Prompt]:
         return render_prompts(problems, cfg, template, tokenizer, context)
 
-    run = _Run(cfg, run_dir, folder, template, algorithm, tokenizer, device, context, render(gradable))
+    prompts = with_teacher_prompts(render(gradable), cfg, template, tokenizer)
+    run = _Run(cfg, run_dir, folder, template, algorithm, tokenizer, device, context, prompts)
     evaluation = []
     if cfg.validation.interval:
         evaluation += render(load(cfg.validation.data, limit=cfg.validation.problems, memory_mib=memory))

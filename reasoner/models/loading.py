@@ -326,7 +326,7 @@ def completion_logprobs(
     logprobs, entropy = compute(
         layer, token_states, token_ids, temperature=temperature or 1.0, learns_entropy=learns_entropy
     )
-    empty = torch.zeros(mask.shape, device=mask.device)
+    empty = torch.zeros(mask.shape, device=mask.device, dtype=logprobs.dtype)
     return empty.masked_scatter(mask, logprobs), empty.masked_scatter(mask, entropy)
 
 

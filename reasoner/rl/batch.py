@@ -16,6 +16,8 @@ from torch import Tensor, nn
 
 from reasoner.types import Completion, RolloutGroup
 
+_PROMPTS = (("prompt_ids", "prompt_lengths"), ("teacher_prompt_ids", "teacher_prompt_lengths"))
+_OF_PROMPTS = frozenset(name for pair in _PROMPTS for name in pair)
 Step = tuple[int, float]  # (index of the token at which a step of the reasoning ends, the step's reward)
 
 
@@ -37,7 +39,9 @@ class Batch:
     weights: Tensor  # [N, T] float32; the mask until the loss weights are computed
     old_logprobs: Tensor | None = None  # [N, T], if there are several updates on these rows
     ref_logprobs: Tensor | None = None  # [N, T], if there is a reference model
-    teacher_logprobs: Tensor | None = None  # [N, T], if there is a teacher
+    teacher_logprobs: Tensor | None = None  # [N, T], if there is a teacher whose sampled tokens count
+    teacher_prompt_ids: Tensor | None = None  # [P, L'] as prompt_ids, where the teacher reads other prompts
+    teacher_prompt_lengths: Tensor | None = None  # [P]
     step_rewards: Tensor | None = None  # [N, T] float32, 0 except at the tokens where a step ends
     step_ends: Tensor | None = None  # [N, T] bool
     values: Tensor | None = None  # [N, T + 1], if there is a critic: V before each token and after the last
@@ -64,7 +68,7 @@ class Batch:
         selected = {}
         for field in fields(self):
             value = getattr(self, field.name)
-            if value is not None and field.name not in ("prompt_ids", "prompt_lengths"):
+            if value is not None and field.name not in _OF_PROMPTS:
                 columns = width + (field.name == "values")
                 selected[field.name] = value[index][:, :columns] if value.ndim == 2 else value[index]
         return replace(self, **selected)
@@ -77,7 +81,7 @@ class Batch:
         columns: dict[str, Any] = {"lengths": ends, "is_observation": None}
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name not in ("prompt_ids", "values") and value is not None and value.shape == order.shape:
+            if field.name not in {*_OF_PROMPTS, "values"} and value is not None and value.shape == order.shape:
                 columns.setdefault(field.name, value.gather(1, order))
         if self.values is not None:
             after_last = self.values.gather(1, self.lengths[:, None])
@@ -98,11 +102,23 @@ class Batch:
         for start in range(0, len(prompt_index), max(1, tokens // width)):
             prompts = prompt_index[start : start + max(1, tokens // width)]
             members = ((position >= start) & (position < start + len(prompts))).nonzero()[:, 0]
-            ids, lengths = self.prompt_ids[prompts][:, -width:], self.prompt_lengths[prompts]
-            rows = replace(
-                self.rows(index[members]), prompt_ids=ids, prompt_lengths=lengths, prompt_of=position[members] - start
-            )
-            yield index[members], rows
+            rows = replace(self.rows(index[members]), prompt_of=position[members] - start)
+            yield index[members], replace(rows, **self._prompts(prompts, among=prompt_index))
+
+    def _prompts(self, index: Tensor, *, among: Tensor) -> dict[str, Tensor]:
+        """The indexed prompts, and those of the teacher, trimmed to the longest `among` others: fields of a batch."""
+        columns: dict[str, Tensor] = {}
+        for name, lengths in _PROMPTS:
+            if (ids := getattr(self, name)) is not None:
+                columns[lengths] = getattr(self, lengths)[index]
+                columns[name] = ids[index][:, -int(getattr(self, lengths)[among].max()) :]
+        return columns
+
+    def with_teacher_prompts(self) -> Batch:
+        """The batch as the teacher reads it."""
+        if self.teacher_prompt_ids is None or self.teacher_prompt_lengths is None:
+            return self
+        return replace(self, prompt_ids=self.teacher_prompt_ids, prompt_lengths=self.teacher_prompt_lengths)
 
     def micro_batches(self, tokens: int) -> Iterator[tuple[Tensor, Batch]]:
         """Split the rows, sorted by length, into parts of at most `tokens` padded completion tokens: (index, rows).
@@ -131,6 +147,8 @@ class Batch:
         """
         row, zero = self.rows(index := self.lengths.new_zeros(1)), self.lengths.new_zeros(1)
         prompt = {"prompt_ids": self.prompt_ids[:1, -1:], "prompt_lengths": zero + 1, "prompt_of": zero}
+        if self.teacher_prompt_ids is not None:
+            prompt |= {"teacher_prompt_ids": self.teacher_prompt_ids[:1, -1:], "teacher_prompt_lengths": zero + 1}
         return replace(row, **prompt, lengths=zero, row_index=zero - 1, weights=row.weights * 0).rows(index)
 
     def to(self, device: torch.device) -> Batch:
@@ -188,6 +206,9 @@ def collate(groups: Sequence[RolloutGroup], steps: Sequence[Sequence[Step]] | No
         is_observation=_is_observation(completions, batch.completion_ids),
     )
     batch = replace(batch, weights=batch.mask.float())
+    if own := [group.prompt.teacher_ids for group in groups if group.prompt.teacher_ids]:
+        lengths = torch.tensor([len(ids) for ids in own])
+        batch = replace(batch, teacher_prompt_ids=pad(own, np.int64, left=True), teacher_prompt_lengths=lengths)
     return batch if steps is None else _with_steps(batch, steps)
 
 

@@ -44,10 +44,11 @@ def with_advantages(batch: Batch, algorithm: Algorithm, cfg: Config, *, beta: fl
     if algorithm.filter_metric == "correct":
         is_filtered = _is_filtered(batch, algorithm, cfg.algo.group_size)[:, None]
         batch = replace(batch, advantages=batch.advantages.masked_fill(is_filtered, 0.0))
+    if cfg.teacher.alone:
+        batch = replace(batch, advantages=torch.zeros_like(batch.advantages))
     if batch.teacher_logprobs is None:
         return batch
-    credit = torch.zeros_like(batch.advantages) if cfg.teacher.alone else batch.advantages
-    return replace(batch, advantages=credit + cfg.teacher.weight * teacher_advantages(batch))
+    return replace(batch, advantages=batch.advantages + cfg.teacher.weight * teacher_advantages(batch))
 
 
 def teacher_advantages(batch: Batch) -> Tensor:

@@ -15,7 +15,9 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from reasoner.distributed.world import World
+from reasoner.models.fused_lm_head import log_softmax_and_kl
 from reasoner.models.loading import PromptCache, completion_logprobs, completion_states, encode_prompts
+from reasoner.models.output_layer import OutputLayer
 from reasoner.models.sharding import DistributedModel
 from reasoner.rl.batch import Batch
 from reasoner.rl.microbatches import (
@@ -66,6 +68,23 @@ class ModelPasses:
                 temperature=self.temperature,
                 learns_entropy=self.learns_entropy,
             )
+
+    def logprobs_and_kl(
+        self, states: Tensor, rows: Batch, teacher: OutputLayer, teacher_states: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """logprobs(), and [N, T] KL(policy || teacher) over the vocabulary at each token, in nats; 0 in the padding."""
+        mask = rows.mask
+        with self._precision():
+            logprobs, entropy, kl = log_softmax_and_kl(
+                OutputLayer.of(self.model),
+                states[mask],
+                rows.completion_ids[mask],
+                (teacher, teacher_states[mask]),
+                temperature=self.temperature or 1.0,
+                learns_entropy=self.learns_entropy,
+            )
+        empty = logprobs.new_zeros(mask.shape)
+        return empty.masked_scatter(mask, logprobs), empty.masked_scatter(mask, entropy), empty.masked_scatter(mask, kl)
 
     def microbatches(self, batch: Batch) -> Iterator[tuple[Tensor, PromptCache, Batch]]:
         """Yield (index, prompts, rows): micro-batches that cover every row of this rank once."""

@@ -5,6 +5,7 @@ Shapes: N rows, T completion positions.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from reasoner.config.schema import Config
 from reasoner.models.loading import PromptCache
+from reasoner.models.output_layer import OutputLayer
 from reasoner.rl.algorithms import Algorithm, sampler_correction
 from reasoner.rl.batch import Batch
 from reasoner.rl.critic import Critic
@@ -20,6 +22,7 @@ from reasoner.rl.losses import token_ratio, token_weights
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rl.objective import TokenTerms, token_terms
 from reasoner.rl.surrogates import SURROGATES
+from reasoner.rl.teacher import FullTeacher
 from reasoner.rl.token_stats import TokenStats
 
 
@@ -33,6 +36,7 @@ class PolicyLoss:
     critic: Critic | None  # on the policy's backbone: its loss is a part of the policy's
     beta: float  # coefficient of the KL penalty towards the reference; a run may adapt it
     penalty: float  # coefficient of KL(old || new); a run may adapt it
+    teacher: FullTeacher | None = None  # whose KL over the vocabulary is a part of the loss
 
     def weights(self, batch: Batch) -> Tensor:
         """[N, T] weights of the token losses; 0 for completions that algo.mask_truncated_completions excludes."""
@@ -45,7 +49,12 @@ class PolicyLoss:
         """The rows' share of the step's loss. Adds their sums and token values to `token_stats`."""
         mask, algorithm = rows.mask, self.algorithm
         states = self.passes.states(prompts, rows)
-        logp, entropy = self.passes.logprobs(states, rows)
+        teacher_kl: Tensor | None = None
+        if self.teacher is None:
+            logp, entropy = self.passes.logprobs(states, rows)
+        else:
+            head, own_states = OutputLayer.of(self.teacher.passes.model), self.teacher.states(prompts, rows)
+            logp, entropy, teacher_kl = self.passes.logprobs_and_kl(states, rows, head, own_states)
         terms = self._terms(logp, entropy, rows)
         gap = ((terms.old_logprobs - rows.sampler_logprobs).abs() * mask).detach()
         clip = {"low": algorithm.clip_low, "high": algorithm.clip_high, "dual": algorithm.dual_clip}
@@ -66,7 +75,11 @@ class PolicyLoss:
             token_values["importance_ratio"] = token_ratio(logp, rows.sampler_logprobs, mask)
         if terms.kl is not None:
             token_values["kl"] = terms.kl
-        weighted = rows.weights * terms.loss
+        token_loss = terms.loss
+        if teacher_kl is not None:
+            sums["teacher/kl"] = teacher_kl.detach().sum()
+            token_loss = token_loss + self.cfg.teacher.weight * teacher_kl
+        weighted = rows.weights * token_loss
         loss = weighted.sum()
         if self.critic is not None:
             value_loss = self.critic.loss(states, rows)
@@ -75,6 +88,10 @@ class PolicyLoss:
         token_stats.add(sums | {"loss": loss.detach()}, gap_max=gap.max())
         token_stats.record(rows.row_index, rows.lengths, token_values | {"loss": weighted})
         return loss
+
+    def passes_of_teacher(self) -> AbstractContextManager[None]:
+        """A block in which of_microbatch() is called."""
+        return nullcontext() if self.teacher is None else self.teacher.reading()
 
     @torch.no_grad()
     def measure(self, batch: Batch) -> tuple[float, float]:

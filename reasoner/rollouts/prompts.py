@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -175,6 +175,41 @@ def reply_frame(template: Template, tokenizer: PreTrainedTokenizerBase) -> tuple
 
 _TURN = "(turn)"
 _NAME_OF_QUESTION = re.compile(r"(<\|im_start\|>\w+\n|\w+: ?)$")
+
+
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
+
+
+def check_teacher_prompt(text: str) -> None:
+    """ValueError for a teacher.prompt without the question, or with nothing that the policy does not read."""
+    names = set(_PLACEHOLDER.findall(text))
+    if text and ("question" not in names or names == {"question"}):
+        raise ValueError(
+            f"teacher.prompt is {text!r:.80}; it takes {{question}} and {{answer}}, the gold answer, or a column of "
+            "the data such as {solution}"
+        )
+
+
+def with_teacher_prompt(prompt: Prompt, text: str, template: Template, tokenizer: PreTrainedTokenizerBase) -> Prompt:
+    """The prompt with the ids that the teacher reads: of the template with `text` (teacher.prompt) as its question.
+
+    ValueError naming the problem for a column that it lacks.
+    """
+    problem = prompt.problem
+    values = {**problem.columns, "question": problem.question, "answer": problem.answer}
+
+    def value(match: re.Match[str]) -> str:
+        content = values.get(match[1])
+        if not isinstance(content, str) or not content.strip():
+            known = ", ".join(name for name, one in values.items() if isinstance(one, str) and one.strip())
+            raise ValueError(
+                f"teacher.prompt names {match[0]}, and problem {problem.id!r} of data.train has no text of that name; "
+                f"it has {known}"
+            )
+        return content
+
+    question = _PLACEHOLDER.sub(value, text)
+    return replace(prompt, teacher_ids=render(replace(problem, question=question), template, tokenizer).token_ids)
 
 
 def _chat_text(text: str, system: str, tokenizer: PreTrainedTokenizerBase) -> str:

@@ -100,8 +100,8 @@ METRICS = _by_name(
     Metric("trust_region/step_fraction",
         "share of its full length that a constrained step took; 0 = none was accepted", "share"),
     Metric("teacher/kl",
-        "mean log-probability of the policy - of the teacher at the sampled tokens: KL(policy || teacher), estimated",
-        "nats per token", "KL to the teacher, nats", ("health",)),
+        "KL(policy || teacher): over the vocabulary (teacher.kl full), or estimated by the mean log-probability of the "
+        "policy - of the teacher at the sampled tokens", "nats per token", "KL to the teacher, nats", ("health",)),
     Metric("ptx/nll", "mean negative log-likelihood of the pretraining mix, in the last update", "nats per token"),
     Metric("critic/loss", "the critic's loss"),
     Metric(

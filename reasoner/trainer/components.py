@@ -18,6 +18,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from data import Problem
 from data.environments.spec import has_turns
 from reasoner.config.schema import Config
+from reasoner.console import log
 from reasoner.distributed.world import ALONE, LONG_TIME_LIMIT, World
 from reasoner.inference.answers import AnswerLog
 from reasoner.inference.continuous_batch import check_decoding
@@ -26,16 +27,16 @@ from reasoner.inference.no_engine import NoEngine
 from reasoner.inference.reward_model import load_reward_models
 from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint
 from reasoner.models.frozen_weights import cast_parameters
-from reasoner.models.loading import check_supported, context_length, load_policy
+from reasoner.models.loading import check_supported, config_context, context_length, load_config, load_policy
 from reasoner.models.lora import add_adapter, load_weights
 from reasoner.models.resolve import resolve_model
 from reasoner.models.reward_model import load_reward_model
 from reasoner.models.shard_on_load import mesh_of_shards
 from reasoner.models.sharding import reshard
 from reasoner.rl.algorithms import resolve_algorithm
-from reasoner.rollouts.dataset import filter_prompts
+from reasoner.rollouts.dataset import filter_prompts, prompt_token_limit
 from reasoner.rollouts.generate import RolloutPrefetcher
-from reasoner.rollouts.prompts import Template
+from reasoner.rollouts.prompts import Template, with_teacher_prompt
 from reasoner.rollouts.reward_functions import RewardFunction, check_columns, load_reward_functions
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.rollouts.reward_process import RewardProcess
@@ -131,6 +132,25 @@ def render_prompts(
     """Render problems as prompts; drop and report those that cannot be graded or are too long."""
     limits = {"max_tokens": cfg.sampling.max_tokens, "max_prompt_tokens": cfg.data.max_prompt_tokens}
     return filter_prompts(problems, template, tokenizer, context=context, **limits)
+
+
+def with_teacher_prompts(
+    prompts: Sequence[Prompt], cfg: Config, template: Template, tokenizer: PreTrainedTokenizerBase
+) -> list[Prompt]:
+    """The prompts, with teacher.prompt each with the ids that the teacher reads in its place. Drops and reports those
+    that are too long for the teacher. ValueError where none is left, or a problem lacks what teacher.prompt names.
+    """
+    if not cfg.teacher.prompt:
+        return list(prompts)
+    context = config_context(load_config(resolve_model(cfg.teacher.model, runs=Path(cfg.run.dir))))
+    limit = prompt_token_limit(context=context, max_tokens=cfg.sampling.max_tokens)
+    own = [with_teacher_prompt(prompt, cfg.teacher.prompt, template, tokenizer) for prompt in prompts]
+    fitting = [prompt for prompt in own if len(prompt.teacher_ids) <= limit]
+    if not fitting:
+        raise ValueError(f"teacher.prompt: every one of {len(own)} prompts is longer than {limit} tokens")
+    if len(fitting) < len(own):
+        log(f"dropped {len(own) - len(fitting)} of {len(own)} prompts: longer than {limit} tokens for the teacher")
+    return fitting
 
 
 @contextmanager

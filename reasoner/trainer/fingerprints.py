@@ -18,6 +18,7 @@ from reasoner.models.folder import model_fingerprint
 from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template
 from reasoner.rollouts.reward_models import parse_reward_models
+from reasoner.types import Prompt
 
 _VALIDATION = ("validation.data", "validation.problems")  # may change: then it is another set of problems
 
@@ -40,14 +41,14 @@ def fingerprints_of(
     return fingerprints | {"validation.data": fingerprint(validation)}
 
 
-def learning_fingerprints(cfg: Config) -> dict[str, str]:
+def learning_fingerprints(cfg: Config, prompts: Sequence[Prompt] = ()) -> dict[str, str]:
     """Digests of what a run learns from besides its problems: of the reward models, separated by commas, of the
-    teacher, and of the file of the pretraining mix, where there are some.
+    teacher and of its own prompts, and of the file of the pretraining mix, where there are some.
     """
     folders = [resolve_model(name, runs=Path(cfg.run.dir)) for name in parse_reward_models(cfg.reward.model)]
     mix = Path(cfg.ptx.data)
     teacher = [resolve_model(cfg.teacher.model, runs=Path(cfg.run.dir))] if cfg.teacher.model else []
-    return {
+    fingerprints = {
         name: ",".join(map(digest, paths))
         for name, digest, paths in (
             ("reward.model", model_fingerprint, folders),
@@ -56,6 +57,10 @@ def learning_fingerprints(cfg: Config) -> dict[str, str]:
         )
         if paths
     }
+    if not cfg.teacher.prompt:
+        return fingerprints
+    own = repr([prompt.teacher_ids for prompt in prompts]).encode()
+    return fingerprints | {"teacher.prompt": hashlib.sha256(own).hexdigest()}
 
 
 def file_fingerprint(path: Path) -> str:

@@ -24,7 +24,7 @@ from reasoner.models.folder import check_model, check_reward_model, check_teache
 from reasoner.models.resolve import resolve_cached_model, resolve_model
 from reasoner.rl.algorithms import Algorithm, resolve_algorithm
 from reasoner.rollouts.dataset import prompt_token_limit
-from reasoner.rollouts.prompts import Template, load_template
+from reasoner.rollouts.prompts import Template, check_teacher_prompt, load_template
 from reasoner.rollouts.reward_functions import check_columns, load_reward_functions
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.runs.reference import read_reference
@@ -72,6 +72,7 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
     if with_problems and (download or not hub_sources(cfg.data.train)):
         check_columns(functions, lambda: load(cfg.data.train, memory_mib=cfg.verify.memory_mib))
     check_pretraining_mix(cfg.ptx.data)
+    check_teacher_prompt(cfg.teacher.prompt)
     if cfg.run.reference:
         read_reference(Path(cfg.run.reference))
     if cfg.stage == "sft":
@@ -88,9 +89,9 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
                 check_reward_model(scorer, folder)
         context = check_model(folder, needs_chat=chosen.chat)
         check_lora_model(cfg, folder)
-        if cfg.teacher.model and context and (teacher := find(cfg.teacher.model, runs=runs)) is not None:
-            longest = min(context, (cfg.data.max_prompt_tokens or context) + cfg.sampling.max_tokens)
-            check_teacher(teacher, folder, longest)
+        if cfg.teacher.model and (teacher := find(cfg.teacher.model, runs=runs)) is not None:
+            longest = (cfg.data.max_prompt_tokens or context or 0) + cfg.sampling.max_tokens
+            check_teacher(teacher, folder, min(longest, context) if context else longest)
         if is_used("engine.name", cfg.stage):
             training_engine(cfg.engine, folder)
         if context is not None:

@@ -14,6 +14,7 @@ from reasoner.rl.batch import Batch
 from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.control_rewards import with_wrong_golds
 from reasoner.runs import rollouts as store
+from reasoner.trainer.components import with_teacher_prompts
 from reasoner.trainer.critic_update import update_critic
 from reasoner.trainer.fingerprints import learning_fingerprints
 from reasoner.trainer.parity import parity_check
@@ -95,9 +96,10 @@ def train_step(
 def accumulate_gradient(trainer: Trainer, batch: Batch, update: StepUpdate) -> None:
     """Accumulate the gradient of the policy's loss in the parameters, and that of the pretraining mix."""
     index, on_microbatch = trainer.rows_with_gradient(batch), trainer.progress.counter("trained")
-    for prompts, rows in trainer.passes.gradient_microbatches(batch, index, on_microbatch):
-        loss = trainer.policy_loss.of_microbatch(update.token_stats, prompts, rows)
-        loss.backward()  # type: ignore[no-untyped-call]
+    with trainer.policy_loss.passes_of_teacher():
+        for prompts, rows in trainer.passes.gradient_microbatches(batch, index, on_microbatch):
+            loss = trainer.policy_loss.of_microbatch(update.token_stats, prompts, rows)
+            loss.backward()  # type: ignore[no-untyped-call]
     if trainer.pretraining_mix is not None:
         number = trainer.steps_done * trainer.algorithm.updates + len(update.norms)
         update.further["ptx/nll"] = trainer.pretraining_mix.add_gradient(trainer.passes, number)
@@ -126,10 +128,11 @@ def load_data(context: RunContext) -> StageData:
     cfg, resolved, algorithm = context.cfg, context.resolved, context.checked.algorithm
     problems = load(cfg.data.train, memory_mib=cfg.verify.memory_mib)
     prompts = with_wrong_golds(context.render(problems), cfg.data.wrong_golds, cfg.seed)
+    prompts = with_teacher_prompts(prompts, cfg, context.checked.template, context.tokenizer)
     return StageData(
         examples=prompts,
         resolved=resolved,
-        fingerprints={"data.train": fingerprint(problems)} | learning_fingerprints(cfg),
+        fingerprints={"data.train": fingerprint(problems)} | learning_fingerprints(cfg, prompts),
         summary=lambda policy, done: run_summary(resolved, algorithm, policy, prompts, context.run_dir, done),
         prompts=prompts,
     )

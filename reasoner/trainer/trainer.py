@@ -32,6 +32,7 @@ from reasoner.rl.model_passes import ModelPasses
 from reasoner.rl.optimizers import clip_gradients, make_adamw, step_optimizer
 from reasoner.rl.policy_loss import PolicyLoss
 from reasoner.rl.process_rewards import step_rewards
+from reasoner.rl.teacher import FullTeacher
 from reasoner.rollouts.selection import PassRates
 from reasoner.runtime import deterministic_kernels
 from reasoner.trainer.constrained_update import constrained_update
@@ -91,12 +92,18 @@ class Trainer:
         if reference is not None:
             distributed = distribute(reference, optim.sharding, world, optim.dtype)
             self._reference_passes = replace(self.passes, distributed=distributed)
-        self._teacher_passes: ModelPasses | None = None
+        self._teacher_passes: ModelPasses | None = None  # of a teacher whose sampled tokens count
+        full_teacher: FullTeacher | None = None
         if teacher is not None:
             distributed = distribute(teacher, optim.sharding, world, optim.dtype)
-            self._teacher_passes = replace(self.passes, distributed=distributed)
+            passes = replace(self.passes, distributed=distributed)
+            if cfg.teacher.kl == "full":
+                full_teacher = FullTeacher.of(passes, self.passes)
+            else:
+                self._teacher_passes = passes
         critic = self.critic if is_shared else None
-        self.policy_loss = PolicyLoss(self.passes, algorithm, cfg, critic, cfg.algo.beta, cfg.algo.penalty)
+        beta, penalty = cfg.algo.beta, cfg.algo.penalty
+        self.policy_loss = PolicyLoss(self.passes, algorithm, cfg, critic, beta, penalty, full_teacher)
         self.steps_done = 0  # training steps of the run: the run's position, and that of the schedules
         self.lr_scale = 1.0  # factor of the learning rate, halved by each rollback
         self.attempt = 0  # number of rollbacks of the run
@@ -104,10 +111,12 @@ class Trainer:
         self.pass_rates = PassRates() if cfg.data.selection == "learnability" else None  # by which problems are chosen
         self.progress = Progress()  # shows the micro-batches
         # Whether a row without advantage has a gradient all the same: from the KL penalty in the loss, the entropy
-        # bonus, a critic on the policy's backbone, or from the second update on the penalty on KL(old || new).
+        # bonus, a teacher's KL in the loss, a critic on the policy's backbone, or from the second update on the penalty
+        # on KL(old || new).
         has_kl_loss = reference is not None and algorithm.kl_in == "loss"
         has_penalty = algorithm.trust == "penalty" and algorithm.updates > 1
-        self._has_regularizer = has_kl_loss or cfg.algo.entropy_coef > 0 or critic is not None or has_penalty
+        others = critic is not None or full_teacher is not None
+        self._has_regularizer = has_kl_loss or cfg.algo.entropy_coef > 0 or others or has_penalty
 
     @property
     def policy(self) -> PreTrainedModel:
@@ -147,7 +156,8 @@ class Trainer:
                 computed = self._reference_passes.all_logprobs(batch.rows(index), on_microbatch)
             batch = replace(batch, ref_logprobs=_fill(torch.zeros_like(batch.sampler_logprobs), index, computed))
         if self._teacher_passes is not None:
-            batch = replace(batch, teacher_logprobs=self._teacher_passes.all_logprobs(batch, on_microbatch))
+            logprobs = self._teacher_passes.all_logprobs(batch.with_teacher_prompts(), on_microbatch)
+            batch = replace(batch, teacher_logprobs=logprobs)
         if self.algorithm.updates > 1 or self.algorithm.trust != "none":
             computed = self.passes.all_logprobs(batch.rows(index), on_microbatch)
             batch = replace(batch, old_logprobs=_fill(batch.sampler_logprobs.clone(), index, computed))

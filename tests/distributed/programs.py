@@ -19,7 +19,7 @@ import torch.distributed as dist
 from torch.optim import Optimizer
 
 from data import Problem
-from reasoner.config.learning import CriticConfig, LoraConfig, RewardConfig
+from reasoner.config.learning import CriticConfig, LoraConfig, RewardConfig, TeacherConfig
 from reasoner.config.schema import DataConfig, ValidationConfig
 from reasoner.distributed.world import RunInterrupt, World
 from reasoner.evals.rank_responses import RankSampler, end_others, serve_first
@@ -156,6 +156,9 @@ CASES: dict[str, dict[str, object]] = {name: {"name": name} for name in ALGORITH
     "pretraining mix": {"name": "grpo", "minibatches": 2, "mix": 0.3},
     "critic's minibatches and lambdas": {"name": "ppo", "critic": {"minibatches": 3, "lam_actor": 0.9}},
     "KL of a response": {"name": "rloo", "beta": 0.1, "kl_target": 1.0, "kl_controller": "proportional"},
+    "teacher": {"name": "grpo", "teacher": {"weight": 0.5}},
+    "teacher over the vocabulary": {"name": "grpo", "micro": 13, "teacher": {"kl": "full", "weight": 0.5}},
+    "teacher with prompts of its own": {"name": "dapo", "micro": 13, "teacher": {"kl": "full", "prompt": "longer"}},
     "adaptive penalties": {"name": "grpo", "beta": 0.1, "kl_target": 0.01, "trust": "penalty", "penalty_target": 0.01},
 }
 _TEXTS = [Example((5,), (6, 7, 8)), Example((5,), (9,)), Example((11,), (12, 13))]
@@ -186,14 +189,19 @@ def _two_steps(
     lora, recompute = LoraConfig(rank=changes.pop("lora", 0)), changes.pop("recompute", False)
     compiles, compiled_layers.BACKEND = changes.pop("compile", False), "aot_eager"
     mix, critic = changes.pop("mix", 0.0), CriticConfig(**changes.pop("critic", {}))
-    cfg = replace(config(**changes), lora=lora, critic=critic)
+    own = changes.pop("teacher", None)
+    teacher = tiny_model(vocabulary=60, width=48, layers=1, seed=6).double().requires_grad_(False) if own else None
+    cfg = replace(config(**changes), lora=lora, critic=critic, teacher=TeacherConfig(**(own or {})))
+    if cfg.teacher.prompt:
+        groups = [replace(one, prompt=_with_longer_prompt(one.prompt)) for one in groups]
     cfg = replace(cfg, optim=replace(cfg.optim, sharding=weights, recompute=recompute, compile=compiles))
     model = tiny_model(vocabulary=60, width=32, layers=2)
     if lora.rank:
         add_adapter(model, lora, seed=0)
     reference = tiny_model(vocabulary=60, width=32, layers=2, seed=5).double() if cfg.algo.beta else None
     texts = PretrainingMix(lambda number: _TEXTS[number % 2 :], mix) if mix else None
-    trainer = Trainer(model.double(), reference, resolve_algorithm(cfg.algo), cfg, None, world, pretraining_mix=texts)
+    further = {"pretraining_mix": texts, "teacher": teacher}
+    trainer = Trainer(model.double(), reference, resolve_algorithm(cfg.algo), cfg, None, world, **further)
     results: list[np.ndarray] = []
     record_gradients(trainer.optimizer, results)
     if trainer.critic is not None:
@@ -212,6 +220,10 @@ def _two_steps(
     at_end = torch.cat([whole(parameter.detach()).flatten() for parameter in model.parameters()])
     rows = world.from_first(lambda: float(len(stats.tokens)), "the rows with values")
     return [*results, at_end.numpy()], metrics | {"rows with values": rows}
+
+
+def _with_longer_prompt(prompt: Prompt) -> Prompt:
+    return replace(prompt, teacher_ids=(7, 8, *prompt.token_ids, *prompt.token_ids))
 
 
 def record_gradients(optimizer: Optimizer, results: list[np.ndarray]) -> None:

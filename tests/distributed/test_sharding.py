@@ -40,8 +40,14 @@ from tests.fixtures.toys import random_groups
 WAYS = ("gathered", "sharded")
 NAMES = [name for name in CASES if name != "trpo" and ("LoRA" not in name or find_spec("peft"))]
 ALL = [(name, groups) for name in NAMES for groups in (GROUPS if name in ALGORITHMS else GROUPS[:1])]
-_OTHERS = ("ppo", "LoRA recomputed", "critic on the policy's backbone")  # all nightly
-SOME = [*(("grpo", groups) for groups in GROUPS[:2]), *((name, "six groups") for name in NAMES if name in _OTHERS)]
+_OTHERS = (  # all nightly
+    "ppo", "LoRA recomputed", "critic on the policy's backbone", "teacher with prompts of its own"
+)  # fmt: skip
+_BOTH = ("grpo", "teacher over the vocabulary")
+SOME = [
+    *((name, groups) for name in _BOTH for groups in GROUPS[:2]),
+    *((name, "six groups") for name in NAMES if name in _OTHERS),
+]
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from reasoner.models import fused_lm_head as tiles
-from reasoner.models.fused_lm_head import selective_log_softmax
+from reasoner.models.fused_lm_head import log_softmax_and_kl, selective_log_softmax
 from reasoner.models.output_layer import OutputLayer
 
 
@@ -100,3 +100,101 @@ def test_tiles_stay_within_size_limit(monkeypatch):
     logprobs.sum().backward()
     assert len(tiles_computed) == 2 * (3 + 3 + 1)
     assert max(logits.numel() for logits in tiles_computed) <= 12
+
+
+def _teacher(dtype):
+    """A wider teacher's output layer, with two ids that the policy lacks and a row without an id, and its states."""
+    generator = torch.Generator().manual_seed(4)
+    head = nn.Linear(6, 14).to(dtype).requires_grad_(False)
+    for parameter in head.parameters():
+        parameter.copy_(torch.randn(parameter.shape, generator=generator))
+    return OutputLayer(head, num_ids=13, soft_cap=2.0), torch.randn(7, 6, generator=generator, dtype=dtype)
+
+
+def _kl_by_loop(layer, states, teacher, teacher_states, temperature):
+    """Sum over the policy's tokens of p (log p - log q), a state and a token at a time."""
+
+    def probabilities(own, state):
+        weight, bias = own.head.weight[: own.num_ids].double(), own.head.bias
+        logits = [row @ state * own.scale for row in weight]
+        logits = (
+            logits if bias is None else [one + b * own.scale for one, b in zip(logits, bias.double(), strict=False)]
+        )
+        logits = [own.soft_cap * torch.tanh(one / own.soft_cap) for one in logits] if own.soft_cap else logits
+        masses = [torch.exp(one / temperature) for one in logits]
+        return [mass / sum(masses) for mass in masses]
+
+    divergences = []
+    for state, other in zip(states.double(), teacher_states.double(), strict=True):
+        pairs = zip(probabilities(layer, state), probabilities(teacher, other), strict=False)
+        divergences.append(sum(p * (p.log() - q.log()) for p, q in pairs))
+    return torch.stack(divergences)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("processing", [{}, {"scale": 0.25, "soft_cap": 3.0}])
+def test_kl_to_a_teacher_and_its_gradient_are_those_of_a_loop(dtype, tolerance, bias, processing):
+    head, states, sampled, weights = _example(bias=bias)
+    head, states, weights = head.to(dtype), states.detach().to(dtype).requires_grad_(), weights.to(dtype)
+    layer, (teacher, teacher_states) = OutputLayer(head, num_ids=10, **processing), _teacher(dtype)
+    sampled, leaves = sampled.clamp_max(9), [states, *head.parameters()]
+    kl = log_softmax_and_kl(layer, states, sampled, (teacher, teacher_states), temperature=0.7, learns_entropy=False)[2]
+    expected = _kl_by_loop(layer, states, teacher, teacher_states, 0.7)
+    torch.testing.assert_close(kl.double(), expected, rtol=tolerance, atol=tolerance)
+    assert (kl > 0).all()
+    gradients, wanted = (torch.autograd.grad((weights[0] * one).sum(), leaves) for one in (kl, expected))
+    for one, other in zip(gradients, wanted, strict=True):
+        torch.testing.assert_close(one.double(), other.double(), rtol=tolerance, atol=tolerance)
+
+
+def test_kl_adds_its_gradient_to_those_of_log_probabilities_and_entropy():
+    head, states, sampled, weights = _example(bias=True)
+    head, states = head.double(), states.detach().double().requires_grad_()
+    layer, (teacher, teacher_states) = OutputLayer(head, num_ids=11), _teacher(torch.float64)
+    outputs = log_softmax_and_kl(
+        layer, states, sampled, (teacher, teacher_states), temperature=1.0, learns_entropy=True
+    )
+    logits = head(states)
+    log_p, log_q = logits.log_softmax(-1), teacher(teacher_states).double().log_softmax(-1)
+    wanted = (
+        log_p.gather(1, sampled[:, None])[:, 0],
+        -(log_p.exp() * log_p).sum(-1),
+        (log_p.exp() * (log_p - log_q[:, :11])).sum(-1),
+    )
+    scales = (*weights.double(), weights[0].double() + 1)
+    leaves = [states, *head.parameters()]
+    for one, other in zip(outputs, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6)  # OutputLayer's logits are in float32
+    gradients, expected = (
+        torch.autograd.grad(sum((w * one).sum() for w, one in zip(scales, own, strict=True)), leaves)
+        for own in (outputs, wanted)
+    )
+    for one, other in zip(gradients, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6)
+
+
+def test_a_policy_has_no_kl_to_itself():
+    head, states, sampled, _ = _example(bias=True)
+    layer = OutputLayer(head, num_ids=11)
+    kl = log_softmax_and_kl(layer, states, sampled, (layer, states), temperature=1.0, learns_entropy=False)[2]
+    torch.testing.assert_close(kl, torch.zeros(7), rtol=0, atol=1e-6)
+    for gradient in torch.autograd.grad(kl.sum(), [states, *head.parameters()]):
+        torch.testing.assert_close(gradient, torch.zeros_like(gradient), rtol=0, atol=1e-6)
+
+
+def test_nothing_of_tokens_times_vocabulary_is_kept_for_the_gradient(monkeypatch):
+    head, states, sampled, _ = _example(bias=False)
+    layer, (teacher, teacher_states) = OutputLayer(head, num_ids=11), _teacher(torch.float32)
+    tiles_computed, kept = [], []
+    linear = nn.functional.linear
+    monkeypatch.setattr(nn.functional, "linear", lambda *a: tiles_computed.append(linear(*a).numel()) or linear(*a))
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor.shape) or tensor, lambda t: t):
+        kl = log_softmax_and_kl(
+            layer, states, sampled, (teacher, teacher_states), temperature=1.0, learns_entropy=False
+        )[2]
+    forward = len(tiles_computed)
+    kl.sum().backward()
+    assert max(tiles_computed) <= 12
+    assert len(tiles_computed) - forward == 2 * (3 + 3 + 1)  # both models' tiles, once more
+    assert {shape for shape in kept if len(shape) == 2} == {states.shape, head.weight.shape}

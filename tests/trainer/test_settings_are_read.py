@@ -44,6 +44,7 @@ RUNS = {
     "critic": {
         "algo.name": "ppo", "reward.model": "preferences", "critic.init": "preferences",
         "teacher.model": "{folder}/model", "teacher.weight": 0.5, "teacher.alone": True,
+        "teacher.prompt": "{{question}} {{answer}}", "teacher.kl": "full",
         "ptx.data": "{folder}/examples.jsonl", "tools.names": "python",
     },
     "shared": SHARED_CRITIC,

@@ -1,6 +1,7 @@
 """On-policy distillation: what a teacher adds to the advantages, and runs that learn from one."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -8,17 +9,22 @@ import torch
 
 from reasoner.config.learning import TeacherConfig
 from reasoner.config.resolve import resolve
+from reasoner.config.schema import Config
 from reasoner.models.loading import token_logprobs
 from reasoner.rl.batch import collate
 from reasoner.rl.credit import teacher_advantages
+from reasoner.rl.token_stats import TokenStats
+from reasoner.rollouts.prompts import Template, check_teacher_prompt, render, with_teacher_prompt
 from reasoner.runs.metrics import read_metrics
+from reasoner.trainer.components import with_teacher_prompts
 from reasoner.trainer.preflight import preflight
 from reasoner.trainer.resolve_run import resolve_new_run
-from reasoner.trainer.train import train_step
+from reasoner.trainer.step_metrics import StepUpdate
+from reasoner.trainer.train import accumulate_gradient, train_step
 from tests.distributed.runs import SMALL
 from tests.fixtures.forkserver import TRAINING, forkserver
 from tests.fixtures.tiny import perturbed, save_tiny, tiny_model, tiny_tokenizer
-from tests.fixtures.toys import config, group, make_trainer
+from tests.fixtures.toys import PROBLEM, config, group, make_trainer
 from tests.fixtures.trainings import flags
 
 VOCABULARY, PROMPT = 60, [5, 6]
@@ -59,6 +65,69 @@ def test_expected_gradient_is_that_of_the_exact_divergence_from_the_teacher():
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-6)
 
 
+def gradient_of(trainer, batch):
+    """The gradient of a training step on the batch, by parameter."""
+    stats = StepUpdate(TokenStats(), 1.0)
+    with trainer.gradient():
+        accumulate_gradient(trainer, trainer.weigh_tokens(trainer.compute_advantages(batch)), stats)
+    return [parameter.grad.clone() for parameter in trainer.policy.parameters()], stats.token_stats.averages()
+
+
+def test_full_kl_alone_has_the_gradient_of_the_exact_divergence_whatever_was_sampled():
+    trainer = trainer_of(alone=True, kl="full", weight=0.5)
+    batch = collate([group(PROMPT, [[7], [8], [8], [30]], [1.0, 0.0, 0.0, 1.0])])
+    own, metrics = gradient_of(trainer, trainer.compute_logprobs(batch))
+    exact = divergence(trainer)
+    assert metrics["teacher/kl"] == pytest.approx(exact.item(), rel=1e-5)
+    for one, other in zip(own, torch.autograd.grad(exact, list(trainer.policy.parameters())), strict=True):
+        torch.testing.assert_close(one, 0.5 * other, rtol=1e-4, atol=1e-6)
+
+
+TEACHER_PROMPTS = {(5, 6): (5, 6, 40, 41, 42), (9,): (9, 43)}
+
+
+@pytest.mark.parametrize("micro", [10_000, 5])
+def test_full_kl_is_that_of_the_teachers_longer_prompt_over_the_same_completions(micro):
+    rows = {(5, 6): [[7, 8, 9], [11], [12, 13], [16]], (9,): [[3, 4], [5, 6, 7, 8], [9], [10, 11, 12]]}
+    groups = [group(prompt, own, [1.0, 0.0, 0.0, 1.0]) for prompt, own in rows.items()]
+    groups = [
+        replace(one, prompt=replace(one.prompt, teacher_ids=TEACHER_PROMPTS[one.prompt.token_ids])) for one in groups
+    ]
+    settings = {"alone": True, "kl": "full", "prompt": "..."}
+    trainer = make_trainer(
+        replace(config(loss_aggregation="token", micro=micro), teacher=TeacherConfig(model="t", **settings)),
+        teacher=teacher(),
+    )
+    own, metrics = gradient_of(trainer, trainer.compute_logprobs(collate(groups)))
+    total, tokens = torch.zeros(()), 0
+    for prompt, completions in rows.items():
+        for completion in completions:
+            log_p = log_softmax_after(trainer.policy, prompt, completion)
+            log_q = log_softmax_after(teacher(), TEACHER_PROMPTS[prompt], completion)
+            total, tokens = total + (log_p.exp() * (log_p - log_q)).sum(), tokens + len(completion)
+    assert metrics["teacher/kl"] == pytest.approx(total.item() / tokens, rel=1e-5)
+    expected = torch.autograd.grad(total / tokens, list(trainer.policy.parameters()))
+    for one, other in zip(own, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def log_softmax_after(model, prompt, completion):
+    """[T, V] log-probabilities before each token of the completion, in one plain pass."""
+    logits = model(input_ids=torch.tensor([[*prompt, *completion]])).logits[0]
+    return logits[len(prompt) - 1 : -1].log_softmax(-1)
+
+
+def test_teachers_log_probabilities_are_those_of_its_own_prompt():
+    trainer = trainer_of(prompt="...")
+    completions = [[7, 8, 9], [11], [12, 13], [16]]
+    one = group(PROMPT, completions, [0.0] * 4)
+    one = replace(one, prompt=replace(one.prompt, teacher_ids=TEACHER_PROMPTS[tuple(PROMPT)]))
+    batch = trainer.compute_logprobs(collate([one]))
+    for row, ids in zip(batch.teacher_logprobs, completions, strict=True):
+        whole = log_softmax_after(teacher(), TEACHER_PROMPTS[tuple(PROMPT)], ids)
+        torch.testing.assert_close(row[: len(ids)], whole[range(len(ids)), ids], rtol=1e-5, atol=1e-5)
+
+
 def test_rewards_and_teacher_add_up_or_the_teacher_stands_alone():
     rows, rewards = [[7, 8, 9], [11], [12, 13], [16]], [1.0, 0.0, 0.0, 1.0]
     plain = make_trainer(config())
@@ -71,8 +140,9 @@ def test_rewards_and_teacher_add_up_or_the_teacher_stands_alone():
         assert not batch.teacher_logprobs[~batch.mask].any()
 
 
-def test_policy_comes_near_the_teacher_on_its_own_samples():
-    trainer = trainer_of(alone=True)
+@pytest.mark.parametrize("kl", ["sampled", "full"])
+def test_policy_comes_near_the_teacher_on_its_own_samples(kl):
+    trainer = trainer_of(alone=True, kl=kl)
     before, generator = divergence(trainer).item(), torch.Generator().manual_seed(0)
     for _ in range(60):
         own = each_token(trainer.policy).detach()
@@ -81,7 +151,9 @@ def test_policy_comes_near_the_teacher_on_its_own_samples():
         batch = replace(batch, sampler_logprobs=own[tokens][:, None])
         figures = train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(batch)))
     assert divergence(trainer).item() < before / 5
-    assert figures["teacher/kl"] == pytest.approx((own - each_token(teacher()))[tokens].mean().item(), abs=1e-4)
+    differences = own - each_token(teacher())
+    measured = differences[tokens].mean() if kl == "sampled" else (own.exp() * differences).sum()
+    assert figures["teacher/kl"] == pytest.approx(measured.item(), abs=1e-4)
 
 
 @pytest.fixture(scope="module")
@@ -128,3 +200,82 @@ def test_a_teacher_that_cannot_read_the_tokens_or_in_a_control_run_is_refused(fo
         resolve_new_run(common | {"teacher.weight": 0.5}, origin="test")
     with pytest.raises(ValueError, match=r"teacher\.model"):
         resolve_new_run(common | {"teacher.model": str(own_teacher), "control": "random-reward"}, origin="test")
+
+
+def test_self_distillation_reads_the_solution_and_keeps_to_it_when_resumed(folders, tmp_path):
+    policy, _ = folders
+    rows = [{"id": str(n), "question": f"{n} + 1?", "answer": f"{n} + 1 is {n + 1}\n#### {n + 1}"} for n in range(6)]
+    data = tmp_path / "data.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = SMALL | {"model": policy, "steps": 2, "data.train": data, "run.dir": tmp_path, "teacher.model": policy}
+    settings |= {"teacher.prompt": "{question} ({solution})", "teacher.kl": "full", "teacher.alone": True}
+    assert train(*flags(settings))[0] == 0
+    assert all(line["teacher/kl"] > 0.001 for line in read_metrics(tmp_path / "a"))  # the same model, another prompt
+    data.write_text(data.read_text().replace(" is ", " = "))  # the same questions and gold answers
+    status, errors = train("--resume", tmp_path / "a", "--steps", 3)
+    assert status == 2 and "teacher.prompt" in errors and "has changed" in errors
+
+
+def test_teacher_prompt_takes_the_questions_place_in_the_policys_prompt():
+    template, tokenizer = Template("Ask: {question} Go:", prefill="<think>"), tiny_tokenizer()
+    problem = replace(PROBLEM, question="7 * 8?", answer="56", columns={"solution": "50 + 6 = 56", "hint": 3})
+    prompt = render(problem, template, tokenizer)
+    own = with_teacher_prompt(prompt, "{question} \\boxed{{answer}} {solution}", template, tokenizer)
+    assert tokenizer.decode(own.teacher_ids) == "Ask: 7 * 8? \\boxed{56} 50 + 6 = 56 Go:<think>"
+    assert replace(own, teacher_ids=()) == prompt
+    for name in ("hint", "proof"):
+        with pytest.raises(ValueError, match=rf"\{{{name}\}}.*'t/0'.*solution"):
+            with_teacher_prompt(prompt, "{question} {" + name + "}", template, tokenizer)
+
+
+@pytest.mark.parametrize("text", ["The answer is {answer}.", "{question}", "again", "{question} \\boxed{7}"])
+def test_teacher_prompt_has_the_question_and_something_that_the_policy_does_not_read(text):
+    with pytest.raises(ValueError, match=r"teacher\.prompt"):
+        check_teacher_prompt(text)
+
+
+def test_prompts_too_long_for_the_teacher_are_left_out(folders, capsys):
+    policy, _ = folders
+    template, tokenizer = Template("{question}"), tiny_tokenizer()
+    cfg = Config(teacher=TeacherConfig(model=str(policy), prompt="{question} {solution}"))
+    cfg = replace(cfg, sampling=replace(cfg.sampling, max_tokens=500))  # of a context of 512
+    problems = [replace(PROBLEM, id=str(n), columns={"solution": "7 " * n}) for n in (1, 40)]
+    prompts = [render(problem, template, tokenizer) for problem in problems]
+    assert [one.problem.id for one in with_teacher_prompts(prompts, cfg, template, tokenizer)] == ["1"]
+    assert "dropped 1 of 2" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="12 tokens"):
+        with_teacher_prompts(prompts[1:], cfg, template, tokenizer)
+
+
+def test_full_kl_is_refused_for_another_kind_of_head_and_with_trpo(folders):
+    policy, _ = folders
+    other = teacher()
+    other.lm_head = torch.nn.Sequential(other.lm_head)
+    cfg = replace(config(), teacher=TeacherConfig(model="t", kl="full"))
+    with pytest.raises(ValueError, match=r"teacher\.kl full.* Sequential"):
+        make_trainer(cfg, teacher=other)
+    values = {"model": str(policy), "teacher.model": str(policy), "teacher.kl": "full", "algo.name": "trpo"}
+    with pytest.raises(ValueError, match=r"teacher\.kl.* algo\.trust"):
+        resolve_new_run(values, origin="test")
+
+
+def test_teacher_with_another_tokenizer_is_refused_where_the_context_is_not_stated(folders, tmp_path):
+    policy, own_teacher = folders
+    copy, other = tmp_path / "policy", tmp_path / "teacher"
+    shutil.copytree(policy, copy)
+    settings = json.loads((copy / "config.json").read_text())
+    del settings["max_position_embeddings"]  # transformers has a default
+    (copy / "config.json").write_text(json.dumps(settings))
+    shutil.copytree(own_teacher, other)
+    vocabulary = json.loads((other / "tokenizer.json").read_text())
+    ids = vocabulary["model"]["vocab"]
+    one, two = "7", "8"
+    ids[one], ids[two] = ids[two], ids[one]
+    (other / "tokenizer.json").write_text(json.dumps(vocabulary))
+    common = {"model": str(copy), "run.dir": str(tmp_path), "sampling.max_tokens": 32}
+    preflight(
+        resolve([("test", common | {"teacher.model": str(own_teacher)})]).config, tmp_path / "a", with_problems=False
+    )
+    cfg = resolve([("test", common | {"teacher.model": str(other)})]).config
+    with pytest.raises(ValueError, match=r"teacher.* does not have the vocabulary.*'7'"):
+        preflight(cfg, tmp_path / "a", with_problems=False)
