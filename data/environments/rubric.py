@@ -2,21 +2,26 @@
 of worker.py.
 
 Between two turns a rollout of several is a text, the library's state of it, pickled: the process keeps nothing, may be
-ended, and another one goes on. The parent stores the text and never reads it.
+ended, and another one goes on. The parent stores the text and never reads it. Who reads it here runs it, so that it is
+signed with a key of the user's: a run's folder that came from elsewhere is refused.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import hmac
 import json
 import logging
+import os
 import pickle
 import random
+import secrets
 import sys
+import tempfile
 import zlib
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from copy import deepcopy
 from importlib import import_module
 from importlib.util import find_spec
@@ -229,13 +234,41 @@ def _new_turn(prompt: Any, text: str, is_truncated: bool) -> dict[str, Any]:
 def _packed(state: Any) -> str:
     """The state of a rollout as a text. ValueError for one that cannot be pickled."""
     try:
-        return base64.b64encode(zlib.compress(pickle.dumps(state))).decode()
+        content = zlib.compress(pickle.dumps(state))
     except Exception as error:  # of the environment's own objects
         raise ValueError(f"a rollout's state must be stored between turns, and cannot be: {error}") from error
+    return base64.b64encode(_signature(content) + content).decode()
 
 
 def _unpacked(stored: str) -> Any:
-    return pickle.loads(zlib.decompress(base64.b64decode(stored)))
+    """The state. ValueError for a text that no process of this user has made."""
+    content = base64.b64decode(stored)
+    signature, content = content[:_SIGNATURE_BYTES], content[_SIGNATURE_BYTES:]
+    if not hmac.compare_digest(signature, _signature(content)):
+        raise ValueError(
+            f"a stored state of an environment is not signed with the key {_key_file()}: it is of another user or "
+            "machine, and to read it is to run it"
+        )
+    return pickle.loads(zlib.decompress(content))
+
+
+_SIGNATURE_BYTES = 32
+
+
+def _signature(content: bytes) -> bytes:
+    path = _key_file()
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent) as file:  # of mode 600
+            file.write(secrets.token_bytes(32))
+            file.flush()
+            with suppress(FileExistsError):  # of two processes that start together the first makes it
+                os.link(file.name, path)
+    return hmac.digest(path.read_bytes(), content, "sha256")
+
+
+def _key_file() -> Path:
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "reasoner" / "state-key"
 
 
 def _has_eval_rows(environment: Any) -> bool:

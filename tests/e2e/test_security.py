@@ -1,6 +1,7 @@
 """Runs and models come from elsewhere too: nothing in them is unpickled or run, and no path in them leads outside."""
 
 import ast
+import base64
 import io
 import json
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from app.run_library import RunLibrary
+from data.environments import rubric
 from reasoner.cli.main import main
 from reasoner.inference.sampling import end_token_ids
 from reasoner.models.loading import load_policy
@@ -76,7 +78,23 @@ def is_unsafe(node: ast.AST) -> bool:
 
 def test_nothing_of_ours_unpickles_evaluates_or_trusts_code():
     nodes = [(path, node) for path in OURS for node in ast.walk(ast.parse(path.read_text()))]
-    assert [f"{path.relative_to(ROOT)}:{node.lineno}" for path, node in nodes if is_unsafe(node)] == []
+    unsafe = [(str(path.relative_to(ROOT)), ast.unparse(node)) for path, node in nodes if is_unsafe(node)]
+    assert unsafe == [("data/environments/rubric.py", "import pickle")]  # of signed states: the next test
+
+
+def test_state_of_an_environment_is_read_only_with_the_users_signature(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "ours"))
+    stored = rubric._packed({"turns": [1, 2]})
+    assert rubric._unpacked(stored) == {"turns": [1, 2]}
+    assert (tmp_path / "ours/reasoner/state-key").stat().st_mode & 0o077 == 0
+    content = bytearray(base64.b64decode(stored))
+    content[-1] ^= 1
+    monkeypatch.setattr(rubric, "pickle", None)
+    with pytest.raises(ValueError, match="state-key"):
+        rubric._unpacked(base64.b64encode(content).decode())
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "another"))
+    with pytest.raises(ValueError, match="state-key"):
+        rubric._unpacked(stored)
 
 
 @pytest.mark.parametrize(
