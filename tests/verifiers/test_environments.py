@@ -179,6 +179,7 @@ def test_a_worker_that_hangs_or_dies_costs_no_other_item_its_score(pool: Verifie
     scores = pool.score(items, RewardWeights(format=0.0))
     assert [score.verdict for score in scores][1::2] == [Verdict.TIMED_OUT, Verdict.CRASHED, Verdict.TIMED_OUT]
     assert outcomes(scores)[::2] == [(Verdict.CORRECT, 1.5)] * 4
+    assert outcomes(pool.score(items[:1])) == [(Verdict.CORRECT, 1.5)]  # a worker that was ended is started again
     os.kill(pool.environment_pids[0], signal.SIGKILL)
     assert outcomes(pool.score(items[:1])) == [(Verdict.CORRECT, 1.5)]
 
