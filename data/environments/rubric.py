@@ -23,6 +23,7 @@ import zlib
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from copy import deepcopy
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import isawaitable, signature
@@ -256,7 +257,12 @@ _SIGNATURE_BYTES = 32
 
 
 def _signature(content: bytes) -> bytes:
-    path = _key_file()
+    return hmac.digest(_key(_key_file()), content, "sha256")
+
+
+@cache
+def _key(path: Path) -> bytes:
+    """The key in the file, made where there is none."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent) as file:  # of mode 600
@@ -264,7 +270,7 @@ def _signature(content: bytes) -> bytes:
             file.flush()
             with suppress(FileExistsError):  # of two processes that start together the first makes it
                 os.link(file.name, path)
-    return hmac.digest(path.read_bytes(), content, "sha256")
+    return path.read_bytes()
 
 
 def _key_file() -> Path:

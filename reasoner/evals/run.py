@@ -66,14 +66,21 @@ class EvalResults:
         """The graded responses, one row each: id, question, gold answer, response, verdict and more."""
         return [
             {
-                "id": sample.problem.id, "question": sample.problem.question, "answer": sample.problem.answer,
-                "prompt": sample.prompt, "response": response.text, "tokens": response.tokens,
-                "finish": response.finish, "extracted": score.extracted, "verdict": str(score.verdict),
-                "correct": score.correct, "well_formed": score.well_formed,
+                "id": sample.problem.id,
+                "question": sample.problem.question,
+                "answer": sample.problem.answer,
+                "prompt": sample.prompt,
+                "response": response.text,
+                "tokens": response.tokens,
+                "finish": response.finish,
+                "extracted": score.extracted,
+                "verdict": str(score.verdict),
+                "correct": score.correct,
+                "well_formed": score.well_formed,
             }
             for sample in self._result(data, greedy=greedy).samples
             for response, score in zip(sample.responses, sample.scores, strict=True)
-        ]  # fmt: skip
+        ]
 
     def to_pandas(self) -> pandas.DataFrame:
         """The metrics as a pandas DataFrame: one row per problem set, way of sampling and metric."""
