@@ -104,8 +104,8 @@ def test_rollouts_go_on_after_replies_and_are_scored_by_their_state(spec, tmp_pa
         if row["finish"] == "stop":  # max_turns ends it, with two replies
             assert rewards["rubric/tries"] == len(parts) == 2 and rewards["rubric/num_turns"] == 3
         assert rewards["correct"] == pytest.approx(rewards["rubric/right"] + 0.1 * rewards["rubric/tries"])
-    asked = {line.split()[3] for line in calls_of(tmp_path / "runs")}
-    assert set(replies) <= asked and max(replies.values()) == 1 and len(asked) == len(calls_of(tmp_path / "runs"))
+    numbers = {line.split()[3] for line in calls_of(tmp_path / "runs")}
+    assert set(replies) <= numbers and max(replies.values()) == 1 and len(numbers) == len(calls_of(tmp_path / "runs"))
 
 
 def test_run_that_is_killed_asks_nothing_again_and_ends_as_its_log_says(spec, tmp_path, monkeypatch):
@@ -120,11 +120,11 @@ def test_run_that_is_killed_asks_nothing_again_and_ends_as_its_log_says(spec, tm
     assert command.wait(timeout=60) != 0
     logged = [json.loads(line) for line in log.read_text().splitlines()]
     assert not (runs / "a" / "checkpoints" / "step-000002").exists()
-    asked = calls_of(runs)
+    before = calls_of(runs)
     finish(start(runs, spec, monkeypatch, resume=True))
     assert not log.parent.exists()
     again = calls_of(runs)
-    assert again[: len(asked)] == asked and len(again) > len(asked)
+    assert again[: len(before)] == before and len(again) > len(before)
     texts = "".join(row["completion"] for step in range(3) for row in read(runs / "a", step))
     used = [line["text"] for line in logged if line["text"]]
     assert len(used) >= 24 and [text for text in used if text not in texts] == []
@@ -154,9 +154,9 @@ def test_evaluation_goes_on_after_replies_and_is_graded_again_without_them(spec,
     words += ["--threads", "1", "--max-tokens", "160"]
     evaluation = ["eval", *words, "--out", str(tmp_path), "--problems", "3", "--pass@1", "--num-samples", "2"]
     assert main([*evaluation, "--name", "one"]) in (0, None)
-    asked = (tmp_path / "calls").read_text()
-    assert len(asked.splitlines()) > 6
+    calls = (tmp_path / "calls").read_text()
+    assert len(calls.splitlines()) > 6
     assert main([*evaluation, "--name", "two", "--regrade"]) in (0, None)
-    assert (tmp_path / "calls").read_text() == asked
+    assert (tmp_path / "calls").read_text() == calls
     one, two = (next((tmp_path / name).glob("samples_*.jsonl")).read_text() for name in ("one", "two"))
     assert one == two

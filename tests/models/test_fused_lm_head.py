@@ -186,10 +186,10 @@ def test_a_policy_has_no_kl_to_itself():
 def test_nothing_of_tokens_times_vocabulary_is_kept_for_the_gradient(monkeypatch):
     head, states, sampled, _ = _example(bias=False)
     layer, (teacher, teacher_states) = OutputLayer(head, num_ids=11), _teacher(torch.float32)
-    tiles_computed, kept = [], []
+    tiles_computed, shapes = [], []
     linear = nn.functional.linear
     monkeypatch.setattr(nn.functional, "linear", lambda *a: tiles_computed.append(linear(*a).numel()) or linear(*a))
-    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor.shape) or tensor, lambda t: t):
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: shapes.append(tensor.shape) or tensor, lambda t: t):
         kl = log_softmax_and_kl(
             layer, states, sampled, (teacher, teacher_states), temperature=1.0, learns_entropy=False
         )[2]
@@ -197,4 +197,4 @@ def test_nothing_of_tokens_times_vocabulary_is_kept_for_the_gradient(monkeypatch
     kl.sum().backward()
     assert max(tiles_computed) <= 12
     assert len(tiles_computed) - forward == 2 * (3 + 3 + 1)  # both models' tiles, once more
-    assert {shape for shape in kept if len(shape) == 2} == {states.shape, head.weight.shape}
+    assert {shape for shape in shapes if len(shape) == 2} == {states.shape, head.weight.shape}
