@@ -54,8 +54,10 @@ def command_of(runs: Path, more: tuple[object, ...], *, resume: bool, name: str 
     return [name, *("--model", "base") * ("--model" not in more), "--run.dir", str(runs), *settings, *map(str, more)]
 
 
-def start(runs: Path, *more: object, resume: bool = False, name: str = "train") -> ForkedCommand:
-    return forkserver(TRAINING).start(*command_of(runs, more, resume=resume, name=name))
+def start(
+    runs: Path, *more: object, resume: bool = False, name: str = "train", signal_at: tuple[int, Path] | None = None
+) -> ForkedCommand:
+    return forkserver(TRAINING).start(*command_of(runs, more, resume=resume, name=name), signal_at=signal_at)
 
 
 def finish(runs: Path, *more: object, resume: bool = False, name: str = "train") -> str:
@@ -79,11 +81,8 @@ def content(runs: Path) -> dict[str, bytes]:
 
 def kill(runs: Path, path: str, more: tuple[object, ...], name: str = "train") -> None:
     """Start or go on with the run, and end it with SIGKILL when this path is there in its folder."""
-    process = start(runs, *more, resume=True, name=name)
-    while process.poll() is None and not (runs / "a" / path).exists():
-        time.sleep(0.001)
-    process.kill()
-    process.wait(timeout=20)
+    process = start(runs, *more, resume=True, name=name, signal_at=(signal.SIGKILL, runs / "a" / path))
+    assert process.wait(timeout=300) == -signal.SIGKILL, process.errors()[-3000:]
 
 
 # A step that is being written, and the last checkpoint, which the final evaluation follows. While a checkpoint is
@@ -144,10 +143,8 @@ def test_lora_run_killed_twice_ends_with_equal_bytes(tmp_path, engine):
 
 def test_signalled_run_saves_and_resumes_to_equal_bytes(tmp_path, uninterrupted, by_pass_rates):
     for number, status, step in ((signal.SIGINT, 130, 2), (signal.SIGTERM, 143, 3)):
-        process = start(tmp_path, *by_pass_rates, resume=True)
-        while process.poll() is None and not (tmp_path / "a" / "rollouts" / f"step-{step:06d}.parquet").exists():
-            time.sleep(0.001)
-        process.send_signal(number)
+        shard = tmp_path / "a" / "rollouts" / f"step-{step:06d}.parquet"
+        process = start(tmp_path, *by_pass_rates, resume=True, signal_at=(number, shard))
         assert process.wait(timeout=100) == status, process.errors()[-2000:]
         errors = process.errors()
         assert f"stopped by {number.name}; resume with: reasoner train --resume {tmp_path / 'a'}" in errors

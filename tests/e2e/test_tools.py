@@ -156,7 +156,7 @@ def test_resumed_run_calls_no_function_again_whose_answer_is_logged(tmp_path, mo
     (tmp_path / "die.py").write_text(DIE)
     model = save_calling(tmp_path / "model", '{"name": "roll", "arguments": {}}', form=FORMS["qwen3"])
     more = {"tools": f"{tmp_path / 'die.py'}:roll", "tools.form": "qwen3", "sampling.max_tokens": 300}
-    run, settings = tmp_path / "a", RUN | more | {"model": model, "run.dir": tmp_path, "run.save_interval": 2}
+    run, settings = tmp_path / "a", RUN | more | {"model": model, "run.dir": tmp_path, "run.save_interval": 3}
     command = forkserver(TRAINING).start("train", *flags(settings))
     log = run / "answers" / "step-000000.0.jsonl"
     shard = run / "rollouts" / "step-000000.parquet"
@@ -164,7 +164,7 @@ def test_resumed_run_calls_no_function_again_whose_answer_is_logged(tmp_path, mo
         assert command.poll() is None, "the command ended before it was killed"
         time.sleep(0.001)
     command.kill()
-    assert command.wait(timeout=60) != 0 and not (run / "checkpoints" / "step-000002").exists()
+    assert command.wait(timeout=60) != 0 and not (run / "checkpoints" / "step-000003").exists()
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert len({line["key"] for line in lines}) == len(lines)
     before, first = (tmp_path / "rolls").read_text().split(), read(run, 0)

@@ -26,7 +26,7 @@ from datasets import Dataset
 
 
 def unknown():
-    return uuid4().hex[:4]
+    return uuid4().hex[:8]
 
 
 def by_seed():
@@ -64,7 +64,7 @@ def load_environment(is_seeded=False):
 RUN = {
     "model": "base", "engine.name": "transformers", "threads": 1, "steps": 3, "data.prompts_per_step": 3,
     "algo.group_size": 4, "sampling.max_tokens": 160, "validation.interval": 0, "eval.heldout_problems": 0,
-    "run.save_interval": 2, "run.name": "a", "reward.format": 0, "reward.overlong": 1,
+    "run.save_interval": 3, "run.name": "a", "reward.format": 0, "reward.overlong": 1,
 }  # fmt: skip
 
 
@@ -119,7 +119,7 @@ def test_run_that_is_killed_asks_nothing_again_and_ends_as_its_log_says(spec, tm
     command.kill()
     assert command.wait(timeout=60) != 0
     logged = [json.loads(line) for line in log.read_text().splitlines()]
-    assert not (runs / "a" / "checkpoints" / "step-000002").exists()
+    assert not (runs / "a" / "checkpoints" / "step-000003").exists()
     before = calls_of(runs)
     finish(start(runs, spec, monkeypatch, resume=True))
     assert not log.parent.exists()
