@@ -104,9 +104,12 @@ def _notify_listeners() -> Iterator[None]:
 def _equal_values(gold: Any, answer: Any) -> bool | None:
     """Compare numbers and expressions by value, relations by the ratio of their differences; None for anything else."""
     sympy = _libraries().sympy
+    is_relation = [isinstance(side, sympy.core.relational.Relational) for side in (gold, answer)]
     if isinstance(gold, sympy.Expr) and isinstance(answer, sympy.Expr):
         return _equal_expressions(gold, answer)
-    if isinstance(gold, sympy.core.relational.Relational) and isinstance(answer, sympy.core.relational.Relational):
+    if any(is_relation) and isinstance(gold if is_relation[1] else answer, sympy.Expr):
+        return False  # math-verify would take the right side of an equation: x - x for x + y = 0
+    if all(is_relation):
         if isinstance(gold, sympy.Equality) or isinstance(answer, sympy.Equality):
             has_sign = False
         else:
