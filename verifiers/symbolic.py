@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import ceil, log10
 from types import SimpleNamespace
 from typing import Any
@@ -61,10 +61,10 @@ def expression(text: str) -> Any | None:
     library = _libraries()
     sympy = library.sympy
     latex = text.replace(r"\degree", "").replace(r"\dollar", "")
-    parts = [part for part in library.parse(rf"\boxed{{{latex}}}") if not isinstance(part, str)]
-    if not parts:
+    try:
+        value = library.parse(latex)
+    except Exception:
         return None
-    value = parts[0]
     if isinstance(value, sympy.Expr | sympy.Equality):
         decimals = {number: sympy.Rational(str(number)) for number in value.atoms(sympy.Float)}
         imaginary = {symbol: sympy.I for symbol in value.free_symbols if symbol.name == "i"}
@@ -79,17 +79,23 @@ def _libraries() -> SimpleNamespace:
         import logging
 
         import sympy
-        from latex2sympy2_extended import NormalizationConfig
-        from math_verify import LatexExtractionConfig, parse, verify
+        from latex2sympy2_extended import NormalizationConfig, latex2sympy, normalize_latex
+        from math_verify import verify
+        from math_verify.grader import should_treat_as_complex
 
         logging.getLogger("math_verify").setLevel(logging.CRITICAL)
         logging.getLogger("latex2sympy2_extended").setLevel(logging.CRITICAL)
         # Units are removed before, by rules that do not read the h of a cylinder's volume as hours.
-        rewriting = NormalizationConfig(units=False, malformed_operators=True, nits=True)
-        config = [LatexExtractionConfig(boxed_match_priority=0, normalization_config=rewriting)]
-        parse_latex = partial(parse, extraction_config=config, parsing_timeout=None)
-        parse_latex(r"\boxed{\frac{1}{2}x}")  # the grammar is built at the first use
-    return SimpleNamespace(sympy=sympy, parse=parse_latex, verify=verify)
+        rewriting = NormalizationConfig(units=False, malformed_operators=True, nits=True, boxed="none")
+
+        def parse(latex: str) -> Any:
+            """The whole text: math-verify's own `parse` takes a fraction in a text that it cannot read."""
+            is_real = not should_treat_as_complex(latex)
+            normal = normalize_latex(latex, config=rewriting)
+            return latex2sympy(normal, is_real=is_real, convert_degrees=False, normalization_config=None)
+
+        parse(r"\frac{1}{2}x")  # the grammar is built at the first use
+    return SimpleNamespace(sympy=sympy, parse=parse, verify=verify)
 
 
 @contextmanager
@@ -151,7 +157,9 @@ def _proportional(gold: Any, answer: Any, *, has_sign: bool) -> bool | None:
     values = []
     for point in points:
         left, right = _value_at(gold, point), _value_at(answer, point)
-        if left is not None and right is not None and not _agree(left, _libraries().sympy.Integer(0)):
+        if left is None or right is None or left.is_infinite or right.is_infinite:
+            continue
+        if not _agree(left, _libraries().sympy.Integer(0)):
             values.append((left, right))
     if len(values) < min(3, len(points)):
         return None
