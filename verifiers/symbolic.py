@@ -20,8 +20,9 @@ from verifiers.score import Verdict
 DIGITS = 150  # precision of values that are not rational; more for very large or small ones
 _MAX_DIGITS = 20_000
 _AGREE = 10**-120  # relative, of the values of integrals, sums and limits
-_POINTS = 4  # random points at which two expressions must agree; half of them negative
-_ALLOWED = re.compile(r"[\w\s\\{}()\[\]+\-*/^=<>|.,!&']*", re.ASCII)
+_NUM_POINTS = 4  # random points at which two expressions must agree; half of them negative
+_NUM_POINTS_OF_STEPS = 40  # where a value can stay the same between points, up to 3,000
+_ALLOWED = re.compile(r"[\w\s\\{}()\[\]+\-*/^=<>|.,!&]*", re.ASCII)
 
 _on_loading: list[Callable[[bool], None]] = []
 
@@ -139,7 +140,10 @@ def _equal_expressions(gold: Any, answer: Any) -> bool | None:
         return False  # a number and an expression with a letter
     if (difference := gold - answer).is_Rational:
         return bool(difference == 0)
-    points = list(_points(gold.free_symbols | answer.free_symbols))
+    sympy = _libraries().sympy
+    steps = (sympy.floor, sympy.ceiling, sympy.Abs, sympy.Max, sympy.Min, sympy.Mod, sympy.sign)
+    has_steps = gold.has(*steps) or answer.has(*steps)
+    points = list(_points(gold.free_symbols | answer.free_symbols, has_steps=has_steps))
     num_known, is_equal = 0, True
     for point in points:
         left, right = _value_at(gold, point), _value_at(answer, point)
@@ -171,13 +175,16 @@ def _proportional(gold: Any, answer: Any, *, has_sign: bool) -> bool | None:
     return all(_agree(first_right * left, right * first_left) for left, right in values)
 
 
-def _points(symbols: set[Any]) -> Iterator[dict[Any, Any]]:
-    """Sample points: rationals derived from the symbols' names, the same on both sides; one empty point for numbers."""
+def _points(symbols: set[Any], *, has_steps: bool = False) -> Iterator[dict[Any, Any]]:
+    """Sample points: rationals derived from the symbols' names, the same on both sides; one empty point for numbers.
+
+    With `has_steps` more of them, of larger and larger size.
+    """
     sympy = _libraries().sympy
-    for number in range(_POINTS if symbols else 1):
-        sign = 1 if number % 2 == 0 else -1
+    for number in range((_NUM_POINTS_OF_STEPS if has_steps else _NUM_POINTS) if symbols else 1):
+        factor = (-1) ** number * 10 ** (number // _NUM_POINTS % 4)
         yield {
-            symbol: sympy.Rational(sign * (1 + crc32(f"{symbol.name}/{number}".encode()) % 997), 331)
+            symbol: sympy.Rational(factor * (1 + crc32(f"{symbol.name}/{number}".encode()) % 997), 331)
             for symbol in symbols
         }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import chain, islice
+from itertools import islice
 from zlib import crc32
 
 from verifiers.answers.evaluation import Evaluation, is_zero, sign, spend
@@ -33,6 +33,7 @@ _WHOLE = ("factorial", "doublefactorial", "binomial", "sum", "product", "gcd", "
 _ROUNDED = ("floor", "ceil")  # whole numbers for the letters below, both whole and other numbers for all others
 _WHOLE_LETTERS = frozenset("ijkmnKMN")
 _NUM_WHOLE = 4
+_FACTORS = (10, 100, 1000)  # by which points are larger too where a value may change far from 0 only
 _BASE = symbol("the base of log")
 
 
@@ -51,24 +52,41 @@ def equal_expressions(gold: Node, answer: Node) -> bool | None:
     is_whole = is_whole or any(map(_has_root_of_letter, (gold, answer)))
     is_rounded = has(gold, *_ROUNDED) or has(answer, *_ROUNDED)
     is_whole = is_whole or (is_rounded and letters <= _WHOLE_LETTERS)
-    whole = islice(points(letters, is_whole=True), _NUM_WHOLE if is_rounded and not is_whole else 0)
+    powers = _powers(gold) | _powers(answer)
+    samples = [points(letters, is_whole=is_whole, powers=powers)]
+    if is_rounded and not is_whole:
+        samples.insert(0, islice(points(letters, is_whole=True), _NUM_WHOLE))
+    if is_rounded or has(gold, "absolute") or has(answer, "absolute"):
+        factors = () if has(gold, *_WHOLE) or has(answer, *_WHOLE) else _FACTORS
+        samples += [points(letters, is_whole=is_whole, powers=powers, factor=factor) for factor in factors]
     num_equal = 0
-    for point in chain(whole, points(letters, is_whole=is_whole, powers=_powers(gold) | _powers(answer))):
+    for sample in samples:
+        num_more = _num_equal(gold, answer, sample)
+        if num_more is None:
+            return False
+        num_equal += num_more
+    return True if num_equal >= _ENOUGH else None
+
+
+def _num_equal(gold: Node, answer: Node, sample: Iterator[dict[str, Node]]) -> int | None:
+    """At how many points both have the same value, of as many as are enough; None if they differ at one."""
+    num_equal = 0
+    for point in sample:
         left, right = _at(gold, point), _at(answer, point)
         if left is None or right is None:
             continue
         has_values = _have_values(left, right)
         if has_values is False:
-            return False
+            return None
         if has_values is None:
             continue
         zero = _is_zero(subtract(left, right))
         if zero is False:
-            return False
+            return None
         num_equal += zero is True
         if num_equal == _NUM_POINTS:
             break
-    return True if num_equal >= _ENOUGH else None
+    return num_equal
 
 
 def _equal_numbers(gold: Node, answer: Node) -> bool | None:
@@ -215,9 +233,9 @@ def _have_values(gold: Node, answer: Node) -> bool | None:
 
 
 def points(
-    letters: frozenset[str], *, is_whole: bool = False, powers: frozenset[Node] = frozenset()
+    letters: frozenset[str], *, is_whole: bool = False, powers: frozenset[Node] = frozenset(), factor: int = 1
 ) -> Iterator[dict[str, Node]]:
-    """Sample points: the first three positive, one negative, the rest mixed, of three orders of size.
+    """Sample points: the first three positive, one negative, the rest mixed, of three orders of size, times a factor.
 
     They depend on the letters' names only. At two of the mixed points letters that follow each other have opposite
     signs. `is_whole`: positive integers, for factorials and rounding. Letters in the exponents of `powers` are halves
@@ -233,10 +251,10 @@ def points(
             # The product undoes the linearity of the checksum, by which two letters would always differ alike.
             draw = crc32(f"{name}/{place}".encode()) * 0x9E3779B1 >> 16 & 0xFFFFFFFF
             if is_whole:
-                point[name] = number(1 + draw % 25)
+                point[name] = number(1 + draw % (25 * factor))
                 continue
             denominator = _DENOMINATORS[draw % 5]
-            value = Fraction(low * denominator + draw // 8 % ((high - low) * denominator), 10 * denominator)
+            value = Fraction(low * denominator + draw // 8 % ((high - low) * denominator), 10 * denominator) * factor
             if name in exponents:
                 value = _HALVES_AND_THIRDS[draw // 8 % len(_HALVES_AND_THIRDS)]
             signs = {0: 0, 1: 0, 2: 0, 3: 1, 4: ranks[name], 5: ranks[name] + 1, 6: ranks[name] >> 1}
