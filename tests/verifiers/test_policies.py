@@ -168,6 +168,18 @@ def paid_constants(pool: VerifierPool, chosen: list[Problem]) -> list[tuple[str,
     return [row for row in rows if not is_own_value(row[2], row[1])]
 
 
+def paid_of_other_numbers(pool: VerifierPool, chosen: list[Problem]) -> list[tuple[str, str, str]]:
+    """Golds with an infinity, a name or the next number in the place of one, which is not the index of a constant and
+    does not stand behind an exact value.
+    """
+    rows = []
+    for problem in (one for one in chosen if r"\approx" not in one.answer):
+        for found in re.finditer(r"(?<![\d_.])(?<!_\{)\d+(?![\d.])", problem.answer):
+            start, end = problem.answer[: found.start()], problem.answer[found.end() :]
+            rows += [(problem, start + other + end) for other in (r"\infty ", "x_0 ", str(int(found[0]) + 1))]
+    return [row for row in paid(pool, rows) if not is_own_value(row[2], row[1])]
+
+
 def sample(name: str, size: int) -> list[Problem]:
     """Problems at even distances, of those whose gold is more than an integer where there are so many."""
     every = problems(name)
@@ -185,6 +197,11 @@ def test_constant_answers_earn_the_gold_alone(pool: VerifierPool, name: str) -> 
 def test_answers_taken_from_the_question_earn_the_gold_alone(pool: VerifierPool, name: str) -> None:
     rows = [(problem, answer) for problem in sample(name, 10) for answer in of_the_question(problem.question)]
     assert paid(pool, rows) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_gold_with_another_number_in_it_earns_nothing(pool: VerifierPool, name: str) -> None:
+    assert paid_of_other_numbers(pool, sample(name, 20)) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -206,4 +223,4 @@ def test_a_gold_that_its_question_names_is_no_question_said_back(name: str) -> N
 def test_no_fixed_policy_earns_more_than_the_gold_on_any_problem(pool: VerifierPool, name: str) -> None:
     chosen = problems(name)
     answers = [(problem, answer) for problem in chosen for answer in of_the_question(problem.question)]
-    assert [*paid_constants(pool, chosen), *paid(pool, answers)] == []
+    assert [*paid_constants(pool, chosen), *paid(pool, answers), *paid_of_other_numbers(pool, chosen)] == []
