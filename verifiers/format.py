@@ -1,8 +1,12 @@
-"""The strict R1-Zero form: exactly one think block, then exactly one answer block, only white space around them."""
+"""The strict R1-Zero form: exactly one think block, then exactly one answer block, only white space around them.
+
+A block without a letter, a digit or a symbol is empty: dots, dashes and characters of no width earn no reward.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from unicodedata import category
 
 TAGS = ("<think>", "</think>", "<answer>", "</answer>")
 
@@ -32,7 +36,11 @@ def blocks(response: str) -> Blocks:
         "text before <think>": before,
         "text between the blocks": between,
         "text after </answer>": after,
-        "empty think block": not think,
-        "empty answer block": not answer,
+        "empty think block": _is_empty(think),
+        "empty answer block": _is_empty(answer),
     }
     return Blocks(think, answer, next((fault for fault, is_there in faults.items() if is_there), ""))
+
+
+def _is_empty(text: str) -> bool:
+    return not any(category(each)[0] in "LNS" for each in text)
