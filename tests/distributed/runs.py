@@ -20,14 +20,17 @@ SMALL = {
 }  # fmt: skip
 
 
-def start_ranks(size: int, *arguments: object) -> list[ForkedCommand]:
-    """The ranks of a command, as torchrun would start them; one process is started as a user does."""
+def start_ranks(size: int, *arguments: object, signal_at: tuple[int, Path] | None = None) -> list[ForkedCommand]:
+    """The ranks of a command, as torchrun would start them; one process is started as a user does. `signal_at` is that
+    of the last rank.
+    """
     if size == 1:
         return [forkserver(TRAINING).start(*arguments)]
     commands, port = [], free_port()
     for rank in range(size):
         with patch.dict(os.environ, environment(rank, size, port)):
-            commands.append(forkserver(TRAINING).start(*arguments))
+            own = signal_at if rank == size - 1 else None
+            commands.append(forkserver(TRAINING).start(*arguments, signal_at=own))
     return commands
 
 
@@ -50,9 +53,10 @@ def arguments(runs: Path, **more: object) -> list[str]:
     return ["train", *flags({"model": "base", "run.dir": runs} | small | own)]
 
 
-def start(runs: Path, size: int, **more: object) -> list[ForkedCommand]:
-    """The ranks of a run."""
-    return start_ranks(size, *arguments(runs, **more))
+def start(runs: Path, size: int, *, signal_at: tuple[int, str] | None = None, **more: object) -> list[ForkedCommand]:
+    """The ranks of a run; `signal_at` names a file of it."""
+    at = signal_at and (signal_at[0], runs / "a" / signal_at[1])
+    return start_ranks(size, *arguments(runs, **more), signal_at=at)
 
 
 def wait_for(path: Path, commands: list[ForkedCommand]) -> None:

@@ -19,7 +19,7 @@ from reasoner.runs.metrics import read_metrics
 from reasoner.runs.rollouts import read
 from reasoner.trainer.checkpoint import list_checkpoints
 from tests.distributed import programs
-from tests.distributed.runs import SMALL, arguments, content, finish, start, start_ranks, wait_for
+from tests.distributed.runs import SMALL, arguments, content, finish, start, start_ranks
 from tests.fixtures.forkserver import ROOT, TRAINING, forkserver
 from tests.fixtures.ranks import run_ranks
 from tests.fixtures.reward_models import save_reward_model
@@ -45,15 +45,11 @@ def test_two_processes_have_the_numbers_of_one(unbroken):
 
 @pytest.mark.timeout(900)
 def test_two_processes_that_are_signalled_and_killed_end_with_equal_bytes(tmp_path, unbroken):
-    commands = start(tmp_path, 2)
-    wait_for(tmp_path / "a" / "rollouts" / "step-000000.parquet", commands)
-    commands[1].send_signal(signal.SIGTERM)
+    commands = start(tmp_path, 2, signal_at=(signal.SIGTERM, "rollouts/step-000000.parquet"))
     assert [command.wait(timeout=200) for command in commands] == [143, 143], commands[0].errors()[-3000:]
     assert "stopped by SIGTERM; resume with" in commands[0].errors()
     assert len(read_metrics(tmp_path / "a")) == int(list_checkpoints(tmp_path / "a")[-1].name[-6:])
-    commands = start(tmp_path, 2)
-    wait_for(tmp_path / "a" / "rollouts" / "step-000002.parquet", commands)
-    commands[1].kill()
+    commands = start(tmp_path, 2, signal_at=(signal.SIGKILL, "rollouts/step-000002.parquet"))
     assert commands[0].wait(timeout=200) not in (0, None)
     assert "rank 0 of 2, step " in commands[0].errors() and "another rank has ended" in commands[0].errors()
     finish(start(tmp_path, 2))
@@ -72,13 +68,10 @@ def test_shards_have_the_numbers_of_one_and_the_same_bytes_after_signal_and_kill
     for alone, shared in zip(read_metrics(unbroken[1] / "a"), read_metrics(straight / "a"), strict=True):
         assert shared["grad_norm"] == pytest.approx(alone["grad_norm"], rel=1e-2, abs=1e-4)
         assert shared["parity/logprob_diff_max"] < 1e-3
-    commands = start(broken, 2, optim__sharding=weights)
-    wait_for(broken / "a" / "rollouts" / "step-000000.parquet", commands)
-    commands[1].send_signal(signal.SIGTERM)
+    first = (signal.SIGTERM, "rollouts/step-000000.parquet")
+    commands = start(broken, 2, signal_at=first, optim__sharding=weights)
     assert [command.wait(timeout=200) for command in commands] == [143, 143], commands[0].errors()[-3000:]
-    commands = start(broken, 2)
-    wait_for(broken / "a" / "rollouts" / "step-000002.parquet", commands)
-    commands[1].kill()
+    commands = start(broken, 2, signal_at=(signal.SIGKILL, "rollouts/step-000002.parquet"))
     assert commands[0].wait(timeout=200) not in (0, None)
     finish(start(broken, 2))
     assert differing(content(broken), content(straight)) == []
