@@ -1,4 +1,4 @@
-"""`reasoner rollouts`: list, show, search and export the rollouts of a run.
+"""`reasoner rollouts`: list, show and export the rollouts of a run.
 
 Handlers import the table, which imports pyarrow: that takes a second.
 """
@@ -38,7 +38,7 @@ _MAX_NAMES = 12  # known values that an error message lists
 
 
 def add_arguments(command: Parser) -> None:
-    actions = add_actions(command, ("list", "show", "grep", "export"))
+    actions = add_actions(command, ("list", "show", "export"))
     listing = add_action(actions, "list", "print one line for each rollout", list_rollouts)
     add_run(listing)
     _add_limit(listing)
@@ -48,12 +48,6 @@ def add_arguments(command: Parser) -> None:
     add_run(show)
     add_option(show, "rollout", "the rollout's name, such as 12.3.7", metavar="STEP.GROUP.SAMPLE")
     add_json(show, "all columns of the rollout")
-    grep = add_action(actions, "grep", "find rollouts whose completion has these words", list_rollouts)
-    add_run(grep)
-    _add_limit(grep)
-    _add_filters(grep, besides="text")
-    add_option(grep, "text", 'words, "a phrase", begin*, -without', metavar="TEXT")
-    add_json(grep, "the rollouts that are printed, whole")
     export = add_action(actions, "export", "write rollouts to a .jsonl, .parquet or .md file", export_rollouts)
     add_run(export)
     _add_filters(export)
@@ -83,13 +77,12 @@ def _add_limit(action: Parser) -> None:
     add_option(action, "--limit", "print at most N rollouts, at least 1", 20)
 
 
-def _add_filters(action: Parser, *, besides: str = "") -> None:
+def _add_filters(action: Parser) -> None:
     from reasoner.runs.filters import FIELDS
 
     filters = action.add_argument_group("filters", "Only rollouts that match all of these.")
     for name, meaning in FIELDS.items():
-        if name != besides:
-            add_option(filters, f"--{name}", meaning)
+        add_option(filters, f"--{name}", meaning)
 
 
 def add_selection(group: argparse._ArgumentGroup, *, per_problem: int | None = None) -> None:
@@ -106,8 +99,8 @@ def selection_of(args: argparse.Namespace) -> Selection:
     return parse_selection({name: str(value) for name, value in values_of(args, ("where", "per_problem")).items()})
 
 
-def list_rollouts(args: argparse.Namespace) -> int:
-    """Print a line for each matching rollout. Exit status 1 where none has the words, like grep."""
+def list_rollouts(args: argparse.Namespace) -> None:
+    """Print a line for each matching rollout; with --text what stands around its first hit."""
     from reasoner.runs.word_search import excerpt, hits
 
     table = open_table(args)
@@ -124,7 +117,6 @@ def list_rollouts(args: argparse.Namespace) -> int:
     print_result(f"{len(rollouts):,} of {total:,} rollouts{more}")
     rows = [{"name": one.name} | asdict(one) | {"completion": text} for one, text in zip(rollouts, texts, strict=True)]
     write_result(args, {"total": total, "rollouts": rows})
-    return 0 if rollouts or query is None else 1
 
 
 def show_rollout(args: argparse.Namespace) -> None:

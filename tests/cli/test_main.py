@@ -77,7 +77,7 @@ REFUSED = [
 REFUSED_ELSEWHERE = [
     (["trian"], "'trian'; known are train, sft, "),
     (["trian"], "did you mean 'train'?"),
-    (["rollouts", "lst"], "'lst'; known are list, show, grep, export; did you mean 'list'?"),
+    (["rollouts", "lst"], "'lst'; known are list, show, export; did you mean 'list'?"),
     (["train", "--algo.grup", "8"], "'--algo.grup'; did you mean '--algo.group_size'"),
     (["train", "--group-size", "8"], "'--group-size'; did you mean '--algo.group_size'"),
     (["train", "--lr", "8"], "'--lr'; did you mean '--critic.lr' or '--optim.lr'"),
@@ -105,7 +105,6 @@ REFUSED_ELSEWHERE = [
     (["eval", "--out", "{tmp}", "--name", "used"], "is in use by something else"),
     (["eval", "--responses", "{tmp}/none.jsonl"], "there is no such file"),
     (["report", "nowhere"], "no run 'nowhere'"),
-    (["reflection", "nowhere"], "no run 'nowhere'"),
     (["rollouts", "list", "nowhere"], "no run 'nowhere'"),
     (["compare", "one", "two"], "no evaluation 'one'"),
     (["app", "{tmp}/nothing"], "there is no folder"),
