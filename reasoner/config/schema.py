@@ -45,10 +45,7 @@ class RunConfig:
         "trainer after a weight sync. 0: only after the first step. With max_off_policy_steps above 1 only where the "
         "engine has the step's weights: after steps that validate or save.", ge=0, stages=_RL)
     on_alarm: str = setting("warn", "What to do when a health check raises an alarm.", stages=_POLICY,
-        choices={"warn": "",
-            "stop": "save a checkpoint and exit",
-            "rollback": "return to the checkpoint before the cause, with other samples and half the learning rate; at "
-            "most three times, then stop"})
+        choices={"warn": "", "stop": "save a checkpoint and exit"})
     token_stats: bool = setting(True, "Store entropy, KL and share of the loss of every token with the rollouts: 12 "
         "bytes a token before compression.", stages=_RL)
     importance_ratio: bool = setting(False, "Store with them the importance ratio of every token: its probability in "

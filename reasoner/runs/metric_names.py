@@ -134,7 +134,6 @@ METRICS = _by_name(
     Metric("reward_model/score_std", "standard deviation of the step's scores", "", "deviation of scores", ("plots",
         "health", )),
     Metric("repetition", "share of completions in which most 8-token windows occur three times or more", "share"),
-    Metric("rollbacks", "times that the run was rolled back before this step"),
     Metric("parity/logprob_diff_max", "largest |log-probability of engine - of trainer| of the parity probe", "nats"),
 )  # fmt: skip
 TIMES = _by_name(

@@ -252,10 +252,9 @@ def _write_model(
 def valid_checkpoints(run_dir: Path, log: Callable[[str], None]) -> Iterator[Path]:
     """Yield the undamaged checkpoints, newest first, and report the damaged ones.
 
-    After a rollback the checkpoint that it wrote is newer than those of later steps, which a crash may have left.
     ValueError at the end if there are checkpoints and all are damaged.
     """
-    checkpoints = sorted(list_checkpoints(run_dir), key=lambda path: (attempt_of(path), path.name), reverse=True)
+    checkpoints = list_checkpoints(run_dir)[::-1]
     num_valid = 0
     for path in checkpoints:
         fault = damage(path)
@@ -266,14 +265,6 @@ def valid_checkpoints(run_dir: Path, log: Callable[[str], None]) -> Iterator[Pat
             yield path
     if checkpoints and not num_valid:
         raise ValueError(f"{run_dir} has no undamaged checkpoint; its rollouts and metrics are unchanged")
-
-
-def attempt_of(path: Path) -> int:
-    """Number of rollbacks before the checkpoint was written; 0 if its state cannot be read."""
-    try:
-        return int(json.loads((path / "trainer" / "state.json").read_text())["attempt"])
-    except (OSError, ValueError, TypeError, KeyError):
-        return 0
 
 
 def check_room(run_dir: Path, trainer: Trainer, *, keep: int) -> None:

@@ -216,7 +216,6 @@ def open_generator(
             eval_world=eval_world,
             log=log,
         )
-        generator.attempt = trainer.attempt
         generator.update_weights(trainer.policy, version=trainer.steps_done)
         yield generator
 

@@ -27,7 +27,7 @@ from reasoner.rollouts.generate import (
 )
 from reasoner.rollouts.reward_functions import RewardFunction, apply_reward_functions
 from reasoner.rollouts.reward_models import Scorer, apply_reward_models
-from reasoner.rollouts.seeds import attempt_seed, replacement_seed
+from reasoner.rollouts.seeds import replacement_seed
 from reasoner.rollouts.selection import PassRates
 from reasoner.types import Engine, Prompt, RolloutGroup, SamplingParams
 from verifiers import VerifierPool
@@ -67,7 +67,7 @@ class Weights:
 class RolloutGenerator:
     """Samples and grades rollouts: an engine, a verifier pool, and the prompts to train on.
 
-    Which prompts a step gets, and every seed, is a function of (run seed, rollbacks, step), not of the ranks; with
+    Which prompts a step gets, and every seed, is a function of (run seed, step), not of the ranks; with
     data.selection learnability the prompts depend on the rollouts of the steps before as well. Each rank of `world` has
     an engine and a pool, samples its share of the prompts, and gets the groups of all of them.
     """
@@ -104,7 +104,6 @@ class RolloutGenerator:
         self.world = world
         self.eval_world = eval_world or world
         self.log = log
-        self.attempt = 0  # number of rollbacks of the run
         self._reward_functions = reward_functions
         self._reward_models = reward_models or {}
         self._pass_rates = pass_rates
@@ -166,7 +165,7 @@ class RolloutGenerator:
     def _sample(
         self, prompts: Sequence[Prompt], repeats: Sequence[int], step: int, num_samples: int | None
     ) -> list[RolloutGroup]:
-        cfg, seed = self.cfg, attempt_seed(self.cfg.seed, self.attempt)
+        cfg = self.cfg
         sampling = self.sampling if num_samples is None else replace(self.sampling, num_samples=num_samples)
         groups = generate_groups(
             self.engine,
@@ -174,7 +173,7 @@ class RolloutGenerator:
             prompts,
             sampling,
             cfg.reward,
-            run_seed=seed,
+            run_seed=cfg.seed,
             step=step,
             progress=self.progress,
             repeats=repeats,
@@ -184,7 +183,7 @@ class RolloutGenerator:
         if self._reward_models:
             with self.asleep():
                 groups = apply_reward_models(groups, self._reward_models, cfg.reward)
-        return apply_control(groups, cfg.control, ControlContext(self.pool, self._shuffled, seed, step))
+        return apply_control(groups, cfg.control, ControlContext(self.pool, self._shuffled, cfg.seed, step))
 
     @contextmanager
     def prefetching(self, steps: range) -> Iterator[None]:

@@ -24,7 +24,6 @@ from reasoner.trainer import checkpoint
 from reasoner.trainer.callbacks import Callbacks
 from reasoner.trainer.checkpoint_writer import CheckpointWriter
 from reasoner.trainer.metrics_logger import MetricsLogger
-from reasoner.trainer.rollback import respond_to_alarms
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.schedule import is_due
 from reasoner.trainer.shutdown import GracefulShutdown
@@ -92,7 +91,7 @@ class TrainingRun:
         return step + 1 >= self.cfg.steps or 0 < budget <= num_tokens
 
     def steps(self) -> Iterator[tuple[int, StepTimer]]:
-        """Yield (number, timer) of each step until the run is finished; after a rollback the numbers come again."""
+        """Yield (number, timer) of each step until the run is finished."""
         timer = None
         while not self.is_finished:
             timer = StepTimer(previous=timer)
@@ -245,21 +244,16 @@ class TrainingRun:
             return ""
 
     def respond_to_alarms(self) -> None:
-        """Apply run.on_alarm to the alarms that the last step raised: warn, stop or roll back.
-
-        RuntimeError to stop; a checkpoint is saved first, so the run can be resumed.
+        """With run.on_alarm stop: RuntimeError for an alarm that the last step raised. A checkpoint is saved first, so
+        the run can be resumed.
         """
-        how = self.cfg.run.on_alarm
-        if not self._alarms or how == "warn":
+        if not self._alarms or self.cfg.run.on_alarm != "stop":
             return
         self.wait_for_checkpoints()
-        if respond_to_alarms(self._alarms, how, self.run_dir, self.trainer, self.logger, self._save_and_wait):
-            self.generator.attempt = self.trainer.attempt
-            self.generator.update_weights(self.trainer.policy, version=self.step)
-
-    def _save_and_wait(self) -> None:
         self.save()
         self.wait_for_checkpoints()
+        alarm = min(self._alarms, key=lambda alarm: alarm.since)
+        raise RuntimeError(f"stopped by the alarm {alarm.name!r} with {self.step} steps done")
 
     # -------------------------------------------------------------------------------------------- validation
 
@@ -274,13 +268,11 @@ class TrainingRun:
             self.logger.log(f"no {what} of step {self.step - 1}: {error}")
 
     def validate_before_first_step(self) -> None:
-        """Validate the initial policy, and save it where a rollback may need it."""
+        """Validate the initial policy."""
         if self.start:
             return
         with self.shutdown.interruptible():
             self.validator.validate(0)
-        if self.cfg.run.on_alarm == "rollback":
-            self.save()
 
     def is_validation_due(self, step: int, num_tokens: float) -> bool:
         """Whether the policy is validated after the step: every validation.interval steps, and after the last one.

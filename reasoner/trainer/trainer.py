@@ -105,8 +105,6 @@ class Trainer:
         beta, penalty = cfg.algo.beta, cfg.algo.penalty
         self.policy_loss = PolicyLoss(self.passes, algorithm, cfg, critic, beta, penalty, full_teacher)
         self.steps_done = 0  # training steps of the run: the run's position, and that of the schedules
-        self.lr_scale = 1.0  # factor of the learning rate, halved by each rollback
-        self.attempt = 0  # number of rollbacks of the run
         self.moving_reward = 0.0  # moving average of earlier steps' mean rewards, for algo.baseline moving
         self.pass_rates = PassRates() if cfg.data.selection == "learnability" else None  # by which problems are chosen
         self.progress = Progress()  # shows the micro-batches
@@ -130,7 +128,7 @@ class Trainer:
 
     def learning_rate_factor(self, tokens_before: float = 0) -> float:
         """Factor of optim.lr in the next step; with max_train_tokens it follows the tokens sampled before."""
-        return self.lr_scale * learning_rate_factor(self.cfg, self.steps_done, tokens_before)
+        return learning_rate_factor(self.cfg, self.steps_done, tokens_before)
 
     # ------------------------------------------------------------------------------------------------ batch
 
@@ -243,8 +241,7 @@ class Trainer:
     def update_policy(self, batch: Batch, update: StepUpdate) -> None:
         """Step from the gradient of the batch: with the optimiser, or with TRPO's constraint."""
         if self.algorithm.trust == "constrained":
-            delta = self.cfg.algo.delta * self.lr_scale
-            norm, metrics = constrained_update(self.optimizer, self.policy_loss, batch, delta)
+            norm, metrics = constrained_update(self.optimizer, self.policy_loss, batch, self.cfg.algo.delta)
             update.further |= metrics
         else:
             norm = self.apply_gradient(update.lr_factor)
@@ -302,15 +299,12 @@ class Trainer:
             "moving_reward": self.moving_reward,
             "penalty": self.policy_loss.penalty,
             "beta": self.policy_loss.beta,
-            "attempt": self.attempt,
-            "lr_scale": self.lr_scale,
         }
         return numbers | ({} if self.pass_rates is None else {"pass_rates": self.pass_rates.state()})
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Load what state() returned."""
-        self.steps_done, self.attempt = state["steps_done"], state["attempt"]
-        self.moving_reward, self.lr_scale = state["moving_reward"], state["lr_scale"]
+        self.steps_done, self.moving_reward = state["steps_done"], state["moving_reward"]
         self.policy_loss.penalty, self.policy_loss.beta = state["penalty"], state["beta"]
         if self.pass_rates is not None:
             self.pass_rates.restore(state["pass_rates"])
