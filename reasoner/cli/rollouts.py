@@ -52,25 +52,13 @@ def add_arguments(command: Parser) -> None:
     add_run(export)
     _add_filters(export)
     add_option(export, "file", "the new file; its ending decides the format", kind=Path, metavar="FILE")
-    add_option(export, "--as", "what to write", "rollouts", dest="form", choices=tuple(_EXPORTS))
+    about = "what to write; preferences: pairs, a right answer before a wrong one, of two the shorter"
+    add_option(export, "--as", about, "rollouts", dest="form", choices=tuple(_EXPORTS))
     examples = export.add_argument_group("with --as sft: examples for supervised finetuning")
     add_selection(examples)
     about = "leave out the token ids, for a model with another tokenizer"
     add_option(examples, "--without-ids", about, kind=bool)
-    _add_preferences(export)
     add_json(export, "the file's name and the counts")
-
-
-def _add_preferences(export: Parser) -> None:
-    group = export.add_argument_group("preferences", "With --as preferences: pairs in the columns of TRL.")
-    about = (
-        "who prefers: rule (a right answer, of two the shorter) or utility:FILE.py:NAME, a function of the columns "
-        "that reward functions get, which returns a number for each completion [rule]"
-    )
-    add_option(group, "--judge", about)
-    about = "of a utility: completion i is preferred to j with probability sigmoid((u_i - u_j) / NUMBER) [1]"
-    add_option(group, "--noise", about, kind=float, metavar="NUMBER")
-    add_option(group, "--seed", "seed of the labels [0]", kind=int)
 
 
 def _add_limit(action: Parser) -> None:
@@ -151,8 +139,6 @@ def export_rollouts(args: argparse.Namespace) -> None:
 
     if args.form != "sft" and (args.where is not None or args.per_problem is not None or args.without_ids):
         raise ValueError("--where, --per-problem and --without-ids belong to --as sft")
-    if args.form != "preferences" and not (args.judge is args.noise is args.seed is None):
-        raise ValueError("--judge, --noise and --seed belong to --as preferences")
     check_ending(args.file, ENDINGS if args.form == "rollouts" else TABLE_ENDINGS)
     table = open_table(args)
     result = _EXPORTS[args.form](args, table.run_dir, matching(table, _filter(args)))
@@ -180,10 +166,9 @@ def _export_examples(args: argparse.Namespace, run_dir: Path, rollouts: Rollouts
 
 
 def _export_preferences(args: argparse.Namespace, run_dir: Path, rollouts: Rollouts) -> dict[str, object]:
-    from reasoner.preferences.judges import load_judge, write_preferences
+    from reasoner.preferences.rollout_pairs import write_preferences
 
-    judge = load_judge(args.judge or "rule", noise=args.noise)
-    counts = write_preferences(args.file, run_dir, rollouts, judge, seed=args.seed or 0)
+    counts = write_preferences(args.file, run_dir, rollouts)
     print_result(f"{counts.summary()}: {args.file}")
     return asdict(counts)
 

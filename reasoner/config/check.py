@@ -36,7 +36,6 @@ RULES = (
     Rule("max_off_policy_steps > 1", "max_off_policy_steps < run.save_interval", "no checkpoint lies between"),
     Rule("data.selection == 'learnability'", "max_off_policy_steps == 0", "problems depend on all rollouts before"),
     Rule("algo.filter_metric == 'correct'", "reward.correct > 0", "it leaves out groups by verdicts"),
-    Rule("ptx.data", "algo.trust != 'constrained'", "TRPO searches on the RL loss alone"),
     Rule("teacher.kl == 'full'", "algo.trust != 'constrained'", "TRPO searches on the RL loss alone"),
     Rule("lora.rank > 0", "algo.ref_sync_steps == 0", "the reference is the model without its adapter"),
     Rule("lora.base_dtype == 'bfloat16'", "lora.rank > 0 and optim.dtype == 'bfloat16'", "trained weights are float32"),

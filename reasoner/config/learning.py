@@ -87,16 +87,6 @@ class CriticConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class PtxConfig:
-    data: str = setting("", "Pretraining mix (PPO-ptx: Ouyang et al. 2022): texts whose likelihood every optimiser "
-        "step of the policy raises as well: corpus:base (the pretraining corpus of the embedded base), or a .jsonl or "
-        ".parquet file of supervised examples (a column text, for example). Empty: none.")
-    weight: float = setting(0.1, "Coefficient of the texts' mean negative log-likelihood per token in the loss. 0: no "
-        "mix.", ge=0, needs="ptx.data")
-    rows: int = setting(32, "Texts in each optimiser step.", ge=1, needs="ptx.data")
-
-
-@dataclass(frozen=True, slots=True)
 class OptimConfig:
     lr: float = setting(1e-6, "Peak learning rate, reached after the warm-up.", gt=0, le=1, needs=_STEPS_BY_LR,
         trl="learning_rate", verl="actor_rollout_ref.actor.optim.lr")

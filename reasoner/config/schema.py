@@ -13,7 +13,6 @@ from reasoner.config.learning import (
     CriticConfig,
     LoraConfig,
     OptimConfig,
-    PtxConfig,
     RewardConfig,
     RewardModelConfig,
     SftConfig,
@@ -231,8 +230,6 @@ class Config:
         needs="control == ''", stages=_RL)
     critic: CriticConfig = section(CriticConfig, "value function, for algorithms with a critic",
         needs="algo.baseline == 'value'", stages=_RL)
-    ptx: PtxConfig = section(PtxConfig, "pretraining mix: texts whose likelihood is raised beside the reward",
-        stages=_RL)
     optim: OptimConfig = section(OptimConfig, "optimiser, learning rate and micro-batches")
     lora: LoraConfig = section(LoraConfig, "LoRA: train low-rank adapters instead of all weights", stages=_POLICY)
     rm: RewardModelConfig = section(RewardModelConfig, "preferences, and how a reward model is trained on them",

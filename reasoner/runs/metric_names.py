@@ -102,7 +102,6 @@ METRICS = _by_name(
     Metric("teacher/kl",
         "KL(policy || teacher): over the vocabulary (teacher.kl full), or estimated by the mean log-probability of the "
         "policy - of the teacher at the sampled tokens", "nats per token", "KL to the teacher, nats", ("health",)),
-    Metric("ptx/nll", "mean negative log-likelihood of the pretraining mix, in the last update", "nats per token"),
     Metric("critic/loss", "the critic's loss"),
     Metric(
         "critic/explained_variance", "share of the returns' variance that the critic's values explain; may be negative"

@@ -247,7 +247,7 @@ class TrainingRun:
         """With run.on_alarm stop: RuntimeError for an alarm that the last step raised. A checkpoint is saved first, so
         the run can be resumed.
         """
-        if not self._alarms or self.cfg.run.on_alarm != "stop":
+        if self.cfg.run.on_alarm != "stop" or not self._alarms:
             return
         self.wait_for_checkpoints()
         self.save()

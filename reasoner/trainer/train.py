@@ -94,15 +94,12 @@ def train_step(
 
 
 def accumulate_gradient(trainer: Trainer, batch: Batch, update: StepUpdate) -> None:
-    """Accumulate the gradient of the policy's loss in the parameters, and that of the pretraining mix."""
+    """Accumulate the gradient of the policy's loss in the parameters."""
     index, on_microbatch = trainer.rows_with_gradient(batch), trainer.progress.counter("trained")
     with trainer.policy_loss.passes_of_teacher():
         for prompts, rows in trainer.passes.gradient_microbatches(batch, index, on_microbatch):
             loss = trainer.policy_loss.of_microbatch(update.token_stats, prompts, rows)
             loss.backward()  # type: ignore[no-untyped-call]
-    if trainer.pretraining_mix is not None:
-        number = trainer.steps_done * trainer.algorithm.updates + len(update.norms)
-        update.further["ptx/nll"] = trainer.pretraining_mix.add_gradient(trainer.passes, number)
 
 
 def _parity(run: TrainingRun, rollouts: StepRollouts) -> dict[str, float]:

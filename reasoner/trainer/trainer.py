@@ -36,7 +36,6 @@ from reasoner.rl.teacher import FullTeacher
 from reasoner.rollouts.selection import PassRates
 from reasoner.runtime import deterministic_kernels
 from reasoner.trainer.constrained_update import constrained_update
-from reasoner.trainer.pretraining_mix import PretrainingMix
 from reasoner.trainer.schedule import learning_rate_factor, minibatches
 from reasoner.trainer.step_metrics import StepUpdate
 from reasoner.types import RolloutGroup
@@ -59,7 +58,6 @@ class Trainer:
         *,
         base_model: BaseModel | None = None,
         teacher: PreTrainedModel | None = None,
-        pretraining_mix: PretrainingMix | None = None,
     ) -> None:
         """`tokenizer` is needed by process rewards alone, which locate the tokens of each reasoning step. A policy with
         a LoRA adapter is its own reference, with the adapter off; `base_model` is that of the adapter.
@@ -81,7 +79,7 @@ class Trainer:
         )
         self.model, self.reference, self.base_model = model, reference, base_model
         self.algorithm, self.cfg, self.world = algorithm, cfg, world
-        self.tokenizer, self.pretraining_mix = tokenizer, pretraining_mix
+        self.tokenizer = tokenizer
         self.passes = ModelPasses(
             distributed,
             optim.dtype,

@@ -36,7 +36,7 @@ LIGHT = (
     "reasoner.inference.server_pool", "reasoner.inference.server_token",
     "reasoner.models.checksums", "reasoner.models.families",
     "reasoner.models.folder", "reasoner.models.hub_download", "reasoner.models.resolve", "reasoner.models.size",
-    "reasoner.preferences.dataset", "reasoner.preferences.judges",
+    "reasoner.preferences.dataset", "reasoner.preferences.rollout_pairs",
     "reasoner.recipes.pipeline", "reasoner.recipes.plan", "reasoner.recipes.r1", "reasoner.recipes.results",
     "reasoner.recipes.stages",
     "reasoner.progress", "reasoner.rl.algorithms", "reasoner.rl.surrogates", "reasoner.rollouts", "reasoner.runs",

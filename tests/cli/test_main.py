@@ -301,7 +301,7 @@ def test_help_of_train_is_quick_and_grouped_by_section():
     text = help_without(["train"], {"torch", "transformers", "vllm", "sympy", "datasets", "pyarrow", "numpy"})
     sections = [line[:-1] for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
     assert sections == [
-        "options", "run", "data", "prompt", "sampling", "tools", "reward", "algo", "teacher", "critic", "ptx", "optim",
+        "options", "run", "data", "prompt", "sampling", "tools", "reward", "algo", "teacher", "critic", "optim",
         "lora", "engine", "verify", "validation", "eval",
     ]  # fmt: skip
     shown = {word.removeprefix("--").rstrip(",") for word in text.split() if word.startswith("--")}

@@ -205,7 +205,7 @@ def test_the_embedded_base_raises_no_alarm_in_sixty_steps():
 
 
 def recorded_with_a_reward_model():
-    """Ten steps of the embedded base after SFT with a reward model alone (bench/rlhf.py): its score rises by a sixth of
+    """Ten steps of the embedded base after SFT with a reward model alone: its score rises by a sixth of
     a deviation, and right answers are as many as at first, to within the noise of 192 completions.
     """
     with (ROOT / "tests" / "fixtures" / "reward_model_alone.csv").open() as file:

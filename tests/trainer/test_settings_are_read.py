@@ -45,7 +45,7 @@ RUNS = {
         "algo.name": "ppo", "reward.model": "preferences", "critic.init": "preferences",
         "teacher.model": "{folder}/model", "teacher.weight": 0.5, "teacher.alone": True,
         "teacher.prompt": "{{question}} {{answer}}", "teacher.kl": "full",
-        "ptx.data": "{folder}/examples.jsonl", "tools.names": "python",
+        "tools.names": "python",
     },
     "shared": SHARED_CRITIC,
     "trpo": {"algo.name": "trpo"},
