@@ -75,11 +75,6 @@ COMMANDS = (
         function="add_compare_arguments",
     ),
     Command(
-        "report",
-        "write a run's report, report.md, in its folder",
-        epilog="The numbers before and after training on one page; its rollouts to browse: reasoner app",
-    ),
-    Command(
         "export",
         "write a run's model as a folder for transformers, vLLM and the hub, with chat template and model card",
         epilog="example: reasoner export first --out my-model --step best",

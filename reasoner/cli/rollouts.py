@@ -48,7 +48,7 @@ def add_arguments(command: Parser) -> None:
     add_run(show)
     add_option(show, "rollout", "the rollout's name, such as 12.3.7", metavar="STEP.GROUP.SAMPLE")
     add_json(show, "all columns of the rollout")
-    export = add_action(actions, "export", "write rollouts to a .jsonl, .parquet or .md file", export_rollouts)
+    export = add_action(actions, "export", "write rollouts to a .jsonl or .parquet file", export_rollouts)
     add_run(export)
     _add_filters(export)
     add_option(export, "file", "the new file; its ending decides the format", kind=Path, metavar="FILE")
@@ -133,13 +133,12 @@ def _or_unknown(value: object) -> str:
 
 def export_rollouts(args: argparse.Namespace) -> None:
     """Write all matching rollouts, or what --as makes of them, to a file, and say what was left out."""
-    from reasoner.analysis.export import ENDINGS, matching
-    from reasoner.runs.row_files import ENDINGS as TABLE_ENDINGS
+    from reasoner.analysis.export import matching
     from reasoner.runs.row_files import check_ending
 
     if args.form != "sft" and (args.where is not None or args.per_problem is not None or args.without_ids):
         raise ValueError("--where, --per-problem and --without-ids belong to --as sft")
-    check_ending(args.file, ENDINGS if args.form == "rollouts" else TABLE_ENDINGS)
+    check_ending(args.file)
     table = open_table(args)
     result = _EXPORTS[args.form](args, table.run_dir, matching(table, _filter(args)))
     write_result(args, {"file": str(args.file)} | result)

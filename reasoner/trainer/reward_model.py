@@ -178,5 +178,4 @@ REWARD_MODEL = TrainingStage(
     train=train_reward_model,
     place="reward-model",
     build_trainer=build_reward_trainer,
-    trains_policy=False,
 )

@@ -12,12 +12,10 @@ from pathlib import Path
 
 from transformers import PreTrainedTokenizerBase
 
-from reasoner.analysis.model_card import CardFacts, model_card
 from reasoner.config.schema import Config
 from reasoner.distributed.world import RunInterrupt, SharedError, World
 from reasoner.inference.answers import ANSWERS
 from reasoner.rl.batch import Batch
-from reasoner.rollouts.prompts import Template
 from reasoner.runs.health import Alarm, new_alarms
 from reasoner.runs.reference import CHECKED_STEPS, compare_run
 from reasoner.trainer import checkpoint
@@ -47,7 +45,6 @@ class TrainingRun:
     cfg: Config
     run_dir: Path
     base: Path  # folder of the model before training
-    template: Template | None  # of the policy's prompts, for its model card; a reward model has none
     tokenizer: PreTrainedTokenizerBase
     trainer: Trainer
     generator: RolloutGenerator
@@ -225,23 +222,9 @@ class TrainingRun:
         copies = is_copied(self.trainer)
         state = snapshot(self.trainer, weights_only=weights_only, copies=copies)
         place = (self.run_dir, step, self.trainer, self._tokenizer_copy, state)
-        values |= {"card": self._card(step), "world": self.writer.world}
-        self.writer.submit(step, partial(write, *place, **values))
+        self.writer.submit(step, partial(write, *place, **values, world=self.writer.world))
         if not copies:
             self.writer.wait()
-
-    def _card(self, steps_done: int) -> str:
-        """The model card of the policy; empty for a reward model, and, with a message, where a file of the run's folder
-        is damaged.
-        """
-        if self.template is None or not self.world.is_first:
-            return ""
-        try:
-            facts = CardFacts(steps_done, self.template, is_checkpoint=True, has_chat_template=False)
-            return model_card(self.run_dir, facts)
-        except ValueError as error:
-            self.logger.log(f"no model card is written: {error}")
-            return ""
 
     def respond_to_alarms(self) -> None:
         """With run.on_alarm stop: RuntimeError for an alarm that the last step raised. A checkpoint is saved first, so

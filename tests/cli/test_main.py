@@ -104,7 +104,6 @@ REFUSED_ELSEWHERE = [
     (["eval", "--top-p", "3"], "--top-p is 3; it must be above 0 and at most 1"),
     (["eval", "--out", "{tmp}", "--name", "used"], "is in use by something else"),
     (["eval", "--responses", "{tmp}/none.jsonl"], "there is no such file"),
-    (["report", "nowhere"], "no run 'nowhere'"),
     (["rollouts", "list", "nowhere"], "no run 'nowhere'"),
     (["compare", "one", "two"], "no evaluation 'one'"),
     (["app", "{tmp}/nothing"], "there is no folder"),

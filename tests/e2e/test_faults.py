@@ -394,6 +394,3 @@ def test_a_damaged_shard_is_named_and_the_others_are_read(tmp_path, capsys, fini
     assert main(["rollouts", "list", str(tmp_path / "a")]) == 0
     shown = capsys.readouterr()
     assert "the rollouts of step 0 cannot be read" in shown.err and "1.0.0" in shown.out
-    assert main(["report", str(tmp_path / "a")]) == 0
-    text = (tmp_path / "a" / "report.md").read_text()
-    assert "damaged, and left out of the counts: step-000000.parquet" in text

@@ -125,15 +125,6 @@ def test_eval_of_a_file_leaves_out_what_the_model_cannot_read(place: Path, capsy
     assert "--prompt is for the texts of --data" in capsys.readouterr().err
 
 
-def test_report_of_a_reward_model_has_its_summary_and_its_held_out_preferences(place: Path) -> None:
-    run_dir = place / "runs" / "whole"
-    assert main(["report", str(run_dir)]) == 0
-    text = (run_dir / "report.md").read_text()
-    assert "24 of 24 steps, a reward model." in text and "reasoner reward-model train " in text
-    assert "## Held-out preferences" in text and "80 pairs of 8 problems" in text
-    assert "Verdicts of the grader" not in text and "before and after" not in text
-
-
 def test_scores_of_a_file_are_normalised(place: Path) -> None:
     rows = [json.loads(line) for line in (place / "pairs.jsonl").read_text().splitlines()]
     whole = dict.fromkeys(
