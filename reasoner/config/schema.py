@@ -69,10 +69,6 @@ class DataConfig:
         "messages.", verl="data.prompt_key")
     answer: str = setting("", "Column of the gold answer, likewise; a dot leads into a column of named values, as in "
         "reward_model.ground_truth. Empty: answer, final_answer, ground_truth, reward_model.ground_truth or solution.")
-    selection: str = setting("uniform", "How a step's problems are chosen.",
-        choices={"uniform": "each once per epoch, in a random order",
-            "learnability": "at random, with weights p(1-p), where p is the pass rate that the run's rollouts so far "
-            "show, of the problem and of its source, subject and level"})
     wrong_golds: float = setting(0.0, "Share of the training problems that are graded by the gold answer of another "
         "problem: what a wrong grader costs. Validation and evaluation keep the true ones.", ge=0, le=1)
     prompts_per_step: int = setting(32, "Problems per step; algo.group_size completions are sampled for each.", ge=1,

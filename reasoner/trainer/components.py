@@ -207,7 +207,6 @@ def open_generator(
             cfg,
             reward_functions=functions,
             reward_models=load_reward_models(cfg, prompts, trainer.policy.device),
-            pass_rates=trainer.pass_rates,
             prefetcher=prefetcher,
             world=world,
             eval_world=eval_world,

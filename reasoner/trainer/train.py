@@ -40,10 +40,8 @@ def train(run: TrainingRun, _: Sequence[Prompt]) -> None:
     run.validate_before_first_step()
     with ThreadPoolExecutor(1) as writer:  # of the rollouts, beside the update of the engine's weights
         for step, timer in run.steps():
-            with timer.phase("time/generate"):
-                with run.save_if_interrupted():
-                    rollouts = generator.generate(step)  # graded groups of G completions
-                generator.update_pass_rates(rollouts)
+            with timer.phase("time/generate"), run.save_if_interrupted():
+                rollouts = generator.generate(step)  # graded groups of G completions
             num_tokens = run.num_tokens + rollouts.num_tokens
             is_last = run.is_last(step, num_tokens)
             is_synced = needs_engine(cfg, step, is_last=is_last)

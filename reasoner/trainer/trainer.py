@@ -33,7 +33,6 @@ from reasoner.rl.optimizers import clip_gradients, make_adamw, step_optimizer
 from reasoner.rl.policy_loss import PolicyLoss
 from reasoner.rl.process_rewards import step_rewards
 from reasoner.rl.teacher import FullTeacher
-from reasoner.rollouts.selection import PassRates
 from reasoner.runtime import deterministic_kernels
 from reasoner.trainer.constrained_update import constrained_update
 from reasoner.trainer.schedule import learning_rate_factor, minibatches
@@ -104,7 +103,6 @@ class Trainer:
         self.policy_loss = PolicyLoss(self.passes, algorithm, cfg, critic, beta, penalty, full_teacher)
         self.steps_done = 0  # training steps of the run: the run's position, and that of the schedules
         self.moving_reward = 0.0  # moving average of earlier steps' mean rewards, for algo.baseline moving
-        self.pass_rates = PassRates() if cfg.data.selection == "learnability" else None  # by which problems are chosen
         self.progress = Progress()  # shows the micro-batches
         # Whether a row without advantage has a gradient all the same: from the KL penalty in the loss, the entropy
         # bonus, a teacher's KL in the loss, a critic on the policy's backbone, or from the second update on the penalty
@@ -292,20 +290,17 @@ class Trainer:
 
     def state(self) -> dict[str, object]:
         """The numbers, besides weights and optimiser state, that a checkpoint stores."""
-        numbers = {
+        return {
             "steps_done": self.steps_done,
             "moving_reward": self.moving_reward,
             "penalty": self.policy_loss.penalty,
             "beta": self.policy_loss.beta,
         }
-        return numbers | ({} if self.pass_rates is None else {"pass_rates": self.pass_rates.state()})
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Load what state() returned."""
         self.steps_done, self.moving_reward = state["steps_done"], state["moving_reward"]
         self.policy_loss.penalty, self.policy_loss.beta = state["penalty"], state["beta"]
-        if self.pass_rates is not None:
-            self.pass_rates.restore(state["pass_rates"])
 
 
 def _fill(values: Tensor, index: Tensor, computed: Tensor) -> Tensor:
