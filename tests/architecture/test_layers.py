@@ -30,7 +30,7 @@ STACK = {"torch", "vllm", "transformers"}
 LIGHT = (
     "data", "verifiers", "app", "reasoner.__main__", "reasoner.analysis", "reasoner.api", "reasoner.cli",
     "reasoner.config", "reasoner.console", "reasoner.distributed.assignment", "reasoner.distributed.launch",
-    "reasoner.distributed.world", "reasoner.evals", "reasoner.inference.endpoint",
+    "reasoner.distributed.world", "reasoner.evals",
     "reasoner.inference.factory", "reasoner.inference.model_spec", "reasoner.inference.server_answers",
     "reasoner.inference.server_client", "reasoner.inference.server_dispatch", "reasoner.inference.server_guard",
     "reasoner.inference.server_pool", "reasoner.inference.server_token",
