@@ -63,9 +63,7 @@ def gold_findings(problem: Problem) -> Iterator[tuple[str, str]]:
         return
     value = read(answer_part(gold))
     if value is None or (isinstance(value, Literal) and value.kind == "words"):
-        if (
-            re.fullmatch(r"(\\text\{|\\mbox\{)?[A-Za-z][A-Za-z .'-]*\}?", gold.strip("$")) is None
-        ):  # a word is compared so
+        if _WORD.fullmatch(gold.strip("$")) is None:
             yield "unread", "not read by the grammar"
         return
     result = compare(gold, gold)
