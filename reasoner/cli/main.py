@@ -178,7 +178,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         words = sys.argv[1:] if arguments is None else arguments
         rest, ks = _split_at(words)
-        rest.sort(key=("-h", "--help").__contains__)  # last: it shows the defaults that the others lead to
         parser = build_parser(rest)
         args = parser.parse_args(rest)
         args.words = words  # for processes that run the same command

@@ -64,11 +64,6 @@ class DataConfig:
         ".csv, .tsv, .parquet, .jsonl.gz) or a folder of files, a data set of the hub (ORG/NAME:SPLIT?config=NAME), or "
         "a mixture of them with weights (SET=0.7,SET=0.3). SET?sample=N and SET?without_sample=N divide a set into N "
         "problems and the others. See docs/DATA.md.", trl="dataset_name train_dataset", verl="data.train_files")
-    question: str = setting("", "Column of the question, in files and data sets of the hub whose name has no "
-        "?question=COLUMN of its own; also of validation.data and eval.heldout. Empty: question, problem, prompt or "
-        "messages.", verl="data.prompt_key")
-    answer: str = setting("", "Column of the gold answer, likewise; a dot leads into a column of named values, as in "
-        "reward_model.ground_truth. Empty: answer, final_answer, ground_truth, reward_model.ground_truth or solution.")
     wrong_golds: float = setting(0.0, "Share of the training problems that are graded by the gold answer of another "
         "problem: what a wrong grader costs. Validation and evaluation keep the true ones.", ge=0, le=1)
     prompts_per_step: int = setting(32, "Problems per step; algo.group_size completions are sampled for each.", ge=1,

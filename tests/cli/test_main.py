@@ -308,25 +308,17 @@ def test_help_of_train_is_quick_and_grouped_by_section():
     assert not {key for key in settings() if not is_used(key, "rl")} & shown
 
 
-@pytest.mark.parametrize(
-    ("arguments", "default"),
-    [
-        ([], "--steps INT Number of training steps. A step samples completions, grades them and updates the policy. "
-         "(at least 1; default: 60, preset base)"),
-        (["--preset", "qwen2.5-0.5b@24gb"], "default: 200, preset qwen2.5-0.5b@24gb"),
-        (["--preset", "qwen2.5-math-1.5b@80gb"], "default: dr_grpo, preset qwen2.5-math-1.5b@80gb"),
-        (["--preset", "bse"], "with preset base (no preset suits bse)"),
-        ([], "qwen2.5-7b Qwen2.5-7B on MATH with LoRA: cpu -, 24gb -, 80gb"),
-        (["--algo", "dapo"], "default: 0.28, algorithm dapo"),
-        ([], f"({', '.join(ALGORITHMS)}; default: grpo)"),
-        (["--model", "/nowhere"], "defaults below are those of model /nowhere with preset"),
-        ([], "--seed INT Seed of the run. It decides which problems each step gets, and every sample. (default: 0)"),
-    ],
-)  # fmt: skip
-def test_help_of_train_shows_the_defaults_of_preset_and_algorithm(capsys, arguments, default):
+def test_help_of_train_shows_defaults_and_presets(capsys):
     with pytest.raises(SystemExit):
-        main(["train", *arguments, "--help"])
-    assert default in " ".join(capsys.readouterr().out.split())
+        main(["train", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    for part in (
+        "--seed INT Seed of the run. It decides which problems each step gets, and every sample. (default: 0)",
+        "(at least 1; default: 60)",
+        f"({', '.join(ALGORITHMS)}; default: grpo)",
+        "qwen2.5-7b Qwen2.5-7B on MATH with LoRA: cpu -, 24gb -, 80gb",
+    ):
+        assert part in text
 
 
 @pytest.mark.parametrize("arguments", [["data", "show", "generated"], ["data", "list"]], ids=["much", "little"])
