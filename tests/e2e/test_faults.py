@@ -278,17 +278,6 @@ def test_damaged_settings_are_told_of_with_the_way_out(tmp_path, capsys, finishe
     assert "four" in text or f"start a new run from its newest checkpoint: reasoner train --model {run}/check" in said
 
 
-def test_a_report_leaves_out_other_runs_whose_settings_are_damaged(tmp_path, capsys, finished):
-    run = shutil.copytree(finished, tmp_path / "a")
-    for name, text in (("b", '{"config": {'), ("c", "[]")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "config.json").write_text(text)
-    assert main(["report", str(run)]) == 0
-    (run / "config.json").write_text("[]")
-    assert main(["report", str(run)]) == 2
-    assert f"{run}/config.json is damaged" in capsys.readouterr().err
-
-
 @pytest.fixture
 def changeable(tmp_path, train, model) -> tuple[Path, Path, Path]:
     """(model folder, problem file, prompt file) of a run of two steps in tmp_path."""
