@@ -67,10 +67,11 @@ class EvalRequest:
 
     def _check_flags(self) -> None:
         """Raise ValueError for arguments without effect on what is evaluated."""
-        fields, subject = _OF_RESPONSES, "a model that is sampled here"
+        own: tuple[str, ...] = _OF_RESPONSES
+        subject = "a model that is sampled here"
         if self.responses:
-            fields, subject = _OF_MODEL, "the responses in files (--responses)"
-        if refused := [f"--{field.replace('_', '-')}" for field in fields if _is_given(getattr(self, field))]:
+            own, subject = _OF_MODEL, "the responses in files (--responses)"
+        if refused := [f"--{field.replace('_', '-')}" for field in own if _is_given(getattr(self, field))]:
             verb = "have" if len(refused) > 1 else "has"
             raise ValueError(f"{', '.join(refused)} {verb} no effect on {subject}; leave out one of the two")
 
