@@ -39,7 +39,6 @@ RULES = (
     Rule("lora.base_dtype == 'bfloat16'", "lora.rank > 0 and optim.dtype == 'bfloat16'", "trained weights are float32"),
     Rule("optim.compile", "algo.trust != 'constrained'", "TRPO differentiates gradients, and compiled layers cannot"),
     Rule(_SHARDED, "algo.trust != 'constrained'", "TRPO's step and line search write all weights as one vector"),
-    Rule(_SHARDED, "optim.state_dtype != '8bit'", "torchao's moments are not gathered from shards for a checkpoint"),
     Rule("engine.name == 'remote'", "engine.urls", "it samples from servers, --engine.urls http://HOST:PORT,..."),
     Rule("engine.urls", "engine.name in ('auto', 'remote')", "the servers are the engine"),
 )

@@ -129,9 +129,6 @@ class OptimConfig:
             "gathered": "a shard; whole weights and gradients during the passes of a step",
             "sharded": "a shard, and whole weights of the layer at work",
             "auto": "the first of these that fits the GPU; on a CPU replicated"})
-    state_dtype: str = setting("float32", "Precision of AdamW's two moments.",
-        needs=f"{_STEPS_BY_LR} or algo.baseline == 'value'",
-        choices={"float32": "8 bytes a parameter", "8bit": "2 bytes; needs the extra torchao"})
     deterministic: bool = setting(True, "On a GPU: compute the backward pass with deterministic kernels only, so that "
         "a resumed run is exact. false allows faster ones, above all for attention. On a CPU all kernels are "
         "deterministic.")

@@ -102,12 +102,8 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
 
 def _check_extras(cfg: Config) -> None:
     """ValueError where a library that a setting takes is not installed."""
-    for key, is_set, library, extra in (
-        ("lora.rank", cfg.lora.rank > 0, "peft", "lora"),
-        ("optim.state_dtype", cfg.optim.state_dtype == "8bit", "torchao", "torchao"),
-    ):
-        if is_set and find_spec(library) is None:
-            raise ValueError(f'{key} needs {library}, which is not installed: pip install "reasoner-rlvr[{extra}]"')
+    if cfg.lora.rank and find_spec("peft") is None:
+        raise ValueError('lora.rank needs peft, which is not installed: pip install "reasoner-rlvr[lora]"')
 
 
 def check_lora_model(cfg: Config, folder: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim import AdamW
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from reasoner.config.schema import Config
@@ -29,7 +30,7 @@ from reasoner.rl.credit import kept_rows, teacher_advantages, with_advantages
 from reasoner.rl.critic import Critic
 from reasoner.rl.kl import CONTROLLERS, adapt_coefficient, response_kl
 from reasoner.rl.model_passes import ModelPasses
-from reasoner.rl.optimizers import clip_gradients, make_adamw, step_optimizer
+from reasoner.rl.optimizers import clip_gradients, step_optimizer
 from reasoner.rl.policy_loss import PolicyLoss
 from reasoner.rl.process_rewards import step_rewards
 from reasoner.rl.teacher import FullTeacher
@@ -73,9 +74,8 @@ class Trainer:
         distributed = distribute(model, optim.sharding, world, optim.dtype)
         self._parameters = [parameter for _, parameter in trained_parameters(model)]
         betas = (optim.beta1, optim.beta2)
-        self.optimizer = make_adamw(
-            self._parameters, optim.state_dtype, lr=optim.lr, betas=betas, weight_decay=optim.weight_decay, fused=True
-        )
+        decay = optim.weight_decay
+        self.optimizer = AdamW(self._parameters, lr=optim.lr, betas=betas, weight_decay=decay, fused=True)
         self.model, self.reference, self.base_model = model, reference, base_model
         self.algorithm, self.cfg, self.world = algorithm, cfg, world
         self.tokenizer = tokenizer
