@@ -53,7 +53,7 @@ class RunConfig:
     reference: str = setting("", "File of reference bands (`reasoner reference make`) that the run is compared with "
         "after twenty steps, and on the dashboard. Empty: those of this package, for a run with their model, prompt, "
         "problems and rewards.", stages=_RL)
-    track: str = setting("", "Experiment trackers to log to, separated by commas: trackio, wandb, tensorboard (each an "
+    track: str = setting("", "Experiment trackers to log to, separated by commas: wandb, tensorboard (each an "
         "optional extra). metrics.jsonl is written in any case. Empty: none.", stages=_POLICY, trl="report_to",
         verl="trainer.logger")
 
