@@ -231,7 +231,9 @@ def test_grade_refuses_a_line_without_a_gold_and_an_answer_that_are_texts(capsys
     ("arguments", "message"),
     [
         (["{file}", "--gold", "9", "--explain", "--question", "hi"], "--gold, --question, --explain cannot be used"),
-        (["--compare", "{file}", "--explain"], "--explain cannot be used with --compare"),
+        (["--compare", "{file}", "--explain"], "--explain cannot be used with a file"),
+        (["--compare", "{file}", "--verifier", "countdown"], "--compare compares by verifier maths"),
+        (["--compare", "--gold", "1", "--answer", "1"], "--compare cannot be used with a single answer"),
     ],
 )
 def test_grade_refuses_arguments_without_effect(capsys, tmp_path, arguments, message):
