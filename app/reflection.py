@@ -1,4 +1,4 @@
-"""Pages of reflection over a run: the numbers of `reasoner reflection`, and counts of any words."""
+"""Pages of reflection over a run: rates, outcomes, association with correctness, and counts of any words."""
 
 from __future__ import annotations
 

@@ -23,8 +23,9 @@ from app.body_limit import BodyLimit
 from app.chat import ChatWorkers
 from app.endpoints import add_endpoints
 from app.run_library import RunLibrary
-from reasoner.analysis.export import ENDINGS, export_rollouts, matching
+from reasoner.analysis.export import export_rollouts, matching
 from reasoner.runs.filters import read_filter
+from reasoner.runs.row_files import ENDINGS
 
 _STATIC = Path(__file__).parent / "static"
 PAGES = tuple(sorted(path.stem for path in (_STATIC / "pages").glob("*.js") if path.stem != "runs"))  # that one is at /

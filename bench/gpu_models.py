@@ -48,12 +48,11 @@ VARIANTS: dict[str, dict[str, object]] = {
     "recomputation": {"optim.recompute": True},
     "kernels need not be deterministic": {"optim.deterministic": False},
     "reference in float32": {"algo.beta": 0.001},
-    "AdamW in 8 bits": {"optim.state_dtype": "8bit"},
     "LoRA": {"lora.rank": 16},
     "LoRA over bfloat16, recomputation": {"lora.rank": 16, "lora.base_dtype": "bfloat16", "optim.recompute": True},
     "compiled layers": {"optim.compile": True},
 }
-PACKAGES = {"lora.rank": "peft", "optim.state_dtype": "torchao"}  # what a setting needs
+PACKAGES = {"lora.rank": "peft"}  # what a setting needs
 
 
 def make_model(preset: str, sizes: Sizes, work: Path) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -17,7 +17,7 @@ from data.hub import HUB, load_hub
 from data.mixture import join_parts
 from data.options import join_options, split_options
 from data.problem import Problem
-from data.spec import is_file_or_hub, map_parts, parse_table, split_mixture, with_columns
+from data.spec import is_file_or_hub, map_parts, parse_table, split_mixture
 from data.subset import split_subset
 from data.tables import load_table
 
@@ -97,11 +97,6 @@ def is_table(spec: str) -> bool:
 def local_parts(spec: str) -> list[str]:
     """The files and folders among the parts of a spec."""
     return [part for part in table_parts(spec) if not parse_table(part).is_hub]
-
-
-def name_columns(spec: str, columns: Mapping[str, str]) -> str:
-    """The spec with these columns, by field of a problem, in the parts that do not name columns for the fields."""
-    return map_parts(spec, lambda part: with_columns(part, columns) if is_table(part) else part)
 
 
 def hub_sources(spec: str) -> list[str]:

@@ -19,11 +19,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from urllib.parse import quote
 
 from data.conversation import SYSTEM_RULES
 from data.files import READERS, exists, kind_of, local_path
-from data.options import join_options, read_options, split_options
+from data.options import read_options
 from data.subset import split_subset
 
 _WEIGHT = re.compile(r"(.+)=([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)")
@@ -90,13 +89,6 @@ def map_parts(spec: str, change: Callable[[str], str]) -> str:
     return ",".join(
         change(part) + ("" if weight is None else f"={_decimal(weight)}") for part, weight in split_mixture(spec)
     )
-
-
-def with_columns(spec: str, columns: Mapping[str, str]) -> str:
-    """The spec of a table with these columns of the fields that it does not map itself."""
-    (name, options), own = split_options(spec), parse_table(spec).columns
-    added = [f"{field}={quote(column, safe='. ')}" for field, column in columns.items() if field not in own]
-    return join_options(name, [*options, *added])
 
 
 def split_mixture(spec: str) -> list[tuple[str, Fraction | None]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -16,14 +16,13 @@ from verifiers import VerifierPool
 from verifiers.answers.explanation import value_text
 from verifiers.answers.layer import compare, letter_of
 from verifiers.answers.reading import read
-from verifiers.answers.tree import Node, has, names
-from verifiers.answers.values import Amount, Collection, Expression, Literal, Named, Value
+from verifiers.answers.values import Literal
 from verifiers.limits import too_big
 from verifiers.maths import answer_part
 from verifiers.questions import question_of
 
 SECONDS = 5.0  # of processor time for a gold beside another text
-# Each kind of finding with what it means. Those of the second group are no faults: they say how a gold is compared.
+# Each kind of finding with what it means.
 KINDS: dict[str, str] = {
     "unusable": "the row has no question or no answer, or repeats an id: it is left out of the set",
     "missing": "the gold is what programs write for a value that is not there: only the same word is correct",
@@ -31,10 +30,6 @@ KINDS: dict[str, str] = {
     "undecided": "the gold in a box and a sentence, or its value, is not accepted as equal to the gold",
     "solution": "the final answer of the row's own solution is not accepted for the gold",
     "conflict": "the same question, but for case and spaces, has another gold that this one does not accept",
-    "ambiguous": "the gold has two readings, or its precision is open, and the question does not say which is meant",
-    "several": "the gold holds several answers: an answer must have all of them and no other",
-    "words": "the gold is a word or a name: only the same words are correct",
-    "repeated": "the same question again, with a gold that this one accepts",
 }
 _GOLD_WIDTH, _DETAIL_WIDTH = 40, 200  # characters in the printout
 _SENTENCE = r"The answer is $\boxed{{{}}}$."
@@ -53,78 +48,12 @@ class Finding:
 
 # ------------------------------------------------------------------------------------------------ one gold
 
+_WORD = re.compile(r"(\\text\{|\\mbox\{)?[A-Za-z][A-Za-z .'-]*\}?")  # compared as text, which is right for a word
 _MISSING = ("nan", "none", "null", "na", "n/a", "<na>", "#n/a")  # without case
-_PAIR = re.compile(
-    r"\b(pairs?|(end|mid)?points?|coordinates?|vectors?|vertex|focus|cent(er|re)|solutions?|intersect)", re.IGNORECASE
-)
-_INTERVAL = re.compile(r"\b(intervals?|domain|range|inequalit|values of|all (real )?(numbers|values))", re.IGNORECASE)
-_ROUNDING = re.compile(r"\b(round|nearest|approximate|decimal places?|significant|estimate)", re.IGNORECASE)
-
-
-def _tuple_or_interval(problem: Problem, value: Value) -> str:
-    if not isinstance(value, Collection) or value.brackets != "()" or len(value.items) != 2:
-        return ""
-    hints = [bool(pattern.search(problem.question)) for pattern in (_PAIR, _INTERVAL)]
-    ends = [item.node if isinstance(item, Expression) else None for item in value.items]
-    if any(node is None or has(node, "infinity") for node in ends) or hints[0] != hints[1]:
-        return ""
-    return "a pair or an open interval"
-
-
-def _choice_letter(problem: Problem, value: Value) -> str:
-    has_choices = question_of(problem).choices
-    return "a letter, and no choices are read in the question" if letter_of(value) and not has_choices else ""
-
-
-def _rounded(problem: Problem, value: Value) -> str:
-    nodes = [value.node] if isinstance(value, Expression | Amount) else []
-    if not nodes or question_of(problem).tolerance:
-        return ""
-    if isinstance(value, Expression) and value.is_rounded:
-        return "stated as approximate, without a tolerance"
-    is_decimal = not names(nodes[0]) and any(
-        each.op == "number" and each.value.denominator > 1 for each in nodes[0].walk()
-    )
-    is_power = re.fullmatch(r"[-\d.]+(e|\s*\\times\s*10\^)\S+", problem.answer) is not None
-    if is_power or (is_decimal and "." in problem.answer and _ROUNDING.search(problem.question)):
-        return "a rounded decimal, without a tolerance"
-    return ""
-
-
-def _base_of_logarithm(problem: Problem, value: Value) -> str:
-    if not any(each.op == "unknownlog" for each in _nodes(value)):
-        return ""
-    result = compare(problem.answer, problem.answer.replace(r"\log", r"\ln"))
-    return "" if result is not None and result[0] else "a logarithm without a base, on which the value depends"
-
-
-AMBIGUITIES: tuple[Callable[[Problem, Value], str], ...] = (
-    _tuple_or_interval,
-    _choice_letter,
-    _rounded,
-    _base_of_logarithm,
-)
-
-
-def _nodes(value: Value) -> Iterator[Node]:
-    if isinstance(value, Expression | Amount):
-        yield from value.node.walk()
-    for item in value.items if isinstance(value, Collection | Named) else ():
-        yield from _nodes(item)
-
-
-def _several(value: Value) -> str:
-    if isinstance(value, Collection) and value.kind == "list" and len(value.items) > 1:
-        return f"{len(value.items)} values"
-    if isinstance(value, Named) and len(value.names) > 1:
-        return f"{len(value.names)} named values"
-    if any(each.op in ("plusminus", "minusplus") for each in _nodes(value)):
-        return "both signs"
-    return ""
 
 
 def gold_findings(problem: Problem) -> Iterator[tuple[str, str]]:
-    """(kind, detail) of everything that the gold alone shows, with the question and the columns beside it."""
+    """(kind, detail) of everything that the gold alone shows."""
     gold = problem.answer
     if gold.casefold() in _MISSING:
         yield "missing", "compared as text"
@@ -134,17 +63,12 @@ def gold_findings(problem: Problem) -> Iterator[tuple[str, str]]:
         return
     value = read(answer_part(gold))
     if value is None or (isinstance(value, Literal) and value.kind == "words"):
-        is_word = re.fullmatch(r"(\\text\{|\\mbox\{)?[A-Za-z][A-Za-z .'-]*\}?", gold.strip("$")) is not None
-        yield ("words" if is_word else "unread"), "compared as text" if is_word else "not read by the grammar"
+        if _WORD.fullmatch(gold.strip("$")) is None:
+            yield "unread", "not read by the grammar"
         return
     result = compare(gold, gold)
     if not letter_of(value) and (result is None or not result[0]):
         yield "undecided", f"read as {value_text(value)}, which the grammar does not find equal to itself"
-    if detail := _several(value):
-        yield "several", f"{detail}: {value_text(value)}"
-    for ambiguity in AMBIGUITIES:
-        if detail := ambiguity(problem, value):
-            yield "ambiguous", f"{detail}: {value_text(value)}"
 
 
 # ------------------------------------------------------------------------------------------------ all golds
@@ -160,15 +84,14 @@ def audit(sources: Mapping[str, Sequence[Problem]], faults: Mapping[str, Sequenc
     workers = min(os.cpu_count() or 1, 8, 1 + len(problems) // 200)
     with VerifierPool(workers=workers, seconds=SECONDS, preload=True) as pool:
         claims = [*_own_texts(problems), *_solutions(problems), *_repeated(problems)]
-        for claim, is_accepted in zip(claims, _accepted(pool, claims), strict=True):
-            if is_accepted == (claim.finding.kind == "repeated"):
-                findings.append(claim.finding)
+        accepted = zip(claims, _accepted(pool, claims), strict=True)
+        findings += [claim.finding for claim, is_accepted in accepted if not is_accepted]
     return findings
 
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """That a prediction is accepted for a problem's gold. The finding holds if it is not, "repeated" if it is."""
+    """That a prediction is accepted for a problem's gold. The finding holds if it is not."""
 
     prediction: str
     problem: Problem
@@ -201,8 +124,7 @@ def _repeated(problems: Sequence[Problem]) -> Iterator[_Claim]:
         other = first.setdefault((question, problem.verifier), problem)
         if other is not problem:
             where = f"{other.answer} in {set_name(other.source)}, {other.id}"
-            for kind in ("conflict", "repeated"):
-                yield _Claim(other.answer, problem, _finding(kind, problem, where))
+            yield _Claim(other.answer, problem, _finding("conflict", problem, where))
 
 
 def _accepted(pool: VerifierPool, claims: Sequence[_Claim]) -> list[bool]:

@@ -15,7 +15,7 @@ from reasoner.evals.tables import align_rows
 from reasoner.runs.json_files import check, parse
 from verifiers import Judgement, Verdict, VerifierPool
 from verifiers.answers.explanation import Explanation
-from verifiers.questions import Question, question_of, read_question
+from verifiers.questions import Question, question_of
 from verifiers.score import UNJUDGED
 
 SECONDS = 5.0  # of processor time for each grader and pair; math-verify's own limit for a comparison
@@ -32,7 +32,7 @@ OUTCOMES = (AGREE, OURS, THEIRS, "its error", "its timeout", "ours unjudged")  #
 class Pair:
     """A prediction with its gold. `is_right`: the label of the file, None where it has none."""
 
-    place: str  # the line of the file, or the name of the rollout
+    place: str  # the line of the file
     prediction: str
     gold: str
     question: Question = NOTHING_KNOWN
@@ -83,23 +83,6 @@ def _pair(where: str, place: str, line: str) -> Pair:
     is_right = label if isinstance(label, bool) else None
     problem = Problem(place, str(row.get("question") or ""), str(row["gold"]), columns=row)
     return Pair(place, str(prediction), problem.answer, question_of(problem), is_right)
-
-
-def pairs_of_run(run_dir: Path) -> list[Pair]:
-    """The different pairs of extracted answer and gold among the rollouts of a run that verifier "maths" graded."""
-    from reasoner.runs.parquet_files import read_table
-    from reasoner.runs.rollout_table import shard_steps
-    from reasoner.runs.rollouts import shard_path
-
-    columns = ["step", "group", "sample", "question", "gold", "verifier", "extracted"]
-    pairs: dict[tuple[str, str, str], Pair] = {}
-    for step in shard_steps(run_dir):
-        for row in read_table(shard_path(run_dir, step), columns).to_pylist():
-            if row["extracted"] is not None and row["verifier"] == "maths":
-                key = row["extracted"], row["gold"], row["question"]
-                name = "{step}.{group}.{sample}".format(**row)
-                pairs.setdefault(key, Pair(name, row["extracted"], row["gold"], read_question(row["question"])))
-    return list(pairs.values())
 
 
 # ------------------------------------------------------------------------------------------------ comparison

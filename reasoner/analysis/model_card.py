@@ -1,28 +1,24 @@
-"""The model card of an export or a checkpoint: README.md with the front matter that the hub reads. Needs no torch.
+"""The model card of an export: README.md with the front matter that the hub reads. Needs no torch.
 
-Its facts come from the run's folder: settings, versions, the held-out table and the validations. What the folder does
+Its facts come from the run's folder: settings, the held-out table and the validations. What the folder does
 not say (the licence of a base model) is left out, not guessed.
 """
 
 from __future__ import annotations
 
-import json
-import shlex
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from data.registry import SOURCES, hub_sources
-from reasoner.analysis.report_format import code
-from reasoner.analysis.run_command import changed_settings, file_name, repetition
+from data.registry import hub_sources
 from reasoner.console import markdown_cell, markdown_table
 from reasoner.evals.tables import interval
 from reasoner.rollouts.prompts import Template
 from reasoner.runs.json_files import OBJECT, read_object
 from reasoner.runs.metrics import read_evals, read_metrics
-from reasoner.runs.run_dir import PROBLEM_FILES, read_settings
-from verifiers.rewards import REWARDS
+from reasoner.runs.run_dir import read_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +28,6 @@ class CardFacts:
     steps_done: int  # training steps behind the weights
     template: Template
     is_best: bool = False  # chosen by the validation problems
-    is_checkpoint: bool = False  # a checkpoint as training writes it: before the held-out table, and not an export
     has_chat_template: bool = True  # whether it renders the run's prompts
     licence: str = ""  # identifier of the hub; empty where it is not known
 
@@ -45,7 +40,6 @@ def model_card(run_dir: Path, facts: CardFacts) -> str:
 
     stored = read_settings(run_dir)
     cfg = stored["config"]
-    call, call_language = repetition(stored)
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         undefined=StrictUndefined,
@@ -53,7 +47,7 @@ def model_card(run_dir: Path, facts: CardFacts) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {
-        "table": markdown_table, "code": code, "cell": markdown_cell, "interval": interval, "file_name": file_name,
+        "table": markdown_table, "code": _code, "cell": markdown_cell, "interval": interval, "file_name": file_name,
     }  # fmt: skip
     return environment.get_template("model_card.md.jinja").render(
         facts=facts,
@@ -63,15 +57,8 @@ def model_card(run_dir: Path, facts: CardFacts) -> str:
         base=_base(cfg["model"]),
         cfg=cfg,
         is_supervised=bool(cfg.get("sft.data")),
-        problems=_problems(run_dir, cfg["data.train"]),
-        reward=_rewards(stored),
-        changed=changed_settings(stored),
-        call=call,
-        call_language=call_language,
+        changed=_changed_settings(stored),
         results=_results(run_dir, cfg, facts),
-        export_command=shlex.join(["reasoner", "export", run_dir.name, "--out", "my-model"]),
-        request=_request(facts.template),
-        versions=_versions(run_dir),
     )
 
 
@@ -102,33 +89,16 @@ def _base(model: str) -> str:
     return f"[{model}](https://huggingface.co/{model})" if hub_name(model) else f"`{file_name(model)}`"
 
 
-def _problems(run_dir: Path, spec: str) -> str:
-    if (run_dir / PROBLEM_FILES[0]).is_file():
-        return "a list from Python"
-    source = SOURCES.get(spec.partition(":")[0].partition("?")[0])
-    return f"`{file_name(spec)}`" + (f": {source.about}" if source else "")
-
-
-def _rewards(stored: Mapping[str, Any]) -> str:
-    """Weights of the parts of the reward that count, reward models, and reward functions from Python."""
-    names = {key.removeprefix("reward."): value for key, value in stored["config"].items() if key.startswith("reward.")}
-    parts = [f"{value:g} × {name}" for name, value in names.items() if name in REWARDS and value]
-    functions = stored.get("reward_functions") or {}
-    parts += [f"`{file_name(names[name])}`" for name in ("functions", "model") if names.get(name)]
-    return " + ".join([*parts, *(f"{weight:g} × `{name}`" for name, weight in functions.items())])
-
-
 def _results(run_dir: Path, cfg: Mapping[str, Any], facts: CardFacts) -> list[tuple[str, str, Mapping[str, Any]]]:
     """(kind of problems, their specs, evaluations before and after) of held-out results of these weights if the run has
     them, and of the validation of this step.
     """
     results: list[tuple[str, str, Mapping[str, Any]]] = []
-    if not facts.is_checkpoint:
-        report = read_object(run_dir / "report.json", {"before": OBJECT, "after": OBJECT})
-        is_end = len(read_metrics(run_dir)) == facts.steps_done
-        # A run that was continued to more steps and stopped has the table of its first end.
-        if report and is_end and (facts.steps_done == cfg["steps"] or cfg["max_train_tokens"]):
-            results.append(("Held-out", cfg["eval.heldout"], report))
+    report = read_object(run_dir / "report.json", {"before": OBJECT, "after": OBJECT})
+    is_end = len(read_metrics(run_dir)) == facts.steps_done
+    # A run that was continued to more steps and stopped has the table of its first end.
+    if report and is_end and (facts.steps_done == cfg["steps"] or cfg["max_train_tokens"]):
+        results.append(("Held-out", cfg["eval.heldout"], report))
     validations = {line["step"]: line for line in read_evals(run_dir)}
     if {0, facts.steps_done} <= validations.keys():
         sides = {"before": validations[0], "after": validations[facts.steps_done]}
@@ -136,16 +106,34 @@ def _results(run_dir: Path, cfg: Mapping[str, Any], facts: CardFacts) -> list[tu
     return results
 
 
-def _request(template: Template) -> str:
-    """A request to /v1/chat/completions that ends where the run's completions ended."""
-    body: dict[str, Any] = {"model": "FOLDER", "messages": [{"role": "user", "content": "What is 12 + 30?"}]}
-    if template.stop:
-        body |= {"stop": list(template.stop), "include_stop_str_in_output": True}
-    text = json.dumps(body, ensure_ascii=False, indent=1).replace("'", "'\\''")
-    return f"curl http://localhost:8000/v1/chat/completions -H 'Content-Type: application/json' -d '{text}'"
+_PLACES = ("run.dir", "run.name", "run.track", "threads")  # settings of a machine, not of the recipe
 
 
-def _versions(run_dir: Path) -> list[list[str]]:
-    skip = ("platform", "processor")
-    stored = read_object(run_dir / "versions.json")
-    return [["package", "version"], *([name, str(value)] for name, value in stored.items() if name not in skip)]
+def _changed_settings(stored: Mapping[str, Any]) -> list[list[str]]:
+    """A table of the settings that differ from the defaults, with where they come from; no folder is named."""
+    rows = [
+        [f"`{key}`", f"`{file_name(str(value))}`", file_name(stored["origin"][key])]
+        for key, value in stored["config"].items()
+        if stored["origin"][key] != "default" and key not in _PLACES
+    ]
+    rows += [[f"`{name}`", f"{weight:g}", "reward function"] for name, weight in _functions(stored).items()]
+    return [["setting", "value", "from"], *rows]
+
+
+def _functions(stored: Mapping[str, Any]) -> Mapping[str, float]:
+    """Weights of the reward functions from Python, by name."""
+    return stored.get("reward_functions") or {}
+
+
+def file_name(spec: str) -> str:
+    """The name alone where the spec, or a part between commas, is an absolute path or one with dots; else as it is: a
+    path names a user or a machine.
+    """
+    parts = [Path(part).name if part.startswith(("/", ".", "~")) else part for part in spec.split(",")]
+    return ",".join(parts)
+
+
+def _code(text: str) -> str:
+    """A code block, fenced by more backticks than the text has in a row."""
+    fence = "`" * (1 + max([2, *(len(run) for run in re.findall(r"`+", text))]))
+    return f"{fence}\n{text}\n{fence}"

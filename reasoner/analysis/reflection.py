@@ -7,7 +7,7 @@ The reflection spans of every rollout (verifiers.reflection) are detected once a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from itertools import groupby
 from typing import Any
@@ -43,12 +43,12 @@ class Uplift:
     groups: int
 
 
-def study(table: RolloutTable, progress: Callable[[int, int], None] | None = None, *, limit: int | None = None) -> int:
+def study(table: RolloutTable, *, limit: int | None = None) -> int:
     """Detect the reflection spans of the steps that lack them; returns the number of steps added.
 
-    `progress` is called with (done, all) steps. `limit`: of the first so many steps; None: of all.
+    `limit`: of the first so many steps; None: of all.
     """
-    return table.analyse("reflection", _study, limit=limit, progress=progress)
+    return table.analyse("reflection", _study, limit=limit)
 
 
 def _study(shard: Shard) -> tuple[pa.Table, dict[str, int]]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from data import Problem, load
 from data.files import jsonl_of, write_jsonl, written_spec
-from data.registry import name_columns
 from data.related_sets import own_sets
 from reasoner.api.calls import ARGUMENTS, python_call
 from reasoner.api.inputs import Data, is_spec, model_folder, problems_in_memory
@@ -270,8 +269,7 @@ def _resume(
         file = run_dir / _FILES[key]
         if not file.is_file() or file.read_text("utf-8") != jsonl_of(problems):
             raise ValueError(f"{ARGUMENTS[key]} differs from the problems that {run_dir} was started with")
-    columns = {name: stored[key] for name in ("question", "answer") if stored.get(key := f"data.{name}")}
-    named = {key: name_columns(str(values[key]), columns) for key in _FILES if key in values}  # as config.json has them
+    named = {key: str(values[key]) for key in _FILES if key in values}
     if (own := own_sets(named.get("data.train", ""))) and own.train == stored["data.train"]:
         named["data.train"] = own.train
     changes = {key: value for key, value in {**values, **named}.items() if key not in stored or stored[key] != value}

@@ -19,24 +19,8 @@ class LineHelp(argparse.HelpFormatter):
         return text if "\n" in text else super()._fill_text(text, width, indent)
 
 
-class _Help(argparse.Action):
-    """--help, which reasoner.cli.main puts last: its texts may depend on the other arguments."""
-
-    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *_: object) -> None:
-        if isinstance(parser, Parser) and parser.fill_help is not None:
-            parser.fill_help(namespace)
-        parser.print_help()
-        parser.exit()
-
-
 class Parser(argparse.ArgumentParser):
     """An argument parser whose usage errors are one line, with the nearest known flag, command or choice."""
-
-    fill_help: Callable[[argparse.Namespace], None] | None = None  # writes the texts of --help
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options, add_help=False)
-        self.add_argument("-h", "--help", action=_Help, nargs=0, help="show this help message and exit")
 
     def error(self, message: str) -> NoReturn:
         """Print the message and exit with status 2."""

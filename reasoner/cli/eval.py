@@ -57,16 +57,6 @@ def _add_model(command: Parser) -> None:
     add_option(model, "--step", about)
     add_runs_folder(command)
     add_engine(model)
-    endpoint = command.add_argument_group(
-        "a model on a server", "Any server with OpenAI's interface, instead of --model; its weights are not needed."
-    )
-    about = "address of the server, such as http://127.0.0.1:8001/v1"
-    add_option(endpoint, "--model-url", about, metavar="URL")
-    add_option(endpoint, "--model-name", "the server's name for the model", metavar="NAME")
-    add_option(endpoint, "--api", "interface to use [chat]", choices=("chat", "completions"))
-    about = "environment variable with the API key, which is sent to the server and stored nowhere [OPENAI_API_KEY]"
-    add_option(endpoint, "--api-key-variable", about, metavar="NAME")
-    add_option(endpoint, "--concurrency", "requests at once [16]", kind=int)
 
 
 def _add_problems(command: Parser) -> None:
@@ -122,9 +112,8 @@ def _num_processes(args: argparse.Namespace) -> int:
     check_least(1, processes=processes)
     if num_launched() not in (0, processes):
         raise ValueError(f"--processes is {processes}, and torchrun has started {num_launched()}; leave it out")
-    if processes > 1 and (args.responses or args.model_url):
-        flag = "--responses" if args.responses else "--model-url"
-        raise ValueError(f"{flag} is evaluated by one process, not {processes}: no model is sampled here")
+    if processes > 1 and args.responses:
+        raise ValueError(f"--responses is evaluated by one process, not {processes}: no model is sampled here")
     return processes
 
 

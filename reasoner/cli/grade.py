@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reasoner.cli.arguments import Parser, add_json, add_option, add_runs_folder, print_lines, write_result
+from reasoner.cli.arguments import Parser, add_json, add_option, print_lines, write_result
 
 if TYPE_CHECKING:
     from data import Problem
@@ -35,26 +35,24 @@ def add_arguments(command: Parser) -> None:
     add_option(command, "--verifier", "how answers are compared: maths or countdown", "maths")
     about = "with --gold and --answer: print both as read by the grammar, and a value that shows how they differ"
     add_option(command, "--explain", about, kind=bool)
-    about = (
-        "grade by math-verify as well and print where it differs: JSON lines with gold and prediction, and where "
-        "known question and correct (true or false), or a run, whose extracted answers are compared"
-    )
-    add_option(command, "--compare", about, metavar="FILE|RUN")
-    add_runs_folder(command)
+    about = "grade FILE by math-verify as well and print where it differs; correct (true or false) is a line's label"
+    add_option(command, "--compare", about, kind=bool)
     add_json(command, "the verdicts")
 
 
 def run_grade(args: argparse.Namespace) -> None:
-    if args.compare is not None:
-        compare_graders(args)
-    elif args.file is not None:
+    if args.file is not None:
         _refuse(args, ("gold", "answer", "question", "explain"), "a file, whose lines have their own")
-        write_result(args, grade_file(args.file, args.verifier))
+        if args.compare:
+            compare_graders(args)
+        else:
+            write_result(args, grade_file(args.file, args.verifier))
     elif args.gold is not None and args.answer is not None:
+        _refuse(args, ("compare",), "a single answer; it takes a file")
         row = grade_one(args.gold, args.answer, args.verifier, question=args.question, is_explained=args.explain)
         write_result(args, [row])
     else:
-        raise ValueError("grade needs --gold and --answer, or a file, or --compare")
+        raise ValueError("grade needs --gold and --answer, or a file")
 
 
 def _refuse(args: argparse.Namespace, names: Sequence[str], subject: str) -> None:
@@ -122,17 +120,14 @@ def grade_file(path: Path, verifier: str) -> list[dict[str, object]]:
 
 
 def compare_graders(args: argparse.Namespace) -> None:
-    from reasoner.analysis.grader_comparison import compare, pairs_of_file, pairs_of_run, text, values
+    from reasoner.analysis.grader_comparison import compare, pairs_of_file, text, values
     from reasoner.console import print_result
-    from reasoner.runs.run_dir import find_run
 
-    _refuse(args, ("question", "explain"), "--compare")
-    if args.file is not None or args.gold is not None or args.answer is not None or args.verifier != "maths":
-        raise ValueError("--compare takes its pairs from one file or run, and compares by verifier maths")
-    is_pairs = Path(args.compare).is_file()
-    pairs = pairs_of_file(Path(args.compare)) if is_pairs else pairs_of_run(find_run(args.compare, args.runs))
+    if args.verifier != "maths":
+        raise ValueError(f"--compare compares by verifier maths, not {args.verifier}")
+    pairs = pairs_of_file(args.file)
     if not pairs:
-        raise ValueError(f"{args.compare} has no pairs to grade")
+        raise ValueError(f"{args.file} has no pairs to grade")
     compared = compare(pairs)
     print_result(text(compared))
     write_result(args, values(compared))

@@ -75,11 +75,6 @@ COMMANDS = (
         function="add_compare_arguments",
     ),
     Command(
-        "report",
-        "write a run's report, report.md, in its folder",
-        epilog="The numbers before and after training on one page; its rollouts to browse: reasoner app",
-    ),
-    Command(
         "export",
         "write a run's model as a folder for transformers, vLLM and the hub, with chat template and model card",
         epilog="example: reasoner export first --out my-model --step best",
@@ -103,8 +98,8 @@ COMMANDS = (
     ),
     Command(
         "runs",
-        "list the runs of a folder, show the state of one, delete some",
-        epilog="examples: reasoner runs;  reasoner runs show first;  reasoner runs rm old older --yes",
+        "list the runs of a folder, show the state of one",
+        epilog="examples: reasoner runs;  reasoner runs show first",
     ),
     Command(
         "reference",
@@ -112,22 +107,7 @@ COMMANDS = (
         epilog="example: reasoner reference make seed-0 seed-1 seed-2 seed-3 --out mine.json, then: reasoner train "
         "--run.reference mine.json",
     ),
-    Command(
-        "config",
-        "show the settings of a run that are not the defaults, or those in which two runs differ",
-        epilog="examples: reasoner config first;  reasoner config diff first second",
-    ),
-    Command(
-        "presets",
-        "list the presets, or show the settings of one",
-        epilog="example: reasoner presets qwen2.5-1.5b@24gb",
-        module="config",
-        function="add_presets_arguments",
-    ),
-    Command(
-        "rollouts",
-        "list, show, search and export the rollouts of a run",
-    ),
+    Command("rollouts", "list, show and export the rollouts of a run"),
     Command("app", "start the dashboard: rollouts, curves and reflection of your runs in a browser"),
     Command(
         "serve",
@@ -135,7 +115,6 @@ COMMANDS = (
         epilog="example: reasoner serve --model base --port 8001, "
         "then: reasoner train --model base --engine.urls http://127.0.0.1:8001",
     ),
-    Command("reflection", "analyse reflection over a run: how often, with which outcome, the best examples"),
     Command(
         "import",
         "import rollouts that TRL wrote, or files of rollouts, as a run for the dashboard",
@@ -199,7 +178,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         words = sys.argv[1:] if arguments is None else arguments
         rest, ks = _split_at(words)
-        rest.sort(key=("-h", "--help").__contains__)  # last: it shows the defaults that the others lead to
         parser = build_parser(rest)
         args = parser.parse_args(rest)
         args.words = words  # for processes that run the same command

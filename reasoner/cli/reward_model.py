@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,10 +38,6 @@ def add_arguments(command: Parser) -> None:
     _add_model(evaluation)
     about = "preferences, all of which are used [the held-out problems of the run's own file]"
     add_option(evaluation, "--data", about, kind=Path)
-    about = "rollouts, as `reasoner rollouts export` writes them, for the curves of best of n"
-    add_option(evaluation, "--samples", about, kind=Path)
-    about = "with --samples: the true utility, a function of the columns"
-    add_option(evaluation, "--utility", about, metavar="FILE.py:NAME")
     add_json(evaluation, "all figures")
     scoring = add_action(actions, "score", "add a column `score` to a file of completions", score)
     _add_model(scoring)
@@ -58,22 +55,17 @@ def _add_model(action: Parser) -> None:
 
 
 def evaluate(args: argparse.Namespace) -> None:
-    if args.utility and not args.samples:
-        raise ValueError("--utility is the true utility of --samples, and there are none")
     if args.prompt is not None and not args.data:
         raise ValueError("--prompt is for the texts of --data; those of the run's own file have its prompt.style")
     passes, encode, folder = _open_model(args)
     from reasoner.models.loading import context_length
-    from reasoner.preferences.best_of_n import curves
     from reasoner.preferences.dataset import comparisons_of, read_rows, without_long
-    from reasoner.preferences.evaluation import evaluate_scores, report_text, report_values
-    from reasoner.preferences.judges import load_judge
+    from reasoner.preferences.evaluation import evaluate_scores, report_text
     from reasoner.preferences.reward_model import reward_std
-    from reasoner.preferences.scoring import checked_rollouts, sampled_problems, score_comparisons
+    from reasoner.preferences.scoring import score_comparisons
     from reasoner.trainer.reward_model import heldout_comparisons
 
     context = context_length(passes.model)
-    judge = load_judge(f"utility:{args.utility}", noise=None) if args.utility else None
     comparisons: Sequence[Comparison]
     if args.data:
         comparisons, too_long = without_long(comparisons_of(read_rows(args.data), encode), context)
@@ -82,12 +74,8 @@ def evaluate(args: argparse.Namespace) -> None:
     else:
         comparisons = heldout_comparisons(folder, encode.tokenizer, context)
     report = evaluate_scores(comparisons, score_comparisons(passes, comparisons), std=reward_std(passes.model))
-    points = None
-    if args.samples:
-        rollouts = checked_rollouts(read_rows(args.samples), encode, judge, context=context)
-        points = curves(sampled_problems(passes, rollouts, judge))
-    print_result(report_text(report, points))
-    write_result(args, report_values(report, points))
+    print_result(report_text(report))
+    write_result(args, asdict(report))
 
 
 def score(args: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""`reasoner rollouts`: list, show, search and export the rollouts of a run.
+"""`reasoner rollouts`: list, show and export the rollouts of a run.
 
 Handlers import the table, which imports pyarrow: that takes a second.
 """
@@ -38,7 +38,7 @@ _MAX_NAMES = 12  # known values that an error message lists
 
 
 def add_arguments(command: Parser) -> None:
-    actions = add_actions(command, ("list", "show", "grep", "export"))
+    actions = add_actions(command, ("list", "show", "export"))
     listing = add_action(actions, "list", "print one line for each rollout", list_rollouts)
     add_run(listing)
     _add_limit(listing)
@@ -48,48 +48,29 @@ def add_arguments(command: Parser) -> None:
     add_run(show)
     add_option(show, "rollout", "the rollout's name, such as 12.3.7", metavar="STEP.GROUP.SAMPLE")
     add_json(show, "all columns of the rollout")
-    grep = add_action(actions, "grep", "find rollouts whose completion has these words", list_rollouts)
-    add_run(grep)
-    _add_limit(grep)
-    _add_filters(grep, besides="text")
-    add_option(grep, "text", 'words, "a phrase", begin*, -without', metavar="TEXT")
-    add_json(grep, "the rollouts that are printed, whole")
-    export = add_action(actions, "export", "write rollouts to a .jsonl, .parquet or .md file", export_rollouts)
+    export = add_action(actions, "export", "write rollouts to a .jsonl or .parquet file", export_rollouts)
     add_run(export)
     _add_filters(export)
     add_option(export, "file", "the new file; its ending decides the format", kind=Path, metavar="FILE")
-    add_option(export, "--as", "what to write", "rollouts", dest="form", choices=tuple(_EXPORTS))
+    about = "what to write; preferences: pairs, a right answer before a wrong one, of two the shorter"
+    add_option(export, "--as", about, "rollouts", dest="form", choices=tuple(_EXPORTS))
     examples = export.add_argument_group("with --as sft: examples for supervised finetuning")
     add_selection(examples)
     about = "leave out the token ids, for a model with another tokenizer"
     add_option(examples, "--without-ids", about, kind=bool)
-    _add_preferences(export)
     add_json(export, "the file's name and the counts")
-
-
-def _add_preferences(export: Parser) -> None:
-    group = export.add_argument_group("preferences", "With --as preferences: pairs in the columns of TRL.")
-    about = (
-        "who prefers: rule (a right answer, of two the shorter) or utility:FILE.py:NAME, a function of the columns "
-        "that reward functions get, which returns a number for each completion [rule]"
-    )
-    add_option(group, "--judge", about)
-    about = "of a utility: completion i is preferred to j with probability sigmoid((u_i - u_j) / NUMBER) [1]"
-    add_option(group, "--noise", about, kind=float, metavar="NUMBER")
-    add_option(group, "--seed", "seed of the labels [0]", kind=int)
 
 
 def _add_limit(action: Parser) -> None:
     add_option(action, "--limit", "print at most N rollouts, at least 1", 20)
 
 
-def _add_filters(action: Parser, *, besides: str = "") -> None:
+def _add_filters(action: Parser) -> None:
     from reasoner.runs.filters import FIELDS
 
     filters = action.add_argument_group("filters", "Only rollouts that match all of these.")
     for name, meaning in FIELDS.items():
-        if name != besides:
-            add_option(filters, f"--{name}", meaning)
+        add_option(filters, f"--{name}", meaning)
 
 
 def add_selection(group: argparse._ArgumentGroup, *, per_problem: int | None = None) -> None:
@@ -106,8 +87,8 @@ def selection_of(args: argparse.Namespace) -> Selection:
     return parse_selection({name: str(value) for name, value in values_of(args, ("where", "per_problem")).items()})
 
 
-def list_rollouts(args: argparse.Namespace) -> int:
-    """Print a line for each matching rollout. Exit status 1 where none has the words, like grep."""
+def list_rollouts(args: argparse.Namespace) -> None:
+    """Print a line for each matching rollout; with --text what stands around its first hit."""
     from reasoner.runs.word_search import excerpt, hits
 
     table = open_table(args)
@@ -124,7 +105,6 @@ def list_rollouts(args: argparse.Namespace) -> int:
     print_result(f"{len(rollouts):,} of {total:,} rollouts{more}")
     rows = [{"name": one.name} | asdict(one) | {"completion": text} for one, text in zip(rollouts, texts, strict=True)]
     write_result(args, {"total": total, "rollouts": rows})
-    return 0 if rollouts or query is None else 1
 
 
 def show_rollout(args: argparse.Namespace) -> None:
@@ -153,15 +133,12 @@ def _or_unknown(value: object) -> str:
 
 def export_rollouts(args: argparse.Namespace) -> None:
     """Write all matching rollouts, or what --as makes of them, to a file, and say what was left out."""
-    from reasoner.analysis.export import ENDINGS, matching
-    from reasoner.runs.row_files import ENDINGS as TABLE_ENDINGS
+    from reasoner.analysis.export import matching
     from reasoner.runs.row_files import check_ending
 
     if args.form != "sft" and (args.where is not None or args.per_problem is not None or args.without_ids):
         raise ValueError("--where, --per-problem and --without-ids belong to --as sft")
-    if args.form != "preferences" and not (args.judge is args.noise is args.seed is None):
-        raise ValueError("--judge, --noise and --seed belong to --as preferences")
-    check_ending(args.file, ENDINGS if args.form == "rollouts" else TABLE_ENDINGS)
+    check_ending(args.file)
     table = open_table(args)
     result = _EXPORTS[args.form](args, table.run_dir, matching(table, _filter(args)))
     write_result(args, {"file": str(args.file)} | result)
@@ -188,10 +165,9 @@ def _export_examples(args: argparse.Namespace, run_dir: Path, rollouts: Rollouts
 
 
 def _export_preferences(args: argparse.Namespace, run_dir: Path, rollouts: Rollouts) -> dict[str, object]:
-    from reasoner.preferences.judges import load_judge, write_preferences
+    from reasoner.preferences.rollout_pairs import write_preferences
 
-    judge = load_judge(args.judge or "rule", noise=args.noise)
-    counts = write_preferences(args.file, run_dir, rollouts, judge, seed=args.seed or 0)
+    counts = write_preferences(args.file, run_dir, rollouts)
     print_result(f"{counts.summary()}: {args.file}")
     return asdict(counts)
 

@@ -1,9 +1,8 @@
-"""`reasoner runs`: list the runs of a folder, show one, delete some. `reasoner import`: rollouts of others as a run."""
+"""`reasoner runs`: list the runs of a folder, show one. `reasoner import`: rollouts of others as a run."""
 
 from __future__ import annotations
 
 import argparse
-import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,16 +27,11 @@ def add_arguments(command: Parser) -> None:
     """Add the actions of the command; without one the runs are listed."""
     command.set_defaults(handler=list_runs)
     _add_list(command)
-    actions = add_actions(command, ("list", "show", "rm"))
+    actions = add_actions(command, ("list", "show"))
     _add_list(add_action(actions, "list", "list the runs, the newest first", list_runs))
     show = add_action(actions, "show", "show the state of a run and its last figures", show_run)
     add_run(show)
     add_json(show, "the state, the last metrics and the validations")
-    remove = add_action(actions, "rm", "delete run folders, with all that is in them", remove_runs)
-    add_option(remove, "names", "a run: its folder, or its name in the folder --runs", nargs="+", metavar="RUN")
-    add_runs_folder(remove)
-    add_option(remove, "--yes", "delete; without it only what would be deleted is named", kind=bool)
-    add_json(remove, "the folders")
 
 
 def _add_list(parser: Parser) -> None:
@@ -136,26 +130,6 @@ def _validation(one: Mapping[str, Any]) -> str:
 
 def _bytes(folder: Path) -> int:
     return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
-
-
-def remove_runs(args: argparse.Namespace) -> None:
-    """Delete the folders of runs. ValueError for a run that is being trained, and without --yes: nothing is deleted."""
-    from reasoner.runs.run_dir import find_run
-    from reasoner.runs.run_state import is_live
-
-    folders = list(dict.fromkeys(find_run(name, args.runs) for name in args.names))
-    for folder in folders:
-        if folder.is_symlink():
-            raise ValueError(f"{folder} is a link; delete it, or name the folder that it leads to")
-        if is_live(folder):
-            raise ValueError(f"{folder} is being written by a process; stop it first")
-    if not args.yes:
-        sizes = ", ".join(f"{folder} ({_bytes(folder) / 2**20:,.1f} MiB)" for folder in folders)
-        raise ValueError(f"--yes is missing; it deletes {sizes}")
-    for folder in folders:
-        shutil.rmtree(folder)
-        print_result(f"deleted {folder}")
-    write_result(args, [str(folder) for folder in folders])
 
 
 def add_import_arguments(command: Parser) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from reasoner.cli.arguments import LineHelp, Parser, add_json, add_option, write_result
 from reasoner.config.check import names_in
 from reasoner.config.preset_docs import listing
-from reasoner.config.presets import MACHINES, find_preset
-from reasoner.config.resolve import RunSettings, parse, read_file, resolve
+from reasoner.config.presets import MACHINES
+from reasoner.config.resolve import RunSettings, parse, read_file
 from reasoner.config.schema import sections, settings
 from reasoner.config.setting import Setting
 from reasoner.config.stages import STAGES, is_used, problem_sets
@@ -22,8 +22,6 @@ from reasoner.distributed.world import ALONE, RankError, World, num_launched, op
 from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.trainer.resolve_run import (
     CANNOT_CHANGE,
-    choose_preset,
-    preset_layers,
     resolve_new_run,
     resolve_resumed_run,
     values_and_origins,
@@ -65,7 +63,7 @@ def add_settings(command: Parser, stage: str = "rl", *, has_data: bool = True) -
     no use for are not in the help: they are known, and refused with the reason. `has_data`: whether --data is short for
     the setting that names what the stage trains on.
 
-    The help shows the defaults that the command line would get: those of its preset and its algorithm.
+    Presets and algorithms have defaults of their own: --dry-run shows those of a command line, with their origins.
     """
     command.usage = "%(prog)s [OPTION ...] [--SETTING VALUE ...]"
     about = (
@@ -75,52 +73,24 @@ def add_settings(command: Parser, stage: str = "rl", *, has_data: bool = True) -
     add_option(command, "--preset", about, metavar="NAME[@MACHINE]")
     about = "read settings from this TOML file; repeatable, later files win, the command line wins over all"
     command.add_argument("--config", metavar="FILE", action="append", default=[], type=Path, help=about)
+    command.epilog, command.formatter_class = listing(), LineHelp
     used = {key: setting for key, setting in settings().items() if is_used(key, stage)}
     names = {key.split(".")[0] for key in used}
     groups = {name: command.add_argument_group(name, about) for name, about in sections().items() if name in names}
     short = _SHORT | ({STAGES[stage].source: "--data"} if has_data else {})
-    actions = {}
     for key, setting in settings().items():
         flags = [f"--{key}", *([short[key]] if key in short else [])]
         group = groups.get(key.split(".")[0] if "." in key else "run", command)
-        actions[key] = group.add_argument(*flags, dest=key, metavar=_METAVARS[setting.types[0]], help=argparse.SUPPRESS)
-
-    def fill_help(args: argparse.Namespace) -> None:
-        note, defaults = _help_defaults(args, stage)
-        command.description = f"{command.description}. {note}"
-        command.epilog, command.formatter_class = listing(), LineHelp
-        for key, setting in used.items():
-            actions[key].help = _help(setting, defaults[key], stage)
-
-    command.fill_help = fill_help
+        about = _help(setting, stage) if key in used else argparse.SUPPRESS
+        group.add_argument(*flags, dest=key, metavar=_METAVARS[setting.types[0]], help=about)
 
 
-def _help(setting: Setting, default: str, stage: str) -> str:
+def _help(setting: Setting, stage: str) -> str:
     has_needs = all(is_used(name, stage) for name in names_in(setting.needs))  # sft has no algo.trust
     allowed = ", ".join(ALGORITHMS) if setting.key == "algo.name" else setting.allowed_values
+    default = "empty" if setting.default in ("", None) else setting.default
     values = "; ".join(filter(None, (allowed, f"default: {default}")))
     return f"{setting.text if has_needs else setting.help} ({values})".replace("%", "%%")
-
-
-def _help_defaults(args: argparse.Namespace, stage: str) -> tuple[str, dict[str, str]]:
-    """(a sentence on where defaults come from, each setting's default as text with its origin) for a command line."""
-    name, algorithm = args.preset, getattr(args, "algo.name")
-    try:
-        preset, why = choose_preset(name, args.model or "base", Path(getattr(args, "run.dir") or "runs"))
-    except (ValueError, OSError):  # a name or a model that cannot be used: the help is shown all the same
-        preset, why = find_preset("base", "cpu"), f"no preset suits {name or args.model}"
-    resolved = resolve(preset_layers(preset, stage, {} if algorithm is None else {"algo.name": algorithm}))
-    model = args.model or resolved.config.model
-    if algorithm not in ALGORITHMS:
-        algorithm = resolved.config.algo.name
-    defaults = {
-        key: ("empty" if value in ("", None) else str(value)) + ("" if origin == "default" else f", {origin}")
-        for key, (value, origin) in values_and_origins(resolved, algorithm).items()
-    }
-    note = f"The defaults below are those of model {model} with preset {preset.label} ({why})"
-    if stage != "rl":
-        return f"{note}; give --model or --preset with --help to see others", defaults
-    return f"{note} and algorithm {algorithm}; give --model, --preset or --algo with --help to see others", defaults
 
 
 # --------------------------------------------------------------------------------------------------- handler

@@ -15,7 +15,6 @@ from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 from urllib.parse import urlsplit
 
-from data.spec import split_mixture
 from reasoner.config.schema import Config, settings, value_of
 
 Scope = Mapping[str, object]  # what the names of a condition stand for: sections and settings outside of sections
@@ -34,15 +33,12 @@ _SHARDED = "optim.sharding in ('gathered', 'sharded')"
 RULES = (
     Rule("max_off_policy_steps > 0", "algo.importance_sampling != 'none'", "rollouts are older than the policy"),
     Rule("max_off_policy_steps > 1", "max_off_policy_steps < run.save_interval", "no checkpoint lies between"),
-    Rule("data.selection == 'learnability'", "max_off_policy_steps == 0", "problems depend on all rollouts before"),
     Rule("algo.filter_metric == 'correct'", "reward.correct > 0", "it leaves out groups by verdicts"),
-    Rule("ptx.data", "algo.trust != 'constrained'", "TRPO searches on the RL loss alone"),
     Rule("teacher.kl == 'full'", "algo.trust != 'constrained'", "TRPO searches on the RL loss alone"),
     Rule("lora.rank > 0", "algo.ref_sync_steps == 0", "the reference is the model without its adapter"),
     Rule("lora.base_dtype == 'bfloat16'", "lora.rank > 0 and optim.dtype == 'bfloat16'", "trained weights are float32"),
     Rule("optim.compile", "algo.trust != 'constrained'", "TRPO differentiates gradients, and compiled layers cannot"),
     Rule(_SHARDED, "algo.trust != 'constrained'", "TRPO's step and line search write all weights as one vector"),
-    Rule(_SHARDED, "optim.state_dtype != '8bit'", "torchao's moments are not gathered from shards for a checkpoint"),
     Rule("engine.name == 'remote'", "engine.urls", "it samples from servers, --engine.urls http://HOST:PORT,..."),
     Rule("engine.urls", "engine.name in ('auto', 'remote')", "the servers are the engine"),
 )
@@ -65,11 +61,6 @@ def check_values(config: Config) -> None:
 def check_run(config: Config) -> None:
     """ValueError for the first values of a run that contradict each other; nothing is left to its algorithm."""
     check_rules(RULES, _scope(config))
-    if config.data.selection == "learnability" and split_mixture(config.data.train)[0][1] is not None:
-        raise ValueError(
-            f"data.train is {config.data.train}: weights in a mixture and data.selection learnability both say how "
-            "often a problem is asked; leave one out"
-        )
 
 
 def check_effect(config: Config, named: Mapping[str, object]) -> None:

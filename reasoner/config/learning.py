@@ -87,16 +87,6 @@ class CriticConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class PtxConfig:
-    data: str = setting("", "Pretraining mix (PPO-ptx: Ouyang et al. 2022): texts whose likelihood every optimiser "
-        "step of the policy raises as well: corpus:base (the pretraining corpus of the embedded base), or a .jsonl or "
-        ".parquet file of supervised examples (a column text, for example). Empty: none.")
-    weight: float = setting(0.1, "Coefficient of the texts' mean negative log-likelihood per token in the loss. 0: no "
-        "mix.", ge=0, needs="ptx.data")
-    rows: int = setting(32, "Texts in each optimiser step.", ge=1, needs="ptx.data")
-
-
-@dataclass(frozen=True, slots=True)
 class OptimConfig:
     lr: float = setting(1e-6, "Peak learning rate, reached after the warm-up.", gt=0, le=1, needs=_STEPS_BY_LR,
         trl="learning_rate", verl="actor_rollout_ref.actor.optim.lr")
@@ -139,9 +129,6 @@ class OptimConfig:
             "gathered": "a shard; whole weights and gradients during the passes of a step",
             "sharded": "a shard, and whole weights of the layer at work",
             "auto": "the first of these that fits the GPU; on a CPU replicated"})
-    state_dtype: str = setting("float32", "Precision of AdamW's two moments.",
-        needs=f"{_STEPS_BY_LR} or algo.baseline == 'value'",
-        choices={"float32": "8 bytes a parameter", "8bit": "2 bytes; needs the extra torchao"})
     deterministic: bool = setting(True, "On a GPU: compute the backward pass with deterministic kernels only, so that "
         "a resumed run is exact. false allows faster ones, above all for attention. On a CPU all kernels are "
         "deterministic.")

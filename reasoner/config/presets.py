@@ -28,7 +28,7 @@ _ANY_ALGORITHM = ("algo.name", "algo.group_size", "algo.beta", "algo.reference_d
 _UNKNOWN_SIZE = {True: "qwen2.5-0.5b", False: "smollm-135m"}  # the preset of a model of unknown size, by has_gpu
 # Settings that decide whether a run fits, not only those that preset_machines.toml has today.
 _OF_MACHINE = (
-    "optim.micro_batch_tokens", "optim.recompute", "optim.dtype", "optim.state_dtype", "engine.dtype",
+    "optim.micro_batch_tokens", "optim.recompute", "optim.dtype", "engine.dtype",
     "engine.gpu_memory", "algo.reference_dtype",
 )  # fmt: skip
 

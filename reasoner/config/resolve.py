@@ -10,8 +10,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from data.registry import name_columns, table_parts
-from reasoner.config.check import check_values, no_effect
+from reasoner.config.check import check_values
 from reasoner.config.other_names import did_you_mean, other_name_message
 from reasoner.config.preset_docs import preset_lines
 from reasoner.config.schema import Config, sections, settings, value_of
@@ -89,7 +88,6 @@ def resolve(layers: Sequence[tuple[str, Mapping[str, object]]]) -> RunSettings:
     resolved = RunSettings(Config(), dict.fromkeys(settings(), "default"))
     for name, values in layers:
         resolved = with_values(resolved, values, origin=name)
-    resolved = replace(resolved, config=_with_columns(resolved.config))
     check_values(resolved.config)
     return resolved
 
@@ -102,23 +100,6 @@ def with_values(resolved: RunSettings, values: Mapping[str, object], *, origin: 
             raise unknown_setting_error(key)
         config = _changed(config, key.split("."), value)
     return replace(resolved, config=config, origin=resolved.origin | dict.fromkeys(values, origin))
-
-
-def _with_columns(config: Config) -> Config:
-    """Write data.question and data.answer into the names of the problem sets that they apply to. ValueError where that
-    is none.
-    """
-    columns = {name: value for name in ("question", "answer") if (value := getattr(config.data, name))}
-    if not columns:
-        return config
-    sets = {key: value_of(config, key) for key in ("data.train", "validation.data", "eval.heldout")}
-    if not any(map(table_parts, sets.values())):
-        name, value = next(iter(columns.items()))
-        needs = f"a file or a data set of the hub, which have columns; the problems are {', '.join(sets.values())}"
-        raise ValueError(no_effect(f"data.{name}", value, needs))
-    for key, spec in sets.items():
-        config = _changed(config, key.split("."), name_columns(spec, columns))
-    return config
 
 
 def _changed(node: Any, path: Sequence[str], value: object) -> Any:

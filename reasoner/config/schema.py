@@ -13,7 +13,6 @@ from reasoner.config.learning import (
     CriticConfig,
     LoraConfig,
     OptimConfig,
-    PtxConfig,
     RewardConfig,
     RewardModelConfig,
     SftConfig,
@@ -45,10 +44,7 @@ class RunConfig:
         "trainer after a weight sync. 0: only after the first step. With max_off_policy_steps above 1 only where the "
         "engine has the step's weights: after steps that validate or save.", ge=0, stages=_RL)
     on_alarm: str = setting("warn", "What to do when a health check raises an alarm.", stages=_POLICY,
-        choices={"warn": "",
-            "stop": "save a checkpoint and exit",
-            "rollback": "return to the checkpoint before the cause, with other samples and half the learning rate; at "
-            "most three times, then stop"})
+        choices={"warn": "", "stop": "save a checkpoint and exit"})
     token_stats: bool = setting(True, "Store entropy, KL and share of the loss of every token with the rollouts: 12 "
         "bytes a token before compression.", stages=_RL)
     importance_ratio: bool = setting(False, "Store with them the importance ratio of every token: its probability in "
@@ -57,7 +53,7 @@ class RunConfig:
     reference: str = setting("", "File of reference bands (`reasoner reference make`) that the run is compared with "
         "after twenty steps, and on the dashboard. Empty: those of this package, for a run with their model, prompt, "
         "problems and rewards.", stages=_RL)
-    track: str = setting("", "Experiment trackers to log to, separated by commas: trackio, wandb, tensorboard (each an "
+    track: str = setting("", "Experiment trackers to log to, separated by commas: wandb, tensorboard (each an "
         "optional extra). metrics.jsonl is written in any case. Empty: none.", stages=_POLICY, trl="report_to",
         verl="trainer.logger")
 
@@ -68,15 +64,6 @@ class DataConfig:
         ".csv, .tsv, .parquet, .jsonl.gz) or a folder of files, a data set of the hub (ORG/NAME:SPLIT?config=NAME), or "
         "a mixture of them with weights (SET=0.7,SET=0.3). SET?sample=N and SET?without_sample=N divide a set into N "
         "problems and the others. See docs/DATA.md.", trl="dataset_name train_dataset", verl="data.train_files")
-    question: str = setting("", "Column of the question, in files and data sets of the hub whose name has no "
-        "?question=COLUMN of its own; also of validation.data and eval.heldout. Empty: question, problem, prompt or "
-        "messages.", verl="data.prompt_key")
-    answer: str = setting("", "Column of the gold answer, likewise; a dot leads into a column of named values, as in "
-        "reward_model.ground_truth. Empty: answer, final_answer, ground_truth, reward_model.ground_truth or solution.")
-    selection: str = setting("uniform", "How a step's problems are chosen.",
-        choices={"uniform": "each once per epoch, in a random order",
-            "learnability": "at random, with weights p(1-p), where p is the pass rate that the run's rollouts so far "
-            "show, of the problem and of its source, subject and level"})
     wrong_golds: float = setting(0.0, "Share of the training problems that are graded by the gold answer of another "
         "problem: what a wrong grader costs. Validation and evaluation keep the true ones.", ge=0, le=1)
     prompts_per_step: int = setting(32, "Problems per step; algo.group_size completions are sampled for each.", ge=1,
@@ -234,8 +221,6 @@ class Config:
         needs="control == ''", stages=_RL)
     critic: CriticConfig = section(CriticConfig, "value function, for algorithms with a critic",
         needs="algo.baseline == 'value'", stages=_RL)
-    ptx: PtxConfig = section(PtxConfig, "pretraining mix: texts whose likelihood is raised beside the reward",
-        stages=_RL)
     optim: OptimConfig = section(OptimConfig, "optimiser, learning rate and micro-batches")
     lora: LoraConfig = section(LoraConfig, "LoRA: train low-rank adapters instead of all weights", stages=_POLICY)
     rm: RewardModelConfig = section(RewardModelConfig, "preferences, and how a reward model is trained on them",

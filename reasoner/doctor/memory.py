@@ -31,7 +31,6 @@ from reasoner.trainer.snapshot import MOST_COPIED
 
 _BYTES = {"float32": 4, "bfloat16": 2}
 _NUM_ADAPTED = {"all-linear": 7, "attention": 4}  # linear layers of a layer with an adapter, by lora.target
-_MOMENTS = {"float32": 8, "8bit": 2 + 2 * 4 / 256}  # bytes a parameter; in 8 bits with a scale for 256 values
 # Copies of the logits at once in float32: their log-softmax, and two more for the entropy or for the gradient; another
 # one with a gradient of the entropy. In bfloat16 those of the head and of its gradient are one more.
 _COPIES = {"float32": 3, "bfloat16": 4}
@@ -63,21 +62,20 @@ class MemoryEstimate:
         parameters = num_parameters(model)
         is_lora = cfg.lora.rank > 0
         trained = num_adapter_parameters(model, cfg.lora) if is_lora else parameters
-        moments = _MOMENTS[cfg.optim.state_dtype]
         critic = trained if self.algorithm.critic and self.algorithm.critic_backbone == "separate" else 0
         has_reference = cfg.algo.beta > 0 and not is_lora
         part = {
             "weights": _bytes_held(model, cfg.lora.base_dtype) + (4 * trained if is_lora else 0),
             "gradients": 4 * trained,
-            "optimiser": int(moments * trained),
+            "optimiser": 8 * trained,
             "reference": _BYTES[cfg.algo.reference_dtype] * parameters if has_reference else 0,
-            "critic": int((8 + moments) * critic),
+            "critic": 16 * critic,
             "reward_models": _BYTES[cfg.optim.dtype]
             * self._num_parameters("reward.model", *parse_reward_models(cfg.reward.model)),
             "teacher": _BYTES[cfg.optim.dtype]
             * self._num_parameters("teacher.model", *filter(None, [cfg.teacher.model])),
             "waiting_weights": self._waiting_weights(),
-            "checkpoint": self._checkpoint_copy(int((4 + moments) * (trained + critic))),
+            "checkpoint": self._checkpoint_copy(12 * (trained + critic)),
             "overhead": _OVERHEAD if self.device == "cpu" else 0,
             **self._engine(),
             **self._micro_batch(),

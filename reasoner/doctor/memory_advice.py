@@ -91,8 +91,6 @@ def _lower(estimate: MemoryEstimate) -> Iterator[MemoryEstimate]:
     if any(isinstance(module, GradientCheckpointingLayer) for module in estimate.model.modules()):
         yield _changed(estimate, "optim", recompute=True)
     yield _changed(estimate, "algo", reference_dtype="bfloat16")
-    if find_spec("torchao") is not None:
-        yield _changed(estimate, "optim", state_dtype="8bit")
     if cfg.engine.dtype == "float32":
         yield _changed(estimate, "engine", dtype="bfloat16")
     if not cfg.lora.rank and not cfg.algo.ref_sync_steps and find_spec("peft") is not None:

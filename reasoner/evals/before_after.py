@@ -80,7 +80,7 @@ def example_answers(before: HeldOutEvals, after: HeldOutEvals, number: int = 3) 
 
 
 def write_eval(folder: Path, evals: HeldOutEvals, cfg: Config, engine: str) -> None:
-    """Write an evaluation folder as `reasoner eval` does, for `reasoner compare` and `reasoner report`."""
+    """Write an evaluation folder as `reasoner eval` does, for `reasoner compare`."""
     spec, style = cfg.eval.heldout, cfg.prompt.style
     template = with_tools(load_template(style), cfg.tools, style)
     manifest = make_manifest(

@@ -22,7 +22,6 @@ from reasoner.evals.response_cache import ResponseCache
 from reasoner.evals.result import EvalResult, MetricKs, score_responses
 from reasoner.evals.sampling import Sampler, engine_sampler, generate_responses, num_missing
 from reasoner.evals.tables import Sets
-from reasoner.inference.endpoint import EndpointSpec
 from reasoner.inference.factory import check_engine
 from reasoner.inference.model_spec import EngineFactory, ModelSpec, engine_identity
 from reasoner.models.folder import model_fingerprint
@@ -87,7 +86,7 @@ def _model_spec(request: EvalRequest) -> ModelSpec:
 
 
 def sampled_manifest(
-    request: EvalRequest, spec: ModelSpec | EndpointSpec, ways: Mapping[str, SamplingParams], **identity: Any
+    request: EvalRequest, spec: ModelSpec, ways: Mapping[str, SamplingParams], **identity: Any
 ) -> dict[str, Any]:
     """The manifest of a model that is sampled; `identity`: its other fields."""
     return make_manifest(
@@ -181,7 +180,7 @@ def _report_missing(
         raise ValueError(f"--regrade samples nothing, and {missing:,} of {total:,} responses ({title}) are not stored")
 
 
-def sampling_ways(request: EvalRequest, model: ModelSpec | EndpointSpec) -> dict[str, SamplingParams]:
+def sampling_ways(request: EvalRequest, model: ModelSpec) -> dict[str, SamplingParams]:
     """The sampling parameters of each way to answer: "sampled", "greedy", or both."""
     ways = {}
     ks = request.ks

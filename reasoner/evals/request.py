@@ -12,22 +12,12 @@ from reasoner.config.learning import DTYPES
 from reasoner.evals import PROBLEMS
 from reasoner.evals.result import MetricKs
 
-_MODEL, _ENDPOINT, _RESPONSES = "a model here", "--model-url", "--responses"  # what is evaluated
-_SUBJECTS = {
-    _MODEL: "a model that is sampled here",
-    _ENDPOINT: "the model of a server (--model-url)",
-    _RESPONSES: "the responses in files (--responses)",
-}
-# The fields that have an effect on some of these alone, and are refused for others.
-_EFFECTIVE = {
-    (_MODEL,): ("model", "step", "engine", "dtype", "tools"),
-    (_ENDPOINT,): ("model_url", "model_name", "api", "api_key_variable", "concurrency"),
-    (_MODEL, _ENDPOINT): (
-        "greedy", "num_samples", "data", "problems", "temperature", "top_p", "max_tokens", "prompt", "stop", "seed",
-        "regrade",
-    ),
-    (_RESPONSES,): ("cut",),
-}  # fmt: skip
+# The fields that have an effect on a model alone, or on the responses in files, and are refused for the other.
+_OF_MODEL = (
+    "model", "step", "engine", "dtype", "tools", "greedy", "num_samples", "data", "problems", "temperature", "top_p",
+    "max_tokens", "prompt", "stop", "seed", "regrade",
+)  # fmt: skip
+_OF_RESPONSES = ("cut",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +44,6 @@ class EvalRequest:
     tools: str | None = None  # tools.names; "": none; None: those that a run's checkpoint was trained with
     seed: int | None = None  # None: 0
     regrade: bool = False  # refuse to sample: only grade the cached responses again
-    # A model on a server with OpenAI's interface, instead of `model`:
-    model_url: str | None = None
-    model_name: str | None = None  # the server's name for it
-    api: str | None = None  # inference.endpoint.PATHS; None: chat
-    api_key_variable: str | None = None  # the environment variable with the key; None: OPENAI_API_KEY
-    concurrency: int | None = None  # requests at once; None: 16
     # Responses of files:
     responses: Sequence[Path] = ()
     cut: Sequence[str] = ()  # texts that end a response
@@ -74,10 +58,6 @@ class EvalRequest:
         self._check_flags()
         check_least(1, num_samples=self.num_samples, max_tokens=self.max_tokens)
         check_least(0, problems=self.problems)
-        if (self.model_url is None) != (self.model_name is None):
-            raise ValueError(
-                "--model-url and --model-name go together: the address, and the server's name for the model"
-            )
         if self.top_p is not None and not 0 < self.top_p <= 1:
             raise ValueError(f"--top-p is {self.top_p:g}; it must be above 0 and at most 1")
         if self.temperature is not None and not 0 <= self.temperature < math.inf:
@@ -87,18 +67,13 @@ class EvalRequest:
 
     def _check_flags(self) -> None:
         """Raise ValueError for arguments without effect on what is evaluated."""
-        subject = _RESPONSES if self.responses else _ENDPOINT if self.model_url is not None else _MODEL
-        refused = [
-            f"--{field.replace('_', '-')}"
-            for subjects, fields in _EFFECTIVE.items()
-            for field in fields
-            if subject not in subjects and _is_given(getattr(self, field))
-        ]
-        if subject == _MODEL and self.model_name is not None:
-            refused.remove("--model-name")  # it lacks its address
-        if refused:
+        own: tuple[str, ...] = _OF_RESPONSES
+        subject = "a model that is sampled here"
+        if self.responses:
+            own, subject = _OF_MODEL, "the responses in files (--responses)"
+        if refused := [f"--{field.replace('_', '-')}" for field in own if _is_given(getattr(self, field))]:
             verb = "have" if len(refused) > 1 else "has"
-            raise ValueError(f"{', '.join(refused)} {verb} no effect on {_SUBJECTS[subject]}; leave out one of the two")
+            raise ValueError(f"{', '.join(refused)} {verb} no effect on {subject}; leave out one of the two")
 
     @property
     def sampling_seed(self) -> int:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reasoner.distributed.world import ALONE, World
 from reasoner.evals import eval_log
-from reasoner.evals.endpoint_eval import evaluate_endpoint
 from reasoner.evals.estimators import Estimate
 from reasoner.evals.manifest import eval_folder, provenance
 from reasoner.evals.model_eval import evaluate_model
@@ -111,15 +109,6 @@ class EvalResults:
         return ways[way]
 
 
-def _evaluation(
-    request: EvalRequest, world: World
-) -> Callable[[EvalRequest, VerifierPool], tuple[dict[str, Any], Sets]]:
-    """What is evaluated: the responses of files, a server, or a model."""
-    if request.responses:
-        return grade_response_files
-    return partial(evaluate_model, world=world) if request.model_url is None else evaluate_endpoint
-
-
 def evaluate(request: EvalRequest, world: World = ALONE) -> EvalResults:
     """Run the evaluation and write its folder (evals.eval_log). Progress goes to standard error. Of several ranks this
     is the first; the others are in rank_responses.serve_first.
@@ -129,7 +118,9 @@ def evaluate(request: EvalRequest, world: World = ALONE) -> EvalResults:
     start = time.monotonic()
     request.check()
     with VerifierPool(workers=min(8, max(1, (os.cpu_count() or 1) - 1))) as pool:
-        manifest, sets = _evaluation(request, world)(request, pool)
+        manifest, sets = (
+            grade_response_files(request, pool) if request.responses else evaluate_model(request, pool, world)
+        )
     folder = eval_folder(request, manifest)
     text = "\n\n".join([table(sets), *(details(spec, ways) for spec, ways in sets.items())])
     eval_log.write(folder, manifest, sets, text)

@@ -77,7 +77,7 @@ def _remote(request: EngineRequest) -> Engine:
     from reasoner.inference.remote_engine import RemoteEngine
 
     if not request.cfg.urls:
-        raise ValueError("engine 'remote' needs engine.urls (reasoner train); evaluate a server by --model-url")
+        raise ValueError("engine 'remote' needs engine.urls (reasoner train)")
     return RemoteEngine(request.folder, request.cfg, max_model_len=request.max_model_len, world=request.world)
 
 

@@ -4,7 +4,7 @@ A file has a row for each pair, in the columns of TRL's RewardTrainer: `prompt`,
 or a list of messages, and `margin` if there is one. Files that `reasoner rollouts export --as preferences` writes have
 the token ids as well, which are used as they are, and what is known about both sides (COLUMNS). Pairs with the same
 `group`, or without that column the same prompt, are one comparison: each of its completions is scored once. A row may
-also hold a whole group: `completions`, with `utilities` or `ranks`.
+also hold a whole group: `completions`, with `ranks`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
-from math import inf, isfinite
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,8 @@ from reasoner.sft.examples import ExampleReader
 Row = dict[str, Any]
 
 SIDES = ("chosen", "rejected")
-# Columns of a side beside its text, as in u_chosen; None where it is not known.
+# Columns of a side beside its text, as in correct_chosen; None where it is not known.
 SIDE_COLUMNS = {
-    "u": "true utility of the completion",
     "correct": "whether the grader judged the answer correct",
     "finish": "how the completion ended: stop, length, abort",
 }
@@ -38,7 +37,6 @@ COLUMNS = {
     "rejected_ids": "token ids of the prompt and the other one",
     "problem_id": "the problem; a problem is in the training pairs or in the held-out pairs, never in both",
     "group": "STEP.GROUP of the rollouts",
-    "p": "probability with which the judge prefers `chosen` to `rejected`",
     "margin": "least difference of the scores that the loss asks for",
 } | {f"{name}_{side}": f"{meaning}, of `{side}`" for name, meaning in SIDE_COLUMNS.items() for side in SIDES}
 
@@ -48,7 +46,6 @@ class ScoredText:
     """A completion of a comparison, with what is known about it."""
 
     token_ids: tuple[int, ...]
-    utility: float | None = None
     correct: bool | None = None
     finish: str | None = None
 
@@ -60,7 +57,6 @@ class Pair:
     chosen: int
     rejected: int
     margin: float = 0.0
-    probability: float | None = None  # of this label, where the judge's noise is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +79,11 @@ class _Growing:
     problem_id: str
     prompt_ids: tuple[int, ...]
     completions: dict[tuple[int, ...], ScoredText] = field(default_factory=dict)
-    pairs: list[tuple[tuple[int, ...], tuple[int, ...], float, float | None]] = field(default_factory=list)
+    pairs: list[tuple[tuple[int, ...], tuple[int, ...], float]] = field(default_factory=list)
 
     def comparison(self) -> Comparison:
         place = {ids: index for index, ids in enumerate(self.completions)}
-        pairs = tuple(Pair(place[chosen], place[rejected], margin, p) for chosen, rejected, margin, p in self.pairs)
+        pairs = tuple(Pair(place[chosen], place[rejected], margin) for chosen, rejected, margin in self.pairs)
         return Comparison(self.problem_id, self.prompt_ids, tuple(self.completions.values()), pairs)
 
 
@@ -110,26 +106,22 @@ def comparisons_of(rows: Iterable[tuple[str, Row]], encode: ExampleReader) -> li
 
 
 def pair_rows(row: Row) -> Iterator[Row]:
-    """The row itself, or of a row of a whole group (`completions`, with `utilities` or `ranks`, 1 being the best) a row
-    for each pair. Pairs of equal utility or rank are left out. ValueError for lists of other lengths.
+    """The row itself, or of a row of a whole group (`completions`, with `ranks`, 1 being the best) a row for each pair.
+    Pairs of equal rank are left out. ValueError for lists of other lengths.
     """
     if row.get("completions") is None:
         yield row
         return
-    completions, utilities = row["completions"], row.get("utilities")
-    name = "ranks" if utilities is None else "utilities"
-    values = row.get(name) or []
-    if not isinstance(completions, list) or not isinstance(values, list):
-        raise ValueError(f"completions and {name} must be lists")
-    for value in values:
-        _number(name, value)
-    order = values if utilities is not None else [-rank for rank in values]
-    if len(order) != len(completions):
-        raise ValueError(f"{len(completions)} completions need as many utilities or ranks; there are {len(order)}")
-    for i, j in permutations(range(len(order)), 2):
-        if order[i] > order[j]:
-            known = {} if utilities is None else {"u_chosen": utilities[i], "u_rejected": utilities[j]}
-            yield row | {"chosen": completions[i], "rejected": completions[j]} | known
+    completions, ranks = row["completions"], row.get("ranks") or []
+    if not isinstance(completions, list) or not isinstance(ranks, list):
+        raise ValueError("completions and ranks must be lists")
+    for rank in ranks:
+        _number("ranks", rank)
+    if len(ranks) != len(completions):
+        raise ValueError(f"{len(completions)} completions need as many ranks; there are {len(ranks)}")
+    for i, j in permutations(range(len(ranks)), 2):
+        if ranks[i] < ranks[j]:
+            yield row | {"chosen": completions[i], "rejected": completions[j]}
 
 
 def _add_row(growing: dict[object, _Growing], row: Row, encode: ExampleReader) -> None:
@@ -149,8 +141,7 @@ def _add_row(growing: dict[object, _Growing], row: Row, encode: ExampleReader) -
     own = growing.setdefault(key, _Growing(problem_id, prompt_ids))
     for text in texts:
         own.completions.setdefault(text.token_ids, text)
-    margin, probability = _number("margin", row.get("margin")), _number("p", row.get("p"), low=0.0, high=1.0)
-    own.pairs.append((chosen.token_ids, rejected.token_ids, margin or 0.0, probability))
+    own.pairs.append((chosen.token_ids, rejected.token_ids, _number("margin", row.get("margin")) or 0.0))
 
 
 def _scored_text(row: Row, side: str, token_ids: tuple[int, ...]) -> ScoredText:
@@ -160,17 +151,15 @@ def _scored_text(row: Row, side: str, token_ids: tuple[int, ...]) -> ScoredText:
         raise ValueError(f"correct_{side} is {correct!r}; it must be true or false")
     if finish is not None and not isinstance(finish, str):
         raise ValueError(f"finish_{side} is {finish!r}; it must be a text")
-    return ScoredText(token_ids, _number(f"u_{side}", row.get(f"u_{side}")), correct, finish)
+    return ScoredText(token_ids, correct, finish)
 
 
-def _number(name: str, value: object, *, low: float = -inf, high: float = inf) -> float | None:
-    """The number in a column; None where there is none. ValueError for anything else, and out of the range."""
+def _number(name: str, value: object) -> float | None:
+    """The number in a column; None where there is none. ValueError for anything else."""
     if value is None:
         return None
     if not isinstance(value, int | float) or isinstance(value, bool) or not isfinite(value):
         raise ValueError(f"{name} is {value!r}; it must be a finite number")
-    if not low <= value <= high:
-        raise ValueError(f"{name} is {value!r}; it must be from {low:g} to {high:g}")
     return float(value)
 
 

@@ -8,20 +8,15 @@ independent.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from math import exp, log, log1p
+from math import exp, log1p
 from statistics import StatisticsError, correlation, fmean
-from typing import Any
 
 from reasoner.evals.estimators import Estimate, estimate_share
 from reasoner.evals.tables import align_rows
-from reasoner.preferences.best_of_n import CurvePoint
 from reasoner.preferences.dataset import Comparison, Pair, ScoredText
 
-Curves = Mapping[str, Sequence[CurvePoint]]
-
-_LEAST_LIMIT = 0.501  # Bayes limit below which labels say nothing
 BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the calibration table, lower bounds included
 
 
@@ -34,12 +29,6 @@ class ScoredPair:
     chosen: ScoredText
     rejected: ScoredText
     log_odds: float
-
-    @property
-    def utility_difference(self) -> float | None:
-        """Utility of the chosen completion minus that of the rejected one, where both are known."""
-        chosen, rejected = self.chosen.utility, self.rejected.utility
-        return None if chosen is None or rejected is None else chosen - rejected
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +49,7 @@ class RewardModelReport:
     accuracy: Estimate  # share of the labels that the model's order agrees with
     nll: float  # nats per label
     by_margin: tuple[tuple[float, Estimate], ...]  # (largest margin of the quartile, accuracy)
-    margin: str  # what the quartiles are of: utility, label (the column `margin`) or score
+    margin: str  # what the quartiles are of: label (the column `margin`) or score
     calibration: tuple[Bin, ...]
     shorter: Estimate  # accuracy of preferring the shorter completion
     rule: Estimate | None  # of preferring a right answer, then the shorter one
@@ -68,17 +57,6 @@ class RewardModelReport:
     length_correlation: float | None  # Pearson, of score and tokens
     mean_score: float
     score_by_finish: Mapping[str, tuple[float, int]]  # finish -> (mean score, completions)
-    expected_accuracy: Estimate | None = None  # the accuracy's mean over all labels that the judge could have drawn
-    true_order: Estimate | None = None  # share of the pairs in the order of their utilities
-    bayes_accuracy: float | None = None  # the best that any model can reach on such labels
-    bayes_nll: float | None = None
-
-    @property
-    def share_of_bayes(self) -> float | None:
-        """How much of the way from chance to the Bayes limit the expected accuracy is."""
-        if self.expected_accuracy is None or self.bayes_accuracy is None or self.bayes_accuracy < _LEAST_LIMIT:
-            return None
-        return (self.expected_accuracy.value - 0.5) / (self.bayes_accuracy - 0.5)
 
 
 def evaluate_scores(
@@ -102,7 +80,7 @@ def evaluate_scores(
     flat = [score for own in scores for score in own]
     margin, margins = _margins(pairs)
     is_judged = all(text.correct is not None for text in texts)
-    report = RewardModelReport(
+    return RewardModelReport(
         problems=len({one.problem_id for one in pairs}),
         pairs=len(pairs),
         accuracy=accuracy(pairs, lambda one: one.log_odds),
@@ -117,7 +95,6 @@ def evaluate_scores(
         mean_score=fmean(flat),
         score_by_finish=_by_finish(flat, texts),
     )
-    return _with_limits(report, pairs)
 
 
 def accuracy(pairs: Sequence[ScoredPair], order: Callable[[ScoredPair], float]) -> Estimate:
@@ -181,31 +158,8 @@ def _rule(one: ScoredPair) -> float:
     return by_verdict or _shorter(one)
 
 
-def _with_limits(report: RewardModelReport, pairs: Sequence[ScoredPair]) -> RewardModelReport:
-    """Add what only known utilities and probabilities tell: accuracy against the true order, and the Bayes limits."""
-    if any(one.utility_difference is None or one.pair.probability is None for one in pairs):
-        return report
-    odds = [(one.pair.probability or 0.0, 1 - (one.pair.probability or 0.0)) for one in pairs]
-
-    def agreement(one: ScoredPair) -> float:
-        """Probability that a label of the judge agrees with the model's order."""
-        chosen = one.pair.probability or 0.0
-        return chosen if one.log_odds > 0 else 1 - chosen if one.log_odds < 0 else 0.5
-
-    return replace(
-        report,
-        expected_accuracy=mean_over_pairs(pairs, agreement),
-        true_order=accuracy(pairs, lambda one: one.log_odds * (one.utility_difference or 0.0)),
-        bayes_accuracy=fmean(max(both) for both in odds),
-        bayes_nll=fmean(-sum(p * log(p) for p in both if p > 0) for both in odds),
-    )
-
-
 def _margins(pairs: Sequence[ScoredPair]) -> tuple[str, list[float]]:
-    """How far apart the completions of each pair are: by utility, by the label's margin, else by the model's score."""
-    differences = [one.utility_difference for one in pairs]
-    if None not in differences:
-        return "utility", [abs(value or 0.0) for value in differences]
+    """How far apart the completions of each pair are: by the label's margin, else by the model's score."""
     if any(one.pair.margin for one in pairs):
         return "label", [one.pair.margin for one in pairs]
     return "score", [abs(one.log_odds) for one in pairs]
@@ -234,31 +188,19 @@ def _correlation(scores: Sequence[float], tokens: Sequence[int]) -> float | None
         return None
 
 
-def report_text(report: RewardModelReport, curves: Curves | None = None) -> str:
-    """The report as lines of text: accuracy beside its baselines and limits, calibration, what scores go with."""
+def report_text(report: RewardModelReport) -> str:
+    """The report as lines of text: accuracy beside its baselines, calibration, what scores go with."""
     lines = [f"{report.pairs:,} pairs of {report.problems:,} problems", *align_rows(_accuracy_rows(report)), ""]
     lines += align_rows(
         [["says", "was", "pairs"], *([_percent(b.said), _percent(b.was), f"{b.pairs:,}"] for b in report.calibration)]
     )
-    lines += ["", *_relations(report)]
-    for name, points in (curves or {}).items():
-        lines += ["", f"best of n by {name}", *align_rows(_curve_rows(points))]
-    return "\n".join(lines)
-
-
-def report_values(report: RewardModelReport, curves: Curves | None = None) -> dict[str, Any]:
-    values = asdict(report) | {"share_of_bayes": report.share_of_bayes}
-    return values | {"best_of_n": {name: [asdict(one) for one in points] for name, points in (curves or {}).items()}}
+    return "\n".join([*lines, "", *_relations(report)])
 
 
 def _accuracy_rows(report: RewardModelReport) -> list[list[str]]:
     rows = [["", "labels (95 % CI)", "NLL"], ["reward model", str(report.accuracy), f"{report.nll:.3f}"]]
     for (most, accuracy), number in zip(report.by_margin, range(1, 5), strict=False):
         rows.append([f"  quartile {number} of {report.margin}, up to {most:.2f}", str(accuracy), ""])
-    if report.bayes_accuracy is not None and report.bayes_nll is not None:
-        rows.append(["Bayes limit", f"{100 * report.bayes_accuracy:5.1f} %", f"{report.bayes_nll:.3f}"])
-        rows.append(["reward model, expected over labels", str(report.expected_accuracy), ""])
-        rows.append(["reward model, true order", str(report.true_order), ""])
     rows.append(["shorter wins", str(report.shorter), ""])
     if report.rule is not None:
         rows.append(["rule: right, then shorter", str(report.rule), ""])
@@ -267,8 +209,6 @@ def _accuracy_rows(report: RewardModelReport) -> list[list[str]]:
 
 def _relations(report: RewardModelReport) -> list[str]:
     lines = []
-    if report.share_of_bayes is not None:
-        lines.append(f"share of the way from chance to the Bayes limit: {_percent(report.share_of_bayes)}")
     if report.correct_auc is not None:
         lines.append(f"AUC for correct answers: {report.correct_auc:.3f}")
     if report.length_correlation is not None:
@@ -276,15 +216,6 @@ def _relations(report: RewardModelReport) -> list[str]:
     finishes = [f"{name} {mean:+.2f} ({number:,})" for name, (mean, number) in report.score_by_finish.items()]
     lines.append(f"mean score: {report.mean_score:+.2f}" + (f"; by finish {', '.join(finishes)}" if finishes else ""))
     return lines
-
-
-def _curve_rows(points: Sequence[CurvePoint]) -> list[list[str]]:
-    rows = [["n", "KL", "score", "utility", "se", "correct (95 % CI)", "tokens"]]
-    for one in points:
-        utility, error = ("-" if value is None else f"{value:.2f}" for value in (one.utility, one.utility_se))
-        figures = [str(one.n), f"{one.kl:.2f}", f"{one.score:+.2f}", utility, error]
-        rows.append([*figures, str(one.correct), f"{one.tokens:.0f}"])
-    return rows
 
 
 def _percent(share: float) -> str:

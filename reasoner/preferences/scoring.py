@@ -1,17 +1,15 @@
-"""Scores of stored completions by a reward model: comparisons, samples of problems, and rows of any file."""
+"""Scores of stored completions by a reward model: comparisons, and rows of any file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from reasoner.models.loading import context_length, load_tokenizer
 from reasoner.models.reward_model import load_reward_model
-from reasoner.preferences.best_of_n import Samples
 from reasoner.preferences.dataset import Comparison
-from reasoner.preferences.judges import UTILITY_COLUMNS, Judge, is_correct
 from reasoner.preferences.loss import Tokens, collate_completions
 from reasoner.rl.batch import collate_rows
 from reasoner.rl.reward_model_passes import RewardModelPasses
@@ -23,7 +21,6 @@ Row = Mapping[str, Any]
 _AT_ONCE = 32  # prompts of a batch: its completions are sorted by length, so that there is little padding
 # Columns with token ids, the first that a row has.
 _PROMPT_IDS, _COMPLETION_IDS = ("prompt_ids", "prompt_token_ids"), ("completion_ids", "token_ids")
-_ROLLOUT_COLUMNS = ("step", "group", "verdict", "well_formed", "prompt_token_ids", "token_ids")
 
 
 def open_scorer(
@@ -85,39 +82,3 @@ def _ids_of(where: str, row: Row, encode: ExampleReader, context: int) -> tuple[
     except (ValueError, TypeError) as error:
         raise ValueError(f"{where}: {error}") from None
     return ids
-
-
-def checked_rollouts(
-    rows: Iterable[tuple[str, Row]], encode: ExampleReader, judge: Judge | None, *, context: int
-) -> Iterator[Row]:
-    """Yield the rows of a file of rollouts. ValueError, naming its position, for one that cannot be scored."""
-    needed = {*_ROLLOUT_COLUMNS, *(UTILITY_COLUMNS.values() if judge is not None else ())}
-    for where, row in rows:
-        if missing := sorted(needed - row.keys()):
-            raise ValueError(
-                f"{where}: it is no rollout: it has no {missing[0]}; reasoner rollouts export writes files of rollouts"
-            )
-        if not row["prompt_token_ids"] or not row["token_ids"]:
-            raise ValueError(f"{where}: the rollout has no token ids")
-        _ids_of(where, row, encode, context)
-        yield row
-
-
-def sampled_problems(passes: RewardModelPasses, rollouts: Iterable[Row], judge: Judge | None) -> list[Samples]:
-    """The scored samples of each group of rollouts, for the curve of best of n. `rollouts` come group by group."""
-    groups = [list(own) for _, own in groupby(rollouts, key=lambda row: (row["step"], row["group"]))]
-    scores = score_completions(
-        passes,
-        [tuple(own[0]["prompt_token_ids"]) for own in groups],
-        [[tuple(row["token_ids"]) for row in own] for own in groups],
-    )
-    return [
-        Samples(
-            scores=tuple(own_scores),
-            correct=tuple(is_correct(row) for row in own),
-            tokens=tuple(len(row["token_ids"]) for row in own),
-            well_formed=tuple(bool(row["well_formed"]) for row in own),
-            utilities=tuple(judge.utilities(own)) if judge is not None and judge.is_known else (),
-        )
-        for own, own_scores in zip(groups, scores, strict=True)
-    ]

@@ -21,7 +21,7 @@ from reasoner.distributed.world import num_launched
 from reasoner.evals.tables import align_rows, percent
 from reasoner.inference.model_spec import ModelSpec
 from reasoner.recipes.results import interval_text, read_results
-from reasoner.rollouts.seeds import attempt_seed
+from reasoner.rollouts.seeds import round_seed
 from reasoner.runs.json_files import write_json
 from reasoner.runs.run_dir import read_settings
 from reasoner.runs.selection import Selection
@@ -75,7 +75,7 @@ def expert_iteration(plan: Rounds, resolved: RunSettings) -> list[dict[str, Any]
             problems=[problems[place] for place in places],
             data=plan.data,
             num_samples=plan.samples,
-            seed=attempt_seed(cfg.seed, number - 1),
+            seed=round_seed(cfg.seed, number),
             engine=cfg.engine,
             workers=cfg.verify.workers,
         )

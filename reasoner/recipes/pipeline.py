@@ -66,8 +66,7 @@ def stages_to_run(plan: Plan) -> list[Stage]:
         was = before.pop(stage.name, None)
         if was is None and _has_begun(stage):
             raise ValueError(
-                f"stage {stage.name} has not begun, and {stage.output} is in use: delete it (reasoner runs rm), or "
-                "choose another --name"
+                f"stage {stage.name} has not begun, and {stage.output} is in use: delete it, or choose another --name"
             )
         if was is None or not _has_begun(was):
             stages.append(stage)

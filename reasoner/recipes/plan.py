@@ -21,7 +21,6 @@ from reasoner.config.resolve import parse, unknown_setting_error
 from reasoner.config.schema import settings
 from reasoner.config.stages import check_used, is_used
 from reasoner.models.resolve import resolve_cached_model
-from reasoner.preferences.judges import load_judge
 from reasoner.recipes.stages import Stage
 from reasoner.sft.sources import SEPARATOR, check_source
 
@@ -88,7 +87,7 @@ class Plan:
         return stage.output
 
     def check(self, *, download: bool) -> None:
-        """ValueError, which names the stage, for settings, models, problems, examples and judges that its function
+        """ValueError, which names the stage, for settings, models, problems and examples that its function
         would refuse hours later. What the stages themselves make is left unchecked, and without `download` so are
         problems of the hub.
         """
@@ -116,8 +115,6 @@ class Plan:
             for source in values["data"].split(SEPARATOR):
                 if source not in outputs and not any(own.run and own.run in source for own in self.stages):
                     check_source(source, self.runs)
-        if "judge" in values:
-            load_judge(values["judge"], noise=values["noise"])
         for key in ("data" if function is train else "", "validation.data", "eval.heldout"):
             if key in values:
                 check_problems(str(values[key]))

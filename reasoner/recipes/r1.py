@@ -11,7 +11,7 @@ from reasoner.api.sampling import sample
 from reasoner.api.stages import finetune, train_reward_model
 from reasoner.api.training import train
 from reasoner.console import log
-from reasoner.preferences.judges import load_judge, write_preferences
+from reasoner.preferences.rollout_pairs import write_preferences
 from reasoner.recipes.plan import Plan
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_metrics
@@ -43,8 +43,6 @@ class R1Settings:
     mix: str = _setting("", "file of other examples for the second finetuning, such as pretraining text; none: no mix")
     preference_problems: int = _setting(400, "reward model: problems, after those of rejection sampling")
     preference_samples: int = _setting(8, "reward model: completions of each, all pairs of which are compared")
-    judge: str = _setting("rule", "reward model: who prefers, rule or utility:FILE.py:NAME")
-    noise: float | None = _setting(None, "reward model: noise of a utility's preferences; none: 1")
     reward_weight: float = _setting(0.25, "weight of the reward model in the second RL")
     final_steps: int = _setting(16, "steps of RL with rules and reward model; the learning rate decays over all")
     student_problems: int = _setting(500, "distillation: problems to sample")
@@ -87,9 +85,7 @@ def r1(plan: Plan, s: R1Settings) -> None:
     preferences = samples(
         "preference-samples", model=sft, skip=skip, problems=s.preference_problems, num_samples=s.preference_samples
     )
-    pairs = plan.file(
-        "preference-pairs", write_pairs, out="pairs.parquet", run=preferences, judge=s.judge, noise=s.noise, seed=s.seed
-    )
+    pairs = plan.file("preference-pairs", write_pairs, out="pairs.parquet", run=preferences)
     reward_model = run("reward-model", train_reward_model, model=sft, data=pairs, seed=s.seed)
 
     # RL with verifiable rewards and the reward model. The next seed: other problems in its steps.
@@ -114,11 +110,11 @@ def r1(plan: Plan, s: R1Settings) -> None:
             control("student-control", model=s.student)
 
 
-def write_pairs(out: str, run: str, *, judge: str, noise: float | None, seed: int) -> None:
-    """Write all pairs of the completions of a run, in the order in which a judge prefers them."""
+def write_pairs(out: str, run: str) -> None:
+    """Write all pairs of the completions of a run, a right answer before a wrong one, of two the shorter."""
     steps = range(len(read_metrics(Path(run))))
     rows = (row for step in steps for row in store.read(Path(run), step))
-    log(write_preferences(Path(out), Path(run), rows, load_judge(judge, noise=noise), seed=seed).summary())
+    log(write_preferences(Path(out), Path(run), rows).summary())
 
 
 def write_texts(out: str, run: str, *, where: str, per_problem: int) -> None:

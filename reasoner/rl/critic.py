@@ -16,6 +16,7 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.optim import AdamW
 from transformers import PreTrainedModel
 
 from reasoner.config.schema import Config
@@ -35,7 +36,7 @@ from reasoner.rl.microbatches import (
     gradient_microbatches,
     iterate_microbatches,
 )
-from reasoner.rl.optimizers import clip_gradients, load_optimizer_state, make_adamw, optimizer_state, step_optimizer
+from reasoner.rl.optimizers import clip_gradients, load_optimizer_state, optimizer_state, step_optimizer
 from reasoner.runtime import deterministic_kernels
 
 
@@ -60,7 +61,7 @@ class Critic:
         self.trained = trained_parameters(self.own)
         parameters = [parameter for _, parameter in self.trained]
         fused = True if policy.device.type == "cuda" else None  # the default has temporaries of their size
-        self.optimizer = make_adamw(parameters, cfg.optim.state_dtype, lr=cfg.critic.lr, weight_decay=0.0, fused=fused)
+        self.optimizer = AdamW(parameters, lr=cfg.critic.lr, weight_decay=0.0, fused=fused)
 
     @torch.no_grad()
     def start_from(self, reward_model: PreTrainedModel, *, weight: float) -> None:

@@ -172,7 +172,7 @@ class RolloutPrefetcher(Generic[Rollouts]):
         wait([future for _, future in self._pending])
 
     def take(self, step: int) -> Rollouts | None:
-        """The step's rollouts. None, and no step is left, if another step comes next or none: after a rollback."""
+        """The step's rollouts. None, and no step is left, if another step comes next or none."""
         if self.steps[:1] != [step]:
             self._pending.clear()
             return None

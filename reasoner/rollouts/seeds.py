@@ -22,9 +22,9 @@ def turn_seed(seed: int, turn: int) -> int:
     return int.from_bytes(hashlib.blake2b(f"{seed}\0{turn}".encode(), digest_size=8).digest()) >> 1
 
 
-def attempt_seed(run_seed: int, attempt: int) -> int:
-    """The run's seed after `attempt` rollbacks: other samples for the same prompts."""
-    return run_seed + 1_000_033 * attempt
+def round_seed(run_seed: int, number: int) -> int:
+    """The seed of the samples of round `number` of expert iteration."""
+    return run_seed + 1_000_033 * (number - 1)
 
 
 def replacement_seed(run_seed: int) -> int:

@@ -105,7 +105,7 @@ class Filter:
         f"{', '.join(CAUSES)} (found when the dashboard shows the page Failures)", values=tuple(CAUSES)
     )
     label: str | None = _field(
-        f"with a reflection span of this label: {', '.join(LABELS)} (needs `reasoner reflection RUN` first)",
+        f"of a reflection span: {', '.join(LABELS)} (found when the dashboard shows the page Reflection)",
         values=LABELS,
     )
     text: str | None = _field('words of the completion, "a phrase", begin*, -without', read=check)

@@ -4,9 +4,8 @@ docs/DASHBOARD.md lists the columns of a rollout that is imported, a record here
 `trl` makes them from what TRL logs. What a record lacks is computed from the others, or null.
 
 Where a record has no verdict: of the parts of its reward one that is named accuracy, correct or acc decides, a value
-above one half is "correct", else "wrong". Failing that, where the whole dump holds just two rewards, the higher one is
-"correct". Failing that the verdict is "refused", the one verdict that implies neither an answer, nor a timeout, nor a
-crash. `layer` names the part that decided.
+above one half is "correct", else "wrong". Failing that the verdict is "refused", the one verdict that implies neither
+an answer, nor a timeout, nor a crash. `layer` names the part that decided.
 """
 
 from __future__ import annotations
@@ -56,11 +55,10 @@ def import_run(system: str, source: Path, run_dir: Path) -> int:
         raise ValueError(f"{source}: there is no such file or folder")
     if run_dir.exists() and (not run_dir.is_dir() or any(run_dir.iterdir())):
         raise ValueError(f"{run_dir} is in use; choose another name for the run")
-    right = _higher_of_two(_steps(system, source))
     run_dir.parent.mkdir(parents=True, exist_ok=True)
     with named_errors(run_dir), _new_folder(run_dir.with_name(f".{run_dir.name}.partial")) as folder:
         partial = folder / "run"
-        num_rollouts = _write(_steps(system, source), partial, right)
+        num_rollouts = _write(_steps(system, source), partial)
         if not num_rollouts:
             raise ValueError(f"{source} has no rollouts that {system} dumped")
         config = {"model": "?", "imported": system, "source": _readable(source.resolve().name)}
@@ -100,13 +98,13 @@ def _steps(system: str, source: Path) -> Steps:
         yield step, rows
 
 
-def _write(steps: Steps, run_dir: Path, right: float | None) -> int:
-    """Write the shards and metrics.jsonl; returns the number of rollouts. `right`: the reward of a correct answer."""
+def _write(steps: Steps, run_dir: Path) -> int:
+    """Write the shards and metrics.jsonl; returns the number of rollouts."""
     (run_dir / "rollouts").mkdir(parents=True)
     num_rollouts = 0
     with (run_dir / "metrics.jsonl").open("wb") as metrics:
         for step, rows in steps:
-            groups = _groups(step, rows, right)
+            groups = _groups(step, rows)
             written = [store.stored_row(row) for group in groups for row in group]
             with _blaming(f"step {step}"):
                 table = pa.Table.from_pylist(written, store.schema_of(written))
@@ -116,18 +114,8 @@ def _write(steps: Steps, run_dir: Path, right: float | None) -> int:
     return num_rollouts
 
 
-def _higher_of_two(steps: Steps) -> float | None:
-    """The higher of the dump's two rewards; None where it holds fewer or more, or has verdicts."""
-    rewards: set[float] = set()
-    for _, rows in steps:
-        rewards |= {row["reward"] for row in rows if row["rewards"]}
-        if len(rewards) > 2 or any(row["verdict"] for row in rows):
-            return None
-    return max(rewards) if len(rewards) == 2 else None
-
-
-def _groups(step: int, rows: Sequence[Row], right: float | None) -> list[list[RolloutRow]]:
-    """The step's rows by prompt, in order of first appearance, complete. `right`: the reward of a correct answer."""
+def _groups(step: int, rows: Sequence[Row]) -> list[list[RolloutRow]]:
+    """The step's rows by prompt, in order of first appearance, complete."""
     by_prompt: dict[str, list[Row]] = {}
     for row in rows:
         by_prompt.setdefault(row["prompt"], []).append(row)
@@ -136,10 +124,8 @@ def _groups(step: int, rows: Sequence[Row], right: float | None) -> list[list[Ro
         mean = fmean([row["reward"] for row in group if row["rewards"]] or [0.0])
         own = []
         for sample, row in enumerate(group):
-            is_scored, verdict, layer = bool(row["rewards"]), row["verdict"], row["layer"]
-            if verdict is None and is_scored and right is not None:
-                verdict, layer = Verdict.CORRECT if row["reward"] == right else Verdict.WRONG, "reward"
-            judged = {"verdict": str(verdict or Verdict.REFUSED), "layer": layer}
+            judged = {"verdict": str(row["verdict"] or Verdict.REFUSED)}
+            is_scored = bool(row["rewards"])
             advantage = {"advantage": (row["reward"] - mean) * is_scored} if row["advantage"] is None else {}
             own.append(RolloutRow(**row | {"step": step, "group": number, "sample": sample} | judged | advantage))
         groups.append(own)

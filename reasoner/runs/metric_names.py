@@ -1,6 +1,6 @@
 """The metrics of a step: one row each with its meaning, unit, label and the places that show it (docs/METRICS.md).
 
-METRICS are the values of metrics.jsonl, TIMES those of times.jsonl. Console, plots and dashboard take labels and units
+METRICS are the values of metrics.jsonl, TIMES those of times.jsonl. Console and dashboard take labels and units
 from here. To add a metric, add a row and write the value in reasoner.trainer.
 """
 
@@ -11,10 +11,9 @@ from typing import Literal
 
 from reasoner.console import markdown_table
 
-# console: the line, or panel, after each step; sft, reward-model: the same in these stages; plots: the picture of
-# `reasoner report`; overview: the curves of a run on the dashboard; health: the small charts below them; compare: the
-# curves of several runs on the dashboard.
-Place = Literal["console", "sft", "reward-model", "plots", "overview", "health", "compare"]
+# console: the line, or panel, after each step; sft, reward-model: the same in these stages; overview: the
+# curves of a run on the dashboard; health: the small charts below them; compare: the curves of several runs.
+Place = Literal["console", "sft", "reward-model", "overview", "health", "compare"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,45 +39,45 @@ METRICS = _by_name(
     Metric("reward/model", "mean weighted score of the reward models (reward.model), a part of reward/mean", "",
         "reward model", ("overview",)),
     Metric("correct", "share of completions with the right answer in the form that the prompt requires", "share",
-        "correct", ("console", "plots", "overview", "compare")),
+        "correct", ("console", "overview", "compare")),
     Metric("well_formed",
         "share of completions in the form that the prompt requires: with extraction strict one <think> block, then one "
         "<answer> block; with any other (boxed, lenient, ...) an answer that it finds", "share", "well-formed",
-        ("console", "plots", "overview")),
+        ("console", "overview")),
     Metric("completions/mean_length", "mean tokens of a completion, the end token included", "tokens", "tokens",
-        ("console", "plots", "overview", "compare")),
+        ("console", "overview", "compare")),
     Metric("completions/clipped_ratio",
         "share of completions truncated at sampling.max_tokens (finish length; aborted ones do not count)", "share",
         "truncated", ("console", "health")),
     Metric("reflection/self_check_rate",
         "share of completions that check their own working (rule: verifiers.reflection)", "share", "self-check",
-        ("plots", "overview", "compare")),
+        ("overview", "compare")),
     Metric("reflection/errors_caught",
         "of the wrong claims in completions that check themselves, the share detected and corrected", "share",
-        "wrong claims caught", ("plots", "overview")),
+        "wrong claims caught", ("overview",)),
     Metric("frac_reward_zero_std", "share of groups whose rewards are all equal", "share", "zero-variance",
-        ("console", "plots", "health")),
+        ("console", "health")),
     Metric("grading/failed", "share of completions whose grading timed out, crashed or was refused", "share"),
     Metric("loss",
         "the loss; on-policy its value says little, its gradient everything. In supervised finetuning the mean "
         "negative log-likelihood of the step's tokens with a loss, in nats, before the update", "", "loss",
-        ("sft", "reward-model", "plots", "health")),
+        ("sft", "reward-model", "health")),
     Metric("token_accuracy",
         "in supervised finetuning: share of the tokens with a loss that are the model's likeliest", "share",
-        "token accuracy", ("sft", "plots", "health")),
+        "token accuracy", ("sft", "health")),
     Metric("kl",
         "mean estimate of KL(policy || reference) per token; with algo.filter_zero_advantages over the groups that are "
-        "kept", "nats per token", "KL", ("plots", "health", "compare")),
+        "kept", "nats per token", "KL", ("health", "compare")),
     Metric("entropy",
         "mean entropy of the policy per token; with algo.filter_zero_advantages over the groups that are kept",
-        "nats per token", "entropy", ("sft", "plots", "health")),
+        "nats per token", "entropy", ("sft", "health")),
     Metric("clip_ratio",
         "share of tokens whose gradient was clipped away, with algo.surrogate clip_weight whose weight was clipped "
         "(0 with one update a step)", "share"),
     Metric(
-        "grad_norm", "norm of the gradient before clipping", "", "gradient norm", ("reward-model", "plots", "health")
+        "grad_norm", "norm of the gradient before clipping", "", "gradient norm", ("reward-model", "health")
     ),
-    Metric("lr", "learning rate", "", "learning rate", ("plots", "health", )),
+    Metric("lr", "learning rate", "", "learning rate", ("health",)),
     Metric("skipped_updates", "updates left out because their gradient was not finite", "updates"),
     Metric("sampling/logprob_diff_mean", "mean |log-probability of engine - of trainer| over the tokens", "nats",
         "engine against trainer, mean |log p|", ("health",)),
@@ -102,7 +101,6 @@ METRICS = _by_name(
     Metric("teacher/kl",
         "KL(policy || teacher): over the vocabulary (teacher.kl full), or estimated by the mean log-probability of the "
         "policy - of the teacher at the sampled tokens", "nats per token", "KL to the teacher, nats", ("health",)),
-    Metric("ptx/nll", "mean negative log-likelihood of the pretraining mix, in the last update", "nats per token"),
     Metric("critic/loss", "the critic's loss"),
     Metric(
         "critic/explained_variance", "share of the returns' variance that the critic's values explain; may be negative"
@@ -110,31 +108,29 @@ METRICS = _by_name(
     Metric("dynamic_sampling/replaced",
         "prompts sampled to replace groups that algo.filter_metric leaves out (dynamic sampling)", "prompts"),
     Metric("validation/pass@1", "pass@1 on the validation problems after the steps so far", "share",
-        "validation pass@1", ("console", "sft", "plots")),
+        "validation pass@1", ("console", "sft")),
     Metric("validation/cons@k", "cons@k on the validation problems, k being validation.samples", "share",
-        "validation cons@k", ("console", "plots")),
+        "validation cons@k", ("console",)),
     Metric("validation/greedy", "correct greedy answers on the validation problems", "share", "validation greedy",
-        ("console", "sft", "plots")),
+        ("console", "sft")),
     Metric("validation/loss",
         "in supervised finetuning: the loss on the examples of the problems that are not trained on", "nats per token",
-        "validation loss", ("sft", "plots", "health")),
+        "validation loss", ("sft", "health")),
     Metric("validation/token_accuracy",
         "in supervised finetuning: share of their tokens that are the model's likeliest", "share",
-        "validation token accuracy", ("plots", "health", )),
+        "validation token accuracy", ("health",)),
     Metric("validation/pretraining_loss",
         "in supervised finetuning of the embedded base: its loss on new pretraining text; a rise is forgetting",
-        "nats per token", "pretraining text", ("sft", "plots", "health")),
+        "nats per token", "pretraining text", ("sft", "health")),
     Metric("validation/well_formed", "well-formed completions on the validation problems", "share"),
     Metric("reward_model/accuracy",
         "of a reward model in training: share of the step's pairs whose preferred completion has the higher score, "
-        "before the update", "share", "accuracy", ("reward-model", "plots", "health")),
+        "before the update", "share", "accuracy", ("reward-model", "health")),
     Metric("reward_model/margin", "mean difference of the two scores of a pair, as the labels have them", "", "margin",
-        ("reward-model", "plots", "health")),
-    Metric("reward_model/score_mean", "mean score of the step's completions", "", "mean score", ("plots", "health", )),
-    Metric("reward_model/score_std", "standard deviation of the step's scores", "", "deviation of scores", ("plots",
-        "health", )),
+        ("reward-model", "health")),
+    Metric("reward_model/score_mean", "mean score of the step's completions", "", "mean score", ("health",)),
+    Metric("reward_model/score_std", "standard deviation of the step's scores", "", "deviation of scores", ("health",)),
     Metric("repetition", "share of completions in which most 8-token windows occur three times or more", "share"),
-    Metric("rollbacks", "times that the run was rolled back before this step"),
     Metric("parity/logprob_diff_max", "largest |log-probability of engine - of trainer| of the parity probe", "nats"),
 )  # fmt: skip
 TIMES = _by_name(
@@ -166,8 +162,8 @@ def markdown() -> str:
         "those that the run computes: `kl` needs `algo.beta` above 0, for example. Trackers get the same names.",
         "The last field of a line, `crc32`, is its checksum.",
         "",
-        "Shown: `console` is the line after each step, `sft` the same in supervised finetuning, `plots` the picture of",
-        "`reasoner report`; `overview`, `health` and `compare` are curves of the dashboard.",
+        "Shown: `console` is the line after each step, `sft` the same in supervised finetuning; `overview`, `health`",
+        "and `compare` are curves of the dashboard.",
     ]
     for title, table in {"metrics.jsonl": METRICS, "times.jsonl": TIMES}.items():
         rows = [

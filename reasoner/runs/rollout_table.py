@@ -140,21 +140,18 @@ class RolloutTable:
         analysis: Callable[[Shard], tuple[pa.Table, dict[str, int]]],
         *,
         limit: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
     ) -> int:
         """Store what an analysis finds in the shards that it has not seen; returns their number.
 
-        `limit`: the first so many of them; None: all. `progress` is called with (done, all) shards.
+        `limit`: the first so many of them; None: all.
         """
         new = self.lacking(name)[:limit]
-        for done, shard in enumerate(new, 1):
+        for shard in new:
             try:
                 findings, about = analysis(shard)
                 shard.keep(name, findings, **about)
             except ValueError as error:
                 shard.fault = first_line(error)
-            if progress is not None:
-                progress(done, len(new))
         return len(new)
 
     def lacking(self, name: str) -> list[Shard]:

@@ -7,7 +7,6 @@
         instead of model.safetensors
         trainer/state.json               steps done, and what the optimiser keeps in numbers
         trainer/optimizer.safetensors    the optimiser's tensors, "<parameter>.<name>"
-        README.md                        model card (reasoner.analysis.model_card), also of the best
         sha256.json                      of every other file (reasoner.models.checksums), also of the best
 
 Where N ranks hold shards, each writes every N-th layer, in whole tensors: model-00001-of-0000N.safetensors and so on,
@@ -59,18 +58,17 @@ def save_best(
     contents: Snapshot | None = None,
     *,
     score: float,
-    card: str = "",
     world: World = ALONE,
 ) -> None:
-    """Save the policy as the best one so far. best.json in the folder holds the number of steps and the score; `card`
-    is the text of its model card. `contents` and `world` as in save().
+    """Save the policy as the best one so far. best.json in the folder holds the number of steps and the score.
+    `contents` and `world` as in save().
     """
     state = contents or snapshot(trainer)
 
     def write(path: Path) -> dict[str, str]:
         if world.is_first:
             _write_score(path, step, score)
-        return _write_model(path, trainer, tokenizer, state, card)
+        return _write_model(path, trainer, tokenizer, state)
 
     _write_together(run_dir / "checkpoints" / "best", write, world)
 
@@ -116,17 +114,15 @@ def save(
     *,
     keep: int,
     every: int = 1,
-    card: str = "",
     world: World = ALONE,
 ) -> Path:
-    """Write the checkpoint after `step` steps, with `card` as the text of its model card, and remove later ones and, as
-    prune() does, earlier ones. `contents` is snapshot() by default. A collective operation of `world`, the ranks that
-    have a part of the contents.
+    """Write the checkpoint after `step` steps, and remove later ones and, as prune() does, earlier ones. `contents` is
+    snapshot() by default. A collective operation of `world`, the ranks that have a part of the contents.
 
     OSError, with nothing left behind, if it cannot be written.
     """
     path, state = folder(run_dir, step), contents or snapshot(trainer)
-    _write_together(path, lambda beside: _write(beside, trainer, tokenizer, state, card), world)
+    _write_together(path, lambda beside: _write(beside, trainer, tokenizer, state), world)
     if world.is_first:
         for later in list_checkpoints(run_dir):
             if step_of(later) > step:
@@ -223,9 +219,7 @@ def clean_partial(run_dir: Path) -> None:
         shutil.rmtree(left)
 
 
-def _write(
-    path: Path, trainer: Trainer, tokenizer: PreTrainedTokenizerBase, contents: Snapshot, card: str
-) -> dict[str, str]:
+def _write(path: Path, trainer: Trainer, tokenizer: PreTrainedTokenizerBase, contents: Snapshot) -> dict[str, str]:
     """Write a part of a checkpoint. Returns the file's name by tensor of the model's part."""
     (path / "trainer").mkdir(parents=True, exist_ok=True)
     for stem in ("optimizer", "critic", "reference"):
@@ -233,18 +227,16 @@ def _write(
             save_tensors(tensors, path / "trainer" / file_name(stem, contents.part, contents.num_parts))
     if not contents.part:
         (path / "trainer" / "state.json").write_text(json.dumps(contents.numbers) + "\n")
-    return _write_model(path, trainer, tokenizer, contents, card)
+    return _write_model(path, trainer, tokenizer, contents)
 
 
 def _write_model(
-    path: Path, trainer: Trainer, tokenizer: PreTrainedTokenizerBase, contents: Snapshot, card: str
+    path: Path, trainer: Trainer, tokenizer: PreTrainedTokenizerBase, contents: Snapshot
 ) -> dict[str, str]:
     """The model folder in a checkpoint."""
     if not contents.part:
         path.mkdir(parents=True, exist_ok=True)
         tokenizer.save_pretrained(path)
-        if card:
-            (path / "README.md").write_text(card, "utf-8")
     parts = {"part": contents.part, "num_parts": contents.num_parts}
     return save_policy(trainer.model, path, trainer.base_model, contents.model, **parts)
 
@@ -252,10 +244,9 @@ def _write_model(
 def valid_checkpoints(run_dir: Path, log: Callable[[str], None]) -> Iterator[Path]:
     """Yield the undamaged checkpoints, newest first, and report the damaged ones.
 
-    After a rollback the checkpoint that it wrote is newer than those of later steps, which a crash may have left.
     ValueError at the end if there are checkpoints and all are damaged.
     """
-    checkpoints = sorted(list_checkpoints(run_dir), key=lambda path: (attempt_of(path), path.name), reverse=True)
+    checkpoints = list_checkpoints(run_dir)[::-1]
     num_valid = 0
     for path in checkpoints:
         fault = damage(path)
@@ -266,14 +257,6 @@ def valid_checkpoints(run_dir: Path, log: Callable[[str], None]) -> Iterator[Pat
             yield path
     if checkpoints and not num_valid:
         raise ValueError(f"{run_dir} has no undamaged checkpoint; its rollouts and metrics are unchanged")
-
-
-def attempt_of(path: Path) -> int:
-    """Number of rollbacks before the checkpoint was written; 0 if its state cannot be read."""
-    try:
-        return int(json.loads((path / "trainer" / "state.json").read_text())["attempt"])
-    except (OSError, ValueError, TypeError, KeyError):
-        return 0
 
 
 def check_room(run_dir: Path, trainer: Trainer, *, keep: int) -> None:
@@ -299,7 +282,7 @@ def check_saves(run_dir: Path, trainer: Trainer, tokenizer: PreTrainedTokenizerB
     place = checkpoints if checkpoints.is_dir() else nearest(run_dir.parent)
     with TemporaryDirectory(prefix="trial-", suffix=_PARTIAL, dir=place) as trial:
         try:
-            _write(Path(trial) / "checkpoint", trainer, tokenizer, Snapshot(weights, one, numbers=trainer.state()), "")
+            _write(Path(trial) / "checkpoint", trainer, tokenizer, Snapshot(weights, one, numbers=trainer.state()))
         except (ValueError, TypeError, AttributeError, RuntimeError, SafetensorError) as error:
             raise ValueError(f"no checkpoint of {trainer.cfg.model} can be saved: {first_line(error)}") from error
 

@@ -41,7 +41,6 @@ from reasoner.rollouts.reward_functions import RewardFunction, check_columns, lo
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.rollouts.reward_process import RewardProcess
 from reasoner.runtime import cuda_context
-from reasoner.trainer.pretraining_mix import load_pretraining_mix
 from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
 from reasoner.trainer.trainer import Trainer
 from reasoner.trainer.weights import resolve_sharding
@@ -79,7 +78,6 @@ def build_trainer(
             reference = load_policy(base, device=device, mesh=mesh).requires_grad_(False)
             cast_parameters(reference, getattr(torch, cfg.algo.reference_dtype))
     teacher = _load_teacher(cfg, device, mesh)
-    mix = load_pretraining_mix(cfg, tokenizer, context_length(policy))
     trainer = Trainer(
         policy,
         reference,
@@ -89,7 +87,6 @@ def build_trainer(
         world,
         base_model=base_model,
         teacher=teacher,
-        pretraining_mix=mix,
     )
     if mesh is not None:
         check_supported(policy)
@@ -210,13 +207,11 @@ def open_generator(
             cfg,
             reward_functions=functions,
             reward_models=load_reward_models(cfg, prompts, trainer.policy.device),
-            pass_rates=trainer.pass_rates,
             prefetcher=prefetcher,
             world=world,
             eval_world=eval_world,
             log=log,
         )
-        generator.attempt = trainer.attempt
         generator.update_weights(trainer.policy, version=trainer.steps_done)
         yield generator
 

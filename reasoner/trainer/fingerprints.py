@@ -43,18 +43,13 @@ def fingerprints_of(
 
 def learning_fingerprints(cfg: Config, prompts: Sequence[Prompt] = ()) -> dict[str, str]:
     """Digests of what a run learns from besides its problems: of the reward models, separated by commas, of the
-    teacher and of its own prompts, and of the file of the pretraining mix, where there are some.
+    teacher and of its own prompts, where there are some.
     """
     folders = [resolve_model(name, runs=Path(cfg.run.dir)) for name in parse_reward_models(cfg.reward.model)]
-    mix = Path(cfg.ptx.data)
     teacher = [resolve_model(cfg.teacher.model, runs=Path(cfg.run.dir))] if cfg.teacher.model else []
     fingerprints = {
-        name: ",".join(map(digest, paths))
-        for name, digest, paths in (
-            ("reward.model", model_fingerprint, folders),
-            ("teacher.model", model_fingerprint, teacher),
-            ("ptx.data", file_fingerprint, [mix] if mix.is_file() else []),
-        )
+        name: ",".join(map(model_fingerprint, paths))
+        for name, paths in (("reward.model", folders), ("teacher.model", teacher))
         if paths
     }
     if not cfg.teacher.prompt:

@@ -64,7 +64,7 @@ class MetricsLogger:
         self._world = world
         self.steps = steps
         self.max_tokens = max_tokens
-        self._rewind(start, last_validation=start or -1)  # a new run is validated before its first step
+        self._rewind(start)
         self._done_before = self._done()
         self._before = max((line.get("time/run", 0.0) for line in self.history), default=0.0)
         self._example = ""
@@ -85,12 +85,11 @@ class MetricsLogger:
         if self.live is not None:
             self.live.stop()
 
-    def rewind(self, start: int) -> None:
+    def _rewind(self, start: int) -> None:
         """Cut the log back to the first `start` steps. A collective operation."""
-        self._rewind(start, last_validation=start)
 
-    def _rewind(self, start: int, *, last_validation: int) -> None:
         def cut() -> list[dict[str, float]]:
+            last_validation = start or -1  # a new run is validated before its first step
             truncate_logs(self.run_dir, start, last_validation=last_validation)
             forget(self.run_dir, start)
             return read_metrics(self.run_dir)
@@ -166,13 +165,9 @@ class MetricsLogger:
         return min(1.0, max(self.steps_done / self.steps, of_tokens))
 
     def _seconds_left(self) -> float:
-        """The time left at the speed since this process began, or of the whole run after a return to a checkpoint from
-        before that.
-        """
-        done, seconds = self._done() - self._done_before, time.monotonic() - self.began
-        if done <= 0:
-            done, seconds = self._done(), 60 * self.minutes()
-        return seconds * (1 - self._done()) / done
+        """The time left at the speed since this process began."""
+        done = self._done()
+        return (time.monotonic() - self.began) * (1 - done) / (done - self._done_before)
 
     def _cells(self) -> dict[str, str]:
         """The newest step by column: step, done, the metrics that the console shows, time left."""

@@ -71,7 +71,6 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
     check_validation_problems(sets)
     if with_problems and (download or not hub_sources(cfg.data.train)):
         check_columns(functions, lambda: load(cfg.data.train, memory_mib=cfg.verify.memory_mib))
-    check_pretraining_mix(cfg.ptx.data)
     check_teacher_prompt(cfg.teacher.prompt)
     if cfg.run.reference:
         read_reference(Path(cfg.run.reference))
@@ -103,12 +102,8 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
 
 def _check_extras(cfg: Config) -> None:
     """ValueError where a library that a setting takes is not installed."""
-    for key, is_set, library, extra in (
-        ("lora.rank", cfg.lora.rank > 0, "peft", "lora"),
-        ("optim.state_dtype", cfg.optim.state_dtype == "8bit", "torchao", "torchao"),
-    ):
-        if is_set and find_spec(library) is None:
-            raise ValueError(f'{key} needs {library}, which is not installed: pip install "reasoner-rlvr[{extra}]"')
+    if cfg.lora.rank and find_spec("peft") is None:
+        raise ValueError('lora.rank needs peft, which is not installed: pip install "reasoner-rlvr[lora]"')
 
 
 def check_lora_model(cfg: Config, folder: Path) -> None:
@@ -118,12 +113,6 @@ def check_lora_model(cfg: Config, folder: Path) -> None:
         raise ValueError(
             f"LoRA (lora.target {cfg.lora.target!r}) is not supported with {config['model_type']}: {reason}"
         )
-
-
-def check_pretraining_mix(data: str) -> None:
-    """Raise ValueError unless ptx.data is empty, the corpus of the embedded base, or a file that can be read."""
-    if data and data != "corpus:base" and not can_read(Path(data)):
-        raise ValueError(f"ptx.data is {data!r}; known are corpus:base and files that exist, {' or '.join(READERS)}")
 
 
 def check_preferences(data: str) -> None:

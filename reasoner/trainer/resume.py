@@ -19,7 +19,7 @@ from reasoner.runs.json_files import scan_steps
 from reasoner.runs.metrics import FILES, lacks_newline, metrics_prefix, truncate_logs
 from reasoner.runs.run_dir import read_settings, recovery_hint, stage_of
 from reasoner.runs.run_start import lock_run_dir
-from reasoner.trainer import checkpoint, rollback
+from reasoner.trainer import checkpoint
 from reasoner.trainer.validation import BEST_BY
 
 Log = Callable[[str], None]
@@ -116,12 +116,9 @@ def _numbers(steps: Iterable[int]) -> str:
 
 
 def repair(run_dir: Path, start: int, log: Log) -> None:
-    """Cut the records back to the first `start` steps. Finish an interrupted rollback; restore lost alarms and the best
-    checkpoint where that is possible. The caller holds the run's lock.
+    """Cut the records back to the first `start` steps. Restore lost alarms and the best checkpoint where that is
+    possible. The caller holds the run's lock.
     """
-    path = checkpoint.folder(run_dir, start)
-    if path.is_dir() and (attempt := checkpoint.attempt_of(path)):
-        rollback.finish(run_dir, start, attempt)
     for name in FILES:
         if lacks_newline(run_dir / name):
             log(f"{name} lacked the newline of its last line; it is added")

@@ -7,6 +7,7 @@ The last checkpoint is the finished model, normalised; those before it are in th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -19,7 +20,7 @@ from reasoner.console import log, print_result
 from reasoner.distributed.world import ALONE, World
 from reasoner.models.reward_model import load_reward_model
 from reasoner.preferences.dataset import Comparison, Split, comparisons_of, num_pairs, read_rows, split_by_problem
-from reasoner.preferences.evaluation import evaluate_scores, report_text, report_values
+from reasoner.preferences.evaluation import evaluate_scores, report_text
 from reasoner.preferences.loss import Pairs, backward_preferences, collate_comparisons, share_in_order
 from reasoner.preferences.reward_model import check_pad, fold_normalization, new_reward_model, reward_std
 from reasoner.preferences.scoring import score_comparisons
@@ -91,7 +92,7 @@ def write_report(run: TrainingRun, heldout: Sequence[Comparison]) -> None:
         scores = score_comparisons(passes_of(run.trainer), heldout)
     report = evaluate_scores(heldout, scores, std=reward_std(run.trainer.model))
     write_text(run.run_dir / "report.txt", report_text(report) + "\n")
-    write_json(run.run_dir / "report.json", report_values(report))
+    write_json(run.run_dir / "report.json", asdict(report))
     print_result(report_text(report))
 
 
@@ -177,5 +178,4 @@ REWARD_MODEL = TrainingStage(
     train=train_reward_model,
     place="reward-model",
     build_trainer=build_reward_trainer,
-    trains_policy=False,
 )

@@ -27,8 +27,7 @@ from reasoner.rollouts.generate import (
 )
 from reasoner.rollouts.reward_functions import RewardFunction, apply_reward_functions
 from reasoner.rollouts.reward_models import Scorer, apply_reward_models
-from reasoner.rollouts.seeds import attempt_seed, replacement_seed
-from reasoner.rollouts.selection import PassRates
+from reasoner.rollouts.seeds import replacement_seed
 from reasoner.types import Engine, Prompt, RolloutGroup, SamplingParams
 from verifiers import VerifierPool
 
@@ -67,9 +66,8 @@ class Weights:
 class RolloutGenerator:
     """Samples and grades rollouts: an engine, a verifier pool, and the prompts to train on.
 
-    Which prompts a step gets, and every seed, is a function of (run seed, rollbacks, step), not of the ranks; with
-    data.selection learnability the prompts depend on the rollouts of the steps before as well. Each rank of `world` has
-    an engine and a pool, samples its share of the prompts, and gets the groups of all of them.
+    Which prompts a step gets, and every seed, is a function of (run seed, step), not of the ranks. Each
+    rank of `world` has an engine and a pool, samples its share of the prompts, and gets the groups of all of them.
     """
 
     def __init__(
@@ -83,14 +81,13 @@ class RolloutGenerator:
         reward_functions: Sequence[RewardFunction] = (),
         reward_models: Mapping[str, Scorer] | None = None,
         prefetcher: RolloutPrefetcher[StepRollouts] | None = None,
-        pass_rates: PassRates | None = None,
         world: World = ALONE,
         eval_world: World | None = None,
         log: AnswerLog | None = None,
     ) -> None:
-        """`pass_rates` choose the problems of a step; update_pass_rates() updates them. `prefetcher` is needed by
-        prefetching() alone; its thread uses the group of `world`, which must then not be the trainer's. `eval_world`:
-        the ranks of `world`, with the time limit of evaluations. `log`: the engine's, of answers.
+        """`prefetcher` is needed by prefetching() alone; its thread uses the group of `world`, which must then not be
+        the trainer's. `eval_world`: the ranks of `world`, with the time limit of evaluations. `log`: the engine's, of
+        answers.
 
         ValueError if the control wrong-gold has no other answers.
         """
@@ -104,10 +101,8 @@ class RolloutGenerator:
         self.world = world
         self.eval_world = eval_world or world
         self.log = log
-        self.attempt = 0  # number of rollbacks of the run
         self._reward_functions = reward_functions
         self._reward_models = reward_models or {}
-        self._pass_rates = pass_rates
         self._prefetcher = prefetcher
         self._next_weights: Weights | None = None  # for the engine, before the next step that is prefetched
         self._is_asleep = False  # the engine
@@ -120,13 +115,6 @@ class RolloutGenerator:
         """The step's rollouts: those that were prefetched, or new ones."""
         prefetched = None if self._prefetcher is None else self._prefetcher.take(step)
         return prefetched or self._generate(step)
-
-    def update_pass_rates(self, rollouts: StepRollouts) -> None:
-        """Count a step's rollouts for data.selection learnability. Not a part of generate(), which a signal may end:
-        the checkpoint that is saved then must not have them.
-        """
-        if self._pass_rates is not None:
-            self._pass_rates.add(rollouts.all)
 
     def _generate(self, step: int, weights: Weights | None = None) -> StepRollouts:
         """New rollouts of a step, sampled with `weights` if the engine does not have them yet."""
@@ -146,11 +134,7 @@ class RolloutGenerator:
         size, seed, position = self.cfg.data.prompts_per_step, self.cfg.seed, step
         if number > 0:
             position, seed = step * self._num_rounds + number - 1, replacement_seed(seed)
-        if self._pass_rates is None:
-            indices = self._problem_order(position, size, seed)
-        else:
-            indices = self._pass_rates.choose(self.prompts, size, step=position, seed=seed)
-        return [self.prompts[i] for i in indices]
+        return [self.prompts[i] for i in self._problem_order(position, size, seed)]
 
     def sample(self, prompts: Sequence[Prompt], step: int, *, num_samples: int | None = None) -> list[RolloutGroup]:
         """Sample and grade a group for each prompt, with the run's rewards. Default: algo.group_size completions. A
@@ -166,7 +150,7 @@ class RolloutGenerator:
     def _sample(
         self, prompts: Sequence[Prompt], repeats: Sequence[int], step: int, num_samples: int | None
     ) -> list[RolloutGroup]:
-        cfg, seed = self.cfg, attempt_seed(self.cfg.seed, self.attempt)
+        cfg = self.cfg
         sampling = self.sampling if num_samples is None else replace(self.sampling, num_samples=num_samples)
         groups = generate_groups(
             self.engine,
@@ -174,7 +158,7 @@ class RolloutGenerator:
             prompts,
             sampling,
             cfg.reward,
-            run_seed=seed,
+            run_seed=cfg.seed,
             step=step,
             progress=self.progress,
             repeats=repeats,
@@ -184,7 +168,7 @@ class RolloutGenerator:
         if self._reward_models:
             with self.asleep():
                 groups = apply_reward_models(groups, self._reward_models, cfg.reward)
-        return apply_control(groups, cfg.control, ControlContext(self.pool, self._shuffled, seed, step))
+        return apply_control(groups, cfg.control, ControlContext(self.pool, self._shuffled, cfg.seed, step))
 
     @contextmanager
     def prefetching(self, steps: range) -> Iterator[None]:

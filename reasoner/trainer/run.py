@@ -12,19 +12,16 @@ from pathlib import Path
 
 from transformers import PreTrainedTokenizerBase
 
-from reasoner.analysis.model_card import CardFacts, model_card
 from reasoner.config.schema import Config
 from reasoner.distributed.world import RunInterrupt, SharedError, World
 from reasoner.inference.answers import ANSWERS
 from reasoner.rl.batch import Batch
-from reasoner.rollouts.prompts import Template
 from reasoner.runs.health import Alarm, new_alarms
 from reasoner.runs.reference import CHECKED_STEPS, compare_run
 from reasoner.trainer import checkpoint
 from reasoner.trainer.callbacks import Callbacks
 from reasoner.trainer.checkpoint_writer import CheckpointWriter
 from reasoner.trainer.metrics_logger import MetricsLogger
-from reasoner.trainer.rollback import respond_to_alarms
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.schedule import is_due
 from reasoner.trainer.shutdown import GracefulShutdown
@@ -48,7 +45,6 @@ class TrainingRun:
     cfg: Config
     run_dir: Path
     base: Path  # folder of the model before training
-    template: Template | None  # of the policy's prompts, for its model card; a reward model has none
     tokenizer: PreTrainedTokenizerBase
     trainer: Trainer
     generator: RolloutGenerator
@@ -92,7 +88,7 @@ class TrainingRun:
         return step + 1 >= self.cfg.steps or 0 < budget <= num_tokens
 
     def steps(self) -> Iterator[tuple[int, StepTimer]]:
-        """Yield (number, timer) of each step until the run is finished; after a rollback the numbers come again."""
+        """Yield (number, timer) of each step until the run is finished."""
         timer = None
         while not self.is_finished:
             timer = StepTimer(previous=timer)
@@ -226,40 +222,21 @@ class TrainingRun:
         copies = is_copied(self.trainer)
         state = snapshot(self.trainer, weights_only=weights_only, copies=copies)
         place = (self.run_dir, step, self.trainer, self._tokenizer_copy, state)
-        values |= {"card": self._card(step), "world": self.writer.world}
-        self.writer.submit(step, partial(write, *place, **values))
+        self.writer.submit(step, partial(write, *place, **values, world=self.writer.world))
         if not copies:
             self.writer.wait()
 
-    def _card(self, steps_done: int) -> str:
-        """The model card of the policy; empty for a reward model, and, with a message, where a file of the run's folder
-        is damaged.
-        """
-        if self.template is None or not self.world.is_first:
-            return ""
-        try:
-            facts = CardFacts(steps_done, self.template, is_checkpoint=True, has_chat_template=False)
-            return model_card(self.run_dir, facts)
-        except ValueError as error:
-            self.logger.log(f"no model card is written: {error}")
-            return ""
-
     def respond_to_alarms(self) -> None:
-        """Apply run.on_alarm to the alarms that the last step raised: warn, stop or roll back.
-
-        RuntimeError to stop; a checkpoint is saved first, so the run can be resumed.
+        """With run.on_alarm stop: RuntimeError for an alarm that the last step raised. A checkpoint is saved first, so
+        the run can be resumed.
         """
-        how = self.cfg.run.on_alarm
-        if not self._alarms or how == "warn":
+        if self.cfg.run.on_alarm != "stop" or not self._alarms:
             return
         self.wait_for_checkpoints()
-        if respond_to_alarms(self._alarms, how, self.run_dir, self.trainer, self.logger, self._save_and_wait):
-            self.generator.attempt = self.trainer.attempt
-            self.generator.update_weights(self.trainer.policy, version=self.step)
-
-    def _save_and_wait(self) -> None:
         self.save()
         self.wait_for_checkpoints()
+        alarm = min(self._alarms, key=lambda alarm: alarm.since)
+        raise RuntimeError(f"stopped by the alarm {alarm.name!r} with {self.step} steps done")
 
     # -------------------------------------------------------------------------------------------- validation
 
@@ -274,13 +251,11 @@ class TrainingRun:
             self.logger.log(f"no {what} of step {self.step - 1}: {error}")
 
     def validate_before_first_step(self) -> None:
-        """Validate the initial policy, and save it where a rollback may need it."""
+        """Validate the initial policy."""
         if self.start:
             return
         with self.shutdown.interruptible():
             self.validator.validate(0)
-        if self.cfg.run.on_alarm == "rollback":
-            self.save()
 
     def is_validation_due(self, step: int, num_tokens: float) -> bool:
         """Whether the policy is validated after the step: every validation.interval steps, and after the last one.

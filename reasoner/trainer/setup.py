@@ -90,7 +90,6 @@ class TrainingStage:
     train: Callable[[TrainingRun, Any], None]  # takes the examples of the data
     place: Place
     build_trainer: Callable[..., Trainer] = build_trainer
-    trains_policy: bool = True  # whose checkpoints have a model card
 
 
 @contextmanager
@@ -111,7 +110,7 @@ def open_training_run(
     context = load_context(resolved, run_dir, resuming=resuming, world=world)
     data = stage.load_data(context)
     context = replace(context, resolved=data.resolved)
-    cfg, template = context.cfg, context.checked.template
+    cfg = context.cfg
     folders = {"start_from": context.start_from, "base": context.base}
     trainer = stage.build_trainer(cfg, context.tokenizer, **folders, device=context.device, world=world)
     validation = _load_problems(cfg, "validation.data", cfg.validation.problems)
@@ -126,7 +125,7 @@ def open_training_run(
         generation = open_generator(
             cfg,
             data.prompts,
-            template,
+            context.checked.template,
             trainer,
             model_folder=context.base if cfg.lora.rank else context.start_from,
             reward_functions=reward_functions,
@@ -152,7 +151,6 @@ def open_training_run(
             cfg=cfg,
             run_dir=run_dir,
             base=context.base,
-            template=template if stage.trains_policy else None,
             tokenizer=context.tokenizer,
             trainer=trainer,
             generator=generator,

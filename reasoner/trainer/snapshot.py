@@ -64,13 +64,12 @@ def is_copied(trainer: Trainer) -> bool:
 
 
 def checkpoint_bytes(trainer: Trainer) -> int:
-    """Bytes of a checkpoint: trained weights in 4 bytes, two moments in 4 or 1 each, a reference that follows."""
+    """Bytes of a checkpoint: trained weights in 4 bytes, two moments in 4 each, a reference that follows."""
     models = 1 if trainer.critic is None or trainer.critic.shared else 2
-    size = 4 + 2 * (1 if trainer.cfg.optim.state_dtype == "8bit" else 4)
     reference = trainer.reference if trainer.cfg.algo.ref_sync_steps else None
     tensors = reference.state_dict().values() if reference is not None else ()  # tied ones are written twice
     num_bytes: int = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-    return size * models * num_trained(trainer) + num_bytes
+    return 12 * models * num_trained(trainer) + num_bytes
 
 
 def num_trained(trainer: Trainer) -> int:

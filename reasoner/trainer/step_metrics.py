@@ -63,11 +63,11 @@ class StepUpdate:
 
 
 def generation_metrics(step: int, rollouts: StepRollouts, generator: RolloutGenerator) -> dict[str, float]:
-    """How the step's rollouts were generated: rollbacks before, replaced groups with dynamic sampling, the age of the
-    policy that sampled them, in updates, where rollouts may be off-policy, and the reward models' share of the reward.
+    """How the step's rollouts were generated: replaced groups with dynamic sampling, the age of the policy that sampled
+    them, in updates, where rollouts may be off-policy, and the reward models' share of the reward.
     """
     cfg = generator.cfg
-    metrics: dict[str, float] = {"rollbacks": generator.attempt} if generator.attempt else {}
+    metrics: dict[str, float] = {}
     if generator.algorithm.dynamic_sampling:
         metrics["dynamic_sampling/replaced"] = len(rollouts.all) - cfg.data.prompts_per_step
     if cfg.max_off_policy_steps:

@@ -16,7 +16,6 @@ from reasoner.pretrain.corpus import document
 from reasoner.rl.batch import Batch
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rollouts.prompts import Template
-from reasoner.rollouts.seeds import attempt_seed
 from reasoner.sft.batches import backward_likelihood, batch_likelihood, collate_examples
 from reasoner.sft.dataset import ExampleSplit, load_examples
 from reasoner.sft.epochs import num_steps, rows_of_step
@@ -39,7 +38,7 @@ def finetune(run: TrainingRun, split: ExampleSplit) -> None:
     for step, timer in run.steps():
         with timer.phase("time/train"):
             with run.save_if_interrupted():
-                batch = batch_of_step(split.training, step, run.cfg, attempt=trainer.attempt).to(trainer.policy.device)
+                batch = batch_of_step(split.training, step, run.cfg).to(trainer.policy.device)
             generator.sleep()  # until the next validation, which needs the new weights
             update = train_on_examples(trainer, batch)
             trainer.free_gradients()
@@ -56,10 +55,8 @@ def finetune(run: TrainingRun, split: ExampleSplit) -> None:
     run.evaluate_heldout()
 
 
-def batch_of_step(examples: Sequence[Example], step: int, cfg: Config, *, attempt: int = 0) -> Batch:
-    """The batch of a step. After a rollback (`attempt`) the examples come in another order."""
-    seed = attempt_seed(cfg.seed, attempt)
-    return collate_examples(rows_of_step(examples, step, num=cfg.sft.rows, epochs=cfg.sft.epochs, seed=seed))
+def batch_of_step(examples: Sequence[Example], step: int, cfg: Config) -> Batch:
+    return collate_examples(rows_of_step(examples, step, num=cfg.sft.rows, epochs=cfg.sft.epochs, seed=cfg.seed))
 
 
 def train_on_examples(trainer: Trainer, batch: Batch) -> dict[str, float]:

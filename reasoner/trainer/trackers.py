@@ -1,4 +1,4 @@
-"""Experiment trackers: a copy of the metrics and of a few rollouts for trackio, wandb or TensorBoard.
+"""Experiment trackers: a copy of the metrics and of a few rollouts for wandb or TensorBoard.
 
 The run folder holds the truth. These libraries queue what they get and send it from threads of their own. A tracker
 that raises an error is reported once and left out from then on; the run goes on.
@@ -33,7 +33,7 @@ class TrackedRun:
     name: str
     project: str
     config: Mapping[str, object]
-    folder: Path  # for the tracker's files; trackio has one store for all runs instead
+    folder: Path  # for the tracker's files
     start: int = 0  # steps done before: a resumed run goes on in its old charts
 
 
@@ -96,22 +96,6 @@ def check_trackers(names: Sequence[str]) -> None:
             raise ValueError(f'tracker {name!r} is not installed; it comes with pip install "reasoner-rlvr[{name}]"')
 
 
-def _trackio(run: TrackedRun) -> Sink:
-    import trackio
-
-    opened = trackio.init(run.project, name=run.name, config=dict(run.config), resume="allow" if run.start else "never")
-
-    def trace(row: Row) -> object:  # not a trackio.Table, which shows 250 characters of a text
-        said = [{"role": "user", "content": row["question"]}, {"role": "assistant", "content": row["completion"]}]
-        return trackio.Trace(said, {name: row[name] for name in _COLUMNS[2:]})
-
-    return Sink(
-        log=lambda step, metrics: opened.log(dict(metrics), step=step),
-        rollouts=lambda step, rows: opened.log({"rollouts": [trace(row) for row in rows]}, step=step),
-        finish=lambda status: opened.finish(),
-    )
-
-
 def _wandb(run: TrackedRun) -> Sink:
     import wandb
 
@@ -163,4 +147,4 @@ def _tensorboard(run: TrackedRun) -> Sink:
 
 
 # A new tracker is a function, a line here, and an extra in pyproject.toml: the name is the package's and the extra's.
-TRACKERS: dict[str, Callable[[TrackedRun], Sink]] = {"trackio": _trackio, "wandb": _wandb, "tensorboard": _tensorboard}
+TRACKERS: dict[str, Callable[[TrackedRun], Sink]] = {"wandb": _wandb, "tensorboard": _tensorboard}

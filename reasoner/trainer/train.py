@@ -40,10 +40,8 @@ def train(run: TrainingRun, _: Sequence[Prompt]) -> None:
     run.validate_before_first_step()
     with ThreadPoolExecutor(1) as writer:  # of the rollouts, beside the update of the engine's weights
         for step, timer in run.steps():
-            with timer.phase("time/generate"):
-                with run.save_if_interrupted():
-                    rollouts = generator.generate(step)  # graded groups of G completions
-                generator.update_pass_rates(rollouts)
+            with timer.phase("time/generate"), run.save_if_interrupted():
+                rollouts = generator.generate(step)  # graded groups of G completions
             num_tokens = run.num_tokens + rollouts.num_tokens
             is_last = run.is_last(step, num_tokens)
             is_synced = needs_engine(cfg, step, is_last=is_last)
@@ -94,15 +92,12 @@ def train_step(
 
 
 def accumulate_gradient(trainer: Trainer, batch: Batch, update: StepUpdate) -> None:
-    """Accumulate the gradient of the policy's loss in the parameters, and that of the pretraining mix."""
+    """Accumulate the gradient of the policy's loss in the parameters."""
     index, on_microbatch = trainer.rows_with_gradient(batch), trainer.progress.counter("trained")
     with trainer.policy_loss.passes_of_teacher():
         for prompts, rows in trainer.passes.gradient_microbatches(batch, index, on_microbatch):
             loss = trainer.policy_loss.of_microbatch(update.token_stats, prompts, rows)
             loss.backward()  # type: ignore[no-untyped-call]
-    if trainer.pretraining_mix is not None:
-        number = trainer.steps_done * trainer.algorithm.updates + len(update.norms)
-        update.further["ptx/nll"] = trainer.pretraining_mix.add_gradient(trainer.passes, number)
 
 
 def _parity(run: TrainingRun, rollouts: StepRollouts) -> dict[str, float]:

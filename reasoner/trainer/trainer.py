@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim import AdamW
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from reasoner.config.schema import Config
@@ -29,14 +30,12 @@ from reasoner.rl.credit import kept_rows, teacher_advantages, with_advantages
 from reasoner.rl.critic import Critic
 from reasoner.rl.kl import CONTROLLERS, adapt_coefficient, response_kl
 from reasoner.rl.model_passes import ModelPasses
-from reasoner.rl.optimizers import clip_gradients, make_adamw, step_optimizer
+from reasoner.rl.optimizers import clip_gradients, step_optimizer
 from reasoner.rl.policy_loss import PolicyLoss
 from reasoner.rl.process_rewards import step_rewards
 from reasoner.rl.teacher import FullTeacher
-from reasoner.rollouts.selection import PassRates
 from reasoner.runtime import deterministic_kernels
 from reasoner.trainer.constrained_update import constrained_update
-from reasoner.trainer.pretraining_mix import PretrainingMix
 from reasoner.trainer.schedule import learning_rate_factor, minibatches
 from reasoner.trainer.step_metrics import StepUpdate
 from reasoner.types import RolloutGroup
@@ -59,7 +58,6 @@ class Trainer:
         *,
         base_model: BaseModel | None = None,
         teacher: PreTrainedModel | None = None,
-        pretraining_mix: PretrainingMix | None = None,
     ) -> None:
         """`tokenizer` is needed by process rewards alone, which locate the tokens of each reasoning step. A policy with
         a LoRA adapter is its own reference, with the adapter off; `base_model` is that of the adapter.
@@ -76,12 +74,11 @@ class Trainer:
         distributed = distribute(model, optim.sharding, world, optim.dtype)
         self._parameters = [parameter for _, parameter in trained_parameters(model)]
         betas = (optim.beta1, optim.beta2)
-        self.optimizer = make_adamw(
-            self._parameters, optim.state_dtype, lr=optim.lr, betas=betas, weight_decay=optim.weight_decay, fused=True
-        )
+        decay = optim.weight_decay
+        self.optimizer = AdamW(self._parameters, lr=optim.lr, betas=betas, weight_decay=decay, fused=True)
         self.model, self.reference, self.base_model = model, reference, base_model
         self.algorithm, self.cfg, self.world = algorithm, cfg, world
-        self.tokenizer, self.pretraining_mix = tokenizer, pretraining_mix
+        self.tokenizer = tokenizer
         self.passes = ModelPasses(
             distributed,
             optim.dtype,
@@ -105,10 +102,7 @@ class Trainer:
         beta, penalty = cfg.algo.beta, cfg.algo.penalty
         self.policy_loss = PolicyLoss(self.passes, algorithm, cfg, critic, beta, penalty, full_teacher)
         self.steps_done = 0  # training steps of the run: the run's position, and that of the schedules
-        self.lr_scale = 1.0  # factor of the learning rate, halved by each rollback
-        self.attempt = 0  # number of rollbacks of the run
         self.moving_reward = 0.0  # moving average of earlier steps' mean rewards, for algo.baseline moving
-        self.pass_rates = PassRates() if cfg.data.selection == "learnability" else None  # by which problems are chosen
         self.progress = Progress()  # shows the micro-batches
         # Whether a row without advantage has a gradient all the same: from the KL penalty in the loss, the entropy
         # bonus, a teacher's KL in the loss, a critic on the policy's backbone, or from the second update on the penalty
@@ -130,7 +124,7 @@ class Trainer:
 
     def learning_rate_factor(self, tokens_before: float = 0) -> float:
         """Factor of optim.lr in the next step; with max_train_tokens it follows the tokens sampled before."""
-        return self.lr_scale * learning_rate_factor(self.cfg, self.steps_done, tokens_before)
+        return learning_rate_factor(self.cfg, self.steps_done, tokens_before)
 
     # ------------------------------------------------------------------------------------------------ batch
 
@@ -243,8 +237,7 @@ class Trainer:
     def update_policy(self, batch: Batch, update: StepUpdate) -> None:
         """Step from the gradient of the batch: with the optimiser, or with TRPO's constraint."""
         if self.algorithm.trust == "constrained":
-            delta = self.cfg.algo.delta * self.lr_scale
-            norm, metrics = constrained_update(self.optimizer, self.policy_loss, batch, delta)
+            norm, metrics = constrained_update(self.optimizer, self.policy_loss, batch, self.cfg.algo.delta)
             update.further |= metrics
         else:
             norm = self.apply_gradient(update.lr_factor)
@@ -297,23 +290,17 @@ class Trainer:
 
     def state(self) -> dict[str, object]:
         """The numbers, besides weights and optimiser state, that a checkpoint stores."""
-        numbers = {
+        return {
             "steps_done": self.steps_done,
             "moving_reward": self.moving_reward,
             "penalty": self.policy_loss.penalty,
             "beta": self.policy_loss.beta,
-            "attempt": self.attempt,
-            "lr_scale": self.lr_scale,
         }
-        return numbers | ({} if self.pass_rates is None else {"pass_rates": self.pass_rates.state()})
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Load what state() returned."""
-        self.steps_done, self.attempt = state["steps_done"], state["attempt"]
-        self.moving_reward, self.lr_scale = state["moving_reward"], state["lr_scale"]
+        self.steps_done, self.moving_reward = state["steps_done"], state["moving_reward"]
         self.policy_loss.penalty, self.policy_loss.beta = state["penalty"], state["beta"]
-        if self.pass_rates is not None:
-            self.pass_rates.restore(state["pass_rates"])
 
 
 def _fill(values: Tensor, index: Tensor, computed: Tensor) -> Tensor:

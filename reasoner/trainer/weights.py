@@ -23,7 +23,7 @@ def resolve_sharding(cfg: Config, algorithm: Algorithm, base: Path, device: torc
     if cfg.optim.sharding != "auto":
         return cfg
     sharding = "replicated"
-    is_whole = algorithm.trust == "constrained" or cfg.optim.state_dtype == "8bit"  # see reasoner.config.check.RULES
+    is_whole = algorithm.trust == "constrained"  # see reasoner.config.check.RULES
     if device.type == "cuda" and cfg.processes > 1 and not is_whole:
         memory = torch.cuda.get_device_properties(device).total_memory
         sharding = first_that_fits(*_bytes(cfg, algorithm, base), processes=cfg.processes, memory=memory)

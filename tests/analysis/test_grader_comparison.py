@@ -1,4 +1,4 @@
-"""`reasoner grade --compare`: pairs of a file and of a run, the kinds of disagreement, errors and timeouts apart."""
+"""`reasoner grade --compare`: pairs of a file, the kinds of disagreement, errors and timeouts apart."""
 
 import json
 from pathlib import Path
@@ -15,12 +15,10 @@ from reasoner.analysis.grader_comparison import (
     counts,
     label_counts,
     pairs_of_file,
-    pairs_of_run,
     text,
     values,
 )
 from reasoner.cli.main import main
-from reasoner.runs.rollouts import shard_path, write_shard
 from verifiers import Judgement, Verdict, VerifierPool, peer
 
 ROWS = [
@@ -95,16 +93,6 @@ def test_math_verify_is_asked_in_its_own_way() -> None:
     assert not peer.judge("", "5")
 
 
-def test_a_run_is_compared_by_its_different_answers(tmp_path: Path) -> None:
-    row = {"question": "?", "gold": "5", "verifier": "maths", "group": 0}
-    answers = ["5", "5", None, "2+3"]
-    rows = [row | {"step": 3, "sample": sample, "extracted": answer} for sample, answer in enumerate(answers)]
-    rows.append(row | {"step": 3, "sample": 9, "extracted": "(1+2)*8", "verifier": "countdown"})
-    (tmp_path / "rollouts").mkdir()
-    write_shard(shard_path(tmp_path, 3), rows)
-    assert [(pair.place, pair.prediction) for pair in pairs_of_run(tmp_path)] == [("3.0.0", "5"), ("3.0.3", "2+3")]
-
-
 def test_printout_and_values_hold_every_disagreement(compared: list[ComparedPair]) -> None:
     shown = text(compared)
     for each in compared:
@@ -137,9 +125,3 @@ def test_file_without_pairs_is_refused(
     (tmp_path / "pairs.jsonl").write_text(line)
     assert main(["grade", "--compare", str(tmp_path / "pairs.jsonl")]) == 2
     assert message in capsys.readouterr().err
-
-
-def test_compare_takes_no_other_pairs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    for arguments in (["--compare", "none"], ["--compare", "a", "--gold", "1"]):
-        assert main(["grade", *arguments, "--runs", str(tmp_path)]) == 2
-    assert "--compare takes its pairs from one file or run" in capsys.readouterr().err

@@ -1,6 +1,5 @@
 """Reflection over a run: detected once, and in agreement with counts by hand."""
 
-import json
 import random
 import shutil
 from statistics import fmean
@@ -8,7 +7,6 @@ from statistics import fmean
 import pytest
 
 from reasoner.analysis import reflection as study
-from reasoner.cli.main import main
 from reasoner.evals.paired import paired_difference
 from reasoner.runs.filters import Filter
 from reasoner.runs.rollout_table import RolloutTable
@@ -120,9 +118,7 @@ def test_study_adds_only_new_steps(run, table):
     assert study.study(table) == 0 and alarm_lines(table) == before
     write(run, 3, STEPS[1])
     table = table.renewed()
-    seen = []
-    assert study.study(table, progress=lambda done, steps: seen.append((done, steps))) == 1
-    assert seen == [(1, 1)]
+    assert study.study(table) == 1
     assert study.timeline(table)[3] == study.timeline(table)[1] | {"step": 3}
     write(run, 3, STEPS[2])  # a run that was resumed writes the step again
     table = table.renewed()
@@ -176,30 +172,9 @@ def test_spans_of_equals_the_study_and_needs_none(run, table):
     ]
 
 
-def test_aha_command_prints_the_results_of_the_study(run, tmp_path, capsys):
-    path = tmp_path / "aha.json"
-    assert main(["reflection", str(run), "--json", str(path), "--limit", "4"]) == 0
-    said = capsys.readouterr().out
-    table = RolloutTable(run)
-    lines, totals, uplift, cards, _ = alarm_lines(table)
-    result = json.loads(path.read_text())
-    assert result["timeline"] == lines and result["totals"] == totals and result["gallery"] == cards[:4]
-    assert result["uplift"]["groups"] == uplift.groups == 3
-    assert result["uplift"]["difference"]["mean"] == uplift.difference.mean
-    assert "outcomes: correct 2, harm 1, switch 0, confirm 2, missed 0, open 4" in said
-    assert f"{uplift.difference} points over 3 groups that have both" in said
-    table = [line.split() for line in said.splitlines()]
-    assert ["1", "75.0%", "75.00", "25.00", "12.50"] in table and ["2", "100.0%", "40.00", "0.00", "0.00"] in table
-    assert "1.0.0  aha (doubt, correct)" in said and "1.0.3  cue (aha, open)" in said
-
-
-def test_a_run_without_rollouts_is_refused(tmp_path, capsys):
-    open_run(tmp_path / "runs" / "empty", {}, {}, resuming=False)
-    assert main(["reflection", str(tmp_path / "runs" / "empty")]) == 2
-    assert "has no rollouts yet" in capsys.readouterr().err
-
-
-def test_study_includes_steps_without_reflection(tmp_path, capsys):
+def test_study_includes_steps_without_reflection(tmp_path):
     run = write_run(tmp_path / "a", [[group("6*7", "42", [(PLAIN_WRONG, False), (PLAIN_RIGHT, True)])], STEPS[1]])
-    assert main(["reflection", str(run)]) == 0
-    assert ["0", "0.0%", "0.00", "0.00", "0.00"] in [line.split() for line in capsys.readouterr().out.splitlines()]
+    table = RolloutTable(run)
+    study.study(table)
+    first, second = study.timeline(table)
+    assert first["reflecting"] == 0 < second["reflecting"] and not sum(first["kinds"].values())

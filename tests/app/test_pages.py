@@ -1,6 +1,5 @@
 """Every page in a real browser over a real run of the embedded base, compared with the shards."""
 
-import json
 import re
 import shutil
 from dataclasses import replace
@@ -8,9 +7,10 @@ from statistics import fmean, pstdev
 
 import pytest
 
-from reasoner.cli.main import main
+from reasoner.analysis.reflection import gallery, study, timeline, totals
 from reasoner.evals.compare import compare_metrics, samples_by_problem
 from reasoner.runs.metrics import read_evals, read_metrics
+from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.sync_certificate import read_certificate, write_certificate
 from tests.app.browsing import NASTY, expect, grow, stored_rows, text, wait_for_address, wait_for_value
 from tests.app.library_of import write_pipeline
@@ -197,21 +197,21 @@ def test_problem_page_lists_visits_of_all_steps(site):
     expect(page.locator(".visits button[aria-selected=true]")).to_have_attribute("data-step", str(steps - 2))
 
 
-def test_reflection_page_equals_aha_command(site, tmp_path):
-    out = tmp_path / "aha.json"
-    assert main(["reflection", "real", "--runs", str(site.runs), "--json", str(out)]) == 0
-    wanted = json.loads(out.read_text())
+def test_reflection_page_shows_the_study(site):
+    table = RolloutTable(site.runs / "real")
+    study(table)
+    wanted, cards = totals(timeline(table)), gallery(table)
     page = site.open("/reflection?run=real")
     page.wait_for_selector('[data-analyzed="3"]')
-    for name, count in wanted["totals"]["outcomes"].items():
+    for name, count in wanted["outcomes"].items():
         assert text(page, f'[data-bar="{name}"] b') == f"{count:,}"
-    assert text(page, '[data-tile="cues"] b') == f"{sum(wanted['totals']['labels'].values()):,}"
-    cards = page.evaluate("[...document.querySelectorAll('[data-card]')].map(c => [c.dataset.card, +c.dataset.score])")
-    assert [name for name, _ in cards][:5] == [card["name"] for card in wanted["gallery"]][:5]
-    assert [score for _, score in cards] == sorted((score for _, score in cards), reverse=True)
-    if cards:
+    assert text(page, '[data-tile="cues"] b') == f"{sum(wanted['labels'].values()):,}"
+    shown = page.evaluate("[...document.querySelectorAll('[data-card]')].map(c => [c.dataset.card, +c.dataset.score])")
+    assert [name for name, _ in shown][:5] == [card["name"] for card in cards][:5]
+    assert [score for _, score in shown] == sorted((score for _, score in shown), reverse=True)
+    if shown:
         page.locator("[data-card] a").first.click()
-        page.wait_for_selector(f'.pane[data-rollout="{cards[0][0]}"] mark.cue')
+        page.wait_for_selector(f'.pane[data-rollout="{shown[0][0]}"] mark.cue')
 
 
 def test_runs_are_compared_problem_by_problem(site):

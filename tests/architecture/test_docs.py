@@ -112,14 +112,13 @@ def command_of(words: list[str]) -> tuple[str, ...]:
 def all_flags() -> frozenset[str]:
     """The flags of all commands and of the scripts in bench/ and scripts/."""
     names = re.findall(r"^    ([a-z-]+)\b", help_of()[1], re.MULTILINE)
-    actions = [("rollouts", name) for name in ("list", "show", "grep", "diff", "export")] + [
+    actions = [("rollouts", name) for name in ("list", "show", "export")] + [
         ("data", "list"),
         ("data", "show"),
         ("data", "contamination"),
         ("base", "build"),
         ("base", "corpus"),
         ("pipeline", "r1"),
-        ("runs", "rm"),
         *(("reward-model", name) for name in ("train", "eval", "score")),
     ]
     ours = [flags_of(command) or frozenset() for command in [*((name,) for name in names), *actions]]

@@ -35,7 +35,6 @@ def test_every_command_with_a_result_has_json() -> None:
         (["data", "list"], "name"),
         (["data", "show", "generated", "-n", "1"], "question"),
         (["grade", "--gold", "1/2", "--answer", "0.5"], "verdict"),
-        (["presets"], "machines"),
     ],
 )
 @pytest.mark.parametrize("json_flag", [["--json"], ["--json", "-"]], ids=["alone", "dash"])
@@ -46,7 +45,7 @@ def test_standard_output_is_json_alone(capsys, arguments, json_flag, key) -> Non
 
 
 def test_a_device_is_refused_because_a_file_would_replace_it(capsys) -> None:
-    assert main(["presets", "--json", os.devnull]) == 2
+    assert main(["data", "list", "--json", os.devnull]) == 2
     assert "is no file; name one, or - for standard output" in capsys.readouterr().err
 
 

@@ -77,7 +77,7 @@ REFUSED = [
 REFUSED_ELSEWHERE = [
     (["trian"], "'trian'; known are train, sft, "),
     (["trian"], "did you mean 'train'?"),
-    (["rollouts", "lst"], "'lst'; known are list, show, grep, export; did you mean 'list'?"),
+    (["rollouts", "lst"], "'lst'; known are list, show, export; did you mean 'list'?"),
     (["train", "--algo.grup", "8"], "'--algo.grup'; did you mean '--algo.group_size'"),
     (["train", "--group-size", "8"], "'--group-size'; did you mean '--algo.group_size'"),
     (["train", "--lr", "8"], "'--lr'; did you mean '--critic.lr' or '--optim.lr'"),
@@ -104,8 +104,6 @@ REFUSED_ELSEWHERE = [
     (["eval", "--top-p", "3"], "--top-p is 3; it must be above 0 and at most 1"),
     (["eval", "--out", "{tmp}", "--name", "used"], "is in use by something else"),
     (["eval", "--responses", "{tmp}/none.jsonl"], "there is no such file"),
-    (["report", "nowhere"], "no run 'nowhere'"),
-    (["reflection", "nowhere"], "no run 'nowhere'"),
     (["rollouts", "list", "nowhere"], "no run 'nowhere'"),
     (["compare", "one", "two"], "no evaluation 'one'"),
     (["app", "{tmp}/nothing"], "there is no folder"),
@@ -233,7 +231,9 @@ def test_grade_refuses_a_line_without_a_gold_and_an_answer_that_are_texts(capsys
     ("arguments", "message"),
     [
         (["{file}", "--gold", "9", "--explain", "--question", "hi"], "--gold, --question, --explain cannot be used"),
-        (["--compare", "{file}", "--explain"], "--explain cannot be used with --compare"),
+        (["--compare", "{file}", "--explain"], "--explain cannot be used with a file"),
+        (["--compare", "{file}", "--verifier", "countdown"], "--compare compares by verifier maths"),
+        (["--compare", "--gold", "1", "--answer", "1"], "--compare cannot be used with a single answer"),
     ],
 )
 def test_grade_refuses_arguments_without_effect(capsys, tmp_path, arguments, message):
@@ -302,7 +302,7 @@ def test_help_of_train_is_quick_and_grouped_by_section():
     text = help_without(["train"], {"torch", "transformers", "vllm", "sympy", "datasets", "pyarrow", "numpy"})
     sections = [line[:-1] for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
     assert sections == [
-        "options", "run", "data", "prompt", "sampling", "tools", "reward", "algo", "teacher", "critic", "ptx", "optim",
+        "options", "run", "data", "prompt", "sampling", "tools", "reward", "algo", "teacher", "critic", "optim",
         "lora", "engine", "verify", "validation", "eval",
     ]  # fmt: skip
     shown = {word.removeprefix("--").rstrip(",") for word in text.split() if word.startswith("--")}
@@ -310,25 +310,17 @@ def test_help_of_train_is_quick_and_grouped_by_section():
     assert not {key for key in settings() if not is_used(key, "rl")} & shown
 
 
-@pytest.mark.parametrize(
-    ("arguments", "default"),
-    [
-        ([], "--steps INT Number of training steps. A step samples completions, grades them and updates the policy. "
-         "(at least 1; default: 60, preset base)"),
-        (["--preset", "qwen2.5-0.5b@24gb"], "default: 200, preset qwen2.5-0.5b@24gb"),
-        (["--preset", "qwen2.5-math-1.5b@80gb"], "default: dr_grpo, preset qwen2.5-math-1.5b@80gb"),
-        (["--preset", "bse"], "with preset base (no preset suits bse)"),
-        ([], "qwen2.5-7b Qwen2.5-7B on MATH with LoRA: cpu -, 24gb -, 80gb"),
-        (["--algo", "dapo"], "default: 0.28, algorithm dapo"),
-        ([], f"({', '.join(ALGORITHMS)}; default: grpo)"),
-        (["--model", "/nowhere"], "defaults below are those of model /nowhere with preset"),
-        ([], "--seed INT Seed of the run. It decides which problems each step gets, and every sample. (default: 0)"),
-    ],
-)  # fmt: skip
-def test_help_of_train_shows_the_defaults_of_preset_and_algorithm(capsys, arguments, default):
+def test_help_of_train_shows_defaults_and_presets(capsys):
     with pytest.raises(SystemExit):
-        main(["train", *arguments, "--help"])
-    assert default in " ".join(capsys.readouterr().out.split())
+        main(["train", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    for part in (
+        "--seed INT Seed of the run. It decides which problems each step gets, and every sample. (default: 0)",
+        "(at least 1; default: 60)",
+        f"({', '.join(ALGORITHMS)}; default: grpo)",
+        "qwen2.5-7b Qwen2.5-7B on MATH with LoRA: cpu -, 24gb -, 80gb",
+    ):
+        assert part in text
 
 
 @pytest.mark.parametrize("arguments", [["data", "show", "generated"], ["data", "list"]], ids=["much", "little"])

@@ -22,31 +22,19 @@ def run_dir(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
 def test_pairs_of_a_run_read_back(run_dir: Path, suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
-    taste = run_dir / "taste.py"
-    taste.write_text("def first(completions):\n    return [-ord(text) for text in completions]\n")
     file = run_dir / f"pairs{suffix}"
-    judge = ["--judge", f"utility:{taste}:first", "--noise", "0"]
-    assert main(["rollouts", "export", str(run_dir), str(file), "--as", "preferences", *judge]) == 0
-    assert "18 pairs of 6 groups; left out 0 of identical texts and 0 of equal utility" in capsys.readouterr().out
+    assert main(["rollouts", "export", str(run_dir), str(file), "--as", "preferences"]) == 0
+    assert "12 pairs of 6 groups; left out 0 of identical texts and 6 that" in capsys.readouterr().out
     rows = list(read_rows(file))
-    assert {(row["chosen"], row["rejected"]) for _, row in rows} == {("a", "b"), ("a", "c"), ("b", "c")}
-    assert rows[0][1]["u_chosen"] == -97 and rows[0][1]["p"] == 1.0 and rows[0][1]["correct_chosen"] is True
+    assert {(row["chosen"], row["rejected"]) for _, row in rows} == {("a", "b"), ("a", "c")}
+    assert rows[0][1]["correct_chosen"] is True
 
 
 def test_filters_select_the_rollouts_that_are_compared(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = run_dir / "pairs.jsonl"
     assert main(["rollouts", "export", str(run_dir), str(file), "--as", "preferences", "--step", "1"]) == 0
-    assert "6 pairs of 3 groups; left out 0 of identical texts and 3 of equal utility" in capsys.readouterr().out
+    assert "6 pairs of 3 groups; left out 0 of identical texts and 3 that" in capsys.readouterr().out
     assert all(row["group"].startswith("1.") for _, row in read_rows(file))
-
-
-@pytest.mark.parametrize("flags", [["--judge", "rule"], ["--noise", "0"], ["--seed", "0"]])
-@pytest.mark.parametrize("form", ["sft", "rollouts"])
-def test_flags_of_preferences_are_refused_without_an_effect(
-    run_dir: Path, form: str, flags: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["rollouts", "export", str(run_dir), str(run_dir / "a.jsonl"), "--as", form, *flags]) == 2
-    assert "--judge, --noise and --seed belong to --as preferences" in capsys.readouterr().err
 
 
 def test_other_kinds_of_file_are_refused(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:

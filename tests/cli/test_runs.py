@@ -1,6 +1,5 @@
-"""`reasoner runs`, `reasoner config` and `reasoner presets`: what they print, write and refuse."""
+"""`reasoner runs`: what it prints and refuses."""
 
-import fcntl
 import json
 from pathlib import Path
 
@@ -88,48 +87,3 @@ def test_run_is_shown_with_its_last_step(runs, capsys) -> None:
     assert (lines["state"], lines["steps"], lines["stage"]) == ("finished", "2 of 2", "rl")
     assert "reward 0.5, correct 10.0 %" in lines["last"]
     assert result(capsys, "runs", "show", "first")["last_step"] == {"step": 1, "correct": 0.1, "reward/mean": 0.5}
-
-
-def test_runs_are_deleted_only_with_yes_and_never_while_they_are_written(runs, capsys) -> None:
-    assert "--yes is missing; it deletes runs/first (" in refused(capsys, "runs", "rm", "first")
-    with (runs / "second" / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        assert "is being written by a process" in refused(capsys, "runs", "rm", "first", "second", "--yes")
-    (runs / "linked").symlink_to(runs / "first")
-    assert "linked is a link" in refused(capsys, "runs", "rm", "linked", "--yes")
-    assert "no run 'elsewhere'" in refused(capsys, "runs", "rm", "first", "elsewhere", "--yes")
-    assert (runs / "first").is_dir()
-    assert result(capsys, "runs", "rm", "first", "second", "--yes") == ["runs/first", "runs/second"]
-    assert sorted(path.name for path in runs.iterdir()) == ["linked", "third"]
-
-
-def test_settings_of_a_run_are_those_that_are_not_the_defaults(runs, capsys) -> None:
-    assert main(["config", "first"]) == 0
-    rows = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
-    assert rows["seed"] == ["4", "0", "command", "line"] and "optim.lr" not in rows
-    values = {row["setting"]: (row["value"], row["origin"]) for row in result(capsys, "config", "first", "--all")}
-    assert values["seed"] == (4, "command line") and values["optim.max_grad_norm"][1] == "default"
-    assert "not 'first second'" in refused(capsys, "config", "first", "second")
-
-
-def test_config_diff_names_what_differs_between_two_runs(runs, capsys) -> None:
-    assert main(["config", "diff", "first", "second"]) == 0
-    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
-        ["setting", "first", "second"], ["seed", "4", "5"], ["steps", "2", "9"],
-    ]  # fmt: skip
-    assert result(capsys, "config", "diff", "first", "first") == []
-    stored = json.loads((runs / "second" / "config.json").read_text())
-    (runs / "second" / "config.json").write_text(json.dumps(stored | {"fingerprints": {"model": "0b"}}))
-    assert {"key": "fingerprints.model", "values": ["0a", "0b"]} in result(capsys, "config", "diff", "first", "second")
-
-
-def test_presets_are_listed_and_shown(capsys) -> None:
-    assert main(["presets"]) == 0
-    assert "qwen2.5-7b         Qwen2.5-7B on MATH with LoRA: cpu -, 24gb -" in capsys.readouterr().out
-    assert main(["presets", "base"]) == 0
-    assert "0.0005                           preset base, with another --algo.name" in capsys.readouterr().out
-    (base,) = [row for row in result(capsys, "presets") if row["name"] == "base"]
-    assert base["machines"]["cpu"]["fits"]
-    shown = result(capsys, "presets", "base")
-    assert (shown["settings"]["steps"], shown["other_algorithms"]) == (60, {"optim.lr": 0.0005})
-    assert "preset is 'bse'" in refused(capsys, "presets", "bse")

@@ -79,11 +79,6 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
         ({"reward.length": float("nan")}, "reward.length is nan"),
         ({"optim.dtype": "float8"}, "optim.dtype is 'float8'; known are float32, bfloat16"),
         (
-            {"data.selection": "learnability", "max_off_policy_steps": 1, "algo.importance_sampling": "token"},
-            "'learnability' needs max_off_policy_steps == 0",
-        ),
-        ({"data.selection": "learnability", "data.train": "gsm8k=0.5,math=0.5"}, "weights in a mixture and"),
-        (
             {"max_off_policy_steps": 3, "algo.importance_sampling": "token", "run.save_interval": 3},
             "needs max_off_policy_steps < run.save_interval.*run.save_interval is 3",
         ),

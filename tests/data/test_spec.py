@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from data.registry import check, hub_sources, load, name_columns, table_parts
+from data.registry import check, hub_sources, load, table_parts
 from data.spec import TableSpec, parse_table, split_mixture
-from reasoner.config.resolve import resolve
 
 
 @pytest.mark.parametrize(
@@ -82,24 +81,6 @@ def test_long_mixture_is_not_taken_for_a_file() -> None:
         check("x" * 300 + ".jsonl")
     with pytest.raises(ValueError, match=r"x\.jsonl: there is no such file"):
         check("~no-such-user/x.jsonl")
-
-
-def test_columns_are_added_where_a_table_names_none() -> None:
-    columns = {"question": "problem text", "answer": "gold.value"}
-    assert name_columns("gsm8k", columns) == "gsm8k"
-    assert name_columns("a.csv", columns) == "a.csv?question=problem text&answer=gold.value"
-    mixture = name_columns("gsm8k=0.5,o/n?question=q=0.5", columns)
-    assert mixture == "gsm8k=0.5,o/n?question=q&answer=gold.value=0.5"
-    assert name_columns(mixture, columns) == mixture  # as a resumed run does
-
-
-def test_column_settings_apply_to_the_files_of_a_run_and_are_refused_without_any() -> None:
-    values = {"data.train": "a.jsonl", "validation.data": "b.csv?answer=a", "data.question": "q", "data.answer": "gold"}
-    config = resolve([("test", values)]).config
-    assert config.data.train == "a.jsonl?question=q&answer=gold"
-    assert config.validation.data == "b.csv?answer=a&question=q" and config.eval.heldout == "generated:heldout"
-    with pytest.raises(ValueError, match=r"data\.question is .*which has no effect here"):
-        resolve([("test", {"data.question": "q"})])
 
 
 def test_hub_data_set_is_loaded_with_configuration_and_split(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from data.registry import check, evaluation_spec, hub_sources, load, name_columns
+from data.registry import check, evaluation_spec, hub_sources, load
 from data.spec import parse_table
 from data.subset import Subset, split_subset
 
@@ -47,7 +47,6 @@ def test_options_of_a_table_and_weights_of_a_mixture_go_with_a_subset(path: Path
     spec = f"{path}?question=question&sample=9&answer=answer"
     assert load(spec) == load(f"{path}?sample=9")
     assert parse_table(spec).columns == {"question": "question", "answer": "answer"}
-    assert name_columns(f"{path}?sample=9", {"question": "q"}) == f"{path}?sample=9&question=q"
     assert len(load(f"{path}?without_sample=30=0.5,generated?sample=10=0.5", limit=8)) == 8
 
 

@@ -32,9 +32,7 @@ from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.reward_functions import RewardFunction
-from reasoner.sft.examples import Example
 from reasoner.trainer.metrics_logger import MetricsLogger
-from reasoner.trainer.pretraining_mix import PretrainingMix
 from reasoner.trainer.resolve_run import resolve_new_run
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.run_stage import run_stage
@@ -153,7 +151,6 @@ CASES: dict[str, dict[str, object]] = {name: {"name": name} for name in ALGORITH
     "LoRA recomputed": {"name": "grpo", "lora": 4, "recompute": True},
     "critic recomputed": {"name": "ppo", "recompute": True, "beta": 0.1},
     "reference that follows": {"name": "grpo", "beta": 0.1, "ref_sync_steps": 1, "micro": 13},
-    "pretraining mix": {"name": "grpo", "minibatches": 2, "mix": 0.3},
     "critic's minibatches and lambdas": {"name": "ppo", "critic": {"minibatches": 3, "lam_actor": 0.9}},
     "KL of a response": {"name": "rloo", "beta": 0.1, "kl_target": 1.0, "kl_controller": "proportional"},
     "teacher": {"name": "grpo", "teacher": {"weight": 0.5}},
@@ -161,7 +158,6 @@ CASES: dict[str, dict[str, object]] = {name: {"name": name} for name in ALGORITH
     "teacher with prompts of its own": {"name": "dapo", "micro": 13, "teacher": {"kl": "full", "prompt": "longer"}},
     "adaptive penalties": {"name": "grpo", "beta": 0.1, "kl_target": 0.01, "trust": "penalty", "penalty_target": 0.01},
 }
-_TEXTS = [Example((5,), (6, 7, 8)), Example((5,), (9,)), Example((11,), (12, 13))]
 _ROWS = [[7, 8, 9], [10, 11], [12], [13, 14, 15, 16]]
 _GROUPS = {
     "six groups": random_groups(6),
@@ -188,7 +184,7 @@ def _two_steps(
     changes = dict(changes)
     lora, recompute = LoraConfig(rank=changes.pop("lora", 0)), changes.pop("recompute", False)
     compiles, compiled_layers.BACKEND = changes.pop("compile", False), "aot_eager"
-    mix, critic = changes.pop("mix", 0.0), CriticConfig(**changes.pop("critic", {}))
+    critic = CriticConfig(**changes.pop("critic", {}))
     own = changes.pop("teacher", None)
     teacher = tiny_model(vocabulary=60, width=48, layers=1, seed=6).double().requires_grad_(False) if own else None
     cfg = replace(config(**changes), lora=lora, critic=critic, teacher=TeacherConfig(**(own or {})))
@@ -199,9 +195,7 @@ def _two_steps(
     if lora.rank:
         add_adapter(model, lora, seed=0)
     reference = tiny_model(vocabulary=60, width=32, layers=2, seed=5).double() if cfg.algo.beta else None
-    texts = PretrainingMix(lambda number: _TEXTS[number % 2 :], mix) if mix else None
-    further = {"pretraining_mix": texts, "teacher": teacher}
-    trainer = Trainer(model.double(), reference, resolve_algorithm(cfg.algo), cfg, None, world, **further)
+    trainer = Trainer(model.double(), reference, resolve_algorithm(cfg.algo), cfg, None, world, teacher=teacher)
     results: list[np.ndarray] = []
     record_gradients(trainer.optimizer, results)
     if trainer.critic is not None:

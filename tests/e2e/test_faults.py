@@ -278,17 +278,6 @@ def test_damaged_settings_are_told_of_with_the_way_out(tmp_path, capsys, finishe
     assert "four" in text or f"start a new run from its newest checkpoint: reasoner train --model {run}/check" in said
 
 
-def test_a_report_leaves_out_other_runs_whose_settings_are_damaged(tmp_path, capsys, finished):
-    run = shutil.copytree(finished, tmp_path / "a")
-    for name, text in (("b", '{"config": {'), ("c", "[]")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "config.json").write_text(text)
-    assert main(["report", str(run)]) == 0
-    (run / "config.json").write_text("[]")
-    assert main(["report", str(run)]) == 2
-    assert f"{run}/config.json is damaged" in capsys.readouterr().err
-
-
 @pytest.fixture
 def changeable(tmp_path, train, model) -> tuple[Path, Path, Path]:
     """(model folder, problem file, prompt file) of a run of two steps in tmp_path."""
@@ -394,6 +383,3 @@ def test_a_damaged_shard_is_named_and_the_others_are_read(tmp_path, capsys, fini
     assert main(["rollouts", "list", str(tmp_path / "a")]) == 0
     shown = capsys.readouterr()
     assert "the rollouts of step 0 cannot be read" in shown.err and "1.0.0" in shown.out
-    assert main(["report", str(tmp_path / "a")]) == 0
-    text = (tmp_path / "a" / "report.md").read_text()
-    assert "damaged, and left out of the counts: step-000000.parquet" in text

@@ -30,14 +30,14 @@ def run(tmp_path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("place", ["checkpoints", "rollouts/step-000000.parquet", "report.md", "lock"])
+@pytest.mark.parametrize("place", ["checkpoints", "rollouts/step-000000.parquet", "report.json", "lock"])
 def test_a_link_that_leads_out_of_a_run_is_refused_and_what_it_leads_to_is_left_alone(run, tmp_path, capsys, place):
     outside = tmp_path / "step-000001"
     outside.write_text("precious")
     (run / place).symlink_to(outside)
     with pytest.raises(ValueError, match=rf"{place} in run .*a is a link"):
         check_inside(run)
-    for arguments in (["report", str(run)], ["train", "--resume", str(run)], ["rollouts", "list", str(run)]):
+    for arguments in (["runs", "show", str(run)], ["train", "--resume", str(run)], ["rollouts", "list", str(run)]):
         assert main(arguments) == 2 and "leads outside" in capsys.readouterr().err
     with pytest.raises(ValueError, match="leads outside"):
         RunLibrary(run.parent, tmp_path / "evals").run("a")

@@ -25,26 +25,20 @@ def read(*rows):
 
 def test_pairs_of_a_group_share_their_completions():
     (one,) = read(
-        ids_row([1], [2], u_chosen=0.5, correct_chosen=True, finish_rejected="length", p=0.7, problem_id="a"),
+        ids_row([1], [2], correct_chosen=True, finish_rejected="length", problem_id="a"),
         ids_row([2], [3], margin=2),
         ids_row([3], [1]),
     )
     assert [text.token_ids for text in one.completions] == [(1,), (2,), (3,)]
-    assert [(pair.chosen, pair.rejected, pair.margin, pair.probability) for pair in one.pairs] == [
-        (0, 1, 0.0, 0.7),
-        (1, 2, 2.0, None),
-        (2, 0, 0.0, None),
-    ]
+    assert [(pair.chosen, pair.rejected, pair.margin) for pair in one.pairs] == [(0, 1, 0.0), (1, 2, 2.0), (2, 0, 0.0)]
     first, second, _ = one.completions
-    assert (first.utility, first.correct, second.finish, one.problem_id) == (0.5, True, "length", "a")
+    assert (first.correct, second.finish, one.problem_id) == (True, "length", "a")
 
 
-@pytest.mark.parametrize("order", [{"utilities": [0.5, 2.0, 0.5]}, {"ranks": [2, 1, 2]}])
-def test_a_row_of_a_whole_group_is_all_its_pairs(order):
-    (one,) = read({"prompt": "?", "completions": ["7", "8", "56"], **order})
+def test_a_row_of_a_whole_group_is_all_its_pairs():
+    (one,) = read({"prompt": "?", "completions": ["7", "8", "56"], "ranks": [2, 1, 2]})
     names = [TOKENIZER.decode(text.token_ids[:-1]) for text in one.completions]
     assert [(names[pair.chosen], names[pair.rejected]) for pair in one.pairs] == [("8", "7"), ("8", "56")]
-    assert [text.utility for text in one.completions] == ([2.0, 0.5, 0.5] if "utilities" in order else [None] * 3)
 
 
 def test_groups_of_one_problem_are_apart():
@@ -97,7 +91,7 @@ def test_a_template_that_drops_the_thought_is_refused_by_name():
     [
         (ids_row([1, 2], [1, 2]), "row 1: chosen and rejected are the same tokens"),
         ({"prompt": "?", "chosen": "a"}, "row 1: prompt and rejected must be texts or lists of messages"),
-        ({"prompt": "?", "completions": ["7", "8"], "ranks": [1]}, "2 completions need as many utilities or ranks"),
+        ({"prompt": "?", "completions": ["7", "8"], "ranks": [1]}, "2 completions need as many ranks"),
         ({"prompt": "?", "completions": ["7", "8"]}, "row 1: 2 completions need as many"),
         ({"prompt_ids": [], "chosen_ids": [1], "rejected_ids": [2]}, "row 1: the prompt has no tokens"),
         ({"prompt_ids": [5], "chosen_ids": [5, 1], "rejected_ids": [6, 2]}, "rejected_ids do not begin with"),
@@ -118,14 +112,12 @@ WHOLE = ids_row([1], [2])
         (ids_row([1], [99999]), "row 1: rejected_ids must be a list of token ids from 0 to"),
         (WHOLE | {"prompt_ids": "5"}, "row 1: prompt_ids must be a list of token ids"),
         (WHOLE | {"prompt": "another text"}, "row 1: prompt_ids is not the text of prompt in the model's tokenizer"),
-        (WHOLE | {"u_chosen": "high"}, "row 1: u_chosen is 'high'; it must be a finite number"),
         (WHOLE | {"correct_chosen": "False"}, "row 1: correct_chosen is 'False'; it must be true or false"),
         (WHOLE | {"finish_rejected": 3}, "row 1: finish_rejected is 3; it must be a text"),
-        (WHOLE | {"p": 1.7}, "row 1: p is 1.7; it must be from 0 to 1"),
         (WHOLE | {"margin": float("nan")}, "row 1: margin is nan; it must be a finite number"),
         (WHOLE | {"margin": "2"}, "row 1: margin is '2'; it must be a finite number"),
         ({"prompt": "?", "completions": "78", "ranks": [1, 2]}, "row 1: completions and ranks must be lists"),
-        ({"prompt": "?", "completions": ["7", "8"], "utilities": [1, "2"]}, "row 1: utilities is '2'; it must be a"),
+        ({"prompt": "?", "completions": ["7", "8"], "ranks": [1, "2"]}, "row 1: ranks is '2'; it must be a"),
     ],
 )
 def test_a_row_whose_columns_are_of_another_kind_is_named(row, message):

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from reasoner.preferences.dataset import comparisons_of, read_rows
-from reasoner.preferences.judges import ExportCounts, Judge, preference_rows, schema_of
 from reasoner.preferences.loss import bradley_terry_loss, collate_comparisons
 from reasoner.preferences.reward_model import new_reward_model
+from reasoner.preferences.rollout_pairs import PairCounts, preference_rows, schema_of
 from reasoner.rl.reward_model_passes import RewardModelPasses
 from reasoner.runs.row_files import write_rows
 from reasoner.sft.examples import text_reader
@@ -26,9 +26,8 @@ def test_trl_reads_an_export_with_the_same_loss(tmp_path: Path, suffix: str) -> 
     tokenizer = tiny_tokenizer()
     rollouts = [rollout(i, f"text {i}", tokens=3 + i) for i in range(4)]
     rollouts = [row | {"prompt_token_ids": tokenizer(row["prompt"])["input_ids"]} for row in rollouts]
-    judge = Judge("by sample", lambda rows: [float(row["sample"]) for row in rows], 1.0)
     file = tmp_path / f"pairs{suffix}"
-    rows = preference_rows(rollouts, judge, seed=0, counts=ExportCounts(), prefill="<think>")
+    rows = preference_rows(rollouts, PairCounts(), prefill="<think>")
     write_rows(file, rows, schema_of=schema_of)
 
     tiny_model(vocabulary=len(tokenizer)).save_pretrained(tmp_path / "model")

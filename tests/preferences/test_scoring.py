@@ -1,13 +1,12 @@
-"""Scores of rows of a file, and of samples: which rows are refused."""
+"""Scores of rows of a file: which rows are refused."""
 
 from typing import Any
 
 import pytest
 import torch
 
-from reasoner.preferences.judges import Judge
 from reasoner.preferences.reward_model import new_reward_model
-from reasoner.preferences.scoring import checked_rollouts, score_rows
+from reasoner.preferences.scoring import score_rows
 from reasoner.rl.reward_model_passes import RewardModelPasses
 from reasoner.sft.examples import text_reader
 from tests.fixtures.tiny import save_tiny, tiny_tokenizer
@@ -56,31 +55,3 @@ def test_a_row_that_cannot_be_scored_is_named(passes: RewardModelPasses, row: di
     with pytest.raises(ValueError) as error:
         scores(passes, row)
     assert str(error.value).startswith(message)
-
-
-ROLLOUT = {
-    "step": 0, "group": 0, "verdict": "correct", "well_formed": True, "prompt_token_ids": [5], "token_ids": [7, 8],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"token_ids": []}, "row 1: the rollout has no token ids"),
-        ({"token_ids": [99999]}, "row 1: token_ids must be a list of token ids"),
-        ({"token_ids": [7] * 10}, "row 1: prompt and completion have 11 tokens"),
-        ({"step": None}, "row 1: it is no rollout: it has no step"),
-    ],
-)
-def test_a_row_that_is_no_rollout_of_the_model_is_named(changes: dict[str, Any], message: str) -> None:
-    row = {name: value for name, value in (ROLLOUT | changes).items() if value is not None}
-    assert list(checked_rollouts([("row 0", ROLLOUT)], ENCODE, None, context=10)) == [ROLLOUT]
-    with pytest.raises(ValueError) as error:
-        list(checked_rollouts([("row 1", row)], ENCODE, None, context=10))
-    assert str(error.value).startswith(message)
-
-
-def test_a_utility_needs_the_columns_that_it_may_take() -> None:
-    judge = Judge("taste", lambda rows: [0.0 for _ in rows], 1.0)
-    with pytest.raises(ValueError, match="row 0: it is no rollout: it has no completion"):
-        list(checked_rollouts([("row 0", ROLLOUT)], ENCODE, judge, context=10))

@@ -114,8 +114,6 @@ def test_settings_that_a_later_stage_would_refuse_are_refused_at_once(tmp_path, 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--judge", "utility:typo.py:f"], "stage preference-pairs: --judge utility has 'typo.py:f'"),
-        (["--noise", "1"], "stage preference-pairs: --noise is for --judge utility:FILE.py:NAME"),
         (["--mix", "missing.jsonl"], "stage sft: no examples 'missing.jsonl'"),
         (["--student", "nowhere"], "stage student: no model 'nowhere'"),
         (["--model", "nowhere"], "stage cold-samples: no model 'nowhere'"),

@@ -211,13 +211,12 @@ def critic_after(cfg, **state):
 
 
 @pytest.mark.parametrize("critic_backbone", ["separate", "shared"])
-def test_critic_learning_rate_follows_schedule_and_rollback(critic_backbone):
+def test_critic_learning_rate_follows_schedule(critic_backbone):
     cfg = ppo(epochs=1, minibatches=1) if critic_backbone == "separate" else shared()
     plain = critic_after(cfg)
     warm = critic_after(replace(cfg, optim=replace(cfg.optim, warmup_steps=4)))
-    rolled = critic_after(cfg, lr_scale=0.5)
     atol = 1e-3 * float(plain.abs().max())
-    assert torch.allclose(warm, plain / 4, atol=atol) and torch.allclose(rolled, plain / 2, atol=atol)
+    assert torch.allclose(warm, plain / 4, atol=atol)
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,7 @@ def test_the_embedded_base_raises_no_alarm_in_sixty_steps():
 
 
 def recorded_with_a_reward_model():
-    """Ten steps of the embedded base after SFT with a reward model alone (bench/rlhf.py): its score rises by a sixth of
+    """Ten steps of the embedded base after SFT with a reward model alone: its score rises by a sixth of
     a deviation, and right answers are as many as at first, to within the noise of 192 completions.
     """
     with (ROOT / "tests" / "fixtures" / "reward_model_alone.csv").open() as file:
@@ -360,7 +360,7 @@ def test_health_document_lists_every_check():
     document = (ROOT / "docs" / "DOCTOR.md").read_text().partition("\n## Health checks\n")[2].partition("\n## ")[0]
     rows = [f"| {check.name} | {check.when} | {check.meaning} | {check.help} |" for check in CHECKS]
     assert [row for row in rows if row not in document or row.count("|") != 5] == []
-    assert document.count("\n| ") == len(rows) + 1 + 4, (
+    assert document.count("\n| ") == len(rows) + 1 + 3, (
         "the table has other rows"
     )  # its head, and the table of --run.on_alarm
 

@@ -15,7 +15,7 @@ from reasoner.runs.metrics import read_metrics
 from reasoner.runs.rollout_table import RolloutTable
 from tests.fixtures.full_disk import largest_file
 from tests.fixtures.rollouts import group, write
-from tests.runs.foreign_files import HOSTILE, WELL_FORMED, columns, lines, record, trl_step
+from tests.runs.foreign_files import HOSTILE, WELL_FORMED, lines, record, trl_step
 
 
 def test_hostile_text_round_trips_and_lone_surrogates_are_replaced(tmp_path, imported):
@@ -53,11 +53,6 @@ def test_rows_are_taken_as_they_are_and_completed_from_each_other(tmp_path, impo
     assert [row["advantage"] for row in (first, second)] == [0.5, -0.5]
     assert first["rewards"] == [("reward", 1.0)] and [row["verdict"] for row in (first, second)] == ["refused"] * 2
     assert read_metrics(run)[0]["completions/mean_length"] == 3 and read_metrics(run)[0]["correct"] == 1.0
-
-
-def test_the_higher_of_two_rewards_is_correct_where_nothing_is_said(tmp_path, imported):
-    lines(tmp_path / "dump" / "0.jsonl", [record("q", "4", 1.0, 0), record("q", "5", -1.0, 0)])
-    assert columns(imported("rows"), 0, "verdict", "layer") == [("correct", "reward"), ("wrong", "reward")]
 
 
 def test_an_export_of_a_run_can_be_imported(tmp_path, imported):

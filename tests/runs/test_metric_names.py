@@ -3,7 +3,6 @@
 import ast
 from pathlib import Path
 
-from reasoner.analysis.plots import PANELS
 from reasoner.runs.metric_names import METRICS, TIMES, markdown, shown_at
 
 ROOT = Path(__file__).parents[2]
@@ -23,15 +22,9 @@ def test_every_metric_has_a_meaning_and_every_shown_one_a_label():
 
 
 def test_labels_of_a_place_are_distinct():
-    for place in ("console", "plots", "overview", "health", "compare"):
+    for place in ("console", "overview", "health", "compare"):
         labels = [row.label for row in shown_at(place)]
         assert labels and len(set(labels)) == len(labels), place
-
-
-def test_plots_show_the_metrics_that_the_table_says_in_panels_of_one_unit():
-    names = {name for panel in PANELS.values() for name in panel if name in ROWS}
-    assert names == {row.name for row in shown_at("plots")}
-    assert all(len({ROWS[name].unit for name in panel if name in ROWS}) == 1 for panel in PANELS.values())
 
 
 def test_pages_of_the_dashboard_draw_the_metrics_that_the_table_says():

@@ -1,7 +1,6 @@
 """Checkpoints are model folders, whole or not there."""
 
 import json
-import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -21,7 +20,6 @@ from reasoner.trainer.checkpoint import (
     damage,
     dump,
     list_checkpoints,
-    restore_best,
     room_needed,
     save,
     save_best,
@@ -78,22 +76,6 @@ def test_a_damaged_checkpoint_is_told_of_and_the_one_before_taken(tmp_path):
     with pytest.raises(ValueError, match="has no undamaged checkpoint"):
         next(valid_checkpoints(tmp_path, told.append), None)
     assert "step-000001 is damaged: trainer/optimizer.safetensors not as written" in told[-1]
-
-
-def test_model_card_may_be_edited_and_best_checkpoint_gets_it_back(tmp_path):
-    trainer = trained()
-    path = save(tmp_path, 4, trainer, tiny_tokenizer(), keep=2, card="# sums\n")
-    save_best(tmp_path, 4, trainer, tiny_tokenizer(), score=0.5, card="# sums\n")
-    best = tmp_path / "checkpoints" / "best"
-    before = {file.name: file.read_bytes() for file in best.iterdir()}
-    assert before["README.md"] == b"# sums\n"
-    shutil.rmtree(best)
-    restore_best(tmp_path, 4, score=0.5)
-    assert {file.name: file.read_bytes() for file in best.iterdir()} == before
-    (path / "README.md").write_text("mine")
-    assert damage(path) == ""
-    (path / "README.md").unlink()
-    assert damage(path) == ""
 
 
 def test_checkpoint_of_a_stop_is_replaced_by_scheduled_ones(tmp_path):

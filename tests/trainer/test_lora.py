@@ -15,11 +15,7 @@ from reasoner.models.folder import BaseModel
 from reasoner.models.loading import token_logprobs
 from reasoner.models.lora import add_adapter, has_adapter, load_weights, merged_state, policy_state
 from reasoner.rl.batch import collate
-from reasoner.runs.health import Alarm
-from reasoner.runs.json_files import append_line
 from reasoner.trainer.checkpoint import damage, load, room_needed, save
-from reasoner.trainer.metrics_logger import MetricsLogger
-from reasoner.trainer.rollback import respond_to_alarms
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, group, make_trainer, random_groups, take_step
 
@@ -91,34 +87,6 @@ def test_resumed_trainer_ends_with_the_same_bits_and_stores_no_base(tmp_path, na
     assert all(torch.equal(a, b) for (_, a), (_, b) in zip(own, resumed, strict=True))
     stored = sum(file.stat().st_size for file in path.rglob("*.safetensors"))
     assert stored < 1.3 * room_needed(made, keep=1)[0]
-
-
-def test_rollback_returns_the_adapter_to_the_checkpoint_and_leaves_the_base(tmp_path):
-    trainer, fresh = lora_trainer(config(beta=0.1)), lora_trainer(config(beta=0.1))
-    base = {name: tensor.clone() for name, tensor in trainer.policy.state_dict().items() if ".lora_" not in name}
-
-    def save_checkpoint():
-        return save(tmp_path, trainer.steps_done, trainer, tiny_tokenizer(), keep=3)
-
-    (tmp_path / "rollouts").mkdir()
-    for number in range(3):
-        take_step(trainer, random_groups(seed=number))
-        append_line(tmp_path / "metrics.jsonl", {"step": number})
-        path = save_checkpoint() if number < 2 else None
-        if number == 0:
-            first = path
-            load_weights(fresh.policy, first)
-            load(first, fresh)
-    alarm = Alarm("collapse", 2, 1, 0.0, 1.0, "the reward fell", "It forgets.", "A lower learning rate.")
-    logger = MetricsLogger(tmp_path, steps=5, start=3)
-    assert respond_to_alarms([alarm], "rollback", tmp_path, trainer, logger, save_checkpoint)
-    assert (trainer.steps_done, trainer.attempt, trainer.lr_scale) == (1, 1, 0.5)
-    assert all(torch.equal(tensor, trainer.policy.state_dict()[name]) for name, tensor in base.items())
-    fresh.lr_scale = 0.5
-    for one in (trainer, fresh):
-        take_step(one, random_groups(seed=9))
-    states = (policy_state(one.policy) for one in (trainer, fresh))
-    assert all(torch.equal(a, b) for (_, a), (_, b) in zip(*states, strict=True))
 
 
 def test_policy_state_is_the_adapter_or_the_merged_weights():

@@ -115,19 +115,6 @@ def test_time_left_follows_the_limit_that_ends_the_run(tmp_path, capsys, monkeyp
     assert "(2/2 done)" in second and second.endswith("0:00 left")
 
 
-def test_time_left_after_a_return_to_an_earlier_checkpoint(tmp_path, capsys, monkeypatch):
-    with MetricsLogger(tmp_path, steps=4, start=0) as logger:
-        began = logger.began
-        monkeypatch.setattr(time, "monotonic", lambda: began + 100)
-        logger.write({"step": 0, **LINE}, TIMED)
-        logger.write({"step": 1, **LINE}, TIMED)
-    with MetricsLogger(tmp_path, steps=4, start=2) as logger:
-        logger.rewind(0)
-        monkeypatch.setattr(time, "monotonic", lambda: began + 200)
-        logger.write({"step": 0, **LINE}, TIMED)
-    assert capsys.readouterr().err.splitlines()[-1].endswith("10:00 left")  # 200 s for one of four steps
-
-
 def test_panel_shows_progress_within_a_step(tmp_path):
     """On a terminal as wide as one: the very bytes that it would get."""
     with MetricsLogger(tmp_path, steps=9, start=0) as logger:

@@ -13,7 +13,7 @@ from tests.fixtures.trainings import flags
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 SMALL = {
-    "data.prompts_per_step": 4, "data.question": "task", "data.answer": "gold", "algo.group_size": 2,
+    "data.prompts_per_step": 4, "algo.group_size": 2,
     "sampling.max_tokens": 16, "validation.interval": 0, "eval.heldout_problems": 1, "eval.samples": 1,
     "run.save_interval": 2, "threads": 1,
 }  # fmt: skip
@@ -36,8 +36,10 @@ def test_mixture_is_trained_on_by_weight_with_a_function_of_a_column_and_resumed
     (tmp_path / "heldout.jsonl").write_text(json.dumps({"task": "what is 25 + 5", "gold": 30}) + "\n")
     function = "def is_sum(completions, kind):\n    return [float(one == 'sum') for one in kind]\n"
     (tmp_path / "rewards.py").write_text(function)
-    mixture = f"{tmp_path}/sums.jsonl=0.75,{tmp_path}/products.json=0.25"
-    common = ["--model", "base", "--data", mixture, "--eval.heldout", f"{tmp_path}/heldout.jsonl"]
+    sums_spec, products_spec, heldout = (
+        f"{tmp_path}/{name}?question=task&answer=gold" for name in ("sums.jsonl", "products.json", "heldout.jsonl")
+    )
+    common = ["--model", "base", "--data", f"{sums_spec}=0.75,{products_spec}=0.25", "--eval.heldout", heldout]
     common += ["--reward.functions", f"{tmp_path}/rewards.py:is_sum=0.5", "--run.dir", tmp_path / "runs"]
     common += flags(SMALL)
 

@@ -156,7 +156,7 @@ def test_writes_to_the_cache_on_another_device_let_cuda_write_in_place(monkeypat
         assert not any(gaps), "an index after a dimension without one"
 
 
-def test_weights_of_a_rollback_are_loaded_by_way_of_the_cpu(folder, monkeypatch):
+def test_weights_are_loaded_by_way_of_the_cpu(folder, monkeypatch):
     """A GPU that held them twice could run out of memory."""
     devices = []
 

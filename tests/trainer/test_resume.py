@@ -196,28 +196,3 @@ def test_the_best_policy_is_made_again_from_its_checkpoint_else_reported(run, fi
     damage()
     shutil.rmtree(run / "checkpoints" / "step-000004")
     assert "the next policy with a higher score takes its place" in resumed(run)[1]
-
-
-@pytest.mark.parametrize("num_moved", [0, 1, 3])
-def test_a_rollback_that_was_killed_after_its_checkpoint_is_finished(run, num_moved):
-    before = contents(run)
-    made = make_trainer(config(), tiny_model(vocabulary=60, width=32, layers=2))
-    made.steps_done, made.attempt = 2, 1
-    path = run / "checkpoints" / "step-000002"
-    shutil.move(path, run / "older")
-    checkpoint.save(run, 2, made, tiny_tokenizer(), keep=9)
-    for step in (4, 6):  # as a kill within `save` leaves them
-        shutil.copytree(run / "older", run / "checkpoints" / f"step-{step:06d}", dirs_exist_ok=True)
-    shutil.rmtree(run / "older")
-    beside = run / "rolled-back" / "1.partial" / "rollouts"
-    for step in range(2, 2 + num_moved):
-        beside.mkdir(parents=True, exist_ok=True)
-        store.shard_path(run, step).rename(beside / store.shard_path(run, step).name)
-    start, _ = resumed(run)
-    assert start == 2 and [path.name for path in checkpoint.list_checkpoints(run)] == ["step-000002"]
-    aside = contents(run / "rolled-back" / "1")
-    assert aside == {path: text for path, text in before.items() if str(path) in map(str, aside)}
-    assert {path.name for path in aside} == {
-        "metrics.jsonl", "times.jsonl", "evals.jsonl", "alarms.jsonl", *(f"step-{n:06d}.parquet" for n in range(2, 6))
-    }  # fmt: skip
-    assert not (run / "rolled-back" / "1.partial").exists() and len(read_metrics(run)) == 2

@@ -29,7 +29,7 @@ def row(random: Random, problem: int) -> list[dict]:
     return [
         {
             "prompt_ids": prompt, "chosen_ids": prompt + texts[i][1], "rejected_ids": prompt + texts[j][1],
-            "problem_id": str(problem), "u_chosen": texts[i][0], "u_rejected": texts[j][0], "p": 1.0,
+            "problem_id": str(problem),
         }
         for i in range(GROUP)
         for j in range(i + 1, GROUP)
@@ -63,7 +63,7 @@ def test_a_toy_reward_model_learns(place: Path) -> None:
     assert len(metrics) == 24 and metrics[0]["loss"] == pytest.approx(0.6931471805599453, abs=1e-12)
     assert metrics[-1]["loss"] < 0.3
     report = json.loads((run_dir / "report.json").read_text())
-    assert report["accuracy"]["value"] > 0.85 and report["bayes_accuracy"] == 1.0
+    assert report["accuracy"]["value"] > 0.85
     contents = json.loads((run_dir / "data.json").read_text())
     assert (contents["training_problems"], contents["heldout_problems"], contents["heldout_pairs"]) == (32, 8, 80)
 
@@ -123,17 +123,6 @@ def test_eval_of_a_file_leaves_out_what_the_model_cannot_read(place: Path, capsy
     assert "left out: 1 pairs of more than 512 tokens" in output.err and "20 pairs of 2 problems" in output.out
     assert main([*command, "--prompt", "chat"]) == 2
     assert "--prompt is for the texts of --data" in capsys.readouterr().err
-    assert main([*command, "--samples", str(place / "pairs.jsonl")]) == 2
-    assert "it is no rollout: it has no group" in capsys.readouterr().err
-
-
-def test_report_of_a_reward_model_has_its_summary_and_its_held_out_preferences(place: Path) -> None:
-    run_dir = place / "runs" / "whole"
-    assert main(["report", str(run_dir)]) == 0
-    text = (run_dir / "report.md").read_text()
-    assert "24 of 24 steps, a reward model." in text and "reasoner reward-model train " in text
-    assert "## Held-out preferences" in text and "80 pairs of 8 problems" in text
-    assert "Verdicts of the grader" not in text and "before and after" not in text
 
 
 def test_scores_of_a_file_are_normalised(place: Path) -> None:

@@ -8,7 +8,6 @@ from data import Problem
 from reasoner.config.learning import RewardConfig
 from reasoner.config.schema import DataConfig
 from reasoner.rl.algorithms import ALGORITHMS
-from reasoner.rollouts.selection import PassRates
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.step_metrics import generation_metrics
 from reasoner.types import Completion, Prompt, SamplingParams
@@ -50,14 +49,12 @@ class Lengths:
         return [float(len(own.token_ids)) for group in groups for own in group.completions]
 
 
-def generator(pool, name="grpo", *, weight="1", control="", pass_rates=None):
+def generator(pool, name="grpo", *, weight="1", control=""):
     cfg = replace(config(name=name), data=DataConfig(prompts_per_step=3), control=control)
     cfg = replace(cfg, reward=RewardConfig(model=f"rm={weight}"))
     engine = AlwaysRight()
     models = {"rm": Lengths(engine.events)}
-    return RolloutGenerator(
-        engine, pool, PROMPTS, SamplingParams(num_samples=4), cfg, reward_models=models, pass_rates=pass_rates
-    )
+    return RolloutGenerator(engine, pool, PROMPTS, SamplingParams(num_samples=4), cfg, reward_models=models)
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -80,12 +77,3 @@ def test_control_run_does_not_learn_from_the_reward_model(pool):
     own = generator(pool, control="format-only").generate(0).groups[0]
     assert [score.reward for score in own.scores] == [1.0] * 4
     assert [score.parts["model:rm"] for score in own.scores] == [1.0, 2.0, 3.0, 4.0]
-
-
-def test_generation_which_a_signal_may_end_leaves_the_pass_rates_as_they_are(pool):
-    rates = PassRates()
-    own = generator(pool, pass_rates=rates)
-    rollouts = own.generate(0)
-    assert not rates.state()
-    own.update_pass_rates(rollouts)
-    assert list(rates.state().values()) == [[4.0, 4.0]] * 3

@@ -45,16 +45,16 @@ RUNS = {
         "algo.name": "ppo", "reward.model": "preferences", "critic.init": "preferences",
         "teacher.model": "{folder}/model", "teacher.weight": 0.5, "teacher.alone": True,
         "teacher.prompt": "{{question}} {{answer}}", "teacher.kl": "full",
-        "ptx.data": "{folder}/examples.jsonl", "tools.names": "python",
+        "tools.names": "python",
     },
     "shared": SHARED_CRITIC,
     "trpo": {"algo.name": "trpo"},
     "moving": {"algo.name": "reinforce", "algo.baseline": "moving"},
     "adapter": {"algo.name": "grpo_process", "lora.rank": 2, "engine.name": "vllm"},
 }  # fmt: skip
-# Applied to the names of problem sets by the package of the settings itself; names of trackers, which preflight()
-# resolves; the reference, which is read by its stored name; and what several processes hold: tests/distributed.
-APPLIED_ELSEWHERE = {"data.question", "data.answer", "run.track", "run.reference", "optim.sharding"}
+# Names of trackers, which preflight() resolves; the reference, which is read by its stored name; and what several
+# processes hold: tests/distributed.
+APPLIED_ELSEWHERE = {"run.track", "run.reference", "optim.sharding"}
 ONLY_SHOWN = ("reasoner.config", "reasoner.trainer.summary", "reasoner.trainer.preflight", "reasoner.doctor")
 
 

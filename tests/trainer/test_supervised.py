@@ -191,17 +191,12 @@ def test_no_engine_is_started_where_nothing_samples(monkeypatch, tmp_path):
     assert [path.name for path in list_checkpoints(tmp_path / "a")] == ["step-000004", "step-000005"]
 
 
-def test_report_and_export_take_a_supervised_run(run, tmp_path):
+def test_export_takes_a_supervised_run(run, tmp_path):
     folder, _ = run
-    report = forkserver(TRAINING).start("report", folder)
-    assert report.wait(timeout=200) == 0, report.errors()
-    text = (folder / "report.md").read_text()
-    assert "4 of 4 steps, supervised finetuning." in text and "reasoner sft " in text
-    assert "| verdict | held-out, before | held-out, after |" in text  # it has no rollouts
     export = forkserver(TRAINING).start("export", folder, "--out", tmp_path / "model")
     assert export.wait(timeout=200) == 0, export.errors()
     card = (tmp_path / "model" / "README.md").read_text()
-    assert "supervised finetuning, loss on completion" in card and "reasoner sft --preset base" in card
+    assert "steps of supervised finetuning" in card and "| `sft.data` | `a.jsonl` |" in card
 
 
 def test_changed_examples_are_refused_when_a_run_is_resumed(run):

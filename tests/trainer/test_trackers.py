@@ -1,4 +1,4 @@
-"""Trackers get what the run offers, in order, and cannot stop it. The three real ones run where installed."""
+"""Trackers get what the run offers, in order, and cannot stop it. The two real ones run where installed."""
 
 import json
 import math
@@ -59,7 +59,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones(run):
         Tracking(["wandd"], run, log=print)
 
 
-@pytest.mark.parametrize("name", ["trackio", "wandb", "tensorboard"])
+@pytest.mark.parametrize("name", ["wandb", "tensorboard"])
 def test_a_missing_library_is_refused_with_the_extra_that_has_it(name, run, monkeypatch):
     monkeypatch.setattr(track, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=rf'pip install "reasoner-rlvr\[{name}\]"'):
@@ -67,9 +67,7 @@ def test_a_missing_library_is_refused_with_the_extra_that_has_it(name, run, monk
 
 
 def test_importing_trackers_loads_no_tracking_library():
-    script = (
-        "import sys, reasoner.trainer.trackers; print({'torch', 'wandb', 'trackio', 'tensorboard'} & set(sys.modules))"
-    )
+    script = "import sys, reasoner.trainer.trackers; print({'torch', 'wandb', 'tensorboard'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
@@ -145,21 +143,6 @@ def test_tensorboard_reads_back_scalars_and_texts_and_a_resumed_run_replaces_wha
     texts = [tag for tag in events.Tags()["tensors"] if tag.startswith("rollouts/")]
     assert len(texts) == 4
     assert b"    completion: <think>0</think>" in events.Tensors(texts[0])[0].tensor_proto.string_val[0]
-
-
-def test_trackio_stores_steps_and_traces_and_goes_on_with_a_resumed_run(run, tmp_path, monkeypatch):
-    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "store"))  # read when the library loads
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    trackio = pytest.importorskip("trackio")
-    from trackio.sqlite_storage import SQLiteStorage
-
-    tracked("trackio", run, losses=[4.0, 3.0])
-    tracked("trackio", replace(run, start=2), losses=[2.0])
-    (_,) = trackio.Api().runs("reasoner")
-    logs = SQLiteStorage.get_logs("reasoner", "first")
-    assert [(line["step"], line["loss"]) for line in logs if "loss" in line] == [(0, 4.0), (1, 3.0), (2, 2.0)]
-    traces = SQLiteStorage.get_traces("reasoner", "first", step=1)
-    assert len(traces) == 6 and "<think>1</think>" in str(traces[0]) and "correct" in str(traces[0])
 
 
 def test_wandb_without_a_login_writes_an_offline_run_into_the_run_folder(run, tmp_path, monkeypatch):

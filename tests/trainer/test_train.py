@@ -85,15 +85,6 @@ def test_the_checkpoint_is_a_model_that_has_learnt_something(run):
     assert load_tokenizer(path).get_vocab() == load_tokenizer(BASE).get_vocab()
 
 
-def test_checkpoints_have_a_model_card_of_their_steps(run):
-    folder, _ = run
-    best = folder / "checkpoints" / "best"
-    steps = {list_checkpoints(folder)[-1]: 2, best: json.loads((best / "best.json").read_text())["steps_done"]}
-    for path, number in steps.items():
-        text = (path / "README.md").read_text("utf-8")
-        assert f"after {number} steps of" in text and "`algo.group_size`" in text and str(folder.parent) not in text
-
-
 def test_validation_keeps_the_best_policy(run):  # trap 46
     folder, _ = run
     first, last = read_evals(folder)[0], read_evals(folder)[-1]
@@ -112,18 +103,6 @@ def test_the_held_out_evaluations_are_kept_and_compare(run):
     done = forked("compare", folder / "heldout" / "after", folder / "heldout" / "before")
     assert done.returncode == 0, done.stderr
     assert "generated:heldout" in done.stdout and "pass@1" in done.stdout and "greedy" in done.stdout
-
-
-def test_report_has_its_parts_and_the_picture(run):
-    folder, _ = run
-    done = forked("report", folder)
-    assert done.returncode == 0, done.stderr
-    page = (folder / "report.md").read_text()
-    for part in ("Verdicts of the grader", "By family and level", "eval.samples", "Weight sync", "reasoner train"):
-        assert part in page.replace("\\_", "_")
-    assert "![curves of the run](report.png)" in page and (folder / "report.png").read_bytes().startswith(b"\x89PNG")
-    missing = forked("report", "no-such-run")
-    assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
 
 
 def test_run_name_in_use_is_refused_and_resume_continues_the_run(run):

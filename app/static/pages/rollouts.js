@@ -200,7 +200,7 @@ export async function open(root, page) {
     const faults = Object.keys(reply.faults).join(", ");
     note.textContent = ` rollouts${faults ? ` · unreadable: step ${faults}` : ""}`;
     const exportLink = (kind) => el("a", { href: `/export?${new URLSearchParams({ run, format: kind, ...filter() })}`, download: "" }, kind);
-    put(exports, "export ", ["jsonl", "parquet", "md"].map((kind) => [exportLink(kind), " "]));
+    put(exports, "export ", ["jsonl", "parquet"].map((kind) => [exportLink(kind), " "]));
   }
   async function scrollToRollout(name) {
     const { place } = await query({ limit: 0, near: name }).catch(() => ({ place: null }));
