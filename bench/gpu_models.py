@@ -7,9 +7,11 @@ from __future__ import annotations
 import gc
 import json
 import statistics
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -52,6 +54,17 @@ VARIANTS: dict[str, dict[str, object]] = {
     "LoRA": {"lora.rank": 16},
     "LoRA over bfloat16, recomputation": {"lora.rank": 16, "lora.base_dtype": "bfloat16", "optim.recompute": True},
     "compiled layers": {"optim.compile": True},
+}
+STOP = "</answer>:"  # a stop text that is not a token
+# With a seed of vLLM's own its CPU build stops on prompts that it computes in two parts.
+SEED: dict[str, object] = {"seed": 0} if torch.cuda.is_available() else {"extra_args": {"seed": 0}}
+# What LLM.generate is asked for: the last is what a run asks for, by vLLM's own means.
+ASKED: dict[str, dict[str, object]] = {
+    "": {"detokenize": False},
+    ", a seed": {"detokenize": False, **SEED},
+    ", log-probabilities": {"detokenize": False, "logprobs": 0, "flat_logprobs": True},
+    ", a stop text": {"stop": [STOP]},
+    ", all of these": {**SEED, "logprobs": 0, "flat_logprobs": True, "stop": [STOP]},
 }
 PACKAGES = {"lora.rank": "peft", "optim.state_dtype": "torchao"}  # what a setting needs
 
@@ -119,7 +132,9 @@ def certificate(sizes: Sizes, work: Path, *, preset: str, family: str = "") -> N
 
 
 def sampling(sizes: Sizes, work: Path, *, preset: str) -> None:
-    """Sampled tokens a second beside those of vLLM's LLM.generate without seeds, stop tokens and log-probabilities."""
+    """Sampled tokens a second beside those of vLLM's LLM.generate alone, and, for most rows, of LLM.generate asked for
+    what a run asks for, one thing after another and all together.
+    """
     from vllm import SamplingParams as Bare
 
     setup_torch(threads=0, seed=0)
@@ -127,7 +142,6 @@ def sampling(sizes: Sizes, work: Path, *, preset: str) -> None:
     cfg = settings_of(preset, **{"engine.name": "vllm"})
     start = clock()
     engine: Any = make_engine(cfg.engine, folder, max_model_len=4096 // sizes.shrink, seed=0)
-    bare = Bare(n=GROUP, temperature=1.0, max_tokens=length, ignore_eos=True, detokenize=False)
     with closing(engine):
         row("start of the engine", clock() - start, "s")
         for rows in sizes.rows:
@@ -135,11 +149,46 @@ def sampling(sizes: Sizes, work: Path, *, preset: str) -> None:
             texts = [{"prompt_token_ids": list(prompt.token_ids)} for prompt in prompts]
             params = SamplingParams(num_samples=GROUP, max_tokens=length)
             seeds = [[GROUP * place + number for number in range(GROUP)] for place in range(len(prompts))]
-            ours = _rate(partial(engine.generate, prompts, params, seeds))
-            alone = _rate(partial(_generate_alone, engine._llm, texts, bare))
-            for name, rate in (("ours", ours), ("bare LLM.generate", alone)):
+            acts = {
+                f"LLM.generate{name}": partial(
+                    _generate_alone, engine._llm, texts, Bare(n=GROUP, max_tokens=length, ignore_eos=True, **asked)
+                )
+                for name, asked in ASKED.items()
+                if not name or rows == max(sizes.rows)
+            }
+            acts["ours"] = partial(engine.generate, prompts, params, seeds)
+            acts["ours with a stop text"] = partial(engine.generate, prompts, replace(params, stop=(STOP,)), seeds)
+            alone = 0.0
+            for name, act in acts.items():
+                processor = CountedProcessor(engine._llm.llm_engine.output_processor)
+                engine._llm.llm_engine.output_processor = processor
+                rate = _rate(act)
+                engine._llm.llm_engine.output_processor = processor.own
+                alone = alone or rate
                 row(f"{rows} completions at once, {name}", rate, "tokens/s")
-            row(f"{rows} completions at once, ours / bare", ours / alone)
+                row(f"{rows} completions at once, {name} / alone", rate / alone)
+                row(f"{rows} completions at once, {name}: record of a token", processor.per_token(), "microseconds")
+
+
+class CountedProcessor:
+    """vLLM's output processor, which records what is sampled; with the seconds of this thread that it takes."""
+
+    def __init__(self, own: Any) -> None:
+        self.own, self.seconds, self.tokens = own, 0.0, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.own, name)
+
+    def process_outputs(self, outputs: list[Any], **others: Any) -> Any:
+        start = time.thread_time()
+        try:
+            return self.own.process_outputs(outputs, **others)
+        finally:
+            self.seconds += time.thread_time() - start
+            self.tokens += len(outputs)
+
+    def per_token(self) -> float:
+        return 1e6 * self.seconds / self.tokens
 
 
 def _generate_alone(llm: Any, texts: list[dict[str, list[int]]], params: object) -> list[Any]:
