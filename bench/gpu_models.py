@@ -102,19 +102,24 @@ def settings_of(preset: str, **changes: object) -> Config:
     return resolve([("bench/gpu.py", values | changes)]).config
 
 
+def _engine(values: dict[str, object]) -> dict[str, object]:
+    """The settings of the engine by their keys."""
+    return {f"engine.{name}": value for name, value in values.items()}
+
+
 def prompts_of(number: int, folder: Path) -> list[Prompt]:
     """The first generated problems as prompts for the folder's model."""
     template, tokenizer = load_template("r1-zero"), load_tokenizer(folder)
     return [render(problem, template, tokenizer) for problem in load("generated", limit=number)]
 
 
-def certificate(sizes: Sizes, work: Path, *, preset: str, family: str = "") -> None:
+def certificate(sizes: Sizes, work: Path, *, preset: str, family: str = "", **of_engine: object) -> None:
     """How far engine and trainer differ, with the weights that were loaded, after an update of every weight, and after
     the update back. RuntimeError above the certificate's limit. `family`: of a tiny model of this kind, in float32.
     """
     setup_torch(threads=0, seed=0)
     folder = save_family(family, work / family) if family else make_model(preset, sizes, work)
-    cfg = settings_of(preset)
+    cfg = settings_of(preset, **_engine(of_engine))
     start = clock()
     trainer = build_trainer(cfg, load_tokenizer(folder), start_from=folder, base=folder, device=device())
     with open_generator(cfg, [], load_template("r1-zero"), trainer, model_folder=folder) as generator:
@@ -131,7 +136,7 @@ def certificate(sizes: Sizes, work: Path, *, preset: str, family: str = "") -> N
         row("largest difference after", max_logprob_diff(generator.engine, trainer.policy, prompts, sampling), "nats")
 
 
-def sampling(sizes: Sizes, work: Path, *, preset: str) -> None:
+def sampling(sizes: Sizes, work: Path, *, preset: str, **of_engine: object) -> None:
     """Sampled tokens a second beside those of vLLM's LLM.generate alone, and, for most rows, of LLM.generate asked for
     what a run asks for, one thing after another and all together.
     """
@@ -139,7 +144,7 @@ def sampling(sizes: Sizes, work: Path, *, preset: str) -> None:
 
     setup_torch(threads=0, seed=0)
     folder, length = make_model(preset, sizes, work), sizes.sampled
-    cfg = settings_of(preset, **{"engine.name": "vllm"})
+    cfg = settings_of(preset, **_engine({"name": "vllm"} | of_engine))
     start = clock()
     engine: Any = make_engine(cfg.engine, folder, max_model_len=4096 // sizes.shrink, seed=0)
     with closing(engine):
@@ -203,10 +208,10 @@ def _rate(generate: Callable[[], list[Any]]) -> float:
     return sum(len(one.token_ids) for group in groups for one in group) / (clock() - start)
 
 
-def sleep(sizes: Sizes, work: Path, *, preset: str) -> None:
+def sleep(sizes: Sizes, work: Path, *, preset: str, **of_engine: object) -> None:
     """Median seconds of sleep, wake-up and weights, and the memory in use after the first and the last sleep."""
     setup_torch(threads=0, seed=0)
-    folder, cfg = make_model(preset, sizes, work), settings_of(preset)
+    folder, cfg = make_model(preset, sizes, work), settings_of(preset, **_engine(of_engine))
     policy = load_policy(folder, device=device())
     seconds: dict[str, list[float]] = {"sleep": [], "wake-up": [], "weights": []}
     asleep: list[dict[str, float]] = []

@@ -43,6 +43,11 @@ RULES = (
     Rule("optim.compile", "algo.trust != 'constrained'", "TRPO differentiates gradients, and compiled layers cannot"),
     Rule(_SHARDED, "algo.trust != 'constrained'", "TRPO's step and line search write all weights as one vector"),
     Rule(_SHARDED, "optim.state_dtype != '8bit'", "torchao's moments are not gathered from shards for a checkpoint"),
+    Rule(
+        "engine.dtype == 'fp8'", "engine.name in ('auto', 'vllm')", "vLLM in this process alone quantises each update"
+    ),
+    Rule("engine.dtype == 'fp8'", "not engine.urls", "how a server quantises, and whether it does, cannot be checked"),
+    Rule("engine.dtype == 'fp8'", "algo.importance_sampling != 'none'", "quantised weights are another policy"),
     Rule("engine.name == 'remote'", "engine.urls", "it samples from servers, --engine.urls http://HOST:PORT,..."),
     Rule("engine.urls", "engine.name in ('auto', 'remote')", "the servers are the engine"),
 )

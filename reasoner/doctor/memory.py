@@ -157,7 +157,7 @@ class MemoryEstimate:
         """
         if self.cfg.engine.urls:
             return {"engine_weights": 0, "engine_cache": 0, "engine_logits": 0}
-        size = 2 if self.cfg.engine.dtype == "bfloat16" else 4
+        size = 4 if self.cfg.engine.dtype == "float32" else 2
         weights, sizes = size * num_parameters(self.model), model_sizes(self.model)
         width = min(context_length(self.model), self.longest_prompt + self.cfg.sampling.max_tokens)
         row, rows = width * sizes.keys * sizes.layers * size, self.cfg.completions_per_step

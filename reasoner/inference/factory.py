@@ -68,6 +68,8 @@ def _vllm(request: EngineRequest) -> Engine:
 
 
 def _transformers(request: EngineRequest) -> Engine:
+    if request.cfg.dtype == "fp8":
+        raise ValueError("the engine transformers has no fp8; set --engine.dtype bfloat16")
     from reasoner.inference.hf_engine import TransformersEngine
 
     return TransformersEngine(request.folder, request.cfg, max_model_len=request.max_model_len)

@@ -53,6 +53,9 @@ if TYPE_CHECKING:
     from vllm.v1.engine.llm_engine import LLMEngine
 
 _FINISH: dict[str, Finish] = {"stop": "stop", "length": "length"}  # every other reason is "abort"
+_FP8: Any = (
+    "fp8_per_channel"  # of vLLM's ways to quantise what it loads the closest one, and one that its CPU build has
+)
 _MAX_ROWS = 512  # completions in flight; the rest wait
 
 
@@ -87,7 +90,8 @@ class VllmEngine:
         with separate_classes():
             self._llm = LLM(
                 str(full),
-                dtype=cast(Any, cfg.dtype),
+                dtype=cast(Any, "bfloat16" if cfg.dtype == "fp8" else cfg.dtype),
+                quantization=_FP8 if cfg.dtype == "fp8" else None,
                 max_model_len=max_model_len,
                 max_num_seqs=_MAX_ROWS,
                 enforce_eager=not self._sleeps,
@@ -138,8 +142,8 @@ class VllmEngine:
                 for number, seed in enumerate(own):
                     requests[name := f"{place}-{number}"] = (place, number)
                     params = self._params(sampling, seed, limit, stop_ids)
-                    text = {"prompt_token_ids": list(prompt.token_ids)}
-                    own_name = engine.add_request(name, text, params, lora_request=adapter)
+                    ids = list(prompt.token_ids)
+                    own_name = engine.add_request(name, {"prompt_token_ids": ids}, params, lora_request=adapter)
                     state = engine.output_processor.request_states[own_name]
                     state.detokenizer = state.logprobs_processor = cast(Any, SampledTokens(is_complete))
             while engine.has_unfinished_requests():
