@@ -46,7 +46,6 @@ RULES = (
     Rule(
         "engine.dtype == 'fp8'", "engine.name in ('auto', 'vllm')", "vLLM in this process alone quantises each update"
     ),
-    Rule("engine.dtype == 'fp8'", "not engine.urls", "how a server quantises, and whether it does, cannot be checked"),
     Rule("engine.dtype == 'fp8'", "algo.importance_sampling != 'none'", "quantised weights are another policy"),
     Rule("engine.name == 'remote'", "engine.urls", "it samples from servers, --engine.urls http://HOST:PORT,..."),
     Rule("engine.urls", "engine.name in ('auto', 'remote')", "the servers are the engine"),

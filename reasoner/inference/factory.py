@@ -138,6 +138,8 @@ def training_engine(cfg: EngineConfig, folder: Path) -> str:
     """
     name = resolve_engine_name(cfg)
     reason = vllm_obstacle(text_config(folder), on_gpu=name == "remote" or has_gpu())
+    if cfg.dtype == "fp8" and (obstacle := reason or head_obstacle(folder)):
+        raise ValueError(f"engine.dtype fp8 needs vLLM, which cannot sample from {folder}: {obstacle}")
     if name == "transformers" or not reason:
         return name
     if name == "vllm" and cfg.name == "auto":
