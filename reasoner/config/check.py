@@ -39,6 +39,10 @@ RULES = (
     Rule("lora.base_dtype == 'bfloat16'", "lora.rank > 0 and optim.dtype == 'bfloat16'", "trained weights are float32"),
     Rule("optim.compile", "algo.trust != 'constrained'", "TRPO differentiates gradients, and compiled layers cannot"),
     Rule(_SHARDED, "algo.trust != 'constrained'", "TRPO's step and line search write all weights as one vector"),
+    Rule(
+        "engine.dtype == 'fp8'", "engine.name in ('auto', 'vllm')", "vLLM in this process alone quantises each update"
+    ),
+    Rule("engine.dtype == 'fp8'", "algo.importance_sampling != 'none'", "quantised weights are another policy"),
     Rule("engine.name == 'remote'", "engine.urls", "it samples from servers, --engine.urls http://HOST:PORT,..."),
     Rule("engine.urls", "engine.name in ('auto', 'remote')", "the servers are the engine"),
 )
