@@ -24,11 +24,8 @@ from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.trainer import Trainer
 from reasoner.types import Prompt, RolloutGroup, SamplingParams
 
-LIMITS = {
-    "float32": 1e-3,
-    "bfloat16": 0.5,
-    "fp8": 1.0,
-}  # nats: the mean |difference| of log-probabilities that rounding makes
+# Nats: the mean |difference| of log-probabilities that rounding makes.
+LIMITS = {"float32": 1e-3, "bfloat16": 0.5, "fp8": 1.0}
 _ROWS, _PROMPT_TOKENS, _TOKENS = 4, 16, 8  # of the completions that are compared
 _STRIDE = 7919  # between the ids of the prompts
 _FROM_ZERO = 0.25  # what the changed values of a weight of zeros become
@@ -39,7 +36,8 @@ def certify_sync(trainer: Trainer, generator: RolloutGenerator) -> SyncCertifica
     """Compare engine and trainer after a change of every trained weight, and after the change back. Both then have the
     weights of before, to the bit. A collective operation.
 
-    RuntimeError where the difference is above the limit for the precision of the engine and of the trainer's passes.
+    RuntimeError where the difference is above the limit for the precision of the engine and of the trainer's passes,
+    and in fp8 where no change of one kind of weights is larger than that limit.
     """
     probe, dtype = _Probe(trainer, generator), generator.cfg.engine.dtype
     limit = max(LIMITS[dtype], LIMITS["bfloat16"] if computes_in_bfloat16(trainer.policy) else 0.0)
@@ -68,6 +66,12 @@ def certify_sync(trainer: Trainer, generator: RolloutGenerator) -> SyncCertifica
             + "; --engine transformers samples with the trainer's own kind of model"
         )
     unseen = tuple(name for name, (_, effect) in without.items() if effect <= limit)
+    if dtype == "fp8" and len(unseen) == len(changes):
+        raise RuntimeError(
+            "nothing shows that the engine in fp8 samples from the weights that it is sent: no change of one kind of "
+            f"weights moves this model's log-probabilities by more than {limit:g} nats, what fp8 may round by; "
+            "--engine.dtype bfloat16 or float32 can be checked"
+        )
     kind, has_lora = type(trainer.policy).__name__, has_adapter(trainer.policy)
     return SyncCertificate(kind, generator.engine.name, dtype, has_lora, changed, restored, len(changes), unseen, limit)
 

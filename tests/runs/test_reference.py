@@ -61,7 +61,8 @@ def write_run(folder: Path, seed: int, lines: list[dict[str, float]] | None = No
 def test_settings_of_a_reference_are_those_of_its_preset_today(file: Path) -> None:
     """One that has gone, or has another default, would set every run apart."""
     reference = read_reference(file)
-    config = to_dict(resolve([("preset", {"model": reference.preset} | dict(RECIPES[reference.preset].cpu or {}))]).config)
+    values = {"model": reference.preset} | dict(RECIPES[reference.preset].cpu or {})
+    config = to_dict(resolve([("preset", values)]).config)
     assert {key: config.get(key) for key in reference.settings} == reference.settings
 
 
