@@ -16,7 +16,6 @@ from torch.distributed.device_mesh import DeviceMesh
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from data import Problem
-from data.environments.spec import has_turns
 from reasoner.config.schema import Config
 from reasoner.console import log
 from reasoner.distributed.world import ALONE, LONG_TIME_LIMIT, World
@@ -41,6 +40,7 @@ from reasoner.rollouts.reward_functions import RewardFunction, check_columns, lo
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.rollouts.reward_process import RewardProcess
 from reasoner.runtime import cuda_context
+from reasoner.tools.names import environments_of
 from reasoner.trainer.pretraining_mix import load_pretraining_mix
 from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
 from reasoner.trainer.trainer import Trainer
@@ -185,7 +185,8 @@ def open_generator(
         log = AnswerLog(run_dir, trainer.steps_done, world.rank) if run_dir else None
         engine: Engine = NoEngine()
         if samples:
-            environments = pool if any(has_turns(one.problem) for one in (*prompts, *evaluated)) else None
+            problems = (one.problem for one in (*prompts, *evaluated))
+            environments = environments_of(problems, pool, cfg.tools, cfg.prompt.style)
             engine = make_engine(
                 cfg.engine,
                 model_folder,

@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+from data import Problem
+from data.environments.spec import EnvironmentRow
 from data.generated import problems
 from reasoner.config.schema import EngineConfig, ToolsConfig
 from reasoner.inference.answers import AnswerLog, Tools
@@ -16,6 +18,7 @@ from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.rl.batch import collate
 from reasoner.rollouts.prompts import load_template, render
 from reasoner.tools.forms import FORMS, ToolForm, tool_form
+from reasoner.tools.names import environments_of
 from reasoner.trainer.parity import logprobs_of, sample
 from reasoner.types import Answer, SamplingParams
 from tests.fixtures.tiny import END, OTHER_END, save_tiny
@@ -241,6 +244,17 @@ def test_log_is_removed_with_the_checkpoint_after_the_next(tmp_path):
 )
 def test_call_is_what_stands_before_the_stop_text(form, text, call):
     assert FORMS[form].call_of(text) == call
+
+
+def test_tools_are_refused_beside_those_of_an_environment_in_the_same_form():
+    places = [EnvironmentRow("{}", "", 0), EnvironmentRow("{}", "", 1, True), EnvironmentRow("{}", "", 2, True, "{}")]
+    plain, turns, own = (Problem(place.name, "?", "", columns={"environment": place}) for place in places)
+    pool, tools = object(), ToolsConfig(names="python")
+    assert environments_of([plain], pool, tools, "boxed") is None
+    assert environments_of([plain, turns], pool, tools, "boxed") is pool
+    assert environments_of([own], pool, ToolsConfig(), "boxed") is environments_of([own], pool, tools, "none") is pool
+    with pytest.raises(ValueError, match=r"tools\.names is 'python'"):
+        environments_of([plain, own], pool, tools, "boxed")
 
 
 def test_form_follows_the_prompt_style():
