@@ -59,7 +59,8 @@ def check_values(config: Config) -> None:
     """ValueError for the first value that is not allowed."""
     for key, setting in settings().items():
         setting.check(value_of(config, key))
-    _check_urls(config.engine.urls)
+    _check_urls("engine.urls", config.engine.urls)
+    _check_urls("teacher.model", config.teacher.urls)
 
 
 def check_run(config: Config) -> None:
@@ -70,6 +71,13 @@ def check_run(config: Config) -> None:
             f"data.train is {config.data.train}: weights in a mixture and data.selection learnability both say how "
             "often a problem is asked; leave one out"
         )
+    for what, is_set, why in (
+        ("teacher.kl full", config.teacher.kl == "full", "a server tells the log-probabilities of single tokens"),
+        ("teacher.prompt", config.teacher.prompt, "how long those prompts may be is known of a folder alone"),
+        ("a sampling.temperature other than 1", config.sampling.temperature != 1, "a server scores at temperature 1"),
+    ):
+        if config.teacher.urls and is_set:
+            raise ValueError(f"teacher.model is {config.teacher.model}, which excludes {what}: {why}")
 
 
 def check_effect(config: Config, named: Mapping[str, object]) -> None:
@@ -152,12 +160,12 @@ def _scope(config: Config) -> Scope:
     return {"stage": config.stage, **{one.name: getattr(config, one.name) for one in fields(config)}}
 
 
-def _check_urls(text: str) -> None:
+def _check_urls(key: str, text: str) -> None:
     """ValueError for addresses of servers that are none or stand twice."""
     urls = [url.strip().rstrip("/") for url in text.split(",")] if text else []
     for url in urls:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query:
-            raise ValueError(f"engine.urls has {url!r}; an address is http://HOST:PORT, several with commas between")
+            raise ValueError(f"{key} has {url!r}; an address is http://HOST:PORT, several with commas between")
         if urls.count(url) > 1:
-            raise ValueError(f"engine.urls has {url!r} twice")
+            raise ValueError(f"{key} has {url!r} twice")

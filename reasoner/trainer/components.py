@@ -23,6 +23,7 @@ from reasoner.inference.answers import AnswerLog
 from reasoner.inference.continuous_batch import check_decoding
 from reasoner.inference.factory import Turns, make_engine, training_engine
 from reasoner.inference.no_engine import NoEngine
+from reasoner.inference.remote_teacher import RemoteTeacher
 from reasoner.inference.reward_model import load_reward_models
 from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint
 from reasoner.models.frozen_weights import cast_parameters
@@ -78,7 +79,8 @@ def build_trainer(
         if cfg.algo.beta > 0:
             reference = load_policy(base, device=device, mesh=mesh).requires_grad_(False)
             cast_parameters(reference, getattr(torch, cfg.algo.reference_dtype))
-    teacher = _load_teacher(cfg, device, mesh)
+    teacher, urls = _load_teacher(cfg, device, mesh), cfg.teacher.urls
+    remote_teacher = RemoteTeacher(urls, tokenizer, cfg.engine, world=world) if urls else None
     mix = load_pretraining_mix(cfg, tokenizer, context_length(policy))
     trainer = Trainer(
         policy,
@@ -89,6 +91,7 @@ def build_trainer(
         world,
         base_model=base_model,
         teacher=teacher,
+        remote_teacher=remote_teacher,
         pretraining_mix=mix,
     )
     if mesh is not None:
@@ -108,8 +111,8 @@ def build_trainer(
 
 
 def _load_teacher(cfg: Config, device: torch.device, mesh: DeviceMesh | None) -> PreTrainedModel | None:
-    """The model of teacher.model, frozen, its weights in the precision of the passes; None without one."""
-    if not cfg.teacher.model:
+    """The model of teacher.model, frozen, its weights in the precision of the passes; None without one here."""
+    if not cfg.teacher.loaded:
         return None
     folder = resolve_model(cfg.teacher.model, runs=Path(cfg.run.dir))
     dtype = getattr(torch, cfg.optim.dtype)
@@ -171,6 +174,8 @@ def open_generator(
     No engine is started for a run in which nothing `samples`. `run_dir`: where answers of tools and environments are
     logged.
     """
+    if isinstance(trainer.teacher, RemoteTeacher):
+        trainer.teacher.check_room(max(len(one.token_ids) for one in prompts) + cfg.sampling.max_tokens)
     with ExitStack() as stack:
         # Rollouts may be generated in a thread, while the trainer exchanges too; a rank may wait for servers meanwhile.
         seconds = timedelta(seconds=cfg.engine.timeout_seconds)

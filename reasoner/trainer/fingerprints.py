@@ -47,7 +47,7 @@ def learning_fingerprints(cfg: Config, prompts: Sequence[Prompt] = ()) -> dict[s
     """
     folders = [resolve_model(name, runs=Path(cfg.run.dir)) for name in parse_reward_models(cfg.reward.model)]
     mix = Path(cfg.ptx.data)
-    teacher = [resolve_model(cfg.teacher.model, runs=Path(cfg.run.dir))] if cfg.teacher.model else []
+    teacher = [resolve_model(cfg.teacher.model, runs=Path(cfg.run.dir))] if cfg.teacher.loaded else []
     fingerprints = {
         name: ",".join(map(digest, paths))
         for name, digest, paths in (
