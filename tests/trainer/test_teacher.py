@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -109,6 +110,27 @@ def test_full_kl_is_that_of_the_teachers_longer_prompt_over_the_same_completions
     expected = torch.autograd.grad(total / tokens, list(trainer.policy.parameters()))
     for one, other in zip(own, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_rewards_and_full_kl_have_the_gradient_of_a_loop_over_tokens_in_float64():
+    rows, rewards = [[7, 8, 9], [11], [12, 13], [16]], [1.0, 0.0, 0.0, 1.0]
+    settings = {"teacher": TeacherConfig(model="t", kl="full", weight=0.5)}
+    trainer = make_trainer(replace(config(loss_aggregation="token"), **settings), teacher=teacher())
+    batch = collate([group(PROMPT, rows, rewards)])
+    batch = replace(batch, sampler_logprobs=trainer.passes.all_logprobs(batch).detach())
+    own, metrics = gradient_of(trainer, trainer.compute_logprobs(batch))
+    policy, other = deepcopy(trainer.policy).double(), teacher().double()
+    loss, kl, tokens = torch.zeros(()).double(), torch.zeros(()).double(), sum(map(len, rows))
+    for completion, reward in zip(rows, rewards, strict=True):
+        log_p, log_q = (log_softmax_after(model, PROMPT, completion) for model in (policy, other))
+        at_tokens = log_p[range(len(completion)), completion]
+        loss = loss - (1.0 if reward else -1.0) * at_tokens.sum() / tokens  # the mean is 0.5, and the deviation
+        kl = kl + (log_p.exp() * (log_p - log_q)).sum() / tokens
+    policy.zero_grad()
+    (loss + 0.5 * kl).backward()
+    assert metrics["teacher/kl"] == pytest.approx(kl.item(), rel=1e-5)
+    for one, parameter in zip(own, policy.parameters(), strict=True):
+        torch.testing.assert_close(one.double(), parameter.grad, rtol=1e-4, atol=1e-6)
 
 
 def log_softmax_after(model, prompt, completion):
