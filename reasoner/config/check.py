@@ -38,6 +38,8 @@ RULES = (
     Rule("algo.filter_metric == 'correct'", "reward.correct > 0", "it leaves out groups by verdicts"),
     Rule("ptx.data", "algo.trust != 'constrained'", "TRPO searches on the RL loss alone"),
     Rule("teacher.kl == 'full'", "algo.trust != 'constrained'", "TRPO searches on the RL loss alone"),
+    Rule("teacher.alone", "not algo.filter_zero_advantages", "it leaves out groups by rewards, which have no part"),
+    Rule("teacher.alone and algo.kl_in == 'reward'", "algo.beta == 0", "the penalty is a part of the reward"),
     Rule("lora.rank > 0", "algo.ref_sync_steps == 0", "the reference is the model without its adapter"),
     Rule("lora.base_dtype == 'bfloat16'", "lora.rank > 0 and optim.dtype == 'bfloat16'", "trained weights are float32"),
     Rule("optim.compile", "algo.trust != 'constrained'", "TRPO differentiates gradients, and compiled layers cannot"),

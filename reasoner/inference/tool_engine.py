@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reasoner.inference.answers import AnswerLog, Rollout, Source
+from reasoner.inference.answers import AnswerLog, Rollout, Source, Tools
 from reasoner.progress import OnDecodeStep
 from reasoner.rollouts.prompts import up_to_stop_text
 from reasoner.rollouts.seeds import turn_seed
@@ -130,7 +130,7 @@ class ToolEngine:
         start, ids = len(completion.token_ids), [*completion.token_ids, *added]
         turns = self._decode(ids[:start])
         text = turns + self._text_behind(turns, ids)
-        own = Observation(start, len(ids), len(turns), len(text), is_error)
+        own = Observation(start, len(ids), len(turns), len(text), is_error, isinstance(source, Tools))
         return replace(
             completion,
             text=text,

@@ -102,6 +102,7 @@ def test_teacher_on_servers_teaches_what_the_same_one_in_this_process_does(serve
         "data.prompts_per_step": 4, "algo.group_size": 4, "sampling.max_tokens": 64, "validation.interval": 0,
         "eval.heldout_problems": 0,
         "engine.name": "transformers", "teacher.alone": True, "teacher.weight": 0.5,
+        "algo.filter_zero_advantages": False,
     }  # fmt: skip
     lines = {}
     for name, model in (("here", "base"), ("there", urls)):

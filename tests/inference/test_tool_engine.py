@@ -10,7 +10,7 @@ from data import Problem
 from data.environments.spec import EnvironmentRow
 from data.generated import problems
 from reasoner.config.schema import EngineConfig, ToolsConfig
-from reasoner.inference.answers import AnswerLog, Tools
+from reasoner.inference.answers import AnswerLog, Environments, Tools
 from reasoner.inference.factory import make_engine
 from reasoner.inference.sampling import decode_completions, end_token_ids
 from reasoner.inference.tool_engine import ToolEngine
@@ -190,6 +190,31 @@ def test_a_group_is_reported_once_when_all_its_turns_are_done(engine, folder, pr
 
     groups = with_tool(engine, folder).generate(prompts, SAMPLED, seeds(prompts), on_group_done)
     assert [reported[place] for place in range(len(prompts))] == groups
+
+
+class Replying:
+    """Environments that reply once to each rollout."""
+
+    def reply(self, turns, on_reply):
+        for place, (_, (state, *_)) in enumerate(turns):
+            on_reply(place, None if state else "Again.", "replied")
+
+
+def test_replies_of_environments_are_no_calls_of_tools(engines, folder, prompts):
+    place = EnvironmentRow("{}", "", 0, has_turns=True)
+    own = [replace(one, problem=replace(one.problem, columns={"environment": place})) for one in prompts]
+    tokenizer, tool = load_tokenizer(folder), Counting()
+    ends = end_token_ids(folder, tokenizer)
+    sources = [Tools(tool, FORM, ToolsConfig(names="python")), Environments(Replying(), ("\n", "\n"))]
+    both = ToolEngine(
+        engines["transformers"], sources, tokenizer, lambda ids: decode_completions([ids], ends, (), tokenizer)[0],
+        max_model_len=256,
+    )  # fmt: skip
+    sampled = flat(both.generate(own, SAMPLED, seeds(own)))
+    parts = [(one.text[part.text_start : part.text_end], part.is_call) for one in sampled for part in one.observations]
+    assert {is_call for _, is_call in parts} == {True, False}
+    assert all(is_call != ("Again." in text) for text, is_call in parts)
+    assert sum(len(one.call_errors) for one in sampled) == sum(is_call for _, is_call in parts)
 
 
 def test_seeds_of_later_turns_are_a_function_of_seed_and_turn(engine, folder, prompts):

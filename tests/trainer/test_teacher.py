@@ -231,6 +231,7 @@ def test_self_distillation_reads_the_solution_and_keeps_to_it_when_resumed(folde
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     settings = SMALL | {"model": policy, "steps": 2, "data.train": data, "run.dir": tmp_path, "teacher.model": policy}
     settings |= {"teacher.prompt": "{question} ({solution})", "teacher.kl": "full", "teacher.alone": True}
+    settings |= {"algo.filter_zero_advantages": False}
     assert train(*flags(settings))[0] == 0
     assert all(line["teacher/kl"] > 0.001 for line in read_metrics(tmp_path / "a"))  # the same model, another prompt
     data.write_text(data.read_text().replace(" is ", " = "))  # the same questions and gold answers
@@ -267,6 +268,15 @@ def test_prompts_too_long_for_the_teacher_are_left_out(folders, capsys):
     assert "dropped 1 of 2" in capsys.readouterr().err
     with pytest.raises(ValueError, match="12 tokens"):
         with_teacher_prompts(prompts[1:], cfg, template, tokenizer)
+
+
+@pytest.mark.parametrize("settings", [{}, {"algo.name": "ppo", "algo.beta": 0.1, "algo.filter_zero_advantages": False}])
+def test_teacher_alone_is_refused_where_rewards_choose_what_it_teaches_or_a_penalty_would_be_lost(settings):
+    values = {"model": "base", "teacher.model": "base"}
+    with pytest.raises(ValueError, match=r"teacher\.alone"):
+        resolve_new_run(values | {"teacher.alone": True} | settings, origin="test")
+    resolve_new_run(values | settings, origin="test")
+    resolve_new_run(values | {"teacher.alone": True, "algo.filter_zero_advantages": False}, origin="test")
 
 
 def test_full_kl_is_refused_for_another_kind_of_head_and_with_trpo(folders):
