@@ -13,13 +13,10 @@ import base64
 import hmac
 import json
 import logging
-import os
 import pickle
 import random
 import re
-import secrets
 import sys
-import tempfile
 import zlib
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
@@ -29,6 +26,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from inspect import isawaitable, signature
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 _NOT_OVERRIDDEN = ("rollout", "get_prompt_messages", "add_model_response")  # methods by which turns are another thing
@@ -305,21 +303,20 @@ def _signature(content: bytes) -> bytes:
     return hmac.digest(_key(_key_file()), content, "sha256")
 
 
+_SECRETS = run_path(str(Path(__file__).parents[1] / "private_file.py"))  # this project is not on the path here
+
+
 @cache
 def _key(path: Path) -> bytes:
     """The key in the file, made where there is none."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent) as file:  # of mode 600
-            file.write(secrets.token_bytes(32))
-            file.flush()
-            with suppress(FileExistsError):  # of two processes that start together the first makes it
-                os.link(file.name, path)
-    return path.read_bytes()
+    _SECRETS["make_secret"](path)
+    key: bytes = _SECRETS["read_secret"](path)
+    return key
 
 
 def _key_file() -> Path:
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "reasoner" / "state-key"
+    path: Path = _SECRETS["secret_file"]("state-key")
+    return path
 
 
 def _has_eval_rows(environment: Any) -> bool:
