@@ -121,7 +121,10 @@ class ToolEngine:
         return answers
 
     def _with_answer(self, completion: Completion, answer: str, is_error: bool, source: Source) -> Completion:
-        """The completion and the answer behind it. Special tokens in an answer are spelt, not taken as such."""
+        """The completion and the answer behind it. Special tokens in an answer are spelt, not taken as such; halves of
+        surrogate pairs, which a model can have a tool echo, are replaced: no tokenizer takes them.
+        """
+        answer = answer.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         answer_ids = self._ids(answer, split_special_tokens=True)[: source.max_tokens]
         before, last = source.before, list(completion.token_ids[-1:])
         if not self._decode(last):  # an end token, which the text before an answer may begin with

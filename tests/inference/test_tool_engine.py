@@ -1,6 +1,7 @@
 """Completions of several turns, sampled by both engines from a tiny random model, with a tool that answers any call."""
 
 import importlib.util
+import json
 from dataclasses import replace
 
 import pytest
@@ -179,6 +180,17 @@ def test_an_answer_is_cut_and_its_special_tokens_are_spelt(engine, folder, promp
         frame = [len(tokenizer(text)["input_ids"]) for text in (FORM.before, FORM.after)]
         assert len(ids) == 12 + sum(frame) and not {0, 2} & set(ids)
         assert completion.text[part.text_start : part.text_end].startswith("\n[<|end")
+
+
+def test_halves_of_surrogate_pairs_that_a_tool_echoes_are_replaced(engines, folder, prompts, tmp_path):
+    log = AnswerLog(tmp_path, 0)
+    tool = with_tool(engines["transformers"], folder, pool=Counting("6\ud83d \ud83d\ude00\udc00"), log=log)
+    parts = [(one, part) for one in flat(tool.generate(prompts, SAMPLED, seeds(prompts))) for part in one.observations]
+    assert parts and all(
+        one.text[part.text_start : part.text_end] == "\n[6\ufffd \U0001f600\ufffd]\n" for one, part in parts
+    )
+    again = AnswerLog(tmp_path, 1)
+    assert any(again.take(json.loads(line)["key"]) for line in (tmp_path / "answers/step-000000.0.jsonl").open())
 
 
 def test_a_group_is_reported_once_when_all_its_turns_are_done(engine, folder, prompts):
