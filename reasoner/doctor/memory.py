@@ -73,7 +73,7 @@ class MemoryEstimate:
             "reward_models": _BYTES[cfg.optim.dtype]
             * self._num_parameters("reward.model", *parse_reward_models(cfg.reward.model)),
             "teacher": _BYTES[cfg.optim.dtype]
-            * self._num_parameters("teacher.model", *filter(None, [cfg.teacher.model])),
+            * self._num_parameters("teacher.model", *filter(None, [cfg.teacher.loaded])),
             "waiting_weights": self._waiting_weights(),
             "checkpoint": self._checkpoint_copy(12 * (trained + critic)),
             "overhead": _OVERHEAD if self.device == "cpu" else 0,

@@ -61,7 +61,7 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
     trackers = tuple(name for name in cfg.run.track.split(",") if name)
     check_trackers(trackers)
     check_engine(cfg.engine.name)
-    if cfg.engine.urls:
+    if cfg.engine.urls or cfg.teacher.urls:
         read_token()
     _check_extras(cfg)
     functions = load_reward_functions(cfg.reward.functions)
@@ -89,7 +89,7 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
         context = check_model(folder, needs_chat=chosen.chat)
         check_lora_model(cfg, folder)
         check_routers(cfg, folder)
-        if cfg.teacher.model and (teacher := find(cfg.teacher.model, runs=runs)) is not None:
+        if cfg.teacher.loaded and (teacher := find(cfg.teacher.model, runs=runs)) is not None:
             longest = (cfg.data.max_prompt_tokens or context or 0) + cfg.sampling.max_tokens
             check_teacher(teacher, folder, min(longest, context) if context else longest)
         if is_used("engine.name", cfg.stage):
