@@ -100,15 +100,6 @@ def _collections(gold: Value, answer: Value) -> Pair | None:
     return (whole, other) if is_gold else (other, whole)
 
 
-def _bounds(gold: Value, answer: Value) -> Pair | None:
-    """1/3 ≤ x/y ≤ 3 beside a set without a letter."""
-    reals, relation = (gold, answer) if isinstance(gold, Reals) else (answer, gold)
-    bounds = bounds_of(relation) if isinstance(relation, Relation) else None
-    if bounds is None or not isinstance(reals, Reals) or reals.name:
-        return None
-    return (gold, bounds) if isinstance(gold, Reals) else (bounds, answer)
-
-
 def _equations(gold: Value, answer: Value) -> Pair | None:
     relation = _relation(answer) if isinstance(answer, Named) else None
     return None if relation is None else (gold, relation)
@@ -252,8 +243,6 @@ _CONVERSIONS: tuple[tuple[Any, Any, Callable[[Value, Value], Pair | None]], ...]
     (_FORMULA[:3], Family, _beside_formula),
     (Collection, (Relation, Expression), _collections),
     ((Relation, Expression), Collection, _collections),
-    (Reals, Relation, _bounds),
-    (Relation, Reals, _bounds),
     (Relation, Named, _equations),
     (Reals, Collection, _sets),
     (Collection, Reals, _sets),

@@ -1,6 +1,6 @@
 r"""Numeric values of expression trees to any number of digits, and the test whether a value is zero.
 
-A value is said to be zero only if (a) it is rational and zero exactly, or (b) it is algebraic and smaller than the
+A value is said to be zero only if (a) it is rational and zero exactly, or (b) it is made of radicals and smaller than the
 separation bound of Burnikel, Funke, Mehlhorn, Schirra and Schmitt ("A separation bound for real algebraic expressions",
 2001), which no such expression but zero is, or (c) it is smaller than any difference that its parts could leave: MARGIN
 bits beyond the sizes of all numbers in it. Everything else is not zero, or not decided.
@@ -213,10 +213,6 @@ def _rounding(name: str) -> Callable[[Evaluation, Node], Any]:
     return function
 
 
-def _extreme(function: Callable[[list[Any]], Any]) -> Callable[[Evaluation, Node], Any]:
-    return lambda run, node: function([run.real(value) for value in run.values(node)])
-
-
 def _plain(name: str) -> Callable[[Evaluation, Node], Any]:
     def function(run: Evaluation, node: Node) -> Any:
         return getattr(run.mp, name)(run.small(run.value(node.args[0])))
@@ -243,7 +239,7 @@ _FUNCTIONS: dict[str, Callable[[Evaluation, Node], Any]] = {
     "absolute": lambda run, node: abs(run.value(node.args[0])),
     "ln": _logarithm, "log": _logarithm, "factorial": _gamma, "doublefactorial": _gamma, "binomial": _binomial,
     "cis": _cis,
-    "floor": _rounding("floor"), "ceil": _rounding("ceil"), "max": _extreme(max), "min": _extreme(min),
+    "floor": _rounding("floor"), "ceil": _rounding("ceil"),
     **{name: _plain(name) for name in _PLAIN_FUNCTIONS.split()},
 }  # fmt: skip
 

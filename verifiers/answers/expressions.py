@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from verifiers.answers.atoms import END, GROUPS, ROUNDED, Atoms, decimal, is_called
-from verifiers.answers.series import with_dots
+from verifiers.answers.atoms import END, GROUPS, ROUNDED, Atoms, decimal
 from verifiers.answers.syntax import Token, UnreadableError
 from verifiers.answers.tree import Node, add, divide, multiply, negate, number, symbol
 
@@ -47,10 +46,6 @@ class Parser(Atoms):
         terms = [Node(_SIGNS[self.next().text], (self.product(),)) if is_signed else self.product()]
         while self.here.is_sign("+", "-", *_SIGNS):
             sign = self.next().text
-            if sign == "+" and self.take("…"):
-                self.expect("+")
-                terms = [with_dots("sum", terms, self.product())]
-                continue
             term = self.product()
             if sign in _SIGNS:
                 terms = [Node(_SIGNS[sign], (_added(terms), term))]
@@ -67,10 +62,7 @@ class Parser(Atoms):
         start, value = self.at, self.power()
         is_open = False  # a slash whose denominator may go on: 1/2x
         while True:
-            if self.here.is_sign("*", "…") and (self.here.text == "*" or value.op == "mul"):
-                value, is_open = self._times(value), False
-            elif self._is_letter_for_times():
-                self.at += 1
+            if self._takes_times():
                 value, is_open = _product(value, self.signed_power()), False
             elif self.take("choose"):
                 value = Node("binomial", (value, self.power()))
@@ -82,23 +74,19 @@ class Parser(Atoms):
             else:
                 return value
 
-    def _times(self, value: Node) -> Node:
-        """The product behind a sign, and behind dots: 1 * 2 * ... * n."""
-        self.take("*")
-        if not self.take("…"):
-            return _product(value, self.signed_power())
-        self.take("*")
-        return with_dots("product", list(value.args) if value.op == "mul" else [value], self.signed_power())
-
-    def _is_letter_for_times(self) -> bool:
-        """6.02 x 10^23: the letter between two numbers, the second of them a power of ten."""
+    def _takes_times(self) -> bool:
+        """Step over a sign of multiplication, or the letter between two numbers in 6.02 x 10^23."""
+        if self.take("*"):
+            return True
         is_apart = (self.here.gap and self.ahead().gap) or self.ahead(2).is_sign("^")
         is_between = self.here.kind == "letter" and self.here.text in ("x", "X") and is_apart
-        return is_between and self.last.kind == "number" and self.ahead().text == "10"
+        is_times = is_between and self.last.kind == "number" and self.ahead().text == "10"
+        self.at += is_times
+        return is_times
 
     def _starts_factor(self) -> bool:
         token = self.here
-        if token.kind in ("number", "letter", "function", "vulgar") or is_called(token):
+        if token.kind in ("number", "letter", "function", "vulgar"):
             return True
         return (token.is_sign("|") and self.bars == 0) or token.is_sign("∞", *GROUPS, *ROUNDED)
 
@@ -182,23 +170,10 @@ class Parser(Atoms):
             self.at += 4 if self.ahead().is_sign("{") else 2
             return self.postfix(Node("degrees", (base,)))
         self.at += 1
-        if base.op == "symbol" and (name := self._name_behind(base.name)):
-            return self.postfix(symbol(name))
         exponent = self.exponent()
         if base.op == "symbol" and self.here.is_sign("_"):  # v^2_0
             base = symbol(base.name + self.subscript())
         return self.postfix(Node("power", (base, exponent)))
-
-    def _name_behind(self, name: str) -> str:
-        r"""The name with the primes of an exponent, `f^{\prime}`; "" where the exponent is another."""
-        start, is_braced = self.at, self.take("{")
-        size = 0
-        while self.take("'"):
-            size += 1
-        if size and (not is_braced or self.take("}")):
-            return name + "'" * size
-        self.at = start
-        return ""
 
     def is_degree(self) -> bool:
         is_braced = self.ahead().is_sign("{")

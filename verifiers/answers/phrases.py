@@ -107,9 +107,9 @@ def _number_set(tokens: Sequence[Token], place: int) -> Token:
 
 
 def join_words(tokens: Sequence[Token]) -> list[Token]:
-    """non-negative as two words, twenty-one as two; i.e. and a lone letter a that stands between words as a word."""
+    """non-negative as two words, twenty-one as two; a lone letter a that stands between words as a word."""
     result: list[Token] = []
-    tokens = _with_ie(_without_groups(tokens))
+    tokens = _without_groups(tokens)
     has_rows = any(token.text.startswith("begin ") for token in tokens)
     for place, token in enumerate(tokens):
         before, after = tokens[place - 1 : place], tokens[place + 1 : place + 2]
@@ -135,24 +135,6 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
         if token.kind == "letter" and token.text == "a" and is_verb and after and after[0].kind == "number":
             continue  # there is a 3/8 chance
         result.append(token)
-    return result
-
-
-def _with_ie(tokens: Sequence[Token]) -> Sequence[Token]:
-    """The tokens with "i.e." as one word, and without it in front."""
-    if not any(token.text in ("ie", ".") for token in tokens):
-        return tokens
-    result: list[Token] = []
-    place = 0
-    while place < len(tokens):
-        is_ie = [token.text for token in tokens[place : place + 3]] == ["i", ".", "e"]
-        if is_ie or tokens[place].is_word("ie"):
-            result += [Token("word", "ie", gap=True)] if result else []
-            place += 3 if is_ie else 1
-            place += place < len(tokens) and tokens[place].is_sign(".")
-        else:
-            result.append(tokens[place])
-            place += 1
     return result
 
 

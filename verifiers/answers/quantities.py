@@ -1,4 +1,4 @@
-"""Answers that are no mathematical expressions: numerals with a base, times of day, dates."""
+"""Answers that are no mathematical expressions: numerals with a base, times of day."""
 
 from __future__ import annotations
 
@@ -8,17 +8,13 @@ from verifiers.answers.number_words import in_words
 from verifiers.answers.syntax import Token, Tokens, UnreadableError, at_signs, bracket_content, cut
 from verifiers.answers.values import Literal
 
-_MONTH_WORDS = "january february march april may june july august september october november december"
-_MONTHS = _MONTH_WORDS.split()
-_MONTH = {name[:size]: place for place, name in enumerate(_MONTHS, 1) for size in (3, len(name))} | {"sept": 9}
-_ORDINALS = frozenset(("st", "nd", "rd", "th"))
 _PREFIXES = {"0X": 16, "0B": 2, "0O": 8}
 _BASES = {"hex": 16, "hexadecimal": 16, "binary": 2, "octal": 8, "decimal": 10}
 
 
 def quantity(tokens: Tokens) -> Literal:
     """The quantity that tokens are. UnreadableError for anything else."""
-    for function in (_numeral, _clock, _date):
+    for function in (_numeral, _clock):
         value = function(tokens)
         if value is not None:
             return value
@@ -49,16 +45,10 @@ def _numeral(tokens: Tokens) -> Literal | None:
 
 
 def literal(tokens: Tokens) -> Literal | None:
-    """A date, a time or a numeral that its digits tell: 2021-01-05, 08:05, 0x1A3; None for anything else."""
+    """A numeral that its digits tell: 0x1A3, FF_{16}; None for anything else."""
     if not tokens or tokens[0].kind not in ("number", "letter") or any(token.gap for token in tokens[1:]):
         return None
     texts = [token.text for token in tokens]
-    numbers = texts[::2]
-    is_padded = all(text.isdigit() and len(text) == 2 for text in numbers[1:])
-    if len(texts) == 5 and texts[1::2] == ["-", "-"] and is_padded and texts[0].isdigit() and len(texts[0]) == 4:
-        return Literal("date", (int(numbers[1]), int(numbers[2]), int(numbers[0])))
-    if len(texts) == 3 and texts[1] == ":" and is_padded and len(texts[0]) == 2 and texts[0][0] == "0":
-        return Literal("time", (int(texts[0]) or 12, int(texts[2]), "am"))
     text = "".join(texts).upper()
     if texts[-4:-2] == ["_", "{"] and texts[-2] in ("12", "16") and len(texts) > 5:  # FF_{16}
         digits, base = "".join(texts[:-4]).upper(), int(texts[-2])
@@ -98,8 +88,7 @@ def _base(tokens: list[Token]) -> int:
 
 
 def _clock(tokens: Tokens) -> Literal | None:
-    """4:30 p.m., 16:05, 9 AM, "4:30 in the afternoon", noon."""
-    tokens = _with_half(list(tokens[1:] if tokens and tokens[0].is_word("at") else tokens))
+    """4:30 p.m., 16:05, 9 AM."""
     pieces, colons = cut(tokens, at_signs(":"))
     behind = "".join(token.text for token in pieces[-1][1:] if token.text != ".").casefold()
     numbers = [piece[0].text for piece in pieces if piece]
@@ -119,45 +108,4 @@ def _clock(tokens: Tokens) -> Literal | None:
     return Literal("time", (hour_, minute_, behind, *([second] if second else [])))
 
 
-def _with_half(tokens: list[Token]) -> list[Token]:
-    """The tokens with "in the afternoon" as pm and "in the morning" as am; noon and midnight as 12 o'clock."""
-    words = [token.text for token in tokens]
-    if words[1:4] == ["o", "'", "clock"]:
-        tokens, words = tokens[:1] + tokens[4:], words[:1] + words[4:]
-    if words[-2:] == ["at", "night"] and words[0] in ("6", "7", "8", "9", "10", "11"):
-        return [*tokens[:-2], Token("word", "pm")]
-    if words and words[-1] in _NOON:
-        hour = tokens[:-1] or [Token("number", "12")]
-        return [*hour, Token("word", _NOON[words[-1]])] if hour[0].text == "12" else []
-    if words[-3:-1] == ["in", "the"] and words[-1] in _HALVES:
-        return [*tokens[:-3], Token("word", _HALVES[words[-1]])]
-    return tokens
-
-
-def _date(tokens: Tokens) -> Literal | None:
-    """January 12, 12th of January, March 3, 1998."""
-    month, numbers = 0, []
-    letters = ""
-    for token in tokens:
-        if token.kind == "number" and token.text.isdigit():
-            numbers.append(token.text)
-        elif token.kind == "word" and token.text in _MONTH and not month:
-            month = _MONTH[token.text]
-        elif token.kind == "letter":
-            letters += token.text
-        elif token.text not in ("of", "the", ",", "."):
-            return None
-    if letters in _MONTH_LETTERS and not month:
-        month, letters = _MONTH_LETTERS[letters], ""
-    days = [int(text) for text in numbers if len(text) < 3]
-    years = [int(text) for text in numbers if len(text) == 4]
-    is_date = month and len(days) == 1 and len(days) + len(years) == len(numbers) < 3 and 1 <= days[0] <= 31
-    return (
-        Literal("date", (month, days[0], years[0] if years else 0)) if is_date and letters in ("", *_ORDINALS) else None
-    )
-
-
-_NOON = {"noon": "pm", "midday": "pm", "midnight": "am"}
-_HALVES = {"morning": "am", "afternoon": "pm", "evening": "pm"}
 _DIGITS = "0123456789ABCDEF"
-_MONTH_LETTERS = {name[:3].capitalize(): place for place, name in enumerate(_MONTHS, 1)}

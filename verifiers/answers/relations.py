@@ -15,7 +15,7 @@ from verifiers.answers.integers import (
     has_class,
     integer_class,
 )
-from verifiers.answers.names import are_capitals, function_name_of, is_quantity, long_name_of, name_of, names_of
+from verifiers.answers.names import function_name_of, is_quantity, long_name_of, name_of, names_of
 from verifiers.answers.reals import as_reals, complement, condition, points
 from verifiers.answers.syntax import (
     INEQUALITIES,
@@ -272,7 +272,9 @@ def _named_structure(left: Tokens, value: Value) -> Value:
 def _quotient_of_lengths(tokens: Tokens) -> Node | None:
     """AP/PB with both letters of each length in it; None for another expression."""
     sides, slashes = cut(tokens, at_signs("/"))
-    are_lengths = len(slashes) == 1 and all(len(side) == 2 and are_capitals(side) for side in sides)
+    are_lengths = len(slashes) == 1 and all(
+        len(side) == 2 and all(token.kind == "letter" and token.text.isupper() for token in side) for side in sides
+    )
     return divide(*map(expression, sides)) if are_lengths else None
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from functools import reduce
 
-from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.conditions import split, under, without_arguments
 from verifiers.answers.families import letters_in, rows_of
 from verifiers.answers.integers import (
@@ -89,8 +88,6 @@ def listing(tokens: Tokens) -> Value:
     if len(pieces) == 1:
         return _conjunction(pieces[0])
     values = [statement(piece) for piece in pieces]
-    if len(values) == 2 and cuts[0].is_word("or") and _is_said_twice(*values):
-        return values[0]
     if not any(each.is_word("or") for each in cuts) and (system := _system(values)) is not None:
         return system
     return _alternatives([each for value in values for each in _members(value)])
@@ -116,12 +113,6 @@ def _conjunction(tokens: list[Token]) -> Value:
     if (result := _both(values, has_and=any(each.is_word("and") for each in cuts))) is not None:
         return result
     return _system(values) or _alternatives(values)
-
-
-def _is_said_twice(first: Value, second: Value) -> bool:
-    """Whether "3/8 or 0.375" gives one number in two spellings."""
-    both_ = [each.node for each in (first, second) if isinstance(each, Expression) and not names(each.node)]
-    return len(both_) == 2 and both_[0] != both_[1] and equal_expressions(*both_) is True
 
 
 def _both(values: list[Value], *, has_and: bool) -> Reals | Integers | None:

@@ -136,8 +136,7 @@ class Amount:
 class Literal:
     """What is equal only where all parts are.
 
-    `kind`: base (digits, base), time (hour, minute, am or pm), date (month, day,
-    year or 0), words (the name of somebody).
+    `kind`: base (digits, base), time (hour, minute, am or pm), words (the name of somebody).
     """
 
     kind: str

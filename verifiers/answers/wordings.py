@@ -7,10 +7,7 @@ from dataclasses import replace
 from itertools import permutations
 
 from verifiers.answers.cases import cases_in_line
-from verifiers.answers.equality import equal
 from verifiers.answers.integers import both, congruence, difference, divisible, either, family, has_class, integer_class
-from verifiers.answers.phrases import drop_leads
-from verifiers.answers.rationals import rational
 from verifiers.answers.reals import half_line, interval
 from verifiers.answers.symbols import WORDS
 from verifiers.answers.syntax import (
@@ -28,7 +25,7 @@ from verifiers.answers.syntax import (
     without_ends,
 )
 from verifiers.answers.terms import without
-from verifiers.answers.tree import names, number, replace_symbols
+from verifiers.answers.tree import names
 from verifiers.answers.values import (
     Collection,
     Expression,
@@ -38,15 +35,14 @@ from verifiers.answers.values import (
     Named,
     Reals,
     Value,
-    bare,
     nodes_of,
 )
 
 Statement = Callable[[Tokens], Value]
 _MAX_PERMUTED = 4
 _LABELS = (("i", "ii", "iii", "iv", "v", "vi"), ("a", "b", "c", "d", "e", "f"), ("1", "2", "3", "4", "5", "6"))
-_INCLUSIVE, _EXCLUSIVE = separator("", "inclusive inclusively"), separator("", "exclusive exclusively")
 _OPERATORS = separator("+ - * / ^ =")
+_INCLUSIVE, _EXCLUSIVE = separator("", "inclusive inclusively"), separator("", "exclusive exclusively")
 _BETWEEN = ("between", "closed between", "open between")
 
 
@@ -66,15 +62,6 @@ def _without_domain(tokens: Tokens, statement: Statement) -> Value | None:
     pieces, cuts = cut(tokens, at_signs(","))
     is_first = bool(cuts) and len(pieces[0]) > 2 and pieces[0][0].kind == "letter" and pieces[0][1].is_sign(":")
     return statement(tokens[len(pieces[0]) + 1 :]) if is_first and has_sign(pieces[0], "→") else None
-
-
-def _said_again(tokens: Tokens, statement: Statement) -> Value:
-    """The value of "1 < x < 2, i.e. (1, 2)", which is the same in each spelling."""
-    pieces = [drop_leads(piece) for piece in cut(tokens, at_signs("same"))[0]]
-    values = [statement(piece) for piece in map(without_ends, pieces) if piece]
-    if not values or not all(equal(values[0], value) for value in values[1:]):
-        raise UnreadableError("other values")
-    return values[0]
 
 
 def _changed(tokens: Tokens, statement: Statement) -> Value | None:
@@ -130,16 +117,6 @@ def _between(tokens: Tokens, statement: Statement) -> Value | None:
     return Reals(reals[not is_closed].intervals, left[0].text if left else "")
 
 
-def _named_interval(tokens: Tokens, statement: Statement) -> Value | None:
-    """ "the open interval (1, 2)", whose brackets must be those of its name; None for anything else."""
-    if not tokens[0].is_sign("open interval", "closed interval"):
-        return None
-    value = statement(tokens[1:])
-    if not isinstance(value, Collection) or value.brackets != ("()" if tokens[0].text.startswith("open") else "[]"):
-        raise UnreadableError("an interval of another kind")
-    return value
-
-
 def _residues(tokens: Tokens, _statement: Statement) -> Value | None:
     """Residues and divisors, whose commas and "or" separate no answers: `n ≡ 0, 1 (mod 3)`."""
     if any(token.text.startswith("begin ") or CONDITIONS(token) for token in tokens):
@@ -162,29 +139,6 @@ def _of_form(tokens: Tokens, statement: Statement) -> Value | None:
         assert members is not None
         return both(members, value)
     return value
-
-
-def _values_at_primes(tokens: Tokens, statement: Statement) -> Value | None:
-    """ "p or p^2 where p is prime": the values of expressions at all primes; None for other tokens."""
-    pieces, marks = cut(tokens, CONDITIONS)
-    if len(marks) != 1 or not has_sign(pieces[1], "primes") or has_sign(pieces[0], "primes") or len(pieces[0]) < 2:
-        return None
-    letters = [token.text for token in pieces[1] if token.kind == "letter"]
-    value, primes = bare(statement(pieces[0])), integer_class(pieces[1])
-    nodes = nodes_of(value.items if isinstance(value, Collection) and value.is_bare else (value,))
-    if not isinstance(primes, Integers) or len(letters) != 1:
-        raise UnreadableError("values of another letter")
-    if nodes is None:
-        return both(primes, value)
-    if any(not names(node) <= {letters[0]} for node in nodes):
-        raise UnreadableError("values of another letter")
-
-    def members(limit: int) -> frozenset[int]:
-        at = [replace_symbols(node, {letters[0]: number(p)}) for node in nodes for p in sorted(primes.members(limit))]
-        values = [rational(each) for each in at]
-        return frozenset(int(v) for v in values if v is not None and v.denominator == 1 and abs(v) <= limit)
-
-    return Integers(members)
 
 
 def _labelled_parts(tokens: Tokens, statement: Statement) -> Value | None:
@@ -259,15 +213,12 @@ def _name_and_value(piece: list[Token]) -> tuple[str, list[Token]] | None:
 
 _FORMS: tuple[tuple[frozenset[str], Callable[[Tokens, Statement], Value | None]], ...] = (
     (frozenset(("→",)), _without_domain),
-    (frozenset(("same",)), _said_again),
     (frozenset(("permutations",)), _permutations),
     (frozenset(("(",)), _labelled_parts),
     (frozenset(("if", "when", "where", "otherwise", "else")), cases_in_line),
     (frozenset(("mod", "|", "∤", "remainder")), _residues),
     (frozenset(("form",)), _of_form),
-    (frozenset(("primes",)), _values_at_primes),
     (frozenset(("except", "including")), _changed),
     (frozenset((*_BETWEEN, "from")), _between),
-    (frozenset(("open interval", "closed interval")), _named_interval),
 )
 _MARKS = frozenset().union(*(marks for marks, _ in _FORMS)) - {"("}
