@@ -7,8 +7,8 @@ from decimal import Decimal
 from numbers import Real
 
 from data.boxes import final_boxes
+from verifiers.answers.layer import read
 from verifiers.answers.prose import stated_value
-from verifiers.answers.reading import read
 
 # One formula between maths delimiters, text in bold, and what some solutions end with.
 _FORMULA = re.compile(

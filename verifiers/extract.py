@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from data.boxes import box_contents, final_boxes
 from verifiers.answer_text import texts_of
 from verifiers.answers.last_number import last_number
-from verifiers.answers.reading import read
+from verifiers.answers.layer import read
 from verifiers.format import blocks
 from verifiers.limits import too_long
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from verifiers.answers.syntax import Token, UnreadableError
-from verifiers.answers.tree import (
+from verifiers.answers.values import (
     BOUND,
     INFINITY,
     PI,

@@ -5,25 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from verifiers.answers.cases import one_case
-from verifiers.answers.families import beside_family, beside_formula, letters_in, rows_of
+from verifiers.answers.families import beside_family, beside_formula, beside_space, letters_in, rows_of
 from verifiers.answers.integers import integers_of
-from verifiers.answers.reals import as_reals, condition, equal_reals
-from verifiers.answers.spaces import beside_space
-from verifiers.answers.tree import ONE, Node, is_infinite, names, replace_symbols, symbol
+from verifiers.answers.reals import as_reals, condition, equal_reals, one_case
 from verifiers.answers.values import (
     ALL_REALS,
+    ONE,
     Cases,
     Collection,
     Expression,
     Family,
     Integers,
     Named,
+    Node,
     Reals,
     Relation,
     Space,
     Value,
     bare,
+    is_infinite,
+    names,
+    replace_symbols,
+    symbol,
 )
 from verifiers.answers.vectors import components, tuple_of
 

@@ -9,7 +9,7 @@ from zlib import crc32
 
 from verifiers.answers.evaluation import Evaluation, is_zero, sign, spend
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
-from verifiers.answers.tree import (
+from verifiers.answers.values import (
     Node,
     has,
     is_infinite,

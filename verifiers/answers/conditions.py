@@ -33,7 +33,6 @@ from verifiers.answers.syntax import (
     text_of,
     without_ends,
 )
-from verifiers.answers.tree import Node, is_infinite, names, number, replace_symbols
 from verifiers.answers.values import (
     ALL_REALS,
     Collection,
@@ -41,11 +40,16 @@ from verifiers.answers.values import (
     Family,
     Integers,
     Named,
+    Node,
     Reals,
     Space,
     Value,
     bare,
+    is_infinite,
+    names,
     nodes_of,
+    number,
+    replace_symbols,
 )
 
 _DECLARING_WORDS = "real constant constants arbitrary const is are a an any some fixed the all every each be"

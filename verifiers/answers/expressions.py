@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from verifiers.answers.atoms import END, GROUPS, ROUNDED, Atoms, decimal
 from verifiers.answers.syntax import Token, UnreadableError
-from verifiers.answers.tree import Node, add, divide, multiply, negate, number, symbol
+from verifiers.answers.values import Node, add, divide, multiply, negate, number, symbol
 
 MAX_DEPTH = 60
 _BEHIND = ("percent", "degrees")  # signs behind a number

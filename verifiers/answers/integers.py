@@ -15,8 +15,25 @@ from operator import and_, or_, sub
 from verifiers.answers.expressions import expression
 from verifiers.answers.rationals import TooLargeError, rational
 from verifiers.answers.syntax import AND_OR, Token, Tokens, UnreadableError, at_signs, bracket_content, cut, index_of
-from verifiers.answers.tree import Node, add, is_infinite, multiply, names, number, replace_symbols, signs, symbol
-from verifiers.answers.values import Collection, Expression, Family, Integers, Named, Reals, Value, nodes_of
+from verifiers.answers.values import (
+    Collection,
+    Expression,
+    Family,
+    Integers,
+    Named,
+    Node,
+    Reals,
+    Value,
+    add,
+    is_infinite,
+    multiply,
+    names,
+    nodes_of,
+    number,
+    replace_symbols,
+    signs,
+    symbol,
+)
 
 DOMAINS: dict[str, int | None] = {"ℤ": None, "ℤ0": 0, "ℤ1": 1, "ℕ": 1}  # signs and their least members
 LETTERS = frozenset("nkmlj")  # of integers, where nothing is declared

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 
+from verifiers.answers.layer import read
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
-from verifiers.answers.reading import read
-from verifiers.answers.symbols import VULGAR
-from verifiers.answers.syntax import Token, bracket_content
+from verifiers.answers.syntax import VULGAR, Token, bracket_content
 from verifiers.answers.tokens import spans
-from verifiers.answers.tree import is_undone
-from verifiers.answers.values import Amount, Collection, Expression, Literal, Value
+from verifiers.answers.values import Amount, Collection, Expression, Literal, Value, is_undone
 
 _DIGIT = re.compile(rf"[\d{''.join(VULGAR)}]")
 _DELIMITER = re.compile(r"\$|\\[()\[\]]|\n")

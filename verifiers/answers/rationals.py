@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, comb, factorial, floor, isqrt, prod
 
-from verifiers.answers.tree import Node
+from verifiers.answers.values import Node
 
 MAX_BITS = 40_000  # of a numerator or a denominator
 MAX_FACTORIAL = 2_000

@@ -29,17 +29,21 @@ from verifiers.answers.syntax import (
     separator,
 )
 from verifiers.answers.terms import Statement, term
-from verifiers.answers.tree import Node, divide, names, signs, symbol
 from verifiers.answers.values import (
     Collection,
     Expression,
     Family,
     Integers,
     Named,
+    Node,
     Reals,
     Relation,
     Value,
+    divide,
     listed,
+    names,
+    signs,
+    symbol,
 )
 
 _MAX_ROUNDING = 0.05  # of a number: 22/7 ≈ 3

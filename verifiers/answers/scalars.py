@@ -6,9 +6,16 @@ from dataclasses import replace
 
 from verifiers.answers.comparison import equal_expressions, proportional
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
-from verifiers.answers.tree import (
+from verifiers.answers.units import UNITS
+from verifiers.answers.values import (
     TEN,
+    Amount,
+    Expression,
     Node,
+    Relation,
+    Result,
+    Value,
+    all_equal,
     divide,
     has,
     is_infinite,
@@ -21,8 +28,6 @@ from verifiers.answers.tree import (
     number,
     subtract,
 )
-from verifiers.answers.units import UNITS
-from verifiers.answers.values import Amount, Expression, Relation, Result, Value, all_equal
 
 _FUNCTION_WORDS = "sin cos tan cot sec csc ln log unknownlog binomial factorial absolute floor ceil"
 _FUNCTIONS = _FUNCTION_WORDS.split()

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from itertools import takewhile
 
-from verifiers.answers.symbols import (
+from verifiers.answers.syntax import (
     BRACKETS,
     CHARACTERS,
     CONSTANT_WORDS,
@@ -21,8 +21,9 @@ from verifiers.answers.symbols import (
     UNITS_AFTER_NUMBERS,
     VULGAR,
     WORDS,
+    Token,
+    UnreadableError,
 )
-from verifiers.answers.syntax import Token, UnreadableError
 
 MAX_TOKENS = 600
 _DIGITS = re.compile(r"[0-9]+")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from verifiers.answers.amounts import amount, has_unit
-from verifiers.answers.cases import cases
+from verifiers.answers.amounts import amount, has_unit, literal
 from verifiers.answers.expressions import expression
 from verifiers.answers.integers import (
     DOMAINS,
@@ -20,9 +19,8 @@ from verifiers.answers.integers import (
     with_dots,
 )
 from verifiers.answers.names import name_of
-from verifiers.answers.quantities import literal
 from verifiers.answers.rationals import rational
-from verifiers.answers.reals import as_reals, complement, half_line, intersection, points, union
+from verifiers.answers.reals import as_reals, cases, complement, half_line, intersection, points, union
 from verifiers.answers.syntax import (
     AND_OR,
     COMMAS,
@@ -38,7 +36,6 @@ from verifiers.answers.syntax import (
     is_tuple,
     without_ends,
 )
-from verifiers.answers.tree import Node, multiply, names, negate, number, signs
 from verifiers.answers.values import (
     EMPTY,
     Cases,
@@ -47,11 +44,17 @@ from verifiers.answers.values import (
     Family,
     Integers,
     Named,
+    Node,
     Reals,
     Value,
     bare,
     listed,
+    multiply,
+    names,
+    negate,
     nodes_of,
+    number,
+    signs,
 )
 from verifiers.answers.vectors import TRANSPOSED, vector
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from verifiers.answers.scanner import MAX_TOKENS, Scanner
-from verifiers.answers.symbols import (
+from verifiers.answers.syntax import (
     COMMANDS,
     FORMULAS,
     FULL_WIDTH,
@@ -24,8 +24,10 @@ from verifiers.answers.symbols import (
     STYLES,
     TEXT_STYLES,
     UNIT_LETTERS,
+    Token,
+    UnreadableError,
+    with_commas,
 )
-from verifiers.answers.syntax import Token, UnreadableError, with_commas
 
 ARROW = "\u20d7"  # behind the two ends of a vector: that from B to A is another one
 UNIT_VECTORS = {"i": "î", "j": "ĵ", "k": "k̂"}

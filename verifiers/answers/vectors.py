@@ -5,8 +5,19 @@ from __future__ import annotations
 from verifiers.answers.expressions import expression
 from verifiers.answers.rationals import rational
 from verifiers.answers.syntax import Token, Tokens, UnreadableError, at_signs, bracket_content, cut, nesting
-from verifiers.answers.tree import Node, add, multiply, names, negate, number, replace_symbols, subtract, with_letter_i
-from verifiers.answers.values import Collection, Expression
+from verifiers.answers.values import (
+    Collection,
+    Expression,
+    Node,
+    add,
+    multiply,
+    names,
+    negate,
+    number,
+    replace_symbols,
+    subtract,
+    with_letter_i,
+)
 
 _UNITS = ("î", "ĵ", "k̂")
 _PLAIN_UNITS = ("i", "j", "k")

@@ -80,9 +80,7 @@ def test_words_are_never_left_to_algebra(gold: str, text: str) -> None:
     assert compare(gold, text) == (False, "text")
 
 
-@pytest.mark.parametrize(
-    "text", [r"\sum_{k=1}^{5} 1", r"\gcd(14, 21)", r"\max(3,5)", r"\int_0^5 dx", "((", "5..6", "x" * 1001]
-)
+@pytest.mark.parametrize("text", [r"\sum_{k=1}^{5} 1", r"\max(3, 5)", r"\int_0^5 dx", "((", "5..6", "x" * 1001])
 def test_a_number_as_gold_leaves_nothing_to_algebra(text: str) -> None:
     assert compare("5", text) == (False, "unread")
 

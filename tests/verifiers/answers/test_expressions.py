@@ -8,7 +8,7 @@ from verifiers.answers.expressions import expression
 from verifiers.answers.rationals import rational
 from verifiers.answers.syntax import UnreadableError
 from verifiers.answers.tokens import tokenize
-from verifiers.answers.tree import Node, is_numeral, is_undone, signs
+from verifiers.answers.values import Node, is_numeral, is_undone, signs
 
 
 def tree(text: str) -> Node:

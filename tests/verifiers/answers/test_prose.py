@@ -2,8 +2,8 @@
 
 import pytest
 
+from verifiers.answers.layer import read
 from verifiers.answers.prose import stated_value
-from verifiers.answers.reading import read
 
 
 def stated(text: str) -> str | None:
