@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise, takewhile
+from itertools import takewhile
 
 from verifiers.answers.atoms import decimal
 from verifiers.answers.syntax import Token, UnreadableError
@@ -36,45 +36,24 @@ SCALES_AND_PARTS = {
     "halves": Fraction(1, 2),
 }
 
-# Anywhere in the text after a number.
+# Words after a number: anywhere, and as the last one ("7 negative", but "7 negative numbers").
 _CHANGING_WORDS = (
     "point factorial factorials halved doubled twice tripled thrice trebled quadrupled quintupled inverted inverse "
     "reciprocal negated reversed backwards raised tens twenties thirties forties fifties sixties seventies eighties "
     "nineties root remainder choose hex hexadecimal binary octal least most approx ish ca circa bn mn mln bln trn "
     "lakh lakhs crore crores quadrillion quintillion sextillion googol myriad mille permille ppm ppb bps onward "
-    "onwards upward upwards downward downwards sided fold"
+    "onwards upward upwards downward downwards sided fold basis par freezing short shy"
 )
 _CHANGING = frozenset({*_CHANGING_WORDS.split(), *SCALES_AND_PARTS, *_UNITS})
-# Only as the last word: "7 negative", but "7 negative numbers"; "7 degrees below", but "7 pupils below average".
-_CHANGING_AT_END = frozenset(
-    {
-        "below",
-        "under",
-        "beneath",
-        "above",
-        "negative",
-        "odd",
-        "short",
-        "shy",
-        "first",
-        "ahead",
-        "behind",
-        "tops",
-        "max",
-        "maximum",
-        "minimum",
-        *PARTS,
-    }
+_LAST_WORDS = (
+    "below under beneath above negative odd first ahead behind tops max maximum minimum square cube score "
+    "gross power base"
 )
-_CHANGING_ALONE = frozenset({"square", "cube", "score", "gross", "power", "base"})
-# Only directly after the number: "48 squared", but "48 cm squared" and "48 squared units".
+_CHANGING_AT_END = frozenset({*_LAST_WORDS.split(), *PARTS})
+_CHANGING_AT_START = frozenset(("below", "beneath", "out"))
 _LENGTH_WORDS = "unit m cm mm km in inch inche feet foot ft yard mile meter metre centimeter kilometer"
-_LENGTHS = frozenset(_LENGTH_WORDS.split())
-_CHANGING_AT_START = frozenset(
-    {("under", "par"), ("under", "freezing"), ("above", "par"), ("above", "freezing"), ("out", "of")}
-    | {("basis", "point"), ("basis", "points")}
-)
-_BELOW, _LEVELS = ("below", "beneath", "under"), ("zero", "par", "freezing", "sea", "ground", "surface", "water")
+_LENGTHS = frozenset(_LENGTH_WORDS.split())  # behind "squared", which is theirs: 48 squared units
+_LEVELS = frozenset(("zero", "sea", "ground", "surface", "water"))
 # Words of two letters; others are products of letters (7 xy).
 _SHORT_WORDS = (
     "cm mm km nm dm kg mg lb oz ft in yd mi ml cl dl hl hr mw kw gw mb gb tb kb hz kj mj ev db pm am sq kn mv kv pa cc "
@@ -125,18 +104,14 @@ def changes_value(words: Sequence[str]) -> bool:
     """Whether the words after a number are more than a unit or a noun: "squared", "below zero", "point five"."""
     if not words:
         return False
-    pairs = set(pairwise(word for word in words if word != "the"))
+    is_power = words[0] in ("squared", "cubed") and words[1:2] != [] and words[1].removesuffix("s") in _LENGTHS
     return (
         not _CHANGING.isdisjoint(words)
         or words[-1] in _CHANGING_AT_END
-        or " ".join(words) in _CHANGING_ALONE
-        or (words[0] in ("squared", "cubed") and (len(words) == 1 or words[1].removesuffix("s") not in _LENGTHS))
-        or sum(word in ("squared", "cubed") for word in words) > 1
-        or words[0] in ("below", "beneath")
-        or tuple(words[:2]) in _CHANGING_AT_START
-        or any(first in _BELOW and second in _LEVELS for first, second in pairs)
-        or any(first in ("short", "shy") and second == "of" for first, second in pairs)
+        or words[0] in _CHANGING_AT_START
+        or (words[0] in ("squared", "cubed") and not is_power)
         or (words[0] in PARTS and not words[1].endswith("s"))  # 2 third cup, but 7 third graders
+        or any(word in ("below", "beneath", "under") for word in words[:-1] if not _LEVELS.isdisjoint(words))
         or any(len(word) == 2 and word not in _SHORT for word in words)
     )
 

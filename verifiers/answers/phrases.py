@@ -27,18 +27,11 @@ _TABLE = """
 [|all|the|any|every] [real number|reals] => ℝ
 all real values[| of] => ℝ
 [all|any] real => ℝ
-[|the|the entire] real line => ℝ
 [|all] [reals|real numbers] but => ℝ except
-[|the] open interval [from|between] => open_between
-[|the] closed interval [from|between] => closed_between
 [ANY] positive [REALS] => ℝ+
 [ANY] negative [REALS] => ℝ-
 [ANY] [nonnegative|non negative] [REALS] => ℝ≥0
 [ANY] [nonzero|non zero] [REALS] => ℝ≠0
-[all|every|any] positive => ℝ+
-[all|every|any] negative => ℝ-
-[all|every|any] nonnegative => ℝ≥0
-[all|every|any] nonzero => ℝ≠0
 [except|except for|excluding|other than|apart from|with the exception of] => except
 [but not|without|different from|not including] => except
 [|an|any|some|every|each|all|the|the set of|the set of all|arbitrary|an arbitrary] [integer|integers|whole number] => ℤ
@@ -52,41 +45,24 @@ all real values[| of] => ℝ
 [THAT] at most => ≤
 is equal to => =
 [|is|are|does|can be] not equal to => ≠
-is not => ≠
-[does not equal|cannot equal|cannot be] => ≠
 [equals|is given by] => =
-is positive => > 0
-is negative => < 0
-is [nonnegative|non negative] => ≥ 0
 [union|union with|in union with] => ∪
-intersection => ∩
 [in|is in|is in the interval|inside|is inside|lying in|inside the interval|in the interval] => ∈
 [can be|is any|can be any|belongs to|is a|is an] => ∈
 [outside|outside of|outside the interval|is outside|is outside of|not in|is not in] => ∉
-[diverges to|holds for|is true for|is satisfied for|is satisfied by] =>
 [|all|the] [linear|quadratic|constant|exponential] [functions|polynomials] =>
-the system is inconsistent => ∅
 to => :
 [|is|is an|an|all|every|any|the|must be|has to be|be] even[| integer| integers| number| numbers] => even
 [|is|is an|an|all|every|any|the|must be|has to be|be] odd[| integer| integers| number| numbers] => odd
 [ALL] [positive even|even positive] [integer|integers|number|numbers] => ℤ1 even
-[ALL] [positive odd|odd positive] [integer|integers|number|numbers] => ℤ1 odd
 [such that|so that|satisfying] => such
-plus => +
 [minus|negative] => -
 times => *
-plus or minus => ±
-squared => ^ 2
-cubed => ^ 3
 [out of|out of every|over] => /
 [|the] square root of => f:sqrt
 [|the] [cube|cubic] root of => f:cbrt
-[|the] fourth root of => f:sqrt [ 4 ]
-[|the] fifth root of => f:sqrt [ 5 ]
-[|the] sixth root of => f:sqrt [ 6 ]
 [|is] [not less|no less] than => ≥
 [|is] [not more|no more|not greater] than => ≤
-positive infinity => ∞
 [percent|per cent|pct|percentage] => %
 choose => choose
 modulo => w:mod
@@ -100,32 +76,21 @@ modulo => w:mod
 [for all|for any|for every|for some|for each|where|with|for|as] => w:where
 [ALL] [multiple of|multiples of|integer multiple of|integer multiples of|divisible by] => multiples
 [ALL] positive[| integer] [multiple|multiples] of => ℤ1 multiples
-[ALL] [nonnegative|non negative] [multiple|multiples] of => ℤ0 multiples
-[ALL] even [multiple|multiples] of => even multiples
 [ALL] odd [multiple|multiples] of => odd multiples
 [|that|which] [|leave|leaves|leaving|with|have|has|give|gives] [|a|the] remainder[| of] => remainder
 [when divided by|upon division by|on division by|after division by|if divided by] => when_divided
-divided by => divided
 [ALL] [power|powers] of => powers
-[ALL] [nonnegative|non negative][| integer] [power|powers] of => ℤ0 powers
-[ALL] positive[| integer] [power|powers] of => ℤ1 powers
 [ALL] prime[NUMBERS] => primes
 [ALL] [square|squares] of [|a|all|the] prime[NUMBERS] => primes ^ 2
-[ALL] [cube|cubes] of [|a|all|the] prime[NUMBERS] => primes ^ 3
 [|there are|there exist|an] [infinitely many|infinite number of|infinite] => ∞
 [|is|are|lies|lie] [|strictly ]between => between
-[|all|the|all the] integers [from|between] => ℤ closed_between
-[|all|the|all the] even integers [from|between] => even closed_between
-[|all|the|all the] odd integers [from|between] => odd closed_between
-[|is|are|that are|which are] [coprime|relatively prime] [to|with] => coprime
+from => from
 and[| its| all| their| all its] permutations[| thereof] => permutations
-up to permutation => permutations
 [|all|any] [permutation|permutations] of => permutations
 [including|and including] => including
 [ALL] [perfect square|perfect squares|square number|square numbers] => squares
 [ALL] [square|squares] of [integers|an integer|some integer] => squares
 [ALL] [perfect cube|perfect cubes|cube number|cube numbers] => cubes
-[ALL] [cube|cubes] of [integers|an integer|some integer] => cubes
 [|numbers|is|are] of the form => form
 """
 
@@ -216,15 +181,14 @@ def _and_a_part(before: Sequence[Token], tokens: Sequence[Token], place: int) ->
 
 
 def _joined_signs(tokens: list[Token]) -> list[Token]:
-    """ "powers of 2 (including 1)" without its bracket; "divided by" as a slash beside no remainder; "1 in 6"."""
+    """ "powers of 2 (including 1)" without its bracket; "1 in 6"."""
     if len(tokens) == 3 and tokens[1].is_sign("∈") and tokens[0].kind == tokens[2].kind == "number":
         return [tokens[0], Token("sign", "/"), tokens[2]]
     if len(tokens) > 3 and tokens[-1].is_sign(")"):
         place = max(place for place, token in enumerate(tokens) if token.is_sign("including", "except") or not place)
         if place and tokens[place - 1].is_sign("("):
             tokens = [*tokens[: place - 1], *tokens[place:-1]]
-    has_remainder = any(token.is_sign("remainder") for token in tokens)
-    return tokens if has_remainder else [Token("sign", "/", t.gap) if t.is_sign("divided") else t for t in tokens]
+    return tokens
 
 
 def _is_value_behind(before: Sequence[Token], after: Sequence[Token]) -> bool:

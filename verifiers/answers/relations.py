@@ -53,7 +53,7 @@ _SPECIAL = separator(": | ∤ ≡ ≢", "mod")  # of labels, divisors and residu
 
 def item(tokens: Tokens, statement: Statement) -> Value:
     """The value of one item: a relation or a term."""
-    if any(map(_SPECIAL, tokens)) or tokens[0].text == "gcd":
+    if any(map(_SPECIAL, tokens)):
         tokens = _without_label(tokens)
         members = divisible(tokens) or (congruence(tokens) if cut(tokens, _MODULI)[1] else None)
         if members is not None:

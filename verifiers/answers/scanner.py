@@ -192,9 +192,6 @@ class Scanner:
             self.symbol(*CONSTANT_WORDS[word])
         elif self._is_word(run, word):
             self.add("word", word)
-        elif len(run) == 3 and word.endswith("pi"):
-            self.add("letter", run[0])
-            self.add("letter", "π")
         elif len(run) <= 3 and not (len(run) == 3 and run.istitle()):
             self._product(run)
         else:

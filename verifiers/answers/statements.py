@@ -67,7 +67,7 @@ _MAX_PERMUTED = 4
 _LABELS = (("i", "ii", "iii", "iv", "v", "vi"), ("a", "b", "c", "d", "e", "f"), ("1", "2", "3", "4", "5", "6"))
 _OPERATORS = separator("+ - * / ^ =")
 _INCLUSIVE, _EXCLUSIVE = separator("", "inclusive inclusively"), separator("", "exclusive exclusively")
-_BETWEEN = ("between", "closed between", "open between")
+_BETWEEN = ("between", "from")
 
 
 def wording_of(tokens: Tokens, statement: Statement) -> Value | None:
@@ -114,13 +114,10 @@ def _changed(tokens: Tokens, statement: Statement) -> Value | None:
 def _between(tokens: Tokens, statement: Statement) -> Value | None:
     """ "real numbers between 1 and 4", "integers from 1 to 10", "even integers between 1 and 9"; None for others."""
     place = index_of(tokens, at_signs(*_BETWEEN))
-    if tokens[0].is_word("from") and (_INCLUSIVE(tokens[-1]) or _EXCLUSIVE(tokens[-1])):
-        place, tokens = 0, [Token("sign", "between"), *tokens[1:]]
     if place is None:
         return None
     left, right = [t for t in tokens[:place] if not t.is_sign("ℝ")], list(tokens[place + 1 :])
     has_in, has_out = any(map(_INCLUSIVE, right)), any(map(_EXCLUSIVE, right))
-    is_closed = tokens[place].text == "closed between" or has_in
     right = without_ends([t for t in right if not _INCLUSIVE(t) and not _EXCLUSIVE(t)])
     ends = cut(right, lambda token: token.is_word("and") or token.is_sign(":"))[0]
     nodes = nodes_of(tuple(map(statement, ends)))
@@ -136,9 +133,10 @@ def _between(tokens: Tokens, statement: Statement) -> Value | None:
             raise UnreadableError("with the ends or without?")
         return lists[0 if not has_out else 1]
     left = [token for token in left if not token.is_word("is", "are")]
-    if len(left) > 1 or (left and left[0].kind != "letter"):
+    is_known = has_in or has_out or tokens[place].is_sign("between")
+    if len(left) > 1 or (left and left[0].kind != "letter") or not is_known:
         raise UnreadableError("between what?")
-    return Reals(reals[not is_closed].intervals, left[0].text if left else "")
+    return Reals(reals[not has_in].intervals, left[0].text if left else "")
 
 
 def _residues(tokens: Tokens, _statement: Statement) -> Value | None:
@@ -243,7 +241,7 @@ _FORMS: tuple[tuple[frozenset[str], Callable[[Tokens, Statement], Value | None]]
     (frozenset(("mod", "|", "∤", "remainder")), _residues),
     (frozenset(("form",)), _of_form),
     (frozenset(("except", "including")), _changed),
-    (frozenset((*_BETWEEN, "from")), _between),
+    (frozenset(_BETWEEN), _between),
 )
 _MARKS = frozenset().union(*(marks for marks, _ in _FORMS)) - {"("}
 
