@@ -40,8 +40,6 @@ def amount(tokens: Tokens) -> Amount | None:
     """The amount that tokens are, in the unit of its last part; None for anything else."""
     if len(tokens) > 2 and tokens[-1].is_word(*_DIMENSIONS):
         tokens = tokens[:-1]
-    if not tokens or tokens[0].is_word("in"):
-        return None
     pairs = zip([*tokens[:1], *tokens[:-1]], tokens, strict=True)
     tokens = [token for before, token in pairs if not (token.is_sign(".") and unit_of_word(before))]  # 2 ft. 6 in.
     parts = [_part(piece) for piece in pieces_of_amount(with_joined_units(tokens)) if piece]
@@ -53,8 +51,6 @@ def amount(tokens: Tokens) -> Amount | None:
         if before.powers != after.powers or before.factor <= after.factor:
             return None
     nodes = [node if part == last else multiply(node, number(part.factor / last.factor)) for node, part in known]
-    if len(nodes) > 1 and any(names(node) for node in nodes):
-        return None
     if len(nodes) == 1:
         return Amount(nodes[0], last.powers, last.factor)
     total = rational(add(*nodes)) if all(is_numeral(node) for node, _ in known) else None  # 3 hours 20 minutes: 200
@@ -171,11 +167,7 @@ def _numeral(tokens: Tokens) -> Literal | None:
     rest = [token for token in tokens if not token.is_sign("(", ")")]
     if len(rest) > 1 and rest[-1].is_word(*_BASES):  # 1011 in binary, 3A (hex)
         tokens = [*rest[: -1 - rest[-2].is_word("in")], Token("word", "base", gap=True), rest[-1]]
-    if len(tokens) > 2 and tokens[0].is_word(*_BASES) and tokens[1].is_word("number", "numeral"):
-        tokens = [*tokens[2:], Token("word", "base", gap=True), tokens[0]]
     pieces, marks = cut(tokens, lambda token: token.is_sign("_") or token.is_word("base"))
-    if len(marks) == 2 and not pieces[1]:
-        pieces = [pieces[0], pieces[2]]
     inside = None if marks else _last_bracket(tokens)
     if inside is not None and any(token.is_word("base") for token in inside):
         pieces = [list(tokens[: -len(inside) - 2]), inside]
@@ -237,9 +229,6 @@ def _clock(tokens: Tokens) -> Literal | None:
     pieces, colons = cut(tokens, at_signs(":"))
     behind = "".join(token.text for token in pieces[-1][1:] if token.text != ".").casefold()
     numbers = [piece[0].text for piece in pieces if piece]
-    hour, point, minute = numbers[0].partition(".") if numbers else ("", "", "")
-    if point and not colons and len(minute) == 2:  # 8.15 a.m.
-        pieces, colons, numbers = [tokens[:1], *pieces], [Token("sign", ":")], [hour, minute]
     if (
         behind not in ("am", "pm")
         or len(colons) > 2

@@ -300,8 +300,6 @@ class Atoms(ABC):
         return factors[0] if len(factors) == 1 else multiply(*factors)
 
     def _continues_argument(self) -> bool:
-        if self.here.text == "i" and self.here.gap and self.here.kind == "letter":  # \sin\theta\, i
-            return False
         is_function = self.here.kind == "function" and self.here.text in ("frac", "sqrt")
         return is_function or self.here.kind in ("number", "letter", "vulgar")
 

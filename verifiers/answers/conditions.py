@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import reduce
 from math import ceil
 
 from verifiers.answers.comparison import divides_by_zero
@@ -159,9 +158,7 @@ def _pieces(tokens: list[Token]) -> list[list[Token]]:
     result: list[list[Token]] = []
     pieces, cuts = cut(tokens, lambda token: AND_OR(token) or CONDITIONS(token))
     for piece, mark in zip(pieces, [None, *cuts], strict=True):
-        if result and mark is not None and mark.is_word("or"):
-            result[-1] += [mark, *piece]
-        elif result and mark is not None and not CONDITIONS(mark) and _goes_on(result[-1], piece):
+        if result and mark is not None and not CONDITIONS(mark) and _goes_on(result[-1], piece):
             result[-1] += [_COMMA, *piece] if piece else []
         elif piece:
             result.append(list(piece))
@@ -195,9 +192,6 @@ def under(value: Value, pieces: list[list[Token]], statement: Statement) -> Valu
     argument = argument_of(value)
     letters = letters_in(rows_of(value)) - {argument}
     domains: dict[str, Domain] = {}
-    if isinstance(value, Expression) and value.node.op == "symbol":  # all a with -2 < a < 2
-        start: Value = value
-        return reduce(_under, map(statement, pieces), start)
     for piece in pieces:
         declared = _declared(piece, statement, letters | {argument}, frozenset("n") if argument else LETTERS)
         if declared is None or (not isinstance(value, Collection) and not declared.keys() <= letters | {argument}):

@@ -65,8 +65,6 @@ def _equal(gold: Value, answer: Value) -> Result:
     gold, answer = as_ratio(gold, answer), as_ratio(answer, gold)
     if isinstance(answer, Collection) and answer.is_plain_tuple:
         gold = opened(gold)
-    if isinstance(gold, Named) and isinstance(answer, Named) and len(gold.names) == len(answer.names) + 1 > 2:
-        answer = opened(answer)
     if isinstance(gold, Named) and isinstance(answer, Named) and len(gold.names) > 1 and answer.is_single:
         return False
     if isinstance(gold, Relation) and isinstance(answer, Named):
@@ -342,8 +340,6 @@ def _equal_literals(gold: Value, answer: Value) -> Result:
 
 def _digits_of(node: Node) -> str:
     """The digits that an expression is, if it stands for a numeral without its base: 1011, 1A3."""
-    if node.op == "mul" and all(each.op in ("number", "symbol") for each in node.args):
-        return "".join(map(_digits_of, node.args))
     return node.name if node.op == "symbol" else str(rational(node))
 
 

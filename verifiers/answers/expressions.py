@@ -100,9 +100,6 @@ class Parser(Atoms):
             return Node("mixed", (value, self.power()))
         if token.kind == "number":
             return self._next_number(value, first, is_integer)
-        if is_integer and token.text == "C" and not token.gap and self.ahead().kind == "number":
-            self.at += 1
-            return Node("binomial", (value, self.power()))
         right = self.power()
         inside = right.args[0] if right.op in _BEHIND else right
         if is_integer and token.text == "frac" and inside.op == "div" and all(map(_is_natural, inside.args)):

@@ -82,9 +82,6 @@ def argument_of(value: Value) -> str:
     if isinstance(value, Named) and value.is_single:
         index, item = value.names[0].partition("_")[2], value.items[0]
         return value.argument or (index if isinstance(item, Expression) and index in names(item.node) else "")
-    if isinstance(value, Collection) and value.items:
-        arguments = {argument_of(each) for each in value.items}
-        return arguments.pop() if len(arguments) == 1 else ""
     return ""
 
 

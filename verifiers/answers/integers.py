@@ -20,7 +20,6 @@ from verifiers.answers.values import (
     Expression,
     Family,
     Integers,
-    Named,
     Node,
     Reals,
     Value,
@@ -99,8 +98,6 @@ def integers_of(value: Value) -> Integers | None:
     if isinstance(value, Reals):
         is_whole = value.name in (*LETTERS, "p") and not value.is_real
         return _of_reals(value) if is_whole and _is_open(value) else None
-    if isinstance(value, Named) and value.is_single:
-        return None if value.argument else integers_of(value.items[0])
     is_bare = isinstance(value, Collection) and value.is_bare
     nodes = nodes_of(value.items if isinstance(value, Collection) and is_bare else (value,)) or []
     letters = frozenset().union(*map(names, nodes))
@@ -368,7 +365,7 @@ def _is_shifted(node: Node, shift: Node) -> bool:
 def with_dots(parts: list[list[Token]]) -> Value:
     r"""The members of `1, 2, 4, \ldots` or `2, 4, \ldots, 10` as a family or a set.
 
-    The members before the dots are an arithmetic or a geometric progression, or the values of a quadratic polynomial.
+    The members before the dots are an arithmetic or a geometric progression.
     """
     places = [place for place, part in enumerate(parts) if part[0].is_sign("…")]
     values = [rational(expression(part)) for place, part in enumerate(parts) if place not in places]
@@ -392,9 +389,4 @@ def _term(values: list[Fraction]) -> Node:
         return add(number(values[0]), multiply(number(steps[0]), MEMBER))
     if len(values) > 2 and all(values) and len({b / a for a, b in pairwise(values)}) == 1:
         return multiply(number(values[0]), Node("power", (number(values[1] / values[0]), MEMBER)))
-    bends = {after - before for before, after in pairwise(steps)}
-    if len(values) > 3 and len(bends) == 1:
-        half = bends.pop() / 2
-        bend = multiply(number(half), MEMBER, MEMBER)
-        return add(number(values[0]), multiply(number(steps[0] - half), MEMBER), bend)
     raise UnreadableError("members of an unknown sequence")

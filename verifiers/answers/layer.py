@@ -358,8 +358,6 @@ def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
     is_labelled = [token.is_sign(":") and before.is_word("answer", "winner") for before, token in pairwise(tokens)]
     ends = [place for place, token in enumerate(tokens, 1) if token.is_sign("=") or token.is_word(*_VERBS)]
     ends += [place for place, is_label in enumerate(is_labelled, 2) if is_label]
-    if [token.text for token in tokens[:3]] == ["it", "'", "s"]:
-        ends = [3, *ends]
     end = max(ends, default=0)
     return end > 0 and not has_doubt(" ".join(token.text for token in tokens[:end])) and wording(tokens[end:]) == gold
 

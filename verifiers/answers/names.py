@@ -118,9 +118,6 @@ def long_name_of(tokens: Tokens) -> str:
     is_polygon = word is not None and word.kind == "word" and len(word.text) in (4, 5, 6)
     if is_polygon and (len(tokens) == 3 or (len(tokens) == 4 and tokens[0].is_word("area"))):
         return "".join(token.text for token in tokens)
-    inside = bracket_content(tokens[1:])
-    if inside is not None and inside[0] == "(" and tokens[0].text in ("P", "p", "pr", "prob"):
-        return "".join(token.text for token in tokens)  # P(both red)
     is_name = tokens[0].kind in ("letter", "function") or tokens[0].text in ("max", "min", "∠", "|", "‖", "⌊", "⌈", "#")
     is_name = is_name or tokens[0].is_word(*_QUANTITIES)
     has_words = any(token.kind == "word" and token.text not in _QUANTITIES for token in tokens)

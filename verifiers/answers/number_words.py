@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import takewhile
 
 from verifiers.answers.atoms import decimal
 from verifiers.answers.syntax import Token, UnreadableError
@@ -129,8 +128,6 @@ def number_at(tokens: Sequence[Token], place: int) -> tuple[Fraction, int]:
     words: list[str] = []
     ends = []  # of the words, in tokens
     for number, token in enumerate(tokens[place : place + 16]):
-        if token.is_sign(",") and words and words[-1] in ("thousand", "million", "billion"):
-            continue  # twelve thousand, three hundred
         if token.kind != "word":
             break
         words.append(token.text)
@@ -150,9 +147,6 @@ def _spelled(words: list[str]) -> tuple[Fraction, int]:
         count = in_words(" ".join(words[:size]))
         if count is None:
             continue
-        if words[size : size + 1] == ["point"]:
-            digits = "".join(str(in_words(word)) for word in takewhile(_is_digit, words[size + 1 :]))
-            return count + Fraction(int(digits or 0), 10 ** len(digits)), size + 1 + len(digits)
         part, length = (
             _part(words[size + 1 :], is_behind=True) if words[size : size + 1] == ["and"] else (Fraction(0), 0)
         )
@@ -164,19 +158,8 @@ def _spelled(words: list[str]) -> tuple[Fraction, int]:
     return Fraction(0), 0
 
 
-def _is_digit(word: str) -> bool:
-    return in_words(word) in range(10)
-
-
 def _part(words: list[str], *, is_behind: bool = False) -> tuple[Fraction, int]:
     """The fraction that the first words spell, and how many of them: "a half", "three quarters", "half" alone."""
-    if words == ["half"]:
-        return Fraction(1, 2), 1
-    if words[:2] in (["half", "a"], ["half", "an"]) and len(words) > 2:  # half a liter, half a million
-        scale = SCALES_AND_PARTS.get(words[2], Fraction(0))
-        return (scale / 2, 3) if scale > 1 else (Fraction(1, 2), 2)
-    if words[:2] == ["a", "dozen"]:
-        return Fraction(12), 2
     is_end = is_behind or words[2:3] in ([], ["of"])  # not "a third grader"
     if words[:1] == ["a"] and words[1:2] and words[1] in PARTS and is_end:
         return Fraction(1, PARTS[words[1]]), 2

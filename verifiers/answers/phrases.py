@@ -159,9 +159,6 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
 def _sign_at(tokens: Sequence[Token], place: int, before: Sequence[Token]) -> Token | None:
     """The token here as it stands, or the sign that one word is behind others; None for words of phrases."""
     token, after = tokens[place], tokens[place + 1 : place + 2]
-    if token.text == "factorial" and before and (before[-1].kind in ("number", "letter") or before[-1].is_sign(")")):
-        is_end = not (after and (after[0].kind in ("number", "letter") or after[0].is_sign("(", "{")))
-        return Token("sign", "!") if is_end else token
     if token.kind != "word":
         return _number_set(tokens, place)
     if token.text in ("const", "constant") and before and before[-1].is_sign("+"):
@@ -181,9 +178,7 @@ def _and_a_part(before: Sequence[Token], tokens: Sequence[Token], place: int) ->
 
 
 def _joined_signs(tokens: list[Token]) -> list[Token]:
-    """ "powers of 2 (including 1)" without its bracket; "1 in 6"."""
-    if len(tokens) == 3 and tokens[1].is_sign("∈") and tokens[0].kind == tokens[2].kind == "number":
-        return [tokens[0], Token("sign", "/"), tokens[2]]
+    """ "powers of 2 (including 1)" without its bracket."""
     if len(tokens) > 3 and tokens[-1].is_sign(")"):
         place = max(place for place, token in enumerate(tokens) if token.is_sign("including", "except") or not place)
         if place and tokens[place - 1].is_sign("("):
@@ -213,8 +208,6 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
     has_rows = any(token.text.startswith("begin ") for token in tokens)
     for place, token in enumerate(tokens):
         before, after = tokens[place - 1 : place], tokens[place + 1 : place + 2]
-        if token.is_sign(".") and before and before[0].is_word("approx"):
-            continue
         is_between = bool(before and after) and before[0].kind == after[0].kind == "word"
         if token.is_sign("&") and not has_rows:
             token = Token("word", "and", gap=True)
@@ -230,10 +223,6 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
             and after[0].gap
         ):
             token = Token("word", "a", gap=True)
-        is_verb = bool(before) and before[0].is_word("is", "has", "have", "with", "get", "got")
-        is_verb = is_verb or (not place and tokens[-1].is_word("chance", "probability"))
-        if token.kind == "letter" and token.text == "a" and is_verb and after and after[0].kind == "number":
-            continue  # there is a 3/8 chance
         result.append(token)
     return result
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from verifiers.answers.amounts import amount, has_unit
 from verifiers.answers.evaluation import approximation
 from verifiers.answers.expressions import expression
 from verifiers.answers.integers import (
@@ -18,7 +17,6 @@ from verifiers.answers.integers import (
 from verifiers.answers.names import function_name_of, is_quantity, long_name_of, name_of, names_of
 from verifiers.answers.reals import as_reals, complement, condition, points
 from verifiers.answers.syntax import (
-    INEQUALITIES,
     RELATIONS,
     Token,
     Tokens,
@@ -60,8 +58,6 @@ def item(tokens: Tokens, statement: Statement) -> Value:
             return members
     sides, relations = cut(tokens, RELATIONS)
     texts = [each.text for each in relations]
-    if len(tokens) > 3 and tokens[-1].is_sign("even", "odd", "primes") and any(map(INEQUALITIES, tokens)):
-        return both(item([Token("letter", "n"), tokens[-1]], statement), item(tokens[:-1], statement))  # n ≥ 3 odd
     if not texts:
         return term(tokens, statement)
     if has_class(sides[0]) or (sides[0] and sides[0][0].is_sign("ℝ") and len(sides[0]) < 3):
@@ -74,8 +70,6 @@ def item(tokens: Tokens, statement: Statement) -> Value:
         return _mapping(sides[0], sides[1])
     if texts in (["∈"], ["∉"]):
         return _member(sides[0], sides[1], statement, is_member=texts == ["∈"])
-    if texts[0] == "∈" and len(sides) == 3 and sides[1][0].is_sign("ℝ"):
-        return item([*sides[0], relations[1], *sides[2]], statement)  # x can be any real number at most 2
     if set(texts) <= {"=", "≡"}:
         return _equation(sides, statement)
     if set(texts) & {"∈", "∉", "≡", "≢"}:
@@ -127,8 +121,6 @@ def _mapping(left: Tokens, right: Tokens) -> Value:
 
 
 def _rounded(tokens: Tokens) -> Value:
-    if has_unit(tokens) and (value := amount(tokens)) is not None:
-        return replace(value, is_rounded=True)
     node = expression(tokens)
     if names(node):
         raise UnreadableError("approximately an expression with letters")
@@ -249,8 +241,6 @@ def _named(left: Tokens, value: Value) -> Value:
         return Named((name,), (listed([Expression(each) for each in both_signs]) if len(both_signs) > 1 else value,))
     if node is None:
         return _named_structure(left, value)
-    if left[0].is_sign("begin vmatrix") and left[-1].is_sign("end vmatrix"):
-        return Named(("det",), (value,))
     if not names(node) and is_quantity(left):
         return Named((long_name_of(left),), (value,))
     try:

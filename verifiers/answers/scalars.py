@@ -166,7 +166,8 @@ def equal_amounts(gold: Value, answer: Value) -> Result:
     if is_known and other.node.op == "percent" != amount_.node.op:  # $15 and 15%
         return False
     is_temperature = amount_.powers in (UNITS["celsius"].powers, UNITS["fahrenheit"].powers)
-    if amount_.num_parts > 1 or (other.node.op == "degrees" and amount_.powers and not is_temperature):
+    is_angle = other.node.op == "degrees" and bool(amount_.powers) and (other is gold or not is_temperature)  # 120 °C
+    if amount_.num_parts > 1 or is_angle:
         return False
     sides = (_number_of(amount_), other) if amount_ is gold else (other, _number_of(amount_))
     return equal_scalars(*sides)

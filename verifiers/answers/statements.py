@@ -188,10 +188,6 @@ def _permutations(tokens: Tokens, statement: Statement) -> Value | None:
     place = index_of(tokens, at_signs("permutations"))
     if place is None:
         return None
-    if 2 < place < len(tokens) - 2:  # (1, 1) and permutations of (2, 3)
-        behind = list(tokens[place + 1 :])
-        behind = behind[1:] if behind[0].is_word("of") else behind
-        return Collection("list", (statement(tokens[:place]), _orders_of(statement(behind))))
     return _orders_of(statement(without_ends([token for token in tokens if not token.is_sign("permutations")])))
 
 
@@ -223,9 +219,6 @@ def names_or_values(tokens: Tokens, statement: Statement) -> Value | None:
 
 
 def _name_and_value(piece: list[Token]) -> tuple[str, list[Token]] | None:
-    is_initials = len(piece) > 2 and piece[0].kind == piece[1].kind == "letter" and not piece[1].gap
-    if is_initials and piece[0].text.isupper() and piece[1].text.islower() and piece[2].kind != "letter":
-        piece = [Token("word", (piece[0].text + piece[1].text).casefold()), *piece[2:]]  # Bo
     is_word = piece[0].kind == "word" and piece[0].text not in WORDS
     is_mark = len(piece) > 2 and (piece[1].is_sign(":", "=") or piece[1].is_word("has", "gets", "have", "is"))
     if is_mark and (is_word or (piece[0].kind == "letter" and piece[1].is_sign(":"))):

@@ -24,7 +24,6 @@ _STYLE_WORDS = (
     "underbrace overbrace"
 )
 STYLES = frozenset(_STYLE_WORDS.split())
-PLAIN_MATRICES = frozenset(["pmatrix", "bmatrix", "vmatrix", "matrix", "cases"])  # \pmatrix{1&2\cr 3&4}
 INVISIBLE = frozenset(
     [
         "color",

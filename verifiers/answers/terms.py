@@ -229,9 +229,6 @@ def _set(inside: list[Token], statement: Statement) -> Value:
         value = term(part, statement) if is_set else _component(part, statement)
         value = both_signs(value.node) if isinstance(value, Expression) else value
         items += value.items if isinstance(value, Collection) and value.kind == "list" else [value]
-    named = [each for each in items if isinstance(each, Named) and each.is_single]
-    if len(named) == len(items) > 1 and len({each.names for each in named}) == len(named):  # {a = 2, b = 3}
-        return Named(tuple(each.names[0] for each in named), tuple(each.items[0] for each in named))
     return Collection("set", tuple(items))
 
 
