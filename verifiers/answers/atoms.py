@@ -5,7 +5,6 @@ Where an argument may end in two places (`\sin x/2`) the text is not read.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
@@ -47,8 +46,17 @@ def decimal(text: str) -> Fraction:
     return Fraction(int(whole + decimals or "0"), 10 ** len(decimals)) + cycle
 
 
-class Atoms(ABC):
+class Atoms:
     """Tokens, the place of the next one, and the methods that read the atom that begins there."""
+
+    # What the parser of sums, products and powers reads here (expressions.py).
+    sum: Callable[[], Node]
+    product: Callable[[], Node]
+    signed_power: Callable[[], Node]
+    power: Callable[[], Node]
+    exponent: Callable[[], Node]
+    postfix: Callable[[Node], Node]
+    is_degree: Callable[[], bool]
 
     def __init__(self, tokens: Sequence[Token], at: int = 0) -> None:
         self.tokens = tokens
@@ -81,34 +89,6 @@ class Atoms(ABC):
     def expect(self, sign: str) -> None:
         if not self.take(sign):
             raise UnreadableError(f"expected {sign}")
-
-    @abstractmethod
-    def sum(self) -> Node:
-        """The sum here, as in brackets."""
-
-    @abstractmethod
-    def product(self) -> Node:
-        """The product here."""
-
-    @abstractmethod
-    def signed_power(self) -> Node:
-        """The power here, with the signs in front of it."""
-
-    @abstractmethod
-    def power(self) -> Node:
-        """The power here."""
-
-    @abstractmethod
-    def exponent(self) -> Node:
-        """The exponent behind `^`."""
-
-    @abstractmethod
-    def postfix(self, node: Node) -> Node:
-        """The node with the signs behind it."""
-
-    @abstractmethod
-    def is_degree(self) -> bool:
-        r"""Whether `^\circ` is here."""
 
     # ----------------------------------------------------------------------------------------------- atoms
 

@@ -9,10 +9,9 @@ from math import ceil
 
 from verifiers.answers.comparison import divides_by_zero
 from verifiers.answers.evaluation import Evaluation
-from verifiers.answers.expressions import expression
+from verifiers.answers.expressions import expression, name_of
 from verifiers.answers.families import argument_of, letters_in, listed_rows, rows_of
 from verifiers.answers.integers import DOMAINS, LETTERS, both, integer_class, with_dots
-from verifiers.answers.names import name_of
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.reals import complement, intersection
 from verifiers.answers.syntax import (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import takewhile
 
 from verifiers.answers.atoms import decimal
 from verifiers.answers.syntax import Token, UnreadableError
@@ -125,17 +126,11 @@ _BEFORE_SCALES = ("-", "+", "=", "(", ",", "$", ":")  # signs in front of a numb
 
 def number_at(tokens: Sequence[Token], place: int) -> tuple[Fraction, int]:
     """The number that the words at this place spell, and how many of them; length 0 for none."""
-    words: list[str] = []
-    ends = []  # of the words, in tokens
-    for number, token in enumerate(tokens[place : place + 16]):
-        if token.kind != "word":
-            break
-        words.append(token.text)
-        ends.append(number + 1)
+    words = [token.text for token in takewhile(lambda token: token.kind == "word", tokens[place : place + 16])]
     value, size = _spelled(words)
     if size and words[size : size + 1] != [] and words[size] in _ORDINALS and value >= 20 and value % 10 == 0:
         raise UnreadableError("an ordinal")  # thirty-first
-    return value, ends[size - 1] if size else 0
+    return value, size
 
 
 def _spelled(words: list[str]) -> tuple[Fraction, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from verifiers.answers.evaluation import approximation
-from verifiers.answers.expressions import expression
+from verifiers.answers.expressions import expression, function_name_of, is_quantity, long_name_of, name_of, names_of
 from verifiers.answers.integers import (
     DOMAINS,
     both,
@@ -14,7 +14,6 @@ from verifiers.answers.integers import (
     has_class,
     integer_class,
 )
-from verifiers.answers.names import function_name_of, is_quantity, long_name_of, name_of, names_of
 from verifiers.answers.reals import as_reals, complement, condition, points
 from verifiers.answers.syntax import (
     RELATIONS,

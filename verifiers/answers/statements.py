@@ -12,6 +12,7 @@ from functools import reduce
 from itertools import permutations
 
 from verifiers.answers.conditions import split, under, without_arguments
+from verifiers.answers.expressions import name_of
 from verifiers.answers.families import letters_in, rows_of
 from verifiers.answers.integers import (
     both,
@@ -25,7 +26,6 @@ from verifiers.answers.integers import (
     integers_of,
     with_dots,
 )
-from verifiers.answers.names import name_of
 from verifiers.answers.reals import cases_in_line, half_line, intersection, interval, points, union
 from verifiers.answers.relations import item, several_names
 from verifiers.answers.syntax import (

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from verifiers.answers.amounts import amount, has_unit, literal
-from verifiers.answers.expressions import expression
+from verifiers.answers.expressions import expression, name_of
 from verifiers.answers.integers import (
     DOMAINS,
     MEMBER,
@@ -18,7 +18,6 @@ from verifiers.answers.integers import (
     least_of,
     with_dots,
 )
-from verifiers.answers.names import name_of
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import as_reals, cases, complement, half_line, intersection, points, union
 from verifiers.answers.syntax import (

@@ -7,8 +7,6 @@ from fractions import Fraction
 
 from verifiers.answers.syntax import Token, Tokens, at_signs, bracket_content, cut
 
-Powers = dict[str, int]
-
 # name, its base units with exponents, how many of them; other names of it; prefixes. Singular; an s may follow.
 _TABLE = """
 m | m 1 | 1 | meter metre | c μ m d k n
