@@ -6,12 +6,11 @@ from fractions import Fraction
 from itertools import pairwise
 
 from verifiers.answers.expressions import expression
-from verifiers.answers.number_words import changes_value, has_noun, in_words
-from verifiers.answers.prose import changes_answer, has_doubt
 from verifiers.answers.rationals import rational
 from verifiers.answers.syntax import WORDS, Token, Tokens, UnreadableError, at_signs, bracket_content, cut, nesting
 from verifiers.answers.units import UNITS, Unit, pieces_of_amount, rate, unit, unit_of_word, with_joined_units
 from verifiers.answers.values import Amount, Literal, Node, add, is_numeral, multiply, names, number
+from verifiers.answers.words import changes_answer, changes_value, has_doubt, has_noun, in_words
 
 _CURRENCY = ("$", "€", "£", "₹", "¥")
 _NO_NOUN_WORDS = "divide divides and but mod plus minus times divided over is are was were has have than to each"

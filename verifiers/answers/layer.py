@@ -8,9 +8,7 @@ from itertools import pairwise
 from verifiers.answers.amounts import amount, has_unit, number_of_things, quantity
 from verifiers.answers.equality import equal
 from verifiers.answers.evaluation import start_budget
-from verifiers.answers.number_words import has_noun, number_in_front
 from verifiers.answers.phrases import drop_leads, join_words, rewrite
-from verifiers.answers.prose import has_doubt
 from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.relations import with_approximation
 from verifiers.answers.scalars import is_undone_for
@@ -37,6 +35,7 @@ from verifiers.answers.values import (
     names,
     nodes_of,
 )
+from verifiers.answers.words import has_doubt, has_noun, number_in_front
 
 CHOICES = "ABCDEFGHJ"
 

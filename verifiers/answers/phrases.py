@@ -10,8 +10,8 @@ from fractions import Fraction
 from itertools import product
 
 from verifiers.answers.atoms import decimal
-from verifiers.answers.number_words import PARTS, in_words, number_at, number_tokens, times_scales
 from verifiers.answers.syntax import NUMBER_SETS, Token, UnreadableError, brackets
+from verifiers.answers.words import PARTS, in_words, number_at, number_tokens, times_scales
 
 # PHRASE => SIGNS. [one|other|] is one of several words, or none. A sign of two words has a line between them; w: is
 # a word, f: a function. Words in capitals are the groups below.

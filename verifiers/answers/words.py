@@ -1,4 +1,4 @@
-"""Number words, and words after a number that change its value: "two hundred", "2 thirds", "7 below zero".
+"""Numbers in words, words beside a number that change its value ("2 thirds", "7 below zero"), and words of doubt.
 
 A unit may be left out or added, so words after a number are usually dropped. The words listed here must not be: scales,
 dozens and fractions multiply the number (thousand, dozen, thirds); with any other one the text is not a plain number.
@@ -6,6 +6,7 @@ dozens and fractions multiply the number (thousand, dozen, thirds); with any oth
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import takewhile
@@ -114,6 +115,47 @@ def changes_value(words: Sequence[str]) -> bool:
         or any(word in ("below", "beneath", "under") for word in words[:-1] if not _LEVELS.isdisjoint(words))
         or any(len(word) == 2 and word not in _SHORT for word in words)
     )
+
+
+def any_of(words: str) -> str:
+    """A pattern for any of some words; "_" joins those of a phrase."""
+    return rf"(?<![\\{{])\b(?:{'|'.join(words.split()).replace('_', ' ')})\b"
+
+
+_DOUBT = re.compile(
+    r"\?|≈|\\approx|~|n['’]t\b|\b[ie]\.?[eg]\b|given\W*\d|"
+    + any_of(
+        "not? never none nobody nor n?either cannot except unless if whether where but however otherwise instead "
+        "rather without maybe perhaps possibly probably (?:un)?likely usually sometimes seems? should would could "
+        "might may let says? said try guess\\w* think\\w* thought believe\\w* suppos\\w+ assum\\w+ claim(?:s|ed) "
+        "expect\\w* estimat\\w* unsure doubt\\w* unknown wrong error incorrect false impossible mistake naive "
+        "ignor\\w+ exclud\\w+ reject\\w* discard\\w* ruled? contradict\\w* fail\\w* almost nearly about around "
+        "approx\\w* circa roughly near close hint example cases? bounds? previous old former (?:an)?other "
+        "candidates? given_that that_is up_to until then_some at_(?:least|most|first) or_(?:so|more|less) "
+        "(?:one|first|second|third)_(?:possible|solution|root|of)"
+    ),
+    re.IGNORECASE,
+)
+_CHANGE = re.compile(  # beside a value: another one is stated
+    any_of(
+        "or plus minus times than as less fewer over under above below between before after squared? cubed? doubled? "
+        "twice tripled halved hal(?:f|ves) thirds? quarters? fourths? fifths? dozens? hundreds? thousands? millions? "
+        "billions? squares cubes powers? roots? multiples? factors? factorial divid\\w+ divisible mod modulo short off "
+        "negative floor inverse reciprocal opposite raised reversed remains? differs fold sided too onwards? on$ sum "
+        "difference product"
+    ),
+    re.IGNORECASE,
+)
+
+
+def has_doubt(text: str) -> bool:
+    """Whether a text doubts, denies or asks."""
+    return _DOUBT.search(text) is not None
+
+
+def changes_answer(text: str) -> bool:
+    """Whether a word beside a value makes another one of it: "less", "squared"."""
+    return _CHANGE.search(text) is not None
 
 
 # -------------------------------------------------------------------------------------- numbers among tokens
