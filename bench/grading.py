@@ -24,11 +24,11 @@ from data.boxes import final_boxes
 from data.gold_answers import final_answer
 from verifiers.answer_text import texts_of
 from verifiers.answers.evaluation import is_zero
-from verifiers.answers.last_number import last_number
+from verifiers.answers.layer import read
 from verifiers.answers.rationals import rational
-from verifiers.answers.reading import read
-from verifiers.answers.tree import names
+from verifiers.answers.values import names
 from verifiers.equivalence import judge
+from verifiers.extract import last_number
 from verifiers.normalise import canonical
 from verifiers.numbers import numeral
 from verifiers.peer import in_box
