@@ -32,7 +32,7 @@ from datasets import Dataset
 
 
 def unknown():
-    return uuid4().hex[:8]
+    return uuid4().hex[:6]
 
 
 def by_seed():
@@ -69,7 +69,7 @@ def load_environment(is_seeded=False):
 """
 RUN = {
     "model": "base", "engine.name": "transformers", "threads": 1, "steps": 3, "data.prompts_per_step": 3,
-    "algo.group_size": 4, "sampling.max_tokens": 160, "validation.interval": 0, "eval.heldout_problems": 0,
+    "algo.group_size": 4, "sampling.max_tokens": 200, "validation.interval": 0, "eval.heldout_problems": 0,
     "run.save_interval": 3, "run.name": "a", "reward.format": 0, "reward.overlong": 1,
 }  # fmt: skip
 
