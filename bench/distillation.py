@@ -21,16 +21,17 @@ if __name__ == "__main__":
     parser.add_argument("--teacher", required=True, help="the model that it learns from")
     args = parser.parse_args()
     student = ONE_UPDATE | {"model": args.student, "preset": "base"}
-    full = {"teacher.alone": True, "teacher.kl": "full"}
+    taught = student | {"algo.filter_zero_advantages": False}  # groups with equal rewards have a gradient
+    full = taught | {"teacher.alone": True, "teacher.kl": "full"}
     compare(
         args,
         "distillation",
         {
             "rewards": student,
-            "teacher": student | {"teacher.model": args.teacher, "teacher.alone": True},
-            "full": student | full | {"teacher.model": args.teacher},
-            "both": student | {"teacher.model": args.teacher},
-            "untrained": student | {"teacher.model": "base", "teacher.alone": True},
-            "opsd": student | full | {"teacher.model": args.student, "teacher.prompt": HINT},
+            "teacher": taught | {"teacher.model": args.teacher, "teacher.alone": True},
+            "full": full | {"teacher.model": args.teacher},
+            "both": taught | {"teacher.model": args.teacher},
+            "untrained": taught | {"teacher.model": "base", "teacher.alone": True},
+            "opsd": full | {"teacher.model": args.student, "teacher.prompt": HINT},
         },
     )

@@ -51,14 +51,21 @@ PARTS = {
     "machine": Part("gpu_checks:machine", 60),
     "certificate base": Part("gpu_models:certificate", 120, {"preset": "base"}),
     "certificate 1.5B": Part("gpu_models:certificate", 240, {"preset": "qwen2.5-1.5b"}),
+    "certificate 1.5B in fp8": Part(
+        "gpu_models:certificate", 240, {"preset": "qwen2.5-1.5b", "dtype": "fp8"}, ("vllm",)
+    ),
     "certificate 7B": Part("gpu_models:certificate", 480, {"preset": "qwen2.5-7b"}),
     "certificate Qwen3-MoE": Part("gpu_models:certificate", 120, {"preset": "base", "family": "qwen3_moe"}),
     "operations": Part("gpu_checks:operations", 60),
     "run base": Part("gpu_runs:run", 240, {"preset": "base"}),
-    "sampling 1.5B": Part("gpu_models:sampling", 240, {"preset": "qwen2.5-1.5b"}, needs=("vllm",)),
+    "sampling 1.5B": Part("gpu_models:sampling", 300, {"preset": "qwen2.5-1.5b"}, needs=("vllm",)),
+    "sampling 1.5B in fp8": Part(
+        "gpu_models:sampling", 300, {"preset": "qwen2.5-1.5b", "dtype": "fp8"}, needs=("vllm",)
+    ),
     "sleep 1.5B": Part("gpu_models:sleep", 240, {"preset": "qwen2.5-1.5b"}),
+    "sleep 1.5B in fp8": Part("gpu_models:sleep", 240, {"preset": "qwen2.5-1.5b", "dtype": "fp8"}, needs=("vllm",)),
     "updates 1.5B": Part("gpu_models:updates", 300, {"preset": "qwen2.5-1.5b"}),
-    "sampling 7B": Part("gpu_models:sampling", 360, {"preset": "qwen2.5-7b"}, needs=("vllm",)),
+    "sampling 7B": Part("gpu_models:sampling", 480, {"preset": "qwen2.5-7b"}, needs=("vllm",)),
     "sleep 7B": Part("gpu_models:sleep", 480, {"preset": "qwen2.5-7b"}),
     "run 7B": Part("gpu_runs:run", 900, {"preset": "qwen2.5-7b@80gb"}),
 }

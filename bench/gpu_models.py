@@ -7,9 +7,11 @@ from __future__ import annotations
 import gc
 import json
 import statistics
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -52,6 +54,17 @@ VARIANTS: dict[str, dict[str, object]] = {
     "LoRA over bfloat16, recomputation": {"lora.rank": 16, "lora.base_dtype": "bfloat16", "optim.recompute": True},
     "compiled layers": {"optim.compile": True},
 }
+STOP = "</answer>:"  # a stop text that is not a token
+# With a seed of vLLM's own its CPU build stops on prompts that it computes in two parts.
+SEED: dict[str, object] = {"seed": 0} if torch.cuda.is_available() else {"extra_args": {"seed": 0}}
+# What LLM.generate is asked for: the last is what a run asks for, by vLLM's own means.
+ASKED: dict[str, dict[str, object]] = {
+    "": {"detokenize": False},
+    ", a seed": {"detokenize": False, **SEED},
+    ", log-probabilities": {"detokenize": False, "logprobs": 0, "flat_logprobs": True},
+    ", a stop text": {"stop": [STOP]},
+    ", all of these": {**SEED, "logprobs": 0, "flat_logprobs": True, "stop": [STOP]},
+}
 PACKAGES = {"lora.rank": "peft"}  # what a setting needs
 
 
@@ -88,19 +101,24 @@ def settings_of(preset: str, **changes: object) -> Config:
     return resolve([("bench/gpu.py", values | changes)]).config
 
 
+def _engine(values: dict[str, object]) -> dict[str, object]:
+    """The settings of the engine by their keys."""
+    return {f"engine.{name}": value for name, value in values.items()}
+
+
 def prompts_of(number: int, folder: Path) -> list[Prompt]:
     """The first generated problems as prompts for the folder's model."""
     template, tokenizer = load_template("r1-zero"), load_tokenizer(folder)
     return [render(problem, template, tokenizer) for problem in load("generated", limit=number)]
 
 
-def certificate(sizes: Sizes, work: Path, *, preset: str, family: str = "") -> None:
+def certificate(sizes: Sizes, work: Path, *, preset: str, family: str = "", **of_engine: object) -> None:
     """How far engine and trainer differ, with the weights that were loaded, after an update of every weight, and after
     the update back. RuntimeError above the certificate's limit. `family`: of a tiny model of this kind, in float32.
     """
     setup_torch(threads=0, seed=0)
     folder = save_family(family, work / family) if family else make_model(preset, sizes, work)
-    cfg = settings_of(preset)
+    cfg = settings_of(preset, **_engine(of_engine))
     start = clock()
     trainer = build_trainer(cfg, load_tokenizer(folder), start_from=folder, base=folder, device=device())
     with open_generator(cfg, [], load_template("r1-zero"), trainer, model_folder=folder) as generator:
@@ -117,16 +135,17 @@ def certificate(sizes: Sizes, work: Path, *, preset: str, family: str = "") -> N
         row("largest difference after", max_logprob_diff(generator.engine, trainer.policy, prompts, sampling), "nats")
 
 
-def sampling(sizes: Sizes, work: Path, *, preset: str) -> None:
-    """Sampled tokens a second beside those of vLLM's LLM.generate without seeds, stop tokens and log-probabilities."""
+def sampling(sizes: Sizes, work: Path, *, preset: str, **of_engine: object) -> None:
+    """Sampled tokens a second beside those of vLLM's LLM.generate alone, and, for most rows, of LLM.generate asked for
+    what a run asks for, one thing after another and all together.
+    """
     from vllm import SamplingParams as Bare
 
     setup_torch(threads=0, seed=0)
     folder, length = make_model(preset, sizes, work), sizes.sampled
-    cfg = settings_of(preset, **{"engine.name": "vllm"})
+    cfg = settings_of(preset, **_engine({"name": "vllm"} | of_engine))
     start = clock()
     engine: Any = make_engine(cfg.engine, folder, max_model_len=4096 // sizes.shrink, seed=0)
-    bare = Bare(n=GROUP, temperature=1.0, max_tokens=length, ignore_eos=True, detokenize=False)
     with closing(engine):
         row("start of the engine", clock() - start, "s")
         for rows in sizes.rows:
@@ -134,11 +153,46 @@ def sampling(sizes: Sizes, work: Path, *, preset: str) -> None:
             texts = [{"prompt_token_ids": list(prompt.token_ids)} for prompt in prompts]
             params = SamplingParams(num_samples=GROUP, max_tokens=length)
             seeds = [[GROUP * place + number for number in range(GROUP)] for place in range(len(prompts))]
-            ours = _rate(partial(engine.generate, prompts, params, seeds))
-            alone = _rate(partial(_generate_alone, engine._llm, texts, bare))
-            for name, rate in (("ours", ours), ("bare LLM.generate", alone)):
+            acts = {
+                f"LLM.generate{name}": partial(
+                    _generate_alone, engine._llm, texts, Bare(n=GROUP, max_tokens=length, ignore_eos=True, **asked)
+                )
+                for name, asked in ASKED.items()
+                if not name or rows == max(sizes.rows)
+            }
+            acts["ours"] = partial(engine.generate, prompts, params, seeds)
+            acts["ours with a stop text"] = partial(engine.generate, prompts, replace(params, stop=(STOP,)), seeds)
+            alone = 0.0
+            for name, act in acts.items():
+                processor = CountedProcessor(engine._llm.llm_engine.output_processor)
+                engine._llm.llm_engine.output_processor = processor
+                rate = _rate(act)
+                engine._llm.llm_engine.output_processor = processor.own
+                alone = alone or rate
                 row(f"{rows} completions at once, {name}", rate, "tokens/s")
-            row(f"{rows} completions at once, ours / bare", ours / alone)
+                row(f"{rows} completions at once, {name} / alone", rate / alone)
+                row(f"{rows} completions at once, {name}: record of a token", processor.per_token(), "microseconds")
+
+
+class CountedProcessor:
+    """vLLM's output processor, which records what is sampled; with the seconds of this thread that it takes."""
+
+    def __init__(self, own: Any) -> None:
+        self.own, self.seconds, self.tokens = own, 0.0, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.own, name)
+
+    def process_outputs(self, outputs: list[Any], **others: Any) -> Any:
+        start = time.thread_time()
+        try:
+            return self.own.process_outputs(outputs, **others)
+        finally:
+            self.seconds += time.thread_time() - start
+            self.tokens += len(outputs)
+
+    def per_token(self) -> float:
+        return 1e6 * self.seconds / self.tokens
 
 
 def _generate_alone(llm: Any, texts: list[dict[str, list[int]]], params: object) -> list[Any]:
@@ -153,10 +207,10 @@ def _rate(generate: Callable[[], list[Any]]) -> float:
     return sum(len(one.token_ids) for group in groups for one in group) / (clock() - start)
 
 
-def sleep(sizes: Sizes, work: Path, *, preset: str) -> None:
+def sleep(sizes: Sizes, work: Path, *, preset: str, **of_engine: object) -> None:
     """Median seconds of sleep, wake-up and weights, and the memory in use after the first and the last sleep."""
     setup_torch(threads=0, seed=0)
-    folder, cfg = make_model(preset, sizes, work), settings_of(preset)
+    folder, cfg = make_model(preset, sizes, work), settings_of(preset, **_engine(of_engine))
     policy = load_policy(folder, device=device())
     seconds: dict[str, list[float]] = {"sleep": [], "wake-up": [], "weights": []}
     asleep: list[dict[str, float]] = []

@@ -28,7 +28,14 @@ class Sizes:
 
 
 REHEARSAL = Sizes(
-    shrink=8, matrices=(256, 512), rows=(8, 16), sampled=8, turns=3, updates=(24, 48), prompts_per_step=4, response=24
+    shrink=8,
+    matrices=(256, 512),
+    rows=(16, 256),
+    sampled=32,
+    turns=3,
+    updates=(24, 48),
+    prompts_per_step=4,
+    response=24,
 )
 
 

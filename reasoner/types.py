@@ -52,6 +52,7 @@ class Observation:
     text_start: int
     text_end: int
     is_error: bool  # whether the call failed
+    is_call: bool = True  # whether it answers a call of a tool, and is no reply of an environment
 
     def behind(self, size: int) -> Observation:
         """Its places where `size` characters stand before the text."""
@@ -99,6 +100,11 @@ class Completion:
     def num_tokens(self) -> int:
         """Number of tokens that the policy sampled."""
         return len(self.token_ids) - sum(part.end - part.start for part in self.observations)
+
+    @property
+    def call_errors(self) -> list[bool]:
+        """For each call of a tool whether it failed; replies of environments are no calls."""
+        return [part.is_error for part in self.observations if part.is_call]
 
     @property
     def own_text(self) -> str:

@@ -29,7 +29,7 @@ GROUPS = {
     "dashboard": ("tests/app/",),
     "vllm": (
         "tests/trainer/test_sync_certificate.py",
-        "tests/inference/test_engines.py", "tests/inference/test_lora_engines.py",
+        "tests/inference/test_engines.py", "tests/inference/test_fp8_engine.py", "tests/inference/test_lora_engines.py",
     ),
     "tables": ("tests/verifiers/test_tables.py",),
     "pool": ("tests/verifiers/test_pool.py",),

@@ -13,12 +13,10 @@ import base64
 import hmac
 import json
 import logging
-import os
 import pickle
 import random
-import secrets
+import re
 import sys
-import tempfile
 import zlib
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
@@ -28,10 +26,12 @@ from importlib import import_module
 from importlib.util import find_spec
 from inspect import isawaitable, signature
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 _NOT_OVERRIDDEN = ("rollout", "get_prompt_messages", "add_model_response")  # methods by which turns are another thing
 _PROMPT = "reasoner_prompt"  # of the next turn, in a stored state
+_CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)  # the form qwen3 of reasoner/tools/forms.py
 
 
 class RubricEnvironment:
@@ -44,6 +44,7 @@ class RubricEnvironment:
         self._environment = library.load_environment(name, **parameters)
         _check_supported(library, name, self._environment)
         self._has_turns = _has_turns(library, self._environment)
+        self._tools = list(getattr(self._environment, "tool_defs", None) or [])
         if split == "eval" and not _has_eval_rows(self._environment):
             raise ValueError(f"environment {name!r} has no evaluation rows (eval_dataset); use env:{name}:train")
         self._name = name
@@ -63,11 +64,13 @@ class RubricEnvironment:
         state = await self._state(row)
         if isinstance(state["prompt"], str) or state["prompt"] != _messages(row["prompt"]):
             raise ValueError(f"environment {self._name!r} has a prompt that is a text, or changes it in setup_state")
+        if state["tool_defs"] != self._tools:
+            raise ValueError(f"environment {self._name!r} changes its tools in setup_state")
         _packed(state)
 
     def _row(self, row: Mapping[str, Any]) -> dict[str, Any]:
         if any(name in _info(row) for name in ("tool_defs", "oai_tools")):
-            raise ValueError(f"environment {self._name!r} has tools, which are not supported")
+            raise ValueError(f"environment {self._name!r} has tools of single rows; supported are those of all rows")
         columns = {name: value for name, value in row.items() if name not in ("prompt", "question", "answer")}
         return {
             "question": question_of(row["prompt"]),
@@ -75,6 +78,7 @@ class RubricEnvironment:
             "subject": row["task"] if isinstance(row.get("task"), str) else self._name,
             "columns": json.loads(json.dumps(columns, default=str)),
             "has_turns": self._has_turns,
+            "tools": "\n".join(map(_described, self._tools)),
         }
 
     def turn(self, number: int, stored: str, seed: str, text: str, *, is_truncated: bool) -> dict[str, Any]:
@@ -90,7 +94,7 @@ class RubricEnvironment:
         environment, reply = self._environment, None
         state = _unpacked(stored) if stored else await self._state(self._table[number])
         prompt = state.pop(_PROMPT, state["prompt"])
-        turn = _new_turn(prompt, text, is_truncated)
+        turn = _new_turn(prompt, text, is_truncated, reads_calls=bool(self._tools))
         if hasattr(environment, "add_trajectory_step"):
             await environment.add_trajectory_step(state, turn)
         else:
@@ -99,7 +103,8 @@ class RubricEnvironment:
         if not is_truncated and not await environment.is_completed(state):
             messages = await environment.get_prompt_messages(state)
             if state.get("final_env_response") is None:
-                reply = "\n\n".join(_text(one["content"]) for one in messages[len(prompt) + len(turn["completion"]) :])
+                texts = map(_reply_text, messages[len(prompt) + len(turn["completion"]) :])
+                reply = ("\n" if self._tools else "\n\n").join(texts)
                 state[_PROMPT] = messages
             else:
                 await environment.is_completed(state)
@@ -148,6 +153,7 @@ class RubricEnvironment:
             prompt=prompt, completion=[], answer=row.get("answer") or "", info=task_input["info"], trajectory=[],
             task=row.get("task", task_input), is_completed=False, is_truncated=False, error=None, metrics=None,
             reward=None, timing=_timing(types), final_env_response=None, trajectory_id=str(row.get("example_id")),
+            tool_defs=[*self._tools],
         )  # fmt: skip
         if hasattr(self._environment, "setup_state"):
             result = self._environment.setup_state(state)
@@ -185,6 +191,18 @@ def _text(content: Any) -> str:
     return "".join(part["text"] for part in parts)
 
 
+def _described(tool: Any) -> str:
+    """A tool in the form of OpenAI's interface, as JSON."""
+    function = {name: getattr(tool, name) for name in ("name", "description", "parameters")}
+    return json.dumps({"type": "function", "function": function}, ensure_ascii=False)
+
+
+def _reply_text(message: Any) -> str:
+    """A message of the environment as the model reads it: what a tool answers as chat templates of Qwen3 show it."""
+    text = _text(message["content"])
+    return f"<tool_response>\n{text}\n</tool_response>" if message["role"] == "tool" else text
+
+
 def _library() -> Any:
     """The package `verifiers` of Prime Intellect. ValueError if it is absent, hidden by ours, or too new."""
     where = "give its interpreter or folder: env:NAME?env_python=PATH (docs/DATA.md)"
@@ -203,9 +221,11 @@ def _library() -> Any:
 
 
 def _check_supported(library: Any, name: str, environment: Any) -> None:
-    """Raise ValueError for an environment with tools, with a loop of its own, or with rewards of whole groups."""
+    """Raise ValueError for an environment with a loop of its own, with rewards of whole groups, or with tools that it
+    does not answer.
+    """
     kind = type(environment)
-    supported = "supported are SingleTurnEnv and MultiTurnEnv with a rubric of individual rewards"
+    supported = "supported are SingleTurnEnv, MultiTurnEnv and ToolEnv with a rubric of individual rewards"
     if not isinstance(environment, library.MultiTurnEnv):
         raise ValueError(f"environment {name!r} is a {kind.__name__}; {supported}")
     if _has_turns(library, environment) and not hasattr(kind, "get_prompt_messages"):
@@ -213,8 +233,10 @@ def _check_supported(library: Any, name: str, environment: Any) -> None:
     for method in _NOT_OVERRIDDEN:
         if getattr(kind, method, None) is not getattr(library.MultiTurnEnv, method, None):
             raise ValueError(f"environment {name!r} has its own {method}; {supported}")
-    if any(getattr(environment, tools, None) for tools in ("tools", "tool_defs", "oai_tools")):
-        raise ValueError(f"environment {name!r} has tools; {supported}")
+    if getattr(environment, "oai_tools", None):
+        raise ValueError(f"environment {name!r} has tools, which need verifiers 0.1.11 or later")
+    if getattr(environment, "tool_defs", None) and not _has_turns(library, environment):
+        raise ValueError(f"environment {name!r} has tools and a single turn; {supported}")
     for rubric in getattr(environment.rubric, "rubrics", [environment.rubric]):
         for function in getattr(rubric, "funcs", []):
             if hasattr(rubric, "_is_group_func") and rubric._is_group_func(function):
@@ -225,11 +247,32 @@ def _has_turns(library: Any, environment: Any) -> bool:
     return type(environment).env_response is not library.SingleTurnEnv.env_response
 
 
-def _new_turn(prompt: Any, text: str, is_truncated: bool) -> dict[str, Any]:
-    """A turn of the model's in the form of the library."""
+def _new_turn(prompt: Any, text: str, is_truncated: bool, *, reads_calls: bool = False) -> dict[str, Any]:
+    """A turn of the model's in the form of the library. Calls in it are read as vLLM's parser "hermes" does, on which
+    the library relies elsewhere: all of a turn, and none where one of them is no call.
+    """
     completion = _messages([{"role": "assistant", "content": text}])
+    if reads_calls:
+        with suppress(ValueError, LookupError, TypeError, RecursionError):
+            completion = _messages([_with_calls(text, f"call_{len(prompt)}")])
     turn = {"prompt": prompt, "completion": completion, "response": None, "tokens": None, "reward": None}
     return turn | {"advantage": None, "is_truncated": is_truncated, "trajectory_id": "", "extras": {}}
+
+
+def _with_calls(text: str, prefix: str) -> dict[str, Any]:
+    """The message of a text: what stands before its first call, and the calls, with ids that begin with `prefix`."""
+    calls = [json.loads(call) for call in _CALL.findall(text)]
+    if not calls:
+        return {"role": "assistant", "content": text}
+    own = [
+        {
+            "id": f"{prefix}_{number}",
+            "name": call["name"],
+            "arguments": json.dumps(call["arguments"], ensure_ascii=False),
+        }
+        for number, call in enumerate(calls)
+    ]
+    return {"role": "assistant", "content": text[: text.index("<tool_call>")] or None, "tool_calls": own}
 
 
 def _packed(state: Any) -> str:
@@ -260,21 +303,20 @@ def _signature(content: bytes) -> bytes:
     return hmac.digest(_key(_key_file()), content, "sha256")
 
 
+_SECRETS = run_path(str(Path(__file__).parents[1] / "private_file.py"))  # this project is not on the path here
+
+
 @cache
 def _key(path: Path) -> bytes:
     """The key in the file, made where there is none."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent) as file:  # of mode 600
-            file.write(secrets.token_bytes(32))
-            file.flush()
-            with suppress(FileExistsError):  # of two processes that start together the first makes it
-                os.link(file.name, path)
-    return path.read_bytes()
+    _SECRETS["make_secret"](path)
+    key: bytes = _SECRETS["read_secret"](path)
+    return key
 
 
 def _key_file() -> Path:
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "reasoner" / "state-key"
+    path: Path = _SECRETS["secret_file"]("state-key")
+    return path
 
 
 def _has_eval_rows(environment: Any) -> bool:

@@ -60,14 +60,16 @@ class EnvironmentRow:
     env_python: str  # Environment.python
     row: int
     has_turns: bool = False  # whether it answers the model, which then goes on
+    tools: str = ""  # that the model may call in them: a line of JSON each, as OpenAI's interface describes tools
 
     @classmethod
     def of(cls, value: object) -> EnvironmentRow:
         """Read it from a mapping, as data.files writes it. ValueError for anything else."""
         if isinstance(value, Mapping) and value.keys() == {field.name for field in fields(cls)}:
-            name, python, row, has_turns = (value[field.name] for field in fields(cls))
-            if isinstance(name, str) and isinstance(python, str) and type(row) is int and isinstance(has_turns, bool):
-                return cls(name, python, row, has_turns)
+            name, python, row, has_turns, tools = (value[field.name] for field in fields(cls))
+            has_texts = all(isinstance(one, str) for one in (name, python, tools))
+            if has_texts and type(row) is int and isinstance(has_turns, bool):
+                return cls(name, python, row, has_turns, tools)
         names = ", ".join(field.name for field in fields(cls))
         raise ValueError(f"the column 'environment' is {value!r:.80}; it must have {names}")
 
@@ -76,6 +78,12 @@ def has_turns(problem: Problem) -> bool:
     """Whether the problem is of an environment that answers the model, in several turns."""
     place = problem.columns.get("environment")
     return isinstance(place, EnvironmentRow) and place.has_turns
+
+
+def tools_of(problem: Problem) -> str:
+    """The tools of the problem's environment, as EnvironmentRow.tools; "" for none."""
+    place = problem.columns.get("environment")
+    return place.tools if isinstance(place, EnvironmentRow) else ""
 
 
 def is_environment(spec: str) -> bool:
@@ -113,7 +121,8 @@ def load_environment(spec: str, limit: int | None = None, memory_mib: int = MEMO
 
 
 def _problem(environment: Environment, source: str, number: int, row: Mapping[str, Any]) -> Problem:
-    place = EnvironmentRow(environment.name, environment.python, number, row.get("has_turns", False))
+    turns = {name: row[name] for name in ("has_turns", "tools") if name in row}
+    place = EnvironmentRow(environment.name, environment.python, number, **turns)
     return Problem(
         id=f"{source}/{environment.split}/{number}",
         question=row["question"],

@@ -119,8 +119,8 @@ class AlgoConfig:
         needs="algo.dynamic_sampling")
     importance_sampling: str = setting("auto", "Correction of the loss where the engine's log-probabilities differ "
         "from the trainer's, by the importance ratio trainer / engine.",
-        choices={"auto": "token where engine.dtype or optim.dtype is bfloat16 or max_off_policy_steps is above 0, else "
-            "none",
+        choices={"auto": "none where engine.dtype and optim.dtype are float32 and max_off_policy_steps is 0, else "
+            "token",
             "none": "",
             "token": "the ratio of each token, capped at algo.importance_clip_max",
             "sequence": "the product of a completion's ratios, capped",

@@ -35,10 +35,16 @@ RULES = (
     Rule("max_off_policy_steps > 1", "max_off_policy_steps < run.save_interval", "no checkpoint lies between"),
     Rule("algo.filter_metric == 'correct'", "reward.correct > 0", "it leaves out groups by verdicts"),
     Rule("teacher.kl == 'full'", "algo.trust != 'constrained'", "TRPO searches on the RL loss alone"),
+    Rule("teacher.alone", "not algo.filter_zero_advantages", "it leaves out groups by rewards, which have no part"),
+    Rule("teacher.alone and algo.kl_in == 'reward'", "algo.beta == 0", "the penalty is a part of the reward"),
     Rule("lora.rank > 0", "algo.ref_sync_steps == 0", "the reference is the model without its adapter"),
     Rule("lora.base_dtype == 'bfloat16'", "lora.rank > 0 and optim.dtype == 'bfloat16'", "trained weights are float32"),
     Rule("optim.compile", "algo.trust != 'constrained'", "TRPO differentiates gradients, and compiled layers cannot"),
     Rule(_SHARDED, "algo.trust != 'constrained'", "TRPO's step and line search write all weights as one vector"),
+    Rule(
+        "engine.dtype == 'fp8'", "engine.name in ('auto', 'vllm')", "vLLM in this process alone quantises each update"
+    ),
+    Rule("engine.dtype == 'fp8'", "algo.importance_sampling != 'none'", "quantised weights are another policy"),
     Rule("engine.name == 'remote'", "engine.urls", "it samples from servers, --engine.urls http://HOST:PORT,..."),
     Rule("engine.urls", "engine.name in ('auto', 'remote')", "the servers are the engine"),
 )
@@ -55,12 +61,20 @@ def check_values(config: Config) -> None:
     """ValueError for the first value that is not allowed."""
     for key, setting in settings().items():
         setting.check(value_of(config, key))
-    _check_urls(config.engine.urls)
+    _check_urls("engine.urls", config.engine.urls)
+    _check_urls("teacher.model", config.teacher.urls)
 
 
 def check_run(config: Config) -> None:
     """ValueError for the first values of a run that contradict each other; nothing is left to its algorithm."""
     check_rules(RULES, _scope(config))
+    for what, is_set, why in (
+        ("teacher.kl full", config.teacher.kl == "full", "a server tells the log-probabilities of single tokens"),
+        ("teacher.prompt", config.teacher.prompt, "how long those prompts may be is known of a folder alone"),
+        ("a sampling.temperature other than 1", config.sampling.temperature != 1, "a server scores at temperature 1"),
+    ):
+        if config.teacher.urls and is_set:
+            raise ValueError(f"teacher.model is {config.teacher.model}, which excludes {what}: {why}")
 
 
 def check_effect(config: Config, named: Mapping[str, object]) -> None:
@@ -143,12 +157,12 @@ def _scope(config: Config) -> Scope:
     return {"stage": config.stage, **{one.name: getattr(config, one.name) for one in fields(config)}}
 
 
-def _check_urls(text: str) -> None:
+def _check_urls(key: str, text: str) -> None:
     """ValueError for addresses of servers that are none or stand twice."""
     urls = [url.strip().rstrip("/") for url in text.split(",")] if text else []
     for url in urls:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query:
-            raise ValueError(f"engine.urls has {url!r}; an address is http://HOST:PORT, several with commas between")
+            raise ValueError(f"{key} has {url!r}; an address is http://HOST:PORT, several with commas between")
         if urls.count(url) > 1:
-            raise ValueError(f"engine.urls has {url!r} twice")
+            raise ValueError(f"{key} has {url!r} twice")

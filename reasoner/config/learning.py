@@ -39,7 +39,7 @@ class RewardConfig(RewardWeights):
 class TeacherConfig:
     model: str = setting("", "Teacher of on-policy distillation: a run, a checkpoint, a model folder or a hub name, "
         "with the policy's tokenizer. It lowers KL(policy || teacher) at each token of the policy's samples (Agarwal "
-        "et al. 2024). Empty: none.")
+        "et al. 2024). Or addresses of vLLM servers that hold it (reasoner serve), as in engine.urls. Empty: none.")
     kl: str = setting("sampled", "How KL(policy || teacher) at a token is computed.", needs="teacher.model",
         choices={"sampled": "estimated at the sampled token, whose advantage gets the log-probability that the teacher "
             "gives it less the policy's own",
@@ -53,6 +53,16 @@ class TeacherConfig:
         needs="teacher.model")
     alone: bool = setting(False, "Learn from the teacher alone: the reward is recorded and has no part in the "
         "advantages.", needs="teacher.model")
+
+    @property
+    def urls(self) -> str:
+        """The addresses in `model`; empty for a model that is loaded here."""
+        return self.model if "://" in self.model else ""
+
+    @property
+    def loaded(self) -> str:
+        """The model that is loaded here; empty for one on servers."""
+        return "" if self.urls else self.model
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,11 @@ class EngineConfig:
         trl={"vllm_server_timeout": "also the wait for one completion"})
     requests_per_server: int = setting(256, "Most completions that a server is asked for at once.", ge=1,
         needs="engine.urls")
-    dtype: str = setting("float32", "Precision of the engine's weights.", choices=DTYPES)
+    dtype: str = setting("float32", "Precision of the engine's weights.",
+        choices=DTYPES | {"fp8": "vLLM in this process quantises the matrices of the layers after every update (a "
+            "scale for each row, activations by token; the rest is bfloat16). Validation and the final table sample "
+            "from them too"},
+        verl={"actor_rollout_ref.rollout.quantization": "fp8"})
     gpu_memory: float = setting(0.4, "Fraction of the GPU's memory that vLLM may use.", gt=0, le=1,
         needs="engine.name == 'vllm'", trl="vllm_gpu_memory_utilization",
         verl="actor_rollout_ref.rollout.gpu_memory_utilization")

@@ -42,7 +42,11 @@ from reasoner.trainer.trainer import Trainer
 from reasoner.types import Prompt
 
 _PROBE_PROMPTS, _PROBE_SAMPLES = 8, 2  # of a parity probe: prompts, and completions of each
-_LOGPROB_LIMITS = {"float32": (1e-3, 0.05), "bfloat16": (0.5, 3.0)}  # nats: rounding up to the first, else a fault
+_LOGPROB_LIMITS = {
+    "float32": (1e-3, 0.05),
+    "bfloat16": (0.5, 3.0),
+    "fp8": (2.0, 6.0),
+}  # nats: rounding up to the first, else a fault
 
 Measurements = dict[str, Any]  # by subject, for --json
 

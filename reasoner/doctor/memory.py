@@ -22,7 +22,7 @@ from reasoner.models.embedding_gradients import MIN_VALUES
 from reasoner.models.fused_lm_head import CPU_TILE, GPU_TILE
 from reasoner.models.loading import MAX_LOGITS, context_length
 from reasoner.models.lora import num_adapter_parameters
-from reasoner.models.prefix_attention import avoids_mask
+from reasoner.models.prefix_attention import avoids_mask, sees_all
 from reasoner.models.resolve import resolve_cached_model
 from reasoner.models.size import num_parameters as num_stored_parameters
 from reasoner.rl.algorithms import Algorithm
@@ -34,7 +34,7 @@ _NUM_ADAPTED = {"all-linear": 7, "attention": 4}  # linear layers of a layer wit
 # Copies of the logits at once in float32: their log-softmax, and two more for the entropy or for the gradient; another
 # one with a gradient of the entropy. In bfloat16 those of the head and of its gradient are one more.
 _COPIES = {"float32": 3, "bfloat16": 4}
-_TILE_COPIES = 3  # copies of a tile of logits at once
+_TILE_COPIES, _TEACHER_COPIES = 3, 2  # copies of a tile of logits at once, and of the teacher's beside it
 _SEQUENCES = 256  # sequences that the transformers engine samples at once
 _RESIDENT = (
     "weights", "optimiser", "reference", "critic", "reward_models", "teacher", "waiting_weights", "checkpoint",
@@ -73,7 +73,7 @@ class MemoryEstimate:
             "reward_models": _BYTES[cfg.optim.dtype]
             * self._num_parameters("reward.model", *parse_reward_models(cfg.reward.model)),
             "teacher": _BYTES[cfg.optim.dtype]
-            * self._num_parameters("teacher.model", *filter(None, [cfg.teacher.model])),
+            * self._num_parameters("teacher.model", *filter(None, [cfg.teacher.loaded])),
             "waiting_weights": self._waiting_weights(),
             "checkpoint": self._checkpoint_copy(12 * (trained + critic)),
             "overhead": _OVERHEAD if self.device == "cpu" else 0,
@@ -155,7 +155,7 @@ class MemoryEstimate:
         """
         if self.cfg.engine.urls:
             return {"engine_weights": 0, "engine_cache": 0, "engine_logits": 0}
-        size = 2 if self.cfg.engine.dtype == "bfloat16" else 4
+        size = 4 if self.cfg.engine.dtype == "float32" else 2
         weights, sizes = size * num_parameters(self.model), model_sizes(self.model)
         width = min(context_length(self.model), self.longest_prompt + self.cfg.sampling.max_tokens)
         row, rows = width * sizes.keys * sizes.layers * size, self.cfg.completions_per_step
@@ -187,9 +187,13 @@ class MemoryEstimate:
         tokens, prompts, lora = rows * length, num_prompts * self.longest_prompt, self.cfg.lora
         of_norm = 4 if lora.rank else 2 * 4
         of_adapter = size * lora.rank * _NUM_ADAPTED[lora.target]  # A x of each
-        of_completions = sizes.activations(rows, length, size, of_norm, context=self.longest_prompt + length)
-        if avoids_mask(self.model.base_model, length - 1, torch.device(self.device)):
-            of_completions -= size * tokens * (self.longest_prompt + length)
+        backbone, context = self.model.base_model, self.longest_prompt + length
+        of_completions = sizes.activations(rows, length, size, of_norm, context=context)
+        is_packed = self.device == "cuda" and size == 2 and sees_all(backbone)
+        if is_packed or avoids_mask(backbone, length - 1, torch.device(self.device)):
+            of_completions -= size * tokens * context  # the mask
+        if is_packed:
+            of_completions -= size * rows * context * (2 * sizes.query - sizes.keys)  # keys and values are not repeated
         of_prompts = sizes.activations(num_prompts, self.longest_prompt, size, of_norm, context=self.longest_prompt)
         of_completions, of_prompts = of_completions + of_adapter * tokens, of_prompts + of_adapter * prompts
         last = (tokens + prompts) * (of_norm + size) * sizes.hidden  # the last norm
@@ -221,11 +225,12 @@ class MemoryEstimate:
         """
         logits = tokens * sizes.vocabulary
         is_frozen, is_in_place = self.cfg.lora.rank > 0, self._is_summed_in_place(sizes)
-        if logits <= MAX_LOGITS and (is_frozen or not is_in_place):
+        has_teacher = bool(self.cfg.teacher.model) and self.cfg.teacher.kl == "full"
+        if logits <= MAX_LOGITS and (is_frozen or not is_in_place) and not has_teacher:
             return (_COPIES[self.cfg.optim.dtype] + (self.cfg.algo.entropy_coef > 0)) * 4 * logits
         tile = min(logits, CPU_TILE if self.device == "cpu" else GPU_TILE)
         weight = 0 if is_frozen or is_in_place else sizes.vocabulary
-        return _TILE_COPIES * 4 * tile + 4 * sizes.hidden * (tokens + weight)
+        return (_TILE_COPIES + _TEACHER_COPIES * has_teacher) * 4 * tile + 4 * sizes.hidden * (tokens + weight)
 
     def _tied_embeddings(self) -> int:
         """The number of values of the embeddings if input and output share them, else 0."""

@@ -4,7 +4,7 @@
 
 A preset fits if its predicted peak, with vLLM and with the transformers engine, leaves presets.HEADROOM of the GPU
 free. What changes no result is lowered first: micro-batches, then layers computed again, then the reference in
-bfloat16, then AdamW's moments in 8 bits, then LoRA in place of all weights.
+bfloat16, then LoRA in place of all weights.
 """
 
 from __future__ import annotations

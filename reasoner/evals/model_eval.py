@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
+from itertools import chain
 from typing import Any
 
 from data import Problem, load
-from data.environments.spec import has_turns
 from data.registry import check as check_problems
 from data.registry import evaluation_spec
 from reasoner.console import log
@@ -28,6 +28,7 @@ from reasoner.models.folder import model_fingerprint
 from reasoner.progress import shown_progress
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.seeds import digest
+from reasoner.tools.names import environments_of
 from reasoner.types import Prompt, SamplingParams
 from verifiers import VerifierPool
 
@@ -60,7 +61,7 @@ def evaluate_model(request: EvalRequest, pool: VerifierPool, world: World = ALON
     if line := contamination_of_model(model.folder, problems):
         log(line)
     longest = max(len(prompt.token_ids) for own in prompts.values() for prompt in own)
-    environments = pool if any(has_turns(one) for own in problems.values() for one in own) else None
+    environments = environments_of(chain.from_iterable(problems.values()), pool, model.tools, model.prompt)
     if environments and world.size > 1:
         raise ValueError("an environment of several turns is evaluated by one process")
     limits = {"seed": request.sampling_seed, "longest_prompt": longest}

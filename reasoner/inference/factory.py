@@ -68,6 +68,8 @@ def _vllm(request: EngineRequest) -> Engine:
 
 
 def _transformers(request: EngineRequest) -> Engine:
+    if request.cfg.dtype == "fp8":
+        raise ValueError("the engine transformers has no fp8; set --engine.dtype bfloat16")
     from reasoner.inference.hf_engine import TransformersEngine
 
     return TransformersEngine(request.folder, request.cfg, max_model_len=request.max_model_len)
@@ -136,6 +138,8 @@ def training_engine(cfg: EngineConfig, folder: Path) -> str:
     """
     name = resolve_engine_name(cfg)
     reason = vllm_obstacle(text_config(folder), on_gpu=name == "remote" or has_gpu())
+    if cfg.dtype == "fp8" and (obstacle := reason or head_obstacle(folder)):
+        raise ValueError(f"engine.dtype fp8 needs vLLM, which cannot sample from {folder}: {obstacle}")
     if name == "transformers" or not reason:
         return name
     if name == "vllm" and cfg.name == "auto":

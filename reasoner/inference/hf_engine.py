@@ -12,7 +12,13 @@ from torch import Tensor, nn
 
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.continuous_batch import ContinuousBatch, Row, check_decoding
-from reasoner.inference.sampling import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
+from reasoner.inference.sampling import (
+    StopTexts,
+    decode_completions,
+    end_token_ids,
+    max_completion_tokens,
+    stop_token_ids,
+)
 from reasoner.inference.slot_cache import ATTENTION
 from reasoner.models.frozen_weights import cast_parameters
 from reasoner.models.loading import context_length, load_policy, load_tokenizer
@@ -45,7 +51,7 @@ class TransformersEngine:
         self._model = model.requires_grad_(False)
         self._max_model_len = max_model_len
         self._max_batch_tokens = cfg.max_batch_tokens
-        self._token_texts: dict[int, str] = {}
+        self._stop_texts = StopTexts(self._tokenizer)
         self._version = 0
         # Called with (token, log-probability) of each token; may raise to stop.
         self.on_token: Callable[[int, float], None] | None = None
@@ -81,14 +87,14 @@ class TransformersEngine:
             batch.advance()
         return completions
 
-    def _mark_ended(self, rows: Sequence[Row], end_ids: Set[int], stop_texts: Sequence[str]) -> list[Row]:
+    def _mark_ended(self, rows: Sequence[Row], end_ids: Set[int], stop_texts: tuple[str, ...]) -> list[Row]:
         """Set the finish of the rows whose last token ends them, and return these. Calls `on_token` for every row."""
         ended = []
         for row in rows:
             token = row.token_ids[-1]
             if self.on_token is not None:
                 self.on_token(token, row.logprobs[-1])
-            if token in end_ids or (self._may_end(token, stop_texts) and self._ends_in(row.token_ids, stop_texts)):
+            if token in end_ids or self._stop_texts.are_complete(stop_texts, row.token_ids):
                 row.finish = "stop"
             elif len(row.token_ids) == row.limit:
                 row.finish = "length"
@@ -102,24 +108,6 @@ class TransformersEngine:
             Completion(text, array("i", row.token_ids), array("f", row.logprobs), row.finish or "abort", self._version)
             for row, text in zip(rows, texts, strict=True)
         )
-
-    def _may_end(self, token: int, stop_texts: Sequence[str]) -> bool:
-        """Whether the token can complete a stop text: it contains the last character of one, or a part of a character.
-
-        A text whose last character is white space may end with any token: decoders drop it from a single token.
-        """
-        if token not in self._token_texts:
-            self._token_texts[token] = str(self._tokenizer.decode([token], skip_special_tokens=False))
-        text = self._token_texts[token]
-        return any(stop[-1] in text or stop[-1].isspace() or "\ufffd" in text for stop in stop_texts)
-
-    def _ends_in(self, tokens: list[int], stop_texts: Sequence[str]) -> bool:
-        """Whether the last token completes a stop text, which may begin in earlier tokens."""
-        if not stop_texts:
-            return False
-        tail = self._tokenizer.decode(tokens[-2 * max(map(len, stop_texts)) :], skip_special_tokens=False)
-        before = self._tokenizer.decode(tokens[-2 * max(map(len, stop_texts)) : -1], skip_special_tokens=False)
-        return any(stop in tail and stop not in before for stop in stop_texts)
 
     def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
         own = self._model.state_dict()

@@ -31,9 +31,20 @@ from reasoner.progress import OnDecodeStep
 from reasoner.types import Completion, OnGroupDone, Prompt, SamplingParams
 
 
-def server_urls(urls: str) -> list[str]:
-    """The addresses in engine.urls, without a final slash."""
-    return [url.strip().rstrip("/") for url in urls.split(",") if url.strip()]
+def server_pool(
+    urls: str, cfg: EngineConfig, weights: WeightFolder | None, identity: Mapping[str, Any], world: World
+) -> ServerPool:
+    """The servers at the addresses, not connected; the ranks share the requests that each may have."""
+    addresses = [url.strip().rstrip("/") for url in urls.split(",") if url.strip()]
+    start = world.rank % len(addresses)
+    return ServerPool(
+        addresses[start:] + addresses[:start],  # of servers with equal loads the first is asked: another by each rank
+        weights,
+        identity,
+        cfg.timeout_seconds,
+        max(1, cfg.requests_per_server // world.size),
+        read_token(),
+    )
 
 
 class RemoteEngine:
@@ -48,7 +59,6 @@ class RemoteEngine:
 
     def __init__(self, folder: Path, cfg: EngineConfig, *, max_model_len: int, world: World = ALONE) -> None:
         """Wait for the servers. TimeoutError for one that does not start; ValueError for another model."""
-        token = read_token()
         self._folder = folder
         self._tokenizer = load_tokenizer(folder)
         self._end_ids = end_token_ids(folder, self._tokenizer)
@@ -63,17 +73,9 @@ class RemoteEngine:
         self._world = world
         self._weights = WeightFolder(cfg.transfer_dir) if world.is_first else None
         self._dtype: torch.dtype = getattr(torch, cfg.dtype)
-        urls = server_urls(cfg.urls)
-        start = world.rank % len(urls)
-        self._pool = ServerPool(
-            urls[start:] + urls[:start],  # of servers with equal loads the first is asked: another one by each rank
-            self._weights,
-            identity(load_config(full), self._tokenizer, cfg.dtype, max_model_len),
-            cfg.timeout_seconds,
-            max(1, cfg.requests_per_server // world.size),
-            token,
-        )
+        own = identity(load_config(full), self._tokenizer, cfg.dtype, max_model_len)
         try:
+            self._pool = server_pool(cfg.urls, cfg, self._weights, own, world)
             run_async(self._pool.connect())
         except BaseException:
             self.close()

@@ -7,6 +7,7 @@ do not matter: rows need no generator objects, and both engines sample the same 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -74,13 +75,39 @@ def end_token_ids(folder: Path, tokenizer: PreTrainedTokenizerBase) -> frozenset
     return frozenset(i for i in ids if i is not None)
 
 
-def stop_token_ids(sampling: SamplingParams, tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[str]]:
+def stop_token_ids(sampling: SamplingParams, tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], tuple[str, ...]]:
     """Split the stop texts into (ids of those that are added tokens, the others): a token is cheaper to check for.
 
     Only an added token represents its text in every context; an ordinary one ("and") may be part of others (" hand").
     """
     vocabulary = tokenizer.get_added_vocab()
-    return [vocabulary[s] for s in sampling.stop if s in vocabulary], [s for s in sampling.stop if s not in vocabulary]
+    others = tuple(text for text in sampling.stop if text not in vocabulary)
+    return [vocabulary[text] for text in sampling.stop if text in vocabulary], others
+
+
+class StopTexts:
+    """Says when a completion's last token completes a stop text. Only tokens that may do so are decoded with others."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        self._decode = partial(tokenizer.decode, skip_special_tokens=False)
+        self._may_complete: dict[tuple[int, tuple[str, ...]], bool] = {}
+
+    def are_complete(self, texts: tuple[str, ...], tokens: list[int]) -> bool:
+        """Whether the last token completes one of the texts, which may begin in earlier tokens."""
+        if not texts:
+            return False
+        may_complete = self._may_complete.get(key := (tokens[-1], texts))
+        if may_complete is None:
+            # It contains the last character of one, or a part of a character. A text whose last character is white
+            # space may end with any token: decoders drop it from a single token.
+            last = self._decode(tokens[-1:])
+            may_complete = any(text[-1] in last or text[-1].isspace() or "\ufffd" in last for text in texts)
+            self._may_complete[key] = may_complete
+        if not may_complete:
+            return False
+        recent = tokens[-2 * max(map(len, texts)) :]
+        after, before = self._decode(recent), self._decode(recent[:-1])
+        return any(text in after and text not in before for text in texts)
 
 
 def decode_completions(

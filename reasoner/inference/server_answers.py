@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import reprlib
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -66,9 +66,32 @@ def parse_completion(answer: Mapping[str, Any], *, max_tokens: int, num_ids: int
         if type(one) is not int or not 0 <= one < num_ids:
             raise _malformed(f"the token id {reprlib.repr(one)}; the model has 0 to {num_ids - 1}")
     for one in logprobs:
-        if type(one) not in (int, float) or not _LOWEST_LOGPROB <= one <= 0:  # which NaN is not either
-            raise _malformed(f"the log-probability {reprlib.repr(one)}; it lies between {_LOWEST_LOGPROB:g} and 0")
+        _check_logprob(one)
     return SampledTokens(array("i", ids), array("f", logprobs), _FINISH[reason])
+
+
+def parse_prompt_logprobs(answer: Mapping[str, Any], ids: Sequence[int]) -> list[float]:
+    """The log-probabilities of a prompt's tokens, but for the first, in an answer to /v1/completions of vLLM."""
+    match answer:
+        case {"choices": [{"prompt_logprobs": [None, *entries]}, *_]} if len(entries) == len(ids) - 1:
+            pass
+        case _:
+            raise _malformed(f"no prompt_logprobs of {len(ids)} tokens in {reprlib.repr(answer)}")
+    values = []
+    for token, entry in zip(ids[1:], entries, strict=True):
+        match entry:
+            case {} if isinstance(own := entry.get(str(token)), dict):
+                values.append(_check_logprob(own.get("logprob")))
+            case _:
+                raise _malformed(f"no log-probability of the token {token} in {reprlib.repr(entry)}")
+    return values
+
+
+def _check_logprob(value: object) -> float:
+    """The log-probability unchanged. ServerError for anything else, NaN too."""
+    if type(value) not in (int, float) or not _LOWEST_LOGPROB <= value <= 0:  # type: ignore[operator]
+        raise _malformed(f"the log-probability {reprlib.repr(value)}; it lies between {_LOWEST_LOGPROB:g} and 0")
+    return value  # type: ignore[return-value]
 
 
 def parse_server_info(models: Mapping[str, Any], prepared: Mapping[str, Any]) -> ServerInfo:
@@ -141,16 +164,22 @@ def identity(
     """The identity of a model that is loaded somewhere, as JSON: its model, a hash of its vocabulary, its precision,
     and whether it is loaded for more tokens than can be trained (context_to_train).
     """
-    vocabulary = sorted((token, number) for token, number in tokenizer.get_vocab().items())
     model = {name: value for name in _MODEL if (value := getattr(config, name, None))}  # 0 and False say: without
     context = context_to_train(config.to_dict())
     is_long = {"max_model_len": f"above {context}"} if context is not None and max_model_len > context else {}
-    return {**model, **is_long, "tokenizer": digest(vocabulary), "dtype": dtype}
+    return {**model, **is_long, "tokenizer": vocabulary_identity(tokenizer), "dtype": dtype}
 
 
-def check_identity(server: Mapping[str, Any], own: Mapping[str, Any], url: str) -> None:
+def vocabulary_identity(tokenizer: PreTrainedTokenizerBase) -> str:
+    return digest(sorted((token, number) for token, number in tokenizer.get_vocab().items()))
+
+
+def check_identity(
+    server: Mapping[str, Any], own: Mapping[str, Any], url: str, compared: Iterable[str] | None = None
+) -> None:
     """Raise ValueError, naming both values, where a server holds another model than the run's."""
-    differing = [name for name in own.keys() | server.keys() if own.get(name) != server.get(name)]
+    names = own.keys() | server.keys() if compared is None else compared
+    differing = [name for name in names if own.get(name) != server.get(name)]
     if differing:
         pairs = ", ".join(f"{name} {server.get(name)} there and {own.get(name)} here" for name in sorted(differing))
         raise ValueError(f"the server {url} holds another model than this run: {pairs}")

@@ -52,6 +52,7 @@ class ServerPool:
     seconds: float  # limit of every wait
     requests_per_server: int
     token: str  # that the servers ask for
+    compared: Sequence[str] | None = None  # entries of the identities that must be equal; None: all
     servers: list[Server] = field(init=False)
     _version: str | None = None  # of the present weights, as the servers name them
     _has_given_up: bool = False  # whether the last wait for any server was in vain
@@ -104,7 +105,7 @@ class ServerPool:
                 raise ValueError(f"the server {server.url} was not started by reasoner serve: {error}") from error
             raise
         server.info = parse_server_info(models, prepared)
-        check_identity(server.info.identity, self.identity, server.url)
+        check_identity(server.info.identity, self.identity, server.url, self.compared)
 
     async def call(
         self,

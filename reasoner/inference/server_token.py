@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
-import tempfile
-from contextlib import suppress
 from pathlib import Path
+
+from data.private_file import make_secret, read_secret, secret_file
 
 VARIABLE = "REASONER_SERVER_TOKEN"
 LOCAL_VARIABLE = "REASONER_SERVER_IS_LOCAL"  # 1 for a server on a loopback address
@@ -20,7 +19,7 @@ _HELP = "the same on the trainer's machines and the servers' (docs/SCALE.md#safe
 
 
 def token_file() -> Path:
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "reasoner" / "server-token"
+    return secret_file("server-token")
 
 
 def read_token() -> str:
@@ -29,29 +28,20 @@ def read_token() -> str:
         return _check(os.environ[VARIABLE], VARIABLE)
     path = token_file()
     try:
-        token = path.read_text("ascii").strip()
-        mode = path.stat().st_mode
+        return _check(read_secret(path).decode("ascii"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(
             f"servers need a token, and {path} cannot be read ({error}): set {VARIABLE}, or copy that file from the "
             f"machine of a server, {_HELP}"
         ) from error
-    if mode & 0o077:
-        raise ValueError(f"{path} can be read by other users of this machine: chmod 600 {path}")
-    return _check(token, str(path))
 
 
 def make_token() -> str:
     """The token, made where there is none. ValueError as read_token, and where it cannot be written."""
     path = token_file()
-    if VARIABLE not in os.environ and not path.exists():
+    if VARIABLE not in os.environ:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile("w", dir=path.parent) as file:  # of mode 600
-                file.write(secrets.token_urlsafe(32) + "\n")
-                file.flush()
-                with suppress(FileExistsError):  # of two servers that start together the first makes it
-                    os.link(file.name, path)
+            make_secret(path)
         except OSError as error:
             raise ValueError(f"the token cannot be written to {path} ({error}): set {VARIABLE}, {_HELP}") from error
     return read_token()

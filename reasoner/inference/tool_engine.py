@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reasoner.inference.answers import AnswerLog, Rollout, Source
+from reasoner.inference.answers import AnswerLog, Rollout, Source, Tools
 from reasoner.progress import OnDecodeStep
 from reasoner.rollouts.prompts import up_to_stop_text
 from reasoner.rollouts.seeds import turn_seed
@@ -121,7 +121,10 @@ class ToolEngine:
         return answers
 
     def _with_answer(self, completion: Completion, answer: str, is_error: bool, source: Source) -> Completion:
-        """The completion and the answer behind it. Special tokens in an answer are spelt, not taken as such."""
+        """The completion and the answer behind it. Special tokens in an answer are spelt, not taken as such; halves of
+        surrogate pairs, which a model can have a tool echo, are replaced: no tokenizer takes them.
+        """
+        answer = answer.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         answer_ids = self._ids(answer, split_special_tokens=True)[: source.max_tokens]
         before, last = source.before, list(completion.token_ids[-1:])
         if not self._decode(last):  # an end token, which the text before an answer may begin with
@@ -130,7 +133,7 @@ class ToolEngine:
         start, ids = len(completion.token_ids), [*completion.token_ids, *added]
         turns = self._decode(ids[:start])
         text = turns + self._text_behind(turns, ids)
-        own = Observation(start, len(ids), len(turns), len(text), is_error)
+        own = Observation(start, len(ids), len(turns), len(text), is_error, isinstance(source, Tools))
         return replace(
             completion,
             text=text,

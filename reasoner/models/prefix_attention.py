@@ -75,12 +75,14 @@ class PrefixCausalMask(Tensor):
 
 
 def avoids_mask(backbone: nn.Module, length: int, device: torch.device) -> bool:
-    """Whether completions of `length` tokens take PrefixCausalMask: long ones on a CPU, all where rows are packed, in
-    models whose layers all attend to every earlier token through torch's scaled_dot_product_attention.
-    """
+    """Whether completions of `length` tokens take PrefixCausalMask: long ones on a CPU, all where rows are packed."""
+    return sees_all(backbone) and (packs_rows(device) or (device.type == "cpu" and length >= LONG_COMPLETION))
+
+
+def sees_all(backbone: nn.Module) -> bool:
+    """Whether all layers attend to every earlier token through torch's scaled_dot_product_attention."""
     config: Any = getattr(backbone, "config", None)
-    is_apt = packs_rows(device) or (device.type == "cpu" and length >= LONG_COMPLETION)
-    if not is_apt or getattr(config, "_attn_implementation", None) != "sdpa":
+    if getattr(config, "_attn_implementation", None) != "sdpa":
         return False
     kinds = set(getattr(config, "layer_types", None) or ()) - {"full_attention"}
     return not kinds and getattr(config, "sliding_window", None) is None

@@ -138,7 +138,8 @@ def sampler_correction(cfg: Config) -> str:
     """
     if cfg.algo.importance_sampling != "auto":
         return cfg.algo.importance_sampling
-    return "token" if "bfloat16" in (cfg.engine.dtype, cfg.optim.dtype) or cfg.max_off_policy_steps else "none"
+    precisions = {cfg.engine.dtype, cfg.optim.dtype}
+    return "none" if precisions == {"float32"} and not cfg.max_off_policy_steps else "token"
 
 
 def with_parts(cfg: AlgoConfig, row: Algorithm) -> AlgoConfig:

@@ -59,7 +59,7 @@ def generate_groups(
                 extract=prompt.extract,
                 tokens=[completion.num_tokens for completion in completions],
                 max_tokens=sampling.max_tokens,
-                tool_calls=[sum(not part.is_error for part in one.observations) for one in completions],
+                tool_calls=[one.call_errors.count(False) for one in completions],
                 states=[one.state for one in completions],
             )
             grading[place].add_done_callback(lambda _: progress.count("graded", next(num_graded), total))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from data import Problem
+from data.environments.spec import tools_of
 from reasoner.config.other_names import did_you_mean
 from reasoner.types import Prompt
 from verifiers.extract import check_extraction
@@ -137,15 +138,21 @@ def check_text(text: str, what: str) -> None:
 
 
 def render(problem: Problem, template: Template, tokenizer: PreTrainedTokenizerBase) -> Prompt:
-    """Render the problem as text and token ids. Special tokens are added once: by chat template or tokenizer.
+    """Render the problem as text and token ids. Special tokens are added once: by chat template or tokenizer. Tools of
+    its environment stand in the system message, in a text before the question.
 
     ValueError for a chat template on a tokenizer without one or whose one refuses the messages, for a text that begins
     with the begin token which the tokenizer adds, and for a question that is not valid Unicode.
     """
     check_text(problem.question, f"the question of problem {problem.id!r}")
-    text = template.text.replace("{question}", problem.question)
+    question, system, tools = problem.question, template.system, tools_of(problem)
+    if tools and template.chat:
+        system = with_tools_message(system, tools)
+    elif tools:
+        question = f"{with_tools_message('', tools)}\n\n{question}"
+    text = template.text.replace("{question}", question)
     if template.chat:
-        text = _chat_text(text, template.system, tokenizer)
+        text = _chat_text(text, system, tokenizer)
     text += template.prefill
     ids = tokenizer(text, add_special_tokens=not template.chat)["input_ids"]
     if not template.chat and tokenizer.bos_token_id is not None and ids[:2] == [tokenizer.bos_token_id] * 2:
@@ -156,6 +163,19 @@ def render(problem: Problem, template: Template, tokenizer: PreTrainedTokenizerB
     if ids and ids[-1] == tokenizer.eos_token_id:  # some tokenizers end every text
         ids = ids[:-1]
     return Prompt(problem, text, template.prefill, tuple(ids), template.extract)
+
+
+_TOOLS = (
+    "# Tools\n\nYou may call one or more functions to assist with the user query.\n\nYou are provided with function "
+    "signatures within <tools></tools> XML tags:\n<tools>\n{tools}\n</tools>\n\nFor each function call, return a json "
+    "object with function name and arguments within <tool_call></tool_call> XML tags:\n<tool_call>\n"
+    '{{"name": <function-name>, "arguments": <args-json-object>}}\n</tool_call>'
+)
+
+
+def with_tools_message(system: str, tools: str) -> str:
+    """A system message, and in it the tools, lines of JSON, as chat templates of Qwen2.5 and Qwen3 show them."""
+    return "\n\n".join(filter(None, [system, _TOOLS.format(tools=tools)]))
 
 
 def reply_frame(template: Template, tokenizer: PreTrainedTokenizerBase) -> tuple[str, str]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from data import Problem
+from data.environments.spec import has_turns, tools_of
 from reasoner.config.schema import ToolsConfig
 from reasoner.rollouts.reward_functions import load_reward_functions
 from reasoner.tools.forms import tool_form
+from verifiers import VerifierPool
 
 SETTING = "tools.names"
 
@@ -36,3 +39,19 @@ def check_tools(cfg: ToolsConfig, prompt_style: str) -> None:
     if "python" in split_names(names) and importlib.util.find_spec("pydantic_monty") is None:
         needs = 'pydantic-monty, which is not installed: pip install "reasoner-rlvr[tools]"'
         raise ValueError(f"{SETTING} is {names!r}: the tool python needs {needs}")
+
+
+def environments_of(
+    problems: Iterable[Problem], pool: VerifierPool, tools: ToolsConfig, prompt_style: str
+) -> VerifierPool | None:
+    """The pool where environments answer some of the problems, else None. ValueError for calls that an environment and
+    the tools of the settings would both answer.
+    """
+    problems = list(problems)
+    own = next(filter(tools_of, problems), None)
+    if own and tools.names and tool_form(tools.form, prompt_style).is_json:
+        raise ValueError(
+            f"tools.names is {tools.names!r}, in the form in which the environment of problem {own.id!r} has tools of "
+            "its own: leave one of them out"
+        )
+    return pool if any(map(has_turns, problems)) else None

@@ -9,16 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from reasoner.config.schema import ToolsConfig
-from reasoner.rollouts.prompts import Template
+from reasoner.rollouts.prompts import Template, with_tools_message
 from reasoner.tools.forms import tool_form
 from reasoner.tools.names import function_tools, split_names
 
-_TOOLS = (
-    "# Tools\n\nYou may call one or more functions to assist with the user query.\n\nYou are provided with function "
-    "signatures within <tools></tools> XML tags:\n<tools>\n{tools}\n</tools>\n\nFor each function call, return a json "
-    "object with function name and arguments within <tool_call></tool_call> XML tags:\n<tool_call>\n"
-    '{{"name": <function-name>, "arguments": <args-json-object>}}\n</tool_call>'
-)
 _TYPES = {"int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
 
 
@@ -37,7 +31,7 @@ def with_tools(template: Template, cfg: ToolsConfig, prompt_style: str) -> Templ
     schemas = [_schema("python", _PYTHON, {"code": "string"}, ["code"])] if "python" in split_names(cfg.names) else []
     schemas += map(_function_schema, function_tools(cfg.names).values())
     tools = "\n".join(json.dumps(one, ensure_ascii=False) for one in schemas)
-    return replace(template, system="\n\n".join(filter(None, [template.system, _TOOLS.format(tools=tools)])))
+    return replace(template, system=with_tools_message(template.system, tools))
 
 
 def _function_schema(function: Callable[..., Any]) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from torch.distributed.device_mesh import DeviceMesh
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from data import Problem
-from data.environments.spec import has_turns
 from reasoner.config.schema import Config
 from reasoner.console import log
 from reasoner.distributed.world import ALONE, LONG_TIME_LIMIT, World
@@ -24,6 +23,7 @@ from reasoner.inference.answers import AnswerLog
 from reasoner.inference.continuous_batch import check_decoding
 from reasoner.inference.factory import Turns, make_engine, training_engine
 from reasoner.inference.no_engine import NoEngine
+from reasoner.inference.remote_teacher import RemoteTeacher
 from reasoner.inference.reward_model import load_reward_models
 from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint
 from reasoner.models.frozen_weights import cast_parameters
@@ -41,6 +41,7 @@ from reasoner.rollouts.reward_functions import RewardFunction, check_columns, lo
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.rollouts.reward_process import RewardProcess
 from reasoner.runtime import cuda_context
+from reasoner.tools.names import environments_of
 from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
 from reasoner.trainer.trainer import Trainer
 from reasoner.trainer.weights import resolve_sharding
@@ -77,7 +78,8 @@ def build_trainer(
         if cfg.algo.beta > 0:
             reference = load_policy(base, device=device, mesh=mesh).requires_grad_(False)
             cast_parameters(reference, getattr(torch, cfg.algo.reference_dtype))
-    teacher = _load_teacher(cfg, device, mesh)
+    teacher, urls = _load_teacher(cfg, device, mesh), cfg.teacher.urls
+    remote_teacher = RemoteTeacher(urls, tokenizer, cfg.engine, world=world) if urls else None
     trainer = Trainer(
         policy,
         reference,
@@ -87,6 +89,7 @@ def build_trainer(
         world,
         base_model=base_model,
         teacher=teacher,
+        remote_teacher=remote_teacher,
     )
     if mesh is not None:
         check_supported(policy)
@@ -105,8 +108,8 @@ def build_trainer(
 
 
 def _load_teacher(cfg: Config, device: torch.device, mesh: DeviceMesh | None) -> PreTrainedModel | None:
-    """The model of teacher.model, frozen, its weights in the precision of the passes; None without one."""
-    if not cfg.teacher.model:
+    """The model of teacher.model, frozen, its weights in the precision of the passes; None without one here."""
+    if not cfg.teacher.loaded:
         return None
     folder = resolve_model(cfg.teacher.model, runs=Path(cfg.run.dir))
     dtype = getattr(torch, cfg.optim.dtype)
@@ -168,6 +171,8 @@ def open_generator(
     No engine is started for a run in which nothing `samples`. `run_dir`: where answers of tools and environments are
     logged.
     """
+    if isinstance(trainer.teacher, RemoteTeacher):
+        trainer.teacher.check_room(max(len(one.token_ids) for one in prompts) + cfg.sampling.max_tokens)
     with ExitStack() as stack:
         # Rollouts may be generated in a thread, while the trainer exchanges too; a rank may wait for servers meanwhile.
         seconds = timedelta(seconds=cfg.engine.timeout_seconds)
@@ -182,7 +187,8 @@ def open_generator(
         log = AnswerLog(run_dir, trainer.steps_done, world.rank) if run_dir else None
         engine: Engine = NoEngine()
         if samples:
-            environments = pool if any(has_turns(one.problem) for one in (*prompts, *evaluated)) else None
+            problems = (one.problem for one in (*prompts, *evaluated))
+            environments = environments_of(problems, pool, cfg.tools, cfg.prompt.style)
             engine = make_engine(
                 cfg.engine,
                 model_folder,

@@ -46,7 +46,7 @@ def learning_fingerprints(cfg: Config, prompts: Sequence[Prompt] = ()) -> dict[s
     teacher and of its own prompts, where there are some.
     """
     folders = [resolve_model(name, runs=Path(cfg.run.dir)) for name in parse_reward_models(cfg.reward.model)]
-    teacher = [resolve_model(cfg.teacher.model, runs=Path(cfg.run.dir))] if cfg.teacher.model else []
+    teacher = [resolve_model(cfg.teacher.model, runs=Path(cfg.run.dir))] if cfg.teacher.loaded else []
     fingerprints = {
         name: ",".join(map(model_fingerprint, paths))
         for name, paths in (("reward.model", folders), ("teacher.model", teacher))

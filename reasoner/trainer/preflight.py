@@ -19,7 +19,7 @@ from reasoner.config.schema import Config
 from reasoner.config.stages import is_used, problem_sets
 from reasoner.inference.factory import check_engine, training_engine
 from reasoner.inference.server_token import read_token
-from reasoner.models.families import lora_obstacle
+from reasoner.models.families import has_experts, lora_obstacle
 from reasoner.models.folder import check_model, check_reward_model, check_teacher, text_config
 from reasoner.models.resolve import resolve_cached_model, resolve_model
 from reasoner.rl.algorithms import Algorithm, resolve_algorithm
@@ -61,7 +61,7 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
     trackers = tuple(name for name in cfg.run.track.split(",") if name)
     check_trackers(trackers)
     check_engine(cfg.engine.name)
-    if cfg.engine.urls:
+    if cfg.engine.urls or cfg.teacher.urls:
         read_token()
     _check_extras(cfg)
     functions = load_reward_functions(cfg.reward.functions)
@@ -88,7 +88,8 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
                 check_reward_model(scorer, folder)
         context = check_model(folder, needs_chat=chosen.chat)
         check_lora_model(cfg, folder)
-        if cfg.teacher.model and (teacher := find(cfg.teacher.model, runs=runs)) is not None:
+        check_routers(cfg, folder)
+        if cfg.teacher.loaded and (teacher := find(cfg.teacher.model, runs=runs)) is not None:
             longest = (cfg.data.max_prompt_tokens or context or 0) + cfg.sampling.max_tokens
             check_teacher(teacher, folder, min(longest, context) if context else longest)
         if is_used("engine.name", cfg.stage):
@@ -112,6 +113,20 @@ def check_lora_model(cfg: Config, folder: Path) -> None:
     if cfg.lora.rank and (reason := lora_obstacle(config, cfg.lora.target)):
         raise ValueError(
             f"LoRA (lora.target {cfg.lora.target!r}) is not supported with {config['model_type']}: {reason}"
+        )
+
+
+def check_routers(cfg: Config, folder: Path) -> None:
+    """Raise ValueError for a mixture of experts in low precision whose correction is not named: where rounding lets
+    engine and trainer choose other experts, a token's ratio is that of other models.
+    """
+    is_low = {cfg.engine.dtype, cfg.optim.dtype} != {"float32"}
+    is_open = is_used("algo.importance_sampling", cfg.stage) and cfg.algo.importance_sampling == "auto"
+    if is_low and is_open and has_experts(text_config(folder)):
+        raise ValueError(
+            f"{folder} is a mixture of experts; those that the engine chooses are not replayed in the trainer "
+            "(R3), which in low precision chooses others for some tokens: name --algo.importance_sampling, token_mask "
+            "to leave such tokens out, token to insist, or compute in float32 (engine.dtype, optim.dtype)"
         )
 
 

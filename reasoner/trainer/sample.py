@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from data import Problem
-from data.environments.spec import has_turns
 from data.registry import fingerprint
 from reasoner.config.schema import EngineConfig
 from reasoner.console import log
@@ -21,6 +20,7 @@ from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import metrics_prefix
 from reasoner.runs.run_dir import check_free, read_settings, stage_of
 from reasoner.runs.run_start import lock_run_dir, open_run
+from reasoner.tools.names import environments_of
 from reasoner.trainer.fingerprints import check_unchanged
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.step_metrics import StepTimer, grading_times, rollout_metrics, tool_metrics
@@ -88,7 +88,7 @@ def sample(request: SampleRequest, run_dir: Path) -> None:
         open_run(run_dir, settings, {}, resuming=resuming, fingerprints=fingerprints, stage="sample")
         tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
         pool = stack.enter_context(VerifierPool(request.workers))
-        environments = pool if any(map(has_turns, request.problems)) else None
+        environments = environments_of(request.problems, pool, model.tools, model.prompt)
         limits = {"seed": request.seed, "longest_prompt": longest}
         factory = EngineFactory(model, request.engine, **limits, environments=environments)
         stack.enter_context(closing(factory))

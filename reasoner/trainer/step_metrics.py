@@ -82,7 +82,7 @@ def generation_metrics(step: int, rollouts: StepRollouts, generator: RolloutGene
 def tool_metrics(groups: Sequence[RolloutGroup]) -> dict[str, float]:
     """Calls of tools per completion, and the share of the calls that failed."""
     completions = [completion for group in groups for completion in group.completions]
-    errors = [part.is_error for completion in completions for part in completion.observations]
+    errors = [is_error for completion in completions for is_error in completion.call_errors]
     return {"tools/calls": len(errors) / len(completions), "tools/error_rate": sum(errors) / max(1, len(errors))}
 
 

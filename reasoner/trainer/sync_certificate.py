@@ -24,21 +24,25 @@ from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.trainer import Trainer
 from reasoner.types import Prompt, RolloutGroup, SamplingParams
 
-LIMITS = {"float32": 1e-3, "bfloat16": 0.5}  # nats: the mean |difference| of log-probabilities that rounding makes
+# Nats: the mean |difference| of log-probabilities that rounding makes.
+LIMITS = {"float32": 1e-3, "bfloat16": 0.5, "fp8": 1.0}
 _ROWS, _PROMPT_TOKENS, _TOKENS = 4, 16, 8  # of the completions that are compared
 _STRIDE = 7919  # between the ids of the prompts
-_FROM_ZERO = 0.25  # what half the values of a weight of zeros become
+_FROM_ZERO = 0.25  # what the changed values of a weight of zeros become
+_EVERY, _EVERY_FP8 = 2, 8  # one value in so many is changed; with more of them fp8 rounds by more than it should show
 
 
 def certify_sync(trainer: Trainer, generator: RolloutGenerator) -> SyncCertificate:
     """Compare engine and trainer after a change of every trained weight, and after the change back. Both then have the
     weights of before, to the bit. A collective operation.
 
-    RuntimeError where the difference is above the limit for the precision of the engine and of the trainer's passes.
+    RuntimeError where the difference is above the limit for the precision of the engine and of the trainer's passes,
+    and in fp8 where no change of one kind of weights is larger than that limit.
     """
     probe, dtype = _Probe(trainer, generator), generator.cfg.engine.dtype
-    limit = LIMITS["bfloat16" if computes_in_bfloat16(trainer.policy) else dtype]
-    changes = {name: _Change(weights) for name, weights in _groups(trainer).items()}
+    limit = max(LIMITS[dtype], LIMITS["bfloat16"] if computes_in_bfloat16(trainer.policy) else 0.0)
+    every = _EVERY_FP8 if dtype == "fp8" else _EVERY
+    changes = {name: _Change(weights, every) for name, weights in _groups(trainer).items()}
     try:
         for change in changes.values():
             change.apply()
@@ -62,6 +66,12 @@ def certify_sync(trainer: Trainer, generator: RolloutGenerator) -> SyncCertifica
             + "; --engine transformers samples with the trainer's own kind of model"
         )
     unseen = tuple(name for name, (_, effect) in without.items() if effect <= limit)
+    if dtype == "fp8" and len(unseen) == len(changes):
+        raise RuntimeError(
+            "nothing shows that the engine in fp8 samples from the weights that it is sent: no change of one kind of "
+            f"weights moves this model's log-probabilities by more than {limit:g} nats, what fp8 may round by; "
+            "--engine.dtype bfloat16 or float32 can be checked"
+        )
     kind, has_lora = type(trainer.policy).__name__, has_adapter(trainer.policy)
     return SyncCertificate(kind, generator.engine.name, dtype, has_lora, changed, restored, len(changes), unseen, limit)
 
@@ -75,26 +85,26 @@ def _groups(trainer: Trainer) -> dict[str, list[Tensor]]:
 
 
 class _Change:
-    """A change of weights that is undone to the bit without a copy of them: every second value is doubled, or is
+    """A change of weights that is undone to the bit without a copy of them: one value in `every` is doubled, or is
     _FROM_ZERO where all of them are 0, as in an adapter that is not trained yet. A rank changes what it holds.
     """
 
-    def __init__(self, weights: Sequence[Tensor]) -> None:
+    def __init__(self, weights: Sequence[Tensor], every: int) -> None:
         own = [weight.detach() for weight in weights]
         local = [weight.to_local() if isinstance(weight, DTensor) else weight for weight in own]
-        self._halves = [weight.view(-1)[::2] for weight in local]
-        self._are_zero = [not bool(half.any()) for half in self._halves]
+        self._parts = [weight.view(-1)[::every] for weight in local]
+        self._are_zero = [not bool(part.any()) for part in self._parts]
         self._is_applied = False
 
     def apply(self) -> None:
-        for half, is_zero in zip(self._halves, self._are_zero, strict=True):
-            half.fill_(_FROM_ZERO) if is_zero else half.mul_(2.0)
+        for part, is_zero in zip(self._parts, self._are_zero, strict=True):
+            part.fill_(_FROM_ZERO) if is_zero else part.mul_(2.0)
         self._is_applied = True
 
     def undo(self) -> None:
         """Undo the change, if it is applied."""
-        for half, is_zero in zip(self._halves, self._are_zero, strict=True) if self._is_applied else ():
-            half.zero_() if is_zero else half.mul_(0.5)
+        for part, is_zero in zip(self._parts, self._are_zero, strict=True) if self._is_applied else ():
+            part.zero_() if is_zero else part.mul_(0.5)
         self._is_applied = False
 
 

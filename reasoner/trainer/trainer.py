@@ -18,6 +18,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from reasoner.config.schema import Config
 from reasoner.distributed.gradients import sum_gradients
 from reasoner.distributed.world import ALONE, World
+from reasoner.inference.remote_teacher import RemoteTeacher
 from reasoner.models.compiled_layers import compile_layers
 from reasoner.models.folder import BaseModel
 from reasoner.models.lora import adapter_off, trained_parameters
@@ -58,6 +59,7 @@ class Trainer:
         *,
         base_model: BaseModel | None = None,
         teacher: PreTrainedModel | None = None,
+        remote_teacher: RemoteTeacher | None = None,
     ) -> None:
         """`tokenizer` is needed by process rewards alone, which locate the tokens of each reasoning step. A policy with
         a LoRA adapter is its own reference, with the adapter off; `base_model` is that of the adapter.
@@ -89,7 +91,7 @@ class Trainer:
         if reference is not None:
             distributed = distribute(reference, optim.sharding, world, optim.dtype)
             self._reference_passes = replace(self.passes, distributed=distributed)
-        self._teacher_passes: ModelPasses | None = None  # of a teacher whose sampled tokens count
+        self.teacher: ModelPasses | RemoteTeacher | None = remote_teacher  # whose sampled tokens count
         full_teacher: FullTeacher | None = None
         if teacher is not None:
             distributed = distribute(teacher, optim.sharding, world, optim.dtype)
@@ -97,7 +99,7 @@ class Trainer:
             if cfg.teacher.kl == "full":
                 full_teacher = FullTeacher.of(passes, self.passes)
             else:
-                self._teacher_passes = passes
+                self.teacher = passes
         critic = self.critic if is_shared else None
         beta, penalty = cfg.algo.beta, cfg.algo.penalty
         self.policy_loss = PolicyLoss(self.passes, algorithm, cfg, critic, beta, penalty, full_teacher)
@@ -149,8 +151,8 @@ class Trainer:
             with adapter_off(self.reference):
                 computed = self._reference_passes.all_logprobs(batch.rows(index), on_microbatch)
             batch = replace(batch, ref_logprobs=_fill(torch.zeros_like(batch.sampler_logprobs), index, computed))
-        if self._teacher_passes is not None:
-            logprobs = self._teacher_passes.all_logprobs(batch.with_teacher_prompts(), on_microbatch)
+        if self.teacher is not None:
+            logprobs = self.teacher.all_logprobs(batch.with_teacher_prompts(), on_microbatch)
             batch = replace(batch, teacher_logprobs=logprobs)
         if self.algorithm.updates > 1 or self.algorithm.trust != "none":
             computed = self.passes.all_logprobs(batch.rows(index), on_microbatch)
@@ -161,7 +163,7 @@ class Trainer:
         """Index of the rows that need log-probabilities: all, unless only the loss of the rows that are kept does."""
         algo = self.cfg.algo
         measures_responses = algo.kl_target and CONTROLLERS[algo.kl_controller].is_of_response
-        only_loss = self.algorithm.kl_in == "loss" and not measures_responses and self._teacher_passes is None
+        only_loss = self.algorithm.kl_in == "loss" and not measures_responses and self.teacher is None
         if self.algorithm.filter_zero_advantages and only_loss:
             return kept_rows(batch, self.algorithm, algo.group_size)
         return torch.arange(len(batch), device=batch.lengths.device)

@@ -17,6 +17,7 @@ RUNS = [
     {"algo.beta": 0.0},
     {"algo.kl_target": 0.1},
     {"control": "random-reward"},
+    {"control": "random-reward", "algo.filter_zero_advantages": False},
     {"validation.interval": 0},
     {"eval.heldout_problems": 0},
     {"run.token_stats": False},

@@ -83,6 +83,12 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
             "needs max_off_policy_steps < run.save_interval.*run.save_interval is 3",
         ),
         ({"max_off_policy_steps": 1, "algo.importance_sampling": "none"}, "needs algo.importance_sampling != 'none'"),
+        ({"engine.dtype": "fp8", "algo.importance_sampling": "none"}, "needs algo.importance_sampling != 'none'"),
+        ({"engine.dtype": "fp8", "engine.name": "transformers"}, "needs engine.name in .*quantises"),
+        (
+            {"engine.dtype": "fp8", "engine.urls": "http://a:1", "engine.name": "remote"},
+            "needs engine.name in .*in this process alone quantises",
+        ),
     ],
 )
 def test_a_value_out_of_range_is_refused_with_the_allowed_ones(values, message):

@@ -63,6 +63,7 @@ PLACE = {
     "env_python": "./evil.sh",
     "row": 0,
     "has_turns": False,
+    "tools": "",
 }
 ROW: dict[str, Any] = {"question": "1+1?", "answer": "2", "verifier": "environment", "environment": PLACE}
 
@@ -102,11 +103,19 @@ def test_problems_of_an_environment_are_read_back_from_the_file_of_a_run(tmp_pat
 
 
 @pytest.mark.parametrize(
-    "place", [None, {"name": "{}"}, PLACE | {"row": "0"}, PLACE | {"row": True}, PLACE | {"has_turns": 1}]
+    "place",
+    [
+        None,
+        {"name": "{}"},
+        PLACE | {"row": "0"},
+        PLACE | {"row": True},
+        PLACE | {"has_turns": 1},
+        PLACE | {"tools": None},
+    ],
 )
 def test_a_faulty_row_of_an_environment_is_refused(tmp_path: Path, place: object) -> None:
     (tmp_path / "rows.jsonl").write_text(json.dumps(ROW | {"environment": place}) + "\n")
-    with pytest.raises(ValueError, match=r"line 1: .*'environment'.* name, env_python, row, has_turns"):
+    with pytest.raises(ValueError, match=r"line 1: .*'environment'.* name, env_python, row, has_turns, tools"):
         load(f"{tmp_path / 'rows.jsonl'}?environments=allow")
 
 
@@ -228,6 +237,26 @@ def lowest_score(name: str) -> float:
 # ------------------------------------------------------------------------------------------- verifiers
 
 
+@pytest.mark.slow  # the import of vLLM
+def test_calls_in_a_text_are_those_that_vllms_parser_reads() -> None:
+    parser = pytest.importorskip("vllm.tool_parsers.hermes_tool_parser").Hermes2ProToolParser
+    call = '<tool_call>\n{"name": "f", "arguments": {"x": "é", "y": [1, 2.5, null]}}\n</tool_call>'
+    other = '<tool_call>{"arguments": "3", "name": "g"}</tool_call>'
+    texts = [
+        "", "no call", call, f"first {call}", f"{call}{other}", f"{call} then {other} and more", call[:-12], call[:-5],
+        f"{call}<tool_call>", f"<tool_call>{call}", f"{call}</tool_call>", f"</tool_call>{call}",
+        "<tool_call></tool_call>", "<tool_call>[1]</tool_call>", "<tool_call>3</tool_call>",
+        '<tool_call>{"name": "f"}</tool_call>', f'{call}<tool_call>{{"name": "f", "arguments": 1,}}</tool_call>',
+        "<tool_call>" + "[" * 100_000 + "</tool_call>",
+    ]  # fmt: skip
+    for text in texts:
+        other_reading = parser.extract_tool_calls(object.__new__(parser), text, None)
+        expected = [(one.function.name, one.function.arguments) for one in other_reading.tool_calls]
+        (message,) = rubric._new_turn([], text, False, reads_calls=True)["completion"]
+        own = [(one["name"], one["arguments"]) for one in message.get("tool_calls", [])]
+        assert (message["content"], own) == (other_reading.content, expected), text[:80]
+
+
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_interpreter(tmp_path_factory.mktemp("environment"))
@@ -244,7 +273,10 @@ def test_the_rows_of_an_environment_become_problems(python: Path) -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("sums?kind=tools", "'sums' has tools; supported are SingleTurnEnv and MultiTurnEnv"),
+        (
+            "sums?kind=tools",
+            "'sums' has tools and a single turn; supported are SingleTurnEnv, MultiTurnEnv and ToolEnv",
+        ),
         ("sums?kind=loop", "'sums' has its own get_prompt_messages; supported are"),
         ("sums?kind=prompt", "'sums' has a prompt that"),
         ("sums?kind=handle", "stored between turns"),

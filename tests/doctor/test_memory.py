@@ -13,13 +13,14 @@ import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from reasoner.config.algorithm import AlgoConfig
-from reasoner.config.learning import LoraConfig, OptimConfig, RewardConfig
+from reasoner.config.learning import LoraConfig, OptimConfig, RewardConfig, TeacherConfig
 from reasoner.config.resolve import resolve
 from reasoner.config.schema import Config, DataConfig, EngineConfig, SamplingConfig
 from reasoner.doctor import memory_advice
 from reasoner.doctor.findings import Severity
 from reasoner.doctor.memory import MemoryEstimate, memory_of, model_sizes, peak_memory
 from reasoner.doctor.memory_advice import memory_finding, processes_finding
+from reasoner.models.fused_lm_head import CPU_TILE
 from reasoner.rl.algorithms import resolve_algorithm as resolve_algorithm
 from tests.fixtures.reward_models import save_reward_model
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
@@ -107,6 +108,46 @@ def test_the_formula_is_within_a_tenth_of_what_an_update_takes():
     assert [(one["is_recomputed"], one["rank"]) for one in updates] == [(False, 0), (False, 16), (True, 0), (True, 16)]
     for one in updates:
         assert one["predicted"] == pytest.approx(one["above"], rel=0.1)
+
+
+def test_a_gpu_that_packs_rows_stores_no_mask_and_no_repeated_keys():
+    """Packed in bfloat16 alone, and in models whose layers all see every earlier token."""
+    rows, length, prompt, layers = 4, 64, 40, 2
+    cfg = Config(
+        data=DataConfig(prompts_per_step=1), sampling=SamplingConfig(max_tokens=length),
+        algo=AlgoConfig(group_size=rows, beta=0.0), optim=OptimConfig(micro_batch_tokens=rows * length),
+    )  # fmt: skip
+    stored = {
+        (device, dtype): need_of(
+            qwen(_NARROW), replace(cfg, optim=replace(cfg.optim, dtype=dtype)), prompt=prompt, device=device
+        ).parts()["activations"]
+        for device in ("cpu", "cuda")
+        for dtype in ("float32", "bfloat16")
+    }
+    mask, repeated = rows * length * (prompt + length), rows * (prompt + length) * (2 * 64 - 2 * 32)
+    assert stored["cpu", "bfloat16"] - stored["cuda", "bfloat16"] == 2 * layers * (mask + repeated)
+    assert stored["cpu", "float32"] == stored["cuda", "float32"]
+    sliding = qwen(_NARROW | {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0})
+    by_device = [
+        need_of(sliding, cfg, prompt=prompt, device=device).parts()["activations"] for device in ("cpu", "cuda")
+    ]
+    assert by_device[0] == by_device[1]
+
+
+def test_a_teacher_s_whole_distribution_is_two_more_copies_of_a_tile():
+    cfg = Config(
+        data=DataConfig(prompts_per_step=1), sampling=SamplingConfig(max_tokens=512), algo=AlgoConfig(group_size=2),
+        optim=OptimConfig(micro_batch_tokens=512),
+    )  # fmt: skip
+    for model, is_tiled in ((qwen(_NARROW), True), (tiny_model(vocabulary=300, width=64), False)):
+        plain, full = (
+            need_of(model, replace(cfg, teacher=TeacherConfig(model="base", kl=kl)), prompt=40)._micro_batch()["logits"]
+            for kl in ("sampled", "full")
+        )
+        tile = min(512 * model.config.vocab_size, CPU_TILE)
+        gradients = 4 * 64 * (512 + (0 if is_tiled else 300))  # a small head's is not added in place
+        assert full == 5 * 4 * tile + gradients
+        assert plain == 3 * 4 * tile + gradients * is_tiled
 
 
 def test_gaps_are_a_layer_s_temporaries_and_with_stored_activations_those_of_all_layers():

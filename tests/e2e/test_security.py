@@ -87,6 +87,11 @@ def test_state_of_an_environment_is_read_only_with_the_users_signature(tmp_path,
     stored = rubric._packed({"turns": [1, 2]})
     assert rubric._unpacked(stored) == {"turns": [1, 2]}
     assert (tmp_path / "ours/reasoner/state-key").stat().st_mode & 0o077 == 0
+    (tmp_path / "ours/reasoner/state-key").chmod(0o640)
+    rubric._key.cache_clear()
+    with pytest.raises(ValueError, match="chmod 600"):
+        rubric._packed({})
+    (tmp_path / "ours/reasoner/state-key").chmod(0o600)
     content = bytearray(base64.b64decode(stored))
     content[-1] ^= 1
     monkeypatch.setattr(rubric, "pickle", None)

@@ -9,11 +9,17 @@ from collections import Counter
 
 import pytest
 
+from data import load
 from reasoner.cli.main import main
+from reasoner.rollouts.prompts import TEMPLATES, render
+from reasoner.runs.metrics import read_metrics
 from reasoner.runs.rollout_row import own_text, ranges
 from reasoner.runs.rollouts import read
+from reasoner.tools.forms import FORMS
+from tests.fixtures.calling import save_calling
 from tests.fixtures.environments import write_interpreter
 from tests.fixtures.forkserver import TRAINING, forkserver
+from tests.fixtures.tiny import END, tiny_tokenizer
 from tests.fixtures.trainings import contents, differing, flags
 
 GUESS = """
@@ -146,6 +152,27 @@ def test_kill_leaves_the_same_bytes_where_replies_depend_on_the_seed_alone(spec,
     finish(start(runs, spec, monkeypatch, resume=True))
     whole, killed = (contents(place / "a", place) for place in (tmp_path / "whole", runs))
     assert differing(whole, killed) == []
+
+
+def test_training_calls_the_tools_of_an_environment_and_learns_from_its_rubric(spec, tmp_path):
+    """A model that calls `add` in each turn, until max_turns or the room for a completion ends the rollout."""
+    spec = spec.replace("guess?", "calls?is_stateful=true&")
+    prompts = [render(problem, TEMPLATES["none"], tiny_tokenizer()).text for problem in load(spec)]
+    call = '{"name": "add", "arguments": {"a": 5, "b": 4}}'
+    model = save_calling(tmp_path / "model", call, 60, FORMS["qwen3"], prompts, end=END, context=2048)
+    more = {"model": model, "data.train": spec, "run.dir": tmp_path, "prompt.style": "none", "sampling.max_tokens": 500}
+    finish(forkserver(TRAINING).start("train", *flags(RUN | more)))
+    rows = [row for step in range(3) for row in read(tmp_path / "a", step)]
+    answered = [row for row in rows if row.get("observation_text")]
+    assert len(rows) == 36 and len(answered) > 12
+    for row in answered:
+        replies = [row["completion"][begin:end] for begin, end in ranges(row["observation_text"])]
+        assert all("<tool_response>\n" in reply for reply in replies)
+        rewards, nines = dict(row["rewards"]), sum(reply.count("\n9\n") for reply in replies)
+        assert rewards["rubric/answers"] == nines and rewards["rubric/add_calls"] >= nines
+        assert rewards["correct"] == pytest.approx(rewards["rubric/right"] + 0.1 * nines)
+    assert any("\n<tool_response>\n9\n</tool_response>\n" in row["completion"] for row in answered)
+    assert [line["grad_norm"] > 0 for line in read_metrics(tmp_path / "a")] == [True] * 3
 
 
 def test_evaluation_goes_on_after_replies_and_is_graded_again_without_them(spec, tmp_path, monkeypatch):

@@ -213,6 +213,26 @@ def test_stop_text_ends_completion_and_is_kept(engine, folder, prompts):  # trap
         assert " and" not in tokenizer.decode(completion.token_ids[:-1])
 
 
+def test_vllm_s_own_record_of_a_request_has_the_same_tokens_and_logprobs(engines, prompts):
+    """The engine keeps its own record, which is cheaper than vLLM's texts and lists of alternatives."""
+    if "vllm" not in engines:
+        pytest.skip("vLLM is not installed")
+    from vllm import SamplingParams as Params
+
+    engine, sampling = engines["vllm"], replace(SAMPLED, max_tokens=40, stop=(" and", "?"))
+    ours = [c for row in engine.generate(prompts[:16], sampling, seeds(prompts[:16], 4)) for c in row]
+    ends = sorted(engine._end_ids)
+    own = {"stop": [*sampling.stop], "stop_token_ids": ends, "logprobs": 0, "max_tokens": 40, "temperature": 1.0}
+    params = [Params(**own, extra_args={"seed": seed}) for row in seeds(prompts[:16], 4) for seed in row]
+    texts = [{"prompt_token_ids": list(prompt.token_ids)} for prompt in prompts[:16] for _ in range(4)]
+    theirs = [answer.outputs[0] for answer in engine._llm.generate(texts, params, use_tqdm=False)]
+    assert {one.stop_reason for one in theirs} >= {" and", "?", None}
+    for one, other in zip(ours, theirs, strict=True):
+        assert (list(one.token_ids), one.finish) == (list(other.token_ids), other.finish_reason)
+        logprobs = [position[token].logprob for token, position in zip(other.token_ids, other.logprobs, strict=True)]
+        assert list(one.logprobs) == pytest.approx(logprobs, abs=1e-5)
+
+
 def test_tags_are_kept_in_text(engine, prompts, folder):  # trap 20
     tokenizer = load_tokenizer(folder)
     completions = [

@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from reasoner.config.schema import EngineConfig
-from reasoner.inference.factory import VLLM_CPU_HEAD_SIZES, make_engine
+from reasoner.inference.factory import VLLM_CPU_HEAD_SIZES, make_engine, training_engine
 from reasoner.inference.model_spec import EngineFactory, ModelSpec, engine_identity
 from tests.fixtures.tiny import save_tiny
 
@@ -21,6 +21,16 @@ def test_a_model_whose_heads_vllm_has_no_kernel_for_is_sampled_with_transformers
     engine.close()
     with pytest.raises(ValueError, match=r"16 values.* 32, .*transformers"):
         make_engine(EngineConfig(name="vllm"), folder, max_model_len=64, seed=0)
+
+
+@pytest.mark.vllm
+def test_fp8_is_refused_before_the_run_where_vllm_cannot_sample(tmp_path):
+    folder = save_tiny(tmp_path)
+    for name in ("auto", "vllm"):
+        with pytest.raises(ValueError, match=r"fp8 needs vLLM.*16 values"):
+            training_engine(EngineConfig(name=name, dtype="fp8"), folder)
+    with pytest.raises(ValueError, match="transformers has no fp8"):
+        make_engine(EngineConfig(name="transformers", dtype="fp8"), folder, max_model_len=64, seed=0)
 
 
 @pytest.mark.vllm

@@ -23,6 +23,7 @@ from reasoner.inference.server_token import read_token
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.resolve import BASE
 from reasoner.rollouts.prompts import load_template, render
+from reasoner.runs.metrics import read_metrics
 from reasoner.trainer.parity import max_logprob_diff
 from reasoner.types import SamplingParams
 from tests.fixtures.trainings import flags as flags_of
@@ -64,6 +65,14 @@ def servers():
         stop(process, signal.SIGKILL)
 
 
+@torch.no_grad()
+def shifted(model):
+    """The model with noise added to its weights."""
+    for parameter in model.parameters():
+        parameter.add_(0.01 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0)))
+    return model
+
+
 def test_completions_equal_in_process_ones_and_weights_follow_the_policy(servers):
     _, urls = servers
     tokenizer, model = load_tokenizer(BASE), load_policy(BASE, device=torch.device("cpu"))
@@ -75,14 +84,38 @@ def test_completions_equal_in_process_ones_and_weights_follow_the_policy(servers
     pairs = [pair for rows in zip(*sampled, strict=True) for pair in zip(*rows, strict=True)]
     same = sum((a.token_ids, a.text, a.finish) == (b.token_ids, b.text, b.finish) for a, b in pairs)
     assert same >= len(pairs) - 2  # a tie within rounding
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.01 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0)))
+    shifted(model)
     assert max_logprob_diff(remote, model, prompts[:4], SAMPLED) > 1e-2
     remote.update_weights(model.state_dict().items(), 1)
     assert max_logprob_diff(remote, model, prompts[:4], SAMPLED) < 5e-5
     remote.close()
     local.close()
+
+
+def test_teacher_on_servers_teaches_what_the_same_one_in_this_process_does(servers, tmp_path):
+    _, urls = servers
+    student = tmp_path / "student"
+    shifted(load_policy(BASE, device=torch.device("cpu"))).save_pretrained(student)
+    load_tokenizer(BASE).save_pretrained(student)
+    settings = {
+        "model": student, "preset": "base", "steps": 3, "run.dir": tmp_path, "threads": 1,
+        "data.prompts_per_step": 4, "algo.group_size": 4, "sampling.max_tokens": 64, "validation.interval": 0,
+        "eval.heldout_problems": 0,
+        "engine.name": "transformers", "teacher.alone": True, "teacher.weight": 0.5,
+        "algo.filter_zero_advantages": False,
+    }  # fmt: skip
+    lines = {}
+    for name, model in (("here", "base"), ("there", urls)):
+        words = flags_of(settings | {"teacher.model": model, "run.name": name})
+        done = subprocess.run(
+            [sys.executable, "-m", "reasoner", "train", *words], env=ENVIRONMENT, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        lines[name] = read_metrics(tmp_path / name)
+    for here, there in zip(*lines.values(), strict=True):
+        assert here["teacher/kl"] > 0.001
+        for name in ("teacher/kl", "grad_norm", "entropy"):
+            assert there[name] == pytest.approx(here[name], rel=1e-4), name
 
 
 def test_no_route_of_a_server_answers_without_the_token_and_no_list_of_processes_shows_it(servers):

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from transformers import GenerationConfig
 
-from reasoner.inference.sampling import decode_completions, end_token_ids, stop_token_ids
+from reasoner.inference.sampling import StopTexts, decode_completions, end_token_ids, stop_token_ids
 from reasoner.types import SamplingParams
 from tests.fixtures.tiny import END, OTHER_END, tiny_model, tiny_tokenizer
 
@@ -34,7 +34,7 @@ def test_end_token_ids_fall_back_to_model_config(tmp_path: Path, tokenizer):
 def test_stop_token_ids_accept_only_added_tokens(tokenizer):
     learnt = min(token for token in tokenizer.get_vocab() if token.isascii() and token.isalpha() and len(token) == 2)
     ids, others = stop_token_ids(SamplingParams(num_samples=1, stop=("</answer>", learnt, "###")), tokenizer)
-    assert (ids, others) == ([tokenizer.convert_tokens_to_ids("</answer>")], [learnt, "###"])
+    assert (ids, others) == ([tokenizer.convert_tokens_to_ids("</answer>")], (learnt, "###"))
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,19 @@ def test_texts_end_at_end_token_or_stop_text(written, stop_texts, expected, toke
 def test_texts_decode_rows_independently(tokenizer):
     written = ["12 plus 30", "", " Wait, so 42."]
     assert decode_completions([tokenizer(t)["input_ids"] for t in written], frozenset(), (), tokenizer) == written
+
+
+@pytest.mark.parametrize("texts", [("</answer>",), ("\n\n", " 42."), ("é",), ("End", "ünd")])
+def test_stop_text_is_complete_at_the_token_after_which_the_whole_text_has_it(texts):  # trap 16
+    """Against a search in the text of all tokens so far, where tags and letters are spelt in several tokens."""
+    tokenizer = tiny_tokenizer(tags=())
+    tokens = tokenizer("Wait </answer>\n so 42.\n\nEnd é und ünd </answer> 42.")["input_ids"]
+    text_before, expected = "", []
+    for size in range(1, 1 + len(tokens)):
+        text = tokenizer.decode(tokens[:size], skip_special_tokens=False)
+        expected.append(any(text.count(stop) > text_before.count(stop) for stop in texts))
+        text_before = text
+    stops = StopTexts(tokenizer)
+    assert [stops.are_complete(texts, tokens[:size]) for size in range(1, 1 + len(tokens))] == expected
+    assert sum(expected) >= 1
+    assert not stops.are_complete((), tokens)

@@ -1,14 +1,17 @@
 """Completions of several turns, sampled by both engines from a tiny random model, with a tool that answers any call."""
 
 import importlib.util
+import json
 from dataclasses import replace
 
 import pytest
 import torch
 
+from data import Problem
+from data.environments.spec import EnvironmentRow
 from data.generated import problems
 from reasoner.config.schema import EngineConfig, ToolsConfig
-from reasoner.inference.answers import AnswerLog, Tools
+from reasoner.inference.answers import AnswerLog, Environments, Tools
 from reasoner.inference.factory import make_engine
 from reasoner.inference.sampling import decode_completions, end_token_ids
 from reasoner.inference.tool_engine import ToolEngine
@@ -16,6 +19,7 @@ from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.rl.batch import collate
 from reasoner.rollouts.prompts import load_template, render
 from reasoner.tools.forms import FORMS, ToolForm, tool_form
+from reasoner.tools.names import environments_of
 from reasoner.trainer.parity import logprobs_of, sample
 from reasoner.types import Answer, SamplingParams
 from tests.fixtures.tiny import END, OTHER_END, save_tiny
@@ -178,6 +182,17 @@ def test_an_answer_is_cut_and_its_special_tokens_are_spelt(engine, folder, promp
         assert completion.text[part.text_start : part.text_end].startswith("\n[<|end")
 
 
+def test_halves_of_surrogate_pairs_that_a_tool_echoes_are_replaced(engines, folder, prompts, tmp_path):
+    log = AnswerLog(tmp_path, 0)
+    tool = with_tool(engines["transformers"], folder, pool=Counting("6\ud83d \ud83d\ude00\udc00"), log=log)
+    parts = [(one, part) for one in flat(tool.generate(prompts, SAMPLED, seeds(prompts))) for part in one.observations]
+    assert parts and all(
+        one.text[part.text_start : part.text_end] == "\n[6\ufffd \U0001f600\ufffd]\n" for one, part in parts
+    )
+    again = AnswerLog(tmp_path, 1)
+    assert any(again.take(json.loads(line)["key"]) for line in (tmp_path / "answers/step-000000.0.jsonl").open())
+
+
 def test_a_group_is_reported_once_when_all_its_turns_are_done(engine, folder, prompts):
     reported = {}
 
@@ -187,6 +202,31 @@ def test_a_group_is_reported_once_when_all_its_turns_are_done(engine, folder, pr
 
     groups = with_tool(engine, folder).generate(prompts, SAMPLED, seeds(prompts), on_group_done)
     assert [reported[place] for place in range(len(prompts))] == groups
+
+
+class Replying:
+    """Environments that reply once to each rollout."""
+
+    def reply(self, turns, on_reply):
+        for place, (_, (state, *_)) in enumerate(turns):
+            on_reply(place, None if state else "Again.", "replied")
+
+
+def test_replies_of_environments_are_no_calls_of_tools(engines, folder, prompts):
+    place = EnvironmentRow("{}", "", 0, has_turns=True)
+    own = [replace(one, problem=replace(one.problem, columns={"environment": place})) for one in prompts]
+    tokenizer, tool = load_tokenizer(folder), Counting()
+    ends = end_token_ids(folder, tokenizer)
+    sources = [Tools(tool, FORM, ToolsConfig(names="python")), Environments(Replying(), ("\n", "\n"))]
+    both = ToolEngine(
+        engines["transformers"], sources, tokenizer, lambda ids: decode_completions([ids], ends, (), tokenizer)[0],
+        max_model_len=256,
+    )  # fmt: skip
+    sampled = flat(both.generate(own, SAMPLED, seeds(own)))
+    parts = [(one.text[part.text_start : part.text_end], part.is_call) for one in sampled for part in one.observations]
+    assert {is_call for _, is_call in parts} == {True, False}
+    assert all(is_call != ("Again." in text) for text, is_call in parts)
+    assert sum(len(one.call_errors) for one in sampled) == sum(is_call for _, is_call in parts)
 
 
 def test_seeds_of_later_turns_are_a_function_of_seed_and_turn(engine, folder, prompts):
@@ -241,6 +281,17 @@ def test_log_is_removed_with_the_checkpoint_after_the_next(tmp_path):
 )
 def test_call_is_what_stands_before_the_stop_text(form, text, call):
     assert FORMS[form].call_of(text) == call
+
+
+def test_tools_are_refused_beside_those_of_an_environment_in_the_same_form():
+    places = [EnvironmentRow("{}", "", 0), EnvironmentRow("{}", "", 1, True), EnvironmentRow("{}", "", 2, True, "{}")]
+    plain, turns, own = (Problem(place.name, "?", "", columns={"environment": place}) for place in places)
+    pool, tools = object(), ToolsConfig(names="python")
+    assert environments_of([plain], pool, tools, "boxed") is None
+    assert environments_of([plain, turns], pool, tools, "boxed") is pool
+    assert environments_of([own], pool, ToolsConfig(), "boxed") is environments_of([own], pool, tools, "none") is pool
+    with pytest.raises(ValueError, match=r"tools\.names is 'python'"):
+        environments_of([plain, own], pool, tools, "boxed")
 
 
 def test_form_follows_the_prompt_style():

@@ -60,6 +60,13 @@ def test_engine_on_a_gpu_asks_for_its_share_of_memory_sleep_mode_and_cuda_graphs
     assert "block_size" not in arguments
 
 
+def test_fp8_is_asked_of_vllm_by_the_way_that_its_cpu_build_has_too(engine):
+    assert (engine._llm.arguments["dtype"], engine._llm.arguments["quantization"]) == ("bfloat16", None)
+    cfg = EngineConfig(name="vllm", dtype="fp8")
+    arguments = VllmEngine(Path(engine._llm.folder), cfg, max_model_len=128, seed=7)._llm.arguments
+    assert (arguments["dtype"], arguments["quantization"]) == ("bfloat16", "fp8_per_channel")
+
+
 def test_engine_on_a_gpu_sleeps_and_wakes_and_reloads_weights_in_process(engine):
     """Weights that an update replaces are neither kept nor beside its cache while they are loaded."""
     for keeps_weights in (True, False):

@@ -268,6 +268,7 @@ def test_sampler_weights_are_capped_per_token_or_row():  # trap 10
     [
         ({}, "none"),
         ({"engine.dtype": "bfloat16"}, "token"),
+        ({"engine.dtype": "fp8"}, "token"),
         ({"optim.dtype": "bfloat16"}, "token"),
         ({"max_off_policy_steps": 1}, "token"),
         ({"engine.dtype": "bfloat16", "algo.importance_sampling": "none"}, "none"),

@@ -7,6 +7,7 @@ import pytest
 from tokenizers.processors import TemplateProcessing
 
 from data import Problem
+from data.environments.spec import EnvironmentRow
 from data.one_step import split_of
 from reasoner.rollouts.prompts import R1_ZERO, TEMPLATES, Template, load_template, render, reply_frame
 from tests.fixtures.tiny import END, tiny_tokenizer
@@ -51,6 +52,21 @@ def test_system_message_precedes_question():
     tokenizer.chat_template = CHAT
     prompt = render(PROBLEM, Template("{question}", chat=True, system="Be brief."), tokenizer)
     assert prompt.text == "<|user|>Be brief.<|user|>What is {x} + 1?<|bot|>"
+
+
+def test_tools_of_an_environment_stand_in_the_system_message_or_before_the_question():
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = CHAT
+    tools = '{"type": "function", "function": {"name": "add"}}'
+    problem = Problem("a", "1+1?", "2", columns={"environment": EnvironmentRow("{}", "", 0, True, tools)})
+    chat = render(problem, Template("{question}", chat=True, system="Be brief."), tokenizer).text
+    _, system, user = chat.split("<|user|>")
+    assert "Be brief.\n\n# Tools" in system and f"<tools>\n{tools}\n</tools>" in system
+    assert "1+1?" in user and "Tools" not in user
+    text = render(problem, Template("Question: {question}\nAnswer:"), tokenizer).text
+    assert text.startswith("Question: # Tools") and text.endswith("</tool_call>\n\n1+1?\nAnswer:") and tools in text
+    file_row = Problem("a", "1+1?", "2", columns={"environment": {"tools": tools}, "tools": tools})
+    assert render(file_row, Template("{question}"), tokenizer).text == "1+1?"
 
 
 def test_frame_of_a_reply_is_that_of_a_users_message():

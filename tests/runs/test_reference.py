@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from reasoner.cli.main import main
+from reasoner.config.recipes import RECIPES
+from reasoner.config.resolve import resolve, to_dict
 from reasoner.runs.bands import FIRST_STEP, LINEAR, LOGARITHMIC, SECONDS, Departure, band_of, departures
 from reasoner.runs.reference import (
     CAUSES,
@@ -21,6 +23,7 @@ from reasoner.runs.reference import (
 from reasoner.runs.run_dir import FORMAT
 
 STEPS = 24
+REFERENCES = Path(__file__).parents[2] / "reasoner" / "references"
 PRINTS = {"model": "m", "prompt.style": "p", "data.train": "d"}
 
 
@@ -52,6 +55,15 @@ def write_run(folder: Path, seed: int, lines: list[dict[str, float]] | None = No
     lines = curve(seed) if lines is None else lines
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return folder
+
+
+@pytest.mark.parametrize("file", sorted(REFERENCES.glob("*.json")), ids=lambda path: path.stem)
+def test_settings_of_a_reference_are_those_of_its_preset_today(file: Path) -> None:
+    """One that has gone, or has another default, would set every run apart."""
+    reference = read_reference(file)
+    values = {"model": reference.preset} | dict(RECIPES[reference.preset].cpu or {})
+    config = to_dict(resolve([("preset", values)]).config)
+    assert {key: config.get(key) for key in reference.settings} == reference.settings
 
 
 @pytest.fixture

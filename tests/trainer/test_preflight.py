@@ -6,6 +6,7 @@ import pytest
 
 from reasoner.config.resolve import resolve
 from reasoner.trainer.preflight import preflight
+from tests.fixtures.families import save_family
 from tests.fixtures.tiny import save_tiny
 
 
@@ -54,3 +55,22 @@ def test_training_problems_are_refused_as_validation_problems(tmp_path):
     with pytest.raises(ValueError, match="trained on"):
         preflight(resolve([("file", values)]).config, tmp_path / "run")
     preflight(resolve([("file", values | {"validation.interval": 0})]).config, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("values", "is_refused"),
+    [
+        ({}, False),
+        ({"engine.dtype": "bfloat16"}, True),
+        ({"optim.dtype": "bfloat16"}, True),
+        ({"engine.dtype": "bfloat16", "algo.importance_sampling": "token_mask"}, False),
+        ({"engine.dtype": "bfloat16", "algo.importance_sampling": "none"}, False),
+        ({"max_off_policy_steps": 1}, False),
+    ],
+)
+def test_mixture_of_experts_in_low_precision_needs_a_named_correction(values, is_refused, tmp_path):
+    folder = save_family("qwen3_moe", tmp_path / "model")
+    given = {"model": str(folder), "engine.name": "transformers", "sampling.max_tokens": 16, "data.train": "one-step"}
+    cfg = resolve([("a test", given | values)]).config
+    with pytest.raises(ValueError, match=r"mixture of experts.*token_mask") if is_refused else nullcontext():
+        preflight(cfg, tmp_path / "run", with_problems=False)

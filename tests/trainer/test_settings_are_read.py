@@ -42,7 +42,8 @@ RUNS = {
         "algo.penalty_target": 0.1, "algo.kl_controller": "proportional", "algo.importance_sampling": "token_mask",
     },
     "critic": {
-        "algo.name": "ppo", "reward.model": "preferences", "critic.init": "preferences",
+        "algo.name": "ppo", "algo.kl": "k3", "algo.kl_in": "loss", "reward.model": "preferences",
+        "critic.init": "preferences",
         "teacher.model": "{folder}/model", "teacher.weight": 0.5, "teacher.alone": True,
         "teacher.prompt": "{{question}} {{answer}}", "teacher.kl": "full",
         "tools.names": "python",

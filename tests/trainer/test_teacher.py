@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -111,6 +112,27 @@ def test_full_kl_is_that_of_the_teachers_longer_prompt_over_the_same_completions
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
+def test_rewards_and_full_kl_have_the_gradient_of_a_loop_over_tokens_in_float64():
+    rows, rewards = [[7, 8, 9], [11], [12, 13], [16]], [1.0, 0.0, 0.0, 1.0]
+    settings = {"teacher": TeacherConfig(model="t", kl="full", weight=0.5)}
+    trainer = make_trainer(replace(config(loss_aggregation="token"), **settings), teacher=teacher())
+    batch = collate([group(PROMPT, rows, rewards)])
+    batch = replace(batch, sampler_logprobs=trainer.passes.all_logprobs(batch).detach())
+    own, metrics = gradient_of(trainer, trainer.compute_logprobs(batch))
+    policy, other = deepcopy(trainer.policy).double(), teacher().double()
+    loss, kl, tokens = torch.zeros(()).double(), torch.zeros(()).double(), sum(map(len, rows))
+    for completion, reward in zip(rows, rewards, strict=True):
+        log_p, log_q = (log_softmax_after(model, PROMPT, completion) for model in (policy, other))
+        at_tokens = log_p[range(len(completion)), completion]
+        loss = loss - (1.0 if reward else -1.0) * at_tokens.sum() / tokens  # the mean is 0.5, and the deviation
+        kl = kl + (log_p.exp() * (log_p - log_q)).sum() / tokens
+    policy.zero_grad()
+    (loss + 0.5 * kl).backward()
+    assert metrics["teacher/kl"] == pytest.approx(kl.item(), rel=1e-5)
+    for one, parameter in zip(own, policy.parameters(), strict=True):
+        torch.testing.assert_close(one.double(), parameter.grad, rtol=1e-4, atol=1e-6)
+
+
 def log_softmax_after(model, prompt, completion):
     """[T, V] log-probabilities before each token of the completion, in one plain pass."""
     logits = model(input_ids=torch.tensor([[*prompt, *completion]])).logits[0]
@@ -209,6 +231,7 @@ def test_self_distillation_reads_the_solution_and_keeps_to_it_when_resumed(folde
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     settings = SMALL | {"model": policy, "steps": 2, "data.train": data, "run.dir": tmp_path, "teacher.model": policy}
     settings |= {"teacher.prompt": "{question} ({solution})", "teacher.kl": "full", "teacher.alone": True}
+    settings |= {"algo.filter_zero_advantages": False}
     assert train(*flags(settings))[0] == 0
     assert all(line["teacher/kl"] > 0.001 for line in read_metrics(tmp_path / "a"))  # the same model, another prompt
     data.write_text(data.read_text().replace(" is ", " = "))  # the same questions and gold answers
@@ -245,6 +268,15 @@ def test_prompts_too_long_for_the_teacher_are_left_out(folders, capsys):
     assert "dropped 1 of 2" in capsys.readouterr().err
     with pytest.raises(ValueError, match="12 tokens"):
         with_teacher_prompts(prompts[1:], cfg, template, tokenizer)
+
+
+@pytest.mark.parametrize("settings", [{}, {"algo.name": "ppo", "algo.beta": 0.1, "algo.filter_zero_advantages": False}])
+def test_teacher_alone_is_refused_where_rewards_choose_what_it_teaches_or_a_penalty_would_be_lost(settings):
+    values = {"model": "base", "teacher.model": "base"}
+    with pytest.raises(ValueError, match=r"teacher\.alone"):
+        resolve_new_run(values | {"teacher.alone": True} | settings, origin="test")
+    resolve_new_run(values | settings, origin="test")
+    resolve_new_run(values | {"teacher.alone": True, "algo.filter_zero_advantages": False}, origin="test")
 
 
 def test_full_kl_is_refused_for_another_kind_of_head_and_with_trpo(folders):

@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from data import Problem, load
-from data.environments.spec import EnvironmentRow, parse
+from data.environments.spec import EnvironmentRow, parse, tools_of
 from data.files import write_jsonl, written_spec
 from tests.fixtures.environments import library_rewards, write_interpreter
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
@@ -193,6 +193,78 @@ def test_rewards_of_an_environment_are_those_of_the_librarys_own_rollout(pool: V
     assert len({score.reward for score in scores}) > 3
 
 
+Rollouts = Sequence[tuple[int, Sequence[str]]]  # (number of a problem, turns)
+
+
+def played(
+    pool: VerifierPool, problems: Sequence[Problem], rollouts: Rollouts
+) -> tuple[list[str], list[list[str | None]]]:
+    """The states of rollouts at their ends, and the replies to each."""
+    states, replies = [""] * len(rollouts), [list[str | None]() for _ in rollouts]
+    for number in range(max(len(turns) for _, turns in rollouts)):
+        going = [place for place, (_, turns) in enumerate(rollouts) if number < len(turns)]
+        jobs = [(problems[rollouts[k][0]], (states[k], "7", rollouts[k][1][number], "stop")) for k in going]
+
+        def on_reply(place: int, reply: str | None, state: str, going: list[int] = going) -> None:
+            replies[going[place]].append(reply)
+            states[going[place]] = state
+
+        pool.reply(jobs, on_reply)
+    return states, replies
+
+
+def call(name: str, **arguments: object) -> str:
+    return f"<tool_call>{json.dumps({'name': name, 'arguments': arguments})}</tool_call>"
+
+
+def called(text: str, *calls: str) -> dict[str, object]:
+    """The fields of the library's message for a text and the calls behind it."""
+    texts = [json.loads(one.removeprefix("<tool_call>").removesuffix("</tool_call>")) for one in calls]
+    own = [{"id": "c", "name": one["name"], "arguments": json.dumps(one["arguments"])} for one in texts]
+    return {"content": text or None, "tool_calls": own}
+
+
+@pytest.mark.parametrize("is_stateful", [False, True])
+def test_calls_of_the_tools_of_an_environment_are_answered_and_scored_as_in_the_librarys_own_rollout(
+    pool: VerifierPool, python: Path, is_stateful: bool
+) -> None:
+    problems = load(f"env:calls?size=16&is_stateful={json.dumps(is_stateful)}&env_python={python}")
+    tools = [json.loads(line)["function"]["name"] for line in tools_of(problems[0]).splitlines()]
+    assert tools == (["add", "remember"] if is_stateful else ["add"])
+    nine, noted, broken = call("add", a=5, b=4), call("remember", number=3), "<tool_call>{'name': 1}</tool_call>"
+    faulty = call("subtract", a=1, b=2), call("add", a=1), call("add", a="x", b=1)
+    rollouts = [
+        (5, [f"Let me add.\n{nine}", response("9")]),
+        (5, [nine + noted + call("remember", number=4), response("8")]),
+        (2, ["".join(faulty), nine, nine]),
+        (0, [response("4")]),
+        (1, [f"{nine} {broken}"]),  # none of a turn's calls counts where one of them is no call
+        (3, [response("7") + call("add", a=[], b=[9]).removesuffix("</tool_call>"), response("7")]),
+        (4, [call("add", a=4, b=5) + response("8"), "no more"]),
+    ]
+    messages = [
+        (5, [called("Let me add.\n", nine), response("9")]),
+        (5, [called("", nine, noted, call("remember", number=4)), response("8")]),
+        (2, [called("", *faulty), *[called("", nine)] * 2]),
+        (0, [response("4")]),
+        (1, [f"{nine} {broken}"]),
+        (3, [called(response("7"), call("add", a=[], b=[9])), response("7")]),
+        (4, [called("", call("add", a=4, b=5)), "no more"]),
+    ]
+    states, replies = played(pool, problems, rollouts)
+    assert replies[0] == ["<tool_response>\n9\n</tool_response>", None] and replies[3] == replies[4] == [None]
+    remembered = ["1 remembered", "2 remembered"] if is_stateful else ["'remember'"] * 2
+    assert replies[1][0] == "\n".join(f"<tool_response>\n{text}\n</tool_response>" for text in ["9", *remembered])
+    first = str(replies[2][0])
+    assert first.count("<tool_response>") == 3 and "'subtract'" in first and "missing" in first
+    assert len(replies[2]) == 3 and replies[2][-1] is None  # max_turns
+    items = [(turns[-1], problems[n]) for n, turns in rollouts]
+    scores = pool.score(items, RewardWeights(format=0.0), states=states)
+    assert [score.reward for score in scores] == library_rewards(python, messages, "calls", is_stateful=is_stateful)
+    assert [score.parts["rubric/total_tool_calls"] for score in scores] == [1, 3, 5, 0, 0, 1, 1]
+    assert scores[0].reward == pytest.approx(1.1) and scores[1].reward == pytest.approx(0.17 if is_stateful else 0.1)
+
+
 PAGE = Path(__file__).parents[2] / "docs" / "TOOLS.md"
 
 
@@ -202,16 +274,7 @@ def test_turns_of_the_pages_environment_are_those_of_the_librarys_own_rollout(po
     problems = load(f"env:guess?size=16&env_python={python}")
     rows = [(0, ["1"]), (3, ["9", "x", "4"]), (5, ["20", "6"]), (2, ["1"] * 6), (7, ["", "8"])]
     rollouts = [(n, [response(turn) for turn in turns]) for n, turns in rows]
-    states, replies = [""] * len(rows), [list[str | None]() for _ in rows]
-    for number in range(6):
-        going = [place for place, (_, turns) in enumerate(rollouts) if number < len(turns)]
-        jobs = [(problems[rollouts[k][0]], (states[k], "7", rollouts[k][1][number], "stop")) for k in going]
-
-        def on_reply(place: int, reply: str | None, state: str, going: list[int] = going) -> None:
-            replies[going[place]].append(reply)
-            states[going[place]] = state
-
-        pool.reply(jobs, on_reply)
+    states, replies = played(pool, problems, rollouts)
     assert replies[1] == ["That is too high. Guess again.", "That is no number. Guess again.", None]
     assert replies[0] == [None] and replies[3][-1] is None and len(replies[3]) == 6
     items = [(turns[-1], problems[n]) for n, turns in rollouts]
