@@ -24,7 +24,7 @@ from random import Random
 from time import process_time
 
 from tests.verifiers.test_fuzz import mutated, soup
-from verifiers.answers.reading import read
+from verifiers.answers.layer import read
 from verifiers.equivalence import judge
 from verifiers.maths import UndecidedError, answer_part, without_algebra
 from verifiers.score import Verdict

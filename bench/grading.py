@@ -17,9 +17,9 @@ from tables import table
 
 from data.gold_answers import final_answer
 from verifiers.answers.evaluation import is_zero
+from verifiers.answers.layer import read
 from verifiers.answers.rationals import rational
-from verifiers.answers.reading import read
-from verifiers.answers.tree import names
+from verifiers.answers.values import names
 from verifiers.equivalence import judge
 from verifiers.normalise import canonical
 from verifiers.numbers import numeral

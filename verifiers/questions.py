@@ -27,15 +27,13 @@ from verifiers.answers.forms import (
     num_factors,
     numbers_in,
 )
-from verifiers.answers.layer import letter_of, read_with_units
+from verifiers.answers.layer import letter_of, read, read_with_units
 from verifiers.answers.rationals import NoValueError, TooLargeError
-from verifiers.answers.reading import read
 from verifiers.answers.scalars import equal_amounts, is_undone_for
 from verifiers.answers.syntax import UnreadableError
 from verifiers.answers.tokens import tokenize
-from verifiers.answers.tree import names
 from verifiers.answers.units import UNITS, unit
-from verifiers.answers.values import Amount, Choice, Collection, Expression, Named, Reals, Value, all_equal
+from verifiers.answers.values import Amount, Choice, Collection, Expression, Named, Reals, Value, all_equal, names
 from verifiers.normalise import canonical
 from verifiers.score import Judgement, Verdict
 

@@ -22,8 +22,8 @@ from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.shard import Shard, value_counts
 from verifiers import extract_answer
 from verifiers.answer_text import answer_part
+from verifiers.answers.layer import read
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
-from verifiers.answers.reading import read
 from verifiers.answers.values import Expression
 from verifiers.equations import Equation, equations, plain_with_places
 from verifiers.reflection.outcomes import judge

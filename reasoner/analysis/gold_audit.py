@@ -14,8 +14,7 @@ from reasoner.console import shorten
 from reasoner.evals.tables import align_rows, set_name
 from verifiers import VerifierPool
 from verifiers.answers.explanation import value_text
-from verifiers.answers.layer import compare, letter_of
-from verifiers.answers.reading import read
+from verifiers.answers.layer import compare, letter_of, read
 from verifiers.answers.values import Literal
 from verifiers.limits import too_big
 from verifiers.maths import answer_part

@@ -176,7 +176,7 @@ def _item(path: Path, number: int, line: str, verifier: str) -> tuple[str, Probl
         text = as_text(name, row[name])
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
-    text = text if response is not None else f"<think>none</think><answer>{text}</answer>"
+    text = text if response is not None else f"<think>answer</think><answer>{text}</answer>"
     question = str(row.get("question") or "")
     return text, Problem(str(number), question, gold, str(path), "file", verifier=verifier, columns=row)
 

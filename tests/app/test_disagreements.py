@@ -21,7 +21,7 @@ ANSWERS = [[("0.5", Verdict.WRONG), ("0.5", Verdict.CORRECT)], [("7", Verdict.WR
 
 def write_step(run, step, answers):
     problem = Problem("made/half", QUESTION, "1/2", "made", "train", 1, "halves")
-    texts = [f"<think>-</think><answer>{answer}</answer>" for answer, _ in answers]
+    texts = [f"<think>a</think><answer>{answer}</answer>" for answer, _ in answers]
     scores = tuple(
         add_reward(RewardInput(text, problem, Score(0.0, {}, verdict, answer, "rational")), RewardWeights())
         for text, (answer, verdict) in zip(texts, answers, strict=True)

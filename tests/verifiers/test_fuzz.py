@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from data import Problem
 from tests.verifiers.test_conventions import CONVENTIONS
 from verifiers import Verdict, VerifierPool, extract_answer, grade
-from verifiers.answers.reading import read
+from verifiers.answers.layer import read
 from verifiers.equivalence import judge
 from verifiers.extract import EXTRACTORS
 from verifiers.maths import UndecidedError, without_algebra

@@ -1,4 +1,4 @@
-r"""Numbers with units: `60\ \mathrm{km/h}`, "2 hours 15 minutes", `\$12.50`, `100\sqrt{3}\text{ m}`."""
+r"""Numbers with units, `60\ \mathrm{km/h}`, "2 hours 15 minutes", `\$12.50`; numerals with a base, times of day."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ from fractions import Fraction
 from itertools import pairwise
 
 from verifiers.answers.expressions import expression
-from verifiers.answers.number_words import changes_value, has_noun
-from verifiers.answers.prose import changes_answer, has_doubt
 from verifiers.answers.rationals import rational
-from verifiers.answers.symbols import WORDS
-from verifiers.answers.syntax import Token, Tokens, UnreadableError, nesting
-from verifiers.answers.tree import Node, add, is_numeral, multiply, names, number
+from verifiers.answers.syntax import WORDS, Token, Tokens, UnreadableError, at_signs, bracket_content, cut, nesting
 from verifiers.answers.units import UNITS, Unit, pieces_of_amount, rate, unit, unit_of_word, with_joined_units
-from verifiers.answers.values import Amount
+from verifiers.answers.values import Amount, Literal, Node, add, is_numeral, multiply, names, number
+from verifiers.answers.words import changes_answer, changes_value, has_doubt, has_noun, in_words
 
 _CURRENCY = ("$", "€", "£", "₹", "¥")
 _NO_NOUN_WORDS = "divide divides and but mod plus minus times divided over is are was were has have than to each"
@@ -42,8 +39,6 @@ def amount(tokens: Tokens) -> Amount | None:
     """The amount that tokens are, in the unit of its last part; None for anything else."""
     if len(tokens) > 2 and tokens[-1].is_word(*_DIMENSIONS):
         tokens = tokens[:-1]
-    if not tokens or tokens[0].is_word("in"):
-        return None
     pairs = zip([*tokens[:1], *tokens[:-1]], tokens, strict=True)
     tokens = [token for before, token in pairs if not (token.is_sign(".") and unit_of_word(before))]  # 2 ft. 6 in.
     parts = [_part(piece) for piece in pieces_of_amount(with_joined_units(tokens)) if piece]
@@ -55,8 +50,6 @@ def amount(tokens: Tokens) -> Amount | None:
         if before.powers != after.powers or before.factor <= after.factor:
             return None
     nodes = [node if part == last else multiply(node, number(part.factor / last.factor)) for node, part in known]
-    if len(nodes) > 1 and any(names(node) for node in nodes):
-        return None
     if len(nodes) == 1:
         return Amount(nodes[0], last.powers, last.factor)
     total = rational(add(*nodes)) if all(is_numeral(node) for node, _ in known) else None  # 3 hours 20 minutes: 200
@@ -153,3 +146,99 @@ def _number(tokens: list[Token]) -> Node | None:
         return expression(tokens)
     except UnreadableError:
         return None
+
+
+_PREFIXES = {"0X": 16, "0B": 2, "0O": 8}
+_BASES = {"hex": 16, "hexadecimal": 16, "binary": 2, "octal": 8, "decimal": 10}
+
+
+def quantity(tokens: Tokens) -> Literal:
+    """The quantity that tokens are. UnreadableError for anything else."""
+    for function in (_numeral, _clock):
+        value = function(tokens)
+        if value is not None:
+            return value
+    raise UnreadableError("no quantity")
+
+
+def _numeral(tokens: Tokens) -> Literal | None:
+    r"""`1011_2`, `(2A7)_{16}`, "1011 in base 2", `1234_{\text{five}}`."""
+    rest = [token for token in tokens if not token.is_sign("(", ")")]
+    if len(rest) > 1 and rest[-1].is_word(*_BASES):  # 1011 in binary, 3A (hex)
+        tokens = [*rest[: -1 - rest[-2].is_word("in")], Token("word", "base", gap=True), rest[-1]]
+    pieces, marks = cut(tokens, lambda token: token.is_sign("_") or token.is_word("base"))
+    inside = None if marks else _last_bracket(tokens)
+    if inside is not None and any(token.is_word("base") for token in inside):
+        pieces = [list(tokens[: -len(inside) - 2]), inside]
+    if len(pieces) != 2:
+        return None
+    left, right = pieces
+    while left and (left[-1].is_word("in") or left[-1].is_sign("∈")):
+        left = left[:-1]
+    minus = "-" if left and left[0].is_sign("-") else ""
+    digits, base = _digits(left[len(minus) :]), _base(right)
+    return Literal("base", (minus + digits, base)) if digits and base else None
+
+
+def literal(tokens: Tokens) -> Literal | None:
+    """A numeral that its digits tell: 0x1A3, FF_{16}; None for anything else."""
+    if not tokens or tokens[0].kind not in ("number", "letter") or any(token.gap for token in tokens[1:]):
+        return None
+    texts = [token.text for token in tokens]
+    text = "".join(texts).upper()
+    if texts[-4:-2] == ["_", "{"] and texts[-2] in ("12", "16") and len(texts) > 5:  # FF_{16}
+        digits, base = "".join(texts[:-4]).upper(), int(texts[-2])
+        is_numeral = set(digits) <= set(_DIGITS[:base]) and not digits.isdigit()
+        return Literal("base", (digits, base)) if is_numeral else None
+    base, digits = _PREFIXES.get(text[:2], 0), text[2:]
+    return Literal("base", (digits, base)) if base and digits and set(digits) <= set(_DIGITS[:base]) else None
+
+
+def _last_bracket(tokens: Tokens) -> list[Token] | None:
+    place = next((place for place, token in enumerate(tokens) if place and token.is_sign("(")), 0)
+    inside = bracket_content(tokens[place:]) if place else None
+    return None if inside is None else inside[1]
+
+
+def _digits(tokens: list[Token]) -> str:
+    inside = bracket_content(tokens)
+    tokens = tokens if inside is None else inside[1]
+    is_plain = all(token.kind in ("number", "letter", "word") and token.text.isalnum() for token in tokens)
+    text = "".join(token.text for token in tokens).upper()
+    is_joined = not any(right.gap and not (_is_digit(left) or _is_digit(right)) for left, right in pairwise(tokens))
+    return text if is_plain and tokens and is_joined and text.isascii() else ""
+
+
+def _is_digit(token: Token) -> bool:
+    r"""Whether a token is a letter that is a digit, as in `1\text{A}3`."""
+    return token.kind in ("letter", "word") and set(token.text.upper()) <= set("ABCDEF")
+
+
+def _base(tokens: list[Token]) -> int:
+    rest = [token for token in tokens if not (token.is_sign("{", "}", "(", ")") or token.is_word("base"))]
+    if len(rest) != 1:
+        return 0
+    word = rest[0].text
+    value = _BASES.get(word) or (int(word) if word.isdigit() and len(word) < 3 else in_words(word))
+    return value if value and 2 <= value <= 36 else 0
+
+
+def _clock(tokens: Tokens) -> Literal | None:
+    """4:30 p.m., 16:05, 9 AM."""
+    pieces, colons = cut(tokens, at_signs(":"))
+    behind = "".join(token.text for token in pieces[-1][1:] if token.text != ".").casefold()
+    numbers = [piece[0].text for piece in pieces if piece]
+    if (
+        behind not in ("am", "pm")
+        or len(colons) > 2
+        or len(numbers) != len(pieces)
+        or len(pieces[0]) > 1 + (not colons) * 9
+    ):
+        return None
+    if not all(text.isdigit() and len(text) <= 2 for text in numbers):
+        return None
+    hour_, minute_, second = (*map(int, numbers), 0, 0)[:3]
+    return Literal("time", (hour_, minute_, behind, *([second] if second else [])))
+
+
+_DIGITS = "0123456789ABCDEF"

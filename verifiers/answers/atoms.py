@@ -5,13 +5,25 @@ Where an argument may end in two places (`\sin x/2`) the text is not read.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from verifiers.answers.series import series
 from verifiers.answers.syntax import Token, UnreadableError
-from verifiers.answers.tree import INFINITY, PI, TEN, Node, divide, multiply, names, negate, number, symbol
+from verifiers.answers.values import (
+    BOUND,
+    INFINITY,
+    PI,
+    TEN,
+    Node,
+    divide,
+    multiply,
+    names,
+    negate,
+    number,
+    replace_symbols,
+    symbol,
+    with_letter_i,
+)
 
 END = Token("end", "")
 GROUPS = {"(": ")", "{": "}", "[": "]", "\\{": "\\}"}
@@ -20,7 +32,6 @@ _CONSTANTS = {"π": PI, "e": Node("e"), "i": Node("i")}
 _FUNCTIONS_OF_LETTERS = ("f", "g", "h", "f'", "P", "F", "G")  # f(3) is no product
 _TRIGONOMETRIC = ("sin", "cos", "tan", "cot", "sec", "csc")
 _INVERSES = {name: f"a{name}" for name in (*_TRIGONOMETRIC, "sinh", "cosh", "tanh")}
-_CALLED = ("max", "min", "gcd", "lcm")
 _SCRIPT_KINDS = ("number", "letter", "word", "operator")
 
 
@@ -35,13 +46,17 @@ def decimal(text: str) -> Fraction:
     return Fraction(int(whole + decimals or "0"), 10 ** len(decimals)) + cycle
 
 
-def is_called(token: Token) -> bool:
-    r"""Whether a token is the name of a function of several numbers, `\max` or `\gcd`."""
-    return token.kind in ("operator", "word") and token.text in _CALLED
-
-
-class Atoms(ABC):
+class Atoms:
     """Tokens, the place of the next one, and the methods that read the atom that begins there."""
+
+    # What the parser of sums, products and powers reads here (expressions.py).
+    sum: Callable[[], Node]
+    product: Callable[[], Node]
+    signed_power: Callable[[], Node]
+    power: Callable[[], Node]
+    exponent: Callable[[], Node]
+    postfix: Callable[[Node], Node]
+    is_degree: Callable[[], bool]
 
     def __init__(self, tokens: Sequence[Token], at: int = 0) -> None:
         self.tokens = tokens
@@ -75,42 +90,12 @@ class Atoms(ABC):
         if not self.take(sign):
             raise UnreadableError(f"expected {sign}")
 
-    @abstractmethod
-    def sum(self) -> Node:
-        """The sum here, as in brackets."""
-
-    @abstractmethod
-    def product(self) -> Node:
-        """The product here."""
-
-    @abstractmethod
-    def signed_power(self) -> Node:
-        """The power here, with the signs in front of it."""
-
-    @abstractmethod
-    def power(self) -> Node:
-        """The power here."""
-
-    @abstractmethod
-    def exponent(self) -> Node:
-        """The exponent behind `^`."""
-
-    @abstractmethod
-    def postfix(self, node: Node) -> Node:
-        """The node with the signs behind it."""
-
-    @abstractmethod
-    def is_degree(self) -> bool:
-        r"""Whether `^\circ` is here."""
-
     # ----------------------------------------------------------------------------------------------- atoms
 
     def atom(self) -> Node:
         token = self.next()
         if token.kind in _ATOMS:
             return _ATOMS[token.kind](self, token)
-        if is_called(token) and self.here.is_sign("(", "\\{"):
-            return self._call(token.text)
         if token.is_sign("∞"):
             return INFINITY
         if token.is_sign("{") and self.take("}"):
@@ -244,7 +229,10 @@ class Atoms(ABC):
         return node if exponent is None else Node("power", (node, exponent))
 
     def series(self, op: str) -> Node:
-        r"""`\sum_{k=1}^{n} k^2`: the terms are the product that follows."""
+        r"""`\sum_{k=1}^{n} k^2`, whose terms are the product that follows; UnreadableError without another letter.
+
+        Sums of numbers are arithmetic that is not carried out: other layers decide on them.
+        """
         self.expect("_")
         self.expect("{")
         letter = self.next()
@@ -252,21 +240,12 @@ class Atoms(ABC):
         low = self.sum()
         self.expect("}")
         self.expect("^")
-        high = self.argument()
-        if letter.kind != "letter":
-            raise UnreadableError("an index")
-        return series(op, letter.text, self.product(), low, high)
-
-    def _call(self, op: str) -> Node:
-        r"""`\max(a, b)` and `\gcd(m, n)`, beside a letter: of numbers alone it would be arithmetic left undone."""
-        closing = GROUPS[self.next().text]
-        arguments = [self.sum()]
-        while self.take(","):
-            arguments.append(self.sum())
-        self.expect(closing)
-        if len(arguments) < 2 or not any(map(names, arguments)):
-            raise UnreadableError("a call with numbers")
-        return Node(op, tuple(arguments))
+        high, body, index = self.argument(), self.product(), f"{BOUND}{letter.text}"
+        body = with_letter_i(body) if letter.text == "i" else body
+        node = Node(op, (replace_symbols(body, {letter.text: symbol(index)}), low, high), index)
+        if letter.kind != "letter" or not names(node):
+            raise UnreadableError("an index, or a sum of numbers")
+        return node
 
     def _named_function(self, name: str) -> Node:
         exponent = None
@@ -301,8 +280,6 @@ class Atoms(ABC):
         return factors[0] if len(factors) == 1 else multiply(*factors)
 
     def _continues_argument(self) -> bool:
-        if self.here.text == "i" and self.here.gap and self.here.kind == "letter":  # \sin\theta\, i
-            return False
         is_function = self.here.kind == "function" and self.here.text in ("frac", "sqrt")
         return is_function or self.here.kind in ("number", "letter", "vulgar")
 

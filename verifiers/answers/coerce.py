@@ -5,25 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from verifiers.answers.cases import one_case
-from verifiers.answers.families import beside_family, beside_formula, letters_in, rows_of
+from verifiers.answers.families import beside_family, beside_formula, beside_space, letters_in, rows_of
 from verifiers.answers.integers import integers_of
-from verifiers.answers.reals import as_reals, condition, equal_reals
-from verifiers.answers.spaces import beside_space
-from verifiers.answers.tree import ONE, Node, is_infinite, names, replace_symbols, symbol
+from verifiers.answers.reals import as_reals, condition, equal_reals, one_case
 from verifiers.answers.values import (
     ALL_REALS,
+    ONE,
     Cases,
     Collection,
     Expression,
     Family,
     Integers,
     Named,
+    Node,
     Reals,
     Relation,
     Space,
     Value,
     bare,
+    is_infinite,
+    names,
+    replace_symbols,
+    symbol,
 )
 from verifiers.answers.vectors import components, tuple_of
 
@@ -98,15 +101,6 @@ def _collections(gold: Value, answer: Value) -> Pair | None:
     if other is None or whole is None:
         return None
     return (whole, other) if is_gold else (other, whole)
-
-
-def _bounds(gold: Value, answer: Value) -> Pair | None:
-    """1/3 ≤ x/y ≤ 3 beside a set without a letter."""
-    reals, relation = (gold, answer) if isinstance(gold, Reals) else (answer, gold)
-    bounds = bounds_of(relation) if isinstance(relation, Relation) else None
-    if bounds is None or not isinstance(reals, Reals) or reals.name:
-        return None
-    return (gold, bounds) if isinstance(gold, Reals) else (bounds, answer)
 
 
 def _equations(gold: Value, answer: Value) -> Pair | None:
@@ -252,8 +246,6 @@ _CONVERSIONS: tuple[tuple[Any, Any, Callable[[Value, Value], Pair | None]], ...]
     (_FORMULA[:3], Family, _beside_formula),
     (Collection, (Relation, Expression), _collections),
     ((Relation, Expression), Collection, _collections),
-    (Reals, Relation, _bounds),
-    (Relation, Reals, _bounds),
     (Relation, Named, _equations),
     (Reals, Collection, _sets),
     (Collection, Reals, _sets),

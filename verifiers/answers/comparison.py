@@ -9,7 +9,7 @@ from zlib import crc32
 
 from verifiers.answers.evaluation import Evaluation, is_zero, sign, spend
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
-from verifiers.answers.tree import (
+from verifiers.answers.values import (
     Node,
     has,
     is_infinite,
@@ -29,7 +29,7 @@ _WORK_OF_COPYING = 0.25  # of one node of a tree into a term of a sum, where eva
 _SCALES = ((7, 90), (101, 900), (1, 13))  # numerators, in units of the denominator below
 _DENOMINATORS = (7, 11, 13, 17, 19)
 _HALVES_AND_THIRDS = tuple(Fraction(n, d) for d in (2, 3) for n in range(1, 8 * d) if n % d)  # for letters in exponents
-_WHOLE = ("factorial", "doublefactorial", "binomial", "sum", "product", "gcd", "lcm")
+_WHOLE = ("factorial", "doublefactorial", "binomial", "sum", "product")
 _ROUNDED = ("floor", "ceil")  # whole numbers for the letters below, both whole and other numbers for all others
 _WHOLE_LETTERS = frozenset("ijkmnKMN")
 _NUM_WHOLE = 4
@@ -93,44 +93,12 @@ def _equal_numbers(gold: Node, answer: Node) -> bool | None:
     """Whether two trees without letters have the same value; None if that is not decided."""
     if divides_by_zero(gold) or divides_by_zero(answer):
         return False
-    result = _is_zero(subtract(gold, answer))
-    if result is not None:
-        return result
-    if _folded(gold) == _folded(answer):  # 10^{1/100} and 10^{0.01}
-        return True
-    return _with_large_parts(gold, answer)
+    return _is_zero(subtract(gold, answer))
 
 
 def divides_by_zero(node: Node) -> bool:
     """Whether a part of a tree without letters is a quotient by 0, so that the tree has no value."""
     return any(each.op == "div" and _is_zero(each.args[-1]) is True for each in node.walk())
-
-
-def _with_large_parts(gold: Node, answer: Node) -> bool | None:
-    """True if numbers over the limits of size, 2024! for example, can be any numbers; None if not."""
-    large = {
-        each for node in (gold, answer) for each in node.walk() if each.op in ("factorial", "power") and _is_large(each)
-    }
-    if not large:
-        return None
-    letters = {each: symbol(f"large {place}") for place, each in enumerate(sorted(large, key=repr))}
-    return equal_expressions(*(_replaced(node, letters) for node in (gold, answer))) or None
-
-
-def _is_large(node: Node) -> bool:
-    try:
-        rational(node)
-    except TooLargeError:
-        return True
-    except NoValueError:
-        return False
-    return False
-
-
-def _replaced(node: Node, values: dict[Node, Node]) -> Node:
-    if node in values:
-        return values[node]
-    return Node(node.op, tuple(_replaced(each, values) for each in node.args), node.name, node.value)
 
 
 def _at(node: Node, point: dict[str, Node]) -> Node | None:
@@ -171,15 +139,6 @@ def _with_any_base(gold: Node, answer: Node) -> bool | None:
 def _with_base(node: Node, base: Node) -> Node:
     args = tuple(_with_base(each, base) for each in node.args)
     return Node("log", (*args, base)) if node.op == "unknownlog" else Node(node.op, args, node.name, node.value)
-
-
-def _folded(node: Node) -> Node:
-    """A tree without letters with its rational parts as numbers."""
-    try:
-        value = rational(node)
-    except (NoValueError, TooLargeError):
-        value = None
-    return Node(node.op, tuple(map(_folded, node.args)), node.name, node.value) if value is None else number(value)
 
 
 def _has_root_of_letter(node: Node) -> bool:

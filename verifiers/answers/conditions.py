@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import reduce
 from math import ceil
 
 from verifiers.answers.comparison import divides_by_zero
 from verifiers.answers.evaluation import Evaluation
-from verifiers.answers.expressions import expression
+from verifiers.answers.expressions import expression, name_of
 from verifiers.answers.families import argument_of, letters_in, listed_rows, rows_of
 from verifiers.answers.integers import DOMAINS, LETTERS, both, integer_class, with_dots
-from verifiers.answers.names import name_of
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.reals import complement, intersection
 from verifiers.answers.syntax import (
@@ -33,7 +31,6 @@ from verifiers.answers.syntax import (
     text_of,
     without_ends,
 )
-from verifiers.answers.tree import Node, is_infinite, names, number, replace_symbols
 from verifiers.answers.values import (
     ALL_REALS,
     Collection,
@@ -41,11 +38,16 @@ from verifiers.answers.values import (
     Family,
     Integers,
     Named,
+    Node,
     Reals,
     Space,
     Value,
     bare,
+    is_infinite,
+    names,
     nodes_of,
+    number,
+    replace_symbols,
 )
 
 _DECLARING_WORDS = "real constant constants arbitrary const is are a an any some fixed the all every each be"
@@ -155,9 +157,7 @@ def _pieces(tokens: list[Token]) -> list[list[Token]]:
     result: list[list[Token]] = []
     pieces, cuts = cut(tokens, lambda token: AND_OR(token) or CONDITIONS(token))
     for piece, mark in zip(pieces, [None, *cuts], strict=True):
-        if result and mark is not None and mark.is_word("or"):
-            result[-1] += [mark, *piece]
-        elif result and mark is not None and not CONDITIONS(mark) and _goes_on(result[-1], piece):
+        if result and mark is not None and not CONDITIONS(mark) and _goes_on(result[-1], piece):
             result[-1] += [_COMMA, *piece] if piece else []
         elif piece:
             result.append(list(piece))
@@ -191,9 +191,6 @@ def under(value: Value, pieces: list[list[Token]], statement: Statement) -> Valu
     argument = argument_of(value)
     letters = letters_in(rows_of(value)) - {argument}
     domains: dict[str, Domain] = {}
-    if isinstance(value, Expression) and value.node.op == "symbol":  # all a with -2 < a < 2
-        start: Value = value
-        return reduce(_under, map(statement, pieces), start)
     for piece in pieces:
         declared = _declared(piece, statement, letters | {argument}, frozenset("n") if argument else LETTERS)
         if declared is None or (not isinstance(value, Collection) and not declared.keys() <= letters | {argument}):

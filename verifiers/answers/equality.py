@@ -9,17 +9,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from verifiers.answers.cases import equal_cases
 from verifiers.answers.coerce import as_ratio, coerce, opened, without_names
 from verifiers.answers.comparison import equal_expressions
-from verifiers.answers.families import equal_families
+from verifiers.answers.families import equal_families, equal_spaces
 from verifiers.answers.integers import equal_integers
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
-from verifiers.answers.reals import as_reals, equal_reals
+from verifiers.answers.reals import as_reals, equal_cases, equal_reals
 from verifiers.answers.scalars import equal_amounts, equal_relations, equal_scalars, is_closed, is_unfinished
-from verifiers.answers.spaces import equal_spaces
 from verifiers.answers.syntax import UnreadableError
-from verifiers.answers.tree import Node, divide, multiply, names, replace_symbols, signs, symbol
 from verifiers.answers.values import (
     ALL_REALS,
     EMPTY,
@@ -32,14 +29,21 @@ from verifiers.answers.values import (
     Integers,
     Literal,
     Named,
+    Node,
     Reals,
     Relation,
     Result,
     Space,
     Value,
     all_equal,
+    divide,
     matched,
+    multiply,
+    names,
     nodes_of,
+    replace_symbols,
+    signs,
+    symbol,
 )
 
 _NO_CONSTANTS = frozenset("xyzn")  # letters that are never constants
@@ -61,8 +65,6 @@ def _equal(gold: Value, answer: Value) -> Result:
     gold, answer = as_ratio(gold, answer), as_ratio(answer, gold)
     if isinstance(answer, Collection) and answer.is_plain_tuple:
         gold = opened(gold)
-    if isinstance(gold, Named) and isinstance(answer, Named) and len(gold.names) == len(answer.names) + 1 > 2:
-        answer = opened(answer)
     if isinstance(gold, Named) and isinstance(answer, Named) and len(gold.names) > 1 and answer.is_single:
         return False
     if isinstance(gold, Relation) and isinstance(answer, Named):
@@ -338,8 +340,6 @@ def _equal_literals(gold: Value, answer: Value) -> Result:
 
 def _digits_of(node: Node) -> str:
     """The digits that an expression is, if it stands for a numeral without its base: 1011, 1A3."""
-    if node.op == "mul" and all(each.op in ("number", "symbol") for each in node.args):
-        return "".join(map(_digits_of, node.args))
     return node.name if node.op == "symbol" else str(rational(node))
 
 

@@ -1,9 +1,12 @@
 r"""Numeric values of expression trees to any number of digits, and the test whether a value is zero.
 
-A value is said to be zero only if (a) it is rational and zero exactly, or (b) it is algebraic and smaller than the
-separation bound of Burnikel, Funke, Mehlhorn, Schirra and Schmitt ("A separation bound for real algebraic expressions",
-2001), which no such expression but zero is, or (c) it is smaller than any difference that its parts could leave: MARGIN
-bits beyond the sizes of all numbers in it. Everything else is not zero, or not decided.
+A value is said to be zero only if (a) it is rational and zero exactly, or (b) it is made of radicals and below their
+separation bound, or (c) it is smaller than any difference that its parts could leave: MARGIN bits beyond the sizes of
+all numbers in it. Everything else is not zero, or not decided.
+
+Separation bounds: Burnikel, Funke, Mehlhorn, Schirra and Schmitt, "A separation bound for real algebraic expressions",
+2001. With the bounds u and l of the conjugates of numerator and denominator and the degree D, a value is zero or over
+1 / (l u^(D-1)).
 """
 
 from __future__ import annotations
@@ -12,12 +15,12 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from fractions import Fraction
 from functools import lru_cache
+from math import log2
 from types import SimpleNamespace
 from typing import Any
 
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
-from verifiers.answers.separation import separation_bits
-from verifiers.answers.tree import Node
+from verifiers.answers.values import Node
 
 MAX_PRECISION = 30_000  # bits
 MARGIN = 1_200  # bits, for values that are not algebraic
@@ -213,10 +216,6 @@ def _rounding(name: str) -> Callable[[Evaluation, Node], Any]:
     return function
 
 
-def _extreme(function: Callable[[list[Any]], Any]) -> Callable[[Evaluation, Node], Any]:
-    return lambda run, node: function([run.real(value) for value in run.values(node)])
-
-
 def _plain(name: str) -> Callable[[Evaluation, Node], Any]:
     def function(run: Evaluation, node: Node) -> Any:
         return getattr(run.mp, name)(run.small(run.value(node.args[0])))
@@ -243,7 +242,7 @@ _FUNCTIONS: dict[str, Callable[[Evaluation, Node], Any]] = {
     "absolute": lambda run, node: abs(run.value(node.args[0])),
     "ln": _logarithm, "log": _logarithm, "factorial": _gamma, "doublefactorial": _gamma, "binomial": _binomial,
     "cis": _cis,
-    "floor": _rounding("floor"), "ceil": _rounding("ceil"), "max": _extreme(max), "min": _extreme(min),
+    "floor": _rounding("floor"), "ceil": _rounding("ceil"),
     **{name: _plain(name) for name in _PLAIN_FUNCTIONS.split()},
 }  # fmt: skip
 
@@ -292,3 +291,75 @@ def sign(node: Node) -> int | None:
         if abs(value) > run.mp.mpf(2) ** (run.largest - precision / 2):
             return 1 if value > 0 else -1
     return None
+
+
+def separation_bits(node: Node) -> float | None:
+    """Bits b such that the tree is zero or over 2^-b in absolute value; None if it is not made of radicals."""
+    state = _Bound()
+    try:
+        above, below = state.bounds(node)
+    except _OtherError:
+        return None
+    return below + (state.degree - 1) * above + 1 if state.degree <= 10**5 else float(10**9)
+
+
+class _OtherError(Exception):
+    pass
+
+
+class _Bound:
+    """log2 of the bounds u and l of the conjugates of numerator and denominator, and the degree of the field."""
+
+    def __init__(self) -> None:
+        self.degree = 1
+        self.roots: set[Node] = set()
+
+    def bounds(self, node: Node) -> tuple[float, float]:
+        exact = rational(node)
+        if exact is not None:
+            return (_log(exact.numerator), _log(exact.denominator))
+        if node.op in ("add", "mul", "mixed"):
+            total = self.bounds(node.args[0])
+            for each in node.args[1:]:
+                right = self.bounds(each)
+                above = total[0] + right[0] if node.op == "mul" else _log_sum(total[0] + right[1], right[0] + total[1])
+                total = (above, total[1] + right[1])
+            return total
+        if node.op in ("neg", "radians"):
+            return self.bounds(node.args[0])
+        if node.op == "div":
+            (a, b), (c, d) = map(self.bounds, node.args)
+            return a + d, b + c
+        if node.op in ("power", "root"):
+            return self._power(node)
+        raise _OtherError
+
+    def _power(self, node: Node) -> tuple[float, float]:
+        exponent = rational(node.args[1])
+        if exponent is None or (node.op == "root" and exponent == 0):
+            raise _OtherError
+        exponent = 1 / exponent if node.op == "root" else exponent
+        above, below = self.bounds(node.args[0])
+        if exponent < 0:
+            above, below, exponent = below, above, -exponent
+        above, below = above * exponent.numerator, below * exponent.numerator
+        index = exponent.denominator
+        if index == 1:
+            return above, below
+        if node not in self.roots:
+            self.roots.add(node)
+            self.degree *= index * (2 if node.op == "power" and index % 2 == 0 else 1)
+        if above >= below:
+            return (above + (index - 1) * below) / index, below
+        return above, ((index - 1) * above + below) / index
+
+
+def _log(value: int) -> float:
+    value = abs(value)
+    return max(0.0, log2(value) if value < 1 << 900 else float(value.bit_length())) if value else 0.0
+
+
+def _log_sum(left: float, right: float) -> float:
+    """log2(2^left + 2^right)."""
+    high, low = max(left, right), min(left, right)
+    return high + log2(1 + 2.0 ** max(-1000.0, low - high))

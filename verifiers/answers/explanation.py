@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from verifiers.answers.comparison import points
 from verifiers.answers.evaluation import approximation, is_zero, start_budget
+from verifiers.answers.layer import read
 from verifiers.answers.rationals import NoValueError, TooLargeError
-from verifiers.answers.reading import read
 from verifiers.answers.reals import as_reals, complement, intersection
 from verifiers.answers.syntax import UnreadableError
-from verifiers.answers.tree import Node, names, replace_symbols, subtract
 from verifiers.answers.values import (
     EMPTY,
     Amount,
@@ -22,11 +21,15 @@ from verifiers.answers.values import (
     Integers,
     Interval,
     Named,
+    Node,
     Reals,
     Relation,
     Space,
     Value,
     bare,
+    names,
+    replace_symbols,
+    subtract,
 )
 
 UNREAD = "not read by the grammar"

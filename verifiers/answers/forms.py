@@ -9,8 +9,23 @@ from collections.abc import Callable
 from typing import Any
 
 from verifiers.answers.comparison import equal_expressions
-from verifiers.answers.tree import FUNCTIONS, ONE, ZERO, Node, has, names, subtract
-from verifiers.answers.values import MIRROR, Amount, Choice, Collection, Expression, Named, Relation, Value
+from verifiers.answers.values import (
+    FUNCTIONS,
+    MIRROR,
+    ONE,
+    ZERO,
+    Amount,
+    Choice,
+    Collection,
+    Expression,
+    Named,
+    Node,
+    Relation,
+    Value,
+    has,
+    names,
+    subtract,
+)
 
 Form = tuple[Any, ...]
 _ONE: Form = ("number", ONE.value)

@@ -9,18 +9,34 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from math import ceil, floor, gcd, isqrt
+from math import ceil, floor, isqrt
 from operator import and_, or_, sub
 
 from verifiers.answers.expressions import expression
 from verifiers.answers.rationals import TooLargeError, rational
 from verifiers.answers.syntax import AND_OR, Token, Tokens, UnreadableError, at_signs, bracket_content, cut, index_of
-from verifiers.answers.tree import Node, add, is_infinite, multiply, names, number, replace_symbols, signs, symbol
-from verifiers.answers.values import Collection, Expression, Family, Integers, Named, Reals, Value, nodes_of
+from verifiers.answers.values import (
+    Collection,
+    Expression,
+    Family,
+    Integers,
+    Node,
+    Reals,
+    Value,
+    add,
+    is_infinite,
+    multiply,
+    names,
+    nodes_of,
+    number,
+    replace_symbols,
+    signs,
+    symbol,
+)
 
 DOMAINS: dict[str, int | None] = {"ℤ": None, "ℤ0": 0, "ℤ1": 1, "ℕ": 1}  # signs and their least members
 LETTERS = frozenset("nkmlj")  # of integers, where nothing is declared
-CLASSES = ("even", "odd", "multiples", "powers", "squares", "cubes", "primes", "coprime", "remainder")
+CLASSES = ("even", "odd", "multiples", "powers", "squares", "cubes", "primes", "remainder")
 _MARKS: dict[str, int] = {"+": 1, "≥0": 0, ">0": 1, "≥1": 1, "0": 0, "*": 1}  # behind a domain
 _NOISE = ("is", "are", "a", "an", "any", "the", "that", "all", "every", "each", "number", "numbers")
 _MIN_LIMIT, _MAX_LIMIT = 1_000, 40_000
@@ -82,8 +98,6 @@ def integers_of(value: Value) -> Integers | None:
     if isinstance(value, Reals):
         is_whole = value.name in (*LETTERS, "p") and not value.is_real
         return _of_reals(value) if is_whole and _is_open(value) else None
-    if isinstance(value, Named) and value.is_single:
-        return None if value.argument else integers_of(value.items[0])
     is_bare = isinstance(value, Collection) and value.is_bare
     nodes = nodes_of(value.items if isinstance(value, Collection) and is_bare else (value,)) or []
     letters = frozenset().union(*map(names, nodes))
@@ -244,7 +258,7 @@ def _of_class(kind: str, behind: list[Token], step: int = 1, start: int = 0) -> 
             raise UnreadableError("other primes")
         return Integers(lambda limit: frozenset(p**power for p in _primes(limit) if p**power <= limit))
     if kind == "remainder":
-        parts, marks = cut(behind, at_signs("divided", "when divided"))
+        parts, marks = cut(behind, at_signs("when divided"))
         if len(marks) != 1:
             raise UnreadableError("a remainder without a divisor")
         residues = [node for part in cut(parts[0], AND_OR)[0] if part for node in (expression(part),)]
@@ -253,11 +267,6 @@ def _of_class(kind: str, behind: list[Token], step: int = 1, start: int = 0) -> 
     value = None if names(node) else rational(node)
     if names(node) or (kind != "multiples" and (value is None or value.denominator != 1 or value < 2)):
         raise UnreadableError("another class")
-    if kind == "coprime":
-        modulus = int(value or 1)
-        return family(
-            *(add(number(k), multiply(number(modulus), MEMBER)) for k in range(modulus) if gcd(k, modulus) == 1)
-        )
     if kind == "powers":
         whole = integers_of(family(Node("power", (node, MEMBER)), least=0))
         assert whole is not None
@@ -331,7 +340,7 @@ def _residues(residue: list[Token], modulus: list[Token]) -> list[Node]:
 
 
 def divisible(tokens: Tokens) -> Integers | Family | None:
-    r"""The integers n of `6 | n`, `4 \nmid n`, `3 | n - 1` and `\gcd(n, 6) = 1`; None for anything else."""
+    r"""The integers n of `6 | n`, `4 \nmid n` and `3 | n - 1`; None for anything else."""
     sides, marks = cut(tokens, at_signs("|", "∤"))
     if len(marks) == 1 and all(sides):
         modulus, node = expression(sides[0]), expression(sides[1])
@@ -340,11 +349,7 @@ def divisible(tokens: Tokens) -> Integers | Family | None:
             return None
         multiples = family(add(multiply(modulus, MEMBER), multiply(number(-1), shift)))
         return multiples if marks[0].text == "|" else difference(family(MEMBER), multiples)
-    sides, marks = cut(tokens, at_signs("="))
-    inside = bracket_content(sides[0][1:]) if len(sides) == 2 and sides[0] and sides[0][0].text == "gcd" else None
-    parts = cut(inside[1], at_signs(","))[0] if inside and [t.text for t in sides[1]] == ["1"] else []
-    numbers = [part for part in parts if len(part) == 1 and part[0].kind == "number"]
-    return _of_class("coprime", numbers[0]) if len(parts) == 2 and len(numbers) == 1 else None
+    return None
 
 
 def _is_shifted(node: Node, shift: Node) -> bool:
@@ -358,20 +363,17 @@ def _is_shifted(node: Node, shift: Node) -> bool:
 
 
 def with_dots(parts: list[list[Token]]) -> Value:
-    r"""The members of `1, 2, 4, \ldots`, `\ldots, -2, 0, 2, \ldots` or `2, 4, \ldots, 10` as a family or a set.
+    r"""The members of `1, 2, 4, \ldots` or `2, 4, \ldots, 10` as a family or a set.
 
-    The members before the dots are an arithmetic or a geometric progression, or the values of a quadratic polynomial.
+    The members before the dots are an arithmetic or a geometric progression.
     """
     places = [place for place, part in enumerate(parts) if part[0].is_sign("…")]
     values = [rational(expression(part)) for place, part in enumerate(parts) if place not in places]
     known = [value for value in values if value is not None]
     if len(known) < len(values) or not known:
         raise UnreadableError("dots between other values")
-    steps = {after - before for before, after in pairwise(known)}
     if places == [len(parts) - 1]:
         return family(_term(known), least=0)
-    if places == [0, len(parts) - 1] and len(known) > 2 and len(steps) == 1:
-        return family(add(number(known[0]), multiply(number(steps.pop()), MEMBER)))
     steps = {after - before for before, after in pairwise(known[:-1])}
     step = steps.pop() if len(steps) == 1 else Fraction(0)
     size = (known[-1] - known[0]) / step + 1 if step else Fraction(0)
@@ -387,13 +389,4 @@ def _term(values: list[Fraction]) -> Node:
         return add(number(values[0]), multiply(number(steps[0]), MEMBER))
     if len(values) > 2 and all(values) and len({b / a for a, b in pairwise(values)}) == 1:
         return multiply(number(values[0]), Node("power", (number(values[1] / values[0]), MEMBER)))
-    if len(steps) > 2 and all(steps) and len({b / a for a, b in pairwise(steps)}) == 1 and steps[1] != steps[0]:
-        ratio = steps[1] / steps[0]  # 2, 8, 26, 80
-        scale = steps[0] / (ratio - 1)
-        return add(number(values[0] - scale), multiply(number(scale), Node("power", (number(ratio), MEMBER))))
-    bends = {after - before for before, after in pairwise(steps)}
-    if len(values) > 3 and len(bends) == 1:
-        half = bends.pop() / 2
-        bend = multiply(number(half), MEMBER, MEMBER)
-        return add(number(values[0]), multiply(number(steps[0] - half), MEMBER), bend)
     raise UnreadableError("members of an unknown sequence")

@@ -7,12 +7,113 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import product
 
 from verifiers.answers.atoms import decimal
-from verifiers.answers.number_words import PARTS, in_words, number_at, number_tokens, times_scales
-from verifiers.answers.phrase_table import PHRASES
-from verifiers.answers.symbols import NUMBER_SETS
-from verifiers.answers.syntax import Token, UnreadableError, brackets
+from verifiers.answers.syntax import NUMBER_SETS, Token, UnreadableError, brackets
+from verifiers.answers.words import PARTS, in_words, number_at, number_tokens, times_scales
+
+# PHRASE => SIGNS. [one|other|] is one of several words, or none. A sign of two words has a line between them; w: is
+# a word, f: a function. Words in capitals are the groups below.
+_GROUPS = {
+    "ALL": "|all|any|every|the|a|is a|are|is|must be a|must be|some",
+    "THAT": "|is|are|that are|which are|that is|which is",
+    "NUMBERS": "|s| number| numbers",
+    "ANY": "|all|the|any|every|the set of|the set of all",
+    "REALS": "real|reals|real number|real numbers|real values|real constant|real constants|constant|constants",
+}
+_TABLE = """
+[|all|any|every|the|all the|the set of|the set of all|set of|set of all] real numbers => ℝ
+[|all|the|any|every] [real number|reals] => ℝ
+all real values[| of] => ℝ
+[all|any] real => ℝ
+[|all] [reals|real numbers] but => ℝ except
+[ANY] positive [REALS] => ℝ+
+[ANY] negative [REALS] => ℝ-
+[ANY] [nonnegative|non negative] [REALS] => ℝ≥0
+[ANY] [nonzero|non zero] [REALS] => ℝ≠0
+[except|except for|excluding|other than|apart from|with the exception of] => except
+[but not|without|different from|not including] => except
+[|an|any|some|every|each|all|the|the set of|the set of all|arbitrary|an arbitrary] [integer|integers|whole number] => ℤ
+[|a|any|every|each|all] [positive integer|positive integers|natural number|natural numbers] => ℤ1
+[|a|any|all] [nonnegative|non negative] [integer|integers] => ℤ0
+[|is|are] greater than or equal to => ≥
+[|is|are] less than or equal to => ≤
+[THAT|is strictly|strictly|that are strictly] [greater|larger] than => >
+[THAT|is strictly|strictly|that are strictly] [less|smaller] than => <
+[THAT] at least => ≥
+[THAT] at most => ≤
+is equal to => =
+[|is|are|does|can be] not equal to => ≠
+[equals|is given by] => =
+[union|union with|in union with] => ∪
+[in|is in|is in the interval|inside|is inside|lying in|inside the interval|in the interval] => ∈
+[can be|is any|can be any|belongs to|is a|is an] => ∈
+[outside|outside of|outside the interval|is outside|is outside of|not in|is not in] => ∉
+[|all|the] [linear|quadratic|constant|exponential] [functions|polynomials] =>
+to => :
+[|is|is an|an|all|every|any|the|must be|has to be|be] even[| integer| integers| number| numbers] => even
+[|is|is an|an|all|every|any|the|must be|has to be|be] odd[| integer| integers| number| numbers] => odd
+[ALL] [positive even|even positive] [integer|integers|number|numbers] => ℤ1 even
+[such that|so that|satisfying] => such
+[minus|negative] => -
+times => *
+[out of|out of every|over] => /
+[|the] square root of => f:sqrt
+[|the] [cube|cubic] root of => f:cbrt
+[|is] [not less|no less] than => ≥
+[|is] [not more|no more|not greater] than => ≤
+[percent|per cent|pct|percentage] => %
+choose => choose
+modulo => w:mod
+[|is|are] not congruent to => ≢
+[|is|are] congruent to => ≡
+[THAT] not [divisible by|a multiple of|multiples of] => ≢ 0 w:mod
+[approximately|is approximately|approximately equal to|about|around|approx|is about|is around|is roughly|roughly] => ≈
+[no solution|no solutions|no real solution|no real solutions|the empty set|empty set|none|there is no solution] => ∅
+[there are no solutions|does not exist|no real roots|no integer solutions|no such numbers|no such integers|dne] => ∅
+[null set|the null set|no answer|no positive integer solutions|empty] => ∅
+[for all|for any|for every|for some|for each|where|with|for|as] => w:where
+[ALL] [multiple of|multiples of|integer multiple of|integer multiples of|divisible by] => multiples
+[ALL] positive[| integer] [multiple|multiples] of => ℤ1 multiples
+[ALL] odd [multiple|multiples] of => odd multiples
+[|that|which] [|leave|leaves|leaving|with|have|has|give|gives] [|a|the] remainder[| of] => remainder
+[when divided by|upon division by|on division by|after division by|if divided by] => when_divided
+[ALL] [power|powers] of => powers
+[ALL] prime[NUMBERS] => primes
+[ALL] [square|squares] of [|a|all|the] prime[NUMBERS] => primes ^ 2
+[|there are|there exist|an] [infinitely many|infinite number of|infinite] => ∞
+[|is|are|lies|lie] [|strictly ]between => between
+from => from
+and[| its| all| their| all its] permutations[| thereof] => permutations
+[|all|any] [permutation|permutations] of => permutations
+[including|and including] => including
+[ALL] [perfect square|perfect squares|square number|square numbers] => squares
+[ALL] [square|squares] of [integers|an integer|some integer] => squares
+[ALL] [perfect cube|perfect cubes|cube number|cube numbers] => cubes
+[|numbers|is|are] of the form => form
+"""
+
+
+def _phrases() -> dict[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    result: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {}
+    for line in _TABLE.strip().splitlines():
+        pattern, _, signs = line.partition("=>")
+        for name, group in _GROUPS.items():
+            pattern = pattern.replace(name, group)
+        parts = [part.split("|") for part in pattern.replace("]", "[").split("[")]
+        value = tuple(map(_token, signs.split()))
+        result |= {tuple("".join(words).split()): value for words in product(*parts)}
+    return result
+
+
+def _token(text: str) -> tuple[str, str]:
+    kind = {"w:": "word", "f:": "function"}.get(text[:2])
+    return (kind, text[2:]) if kind else ("number" if text.isdigit() else "sign", text.replace("_", " "))
+
+
+PHRASES = _phrases()
+
 
 _LONGEST = max(map(len, PHRASES))
 _CURVES = ("line", "curve", "circle", "parabola", "ellipse", "hyperbola", "plane")  # in front of their equation
@@ -58,9 +159,6 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
 def _sign_at(tokens: Sequence[Token], place: int, before: Sequence[Token]) -> Token | None:
     """The token here as it stands, or the sign that one word is behind others; None for words of phrases."""
     token, after = tokens[place], tokens[place + 1 : place + 2]
-    if token.text == "factorial" and before and (before[-1].kind in ("number", "letter") or before[-1].is_sign(")")):
-        is_end = not (after and (after[0].kind in ("number", "letter") or after[0].is_sign("(", "{")))
-        return Token("sign", "!") if is_end else token
     if token.kind != "word":
         return _number_set(tokens, place)
     if token.text in ("const", "constant") and before and before[-1].is_sign("+"):
@@ -80,15 +178,12 @@ def _and_a_part(before: Sequence[Token], tokens: Sequence[Token], place: int) ->
 
 
 def _joined_signs(tokens: list[Token]) -> list[Token]:
-    """ "powers of 2 (including 1)" without its bracket; "divided by" as a slash beside no remainder; "1 in 6"."""
-    if len(tokens) == 3 and tokens[1].is_sign("∈") and tokens[0].kind == tokens[2].kind == "number":
-        return [tokens[0], Token("sign", "/"), tokens[2]]
+    """ "powers of 2 (including 1)" without its bracket."""
     if len(tokens) > 3 and tokens[-1].is_sign(")"):
         place = max(place for place, token in enumerate(tokens) if token.is_sign("including", "except") or not place)
         if place and tokens[place - 1].is_sign("("):
             tokens = [*tokens[: place - 1], *tokens[place:-1]]
-    has_remainder = any(token.is_sign("remainder") for token in tokens)
-    return tokens if has_remainder else [Token("sign", "/", t.gap) if t.is_sign("divided") else t for t in tokens]
+    return tokens
 
 
 def _is_value_behind(before: Sequence[Token], after: Sequence[Token]) -> bool:
@@ -107,14 +202,12 @@ def _number_set(tokens: Sequence[Token], place: int) -> Token:
 
 
 def join_words(tokens: Sequence[Token]) -> list[Token]:
-    """non-negative as two words, twenty-one as two; i.e. and a lone letter a that stands between words as a word."""
+    """non-negative as two words, twenty-one as two; a lone letter a that stands between words as a word."""
     result: list[Token] = []
-    tokens = _with_ie(_without_groups(tokens))
+    tokens = _without_groups(tokens)
     has_rows = any(token.text.startswith("begin ") for token in tokens)
     for place, token in enumerate(tokens):
         before, after = tokens[place - 1 : place], tokens[place + 1 : place + 2]
-        if token.is_sign(".") and before and before[0].is_word("approx"):
-            continue
         is_between = bool(before and after) and before[0].kind == after[0].kind == "word"
         if token.is_sign("&") and not has_rows:
             token = Token("word", "and", gap=True)
@@ -130,29 +223,7 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
             and after[0].gap
         ):
             token = Token("word", "a", gap=True)
-        is_verb = bool(before) and before[0].is_word("is", "has", "have", "with", "get", "got")
-        is_verb = is_verb or (not place and tokens[-1].is_word("chance", "probability"))
-        if token.kind == "letter" and token.text == "a" and is_verb and after and after[0].kind == "number":
-            continue  # there is a 3/8 chance
         result.append(token)
-    return result
-
-
-def _with_ie(tokens: Sequence[Token]) -> Sequence[Token]:
-    """The tokens with "i.e." as one word, and without it in front."""
-    if not any(token.text in ("ie", ".") for token in tokens):
-        return tokens
-    result: list[Token] = []
-    place = 0
-    while place < len(tokens):
-        is_ie = [token.text for token in tokens[place : place + 3]] == ["i", ".", "e"]
-        if is_ie or tokens[place].is_word("ie"):
-            result += [Token("word", "ie", gap=True)] if result else []
-            place += 3 if is_ie else 1
-            place += place < len(tokens) and tokens[place].is_sign(".")
-        else:
-            result.append(tokens[place])
-            place += 1
     return result
 
 

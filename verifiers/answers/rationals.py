@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, comb, factorial, floor, gcd, isqrt, lcm, prod
+from math import ceil, comb, factorial, floor, isqrt, prod
 
-from verifiers.answers.tree import Node
+from verifiers.answers.values import Node
 
 MAX_BITS = 40_000  # of a numerator or a denominator
 MAX_FACTORIAL = 2_000
@@ -149,10 +149,6 @@ def _logarithm(value: Fraction, base: Fraction) -> Fraction | None:
     return Fraction(exponent) if power == value else None
 
 
-def _of_integers(function: Callable[..., int], values: tuple[Fraction, ...]) -> Fraction | None:
-    return None if any(value.denominator != 1 for value in values) else Fraction(function(*map(int, values)))
-
-
 _OPERATIONS: dict[str, Callable[..., Fraction | None]] = {
     "add": _sum,
     "mul": _product,
@@ -170,8 +166,4 @@ _OPERATIONS: dict[str, Callable[..., Fraction | None]] = {
     "floor": lambda value: Fraction(floor(value)),
     "ceil": lambda value: Fraction(ceil(value)),
     "log": _logarithm,
-    "max": max,
-    "min": min,
-    "gcd": lambda *values: _of_integers(gcd, values),
-    "lcm": lambda *values: _of_integers(lcm, values),
 }

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from verifiers.answers.amounts import amount, has_unit
 from verifiers.answers.evaluation import approximation
-from verifiers.answers.expressions import expression
+from verifiers.answers.expressions import expression, function_name_of, is_quantity, long_name_of, name_of, names_of
 from verifiers.answers.integers import (
     DOMAINS,
     both,
@@ -15,31 +14,37 @@ from verifiers.answers.integers import (
     has_class,
     integer_class,
 )
-from verifiers.answers.names import are_capitals, function_name_of, is_quantity, long_name_of, name_of, names_of
 from verifiers.answers.reals import as_reals, complement, condition, points
 from verifiers.answers.syntax import (
-    INEQUALITIES,
     RELATIONS,
+    WORDS,
     Token,
     Tokens,
     UnreadableError,
     at_signs,
     cut,
+    has_sign,
     index_of,
     separator,
+    text_of,
 )
 from verifiers.answers.terms import Statement, term
-from verifiers.answers.tree import Node, divide, names, signs, symbol
 from verifiers.answers.values import (
     Collection,
     Expression,
     Family,
     Integers,
+    Literal,
     Named,
+    Node,
     Reals,
     Relation,
     Value,
+    divide,
     listed,
+    names,
+    signs,
+    symbol,
 )
 
 _MAX_ROUNDING = 0.05  # of a number: 22/7 ≈ 3
@@ -49,15 +54,13 @@ _SPECIAL = separator(": | ∤ ≡ ≢", "mod")  # of labels, divisors and residu
 
 def item(tokens: Tokens, statement: Statement) -> Value:
     """The value of one item: a relation or a term."""
-    if any(map(_SPECIAL, tokens)) or tokens[0].text == "gcd":
+    if any(map(_SPECIAL, tokens)):
         tokens = _without_label(tokens)
         members = divisible(tokens) or (congruence(tokens) if cut(tokens, _MODULI)[1] else None)
         if members is not None:
             return members
     sides, relations = cut(tokens, RELATIONS)
     texts = [each.text for each in relations]
-    if len(tokens) > 3 and tokens[-1].is_sign("even", "odd", "primes") and any(map(INEQUALITIES, tokens)):
-        return both(item([Token("letter", "n"), tokens[-1]], statement), item(tokens[:-1], statement))  # n ≥ 3 odd
     if not texts:
         return term(tokens, statement)
     if has_class(sides[0]) or (sides[0] and sides[0][0].is_sign("ℝ") and len(sides[0]) < 3):
@@ -70,8 +73,6 @@ def item(tokens: Tokens, statement: Statement) -> Value:
         return _mapping(sides[0], sides[1])
     if texts in (["∈"], ["∉"]):
         return _member(sides[0], sides[1], statement, is_member=texts == ["∈"])
-    if texts[0] == "∈" and len(sides) == 3 and sides[1][0].is_sign("ℝ"):
-        return item([*sides[0], relations[1], *sides[2]], statement)  # x can be any real number at most 2
     if set(texts) <= {"=", "≡"}:
         return _equation(sides, statement)
     if set(texts) & {"∈", "∉", "≡", "≢"}:
@@ -123,8 +124,6 @@ def _mapping(left: Tokens, right: Tokens) -> Value:
 
 
 def _rounded(tokens: Tokens) -> Value:
-    if has_unit(tokens) and (value := amount(tokens)) is not None:
-        return replace(value, is_rounded=True)
     node = expression(tokens)
     if names(node):
         raise UnreadableError("approximately an expression with letters")
@@ -245,8 +244,6 @@ def _named(left: Tokens, value: Value) -> Value:
         return Named((name,), (listed([Expression(each) for each in both_signs]) if len(both_signs) > 1 else value,))
     if node is None:
         return _named_structure(left, value)
-    if left[0].is_sign("begin vmatrix") and left[-1].is_sign("end vmatrix"):
-        return Named(("det",), (value,))
     if not names(node) and is_quantity(left):
         return Named((long_name_of(left),), (value,))
     try:
@@ -272,7 +269,9 @@ def _named_structure(left: Tokens, value: Value) -> Value:
 def _quotient_of_lengths(tokens: Tokens) -> Node | None:
     """AP/PB with both letters of each length in it; None for another expression."""
     sides, slashes = cut(tokens, at_signs("/"))
-    are_lengths = len(slashes) == 1 and all(len(side) == 2 and are_capitals(side) for side in sides)
+    are_lengths = len(slashes) == 1 and all(
+        len(side) == 2 and all(token.kind == "letter" and token.text.isupper() for token in side) for side in sides
+    )
     return divide(*map(expression, sides)) if are_lengths else None
 
 
@@ -283,3 +282,25 @@ def several_names(several: tuple[str, ...], value: Value) -> Value:
     if isinstance(value, Collection) and value.is_bare:
         return Collection("list", tuple(several_names(several, each) for each in value.items))
     raise UnreadableError("names for other values")
+
+
+def names_or_values(tokens: Tokens, statement: Statement) -> Value | None:
+    """Anna, Ben and Clara, in any order; `Ann: 12, Ben: 15`, "Ben has 15 and Ann has 12"; None for anything else."""
+    is_name = [token.kind == "word" and token.text not in WORDS for token in tokens]
+    if not any(is_name) and not has_sign(tokens, ":"):
+        return None
+    pieces = [piece for piece in cut(tokens, separator(", ; \\\\", "and or"))[0] if piece]
+    if len(pieces) > 1 and all(t.kind == "word" and t.text not in WORDS for piece in pieces for t in piece):
+        return Collection("list", tuple(Literal("words", (text_of(piece),)) for piece in pieces))
+    rows = [_name_and_value(piece) for piece in pieces]
+    if len(rows) < 2 or not all(rows):
+        return None
+    return Named(tuple(row[0] for row in rows if row), tuple(statement(row[1]) for row in rows if row))
+
+
+def _name_and_value(piece: list[Token]) -> tuple[str, list[Token]] | None:
+    is_word = piece[0].kind == "word" and piece[0].text not in WORDS
+    is_mark = len(piece) > 2 and (piece[1].is_sign(":", "=") or piece[1].is_word("has", "gets", "have", "is"))
+    if is_mark and (is_word or (piece[0].kind == "letter" and piece[1].is_sign(":"))):
+        return piece[0].text, piece[2:]
+    return (piece[0].text, piece[1:]) if is_word and len(piece) == 2 and piece[1].kind == "number" else None

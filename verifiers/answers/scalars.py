@@ -6,9 +6,16 @@ from dataclasses import replace
 
 from verifiers.answers.comparison import equal_expressions, proportional
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
-from verifiers.answers.tree import (
+from verifiers.answers.units import UNITS
+from verifiers.answers.values import (
     TEN,
+    Amount,
+    Expression,
     Node,
+    Relation,
+    Result,
+    Value,
+    all_equal,
     divide,
     has,
     is_infinite,
@@ -21,8 +28,6 @@ from verifiers.answers.tree import (
     number,
     subtract,
 )
-from verifiers.answers.units import UNITS
-from verifiers.answers.values import Amount, Expression, Relation, Result, Value, all_equal
 
 _FUNCTION_WORDS = "sin cos tan cot sec csc ln log unknownlog binomial factorial absolute floor ceil"
 _FUNCTIONS = _FUNCTION_WORDS.split()
@@ -161,7 +166,8 @@ def equal_amounts(gold: Value, answer: Value) -> Result:
     if is_known and other.node.op == "percent" != amount_.node.op:  # $15 and 15%
         return False
     is_temperature = amount_.powers in (UNITS["celsius"].powers, UNITS["fahrenheit"].powers)
-    if amount_.num_parts > 1 or (other.node.op == "degrees" and amount_.powers and not is_temperature):
+    is_angle = other.node.op == "degrees" and bool(amount_.powers) and (other is gold or not is_temperature)  # 120 °C
+    if amount_.num_parts > 1 or is_angle:
         return False
     sides = (_number_of(amount_), other) if amount_ is gold else (other, _number_of(amount_))
     return equal_scalars(*sides)

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from itertools import takewhile
 
-from verifiers.answers.symbols import (
+from verifiers.answers.syntax import (
     BRACKETS,
     CHARACTERS,
     CONSTANT_WORDS,
@@ -21,8 +21,9 @@ from verifiers.answers.symbols import (
     UNITS_AFTER_NUMBERS,
     VULGAR,
     WORDS,
+    Token,
+    UnreadableError,
 )
-from verifiers.answers.syntax import Token, UnreadableError
 
 MAX_TOKENS = 600
 _DIGITS = re.compile(r"[0-9]+")
@@ -34,7 +35,6 @@ _EXPONENT = re.compile(r"[eE]([+-]?)([0-9]+)")
 _LETTERS = re.compile(r"[A-Za-z]+")
 _HAN = re.compile("[\u4e00-\u9fff]+")
 _CURRENCY = re.compile(r"\$[0-9][0-9.,]*(?=$|[ /])")
-LIBRARIES = re.compile(r"(?:np|numpy|math|sympy|cmath)\.(?=[A-Za-z])")  # np.arcsin(1/4)
 _FRONT, _BEHIND = tuple("{(-+*/"), tuple("})-+*/^_")  # of a product of two letters
 _NO_PRODUCT_WORDS = "or if in am pm no is to by cm mm km kg hr ft mi lb oz yd pt"
 _NO_PRODUCTS = frozenset(_NO_PRODUCT_WORDS.split())
@@ -173,8 +173,6 @@ class Scanner:
 
     def letters(self) -> None:
         """A run of letters: a function, a constant, a word of the grammar, a product of letters, or another word."""
-        if self.take(LIBRARIES):
-            return
         found = self.take(_LETTERS)
         assert found is not None
         run, word = found[0], found[0].casefold()
@@ -191,9 +189,6 @@ class Scanner:
             self.symbol(*CONSTANT_WORDS[word])
         elif self._is_word(run, word):
             self.add("word", word)
-        elif len(run) == 3 and word.endswith("pi"):
-            self.add("letter", run[0])
-            self.add("letter", "π")
         elif len(run) <= 3 and not (len(run) == 3 and run.istitle()):
             self._product(run)
         else:
@@ -206,8 +201,6 @@ class Scanner:
     def _is_unit(self, run: str) -> bool:
         """Whether a run is a unit whose letters could be a product: `100 kJ` behind a number and a space, `Rs 500`."""
         rest = self.text[self.at :].lstrip(". ")
-        if run == "Rs":
-            return rest[:1].isdigit()
         is_behind = bool(self.tokens) and self.gap and (self.tokens[-1].kind == "number" or self.last_is("}"))
         return is_behind and (run in UNITS_AFTER_NUMBERS or (run == "sec" and not rest))
 
@@ -263,9 +256,6 @@ class Scanner:
             self.sign("…")
         elif character in SUPERSCRIPTS or character in SUBSCRIPTS:
             self._script(character)
-        elif character == "∜":
-            self.add("function", "sqrt")
-            self.replace(0, "[4]")
         elif character in VULGAR:
             self.add("vulgar", VULGAR[character])
         elif character in GREEK.values():
@@ -290,10 +280,6 @@ class Scanner:
         is_behind_value = bool(self.tokens) and not self.gap and self.tokens[-1].kind in ("number", "letter")
         if mark == "^" and self.peek() == "√" and not is_behind_value:
             self.replace(1, f"√[{run}]")
-        elif mark == "^" and self.peek() in ("⁄", "/") and self.peek(1) in SUBSCRIPTS and run.isdigit():
-            below = "".join(takewhile(str.isdigit, (SUBSCRIPTS.get(each, "") for each in self.text[self.at + 1 :])))
-            self.at += 1 + len(below)
-            self.add("vulgar", f"{run}/{below}")
         else:
             self.replace(0, f"{mark}{{{run}}}")
 

@@ -6,20 +6,28 @@ sets, brackets and other terms (terms.py); sums and products (expressions.py).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
+from itertools import permutations
 
-from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.conditions import split, under, without_arguments
+from verifiers.answers.expressions import name_of
 from verifiers.answers.families import letters_in, rows_of
 from verifiers.answers.integers import (
     both,
+    congruence,
+    difference,
+    divisible,
     either,
+    family,
+    has_class,
+    integer_class,
     integers_of,
     with_dots,
 )
-from verifiers.answers.names import name_of
-from verifiers.answers.reals import intersection, points, union
-from verifiers.answers.relations import item, several_names
+from verifiers.answers.reals import cases_in_line, half_line, intersection, interval, points, union
+from verifiers.answers.relations import item, names_or_values, several_names
 from verifiers.answers.syntax import (
     ALTERNATIVES,
     AND_OR,
@@ -32,10 +40,12 @@ from verifiers.answers.syntax import (
     at_signs,
     cut,
     has_sign,
+    index_of,
+    separator,
+    text_of,
     without_ends,
 )
-from verifiers.answers.terms import numbers_in
-from verifiers.answers.tree import names
+from verifiers.answers.terms import numbers_in, without
 from verifiers.answers.values import (
     EMPTY,
     Collection,
@@ -46,9 +56,15 @@ from verifiers.answers.values import (
     Reals,
     Value,
     bare,
+    names,
+    nodes_of,
 )
-from verifiers.answers.wordings import names_or_values, wording_of
 
+_MAX_PERMUTED = 4
+_LABELS = (("i", "ii", "iii", "iv", "v", "vi"), ("a", "b", "c", "d", "e", "f"), ("1", "2", "3", "4", "5", "6"))
+_OPERATORS = separator("+ - * / ^ =")
+_INCLUSIVE, _EXCLUSIVE = separator("", "inclusive inclusively"), separator("", "exclusive exclusively")
+_BETWEEN = ("between", "from")
 _MAX_ITEMS = 60
 
 
@@ -56,7 +72,7 @@ def statement(tokens: Tokens) -> Value:
     """The value of a whole statement, with the conditions behind it."""
     if not tokens:
         raise UnreadableError("nothing")
-    if (value := wording_of(tokens, statement)) is not None:
+    if (value := _wording(tokens)) is not None:
         return value
     is_function = has_sign(tokens, "=") and any(map(CONDITIONS, tokens))
     head, conditions = split(_spread(without_arguments(tokens) if is_function else tokens))
@@ -89,8 +105,6 @@ def listing(tokens: Tokens) -> Value:
     if len(pieces) == 1:
         return _conjunction(pieces[0])
     values = [statement(piece) for piece in pieces]
-    if len(values) == 2 and cuts[0].is_word("or") and _is_said_twice(*values):
-        return values[0]
     if not any(each.is_word("or") for each in cuts) and (system := _system(values)) is not None:
         return system
     return _alternatives([each for value in values for each in _members(value)])
@@ -116,12 +130,6 @@ def _conjunction(tokens: list[Token]) -> Value:
     if (result := _both(values, has_and=any(each.is_word("and") for each in cuts))) is not None:
         return result
     return _system(values) or _alternatives(values)
-
-
-def _is_said_twice(first: Value, second: Value) -> bool:
-    """Whether "3/8 or 0.375" gives one number in two spellings."""
-    both_ = [each.node for each in (first, second) if isinstance(each, Expression) and not names(each.node)]
-    return len(both_) == 2 and both_[0] != both_[1] and equal_expressions(*both_) is True
 
 
 def _both(values: list[Value], *, has_and: bool) -> Reals | Integers | None:
@@ -202,14 +210,11 @@ def _families(values: list[Value]) -> Family:
     """The members of families of the same letters, and of single numbers or tuples, in one."""
     parts = [each if isinstance(each, Family) else Family(tuple(rows_of(each)), ()) for each in values]
     letters = {name: least for part in parts for name, least in part.letters}
+    rows = tuple(row for part in parts for row in part.items)
     is_one = all((name, least) in letters.items() for part in parts for name, least in part.letters)
-    if not is_one or not all(part.items for part in parts) or not letters_in_rows(parts) <= letters.keys():
+    if not is_one or not all(part.items for part in parts) or not letters_in(rows) <= letters.keys():
         raise UnreadableError("families of several letters")
-    return Family(tuple(row for part in parts for row in part.items), tuple(letters.items()))
-
-
-def letters_in_rows(parts: list[Family]) -> frozenset[str]:
-    return letters_in(tuple(row for part in parts for row in part.items))
+    return Family(rows, tuple(letters.items()))
 
 
 def _indexed_tuples(values: list[Named]) -> Collection | None:
@@ -228,3 +233,150 @@ def _is_index(value: Named, values: list[Value]) -> bool:
     """Whether the names of all values are x_1, x_2, ...: roots of one equation."""
     letters = {each.names[0].partition("_")[0] for each in values if isinstance(each, Named)}
     return len(letters) == 1 and "_" in value.names[0]
+
+
+# ------------------------------------------------------------------------------------ forms told by one sign or word
+
+
+def _wording(tokens: Tokens) -> Value | None:
+    """The value of tokens in one of the forms; None for others."""
+    texts = {token.text for token in tokens if token.kind in ("sign", "word")}
+    if tokens[0].text != "(" and _MARKS.isdisjoint(texts):
+        return None
+    for marks, reading in _FORMS:
+        if not marks.isdisjoint(texts) and (value := reading(tokens)) is not None:
+            return value
+    return None
+
+
+def _without_domain(tokens: Tokens) -> Value | None:
+    """`f: ℝ → ℝ, f(x) = 2x` without its first part."""
+    pieces, cuts = cut(tokens, at_signs(","))
+    is_first = bool(cuts) and len(pieces[0]) > 2 and pieces[0][0].kind == "letter" and pieces[0][1].is_sign(":")
+    return statement(tokens[len(pieces[0]) + 1 :]) if is_first and has_sign(pieces[0], "→") else None
+
+
+def _changed(tokens: Tokens) -> Value | None:
+    """A set with or without more values: "all reals except 2 and 3", "powers of 2, including 1"."""
+    pieces, marks = cut(tokens, at_signs("except", "including"))
+    pieces = [without_ends(piece) for piece in pieces]
+    if not marks or not pieces[0]:
+        return None
+    value = statement(pieces[0])
+    if isinstance(value, Expression) and value.node.op == "symbol":  # all n except n = 2
+        letter = value.node.name
+        has_integers = any(isinstance(statement(piece), Integers | Family) for piece in pieces[1:])
+        value = family(value.node) if has_integers else half_line("ℝ", letter)
+        value = replace(value, letters=((letter, None),)) if isinstance(value, Family) else value
+    for mark, piece in zip(marks, pieces[1:], strict=True):
+        other = statement(piece)
+        if isinstance(value, Integers | Family):
+            value = difference(value, other) if mark.text == "except" else either(value, other)
+        elif mark.text == "except":
+            value = without(value, other)
+        else:
+            raise UnreadableError("a set with more values")
+    return value
+
+
+def _between(tokens: Tokens) -> Value | None:
+    """ "real numbers between 1 and 4", "integers from 1 to 10", "even integers between 1 and 9"; None for others."""
+    place = index_of(tokens, at_signs(*_BETWEEN))
+    if place is None:
+        return None
+    left, right = [t for t in tokens[:place] if not t.is_sign("ℝ")], list(tokens[place + 1 :])
+    has_in, has_out = any(map(_INCLUSIVE, right)), any(map(_EXCLUSIVE, right))
+    right = without_ends([t for t in right if not _INCLUSIVE(t) and not _EXCLUSIVE(t)])
+    ends = cut(right, lambda token: token.is_word("and") or token.is_sign(":"))[0]
+    nodes = nodes_of(tuple(map(statement, ends)))
+    if nodes is None or len(nodes) != 2:
+        raise UnreadableError("between what?")
+    reals = [interval(*nodes, has_low=closed, has_high=closed) for closed in (True, False)]
+    if has_class(left):
+        numbers = integer_class(left)
+        assert numbers is not None
+        lists = [both(numbers, each) for each in reals]
+        is_same = lists[0].members(1_000) == lists[1].members(1_000)
+        if not (is_same or has_in or has_out or has_sign(right, ":")):
+            raise UnreadableError("with the ends or without?")
+        return lists[0 if not has_out else 1]
+    left = [token for token in left if not token.is_word("is", "are")]
+    is_known = has_in or has_out or tokens[place].is_sign("between")
+    if len(left) > 1 or (left and left[0].kind != "letter") or not is_known:
+        raise UnreadableError("between what?")
+    return Reals(reals[not has_in].intervals, left[0].text if left else "")
+
+
+def _residues(tokens: Tokens) -> Value | None:
+    """Residues and divisors, whose commas and "or" separate no answers: `n ≡ 0, 1 (mod 3)`."""
+    if any(token.text.startswith("begin ") or CONDITIONS(token) for token in tokens):
+        return None
+    if has_sign(tokens, "remainder"):
+        return None if any(map(RELATIONS, tokens)) else integer_class(tokens)
+    return congruence(tokens) or divisible(tokens)
+
+
+def _of_form(tokens: Tokens) -> Value | None:
+    """Numbers of the form 4k + 1: letters without a condition are integers; "functions of the form f(x) = cx"."""
+    place = index_of(tokens, at_signs("form"))
+    if place is None:
+        return None
+    value = statement(tokens[place + 1 :])
+    if isinstance(value, Expression) and names(value.node):
+        value = Family(((value.node,),), tuple((name, None) for name in sorted(names(value.node))))
+    if has_sign(tokens[:place], "primes"):
+        members = integer_class(tokens[:place])
+        assert members is not None
+        return both(members, value)
+    return value
+
+
+def _labelled_parts(tokens: Tokens) -> Value | None:
+    """(i) 12 (ii) 20: values with the labels in front of them; None for anything else."""
+    if not tokens[0].is_sign("("):
+        return None
+    for labels in _LABELS:
+        starts: list[tuple[int, int]] = []
+        for place, token in enumerate(tokens):
+            label = labels[len(starts)] if len(starts) < len(labels) else ""
+            size = next((n for n in range(3, 6) if text_of(tokens[place : place + n]) == f"({label})"), 0)
+            if token.is_sign("(") and label and size:
+                starts.append((place, place + size))
+        if len(starts) > 1 and starts[0][0] == 0:
+            ends = [place for place, _ in starts[1:]] + [len(tokens)]
+            parts = [without_ends(list(tokens[start:end])) for (_, start), end in zip(starts, ends, strict=True)]
+            if not all(parts) or any(_OPERATORS(part[0]) or _OPERATORS(part[-1]) for part in parts):
+                return None  # (1)/(2)
+            return Named(tuple(f"part {n}" for n in range(1, len(parts) + 1)), tuple(map(statement, parts)))
+    return None
+
+
+def _permutations(tokens: Tokens) -> Value | None:
+    """ "(1, 1, 2) and its permutations" as a list."""
+    place = index_of(tokens, at_signs("permutations"))
+    if place is None:
+        return None
+    return _orders_of(statement(without_ends([token for token in tokens if not token.is_sign("permutations")])))
+
+
+def _orders_of(value: Value) -> Collection:
+    """All tuples with the components of one, or of several, in another order."""
+    if isinstance(value, Collection) and value.is_bare:
+        return Collection("list", tuple(each for item in value.items for each in _orders_of(item).items))
+    is_row = (isinstance(value, Collection) and value.kind == "tuple") or isinstance(value, Named)
+    if not is_row or not isinstance(value, Collection | Named) or len(value.items) > _MAX_PERMUTED:
+        raise UnreadableError("permutations of something else")
+    return Collection("list", tuple(replace(value, items=order) for order in dict.fromkeys(permutations(value.items))))
+
+
+_FORMS: tuple[tuple[frozenset[str], Callable[[Tokens], Value | None]], ...] = (
+    (frozenset(("→",)), _without_domain),
+    (frozenset(("permutations",)), _permutations),
+    (frozenset(("(",)), _labelled_parts),
+    (frozenset(("if", "when", "where", "otherwise", "else")), lambda tokens: cases_in_line(tokens, statement)),
+    (frozenset(("mod", "|", "∤", "remainder")), _residues),
+    (frozenset(("form",)), _of_form),
+    (frozenset(("except", "including")), _changed),
+    (frozenset(_BETWEEN), _between),
+)
+_MARKS = frozenset().union(*(marks for marks, _ in _FORMS)) - {"("}

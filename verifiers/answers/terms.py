@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from verifiers.answers.amounts import amount, has_unit
-from verifiers.answers.cases import cases
-from verifiers.answers.expressions import expression
+from verifiers.answers.amounts import amount, has_unit, literal
+from verifiers.answers.expressions import expression, name_of
 from verifiers.answers.integers import (
     DOMAINS,
     MEMBER,
@@ -19,10 +18,8 @@ from verifiers.answers.integers import (
     least_of,
     with_dots,
 )
-from verifiers.answers.names import name_of
-from verifiers.answers.quantities import literal
 from verifiers.answers.rationals import rational
-from verifiers.answers.reals import as_reals, complement, half_line, intersection, points, union
+from verifiers.answers.reals import as_reals, cases, complement, half_line, intersection, points, union
 from verifiers.answers.syntax import (
     AND_OR,
     COMMAS,
@@ -38,7 +35,6 @@ from verifiers.answers.syntax import (
     is_tuple,
     without_ends,
 )
-from verifiers.answers.tree import Node, multiply, names, negate, number, signs
 from verifiers.answers.values import (
     EMPTY,
     Cases,
@@ -47,11 +43,17 @@ from verifiers.answers.values import (
     Family,
     Integers,
     Named,
+    Node,
     Reals,
     Value,
     bare,
     listed,
+    multiply,
+    names,
+    negate,
     nodes_of,
+    number,
+    signs,
 )
 from verifiers.answers.vectors import TRANSPOSED, vector
 
@@ -226,9 +228,6 @@ def _set(inside: list[Token], statement: Statement) -> Value:
         value = term(part, statement) if is_set else _component(part, statement)
         value = both_signs(value.node) if isinstance(value, Expression) else value
         items += value.items if isinstance(value, Collection) and value.kind == "list" else [value]
-    named = [each for each in items if isinstance(each, Named) and each.is_single]
-    if len(named) == len(items) > 1 and len({each.names for each in named}) == len(named):  # {a = 2, b = 3}
-        return Named(tuple(each.names[0] for each in named), tuple(each.items[0] for each in named))
     return Collection("set", tuple(items))
 
 

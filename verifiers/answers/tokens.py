@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from verifiers.answers.scanner import MAX_TOKENS, Scanner
-from verifiers.answers.symbols import (
+from verifiers.answers.syntax import (
     COMMANDS,
     FORMULAS,
     FULL_WIDTH,
@@ -20,12 +20,13 @@ from verifiers.answers.symbols import (
     GREEK,
     INVISIBLE,
     NUMBER_SETS,
-    PLAIN_MATRICES,
     STYLES,
     TEXT_STYLES,
     UNIT_LETTERS,
+    Token,
+    UnreadableError,
+    with_commas,
 )
-from verifiers.answers.syntax import Token, UnreadableError, with_commas
 
 ARROW = "\u20d7"  # behind the two ends of a vector: that from B to A is another one
 UNIT_VECTORS = {"i": "î", "j": "ĵ", "k": "k̂"}
@@ -38,7 +39,6 @@ _VECTORS = ("vec", "hat", "overrightarrow", "widehat")
 _ACCENTS = (*_LINES, *_VECTORS, *_DOTS, "bar", "tilde")
 _NAME = re.compile(r"\\([A-Za-z]+)")
 _ROW_SPACE = re.compile(r"\[[^\]]*(?:pt|em|ex|mm|cm)\]")
-_OPTION = re.compile(r"\[[^\]]*\]")
 _ARGUMENT = re.compile(r"\s*\{[^{}]*\}")
 _ENVIRONMENT = re.compile(r"\s*\{([A-Za-z]+)(\*?)\}")
 _COLUMNS = re.compile(r"\{[lcr| ]*\}|\{\*\{[0-9]+\}\{[lcr| ]*\}\}")
@@ -115,8 +115,6 @@ class _Reader(Scanner):
             self.letters()
         elif "\u4e00" <= character <= "\u9fff":
             self.han()
-        elif self.text.startswith("(s)", self.at) and self.tokens and self.tokens[-1].kind == "word":
-            self.at += 3  # apple(s)
         else:
             self.character(character)
 
@@ -192,8 +190,6 @@ class _Reader(Scanner):
 
     def _kind(self, name: str) -> Callable[[_Reader, str], None] | None:
         """The method that reads a command; None for an unknown one."""
-        if name in PLAIN_MATRICES and self.text[self.at :].lstrip().startswith("{"):
-            return _Reader._plain_matrix
         return _KINDS.get(name)
 
     def _symbol(self, name: str) -> None:
@@ -209,12 +205,6 @@ class _Reader(Scanner):
             self.at += self.peek() == "."
         self.gap = self.gap or name in (*_WIDE_SPACES, "thinspace", "space", "hspace")
         self.quads |= {len(self.tokens)} if name in _WIDE_SPACES else set()
-        if name == "bbox":
-            self.take(_OPTION)
-
-    def _plain_matrix(self, name: str) -> None:
-        self._open(f"end {name}")
-        self.sign(f"begin {name}")
 
     def _open(self, kind: str) -> None:
         """Enter the braces that must follow; they leave no token."""
@@ -229,12 +219,7 @@ class _Reader(Scanner):
         r"""A backslash before a sign: `\{`, `\,`, `\%`, `\\`."""
         sign = self.peek(1)
         self.at += 2
-        is_behind_set = self.last_is(")", "]", "ℝ", "ℤ", "ℕ") or (
-            bool(self.tokens) and self.tokens[-1].text in NUMBER_SETS
-        )
-        if sign == " " and self.peek() == "{" and is_behind_set:
-            self.sign("∖")  # [1, 2] \ {1}
-        elif sign in ",;: !":
+        if sign in ",;: !":
             self.gap = self.gap or sign != "!"
         elif sign in "{}":
             self.sign("\\" + sign)
@@ -299,8 +284,6 @@ class _Reader(Scanner):
         found = self.take(_ENVIRONMENT)
         if found is None:
             raise UnreadableError("environment")
-        if found[2] and self.text[self.at : self.at + 3] in ("[l]", "[c]", "[r]"):
-            self.at += 3
         if found[1] in FORMULAS:
             return
         self.depth += 1 if name == "begin" else -1

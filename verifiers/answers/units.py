@@ -7,39 +7,25 @@ from fractions import Fraction
 
 from verifiers.answers.syntax import Token, Tokens, at_signs, bracket_content, cut
 
-Powers = dict[str, int]
-
-# name, its base units with exponents, how many of them; other names of it. Singular; an s may follow.
+# name, its base units with exponents, how many of them; other names of it; prefixes. Singular; an s may follow.
 _TABLE = """
-m | m 1 | 1 | meter metre
-cm | m 1 | 1/100 | centimeter centimetre
-μm | m 1 | 1/1000000 | micrometer micrometre micron
-μs | s 1 | 1/1000000 | microsecond
-μg | g 1 | 1/1000000 | microgram
+m | m 1 | 1 | meter metre | c μ m d k n
 ohm | ohm 1 | 1 | Ω
-mm | m 1 | 1/1000 | millimeter millimetre
-dm | m 1 | 1/10 | decimeter decimetre
-km | m 1 | 1000 | kilometer kilometre
-nm | m 1 | 1/1000000000 | nanometer nanometre
 in | m 1 | 127/5000 | inch inche
 ft | m 1 | 381/1250 | foot feet
 yd | m 1 | 1143/1250 | yard
 mi | m 1 | 201168/125 | mile
-s | s 1 | 1 | sec second
-ms | s 1 | 1/1000 | millisecond
+s | s 1 | 1 | sec second | m μ
 min | s 1 | 60 | minute
 h | s 1 | 3600 | hr hour
 day | s 1 | 86400 |
 week | s 1 | 604800 | wk
 month | month 1 | 1 |
 year | month 1 | 12 | yr
-g | g 1 | 1 | gram gm
-mg | g 1 | 1/1000 | milligram
-kg | g 1 | 1000 | kilogram kilo
+g | g 1 | 1 | gram gm | m μ k
 lb | g 1 | 45359237/100000 | lbs
 oz | g 1 | 45359237/1600000 | ounce
-l | m 3 | 1/1000 | L liter litre
-ml | m 3 | 1/1000000 | mL cc milliliter millilitre
+l | m 3 | 1/1000 | L liter litre | m
 gal | gallon 1 | 1 | gallon
 quart | gallon 1 | 1/4 | qt
 pint | gallon 1 | 1/8 | pt
@@ -61,32 +47,19 @@ teaspoon | gallon 1 | 1/768 | tsp
 mpg | gallon -1 m 1 | 201168/125 |
 mph | m 1 s -1 | 1397/3125 |
 kph | m 1 s -1 | 5/18 | kmph kmh
-N | g 1 m 1 s -2 | 1000 | newton
-J | g 1 m 2 s -2 | 1000 | joule
-kJ | g 1 m 2 s -2 | 1000000 | kilojoule
-MJ | g 1 m 2 s -2 | 1000000000 | megajoule
-W | g 1 m 2 s -3 | 1000 | watt
-kW | g 1 m 2 s -3 | 1000000 | kilowatt
-Pa | g 1 m -1 s -2 | 1000 | pascal
-Hz | s -1 | 1 | hertz
+N | g 1 m 1 s -2 | 1000 | newton | k
+J | g 1 m 2 s -2 | 1000 | joule | k M
+W | g 1 m 2 s -3 | 1000 | watt | k M
+Pa | g 1 m -1 s -2 | 1000 | pascal | k
+Hz | s -1 | 1 | hertz | k M G
 celsius | celsius 1 | 1 |
 fahrenheit | fahrenheit 1 | 1 |
 erg | g 1 m 2 s -2 | 1/10000 |
 dyne | g 1 m 1 s -2 | 1/100 | dyn
-kN | g 1 m 1 s -2 | 1000000 | kilonewton
-MW | g 1 m 2 s -3 | 1000000000 | megawatt
-kPa | g 1 m -1 s -2 | 1000000 | kilopascal
-kHz | s -1 | 1000 | kilohertz
-MHz | s -1 | 1000000 | megahertz
-GHz | s -1 | 1000000000 | gigahertz
-eV | eV 1 | 1 |
-keV | eV 1 | 1000 |
-MeV | eV 1 | 1000000 |
+eV | eV 1 | 1 | | k M
 angstrom | m 1 | 1/10000000000 |
 AU | m 1 | 149597870700 |
-pc | parsec 1 | 1 | parsec
-kpc | parsec 1 | 1000 | kiloparsec
-Mpc | parsec 1 | 1000000 | megaparsec
+pc | parsec 1 | 1 | parsec | k M
 hectare | m 2 | 10000 | ha
 tonne | g 1 | 1000000 |
 decade | month 1 | 120 |
@@ -97,6 +70,12 @@ V | g 1 m 2 s -3 A -1 | 1000 | volt
 mol | mol 1 | 1 | mole
 unit | unit 1 | 1 |
 """
+_PREFIXES = {
+    "G": ("giga", Fraction(10**9)), "M": ("mega", Fraction(10**6)), "k": ("kilo", Fraction(1000)),
+    "d": ("deci", Fraction(1, 10)), "c": ("centi", Fraction(1, 100)), "m": ("milli", Fraction(1, 1000)),
+    "μ": ("micro", Fraction(1, 10**6)), "n": ("nano", Fraction(1, 10**9)),
+}  # fmt: skip
+_OTHER_NAMES = {"kilo": "kg", "micron": "μm", "mL": "ml", "cc": "ml"}
 _LETTERS = frozenset("msghNJWLKVAΩ")  # letters outside words that are read as units
 _DIVISIONS = ("per",)
 _PER = Token("word", "per", gap=True)
@@ -115,11 +94,15 @@ class Unit:
 def _table() -> dict[str, Unit]:
     units: dict[str, Unit] = {}
     for line in _TABLE.strip().splitlines():
-        name, powers, factor, others = map(str.strip, line.split("|"))
-        words = powers.split()
-        unit = Unit(tuple(zip(words[::2], map(int, words[1::2]), strict=True)), Fraction(factor))
-        units |= dict.fromkeys((name, *others.split()), unit)
-    return units
+        name, powers, factor, others, prefixes = map(str.strip, f"{line}|".split("|")[:5])
+        words, long = powers.split(), others.split()
+        base = tuple(zip(words[::2], map(int, words[1::2]), strict=True))
+        units |= dict.fromkeys((name, *long), Unit(base, Fraction(factor)))
+        for prefix in prefixes.split():
+            word, size = _PREFIXES[prefix]
+            several = (prefix + name, *(word + each for each in long if len(each) > 2))
+            units |= dict.fromkeys(several, Unit(base, Fraction(factor) * size))
+    return units | {name: units[unit] for name, unit in _OTHER_NAMES.items()}
 
 
 UNITS = _table()

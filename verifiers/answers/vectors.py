@@ -2,12 +2,22 @@ r"""Vectors as tuples of their components: `(1,2,0) + t(1,1,1)`, `2\mathbf{i} - 
 
 from __future__ import annotations
 
-from verifiers.answers.atoms import is_called
 from verifiers.answers.expressions import expression
 from verifiers.answers.rationals import rational
 from verifiers.answers.syntax import Token, Tokens, UnreadableError, at_signs, bracket_content, cut, nesting
-from verifiers.answers.tree import Node, add, multiply, names, negate, number, replace_symbols, subtract, with_letter_i
-from verifiers.answers.values import Collection, Expression
+from verifiers.answers.values import (
+    Collection,
+    Expression,
+    Node,
+    add,
+    multiply,
+    names,
+    negate,
+    number,
+    replace_symbols,
+    subtract,
+    with_letter_i,
+)
 
 _UNITS = ("î", "ĵ", "k̂")
 _PLAIN_UNITS = ("i", "j", "k")
@@ -23,8 +33,6 @@ def vector(tokens: Tokens) -> Collection | None:
             return None if parts is None else tuple_of(parts)
     if any(token.kind == "letter" and token.text in _UNITS for token in tokens):
         return tuple_of(components(expression(tokens), _UNITS))
-    if any(map(is_called, tokens)):
-        return None
     if len(tokens) > 4 and any(token.is_sign(",") or token.text.startswith("begin ") for token in tokens):
         return _combination(tokens)
     return None

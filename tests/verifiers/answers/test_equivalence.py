@@ -40,7 +40,6 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     "3:4": (["6:8", "3/4", "3 to 4"], ["4:3", "3:5"]),
     "12:30": (["12:30"], ["24:60"]),
     r"4:30 \text{ p.m.}": (["4:30 PM", "4:30pm"], ["4:30 AM"]),
-    r"\text{January 12}": (["12 January", "Jan. 12"], ["January 13", "June 12"]),
     "1011_2": (["(1011)_2", "1011 in base 2", "1011"], ["1011_3", "11"]),
     "24": (["(B) 24", "B: 24"], ["(B) 25"]),
     r"\textbf{(B) } 24": (["B", "24", "(B) 24"], ["C", "(C) 24", "25"]),
@@ -75,20 +74,13 @@ def test_expressions_that_the_grammar_cannot_read_are_left_to_algebra(text: str)
     assert compare(text, text) is None and compare("x", text) is None
 
 
-def test_a_maximum_of_letters_is_a_value_and_one_of_numbers_is_undone() -> None:
-    assert compare("|x|", r"\max(x,-x)") == (True, "numeric")
-    assert compare(r"\max(x,y)", r"\frac{x+y+|x-y|}{2}") == (True, "numeric")
-    assert compare("x", r"\max(x,-x)") == (False, "numeric")
-    assert compare("5", r"\max(3,5)") == (False, "unread")
-
-
 @pytest.mark.parametrize("gold", ["42", "(1,2)", r"\text{Alice}", "C", "x+1"])
 @pytest.mark.parametrize("text", ["not 42", "42 or so", "print(42)", "answer(7)"])
 def test_words_are_never_left_to_algebra(gold: str, text: str) -> None:
     assert compare(gold, text) == (False, "text")
 
 
-@pytest.mark.parametrize("text", [r"\sum_{k=1}^{5} 1", r"\gcd(14, 21)", r"\int_0^5 dx", "((", "5..6", "x" * 1001])
+@pytest.mark.parametrize("text", [r"\sum_{k=1}^{5} 1", r"\max(3, 5)", r"\int_0^5 dx", "((", "5..6", "x" * 1001])
 def test_a_number_as_gold_leaves_nothing_to_algebra(text: str) -> None:
     assert compare("5", text) == (False, "unread")
 

@@ -3,10 +3,9 @@
 import pytest
 
 from tests.verifiers.answers.test_expressions import tree
-from verifiers.answers.evaluation import is_zero, sign
+from verifiers.answers.evaluation import is_zero, separation_bits, sign
 from verifiers.answers.rationals import NoValueError, TooLargeError
-from verifiers.answers.separation import separation_bits
-from verifiers.answers.tree import subtract
+from verifiers.answers.values import subtract
 
 IDENTITIES = [
     (r"\sqrt{2}+\sqrt{3}", r"\sqrt{5+2\sqrt{6}}"),

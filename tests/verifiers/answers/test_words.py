@@ -1,6 +1,6 @@
 import pytest
 
-from verifiers.answers.number_words import changes_value, in_words
+from verifiers.answers.words import changes_value, in_words
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Number words, and words after a number that change its value: "two hundred", "2 thirds", "7 below zero".
+"""Numbers in words, words beside a number that change its value ("2 thirds", "7 below zero"), and words of doubt.
 
 A unit may be left out or added, so words after a number are usually dropped. The words listed here must not be: scales,
 dozens and fractions multiply the number (thousand, dozen, thirds); with any other one the text is not a plain number.
@@ -6,9 +6,10 @@ dozens and fractions multiply the number (thousand, dozen, thirds); with any oth
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise, takewhile
+from itertools import takewhile
 
 from verifiers.answers.atoms import decimal
 from verifiers.answers.syntax import Token, UnreadableError
@@ -36,45 +37,24 @@ SCALES_AND_PARTS = {
     "halves": Fraction(1, 2),
 }
 
-# Anywhere in the text after a number.
+# Words after a number: anywhere, and as the last one ("7 negative", but "7 negative numbers").
 _CHANGING_WORDS = (
     "point factorial factorials halved doubled twice tripled thrice trebled quadrupled quintupled inverted inverse "
     "reciprocal negated reversed backwards raised tens twenties thirties forties fifties sixties seventies eighties "
     "nineties root remainder choose hex hexadecimal binary octal least most approx ish ca circa bn mn mln bln trn "
     "lakh lakhs crore crores quadrillion quintillion sextillion googol myriad mille permille ppm ppb bps onward "
-    "onwards upward upwards downward downwards sided fold"
+    "onwards upward upwards downward downwards sided fold basis par freezing short shy"
 )
 _CHANGING = frozenset({*_CHANGING_WORDS.split(), *SCALES_AND_PARTS, *_UNITS})
-# Only as the last word: "7 negative", but "7 negative numbers"; "7 degrees below", but "7 pupils below average".
-_CHANGING_AT_END = frozenset(
-    {
-        "below",
-        "under",
-        "beneath",
-        "above",
-        "negative",
-        "odd",
-        "short",
-        "shy",
-        "first",
-        "ahead",
-        "behind",
-        "tops",
-        "max",
-        "maximum",
-        "minimum",
-        *PARTS,
-    }
+_LAST_WORDS = (
+    "below under beneath above negative odd first ahead behind tops max maximum minimum square cube score "
+    "gross power base"
 )
-_CHANGING_ALONE = frozenset({"square", "cube", "score", "gross", "power", "base"})
-# Only directly after the number: "48 squared", but "48 cm squared" and "48 squared units".
+_CHANGING_AT_END = frozenset({*_LAST_WORDS.split(), *PARTS})
+_CHANGING_AT_START = frozenset(("below", "beneath", "out"))
 _LENGTH_WORDS = "unit m cm mm km in inch inche feet foot ft yard mile meter metre centimeter kilometer"
-_LENGTHS = frozenset(_LENGTH_WORDS.split())
-_CHANGING_AT_START = frozenset(
-    {("under", "par"), ("under", "freezing"), ("above", "par"), ("above", "freezing"), ("out", "of")}
-    | {("basis", "point"), ("basis", "points")}
-)
-_BELOW, _LEVELS = ("below", "beneath", "under"), ("zero", "par", "freezing", "sea", "ground", "surface", "water")
+_LENGTHS = frozenset(_LENGTH_WORDS.split())  # behind "squared", which is theirs: 48 squared units
+_LEVELS = frozenset(("zero", "sea", "ground", "surface", "water"))
 # Words of two letters; others are products of letters (7 xy).
 _SHORT_WORDS = (
     "cm mm km nm dm kg mg lb oz ft in yd mi ml cl dl hl hr mw kw gw mb gb tb kb hz kj mj ev db pm am sq kn mv kv pa cc "
@@ -125,20 +105,57 @@ def changes_value(words: Sequence[str]) -> bool:
     """Whether the words after a number are more than a unit or a noun: "squared", "below zero", "point five"."""
     if not words:
         return False
-    pairs = set(pairwise(word for word in words if word != "the"))
+    is_power = words[0] in ("squared", "cubed") and words[1:2] != [] and words[1].removesuffix("s") in _LENGTHS
     return (
         not _CHANGING.isdisjoint(words)
         or words[-1] in _CHANGING_AT_END
-        or " ".join(words) in _CHANGING_ALONE
-        or (words[0] in ("squared", "cubed") and (len(words) == 1 or words[1].removesuffix("s") not in _LENGTHS))
-        or sum(word in ("squared", "cubed") for word in words) > 1
-        or words[0] in ("below", "beneath")
-        or tuple(words[:2]) in _CHANGING_AT_START
-        or any(first in _BELOW and second in _LEVELS for first, second in pairs)
-        or any(first in ("short", "shy") and second == "of" for first, second in pairs)
+        or words[0] in _CHANGING_AT_START
+        or (words[0] in ("squared", "cubed") and not is_power)
         or (words[0] in PARTS and not words[1].endswith("s"))  # 2 third cup, but 7 third graders
+        or any(word in ("below", "beneath", "under") for word in words[:-1] if not _LEVELS.isdisjoint(words))
         or any(len(word) == 2 and word not in _SHORT for word in words)
     )
+
+
+def any_of(words: str) -> str:
+    """A pattern for any of some words; "_" joins those of a phrase."""
+    return rf"(?<![\\{{])\b(?:{'|'.join(words.split()).replace('_', ' ')})\b"
+
+
+_DOUBT = re.compile(
+    r"\?|≈|\\approx|~|n['’]t\b|\b[ie]\.?[eg]\b|given\W*\d|"
+    + any_of(
+        "not? never none nobody nor n?either cannot except unless if whether where but however otherwise instead "
+        "rather without maybe perhaps possibly probably (?:un)?likely usually sometimes seems? should would could "
+        "might may let says? said try guess\\w* think\\w* thought believe\\w* suppos\\w+ assum\\w+ claim(?:s|ed) "
+        "expect\\w* estimat\\w* unsure doubt\\w* unknown wrong error incorrect false impossible mistake naive "
+        "ignor\\w+ exclud\\w+ reject\\w* discard\\w* ruled? contradict\\w* fail\\w* almost nearly about around "
+        "approx\\w* circa roughly near close hint example cases? bounds? previous old former (?:an)?other "
+        "candidates? given_that that_is up_to until then_some at_(?:least|most|first) or_(?:so|more|less) "
+        "(?:one|first|second|third)_(?:possible|solution|root|of)"
+    ),
+    re.IGNORECASE,
+)
+_CHANGE = re.compile(  # beside a value: another one is stated
+    any_of(
+        "or plus minus times than as less fewer over under above below between before after squared? cubed? doubled? "
+        "twice tripled halved hal(?:f|ves) thirds? quarters? fourths? fifths? dozens? hundreds? thousands? millions? "
+        "billions? squares cubes powers? roots? multiples? factors? factorial divid\\w+ divisible mod modulo short off "
+        "negative floor inverse reciprocal opposite raised reversed remains? differs fold sided too onwards? on$ sum "
+        "difference product"
+    ),
+    re.IGNORECASE,
+)
+
+
+def has_doubt(text: str) -> bool:
+    """Whether a text doubts, denies or asks."""
+    return _DOUBT.search(text) is not None
+
+
+def changes_answer(text: str) -> bool:
+    """Whether a word beside a value makes another one of it: "less", "squared"."""
+    return _CHANGE.search(text) is not None
 
 
 # -------------------------------------------------------------------------------------- numbers among tokens
@@ -151,19 +168,11 @@ _BEFORE_SCALES = ("-", "+", "=", "(", ",", "$", ":")  # signs in front of a numb
 
 def number_at(tokens: Sequence[Token], place: int) -> tuple[Fraction, int]:
     """The number that the words at this place spell, and how many of them; length 0 for none."""
-    words: list[str] = []
-    ends = []  # of the words, in tokens
-    for number, token in enumerate(tokens[place : place + 16]):
-        if token.is_sign(",") and words and words[-1] in ("thousand", "million", "billion"):
-            continue  # twelve thousand, three hundred
-        if token.kind != "word":
-            break
-        words.append(token.text)
-        ends.append(number + 1)
+    words = [token.text for token in takewhile(lambda token: token.kind == "word", tokens[place : place + 16])]
     value, size = _spelled(words)
     if size and words[size : size + 1] != [] and words[size] in _ORDINALS and value >= 20 and value % 10 == 0:
         raise UnreadableError("an ordinal")  # thirty-first
-    return value, ends[size - 1] if size else 0
+    return value, size
 
 
 def _spelled(words: list[str]) -> tuple[Fraction, int]:
@@ -175,9 +184,6 @@ def _spelled(words: list[str]) -> tuple[Fraction, int]:
         count = in_words(" ".join(words[:size]))
         if count is None:
             continue
-        if words[size : size + 1] == ["point"]:
-            digits = "".join(str(in_words(word)) for word in takewhile(_is_digit, words[size + 1 :]))
-            return count + Fraction(int(digits or 0), 10 ** len(digits)), size + 1 + len(digits)
         part, length = (
             _part(words[size + 1 :], is_behind=True) if words[size : size + 1] == ["and"] else (Fraction(0), 0)
         )
@@ -189,19 +195,8 @@ def _spelled(words: list[str]) -> tuple[Fraction, int]:
     return Fraction(0), 0
 
 
-def _is_digit(word: str) -> bool:
-    return in_words(word) in range(10)
-
-
 def _part(words: list[str], *, is_behind: bool = False) -> tuple[Fraction, int]:
     """The fraction that the first words spell, and how many of them: "a half", "three quarters", "half" alone."""
-    if words == ["half"]:
-        return Fraction(1, 2), 1
-    if words[:2] in (["half", "a"], ["half", "an"]) and len(words) > 2:  # half a liter, half a million
-        scale = SCALES_AND_PARTS.get(words[2], Fraction(0))
-        return (scale / 2, 3) if scale > 1 else (Fraction(1, 2), 2)
-    if words[:2] == ["a", "dozen"]:
-        return Fraction(12), 2
     is_end = is_behind or words[2:3] in ([], ["of"])  # not "a third grader"
     if words[:1] == ["a"] and words[1:2] and words[1] in PARTS and is_end:
         return Fraction(1, PARTS[words[1]]), 2
