@@ -284,8 +284,6 @@ def _measure_update(name: str, values: dict[str, object], folder: Path, length: 
         train_step(trainer, batch)
         seconds.append(clock() - start)
     rate = GROUP * length / statistics.median(seconds[1:])
-    if not values and torch.cuda.is_available():
-        _tell_kernels(name, lambda: train_step(trainer, batch))
     trainer.free_gradients()
     parameters = sum(p.numel() for p in trainer.policy.parameters())
     row(f"{name}: speed", rate, "tokens/s")
@@ -300,14 +298,3 @@ def _measure_update(name: str, values: dict[str, object], folder: Path, length: 
     held = sum(part[own] for own in ("weights", "gradients", "optimiser", "reference", "critic"))
     row(f"{name}: peak memory", peak_memory(device()) / 2**30, "GiB")
     row(f"{name}: peak memory by the doctor's formula", (held + estimate.passes_peak()) / 2**30, "GiB")
-
-
-def _tell_kernels(name: str, act: Callable[[], object]) -> None:
-    """Rows on the ten kernels that take the most of the GPU's time."""
-    with torch.profiler.profile() as profile:
-        act()
-        clock()
-    spent = {event.key: event.self_device_time_total for event in profile.key_averages()}
-    total = sum(spent.values()) or 1
-    for kernel in sorted(spent, key=spent.__getitem__, reverse=True)[:10]:
-        row(f"{name}: kernel {kernel[:80]}", 100 * spent[kernel] / total, "% of the GPU's time")

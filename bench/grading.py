@@ -2,16 +2,11 @@
 
 A file holds JSON lines with `answer` (the gold), as the problem sets do; each gold is graded against itself in another
 spelling and against the gold of its neighbour.
-
-`python bench/grading.py --last-lines [FOLDER]` grades the last line of the graded solutions in ../shared/graded_outputs
-against the solution's own final answer ("A: 12" or the last box): how many are accepted, how many have it as their last
-number, and the lines of which the rule of prose states another value.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 import time
 from collections.abc import Callable
@@ -20,15 +15,12 @@ from pathlib import Path
 from math_verify import parse, verify
 from tables import table
 
-from data.boxes import final_boxes
 from data.gold_answers import final_answer
-from verifiers.answer_text import texts_of
 from verifiers.answers.evaluation import is_zero
 from verifiers.answers.layer import read
 from verifiers.answers.rationals import rational
 from verifiers.answers.values import names
 from verifiers.equivalence import judge
-from verifiers.extract import last_number
 from verifiers.normalise import canonical
 from verifiers.numbers import numeral
 from verifiers.peer import in_box
@@ -36,7 +28,6 @@ from verifiers.symbolic import expression
 
 Pairs = list[tuple[str, str]]  # prediction, gold
 ROUNDS = 3
-GRADED = Path(__file__).parents[2] / "shared" / "graded_outputs"
 CACHES = (canonical, numeral, expression, read, rational, is_zero, names)
 
 
@@ -79,34 +70,6 @@ def rate(run: Callable[[Pairs], int], pairs: Pairs) -> tuple[float, int]:
     return best, right
 
 
-def last_lines(folder: Path) -> Pairs:
-    """The last line before "A: 12", or with the last box, and the final answer of each solution."""
-    pairs: Pairs = []
-    for line in (folder / "gsm8k_gpt3_solutions.jsonl").read_text("utf-8").splitlines():
-        response = re.sub(r"<<.*?>>", "", json.loads(line)["response"])  # the calculator's notes
-        *lines, final = [part for part in response.split("\n") if part.strip()] or [""]
-        if lines and final.startswith("A: "):
-            pairs.append((lines[-1], final.removeprefix("A: ")))
-    for line in (folder / "qwen25math_math100x8.jsonl").read_text("utf-8").splitlines():
-        for response in json.loads(line)["responses"]:
-            lines = [part for part in response.split("\n") if part.strip()]
-            pairs.append((lines[-1], final_boxes(response) or ""))
-    return pairs
-
-
-def sentences(folder: Path) -> None:
-    """Print how many last lines are accepted, and those whose stated value is not the final answer."""
-    pairs = last_lines(folder)
-    accepted = [bool(judge(line, final)) for line, final in pairs]
-    last = sum(bool(judge(last_number(line) or "", final)) for line, final in pairs)
-    refused = [pair for pair, is_right in zip(pairs, accepted, strict=True) if not is_right]
-    others = [(value, line, final) for line, final in refused if (value := texts_of(line)[1]) != line]
-    print(f"{len(pairs)} last lines: {sum(accepted)} accepted, {last} by their last number")
-    print(f"{len(others)} state another value:")
-    for value, line, final in others:
-        print(f"{value!r}, not {final!r}: {line!r}")
-
-
 def main(paths: list[Path]) -> None:
     """Print pairs a second of both graders for the golds of each file."""
     rows = []
@@ -119,8 +82,4 @@ def main(paths: list[Path]) -> None:
 
 
 if __name__ == "__main__":
-    if "--last-lines" in sys.argv:
-        folder = Path(sys.argv[2]) if len(sys.argv) > 2 else GRADED
-        sentences(folder) if folder.is_dir() else print(f"{folder} is not there")
-    else:
-        main([Path(argument) for argument in sys.argv[1:]])
+    main([Path(argument) for argument in sys.argv[1:]])

@@ -1,11 +1,11 @@
 """Does training reach problems that no sample of the base solves? `python bench/past_base.py --out DIR`.
 
 Trains the embedded base with GRPO on levels 1 to 3 alone, on all levels, and on levels 1 to 3 before 4 and 5 (a new run
-from the first one's model), with as many steps each; and on all levels with groups left out in which all or no answers
-are right. Between levels 3 and 4 are sums and differences with one number that is longer than those of questions that
-the base has read ("3+"), and an arm that is trained on these too. Two arms are controls without training: the base with
-other seeds, which shows what chance finds among problems that were not solved, and the base whose responses are begun
-for it as checked solutions (made_to_check.toml), which shows what it can do once it works step by step.
+from the first one's model), with as many steps each. Between levels 3 and 4 are sums and differences with one number
+that is longer than those of questions that the base has read ("3+"), and an arm that is trained on these too. Two arms
+are controls without training: the base with other seeds, which shows what chance finds among problems that were not
+solved, and the base whose responses are begun for it as checked solutions (made_to_check.toml), which shows what it can
+do once it works step by step.
 
 Each model is sampled 128 times for each problem, and 1,024 more times where fewer than three of these are right. pass@k
 (Chen et al. 2021) up to k = 64 is of the first samples, above of the further ones; where there are none, a problem of
@@ -55,7 +55,6 @@ class Arm:
     training: tuple[tuple[str, int], ...] = ()  # (problems, steps) of consecutive runs
     prompt: str = "r1-zero"
     seed: int = 0  # added to that of its samples
-    metric: str = "reward"  # algo.filter_metric of the training
 
 
 ARMS: dict[str, Arm] = {
@@ -64,7 +63,6 @@ ARMS: dict[str, Arm] = {
     "base, made to check": Arm(prompt=CHECKED),
     "levels 1 to 3": Arm(((EASY, STEPS),)),
     "all levels": Arm(((f"{EASY},{HARD}", STEPS),)),
-    "all levels, filtered by verdicts": Arm(((f"{EASY},{HARD}", STEPS),), metric="correct"),
     "levels 1 to 3, and 3+": Arm(((f"{EASY}=0.7,{LONGER}=0.3", STEPS),)),
     "1 to 3, then 4 and 5": Arm(((EASY, STEPS // 2), (HARD, STEPS // 2))),
 }
@@ -114,7 +112,7 @@ def train(arm: str, settings: Settings) -> str:
         values = {
             "model": model, "preset": "base", "data.train": training, "steps": steps, "seed": settings.seed,
             "sampling.max_tokens": MAX_TOKENS, "validation.interval": 0, "eval.heldout_problems": 15, "eval.samples": 2,
-            "algo.filter_metric": ARMS[arm].metric, **ONE_UPDATE,
+            **ONE_UPDATE,
         }  # fmt: skip
         train_all(settings.out, {run.name: values}, jobs=1, threads=settings.threads)
         if not is_over(run):
@@ -236,8 +234,7 @@ def main() -> None:
     parser.add_argument("--easy", type=int, default=60, help="problems of levels 1 to 3; 0: none [60]")
     parser.add_argument("--longer", type=int, default=30, help="problems with a longer number; 0: none [30]")
     parser.add_argument("--hard", type=int, default=60, help="problems of levels 4 and 5; 0: none [60]")
-    unfiltered = [arm for arm, own in ARMS.items() if own.metric == "reward"]  # a filter is another question
-    parser.add_argument("--arms", nargs="+", choices=ARMS, default=unfiltered, help="[all that are not filtered]")
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS), help="[all]")
     args = parser.parse_args()
     if len(args.seeds) > 1:
         parser.error("one seed a folder")

@@ -9,7 +9,6 @@ one trained).
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import sys
@@ -86,14 +85,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rows", type=int, default=32, help="TRL's per_device_train_batch_size [32]")
     parser.add_argument("--micro-batch-tokens", type=int, default=2048, help="ours [2048]")
-    parser.add_argument("--out", type=Path, help="write every measurement here, as JSON")
     args = parser.parse_args()
     import torch
 
     torch.set_num_threads(args.threads)
     measurements = {name: measure(name, args) for name in ([args.only] if args.only else WORKLOADS)}
-    if args.out:
-        args.out.write_text(json.dumps(measurements))
     print("\n\n".join(markdown(name, steps) for name, steps in measurements.items()))
 
 

@@ -1,8 +1,7 @@
-"""How fast rollouts are written, read and asked for: `python bench/store.py --rollouts 1000000 --folder runs/big`.
+"""How fast rollouts are read and asked for: `python bench/store.py --rollouts 1000000 --folder runs/big`.
 
-Rollouts of about 2,000 characters, 1,024 a step, of sentences drawn anew for each, or with `--copies` those of the
-first step under the numbers and problems of every step, which is quicker: `--rollouts 5000000 --copies`. Tables in
-Markdown. The folder is made once and used again; `--folder` of an earlier call skips the writing.
+Rollouts of about 2,000 characters, 1,024 a step: every step has those of the first one under its own number and
+problems. Tables in Markdown. The folder is made once; `--folder` of an earlier call skips the writing.
 """
 
 from __future__ import annotations
@@ -55,58 +54,30 @@ def problem_of(step: int, group: int) -> int:
     return (step * (STEP // GROUP) + group) % 8_000
 
 
-def rows_of(step: int, *, count: int = STEP) -> list[dict[str, object]]:
-    draw = random.Random(step)
+def first_rows() -> list[dict[str, object]]:
+    """The rollouts of the first step."""
+    draw = random.Random(0)
     rows: list[dict[str, object]] = []
-    for number in range(count):
+    for number in range(STEP):
         group, sample = divmod(number, GROUP)
-        problem = problem_of(step, group)
-        text = completion(draw)
-        right = draw.random() < min(0.9, 0.1 + step / 1000)
-        row = {
-            "step": step,
-            "group": group,
-            "sample": sample,
-            "problem_id": f"bench/{problem}",
-            "question": f"What is {problem} + {problem}?",
-            "gold": str(2 * problem),
-            "source": "bench",
-            "subject": _SUBJECTS[problem % len(_SUBJECTS)],
-            "level": problem % 3 + 1,
-            "completion": text,
-            "token_ids": list(range(num := draw.randint(200, 700))),
-            "tokens": num,
-            "finish": "stop" if draw.random() < 0.97 else "length",
-            "verdict": "correct" if right else "wrong",
-            "well_formed": True,
-            "extracted": "12",
-            "reward": 1.0 * right,
-            "rewards": [("correct", 1.0 * right)],
+        num_tokens, right = draw.randint(200, 700), draw.random() < 0.1
+        rows.append({
+            "step": 0, "group": group, "sample": sample, "problem_id": f"bench/{group}",
+            "question": f"What is {group} + {group}?", "gold": str(2 * group), "source": "bench",
+            "subject": _SUBJECTS[group % len(_SUBJECTS)], "level": group % 3 + 1, "completion": completion(draw),
+            "token_ids": list(range(num_tokens)), "tokens": num_tokens,
+            "finish": "stop" if draw.random() < 0.97 else "length", "verdict": "correct" if right else "wrong",
+            "well_formed": True, "extracted": "12", "reward": 1.0 * right, "rewards": [("correct", 1.0 * right)],
             "advantage": 0.5 if right else -0.5,
-        }
-        rows.append(row)
+        })  # fmt: skip
     return rows
 
 
-def write(folder: Path, rollouts: int) -> float:
-    """Rollouts a second, the making of the rows not counted."""
-    open_run(folder, {"model": "bench", "steps": rollouts // STEP}, {}, resuming=False)
-    spent = 0.0
-    for step in range(-(-rollouts // STEP)):
-        rows = rows_of(step, count=min(STEP, rollouts - step * STEP))
-        began = time.perf_counter()
-        store.write_shard(store.shard_path(folder, step), rows)
-        spent += time.perf_counter() - began
-        write_metrics(folder, step)
-    return rollouts / spent
-
-
-def write_copies(folder: Path, rollouts: int) -> float:
-    """Rollouts a second; every step has the rows of the first, with its own number and problems."""
+def write(folder: Path, rollouts: int) -> None:
+    """A run with so many rollouts."""
     steps = -(-rollouts // STEP)
     open_run(folder, {"model": "bench", "steps": steps}, {}, resuming=False)
-    table = pa.Table.from_pylist(rows_of(0), store.SCHEMA)
-    began = time.perf_counter()
+    table = pa.Table.from_pylist(first_rows(), store.SCHEMA)
     for step in range(steps):
         columns = {
             "step": pa.array([step] * STEP, pa.int32()),
@@ -116,28 +87,19 @@ def write_copies(folder: Path, rollouts: int) -> float:
             table = table.set_column(table.schema.get_field_index(name), store.SCHEMA.field(name), column)
         rows = table.slice(0, min(STEP, rollouts - step * STEP))
         write_table(store.shard_path(folder, step), rows)
-        write_metrics(folder, step)
-    return rollouts / (time.perf_counter() - began)
-
-
-def write_metrics(folder: Path, step: int) -> None:
-    """A line of metrics.jsonl and of times.jsonl."""
-    append_line(folder / "metrics.jsonl", dict.fromkeys(METRICS, 0.1234567890123456) | {"step": step})
-    append_line(folder / "times.jsonl", dict.fromkeys(TIMES, 60.123456789) | {"step": step})
+        append_line(folder / "metrics.jsonl", dict.fromkeys(METRICS, 0.1234567890123456) | {"step": step})
+        append_line(folder / "times.jsonl", dict.fromkeys(TIMES, 60.123456789) | {"step": step})
 
 
 def questions(table: RolloutTable, draw: random.Random) -> dict[str, Callable[[], object]]:
     """What the dashboard asks, each with other values every time."""
     last = table.count() // STEP
 
-    def low() -> int:
-        return draw.randrange(max(1, last - 50))
-
     def detail() -> object:
         return table.rollout(table.page(offset=draw.randrange(table.count()), limit=1)[0].id)
 
     def filtered() -> object:
-        first = low()
+        first = draw.randrange(max(1, last - 50))
         return table.page(Filter(step=(first, first + 50), correct=False, tokens=(500, None)), limit=50)
 
     return {
@@ -149,10 +111,6 @@ def questions(table: RolloutTable, draw: random.Random) -> dict[str, Callable[[]
         "page: longest first": lambda: table.page(order="-tokens", offset=draw.randrange(1000), limit=50),
         'phrase "aha moment", page, again': lambda: table.page(Filter(text='"aha moment"'), limit=50),
         "a number that was not searched before": lambda: table.count(Filter(text=f"{draw.randrange(10**6)}")),
-        "two words and a step range, page": lambda: table.page(
-            Filter(text="mistake carry", step=(low(), None)), limit=50
-        ),
-        "jump to a row": lambda: table.page(offset=draw.randrange(table.count()), limit=50),
         "one rollout with its text": detail,
         "a problem across steps": lambda: table.page(Filter(problem=f"bench/{draw.randrange(8_000)}"), limit=200),
         "figures of all steps": lambda: table.steps,
@@ -170,32 +128,28 @@ def timed(ask: Callable[[], object], *, times: int) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    from tables import table  # beside this script; a test imports it as a module of bench
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rollouts", type=int, default=100_000)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--times", type=int, default=21)
-    parser.add_argument("--copies", action="store_true", help="write copies of the first step's rollouts")
     args = parser.parse_args()
-
-    print("| what | value |\n|---|---:|")
     if not args.folder.exists():
-        written = (write_copies if args.copies else write)(args.folder, args.rollouts)
-        print(f"| written | {written:,.0f} rollouts/s |")
+        write(args.folder, args.rollouts)
     began = time.perf_counter()
-    table = RolloutTable(args.folder)
-    print(f"| narrow columns of {table.count():,} rollouts read | {time.perf_counter() - began:.2f} s |")
+    rollouts = RolloutTable(args.folder)
+    reading = time.perf_counter() - began
     size = sum(path.stat().st_size for path in (args.folder / "rollouts").iterdir())
-    print(f"| shards | {size / 1e6:,.0f} MB |")
-    print(f"| largest memory of the process | {peak_mib():,.0f} MiB |")
-    print(f"\n| asked {args.times} times | median ms | largest ms |\n|---|---:|---:|")
-    for name, ask in questions(table, random.Random(0)).items():
-        report(name, timed(ask, times=args.times))
-    print(f"\nlargest memory of the process: {peak_mib():,.0f} MiB")
-
-
-def report(name: str, spent: list[float]) -> None:
-    """Print a line of a table: median and largest of milliseconds."""
-    print(f"| {name} | {statistics.median(spent):.1f} | {max(spent):.1f} |", flush=True)
+    calls = {name: timed(ask, times=args.times) for name, ask in questions(rollouts, random.Random(0)).items()}
+    rows = [
+        [f"narrow columns of {rollouts.count():,} rollouts read", f"{reading:.2f} s"],
+        ["shards", f"{size / 1e6:,.0f} MB"],
+        ["largest memory of the process", f"{peak_mib():,.0f} MiB"],
+    ]
+    print(table(["what", "value"], rows))
+    rows = [[name, f"{statistics.median(spent):.1f}", f"{max(spent):.1f}"] for name, spent in calls.items()]
+    print(table([f"asked {args.times} times", "median ms", "largest ms"], rows), end="")
 
 
 def peak_mib() -> float:

@@ -31,7 +31,6 @@ _SHAPE = (
 )  # fmt: skip
 SIZES = {
     "5M": ("qwen2", (256, 768, 4, 2, 6, 2048)),
-    "30M": ("llama", (384, 1024, 6, 2, 14, 16384)),
     "135M": ("llama", (576, 1536, 9, 3, 30, 49152)),
 }
 HEADS = [
@@ -176,7 +175,7 @@ def cells(variant: Variant, runs: Sequence[dict[str, Any]]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", help="folder of a model (bench/make_smollm.py makes one), or 5M, 30M or 135M")
+    parser.add_argument("model", help="folder of a model (bench/make_smollm.py makes one), or 5M or 135M")
     parser.add_argument("--rows", type=int, default=8, help="responses to the prompt [8]")
     parser.add_argument("--tokens", type=int, default=1024, help="of a response [1024]")
     parser.add_argument("--beta", type=float, default=0.0, help="coefficient of the KL to the reference [0]")

@@ -1,19 +1,14 @@
-"""Rows of local files (.jsonl, .json, .csv, .tsv, .parquet; texts also as .gz) and folders of them, and problems
-written as .jsonl.
-"""
+"""Rows of local files (.jsonl, .json, .csv, .parquet) and folders of them, and problems written as .jsonl."""
 
 from __future__ import annotations
 
 import csv
-import gzip
 import json
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from data.environments.spec import VERIFIER, EnvironmentRow
 from data.faults import OnFault, RowFault, refuse
@@ -35,22 +30,15 @@ def read_files(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
 def read_file(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
     """The rows of a file of a kind that can be read. ValueError for one that cannot be read."""
     try:
-        yield from READERS[kind_of(path)](path, on_fault)
-    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"{path}: not a .gz file that can be read ({error})") from None
+        yield from READERS[path.suffix](path, on_fault)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: not a UTF-8 text ({error.reason})") from None
-
-
-def kind_of(path: Path) -> str:
-    """The suffix that says how a file is read: of problems.jsonl.gz it is .jsonl."""
-    return Path(path.name.removesuffix(".gz")).suffix
 
 
 def files_of(path: Path) -> Sequence[Path]:
     """The file itself, or those of a folder that can be read, by name. ValueError where there are none."""
     if exists(path) and path.is_dir():
-        files = sorted(file for file in path.iterdir() if kind_of(file) in READERS and file.is_file())
+        files = sorted(file for file in path.iterdir() if can_read(file))
         if not files:
             raise ValueError(f"{path}: the folder has no file that can be read; known are {', '.join(READERS)}")
         return files
@@ -76,26 +64,22 @@ def exists(path: Path) -> bool:
 
 def can_read(path: Path) -> bool:
     """Whether the path is a file of a kind that can be read."""
-    return kind_of(path) in READERS and exists(path) and path.is_file()
+    return path.suffix in READERS and exists(path) and path.is_file()
 
 
 def check_file(path: Path) -> None:
     """Raise ValueError unless the path is a file of a kind that can be read."""
-    if kind_of(path) not in READERS:
-        raise ValueError(f"{path}: unknown kind of file {kind_of(path)!r}; known are {', '.join(READERS)}")
+    if path.suffix not in READERS:
+        raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; known are {', '.join(READERS)}")
     if not can_read(path):
         raise ValueError(f"{path}: there is no such file")
 
 
-def _open_text(path: Path, newline: str | None = None) -> IO[str]:
-    """The open text of a file, unpacked where it is .gz. Some programs write a byte order mark."""
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline=newline)
-    return path.open(encoding="utf-8-sig", newline=newline)
+_TEXT = "utf-8-sig"  # some programs write a byte order mark
 
 
 def _jsonl(path: Path, on_fault: OnFault) -> Iterator[Row]:
-    with _open_text(path) as file:
+    with path.open(encoding=_TEXT) as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
@@ -112,8 +96,7 @@ def _jsonl(path: Path, on_fault: OnFault) -> Iterator[Row]:
 
 def _json(path: Path, on_fault: OnFault) -> Iterator[Row]:
     """The rows of a JSON array, alone or as "data" of an object."""
-    with _open_text(path) as file:
-        text = file.read()
+    text = path.read_text(encoding=_TEXT)
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -132,11 +115,11 @@ def _object(where: str, row: Any, on_fault: OnFault) -> Iterator[Row]:
         on_fault(RowFault(where, f"expected a JSON object, got {type(row).__name__}"))
 
 
-def _csv(path: Path, on_fault: OnFault, *, delimiter: str = ",") -> Iterator[Row]:
-    """The rows of a .csv or .tsv file, whose first line names the columns."""
+def _csv(path: Path, on_fault: OnFault) -> Iterator[Row]:
+    """The rows of a .csv file, whose first line names the columns."""
     csv.field_size_limit(_MOST_CHARACTERS)
-    with _open_text(path, newline="") as file:
-        table = csv.DictReader(file, strict=True, delimiter=delimiter)
+    with path.open(encoding=_TEXT, newline="") as file:
+        table = csv.DictReader(file, strict=True)
         try:
             names = table.fieldnames or ()
             _check_columns(path, names)
@@ -147,8 +130,7 @@ def _csv(path: Path, on_fault: OnFault, *, delimiter: str = ",") -> Iterator[Row
                 else:
                     yield where, row
         except csv.Error as error:
-            reason = f"not {kind_of(path)[1:].upper()} that can be read ({error})"
-            raise ValueError(f"{path}, line {table.line_num}: {reason}") from None
+            raise ValueError(f"{path}, line {table.line_num}: not CSV that can be read ({error})") from None
 
 
 def _parquet(path: Path, _on_fault: OnFault) -> Iterator[Row]:
@@ -176,7 +158,6 @@ READERS: dict[str, Callable[..., Iterator[Row]]] = {  # (path, on_fault): on_fau
     ".jsonl": _jsonl,
     ".json": _json,
     ".csv": _csv,
-    ".tsv": partial(_csv, delimiter="\t"),
     ".parquet": _parquet,
 }
 

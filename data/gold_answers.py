@@ -10,20 +10,18 @@ from data.boxes import box_spans
 # `\boxed 2` and `\fbox2` of some solutions of MATH: to the next space, or the end of the formula.
 _UNBRACED = re.compile(r"(?<!\\)\\(?:boxed|fbox)(?:\s+(?!\{)|(?=\d))((?:\\[a-zA-Z]+|\\[^a-zA-Z()\[\]\\]|[^\s$\\])+)")
 
-GOLD_FORMS = {"hashes": "after ####", "boxed": "in \\boxed{}", "plain": "plain"}
-
 
 def final_answer(solution: str) -> str:
     """The gold answer of a solution in either form; a text in neither form is itself the answer, trimmed."""
     return gold_answer(solution)[1]
 
 
-def gold_answer(solution: str) -> tuple[str, str]:
-    """(a key of GOLD_FORMS, the answer trimmed) of a solution or of an answer alone."""
+def gold_answer(solution: str) -> tuple[bool, str]:
+    """(whether the text marks its answer by #### or a box, the answer trimmed)."""
     if "####" in solution:
-        return "hashes", solution.rpartition("####")[2].strip()
+        return True, solution.rpartition("####")[2].strip()
     spans = box_spans(solution)
     unbraced = deque(_UNBRACED.finditer(solution), maxlen=1)
     if unbraced and not (spans and spans[-1][0] > unbraced[0].start()):
-        return "boxed", unbraced[0][1].rstrip(".,;:")
-    return ("boxed", solution[slice(*spans[-1])].strip()) if spans else ("plain", solution.strip())
+        return True, unbraced[0][1].rstrip(".,;:")
+    return (True, solution[slice(*spans[-1])].strip()) if spans else (False, solution.strip())

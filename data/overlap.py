@@ -42,16 +42,11 @@ def words_of(question: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(_LAYOUT.sub("", question.casefold())))
 
 
-def find_overlaps(
-    training: Iterable[Problem], evaluation: Sequence[Problem], threshold: float = THRESHOLD
-) -> list[Overlap]:
+def find_overlaps(training: Iterable[Problem], evaluation: Sequence[Problem]) -> list[Overlap]:
     """The evaluation problems that a training problem repeats, in their order, each with the one most like it.
 
-    `threshold`: from which share on it is near; a question of fewer than RUN words is compared exactly. The memory is
-    that of the evaluation set. ValueError for a threshold that is not above 0 and at most 1.
+    A question of fewer than RUN words is compared exactly. The memory is that of the evaluation set.
     """
-    if not 0 < threshold <= 1:
-        raise ValueError(f"the threshold is {threshold:g}; it must be above 0 and at most 1")
     questions = [words_of(problem.question) for problem in evaluation]
     runs = [_runs(words) for words in questions]
     numbers = [_numbers(words) for words in questions]
@@ -67,7 +62,7 @@ def find_overlaps(
         counts = Counter(place for run in _runs(words) for place in holders.get(run, ()))
         shares = {place: count / len(runs[place]) for place, count in counts.items()}
         own = _numbers(words)
-        near = {place: share for place, share in shares.items() if share >= threshold and numbers[place] <= own}
+        near = {place: share for place, share in shares.items() if share >= THRESHOLD and numbers[place] <= own}
         for place, share in (near | dict.fromkeys(exact.get(words, ()), 1.0)).items():
             overlap = Overlap(evaluation[place], problem, share, questions[place] == words)
             if place not in best or _rank(overlap) > _rank(best[place]):

@@ -6,10 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from data.conversation import LEFT_OUT
 from data.faults import RowFault
 from data.files import Row
-from data.gold_answers import GOLD_FORMS
 from data.problem import Problem
 from data.spec import TableSpec
 from data.table_rows import USUAL_COLUMNS, RowReading
@@ -26,8 +24,6 @@ class Preview:
     num_rows: int = 0  # without lines that cannot be read
     table_columns: Counter[str] = field(default_factory=Counter)  # rows that have the column
     mapping: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # field -> its columns
-    gold_forms: Counter[str] = field(default_factory=Counter)
-    conversations: Counter[str] = field(default_factory=Counter)  # what was left out of how many
     faults: list[RowFault] = field(default_factory=list)  # rows that a run refuses, or leaves out by ?faulty=skip
     bad_golds: list[RowFault] = field(default_factory=list)  # rows that a run leaves out
     problems: list[Problem] = field(default_factory=list)
@@ -35,8 +31,6 @@ class Preview:
     def add(self, reading: RowReading) -> None:
         """Count a row that became a problem."""
         self.problems.append(reading.problem)
-        self.gold_forms[reading.gold_form] += 1
-        self.conversations.update(reading.left_out)
         for name, column in reading.columns.items():
             self.mapping[name][column] += 1
 
@@ -49,11 +43,6 @@ class Preview:
         for name in USUAL_COLUMNS:
             if columns := self.mapping.get(name):
                 yield f"{name} is read from " + ", ".join(_times(columns, len(self.problems)))
-        if self.gold_forms:
-            forms = Counter({GOLD_FORMS[form]: number for form, number in self.gold_forms.items()})
-            yield "gold answers: " + ", ".join(_times(forms, len(self.problems)))
-        for kind, number in self.conversations.items():
-            yield f"not part of the question: {LEFT_OUT[kind]}, in {number:,} conversations"
         yield from self._fault_lines()
 
     def _column(self, name: str) -> str:

@@ -148,7 +148,7 @@ def describe() -> list[tuple[str, str]]:
         ("gym:TASK", "a task of reasoning-gym, graded by its own scorer: reasoner data list --gym"),
         ("env:NAME", "an environment made for Prime Intellect's verifiers, graded by its rubric"),
         *(
-            (f"FILE{suffix}", "a local file, texts also as .gz: columns question and answer, or ?question=..&answer=..")
+            (f"FILE{suffix}", "a local file: columns question and answer, or ?question=..&answer=..")
             for suffix in READERS
         ),
         ("FOLDER", "the files of a folder"),

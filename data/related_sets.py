@@ -4,20 +4,17 @@ problems are named, and sets that have problems in common.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from data import registry
 from data.environments.spec import is_environment
-from data.files import can_read, local_path, read_file
+from data.files import local_path
 from data.hub import HUB
 from data.options import join_options, split_options
 from data.spec import parse_table, split_mixture
 from data.subset import Subset, split_subset
 
 VALIDATION = 200  # problems of a published training split that are kept for validation
-_LEAST = 5 * VALIDATION  # problems of a file that is divided in the same way
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,38 +28,20 @@ class OwnSets:
 
 
 def own_sets(training: str) -> OwnSets | None:
-    """The sets of the benchmark whose training problems a spec names: by its name, by its name on the hub, or as a file
-    whose name begins with the benchmark's (gsm8k_train.jsonl) and whose first row has its columns. None for any other.
+    """The sets of the benchmark whose training problems a spec names, by its name or its name on the hub. None for any
+    other.
 
     Validation takes a sample of the same problems, which then are not trained on.
     """
     whole, subset = split_subset(training)
-    benchmark = next((name for name in HUB if HUB[name].heldout and _is_training_set(whole, name)), None)
+    place = _identity(whole)[0][:2]
+    benchmark = next((name for name in HUB if HUB[name].heldout and place == (HUB[name].path, "train")), None)
     if benchmark is None:
         return None
     (name, options), size = split_options(whole), VALIDATION if subset is None else subset.size
     rest, sample = (join_options(name, [*options, f"{side}={size}"]) for side in ("without_sample", "sample"))
     train, validation = (sample, rest) if subset is not None and not subset.is_rest else (rest, sample)
     return OwnSets(benchmark, train, validation, HUB[benchmark].heldout)
-
-
-def _is_training_set(spec: str, name: str) -> bool:
-    """Whether the spec, without a subset, names the training split of HUB[name]."""
-    if _identity(spec)[0][:2] == (HUB[name].path, "train"):
-        return True
-    path = local_path(split_options(spec)[0])
-    return re.match(rf"{name}(?![a-z0-9])(?!.*test)", path.name.casefold()) is not None and _has_rows_of(path, name)
-
-
-def _has_rows_of(path: Path, name: str) -> bool:
-    """Whether a file has enough rows for a sample, and the first one the columns of HUB[name]."""
-    if not can_read(path):
-        return False
-    number = -1
-    for number, (_, row) in zip(range(_LEAST), read_file(path, lambda fault: None), strict=False):
-        if number == 0 and not {*HUB[name].columns.values()} <= row.keys():
-            return False
-    return number == _LEAST - 1
 
 
 def shared_set(training: str, evaluation: str) -> str:

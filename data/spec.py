@@ -7,7 +7,7 @@
     SPEC=WEIGHT,SPEC=WEIGHT,...       a mixture; without weights every problem counts alike
 
 OPTIONS are key=value pairs joined by &: question=COLUMN, answer=COLUMN and the other fields of a problem, system=drop
-or keep (data.conversation), faulty=skip (leave out rows that cannot be used), config=NAME (of the hub's data set), and
+(data.conversation), faulty=skip (leave out rows that cannot be used), config=NAME (of the hub's data set), and
 environments=allow (of a file: accept problems of environments, whose grading starts the programs that its rows name).
 Named sets, files and data sets of the hub take sample=N and without_sample=N as well (data.subset).
 """
@@ -21,7 +21,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from data.conversation import SYSTEM_RULES
-from data.files import READERS, exists, kind_of, local_path
+from data.files import READERS, exists, local_path
 from data.options import read_options
 from data.subset import split_subset
 
@@ -61,7 +61,7 @@ def is_file(spec: str) -> bool:
     """Whether a spec is a local file or folder."""
     path = Path(spec.partition("?")[0])
     is_alone = len(path.parts) == 1 and path.suffix[1:].isalpha()  # ORG/my.data is a data set of the hub
-    is_path = spec.startswith(("/", "~", ".")) or kind_of(path) in READERS or is_alone
+    is_path = spec.startswith(("/", "~", ".")) or path.suffix in READERS or is_alone
     return bool(spec) and (is_path or exists(local_path(str(path))))
 
 

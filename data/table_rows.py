@@ -10,7 +10,7 @@ from math import isfinite
 from numbers import Integral, Real
 from typing import Any
 
-from data.conversation import Conversation, is_conversation, read_conversation
+from data.conversation import is_conversation, read_conversation
 from data.environments.spec import VERIFIER, EnvironmentRow
 from data.faults import OnFault, RowFault, refuse
 from data.gold_answers import gold_answer
@@ -36,12 +36,10 @@ _MOST_WORDS = 5  # of a final answer in a column of solutions
 
 @dataclass(frozen=True, slots=True)
 class RowReading:
-    """A problem, and what it was read from."""
+    """A problem, and the columns that it was read from."""
 
     problem: Problem
     columns: Columns  # the column of each field that the row has
-    gold_form: str  # a key of data.gold_answers.GOLD_FORMS
-    left_out: tuple[str, ...] = ()  # of the row's conversation: keys of data.conversation.LEFT_OUT
 
 
 def problems(
@@ -111,14 +109,12 @@ def _read_row(
     row: Mapping[str, Any], mapping: Columns, system: str, *, default_id: str, origin: tuple[str, str]
 ) -> RowReading:
     cells = _Cells(row, mapping)
-    question, talk = cells.value("question"), Conversation("", "", ())
+    question, reply = cells.value("question"), ""
     if is_conversation(question):
-        talk = read_conversation(question, system)
-        question = talk.question
-    has_gold = bool(talk.reply) and gold_answer(talk.reply)[0] != "plain"
-    solution = _text("answer", cells.value("answer", default=talk.reply if has_gold else ""))
-    gold_form, gold = _gold(solution, cells.columns.get("answer", ""))
-    worked = {} if gold_form == "plain" else {"solution": solution}
+        question, reply = read_conversation(question, system)
+    solution = _text("answer", cells.value("answer", default=reply if gold_answer(reply)[0] else ""))
+    is_worked, gold = _gold(solution, cells.columns.get("answer", ""))
+    worked = {"solution": solution} if is_worked else {}
     identity, subject = cells.value("id"), cells.value("subject")
     problem = Problem(
         id=str(identity) if identity not in (None, "") else default_id,
@@ -132,20 +128,20 @@ def _read_row(
         columns=worked | {name: value for name, value in row.items() if name not in USUAL_COLUMNS},
     )
     cells.columns.setdefault("answer", f"the assistant's turn in {cells.columns['question']}")
-    return RowReading(problem, cells.columns, gold_form, talk.left_out)
+    return RowReading(problem, cells.columns)
 
 
-def _gold(answer: str, column: str) -> tuple[str, str]:
-    """(a key of GOLD_FORMS, the gold answer) of a column's text. ValueError for a text that has none."""
-    form, gold = gold_answer(answer)
+def _gold(answer: str, column: str) -> tuple[bool, str]:
+    """(whether the text is a solution that marks it, the gold answer). ValueError for a text that has none."""
+    is_worked, gold = gold_answer(answer)
     if not gold:
         raise ValueError(f"no final answer in {answer[:60]!r}")
-    if form == "plain" and column.rpartition(".")[2] == "solution" and len(_WORD.findall(gold)) > _MOST_WORDS:
+    if not is_worked and column.rpartition(".")[2] == "solution" and len(_WORD.findall(gold)) > _MOST_WORDS:
         raise ValueError(
             f"the column {column!r} has neither #### nor \\boxed{{}}, and is more than a final answer "
             f"({gold[:60]!r}...); name the column of the answers: ?answer=COLUMN"
         )
-    return form, gold
+    return is_worked, gold
 
 
 def _checked_environment(problem: Problem, environments: str) -> Problem:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from pathlib import Path
 
 from data.faults import OnFault, refuse
 from data.files import Row, local_path, read_files
@@ -28,7 +27,7 @@ def load_table(table: TableSpec, limit: int | None = None, on_fault: OnFault | N
 def read_table(table: TableSpec, rows: Iterable[Row], on_fault: OnFault = refuse) -> Iterator[RowReading]:
     """Convert the rows of a table to problems, with what each was read from. What cannot be used goes to `on_fault`."""
     path = local_path(table.name)
-    name, split = (table.name, table.split) if table.is_hub else (Path(path.name.removesuffix(".gz")).stem, "file")
+    name, split = (table.name, table.split) if table.is_hub else (path.stem, "file")
     return read_rows(
         rows,
         source=name,

@@ -7,7 +7,6 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from data.overlap import THRESHOLD
 from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_option, write_result
 from reasoner.console import escape_controls, print_result
 
@@ -33,8 +32,6 @@ def add_arguments(command: Parser) -> None:
     contamination = add_action(actions, "contamination", about, show_contamination)
     add_option(contamination, "training", "the training set, named as --data", metavar="TRAIN")
     add_option(contamination, "evaluation", "the evaluation set, named as --data", metavar="EVAL")
-    about = "share of an evaluation question's 5-word runs in one training question, from which on it is near"
-    add_option(contamination, "--threshold", about, THRESHOLD)
     _add_limit(contamination, "show the first N pairs", 10)
     add_json(contamination, "all pairs")
 
@@ -119,7 +116,7 @@ def show_contamination(args: argparse.Namespace) -> None:
     from data.registry import evaluation_spec
 
     evaluation = load(evaluation_spec(args.evaluation))
-    overlaps = find_overlaps(load(args.training), evaluation, args.threshold)
+    overlaps = find_overlaps(load(args.training), evaluation)
     print_result(f"{args.evaluation} in {args.training}: {describe_overlaps(overlaps, len(evaluation))}")
     for overlap in overlaps[: args.n]:
         kind = "exact" if overlap.is_exact else f"near, {overlap.share:.0%} of the 5-word runs"

@@ -61,7 +61,7 @@ class RunConfig:
 @dataclass(frozen=True, slots=True)
 class DataConfig:
     train: str = setting("generated", "Training problems: a name from `reasoner data list`, a file (.jsonl, .json, "
-        ".csv, .tsv, .parquet, .jsonl.gz) or a folder of files, a data set of the hub (ORG/NAME:SPLIT?config=NAME), or "
+        ".csv, .parquet) or a folder of files, a data set of the hub (ORG/NAME:SPLIT?config=NAME), or "
         "a mixture of them with weights (SET=0.7,SET=0.3). SET?sample=N and SET?without_sample=N divide a set into N "
         "problems and the others. See docs/DATA.md.", trl="dataset_name train_dataset", verl="data.train_files")
     wrong_golds: float = setting(0.0, "Share of the training problems that are graded by the gold answer of another "

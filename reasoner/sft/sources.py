@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from data.files import READERS, can_read, kind_of, read_file
+from data.files import READERS, can_read, read_file
 from data.hub import DownloadError
 from reasoner.console import first_line
 from reasoner.runs.run_dir import find_run
@@ -90,7 +90,7 @@ def _parse_runs(spec: str, runs: Path) -> tuple[Sequence[Path], Selection]:
 
 def _is_hub(spec: str) -> bool:
     """Whether a spec is ORG/NAME or ORG/NAME:SPLIT and no file."""
-    is_file = kind_of(Path(spec)) in READERS or Path(spec).exists()
+    is_file = Path(spec).suffix in READERS or Path(spec).exists()
     return not is_file and spec.count("/") == 1 and not spec.startswith((".", "/", "~"))
 
 

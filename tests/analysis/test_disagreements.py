@@ -1,8 +1,11 @@
 """Disagreements between graders: which answers they are, and math-verify in a process of its own."""
 
+from functools import partial
+
 import pytest
 
 from reasoner.analysis.disagreements import disagreements, math_verify
+from verifiers import VerifierPool
 
 
 def rows(*answers, gold="42", rule="maths", question="6*7", group=0):
@@ -53,6 +56,7 @@ def test_a_second_opinion_is_asked_once_a_pair_and_only_where_it_can_tell():
     assert calls == [[("41", "42")]]
 
 
-def test_math_verify_judges_in_its_own_process():  # its limits: test_grader_comparison.py
+def test_math_verify_judges_in_its_own_process(monkeypatch):  # its limits: test_grader_comparison.py
+    monkeypatch.setattr("reasoner.analysis.disagreements.VerifierPool", partial(VerifierPool, seconds=0.5))
     pairs = [("0.5", r"\frac{1}{2}"), ("7", "8"), ("{" * 60_000, "3"), ("1+x", "x+1")]
     assert math_verify(pairs) == [True, False, None, True]

@@ -163,7 +163,8 @@ def write_library(folder: Path) -> Path:
     dump.mkdir()
     for step in (3, 4):
         lines = [
-            {"prompt": f"q{n // 2}", "completion": f"said {n}", "reward": float(n % 2), "gold": "1", "step": step}
+            {"step": step, "prompt": f"q{n // 2}", "completion": f"said {n}", "gold": "1"}
+            | {"reward": float(n % 2), "rewards": {"accuracy": float(n % 2)}}
             for n in range(4)
         ]
         (dump / f"{step}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -6,7 +6,7 @@ What makes a page fast is counted instead of timed, since seconds depend on the 
 
 import pytest
 
-from bench.store import STEP, write_copies
+from bench.store import STEP, write
 from tests.app.browsing import new_page, ready, served
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
@@ -21,7 +21,7 @@ ROW = """() => { const list = document.querySelector('.list').getBoundingClientR
 @pytest.fixture(scope="module")
 def million(tmp_path_factory):
     runs = tmp_path_factory.mktemp("million")
-    write_copies(runs / "big", ROLLOUTS)
+    write(runs / "big", ROLLOUTS)
     return runs / "big"
 
 

@@ -1,9 +1,13 @@
 """The parser: unknown flags, and arguments that several commands share."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from reasoner.cli.main import main
+
+SUMS = Path(__file__).parents[1] / "fixtures" / "sums.jsonl"
 
 
 @pytest.mark.parametrize(
@@ -24,7 +28,7 @@ def test_threads_are_those_of_torch(command, tmp_path, monkeypatch):
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
-        assert main([command, "--threads", "1", "--engine", "nothing", "--data", "generated:heldout"]) == 2
+        assert main([command, "--threads", "1", "--engine", "nothing", "--data", str(SUMS)]) == 2
         assert torch.get_num_threads() == 1
     finally:
         torch.set_num_threads(before)

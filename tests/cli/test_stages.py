@@ -33,15 +33,6 @@ def test_dry_run_of_a_stage_refuses_what_its_training_refuses(capsys, tmp_path):
         assert missing in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["doctor", "train"])
-@pytest.mark.parametrize(
-    ("setting", "stage"), [("--sft.rows", "reasoner sft"), ("--rm.prompts", "reasoner reward-model train")]
-)
-def test_settings_of_a_stage_are_refused_with_the_command_that_takes_them(capsys, command, setting, stage):
-    assert main([command, "--model", "base", setting, "4"]) == 2
-    assert f"{setting[2:]} is 4, which has no effect here: it needs {stage}" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("is_launched", [False, True], ids=["--processes", "torchrun"])
 def test_expert_iteration_of_several_processes_is_refused_before_it_samples(capsys, tmp_path, monkeypatch, is_launched):
     flags = [] if is_launched else ["--processes", "2"]

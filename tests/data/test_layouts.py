@@ -125,14 +125,6 @@ def test_the_question_is_the_user_s_last_turn_and_few_shot_turns_are_left_out(tm
 
 
 @pytest.mark.parametrize(
-    ("option", "question"), [("?system=drop", "1+1?"), ("?system=keep", "Answer in French.\n\n1+1?")]
-)
-def test_a_system_turn_is_dropped_or_kept_as_the_spec_says(tmp_path: Path, option: str, question: str) -> None:
-    path = write_lines(tmp_path, {"messages": [SYSTEM, USER], "answer": "2"})
-    assert load(path + option)[0].question == question
-
-
-@pytest.mark.parametrize(
     ("row", "message"),
     [
         ({"messages": [SYSTEM, USER], "answer": "2"}, r"has a system turn \('Answer in French.*system=drop"),
@@ -179,10 +171,9 @@ def test_rows_that_cannot_be_used_are_skipped_where_the_spec_says_so(tmp_path: P
         load(path)
 
 
-def test_preview_counts_columns_gold_forms_and_what_is_left_out(tmp_path: Path) -> None:
+def test_preview_counts_columns_and_what_is_left_out(tmp_path: Path) -> None:
     path = write_lines(tmp_path, *FAULTY)
     preview = preview_table(parse_table(path), gold_fault)
-    assert preview.gold_forms == {"boxed": 1, "hashes": 1, "plain": 1}
     assert preview.mapping["question"] == {"question": 3} and preview.table_columns["hint"] == 1
     assert [fault.where.split(", ")[1] for fault in preview.faults] == ["line 2", "line 3", "line 7"]
     assert [fault.where.split(", ")[1] for fault in preview.bad_golds] == ["line 5"]

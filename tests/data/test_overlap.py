@@ -77,12 +77,6 @@ def test_generated_splits_share_no_problem_and_few_have_the_same_numbers() -> No
     assert not any(one.is_exact for one in overlaps)
 
 
-@pytest.mark.parametrize("threshold", [0.0, 1.1])
-def test_threshold_out_of_range_is_refused(threshold: float) -> None:
-    with pytest.raises(ValueError, match="must be above 0 and at most 1"):
-        find_overlaps([], [], threshold)
-
-
 def test_counts_are_described() -> None:
     exact, near = problem(QUESTION, "a"), problem(QUESTION + " Why?", "b")
     overlaps = find_overlaps([problem(QUESTION)], [exact, near, problem("Other words stand here.")])

@@ -1,10 +1,7 @@
-import csv
-import gzip
 import json
 import re
 from dataclasses import replace
 from decimal import Decimal
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -130,24 +127,6 @@ def test_byte_order_mark_loses_no_row(tmp_path: Path, name: str) -> None:
     assert [problem.answer for problem in load(str(tmp_path / name))] == ["2", "3"]
 
 
-@pytest.mark.parametrize("name", ["same.tsv", "same.jsonl.gz", "same.csv.gz"])
-def test_tab_separated_and_gz_files_give_the_same_problems_as_jsonl(tmp_path: Path, name: str) -> None:
-    rows = [{"question": f'"{n}" + 1,\tor more?', "answer": str(n + 1)} for n in range(3)]
-    expected = load(str(write_lines(tmp_path, "same.jsonl", *rows)))
-    if name == "same.jsonl.gz":
-        content = (tmp_path / "same.jsonl").read_bytes()
-    else:
-        text = StringIO()
-        table = csv.DictWriter(text, ["question", "answer"], delimiter="\t" if name == "same.tsv" else ",")
-        table.writeheader()
-        table.writerows(rows)
-        content = text.getvalue().encode()
-    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    assert load(str(tmp_path / name)) == expected
-    (tmp_path / "same.jsonl").unlink()
-    assert len(load(str(tmp_path))) == 3  # a folder's files of these kinds are read as well
-
-
 GOOD = {"question": "1+1?", "answer": "2"}
 FAULTS = [
     ((), "the file holds no problems"),
@@ -189,9 +168,7 @@ def test_a_faulty_file_is_one_error_that_names_file_and_line(tmp_path: Path, lin
         (b'{"rows": []}', "x.json", "expected a JSON array"),
         (b"question,answer,answer\n1+1?,2,3\n", "x.csv", "several columns are named 'answer'"),
         (b"[1", "x.json", "not JSON that can be read"),
-        (b"{}", "x.jsonl.gz", "not a .gz file"),
-        (gzip.compress(b"{}", mtime=0)[:-4], "x.jsonl.gz", "not a .gz file"),
-        (b"", "x.txt.gz", "unknown kind of file '.txt'"),
+        (b"", "x.jsonl.gz", "unknown kind of file '.gz'"),
     ],
 )
 def test_files_of_another_kind_are_refused(tmp_path: Path, content: bytes, name: str, message: str) -> None:

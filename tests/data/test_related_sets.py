@@ -1,18 +1,8 @@
 """Which sets belong to a named training set, and which have problems in common with it."""
 
-import json
-from pathlib import Path
-
 import pytest
 
-from data.registry import load
 from data.related_sets import own_sets, shared_set, sources_of
-
-
-def write_rows(path: Path, number: int, **columns: str) -> str:
-    rows = ({"question": f"{n} + 1?", "answer": str(n + 1)} | columns for n in range(number))
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
 
 
 @pytest.mark.parametrize(
@@ -32,26 +22,6 @@ def write_rows(path: Path, number: int, **columns: str) -> str:
 def test_training_problems_of_a_benchmark_bring_its_other_problems(spec: str, expected: tuple[str, ...] | None) -> None:
     own = own_sets(spec)
     assert (own and (own.train, own.validation, own.heldout)) == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "number", "is_known"),
-    [
-        ("gsm8k_train_2000.jsonl", 1000, True),
-        ("GSM8K.jsonl", 1000, True),
-        ("gsm8k_train.jsonl", 999, False),  # too few to divide
-        ("gsm8k_test.jsonl", 1000, False),
-        ("gsm8krephrased.jsonl", 1000, False),
-        ("math_train.jsonl", 1000, False),  # MATH has the columns problem and solution
-        ("my.jsonl", 1000, False),
-    ],
-)
-def test_file_is_a_benchmarks_by_its_name_and_columns(tmp_path: Path, name: str, number: int, is_known: bool) -> None:
-    own = own_sets(write_rows(tmp_path / name, number))
-    assert (own is not None) == is_known
-    if own is not None:
-        sides = [{problem.question for problem in load(spec)} for spec in (own.train, own.validation)]
-        assert len(sides[1]) == 200 and len(sides[0] | sides[1]) == number
 
 
 @pytest.mark.parametrize(

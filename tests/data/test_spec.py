@@ -17,7 +17,7 @@ from data.spec import TableSpec, parse_table, split_mixture
         ("org/my.data-1.5:test[:10]", TableSpec("org/my.data-1.5", "test[:10]")),
         ("openai/gsm8k:test?config=main&answer=gold", TableSpec("openai/gsm8k", "test", "main", {"answer": "gold"})),
         ("./org/name", TableSpec("./org/name")),
-        ("data/x.json?system=keep&faulty=skip", TableSpec("data/x.json", system="keep", faulty="skip")),
+        ("data/x.json?system=drop&faulty=skip", TableSpec("data/x.json", system="drop", faulty="skip")),
     ],
 )
 def test_spec_of_a_table_is_taken_apart(spec: str, table: TableSpec) -> None:
@@ -38,7 +38,7 @@ def test_named_set_is_no_table_even_beside_a_folder_of_its_name(
     ("spec", "message"),
     [
         ("x.jsonl?config=main", "only a data set of the hub has configurations"),
-        ("x.jsonl?system=no", "system=no; known are refuse, drop, keep"),
+        ("x.jsonl?system=no", "system=no; known are refuse, drop"),
         ("generated,gsm8k=1", "parts with and without a weight"),
         ("generated=1,generated=2", "has 'generated' twice"),
         ("generated=0,gsm8k=1", "the weight of 'generated' in a mixture is 0; it must be above 0"),

@@ -38,7 +38,7 @@ def test_three_steps_are_resumed_to_equal_bytes_and_evaluated(spec: str, tmp_pat
     settings = (*SMALL, "--data.train", spec, "--eval.heldout_problems", 0)
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     finish(whole, *settings)
-    kill(cut, "step 1", settings)
+    kill(cut, "rollouts/step-000001.parquet", settings)
     finish(cut, *settings, resume=True)
     assert content(cut) == content(whole)
     rows = [row for step in range(3) for row in rollouts(whole / "a", step)]

@@ -4,6 +4,7 @@ import ast
 import base64
 import io
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,12 @@ from tests.fixtures.tiny import save_tiny, tiny_model, tiny_tokenizer
 
 ROOT = Path(__file__).parents[2]
 OURS = [path for package in ("reasoner", "data", "verifiers", "app") for path in (ROOT / package).rglob("*.py")]
+
+
+@cache
+def nodes() -> list[tuple[Path, ast.AST]]:
+    """Every node of our programs with its file."""
+    return [(path, node) for path in OURS for node in ast.walk(ast.parse(path.read_text()))]
 
 
 @pytest.fixture
@@ -77,8 +84,7 @@ def is_unsafe(node: ast.AST) -> bool:
 
 
 def test_nothing_of_ours_unpickles_evaluates_or_trusts_code():
-    nodes = [(path, node) for path in OURS for node in ast.walk(ast.parse(path.read_text()))]
-    unsafe = [(str(path.relative_to(ROOT)), ast.unparse(node)) for path, node in nodes if is_unsafe(node)]
+    unsafe = [(str(path.relative_to(ROOT)), ast.unparse(node)) for path, node in nodes() if is_unsafe(node)]
     assert unsafe == [("data/environments/rubric.py", "import pickle")]  # of signed states: the next test
 
 
@@ -198,8 +204,7 @@ def test_training_and_end_tokens_of_a_model_with_code_are_refused_though_standar
 def test_every_loader_of_transformers_is_called_in_one_file():
     calls = {
         path.relative_to(ROOT).as_posix()
-        for path in OURS
-        for node in ast.walk(ast.parse(path.read_text()))
+        for path, node in nodes()
         if isinstance(node, ast.Attribute)
         and node.attr == "from_pretrained"
         and ast.unparse(node.value) != "GenerationConfig"  # which is numbers alone

@@ -74,11 +74,11 @@ def test_dry_run_prints_the_calls_and_writes_nothing(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_json_of_a_pipeline_that_failed_has_its_stages(tmp_path):
-    first = start(tmp_path, "--set", "cold-samples:prompt=nothing", "--json")
-    out, _ = first.communicate()
-    stages = json.loads(out)["stages"]
-    assert first.returncode == 2 and stages == json.loads((tmp_path / "r1" / FILE).read_text())["stages"]
+def test_json_of_a_pipeline_that_failed_has_its_stages(tmp_path, capfd):
+    command = ["pipeline", "r1", "--runs", str(tmp_path), "--set", "cold-samples:prompt=nothing", "--json"]
+    assert main(command) == 2
+    stages = json.loads(capfd.readouterr().out)["stages"]
+    assert stages == json.loads((tmp_path / "r1" / FILE).read_text())["stages"]
     assert {stage["results"] for stage in stages} == {None}
     corrected = ["pipeline", "r1", "--runs", str(tmp_path), *FLAGS, "--set", "cold-samples:prompt=r1-zero"]
     assert main([*corrected, "--dry-run"]) == 0

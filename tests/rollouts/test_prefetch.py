@@ -131,6 +131,6 @@ def test_steps_are_at_most_two_updates_behind_and_the_engine_is_compared_after_v
 
 
 def test_run_with_two_steps_ahead_resumes_exactly_after_kill(tmp_path, tiny, two_ahead):
-    kill(tmp_path, "step 6", (*tiny, *TWO_AHEAD))
+    kill(tmp_path, "rollouts/step-000006.parquet", (*tiny, *TWO_AHEAD))
     finish(tmp_path, resume=True)
     assert differing(content(tmp_path), content(two_ahead)) == []

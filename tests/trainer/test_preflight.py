@@ -1,4 +1,4 @@
-"""What a run is refused for before torch is imported: names that the tables do not have."""
+"""What a run is refused for before torch is imported. Names that no table has: tests/cli/test_main.py."""
 
 from contextlib import nullcontext
 
@@ -13,19 +13,6 @@ from tests.fixtures.tiny import save_tiny
 @pytest.fixture
 def model(tmp_path):
     return str(save_tiny(tmp_path / "model", vocabulary=60))
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"engine.name": "sglang"}, "engine.name is 'sglang'; known are vllm, transformers, remote, auto"),
-        ({"control": "coin"}, "control is 'coin'; known are random-reward, format-only, wrong-gold"),
-        ({"prompt.style": "nothing"}, "nothing"),
-    ],
-)
-def test_name_that_no_table_has_is_refused_with_the_known_ones(values, message, tmp_path):
-    with pytest.raises(ValueError, match=message):
-        preflight(resolve([("file", values)]).config, tmp_path / "run")
 
 
 @pytest.mark.parametrize(

@@ -104,14 +104,6 @@ def test_default_name_tells_model_and_algorithm(tmp_path):
     assert run_dir.parent == tmp_path and run_dir.name.startswith("base-rloo-")
 
 
-def test_unknown_preset_and_folder_in_use_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="preset is 'large'; known are base, smollm-135m, "):
-        resolve_new_run({}, origin="a test", preset="large")
-    stored_run(tmp_path)
-    with pytest.raises(ValueError, match="is in use"):
-        resolve_new_run({"run.dir": str(tmp_path), "run.name": "a"}, origin="a test")
-
-
 @pytest.mark.parametrize(
     ("preset", "gpu", "origins", "note"),
     [
