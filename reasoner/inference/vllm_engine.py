@@ -53,9 +53,8 @@ if TYPE_CHECKING:
     from vllm.v1.engine.llm_engine import LLMEngine
 
 _FINISH: dict[str, Finish] = {"stop": "stop", "length": "length"}  # every other reason is "abort"
-_FP8: Any = (
-    "fp8_per_channel"  # of vLLM's ways to quantise what it loads the closest one, and one that its CPU build has
-)
+# Of vLLM's ways to quantise what it loads the closest one, and one that its CPU build has.
+_FP8: Any = "fp8_per_channel"
 _MAX_ROWS = 512  # completions in flight; the rest wait
 
 
