@@ -57,7 +57,7 @@ def test_training_problems_are_refused_as_validation_problems(tmp_path):
 )
 def test_mixture_of_experts_in_low_precision_needs_a_named_correction(values, is_refused, tmp_path):
     folder = save_family("qwen3_moe", tmp_path / "model")
-    given = {"model": str(folder), "engine.name": "transformers", "sampling.max_tokens": 16, "data.train": "one-step"}
-    cfg = resolve([("a test", given | values)]).config
+    small = {"model": str(folder), "engine.name": "transformers", "sampling.max_tokens": 16, "data.train": "one-step"}
+    cfg = resolve([("a test", small | values)]).config
     with pytest.raises(ValueError, match=r"mixture of experts.*token_mask") if is_refused else nullcontext():
         preflight(cfg, tmp_path / "run", with_problems=False)
