@@ -1,14 +1,15 @@
 """The sync certificate: before its first step a run shows that its engine samples from the weights that it is sent.
 
-A probe with the weights that an engine was loaded with cannot see what an update does not copy. So every trained weight
-is changed, sent, compared and put back: the log-probabilities of engine and trainer must agree with all weights
-changed, and with those of before again.
+A probe with the weights that an engine was loaded with cannot see what an update does not copy. So each kind of trained
+weights is changed, sent, compared and put back: the log-probabilities of engine and trainer must agree with the changes
+and with the weights of before again. A kind is changed by as little as shows in the log-probabilities, all of them at
+once, and one at a time where that disagrees: a deep model that is changed by more rounds by nats and tells nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -28,12 +29,13 @@ from reasoner.types import Prompt, RolloutGroup, SamplingParams
 LIMITS = {"float32": 1e-3, "bfloat16": 0.5, "fp8": 1.0}
 _ROWS, _PROMPT_TOKENS, _TOKENS = 4, 16, 8  # of the completions that are compared
 _STRIDE = 7919  # between the ids of the prompts
-_FROM_ZERO = 0.25  # what the changed values of a weight of zeros become
-_EVERY, _EVERY_FP8 = 2, 8  # one value in so many is changed; with more of them fp8 rounds by more than it should show
+# The change of a weight: its mantissa's bit that is worth 2**-k of its binade, for the first k that moves the
+# log-probabilities by so many nats or limits, whichever is more.
+_BITS, _SHOWN_NATS, _SHOWN_LIMITS = (6, 5, 4, 3, 2, 1), 1.0, 2.0
 
 
 def certify_sync(trainer: Trainer, generator: RolloutGenerator) -> SyncCertificate:
-    """Compare engine and trainer after a change of every trained weight, and after the change back. Both then have the
+    """Compare engine and trainer after changes of every trained weight, and after the change back. Both then have the
     weights of before, to the bit. A collective operation.
 
     RuntimeError where the difference is above the limit for the precision of the engine and of the trainer's passes,
@@ -41,39 +43,26 @@ def certify_sync(trainer: Trainer, generator: RolloutGenerator) -> SyncCertifica
     """
     probe, dtype = _Probe(trainer, generator), generator.cfg.engine.dtype
     limit = max(LIMITS[dtype], LIMITS["bfloat16"] if computes_in_bfloat16(trainer.policy) else 0.0)
-    every = _EVERY_FP8 if dtype == "fp8" else _EVERY
-    changes = {name: _Change(weights, every) for name, weights in _groups(trainer).items()}
-    try:
-        for change in changes.values():
-            change.apply()
-        changed = probe.gap()
-        without: dict[str, tuple[float, float]] = {}
-        for name, change in changes.items():
-            change.undo()
-            without[name] = probe.gap_and_effect()
-            change.apply()
-    finally:
-        for change in changes.values():
-            change.undo()
+    found = _found(_groups(trainer), probe, limit)
     restored = probe.gap()
-    if not max(changed, restored) <= limit:  # also where one is not a number
-        stale = [name for name, (gap, _) in without.items() if gap <= limit]
+    stale = [name for name, (gap, _) in found.items() if not gap <= limit]  # also where it is not a number
+    if stale or not restored <= limit:
         raise RuntimeError(
             f"the engine {generator.engine.name} does not sample from the weights that it is sent: log-probabilities "
-            f"differ from the trainer's by {changed:.2g} nats a token after an update of every weight, and by "
-            f"{restored:.2g} after the update back (at most {limit:g})"
-            + (f"; it has not taken {', '.join(stale)}" if stale else "")
+            f"differ from the trainer's by {restored:.2g} nats a token with the weights as they are (at most {limit:g})"
+            + "".join(f", {found[name][0]:.2g} after an update of {name}" for name in stale)
             + "; --engine transformers samples with the trainer's own kind of model"
         )
-    unseen = tuple(name for name, (_, effect) in without.items() if effect <= limit)
-    if dtype == "fp8" and len(unseen) == len(changes):
+    changed = max(gap for gap, _ in found.values())
+    unseen = tuple(name for name, (_, effect) in found.items() if effect <= limit)
+    if dtype == "fp8" and len(unseen) == len(found):
         raise RuntimeError(
             "nothing shows that the engine in fp8 samples from the weights that it is sent: no change of one kind of "
             f"weights moves this model's log-probabilities by more than {limit:g} nats, what fp8 may round by; "
             "--engine.dtype bfloat16 or float32 can be checked"
         )
     kind, has_lora = type(trainer.policy).__name__, has_adapter(trainer.policy)
-    return SyncCertificate(kind, generator.engine.name, dtype, has_lora, changed, restored, len(changes), unseen, limit)
+    return SyncCertificate(kind, generator.engine.name, dtype, has_lora, changed, restored, len(found), unseen, limit)
 
 
 def _groups(trainer: Trainer) -> dict[str, list[Tensor]]:
@@ -84,28 +73,92 @@ def _groups(trainer: Trainer) -> dict[str, list[Tensor]]:
     return groups
 
 
+def _found(groups: Mapping[str, Sequence[Tensor]], probe: _Probe, limit: float) -> dict[str, tuple[float, float]]:
+    """(gap, effect) of each kind of weights, in nats: how far the engine is from the trainer with its change, and the
+    trainer from itself without it. All weights are as before then, in the trainer alone.
+    """
+    changes = {name: _Change(weights) for name, weights in groups.items()}
+    # Weights of zeros first, and until the end: a change of an adapter's other half shows only beside them.
+    zeros = [name for name, change in changes.items() if not probe.largest(change.has_values)]
+    changes = {name: changes[name] for name in sorted(changes, key=lambda name: name not in zeros)}
+    try:
+        probe.gap()
+        for change in changes.values():
+            _change_until_shown(change, probe, max(_SHOWN_NATS, _SHOWN_LIMITS * limit))
+        if (gap := probe.gap()) <= limit:
+            return {name: (gap, _effect(change, probe)) for name, change in changes.items()}
+        for change in changes.values():
+            change.undo()
+        found = {}
+        for name, change in changes.items():
+            change.apply()
+            found[name] = probe.gap(), _effect(change, probe)
+            if name not in zeros or found[name][0] > limit:
+                change.undo()
+        return found
+    finally:
+        for change in changes.values():
+            change.undo()
+
+
+def _change_until_shown(change: _Change, probe: _Probe, effect: float) -> None:
+    """Change weights by as little as moves the trainer's log-probabilities by `effect` nats, or by the most."""
+    before = probe.logprobs()
+    for k in _BITS:
+        change.apply(k)
+        if probe.mean(probe.logprobs() - before) >= effect:
+            break
+
+
+def _effect(change: _Change, probe: _Probe) -> float:
+    """How far the trainer's log-probabilities without a change are from those at the last gap."""
+    change.undo()
+    effect = probe.mean(probe.logprobs() - probe.own)
+    change.apply()
+    return effect
+
+
 class _Change:
-    """A change of weights that is undone to the bit without a copy of them: one value in `every` is doubled, or is
-    _FROM_ZERO where all of them are 0, as in an adapter that is not trained yet. A rank changes what it holds.
+    """A change of weights that is undone to the bit without a copy of them: a bit of each mantissa is flipped. Every
+    second one of weights that all are 0, as in an adapter that is not trained yet, gets a small value. A rank changes
+    what it holds.
     """
 
-    def __init__(self, weights: Sequence[Tensor], every: int) -> None:
+    def __init__(self, weights: Sequence[Tensor]) -> None:
         own = [weight.detach() for weight in weights]
-        local = [weight.to_local() if isinstance(weight, DTensor) else weight for weight in own]
-        self._parts = [weight.view(-1)[::every] for weight in local]
-        self._are_zero = [not bool(part.any()) for part in self._parts]
+        self._values = [(weight.to_local() if isinstance(weight, DTensor) else weight).view(-1) for weight in own]
+        self._flips: list[tuple[Tensor, int]] = []  # the words of weights, and the bits that are flipped in them
         self._is_applied = False
 
-    def apply(self) -> None:
-        for part, is_zero in zip(self._parts, self._are_zero, strict=True):
-            part.fill_(_FROM_ZERO) if is_zero else part.mul_(2.0)
-        self._is_applied = True
+    @property
+    def has_values(self) -> bool:
+        """Whether a weight that this rank holds is not 0."""
+        return any(bool(values.any()) for values in self._values)
+
+    def apply(self, k: int | None = None) -> None:
+        """Change the weights by 2**-k in place of the change before; None: by as much as that."""
+        self.undo()
+        if k is not None:
+            self._flips = [_flip(values, k) for values in self._values]
+        self._toggle()
 
     def undo(self) -> None:
         """Undo the change, if it is applied."""
-        for part, is_zero in zip(self._parts, self._are_zero, strict=True) if self._is_applied else ():
-            part.zero_() if is_zero else part.mul_(0.5)
-        self._is_applied = False
+        if self._is_applied:
+            self._toggle()
+
+    def _toggle(self) -> None:
+        for words, bits in self._flips:
+            words.bitwise_xor_(bits)
+        self._is_applied = not self._is_applied
+
+
+def _flip(values: Tensor, k: int) -> tuple[Tensor, int]:
+    """(words, bits): flipped in the words, the bits change the values by 2**-k."""
+    word = {2: torch.int16, 4: torch.int32}[values.element_size()]
+    if values.any():
+        return values.view(word), round(2.0**-k / torch.finfo(values.dtype).eps)
+    return values.view(word)[::2], int(torch.tensor(2.0**-k, dtype=values.dtype).view(word))
 
 
 class _Probe:
@@ -119,7 +172,7 @@ class _Probe:
         self._prompts = [Prompt(Problem("probe", "", "0"), "", "", row) for row in rows]
         self._sampling = SamplingParams(num_samples=2, max_tokens=_TOKENS, temperature=generator.sampling.temperature)
         self._groups: Sequence[RolloutGroup] = ()
-        self._logprobs = torch.empty(0)  # of the trainer, when they were sampled
+        self.own = torch.empty(0)  # the trainer's log-probabilities at the last gap
 
     def gap(self) -> float:
         """Send the policy's weights to the engine -> the mean |difference| from the trainer on new completions, in
@@ -127,18 +180,19 @@ class _Probe:
         """
         self._generator.update_weights(self._trainer.policy, version=self._trainer.steps_done)
         self._groups = sample(self._generator.engine, self._prompts, self._sampling)
-        sampled, self._logprobs = self._compare()
-        return self._mean(sampled - self._logprobs)
+        sampled, self.own = self._compare()
+        return self.mean(sampled - self.own)
 
-    def gap_and_effect(self) -> tuple[float, float]:
-        """For the same completions, with the trainer's weights as they are now: the difference from the engine, and
-        from the trainer's log-probabilities at the time of the sampling.
-        """
-        sampled, now = self._compare()
-        return self._mean(sampled - now), self._mean(self._logprobs - now)
+    def logprobs(self) -> Tensor:
+        """The trainer's log-probabilities of the completions, with its weights as they are now."""
+        return self._compare()[1]
 
     def _compare(self) -> tuple[Tensor, Tensor]:
         return logprobs_of(self._groups, self._trainer.policy, self._sampling.temperature)
 
-    def _mean(self, difference: Tensor) -> float:
-        return self._generator.world.largest(float(difference.abs().mean()), "the sync certificate")
+    def mean(self, difference: Tensor) -> float:
+        """The mean |difference|: the largest of all ranks."""
+        return self.largest(float(difference.abs().mean()))
+
+    def largest(self, value: float) -> float:
+        return self._generator.world.largest(value, "the sync certificate")
