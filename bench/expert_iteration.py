@@ -105,11 +105,13 @@ def main() -> None:
     parser.add_argument("--problems", type=int, default=420, help="problems of a round [420]")
     pair = {"nargs": "+", "default": [], "metavar": "KEY=VALUE", "type": lambda text: text.split("=", 1)}
     parser.add_argument("--settings", help="more settings, of both methods", **pair)
+    parser.add_argument("--expert-iteration", help="more settings, of expert iteration", **pair)
     parser.add_argument("--grpo", help="more settings, of GRPO", **pair)
     args = parser.parse_args()
     args.threads = args.threads or os.cpu_count() or 1
     both = {"model": args.model, "preset": args.preset, "validation.interval": 0, **dict(args.settings)}
-    rounds, gradients = {**both, "rounds": args.rounds, "problems": args.problems}, {**both, **dict(args.grpo)}
+    rounds = {**both, "rounds": args.rounds, "problems": args.problems, **dict(args.expert_iteration)}
+    gradients = {**both, **dict(args.grpo)}
     keep_settings(args.out / "settings.json", {"rounds": rounds, "gradients": gradients})
     seeds = [of_seed(args.out, seed, rounds, gradients, args.threads) for seed in args.seeds]
     text = f"{markdown(seeds)}\n{comparison(args.out, args.seeds, rounds)}"

@@ -58,7 +58,7 @@ WORKLOADS = {
 
 
 def make_model(workload: Workload, folder: Path) -> None:
-    """A Qwen2 of random weights with the embedded base's tokenizer."""
+    """A Qwen2 of random weights with the embedded base's tokenizer, which unused tokens widen to its vocabulary."""
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     from reasoner.models.loading import load_tokenizer
@@ -80,7 +80,10 @@ def make_model(workload: Workload, folder: Path) -> None:
         pad_token_id=1,
     )
     Qwen2ForCausalLM(config).save_pretrained(folder)
-    load_tokenizer(resolve_model("base", runs=Path("runs"))).save_pretrained(folder)
+    tokenizer = load_tokenizer(resolve_model("base", runs=Path("runs")))
+    # Log-probabilities are computed over the tokenizer's ids alone, so it needs as many as the model.
+    tokenizer.add_tokens([f"<unused {number}>" for number in range(len(tokenizer), workload.vocabulary)])
+    tokenizer.save_pretrained(folder)
 
 
 def batch_of(prompts: int, group: int, prompt: int, response: int, vocabulary: int) -> Batch:
