@@ -128,8 +128,7 @@ class Critic:
                 loss.backward()  # type: ignore[no-untyped-call]
                 total += float(loss.detach())
         else:
-            index = torch.arange(len(batch), device=batch.lengths.device)
-            microbatches = gradient_microbatches(batch, index, self._encode, tokens=tokens, model=self.distributed)
+            microbatches = gradient_microbatches(batch, self._encode, tokens=tokens, model=self.distributed)
             with deterministic_kernels(self.cfg.optim.deterministic):
                 for prompts, rows in microbatches:
                     loss = self.loss(self._states(prompts, rows), rows)

@@ -119,20 +119,22 @@ def forward_microbatches(
 
 def gradient_microbatches(
     batch: Batch,
-    index: Tensor,
     encode: Encode,
     *,
     tokens: int,
     model: DistributedModel,
+    index: Tensor | None = None,
     on_microbatch: OnMicrobatch | None = None,
 ) -> Iterator[tuple[PromptCache, Batch]]:
-    """Yield (prompts, rows): micro-batches that cover the indexed rows once, each rank its own. The caller computes the
-    loss of each and calls its backward(): the parameters accumulate the gradient, in shards its sum over the ranks.
+    """Yield (prompts, rows): micro-batches that cover the indexed rows once, by default all, each rank its own. The
+    caller computes the loss of each and calls its backward(): the parameters accumulate the gradient, in shards its sum
+    over the ranks.
 
     The prompts of a block go through one forward and one backward pass. In between, the completions go through in
     micro-batches, and their gradients with respect to the prompts' states are accumulated. Without rows, which is so on
     every rank, there is no pass.
     """
+    index = _all_rows(batch) if index is None else index
     if not len(index):
         return
     done, num_own = 0, len(own_rows(batch, index, model.world))

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import cast
 
-import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -96,14 +95,9 @@ class ModelPasses:
         """Yield (prompts, rows): micro-batches of the indexed rows, by default of all, each rank its own; the caller
         calls backward() on the loss of each.
         """
-        rows = torch.arange(len(batch), device=batch.lengths.device) if index is None else index
+        tokens, model = self.micro_batch_tokens, self.distributed
         return gradient_microbatches(
-            batch,
-            rows,
-            self.encode,
-            tokens=self.micro_batch_tokens,
-            model=self.distributed,
-            on_microbatch=on_microbatch,
+            batch, self.encode, tokens=tokens, model=model, index=index, on_microbatch=on_microbatch
         )
 
     def all_logprobs(self, batch: Batch, on_microbatch: OnMicrobatch | None = None) -> Tensor:

@@ -72,10 +72,9 @@ class RewardModelPasses:
 
     def backward(self, batch: Batch, gradients: Tensor, on_microbatch: OnMicrobatch | None = None) -> None:
         """Accumulate the gradient of a loss in the parameters, from its gradients [N] with respect to the scores."""
-        index = torch.arange(len(batch), device=batch.lengths.device)
         tokens, model = self.micro_batch_tokens, self._distributed
         for prompts, rows in gradient_microbatches(
-            batch, index, self.encode, tokens=tokens, model=model, on_microbatch=on_microbatch
+            batch, self.encode, tokens=tokens, model=model, on_microbatch=on_microbatch
         ):
             loss = (gradients[rows.row_index] * self.scores(prompts, rows)).sum()
             loss.backward()  # type: ignore[no-untyped-call]
