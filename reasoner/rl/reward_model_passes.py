@@ -5,7 +5,6 @@ Shapes: N rows, T completion positions, H width of the states.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
@@ -55,14 +54,12 @@ class RewardModelPasses:
         return scores
 
     @torch.no_grad()
-    def all_scores(self, batch: Batch, on_microbatch: OnMicrobatch | None = None) -> Tensor:
+    def all_scores(self, batch: Batch) -> Tensor:
         """[N] scores of the whole batch, without gradient. A collective operation."""
-        done, scores = 0, torch.zeros(len(batch), dtype=self.head.weight.dtype, device=batch.lengths.device)
-        for index, prompts, rows in self._microbatches(batch):
+        scores = torch.zeros(len(batch), dtype=self.head.weight.dtype, device=batch.lengths.device)
+        tokens, model = self.micro_batch_tokens, self._distributed
+        for index, prompts, rows in iterate_microbatches(batch, self.encode, tokens=tokens, model=model):
             scores[index] = self.scores(prompts, rows)
-            done += len(rows)
-            if on_microbatch is not None:
-                on_microbatch(done, len(batch))
         self.world.sum_(scores, "scores of the reward model")  # a row of another rank is 0 here
         return scores
 
@@ -78,6 +75,3 @@ class RewardModelPasses:
         ):
             loss = (gradients[rows.row_index] * self.scores(prompts, rows)).sum()
             loss.backward()  # type: ignore[no-untyped-call]
-
-    def _microbatches(self, batch: Batch) -> Iterator[tuple[Tensor, PromptCache, Batch]]:
-        return iterate_microbatches(batch, self.encode, tokens=self.micro_batch_tokens, model=self._distributed)
