@@ -213,12 +213,12 @@ class Engine(Protocol):
         """Release memory while the trainer works, if the engine can. Without `keeps_weights` the weights may go as
         well: update_weights() follows wake_up().
         """
-        ...
+        return
 
     def wake_up(self) -> None:
         """Allocate the released memory again."""
-        ...
+        return
 
     def close(self) -> None:
         """Free the engine."""
-        ...
+        return

@@ -10,11 +10,10 @@ A checkpoint itself stays as training wrote it: runs are resumed from it. Its ow
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -136,8 +135,7 @@ def run_template(run_dir: Path) -> Template:
     style = stored["config"]["prompt.style"]
     template = load_template(style)
     fingerprint = (stored.get("fingerprints") or {}).get("prompt.style")
-    text = json.dumps(asdict(template), ensure_ascii=False)
-    if fingerprint is not None and hashlib.sha256(text.encode()).hexdigest() != fingerprint:
+    if fingerprint is not None and template.fingerprint != fingerprint:
         raise ValueError(f"the prompt template {style!r} has changed since the run began; restore its old content")
     return template
 

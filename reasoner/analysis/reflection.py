@@ -94,12 +94,9 @@ def timeline(table: RolloutTable) -> list[dict[str, Any]]:
     return lines
 
 
-def uplift(table: RolloutTable, *, first_step: int = 0, last_step: int = 2**31) -> Uplift:
-    """Estimate the Uplift over the studied steps from `first_step` to `last_step`, inclusive."""
-    shares: list[tuple[float, float]] = []
-    for shard, found in table.analysed("reflection"):
-        if first_step <= shard.step <= last_step:
-            shares += _shares(shard, found)
+def uplift(table: RolloutTable) -> Uplift:
+    """Estimate the Uplift over the studied steps."""
+    shares = [pair for shard, found in table.analysed("reflection") for pair in _shares(shard, found)]
     return Uplift(paired_difference(*zip(*shares, strict=True)) if len(shares) > 1 else None, len(shares))
 
 

@@ -58,8 +58,9 @@ def evaluate(args: argparse.Namespace) -> None:
     if args.prompt is not None and not args.data:
         raise ValueError("--prompt is for the texts of --data; those of the run's own file have its prompt.style")
     passes, encode, folder = _open_model(args)
+    from data.files import read_files
     from reasoner.models.loading import context_length
-    from reasoner.preferences.dataset import comparisons_of, read_rows, without_long
+    from reasoner.preferences.dataset import comparisons_of, without_long
     from reasoner.preferences.evaluation import evaluate_scores, report_text
     from reasoner.preferences.reward_model import reward_std
     from reasoner.preferences.scoring import score_comparisons
@@ -68,7 +69,7 @@ def evaluate(args: argparse.Namespace) -> None:
     context = context_length(passes.model)
     comparisons: Sequence[Comparison]
     if args.data:
-        comparisons, too_long = without_long(comparisons_of(read_rows(args.data), encode), context)
+        comparisons, too_long = without_long(comparisons_of(read_files(args.data), encode), context)
         if too_long:
             log(f"left out: {too_long:,} pairs of more than {context:,} tokens, which the reward model cannot read")
     else:
@@ -79,14 +80,14 @@ def evaluate(args: argparse.Namespace) -> None:
 
 
 def score(args: argparse.Namespace) -> None:
+    from data.files import read_files
     from reasoner.runs.row_files import check_ending, write_rows
 
     check_ending(args.out, (".jsonl",))
     passes, encode, _ = _open_model(args)
-    from reasoner.preferences.dataset import read_rows
     from reasoner.preferences.scoring import score_rows
 
-    number = write_rows(args.out, score_rows(passes, read_rows(args.file), encode))
+    number = write_rows(args.out, score_rows(passes, read_files(args.file), encode))
     print_result(f"{number:,} completions: {args.out}")
     write_result(args, {"file": str(args.out), "completions": number})
 

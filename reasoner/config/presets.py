@@ -10,10 +10,10 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
+from reasoner.config.other_names import did_you_mean
 from reasoner.config.recipes import RECIPES, Recipe, Values
 
 # Bytes of the memory that a machine's values are computed for; 0: not computed, the doctor compares with what is free.
@@ -112,10 +112,9 @@ def find_preset(text: str, machine: str) -> Preset:
     """
     name, at, variant = text.partition("@")
     if name not in RECIPES or (at and variant not in MACHINES):
-        close = get_close_matches(text, [*RECIPES, *fits()], 1, cutoff=0.5)
         raise ValueError(
             f"preset is {text!r}; known are {', '.join(RECIPES)}, for another machine than this one followed by "
-            f"{', '.join('@' + one for one in MACHINES)}" + (f"; did you mean {close[0]!r}?" if close else "")
+            f"{', '.join('@' + one for one in MACHINES)}{did_you_mean(text, [*RECIPES, *fits()])}"
         )
     preset = Preset(name, variant or machine)
     if not _has_fit(name, preset.machine):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.distributed.tensor import DTensor
 
 from reasoner.distributed.world import World
@@ -32,12 +32,8 @@ def sum_gradients(parameters: Sequence[nn.Parameter], world: World) -> None:
         flat = torch.cat([gradient.flatten() for gradient in gradients])
         world.sum_(flat, _GRADIENT)
         for parameter, part in zip(bucket, torch.split(flat, [p.numel() for p in bucket]), strict=True):
-            parameter.grad = _into(parameter.grad, part.view_as(parameter))
-
-
-def _into(gradient: Tensor | None, total: Tensor) -> Tensor:
-    """The gradient with the values of the sum, in its own memory where it has some."""
-    return total.clone() if gradient is None else gradient.copy_(total)
+            total = part.view_as(parameter)  # a gradient keeps its own memory
+            parameter.grad = total.clone() if parameter.grad is None else parameter.grad.copy_(total)
 
 
 def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-from transformers import PreTrainedTokenizerBase
-
-from data import Problem, load
+from data import load
 from reasoner.config.resolve import RunSettings, to_dict
 from reasoner.config.schema import Config
 from reasoner.console import log, print_result
@@ -27,16 +24,15 @@ from reasoner.doctor.time_estimate import estimate_time, time_findings
 from reasoner.doctor.tokenization import check_tokenizer
 from reasoner.doctor.trial_step import StepRunner, TrialStep, next_prompts, run_trial_step
 from reasoner.inference.sampling import end_token_ids
-from reasoner.models.loading import context_length, load_meta_model, load_tokenizer
+from reasoner.models.loading import load_meta_model
 from reasoner.progress import shown_progress
-from reasoner.rl.algorithms import Algorithm, sampler_correction
-from reasoner.rollouts.prompts import Template
+from reasoner.rl.algorithms import sampler_correction
 from reasoner.runs.json_files import write_json
 from reasoner.runs.run_start import versions
-from reasoner.runtime import setup_torch
 from reasoner.trainer.checkpoint import check_saves
-from reasoner.trainer.components import build_trainer, open_generator, render_prompts, with_teacher_prompts
+from reasoner.trainer.components import build_trainer, open_generator, with_teacher_prompts
 from reasoner.trainer.preflight import preflight
+from reasoner.trainer.setup import RunContext, evaluation_problems, load_context
 from reasoner.trainer.sync_certificate import certify_sync
 from reasoner.trainer.trainer import Trainer
 from reasoner.types import Prompt
@@ -58,7 +54,7 @@ def check_run(resolved: RunSettings, run_dir: Path, *, problems: int, samples: i
     faults that keep the run from being checked at all.
     """
     measurements: Measurements = {}
-    checks = _check(resolved.config, run_dir, problems, samples, measurements)
+    checks = _check(resolved, run_dir, problems, samples, measurements)
     return _report(resolved, checks, measurements, json_file)
 
 
@@ -98,79 +94,55 @@ def _report(
     return 2 if status is Severity.ERROR else 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """The run's components as training sets them up, without engine and policy."""
-
-    cfg: Config
-    run_dir: Path
-    folder: Path  # of the model
-    template: Template
-    algorithm: Algorithm
-    tokenizer: PreTrainedTokenizerBase
-    device: torch.device
-    context: int  # most tokens of prompt and completion
-    prompts: list[Prompt]
-
-    @property
-    def longest_prompt(self) -> int:
-        """Tokens of the longest prompt."""
-        return max(len(prompt.token_ids) for prompt in self.prompts)
-
-
-def _check(cfg: Config, run_dir: Path, problems: int, samples: int, measurements: Measurements) -> Iterator[Finding]:
+def _check(
+    resolved: RunSettings, run_dir: Path, problems: int, samples: int, measurements: Measurements
+) -> Iterator[Finding]:
     """The findings of all checks: first those that need no engine. Fills `measurements`."""
-    ready = preflight(cfg, run_dir, with_problems=False)
-    device = setup_torch(threads=cfg.threads, seed=cfg.seed)
-    algorithm, template, folder = ready.algorithm, ready.template, ready.model_folder
-    assert folder is not None  # it has been downloaded
-    memory = cfg.verify.memory_mib
-    finding, gradable = check_gold_answers(load(cfg.data.train, memory_mib=memory), cfg)
+    cfg = resolved.config
+    finding, gradable = check_gold_answers(load(cfg.data.train, memory_mib=cfg.verify.memory_mib), cfg)
     yield finding
-    tokenizer, shape = load_tokenizer(folder), load_meta_model(folder)
-    context = context_length(shape)
-
-    def render(problems: Sequence[Problem]) -> list[Prompt]:
-        return render_prompts(problems, cfg, template, tokenizer, context)
-
-    prompts = with_teacher_prompts(render(gradable), cfg, template, tokenizer)
-    run = _Run(cfg, run_dir, folder, template, algorithm, tokenizer, device, context, prompts)
-    evaluation = []
-    if cfg.validation.interval:
-        evaluation += render(load(cfg.validation.data, limit=cfg.validation.problems, memory_mib=memory))
-    if cfg.eval.heldout_problems:
-        evaluation += render(load(cfg.eval.heldout, limit=cfg.eval.heldout_problems, memory_mib=memory))
-    yield from check_tokenizer(tokenizer, shape, template, run.prompts, end_token_ids(folder, tokenizer))
-    finding, measurements["prompts"] = check_prompt_lengths(run.prompts, len(gradable), cfg, context)
+    run = load_context(resolved, run_dir)
+    tokenizer, template, shape = run.tokenizer, run.checked.template, load_meta_model(run.base)
+    prompts = with_teacher_prompts(run.render(gradable), cfg, template, tokenizer)
+    evaluation = [prompt for problems in evaluation_problems(cfg) for prompt in run.render(problems)]
+    yield from check_tokenizer(tokenizer, shape, template, prompts, end_token_ids(run.base, tokenizer))
+    finding, measurements["prompts"] = check_prompt_lengths(prompts, len(gradable), cfg, run.context)
     yield finding
-    yield from check_epochs(run.prompts, evaluation, cfg)
-    free, total = memory_of(device)
-    estimate = MemoryEstimate(shape, algorithm, cfg, run.longest_prompt, device.type, total)
+    yield from check_epochs(prompts, evaluation, cfg)
+    free, total = memory_of(run.device)
+    estimate = MemoryEstimate(shape, run.checked.algorithm, cfg, _longest(prompts), run.device.type, total)
     measurements["memory"] = estimate.parts() | {"peak": estimate.peak()}
     finding = memory_finding(estimate, free)
     yield finding  # before any weights are loaded
     if cfg.processes > 1:
         yield processes_finding(estimate, free)
     if finding.severity is not Severity.ERROR:
-        yield from _check_trial_step(run, problems, samples, measurements)
+        yield from _check_trial_step(run, prompts, problems, samples, measurements)
 
 
-def _check_trial_step(run: _Run, problems: int, samples: int, measurements: Measurements) -> Iterator[Finding]:
+def _longest(prompts: Sequence[Prompt]) -> int:
+    """Tokens of the longest prompt."""
+    return max(len(prompt.token_ids) for prompt in prompts)
+
+
+def _check_trial_step(
+    run: RunContext, prompts: Sequence[Prompt], problems: int, samples: int, measurements: Measurements
+) -> Iterator[Finding]:
     """The findings of the checks that sample with the engine and update a throwaway policy."""
-    cfg = run.cfg
+    cfg, template = run.cfg, run.checked.template
     # Groups of the trial step are no larger than the samples that the doctor may take of a problem, and the first step
     # updates the policy.
     algo = replace(cfg.algo, group_size=min(cfg.algo.group_size, samples))
     trial_cfg = replace(cfg, algo=algo, critic=replace(cfg.critic, warmup_steps=0))
-    trainer = build_trainer(trial_cfg, run.tokenizer, start_from=run.folder, base=run.folder, device=run.device)
+    trainer = build_trainer(trial_cfg, run.tokenizer, start_from=run.base, base=run.base, device=run.device)
     check_saves(run.run_dir, trainer, run.tokenizer)
     log("starting the engine")
-    generation = open_generator(trial_cfg, run.prompts, run.template, trainer, model_folder=run.folder)
+    generation = open_generator(trial_cfg, prompts, template, trainer, model_folder=run.base)
     with generation as generator, shown_progress() as progress:
         generator.progress = trainer.progress = progress
         runner = StepRunner(generator, trainer, trial_cfg)
         yield Finding(Severity.OK, "weight sync", str(certify_sync(trainer, generator)))
-        coming = next_prompts(run.prompts, cfg, problems)
+        coming = next_prompts(prompts, cfg, problems)
         probe_prompts = coming[-_PROBE_PROMPTS:]
         runner.progress.begin("parity")
         seconds, logprob_diff = runner.parity_probe(probe_prompts, _PROBE_SAMPLES, cfg.sampling.max_tokens)
@@ -179,8 +151,8 @@ def _check_trial_step(run: _Run, problems: int, samples: int, measurements: Meas
         trial = run_trial_step(runner, coming, samples, seconds_each, completions_per_step=cfg.completions_per_step)
         yield _parity_finding("after an update", trial.logprob_diff, cfg)
         peak = peak_memory(run.device)
-    stats = response_stats(trial.groups, run.template, cfg)
-    yield from response_findings(stats, run.template, run.tokenizer, cfg, run.context - run.longest_prompt)
+    stats = response_stats(trial.groups, template, cfg)
+    yield from response_findings(stats, template, run.tokenizer, cfg, run.context - _longest(prompts))
     yield _update_finding(trial.update_metrics)
     measurements |= {"parity": logprob_diff, "parity_after_update": trial.logprob_diff}
     measurements |= {"responses": asdict(stats), "update": trial.update_metrics}
@@ -190,12 +162,12 @@ def _check_trial_step(run: _Run, problems: int, samples: int, measurements: Meas
 
 
 def _cost_findings(
-    run: _Run, trainer: Trainer, trial: TrialStep, stats: ResponseStats, measurements: Measurements
+    run: RunContext, trainer: Trainer, trial: TrialStep, stats: ResponseStats, measurements: Measurements
 ) -> Iterator[Finding]:
     """The findings on time and disk."""
     cfg = run.cfg
     informative_share = stats.informative_share[stats.group_size].value
-    run_time = estimate_time(trial, run.algorithm, cfg, informative_share=informative_share)
+    run_time = estimate_time(trial, run.checked.algorithm, cfg, informative_share=informative_share)
     yield from time_findings(trial, run_time, cfg)
     tokens = run_time.num_steps * cfg.completions_per_step * run_time.mean_length
     bytes_per_token = trial.rollout_bytes / max(1, trial.now.tokens)

@@ -14,7 +14,7 @@ All files but run.json are byte-identical when the same evaluation is repeated, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,8 @@ def write(folder: Path, manifest: EvalManifest, sets: Sets, table: str) -> None:
     results = {}
     for spec, ways in sets.items():
         results[task_name(spec)] = {way: evaluation.to_dict() for way, evaluation in ways.items()}
-        write_text(folder / f"samples_{task_name(spec)}.jsonl", _json_lines(sample_rows(manifest, ways)))
+        lines = [json_line(row, ensure_ascii=False) for row in sample_rows(manifest, ways)]
+        write_text(folder / f"samples_{task_name(spec)}.jsonl", "".join(lines))
     write_table(folder / "samples.parquet", pa.Table.from_pylist(list(response_rows(sets)), RESPONSE_SCHEMA))
     write_json(folder / "results.json", results)
     write_text(folder / "table.txt", table + "\n")
@@ -134,7 +135,3 @@ def read_flat(folder: Path) -> list[dict[str, Any]]:
         return table.to_pylist()  # type: ignore[no-any-return]
     except (OSError, ValueError, pa.ArrowException) as error:
         raise ValueError(f"{path} is damaged: {first_line(error)}") from error
-
-
-def _json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
-    return "".join(json_line(row, ensure_ascii=False) for row in rows)

@@ -34,6 +34,8 @@ from verifiers import VerifierPool
 
 PromptsBySet = Mapping[str, Sequence[Prompt]]
 
+_MODEL_OPTIONS = ("runs", "step", "prompt", "extract", "stop", "temperature", "top_p", "max_tokens", "tools")
+
 
 def evaluate_model(request: EvalRequest, pool: VerifierPool, world: World = ALONE) -> tuple[dict[str, Any], Sets]:
     """Sample the model on the problem sets of `request.data` and grade: (the manifest, the metrics by set and way).
@@ -44,7 +46,8 @@ def evaluate_model(request: EvalRequest, pool: VerifierPool, world: World = ALON
     specs = problem_specs(request)
     engine_name = request.engine or "auto"
     check_engine(engine_name)
-    model = _model_spec(request)
+    options = {name: getattr(request, name) for name in _MODEL_OPTIONS}
+    model = ModelSpec.of(request.model or "base", **options)
     ways = sampling_ways(request, model)
     problems = {spec: load(spec, limit=request.max_problems(spec)) for spec in specs}
     engine_config = model.engine_config(engine_name, request.dtype)
@@ -69,21 +72,6 @@ def evaluate_model(request: EvalRequest, pool: VerifierPool, world: World = ALON
     with closing(factory) as engine, end_others(world):
         sampler = engine_sampler(engine) if world.size == 1 else RankSampler(engine, world)
         return manifest, evaluate_ways(request, manifest, sampler, pool, prompts, ways, num_engines=world.size)
-
-
-def _model_spec(request: EvalRequest) -> ModelSpec:
-    return ModelSpec.of(
-        request.model or "base",
-        runs=request.runs,
-        step=request.step,
-        prompt=request.prompt,
-        extract=request.extract,
-        stop=request.stop,
-        temperature=request.temperature,
-        top_p=request.top_p,
-        max_tokens=request.max_tokens,
-        tools=request.tools,
-    )
 
 
 def sampled_manifest(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reasoner.distributed.world import RankError, World
 from reasoner.evals.sampling import SampleCall, sample_call
@@ -61,11 +61,11 @@ class RankSampler:
 
 def serve_first(world: World) -> None:
     """Sample what the first rank asks for, until its evaluation has ended. For every other rank."""
-    start: EngineFactory | None = world.from_first(_nothing, _FIRST)
+    start: EngineFactory | None = world.from_first(lambda: None, _FIRST)
     if start is None:
         return
     with closing(start):
-        while (task := world.from_first(_nothing, _FIRST)) is not None:
+        while (task := world.from_first(lambda: None, _FIRST)) is not None:
             with world.name_errors(task.place):
                 _sample_together(task, start, world)
 
@@ -92,7 +92,7 @@ def end_others(world: World) -> Iterator[None]:
     """
     with fail_others(world):
         yield
-    world.from_first(_nothing, _FIRST)
+    world.from_first(lambda: None, _FIRST)
 
 
 def _sample_together(
@@ -105,10 +105,6 @@ def _sample_together(
         return [sample_call(engine, call, task.sampling, on_decode_step) for call in calls]
 
     return world.stripe(task.calls, sample_own, _OTHERS)
-
-
-def _nothing() -> Any:
-    return None
 
 
 def _fail(error: Exception) -> None:

@@ -11,7 +11,6 @@ A response is cut off at the first end-of-turn marker in its text.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,9 @@ from reasoner.evals.manifest import check_set_names, make_manifest
 from reasoner.evals.request import EvalRequest
 from reasoner.evals.result import score_responses
 from reasoner.evals.tables import Sets
-from reasoner.models.checksums import check_file
+from reasoner.models.checksums import check_file, sha256
 from reasoner.rollouts.seeds import digest
+from reasoner.runs.row_files import check_ending
 from reasoner.types import Response
 from verifiers import VerifierPool
 
@@ -51,7 +51,7 @@ def grade_response_files(request: EvalRequest, pool: VerifierPool) -> tuple[dict
         seed=0,
         ks=request.ks,
         data={spec: eval_log.data_entry([problem for problem, _, _ in rows]) for spec, rows in rows_of.items()},
-        response_files={spec: hashlib.sha256(Path(spec).read_bytes()).hexdigest() for spec in rows_of},
+        response_files={spec: sha256(Path(spec)) for spec in rows_of},
     )
     check_set_names(list(rows_of))
     sets = {
@@ -99,8 +99,7 @@ def read_responses(path: Path, *, cut: Sequence[str] = ()) -> list[ProblemRespon
     A response also ends before the first occurrence of a text of `cut`. ValueError that names the file, the line and
     the missing field.
     """
-    if path.suffix not in (".jsonl", ".parquet"):
-        raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; known are .jsonl, .parquet")
+    check_ending(path)
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file")
     check_file(path)

@@ -54,7 +54,8 @@ class Source(Protocol):
         """Answer the call of each; `on_answer` gets each answer as soon as it is there, with its place."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        return
 
 
 class Tools(Source):
@@ -99,9 +100,6 @@ class Environments(Source):
             on_answer(place, Answer(reply, is_error=False, state=state))
 
         self._pool.reply(jobs, on_reply)
-
-    def close(self) -> None:
-        pass
 
 
 class AnswerLog:

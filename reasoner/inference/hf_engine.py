@@ -23,10 +23,10 @@ from reasoner.inference.slot_cache import ATTENTION
 from reasoner.models.frozen_weights import cast_parameters
 from reasoner.models.loading import context_length, load_policy, load_tokenizer
 from reasoner.progress import OnDecodeStep
-from reasoner.types import Completion, OnGroupDone, Prompt, SamplingParams
+from reasoner.types import Completion, Engine, OnGroupDone, Prompt, SamplingParams
 
 
-class TransformersEngine:
+class TransformersEngine(Engine):
     """Decoding loop over its own copy of the model. Each row has its own seed: batching does not change samples."""
 
     name = "transformers"
@@ -117,12 +117,6 @@ class TransformersEngine:
                     raise ValueError(f"the model has no weights named {name!r}")
                 own[name].copy_(tensor)
         self._version = version
-
-    def sleep(self, *, keeps_weights: bool) -> None:
-        pass
-
-    def wake_up(self) -> None:
-        pass
 
     def close(self) -> None:
         del self._model

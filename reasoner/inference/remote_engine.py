@@ -28,7 +28,7 @@ from reasoner.models.loading import load_config, load_meta_model, load_tokenizer
 from reasoner.models.resolve import full_folder
 from reasoner.models.saving import as_saved
 from reasoner.progress import OnDecodeStep
-from reasoner.types import Completion, OnGroupDone, Prompt, SamplingParams
+from reasoner.types import Completion, Engine, OnGroupDone, Prompt, SamplingParams
 
 
 def server_pool(
@@ -47,7 +47,7 @@ def server_pool(
     )
 
 
-class RemoteEngine:
+class RemoteEngine(Engine):
     """Requests to the servers of engine.urls. Weights are sent to all of them; close() leaves them running.
 
     With several ranks each asks all servers, for its own prompts, and the first alone sends weights: update_weights()
@@ -194,12 +194,6 @@ class RemoteEngine:
             yield name, tensor
         if missing:
             raise ValueError(f"the model lacks the weights {min(missing)!r}")
-
-    def sleep(self, *, keeps_weights: bool) -> None:
-        pass
-
-    def wake_up(self) -> None:
-        pass
 
     def close(self) -> None:
         if self._weights is not None:

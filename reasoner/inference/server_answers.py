@@ -4,7 +4,6 @@ sends is a ServerError: its fault, and no value of the run.
 
 from __future__ import annotations
 
-import re
 import reprlib
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,10 +18,8 @@ from reasoner.types import Finish
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-_FINISH: dict[str | None, Finish] = {"stop": "stop", "length": "length"}
+_FINISH: dict[str, Finish] = {"stop": "stop", "length": "length"}
 _LOWEST_LOGPROB = -9999.0  # vLLM's value for minus infinity
-_MOST_TOKENS = 2**31  # counts that are not below are no counts
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # JSON may have one ("\\ud83d"), and no file can hold it
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,35 +109,6 @@ def parse_server_info(models: Mapping[str, Any], prepared: Mapping[str, Any]) ->
         ):
             return ServerInfo(model, identity, has_own_sampler, max_model_len)
     raise ServerError(f"malformed answer to prepare_rollouts: {reprlib.repr(models)}, {reprlib.repr(prepared)}")
-
-
-def parse_response(answer: Mapping[str, Any]) -> tuple[str, int | None, Finish]:
-    """(text, number of tokens, finish reason) in an answer of OpenAI's interface, of a chat or of a completion.
-
-    The number is None where the server reports none. Every finish reason but "stop" and "length" is "abort".
-    """
-    match answer:
-        case {"choices": [{"message": {"content": str() | None as content} as message, **choice}, *_]}:
-            text = _with_reasoning(content or "", message)
-        case {"choices": [{"text": str(text), **choice}, *_]}:
-            pass
-        case _:
-            raise ServerError(f"malformed answer: {reprlib.repr(answer)}")
-    reason = choice.get("finish_reason")
-    if not isinstance(reason, str | None):
-        raise ServerError(f"malformed answer: the finish reason {reprlib.repr(reason)}")
-    match answer:
-        case {"usage": {"completion_tokens": int(count)}} if type(count) is int and 0 <= count < _MOST_TOKENS:
-            num_tokens: int | None = count
-        case _:
-            num_tokens = None
-    return _LONE_SURROGATE.sub("\ufffd", text), num_tokens, _FINISH.get(reason, "abort")
-
-
-def _with_reasoning(content: str, message: Mapping[str, Any]) -> str:
-    """The text of a chat message; before it, in think tags, the reasoning that some servers separate from it."""
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
-    return f"<think>{reasoning}</think>{content}" if isinstance(reasoning, str) else content
 
 
 def _malformed(what: str) -> ServerError:

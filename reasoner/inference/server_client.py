@@ -31,18 +31,13 @@ class RefusalError(ValueError):
         self.status = status
 
 
-def new_client(token: str = "", *, uses_proxy: bool = False) -> httpx.AsyncClient:
+def new_client(token: str) -> httpx.AsyncClient:
     """A client without time limits of its own, which sends the token. Each request has a connection of its own: a
     server may close one that is idle at the moment at which it is used again, which would look as if it had failed.
     """
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
-    headers = {"Accept-Encoding": ", ".join(_ENCODINGS), **bearer(token)}
-    return httpx.AsyncClient(timeout=None, limits=limits, headers=headers, trust_env=uses_proxy)
-
-
-def bearer(token: str) -> dict[str, str]:
-    """The header with a token; none for an empty one."""
-    return {"Authorization": f"Bearer {token}"} if token else {}
+    headers = {"Accept-Encoding": ", ".join(_ENCODINGS), "Authorization": f"Bearer {token}"}
+    return httpx.AsyncClient(timeout=None, limits=limits, headers=headers, trust_env=False)
 
 
 async def request_json(

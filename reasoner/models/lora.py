@@ -7,7 +7,6 @@ before. Without its adapter the policy is the base model, so no second model is 
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,7 +20,6 @@ from transformers import PreTrainedModel
 
 from reasoner.config.learning import LoraConfig
 from reasoner.models.adapter_files import Adapter, read_adapter, write_adapter
-from reasoner.models.checksums import write_checksums
 from reasoner.models.folder import BaseModel, write_base
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.saving import save_config, save_generation_config, save_model, save_weights
@@ -207,19 +205,13 @@ def load_weights(policy: PreTrainedModel, folder: Path) -> None:
 
 
 def write_merged(checkpoint: Path, out: Path) -> None:
-    """Write a checkpoint as a full model folder in float32, an adapter added to the weights of its base. `out` appears
-    whole. ValueError if it exists, or if no model can be loaded from the checkpoint.
+    """Write a checkpoint as a full model folder in float32, an adapter added to the weights of its base. ValueError if
+    no model can be loaded from the checkpoint.
     """
-    if out.exists():
-        raise ValueError(f"{out} exists; name a folder that does not")
     model, tokenizer = load_policy(checkpoint, device=torch.device("cpu")), load_tokenizer(checkpoint)
-    beside = out.with_name(f"{out.name}.partial")
-    shutil.rmtree(beside, ignore_errors=True)
     with named_errors(out):
-        save_model(model, beside)
-        tokenizer.save_pretrained(beside)
-        write_checksums(beside)
-    beside.rename(out)
+        save_model(model, out)
+        tokenizer.save_pretrained(out)
 
 
 def num_adapter_parameters(model: PreTrainedModel, lora: LoraConfig) -> int:

@@ -13,10 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 from math import isfinite
-from pathlib import Path
 from typing import Any
 
-from data.files import check_file, read_file
 from reasoner.rollouts.seeds import digest
 from reasoner.sft.examples import ExampleReader
 
@@ -85,12 +83,6 @@ class _Growing:
         place = {ids: index for index, ids in enumerate(self.completions)}
         pairs = tuple(Pair(place[chosen], place[rejected], margin) for chosen, rejected, margin in self.pairs)
         return Comparison(self.problem_id, self.prompt_ids, tuple(self.completions.values()), pairs)
-
-
-def read_rows(path: Path) -> Iterator[tuple[str, Row]]:
-    """Yield (position, row) of a .jsonl or .parquet file. ValueError for another kind of file or none."""
-    check_file(path)
-    yield from read_file(path)
 
 
 def comparisons_of(rows: Iterable[tuple[str, Row]], encode: ExampleReader) -> list[Comparison]:

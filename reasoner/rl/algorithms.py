@@ -9,11 +9,11 @@ reasoner.config.algorithm, so that settings are checked without torch; tests/rl/
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields, replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from reasoner.config.algorithm import AlgoConfig
 from reasoner.config.check import Rule, check_rules
+from reasoner.config.other_names import did_you_mean
 from reasoner.config.schema import Config, settings
 
 if TYPE_CHECKING:
@@ -117,8 +117,7 @@ def resolve_algorithm(cfg: AlgoConfig) -> Algorithm:
     and for parts that do not go together.
     """
     if cfg.name not in ALGORITHMS:
-        close = get_close_matches(cfg.name, ALGORITHMS, 1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = did_you_mean(cfg.name, ALGORITHMS)
         raise ValueError(f"unknown algorithm {cfg.name!r}; known are {', '.join(ALGORITHMS)}{hint}")
     overrides: dict[str, Any] = {
         field.name: value for field in fields(Algorithm) if (value := getattr(cfg, field.name, None)) is not None

@@ -10,7 +10,6 @@ Shapes: N rows, T completion positions, H width.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from copy import deepcopy
 from typing import cast
 
@@ -23,19 +22,14 @@ from reasoner.config.schema import Config
 from reasoner.distributed.gradients import sum_gradients
 from reasoner.distributed.world import ALONE, World
 from reasoner.models.compiled_layers import compile_layers
-from reasoner.models.loading import PromptCache, completion_states, encode_prompts
+from reasoner.models.loading import PromptCache
 from reasoner.models.lora import trained_parameters
 from reasoner.models.recompute import recompute_layers
 from reasoner.models.reward_model import reward_mean
 from reasoner.models.sharding import distribute, load_state
 from reasoner.rl.batch import Batch
 from reasoner.rl.losses import value_loss
-from reasoner.rl.microbatches import (
-    compute_precision,
-    forward_microbatches,
-    gradient_microbatches,
-    iterate_microbatches,
-)
+from reasoner.rl.microbatches import Passes
 from reasoner.rl.optimizers import clip_gradients, load_optimizer_state, optimizer_state, step_optimizer
 from reasoner.runtime import deterministic_kernels
 
@@ -51,7 +45,8 @@ class Critic:
             compile_layers(backbone)
         if cfg.optim.recompute:
             recompute_layers(backbone)
-        self.distributed = distribute(backbone, cfg.optim.sharding, world, cfg.optim.dtype)
+        distributed = distribute(backbone, cfg.optim.sharding, world, cfg.optim.dtype)
+        self.passes = Passes(distributed, cfg.optim.dtype, cfg.optim.micro_batch_tokens)
         self.base_model = policy.base_model if shared else backbone
         self.head = nn.Linear(policy.config.get_text_config().hidden_size, 1, device=policy.device)
         nn.init.zeros_(self.head.weight)
@@ -83,23 +78,10 @@ class Critic:
 
     def values(self, batch: Batch) -> Tensor:
         """[N, T + 1] values before each token and after the last one, without gradient. A collective operation."""
-        tokens = self.cfg.optim.micro_batch_tokens
-        return forward_microbatches(batch, self._encode, self._values, tokens=tokens, model=self.distributed, extra=1)
-
-    def _encode(self, block: Batch) -> PromptCache:
-        with self._precision():
-            return encode_prompts(self, block.prompt_ids, block.prompt_lengths)
-
-    def _states(self, prompts: PromptCache, rows: Batch, *, after_last: bool = False) -> Tensor:
-        """[N, T, H] states before each token; with `after_last` [N, T + 1, H]."""
-        with self._precision():
-            return completion_states(self, prompts, rows.prompt_of, rows.completion_ids, after_last=after_last)
-
-    def _precision(self) -> AbstractContextManager[object]:
-        return compute_precision(self.head.weight.device, self.cfg.optim.dtype)
+        return self.passes.for_each_row(batch, self._values, extra=1)
 
     def _values(self, prompts: PromptCache, rows: Batch) -> Tensor:
-        return self._head_values(self._states(prompts, rows, after_last=True)).float()
+        return self._head_values(self.passes.states(prompts, rows, after_last=True)).float()
 
     def _head_values(self, states: Tensor) -> Tensor:
         """[..., H] states -> [...] values, in the head's precision, which is float32."""
@@ -119,20 +101,19 @@ class Critic:
 
         With a shared backbone this trains the head alone; the policy's weights do not change.
         """
-        total, tokens = 0.0, self.cfg.optim.micro_batch_tokens
+        total = 0.0
         self.optimizer.zero_grad()
         if self.shared:
-            frozen_encode, frozen_states = torch.no_grad()(self._encode), torch.no_grad()(self._states)
-            for _, prompts, rows in iterate_microbatches(batch, frozen_encode, tokens=tokens, model=self.distributed):
-                loss = self.loss(frozen_states(prompts, rows), rows)
+            for _, prompts, rows in self.passes.microbatches(batch):
+                with torch.no_grad():
+                    states = self.passes.states(prompts, rows)
+                loss = self.loss(states, rows)
                 loss.backward()  # type: ignore[no-untyped-call]
                 total += float(loss.detach())
         else:
-            index = torch.arange(len(batch), device=batch.lengths.device)
-            microbatches = gradient_microbatches(batch, index, self._encode, tokens=tokens, model=self.distributed)
             with deterministic_kernels(self.cfg.optim.deterministic):
-                for prompts, rows in microbatches:
-                    loss = self.loss(self._states(prompts, rows), rows)
+                for prompts, rows in self.passes.gradient_microbatches(batch):
+                    loss = self.loss(self.passes.states(prompts, rows), rows)
                     loss.backward()  # type: ignore[no-untyped-call]
                     total += float(loss.detach())
         self.sum_gradients()

@@ -3,13 +3,14 @@
 Every rank has the whole batch, and computes the rows of its own prompts. Sums over rows, gradients among them, are then
 sums over ranks; denominators are those of the whole batch.
 
-Shapes: N rows, T completion positions.
+Shapes: N rows, T completion positions, H width of the states.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from itertools import chain
 from typing import cast
 
@@ -20,11 +21,10 @@ from transformers import PreTrainedModel
 from reasoner.distributed.assignment import owners
 from reasoner.distributed.world import World
 from reasoner.models.embedding_gradients import accumulate_embedding_gradients
-from reasoner.models.loading import PromptCache
+from reasoner.models.loading import PromptCache, completion_states, encode_prompts
 from reasoner.models.sharding import DistributedModel
 from reasoner.rl.batch import Batch
 
-Encode = Callable[[Batch], PromptCache]
 OnMicrobatch = Callable[[int, int], object]  # called after each micro-batch: (rows done, rows in all)
 
 
@@ -51,19 +51,111 @@ def _all_rows(batch: Batch) -> Tensor:
     return torch.arange(len(batch), device=batch.lengths.device)
 
 
-def _blocks(
-    batch: Batch, index: Tensor, *, tokens: int, model: DistributedModel
-) -> Iterator[tuple[Batch, Iterator[tuple[Tensor, Batch]]]]:
-    """Yield (block of prompts, its micro-batches as (index, rows)): this rank's share of the indexed rows, and as many
-    rows without tokens, whose index is empty, as the model needs.
-    """
-    own = list(batch.prompt_blocks(tokens, own_rows(batch, index, model.world)))
-    counts = [block.num_micro_batches(tokens) for _, block in own]
-    needed = model.num_passes(counts)
-    for (outer, block), count, most in zip(own, counts, needed, strict=False):
-        yield block, chain(_micro_batches(outer, block, tokens), _empty_rows(batch, most - count))
-    for most in needed[len(own) :]:
-        yield batch.empty_row(), _empty_rows(batch, most)
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """The passes of a transformer, with their precision and their micro-batches."""
+
+    distributed: DistributedModel
+    dtype: str  # optim.dtype
+    micro_batch_tokens: int  # rows x length, padding included
+
+    @property
+    def model(self) -> PreTrainedModel:
+        return cast(PreTrainedModel, self.distributed.model)
+
+    @property
+    def world(self) -> World:
+        return self.distributed.world
+
+    def precision(self) -> AbstractContextManager[object]:
+        return compute_precision(self.model.device, self.dtype)
+
+    def encode(self, block: Batch) -> PromptCache:
+        """Run the block's prompts through the model, each once."""
+        with self.precision():
+            return encode_prompts(self.model, block.prompt_ids, block.prompt_lengths)
+
+    def states(self, prompts: PromptCache, rows: Batch, *, after_last: bool = False) -> Tensor:
+        """[N, T, H] last states before each completion token; with `after_last` [N, T + 1, H]."""
+        with self.precision():
+            return completion_states(self.model, prompts, rows.prompt_of, rows.completion_ids, after_last=after_last)
+
+    def microbatches(self, batch: Batch) -> Iterator[tuple[Tensor, PromptCache, Batch]]:
+        """Yield (index, prompts, rows): micro-batches that cover every row of this rank once, with the prompts' pass,
+        without gradient. A collective operation if the model is sharded: a row that is not in the batch, with an empty
+        index, keeps the ranks together.
+        """
+        with self.distributed.passes():
+            for block, parts in self._blocks(batch, _all_rows(batch)):
+                with torch.no_grad():
+                    prompts = self.encode(block)
+                for index, rows in parts:
+                    yield index, prompts, rows
+
+    @torch.no_grad()
+    def for_each_row(
+        self,
+        batch: Batch,
+        compute: Callable[[PromptCache, Batch], Tensor],
+        *,
+        extra: int = 0,
+        on_microbatch: OnMicrobatch | None = None,
+    ) -> Tensor:
+        """Run `compute` for every row, without gradient -> [N, T + extra], 0 beyond a micro-batch's longest row.
+
+        A collective operation: each rank computes its own rows, and gets those of the others.
+        """
+        done, num_own = 0, len(own_rows(batch, _all_rows(batch), self.world))
+        values = torch.zeros(len(batch), batch.completion_ids.shape[1] + extra, device=batch.lengths.device)
+        for index, prompts, rows in self.microbatches(batch):
+            values[index, : rows.completion_ids.shape[1] + extra] = compute(prompts, rows)[: len(index)]
+            done += len(index)
+            if on_microbatch is not None:
+                on_microbatch(done, num_own)
+        self.world.sum_(values, "log-probabilities or values of the batch")  # a row of another rank is 0 here
+        return values
+
+    def gradient_microbatches(
+        self, batch: Batch, index: Tensor | None = None, on_microbatch: OnMicrobatch | None = None
+    ) -> Iterator[tuple[PromptCache, Batch]]:
+        """Yield (prompts, rows): micro-batches that cover the indexed rows once, by default all, each rank its own. The
+        caller computes the loss of each and calls its backward(): the parameters accumulate the gradient, in shards its
+        sum over the ranks.
+
+        The prompts of a block go through one forward and one backward pass. In between, the completions go through in
+        micro-batches, and their gradients with respect to the prompts' states are accumulated. Without rows, which is
+        so on every rank, there is no pass.
+        """
+        index = _all_rows(batch) if index is None else index
+        if not len(index):
+            return
+        done, num_own = 0, len(own_rows(batch, index, self.world))
+        blocks = list(self._blocks(batch, index))
+        with self.distributed.passes(), accumulate_embedding_gradients(self.model):
+            for block, parts in blocks:
+                prompts = self.encode(block)
+                leaves = prompts.leaves()
+                for own, rows in parts:
+                    yield leaves, rows
+                    done += len(own)
+                    if on_microbatch is not None:
+                        on_microbatch(done, num_own)
+                if block is blocks[-1][0]:
+                    self.distributed.sync_gradients()
+                prompts.backward(leaves)
+
+    def _blocks(self, batch: Batch, index: Tensor) -> Iterator[tuple[Batch, Iterator[tuple[Tensor, Batch]]]]:
+        """Yield (block of prompts, its micro-batches as (index, rows)): this rank's share of the indexed rows, and as
+        many rows without tokens, whose index is empty, as the model needs.
+        """
+        tokens = self.micro_batch_tokens
+        own = list(batch.prompt_blocks(tokens, own_rows(batch, index, self.world)))
+        counts = [block.num_micro_batches(tokens) for _, block in own]
+        needed = self.distributed.num_passes(counts)
+        for (outer, block), count, most in zip(own, counts, needed, strict=False):
+            yield block, chain(_micro_batches(outer, block, tokens), _empty_rows(batch, most - count))
+        for most in needed[len(own) :]:
+            yield batch.empty_row(), _empty_rows(batch, most)
 
 
 def _micro_batches(outer: Tensor, block: Batch, tokens: int) -> Iterator[tuple[Tensor, Batch]]:
@@ -75,77 +167,3 @@ def _micro_batches(outer: Tensor, block: Batch, tokens: int) -> Iterator[tuple[T
 def _empty_rows(batch: Batch, number: int) -> Iterator[tuple[Tensor, Batch]]:
     for _ in range(number):
         yield batch.lengths.new_zeros(0), batch.empty_row()
-
-
-def iterate_microbatches(
-    batch: Batch, encode: Encode, *, tokens: int, model: DistributedModel
-) -> Iterator[tuple[Tensor, PromptCache, Batch]]:
-    """Yield (index, prompts, rows): micro-batches that cover every row of this rank once. `encode` runs the prompts'
-    pass. A collective operation if the model is sharded: a row that is not in the batch, with an empty index, keeps the
-    ranks together.
-    """
-    with model.passes():
-        for block, parts in _blocks(batch, _all_rows(batch), tokens=tokens, model=model):
-            prompts = encode(block)
-            for index, rows in parts:
-                yield index, prompts, rows
-
-
-@torch.no_grad()
-def forward_microbatches(
-    batch: Batch,
-    encode: Encode,
-    compute: Callable[[PromptCache, Batch], Tensor],
-    *,
-    tokens: int,
-    model: DistributedModel,
-    extra: int = 0,
-    on_microbatch: OnMicrobatch | None = None,
-) -> Tensor:
-    """Run `compute` for every row, without gradient -> [N, T + extra], 0 beyond a micro-batch's longest row.
-
-    A collective operation: each rank computes its own rows, and gets those of the others.
-    """
-    done, num_own = 0, len(own_rows(batch, _all_rows(batch), model.world))
-    values = torch.zeros(len(batch), batch.completion_ids.shape[1] + extra, device=batch.lengths.device)
-    for index, prompts, rows in iterate_microbatches(batch, encode, tokens=tokens, model=model):
-        values[index, : rows.completion_ids.shape[1] + extra] = compute(prompts, rows)[: len(index)]
-        done += len(index)
-        if on_microbatch is not None:
-            on_microbatch(done, num_own)
-    model.world.sum_(values, "log-probabilities or values of the batch")  # a row of another rank is 0 here
-    return values
-
-
-def gradient_microbatches(
-    batch: Batch,
-    index: Tensor,
-    encode: Encode,
-    *,
-    tokens: int,
-    model: DistributedModel,
-    on_microbatch: OnMicrobatch | None = None,
-) -> Iterator[tuple[PromptCache, Batch]]:
-    """Yield (prompts, rows): micro-batches that cover the indexed rows once, each rank its own. The caller computes the
-    loss of each and calls its backward(): the parameters accumulate the gradient, in shards its sum over the ranks.
-
-    The prompts of a block go through one forward and one backward pass. In between, the completions go through in
-    micro-batches, and their gradients with respect to the prompts' states are accumulated. Without rows, which is so on
-    every rank, there is no pass.
-    """
-    if not len(index):
-        return
-    done, num_own = 0, len(own_rows(batch, index, model.world))
-    blocks = list(_blocks(batch, index, tokens=tokens, model=model))
-    with model.passes(), accumulate_embedding_gradients(cast(PreTrainedModel, model.model)):
-        for block, parts in blocks:
-            prompts = encode(block)
-            leaves = prompts.leaves()
-            for own, rows in parts:
-                yield leaves, rows
-                done += len(own)
-                if on_microbatch is not None:
-                    on_microbatch(done, num_own)
-            if block is blocks[-1][0]:
-                model.sync_gradients()
-            prompts.backward(leaves)

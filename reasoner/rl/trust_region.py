@@ -16,6 +16,9 @@ from torch import Tensor, nn
 
 Product = Callable[[Tensor], Tensor]
 
+_ITERATIONS = 10  # of the conjugate gradient
+_BACKTRACKS = 10  # steps that are tried, each half as long
+
 
 @dataclass(frozen=True, slots=True)
 class ConstrainedStep:
@@ -23,7 +26,6 @@ class ConstrainedStep:
 
     kl: float  # mean KL(old || new) after the step; 0 if none was accepted
     share: float  # fraction of the full step that was accepted: 1, 1/2, 1/4, ...; 0 if none was
-    gain: float  # decrease of the surrogate loss
 
 
 def conjugate_gradient(product: Product, target: Tensor, *, iterations: int, tolerance: float = 1e-5) -> Tensor:
@@ -55,27 +57,25 @@ def constrained_step(
     measure: Callable[[], tuple[float, float]],
     *,
     delta: float,
-    iterations: int = 10,
-    backtracks: int = 10,
 ) -> ConstrainedStep:
     """Move the parameters by the first tried step that lowers the surrogate loss and has mean KL <= delta.
 
     `gradient` is the gradient of the surrogate loss; `measure` returns (surrogate loss, mean KL(old || new)) at the
     current parameters. If no step is accepted, the parameters are unchanged.
     """
-    direction = conjugate_gradient(product, -gradient, iterations=iterations)
+    direction = conjugate_gradient(product, -gradient, iterations=_ITERATIONS)
     curvature = direction @ product(direction)
     if not torch.isfinite(curvature) or curvature <= 0:
-        return ConstrainedStep(0.0, 0.0, 0.0)
+        return ConstrainedStep(0.0, 0.0)
     step = direction * (2 * delta / curvature).sqrt()
     old, (loss_before, _) = _flatten(parameters), measure()
-    for fraction in (0.5**i for i in range(backtracks)):
+    for fraction in (0.5**i for i in range(_BACKTRACKS)):
         _assign(parameters, old + fraction * step)
         loss_after, kl = measure()
         if kl <= delta and loss_after < loss_before:
-            return ConstrainedStep(kl, fraction, loss_before - loss_after)
+            return ConstrainedStep(kl, fraction)
     _assign(parameters, old)
-    return ConstrainedStep(0.0, 0.0, 0.0)
+    return ConstrainedStep(0.0, 0.0)
 
 
 def _flatten(parameters: Sequence[nn.Parameter]) -> Tensor:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,6 +70,11 @@ class Template:
         for text in self.stop:
             if not isinstance(text, str) or not text:
                 raise ValueError(f"stop has {text!r}; it takes texts that are not empty")
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of all its parts."""
+        return hashlib.sha256(json.dumps(asdict(self), ensure_ascii=False).encode()).hexdigest()
 
 
 TEMPLATES: dict[str, Template] = {

@@ -304,17 +304,15 @@ def read_alarms(run_dir: Path, *, torn: Torn = "never") -> list[Alarm]:
 
 
 def record(run_dir: Path, alarms: Sequence[Alarm]) -> None:
-    """Add alarms to those of the run. The file is replaced as a whole."""
+    """Add alarms to those of the run."""
     if alarms:
         rewrite(run_dir, [*read_alarms(run_dir), *alarms])
 
 
-def forget(run_dir: Path, start: int) -> None:
-    """Keep only the alarms of the first `start` steps, for a run that is resumed after them."""
-    if alarms := read_alarms(run_dir):
-        rewrite(run_dir, [alarm for alarm in alarms if alarm.step < start])
-
-
 def rewrite(run_dir: Path, alarms: Sequence[Alarm]) -> None:
-    """Replace the alarms of the run. The file is replaced as a whole."""
-    write_bytes(run_dir / "alarms.jsonl", b"".join(checked_line(asdict(alarm)) for alarm in alarms))
+    """Replace the alarms of the run. The file is replaced as a whole; without alarms there is none."""
+    path = run_dir / "alarms.jsonl"
+    if alarms:
+        write_bytes(path, b"".join(checked_line(asdict(alarm)) for alarm in alarms))
+    else:
+        path.unlink(missing_ok=True)

@@ -65,13 +65,12 @@ def metrics_prefix(run_dir: Path) -> list[tuple[str, dict[str, Any]]]:
     return prefix
 
 
-def truncate_logs(run_dir: Path, start: int, *, last_validation: int) -> None:
-    """Cut the files of FILES back to the first `start` steps, and to validations after at most `last_validation` steps.
-
-    Each file is rewritten whole. Damaged lines of times.jsonl and evals.jsonl are dropped.
+def truncate_logs(run_dir: Path, start: int) -> None:
+    """Cut the files of FILES back to the first `start` steps, and to validations after at most so many; a run that
+    begins anew validates before its first step again. Each file is rewritten whole, without damaged lines.
     """
     texts_of = {"metrics": [text for text, _ in metrics_prefix(run_dir)[:start]]}
-    for name, last in (("times", start - 1), ("evals", last_validation)):
+    for name, last in (("times", start - 1), ("evals", start or -1)):
         lines = scan_steps(run_dir / f"{name}.jsonl")
         texts_of[name] = [text for text, line in lines if line is not None and line["step"] <= last]
     for name, texts in texts_of.items():

@@ -25,11 +25,10 @@ def write_table(path: Path, table: pa.Table) -> None:
         pq.write_table(table, partial, **WRITING)
 
 
-def read_table(path: Path, columns: Sequence[str] | None = None, *, content: bytes | None = None) -> pa.Table:
-    """Read a file, or its `content`: those of `columns` that it has. ValueError where it is missing or damaged."""
+def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read those of the `columns`, by default all, that a file has. ValueError where it is missing or damaged."""
     try:
-        source = path if content is None else pa.BufferReader(content)
-        with pq.ParquetFile(source, page_checksum_verification=True) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             _check_columns(file)
             names = file.schema_arrow.names
             table = file.read([name for name in names if columns is None or name in columns])

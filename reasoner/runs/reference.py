@@ -84,31 +84,20 @@ class Comparison:
         return f"; a step takes {own:.1f} s, {normal:.1f} on their machine" if own and normal else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """What departures of these metrics in these directions, all of them, hint at."""
-
-    signs: Mapping[str, str]
-    meaning: str
-
-
-CAUSES = (
-    Cause(
+# Departures of these metrics in these directions, all of them, and what they hint at.
+CAUSES: tuple[tuple[Mapping[str, str], str], ...] = (
+    (
         {"sampling/logprob_diff_mean": "high"},
         "the engine does not sample from the policy that is trained: stale or other weights, another temperature, or "
         "a lower precision (engine.dtype)",
     ),
-    Cause(
-        {"kl": "high", "grad_norm": "high"}, "updates are too large: the learning rate, or the clipping of gradients"
-    ),
-    Cause({"entropy": "low", "correct": "low"}, "the policy has collapsed onto few answers"),
-    Cause(
+    ({"kl": "high", "grad_norm": "high"}, "updates are too large: the learning rate, or the clipping of gradients"),
+    ({"entropy": "low", "correct": "low"}, "the policy has collapsed onto few answers"),
+    (
         {"correct": "low", "reward/mean": "high"},
         "the reward pays for something else than right answers: a reward function, or the grader",
     ),
-    Cause(
-        {"correct": "low", "reward/mean": "low"}, "what is rewarded cannot be learnt: wrong gold answers, or the grader"
-    ),
+    ({"correct": "low", "reward/mean": "low"}, "what is rewarded cannot be learnt: wrong gold answers, or the grader"),
 )
 
 
@@ -119,9 +108,9 @@ def likely_causes(outside: Sequence[Departure]) -> list[str]:
     first = min((one.step for one in outside), default=0)
     early = {(one.metric, one.direction): one.step - first for one in outside if one.step - first <= _TOGETHER}
     return [
-        cause.meaning
-        for cause in CAUSES
-        if cause.signs.items() <= early.keys() and min(early[sign] for sign in cause.signs.items()) <= _AT_FIRST
+        meaning
+        for signs, meaning in CAUSES
+        if signs.items() <= early.keys() and min(early[sign] for sign in signs.items()) <= _AT_FIRST
     ]
 
 

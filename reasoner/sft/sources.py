@@ -9,7 +9,7 @@ SOURCE;SOURCE                                                    all rows of sev
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -17,8 +17,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from data.files import READERS, can_read, read_file
-from data.hub import DownloadError
-from reasoner.console import first_line
+from data.hub import hub_rows
 from reasoner.runs.run_dir import find_run
 from reasoner.runs.selection import Selection, parse_selection, read_rollouts, select
 
@@ -58,7 +57,8 @@ def _read_one(spec: str, runs: Path) -> Rows:
         rows = ((f"{row['step']}.{row['group']}.{row['sample']}", sft_row(row)) for row in selected.rows)
         return Rows(rows, selected.left_out)
     if _is_hub(spec):
-        return Rows(_hub_rows(spec))
+        name, _, split = spec.partition(":")
+        return Rows(hub_rows(name, None, split or "train"))
     _check_file(spec)
     return Rows(read_file(Path(spec)))
 
@@ -100,16 +100,3 @@ def _check_file(spec: str) -> None:
             f"no examples {spec!r}: it must be a file {' or '.join(READERS)}, runs:RUN, or a data set of the hub "
             "ORG/NAME[:SPLIT]"
         )
-
-
-def _hub_rows(spec: str) -> Iterator[tuple[str, Row]]:
-    from datasets import load_dataset
-
-    name, _, split = spec.partition(":")
-    try:
-        table = load_dataset(name, split=split or "train")
-    except (OSError, ValueError, RuntimeError) as error:
-        raise DownloadError(
-            f"cannot get {spec!r} of the hub: {first_line(error)}. Without a network give a local file"
-        ) from error
-    yield from ((f"{spec}, row {number}", row) for number, row in enumerate(table))

@@ -42,6 +42,7 @@ class Sandbox:
     def run(self, code: str) -> Result:
         """What the code prints, and the value of its last line."""
         monty, printed, message, value = self._monty, self._monty.CollectString(MAX_OUTPUT), "", None
+        functions = {name: self._loading(function) for name, function in algebra.HOST_FUNCTIONS.items()}
         session = self._pool.checkout(
             script_name="call.py",
             limits={
@@ -54,16 +55,13 @@ class Sandbox:
         )
         try:
             with session as running:
-                value = running.feed_run(code, print_callback=printed, external_lookup=self._host_functions())
+                value = running.feed_run(code, print_callback=printed, external_lookup=functions)
         except monty.MontyCrashedError as error:
             message = TIME if error.timed_out else ENDED
         except monty.MontyError as error:
             message = error_message(error.exception())
         is_cut = message in (TIME, ENDED)  # at a moment that is another one in another run
         return answer("" if is_cut else printed.output + ("" if value is None else str(value)), message)
-
-    def _host_functions(self) -> dict[str, Callable[..., Any]]:
-        return {name: self._loading(function) for name, function in algebra.HOST_FUNCTIONS.items()}
 
     def _loading(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function, which may take the time of an import when it is called for the first time."""

@@ -5,9 +5,7 @@ same ones: its settings name files and folders, whose contents may have changed 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +28,7 @@ def fingerprints_of(
     (16 digits, as `reasoner eval` has them), of the prompt template, of the training data (`training`), and of the
     validation problems where there are some.
     """
-    text = json.dumps(asdict(template), ensure_ascii=False)
-    fingerprints = {
-        "model": model_fingerprint(base),
-        "prompt.style": hashlib.sha256(text.encode()).hexdigest(),
-        **training,
-    }
+    fingerprints = {"model": model_fingerprint(base), "prompt.style": template.fingerprint, **training}
     if not validation:
         return fingerprints
     return fingerprints | {"validation.data": fingerprint(validation)}
@@ -56,12 +49,6 @@ def learning_fingerprints(cfg: Config, prompts: Sequence[Prompt] = ()) -> dict[s
         return fingerprints
     own = repr([prompt.teacher_ids for prompt in prompts]).encode()
     return fingerprints | {"teacher.prompt": hashlib.sha256(own).hexdigest()}
-
-
-def file_fingerprint(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_unchanged(

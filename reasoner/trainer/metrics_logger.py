@@ -17,7 +17,7 @@ from rich.text import Text
 from reasoner.console import clock, escape_controls, log, sparkline, speed, wording
 from reasoner.distributed.world import ALONE, World
 from reasoner.progress import Progress, live
-from reasoner.runs.health import Alarm, forget, record
+from reasoner.runs.health import Alarm, record
 from reasoner.runs.json_files import append_line
 from reasoner.runs.metric_names import METRICS, TIMES, Place, shown_at
 from reasoner.runs.metrics import read_metrics, truncate_logs
@@ -89,9 +89,7 @@ class MetricsLogger:
         """Cut the log back to the first `start` steps. A collective operation."""
 
         def cut() -> list[dict[str, float]]:
-            last_validation = start or -1  # a new run is validated before its first step
-            truncate_logs(self.run_dir, start, last_validation=last_validation)
-            forget(self.run_dir, start)
+            truncate_logs(self.run_dir, start)
             return read_metrics(self.run_dir)
 
         self.history = self._world.from_first(cut, "the metrics of earlier steps")

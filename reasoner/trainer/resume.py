@@ -116,34 +116,20 @@ def _numbers(steps: Iterable[int]) -> str:
 
 
 def repair(run_dir: Path, start: int, log: Log) -> None:
-    """Cut the records back to the first `start` steps. Restore lost alarms and the best checkpoint where that is
-    possible. The caller holds the run's lock.
+    """Cut the records back to the first `start` steps. Compute the alarms from the metrics, and restore the best
+    checkpoint where that is possible. The caller holds the run's lock.
     """
     for name in FILES:
         if lacks_newline(run_dir / name):
             log(f"{name} lacked the newline of its last line; it is added")
-    truncate_logs(run_dir, start, last_validation=start or -1)
+    truncate_logs(run_dir, start)
     store.delete_from(run_dir, start)
     metrics = [line for _, line in metrics_prefix(run_dir)]
     times = {line["step"] for _, line in scan_steps(run_dir / "times.jsonl") if line is not None}
     if untimed := [step for step in range(start) if step not in times]:
         log(f"times.jsonl lacks {_numbers(untimed)}: what the clock said of them is lost, and nothing else")
-    _repair_alarms(run_dir, metrics, log)
+    health.rewrite(run_dir, health.all_alarms(metrics))
     _repair_best(run_dir, metrics, log)
-
-
-def _repair_alarms(run_dir: Path, metrics: list[dict[str, float]], log: Log) -> None:
-    """Restore alarms from the metrics. Alarms that another version's checks raised are left as they are."""
-    alarms = health.all_alarms(metrics)
-    try:
-        stored = {(alarm.name, alarm.step) for alarm in health.read_alarms(run_dir) if alarm.step < len(metrics)}
-    except ValueError as error:
-        log(f"{error}; the alarms are made again from metrics.jsonl")
-    else:
-        if not stored < {(alarm.name, alarm.step) for alarm in alarms}:
-            return
-        log("alarms.jsonl lacks alarms of metrics.jsonl; it is made again")
-    health.rewrite(run_dir, alarms)
 
 
 def _repair_best(run_dir: Path, metrics: list[dict[str, float]], log: Log) -> None:

@@ -13,13 +13,15 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedTokenizerBase
 
+from data.files import read_files
 from reasoner.config.resolve import with_values
 from reasoner.config.schema import Config
 from reasoner.config.stages import STAGES
 from reasoner.console import log, print_result
 from reasoner.distributed.world import ALONE, World
+from reasoner.models.checksums import sha256
 from reasoner.models.reward_model import load_reward_model
-from reasoner.preferences.dataset import Comparison, Split, comparisons_of, num_pairs, read_rows, split_by_problem
+from reasoner.preferences.dataset import Comparison, Split, comparisons_of, num_pairs, split_by_problem
 from reasoner.preferences.evaluation import evaluate_scores, report_text
 from reasoner.preferences.loss import Pairs, backward_preferences, collate_comparisons, share_in_order
 from reasoner.preferences.reward_model import check_pad, fold_normalization, new_reward_model, reward_std
@@ -33,7 +35,6 @@ from reasoner.runs.json_files import write_json
 from reasoner.runs.run_dir import read_settings
 from reasoner.sft.epochs import num_steps, rows_of_step
 from reasoner.sft.examples import text_reader
-from reasoner.trainer.fingerprints import file_fingerprint
 from reasoner.trainer.resolve_run import resolve_resumed_run
 from reasoner.trainer.run import TrainingRun
 from reasoner.trainer.setup import RunContext, StageData, TrainingStage
@@ -106,13 +107,13 @@ def load_data(context: RunContext) -> StageData:
     steps = num_steps(len(split.training), rows=rm.prompts, epochs=rm.epochs)
     origin = f"reasoner {STAGES['reward-model'].command}"
     resolved, run_dir = with_values(context.resolved, {"steps": steps}, origin=origin), context.run_dir
-    sha256 = file_fingerprint(Path(rm.data))
+    digest = sha256(Path(rm.data))
     return StageData(
         examples=split,
         resolved=resolved,
-        fingerprints={"rm.data": sha256},
+        fingerprints={"rm.data": digest},
         summary=lambda model, done: reward_model_summary(resolved.config, model, split, run_dir, done),
-        contents=_contents(rm.data, sha256, split),
+        contents=_contents(rm.data, digest, split),
     )
 
 
@@ -136,7 +137,7 @@ def build_reward_trainer(
 def load_preferences(cfg: Config, tokenizer: PreTrainedTokenizerBase, context: int) -> Split:
     """The run's preferences, split by problem. ValueError if there are none."""
     encode = text_reader(tokenizer, load_template(cfg.prompt.style).stop)
-    comparisons = comparisons_of(read_rows(Path(cfg.rm.data)), encode)
+    comparisons = comparisons_of(read_files(Path(cfg.rm.data)), encode)
     limit = min(cfg.rm.max_tokens or context, context)
     try:
         return split_by_problem(comparisons, share=cfg.rm.heldout_share, seed=cfg.seed, max_tokens=limit)
@@ -153,12 +154,12 @@ def heldout_comparisons(folder: Path, tokenizer: PreTrainedTokenizerBase, contex
         )
     resolved, _ = resolve_resumed_run(str(run_dir), {}, origin="", runs=run_dir.parent, stage="reward-model")
     cfg = resolved.config
-    if file_fingerprint(Path(cfg.rm.data)) != read_settings(run_dir)["fingerprints"]["rm.data"]:
+    if sha256(Path(cfg.rm.data)) != read_settings(run_dir)["fingerprints"]["rm.data"]:
         raise ValueError(f"{cfg.rm.data} has changed since {run_dir} was trained on it; name preferences with --data")
     return load_preferences(cfg, tokenizer, context).heldout
 
 
-def _contents(source: str, sha256: str, split: Split) -> dict[str, object]:
+def _contents(source: str, digest: str, split: Split) -> dict[str, object]:
     """What the model was trained on, for data.json."""
     sides: dict[str, tuple[Comparison, ...]] = {"training": split.training, "heldout": split.heldout}
     counts = {
@@ -170,7 +171,7 @@ def _contents(source: str, sha256: str, split: Split) -> dict[str, object]:
             ("pairs", num_pairs(own)),
         )
     }
-    return {"source": source, "sha256": sha256, **counts, "left_out": {"too long": split.too_long}}
+    return {"source": source, "sha256": digest, **counts, "left_out": {"too long": split.too_long}}
 
 
 REWARD_MODEL = TrainingStage(

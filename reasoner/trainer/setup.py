@@ -107,15 +107,15 @@ def open_training_run(
 
     ValueError, before anything is written, for settings or data that cannot be used or a run that cannot be resumed.
     """
+    check_processes(resolved.config, world)
     context = load_context(resolved, run_dir, resuming=resuming, world=world)
     data = stage.load_data(context)
     context = replace(context, resolved=data.resolved)
     cfg = context.cfg
     folders = {"start_from": context.start_from, "base": context.base}
     trainer = stage.build_trainer(cfg, context.tokenizer, **folders, device=context.device, world=world)
-    validation = _load_problems(cfg, "validation.data", cfg.validation.problems)
-    heldout = context.render(_load_problems(cfg, "eval.heldout", cfg.eval.heldout_problems))
-    validation_prompts = context.render(validation)
+    validation, heldout_problems = evaluation_problems(cfg)
+    validation_prompts, heldout = context.render(validation), context.render(heldout_problems)
     with ExitStack() as stack:
         steps_done = _open_folder(stack, context, trainer, data, validation, reward_functions)
         _log_plan(context, data, trainer, steps_done, {"validation": validation_prompts, "heldout": heldout})
@@ -170,7 +170,6 @@ def load_context(resolved: RunSettings, run_dir: Path, *, resuming: bool = False
     collective operation. ValueError for settings that cannot be run or a run that cannot be resumed.
     """
     cfg = resolved.config
-    check_processes(cfg, world)
     device = setup_torch(threads=cfg.threads, seed=cfg.seed)
     if device.type == "cpu" and has_gpu():
         log(f"warning: there is a GPU, and this torch cannot use it: the run trains on the CPU ({_why_no_cuda()})")
@@ -185,10 +184,14 @@ def load_context(resolved: RunSettings, run_dir: Path, *, resuming: bool = False
     return RunContext(resolved, run_dir, resuming, world, checked, base, start_from, tokenizer, context, device)
 
 
-def _load_problems(cfg: Config, key: str, limit: int) -> list[Problem]:
-    """The first problems of the set that a setting names; none where the run does not use it."""
-    spec = problem_sets(cfg).get(key)
-    return load(spec, limit=limit, memory_mib=cfg.verify.memory_mib) if spec else []
+def evaluation_problems(cfg: Config) -> list[list[Problem]]:
+    """The problems of the validations and those held out for the end; none where the run does not use them."""
+    sets = problem_sets(cfg)
+    limits = {"validation.data": cfg.validation.problems, "eval.heldout": cfg.eval.heldout_problems}
+    return [
+        load(sets[key], limit=limit, memory_mib=cfg.verify.memory_mib) if key in sets else []
+        for key, limit in limits.items()
+    ]
 
 
 def _open_folder(

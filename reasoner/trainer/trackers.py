@@ -12,11 +12,11 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import indent
 
+from reasoner.config.other_names import did_you_mean
 from reasoner.console import shorten
 
 _ROWS = 16  # rollouts of a step
@@ -90,8 +90,7 @@ def check_trackers(names: Sequence[str]) -> None:
     """ValueError for a name that is not in TRACKERS and for a tracker whose library is not installed."""
     for name in names:
         if name not in TRACKERS:
-            hint = "".join(f"; did you mean {close!r}?" for close in get_close_matches(name, TRACKERS, 1))
-            raise ValueError(f"unknown tracker {name!r}; known are {', '.join(TRACKERS)}{hint}")
+            raise ValueError(f"unknown tracker {name!r}; known are {', '.join(TRACKERS)}{did_you_mean(name, TRACKERS)}")
         if find_spec(name) is None:
             raise ValueError(f'tracker {name!r} is not installed; it comes with pip install "reasoner-rlvr[{name}]"')
 

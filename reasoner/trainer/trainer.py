@@ -84,8 +84,8 @@ class Trainer:
         self.passes = ModelPasses(
             distributed,
             optim.dtype,
-            cfg.sampling.temperature,
             optim.micro_batch_tokens,
+            cfg.sampling.temperature,
             learns_entropy=cfg.algo.entropy_coef > 0,
         )
         if reference is not None:

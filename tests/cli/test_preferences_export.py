@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from data.files import read_files
 from reasoner.cli.main import main
-from reasoner.preferences.dataset import read_rows
 from reasoner.runs.json_files import write_json
 from tests.fixtures.rollouts import group, write
 
@@ -25,7 +25,7 @@ def test_pairs_of_a_run_read_back(run_dir: Path, suffix: str, capsys: pytest.Cap
     file = run_dir / f"pairs{suffix}"
     assert main(["rollouts", "export", str(run_dir), str(file), "--as", "preferences"]) == 0
     assert "12 pairs of 6 groups; left out 0 of identical texts and 6 that" in capsys.readouterr().out
-    rows = list(read_rows(file))
+    rows = list(read_files(file))
     assert {(row["chosen"], row["rejected"]) for _, row in rows} == {("a", "b"), ("a", "c")}
     assert rows[0][1]["correct_chosen"] is True
 
@@ -34,7 +34,7 @@ def test_filters_select_the_rollouts_that_are_compared(run_dir: Path, capsys: py
     file = run_dir / "pairs.jsonl"
     assert main(["rollouts", "export", str(run_dir), str(file), "--as", "preferences", "--step", "1"]) == 0
     assert "6 pairs of 3 groups; left out 0 of identical texts and 3 that" in capsys.readouterr().out
-    assert all(row["group"].startswith("1.") for _, row in read_rows(file))
+    assert all(row["group"].startswith("1.") for _, row in read_files(file))
 
 
 def test_other_kinds_of_file_are_refused(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:

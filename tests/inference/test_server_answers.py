@@ -1,6 +1,5 @@
 """Answers of servers become typed values, or an error of the server."""
 
-import json
 from array import array
 
 import pytest
@@ -9,7 +8,6 @@ from reasoner.inference.server_answers import (
     SampledTokens,
     ServerInfo,
     parse_completion,
-    parse_response,
     parse_server_info,
 )
 from reasoner.inference.server_client import ServerError
@@ -75,32 +73,3 @@ def test_server_says_what_it_is_in_typed_values():
             parse_server_info(models, {"results": [PREPARED | {name: value}]})
     with pytest.raises(ServerError, match="malformed answer"):
         parse_server_info({"data": [{"id": 3}]}, {"results": [PREPARED]})
-
-
-def chat(text="3", **choice):
-    return {"choices": [{"message": {"content": text}, "finish_reason": "stop"} | choice]}
-
-
-def test_response_has_the_text_the_count_and_the_finish_reason_of_an_answer():
-    reasoned = chat(message={"content": "3", "reasoning": "1+2"})
-    for answer, expected in (
-        (chat(), ("3", None, "stop")),
-        (reasoned, ("<think>1+2</think>3", None, "stop")),
-        (chat(None, finish_reason="content_filter"), ("", None, "abort")),
-        (chat(finish_reason=None), ("3", None, "abort")),
-        ({"choices": [{"text": "3", "finish_reason": "length"}], "usage": None}, ("3", None, "length")),
-        *((chat() | {"usage": {"completion_tokens": n}}, ("3", n, "stop")) for n in (0, 7)),
-        *((chat() | {"usage": {"completion_tokens": n}}, ("3", None, "stop")) for n in (-1, 10**20, True, 7.5, "7")),
-    ):
-        assert parse_response(json.loads(json.dumps(answer))) == expected
-    for answer in (
-        {}, {"choices": []}, {"choices": [None]}, chat(["3"]), chat(message=None), chat(message="3"),
-        chat(finish_reason=["stop"]), chat(finish_reason={}), {"choices": [{"text": None, "finish_reason": "stop"}]},
-    ):  # fmt: skip
-        with pytest.raises(ServerError, match="malformed answer"):
-            parse_response(answer)
-
-
-def test_half_of_a_surrogate_pair_becomes_the_sign_for_what_cannot_be_decoded():
-    text, _, _ = parse_response(json.loads(json.dumps(chat("\ud83d a \U0001f600"))))
-    assert text == "\ufffd a \U0001f600"

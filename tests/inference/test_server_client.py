@@ -71,7 +71,7 @@ def url():
 
 def ask(url, path):
     async def request():
-        async with new_client() as client:
+        async with new_client("a token of the servers") as client:
             return await request_json(client, "POST", url + path, {}, seconds=30, what="it", num_tokens=10)
 
     return asyncio.run(request())

@@ -122,8 +122,7 @@ def test_gradient_in_bfloat16_is_that_of_casts_held_for_a_pass_to_the_bit(monkey
     steps, keep = [], partial(compute_precision, keeps_casts=True)
     algo = {"micro": 40, "dtype": "bfloat16", "recompute": recompute, **SETTINGS[settings]}
     for precision in (compute_precision, keep):
-        monkeypatch.setattr("reasoner.rl.model_passes.compute_precision", precision)
-        monkeypatch.setattr("reasoner.rl.critic.compute_precision", precision)
+        monkeypatch.setattr("reasoner.rl.microbatches.compute_precision", precision)
         steps.append(parameters_after_step(MODELS[model](), **algo))
     assert steps[0][0] == steps[1][0] and steps[0][0]["grad_norm"] > 0
     for parameter, other in zip(steps[0][1], steps[1][1], strict=True):

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from reasoner.preferences.dataset import comparisons_of, num_pairs, read_rows, split_by_problem
+from data.files import read_files
+from reasoner.preferences.dataset import comparisons_of, num_pairs, split_by_problem
 from reasoner.sft.examples import text_reader
 from tests.fixtures.tiny import END, tiny_tokenizer
 from tests.preferences.comparisons import COMPARISONS, comparison
@@ -155,11 +156,11 @@ def test_an_empty_file_has_no_pair_to_train_on():
 def test_files_are_read_by_their_ending(tmp_path: Path):
     rows = [ids_row([1], [2]), ids_row([3], [4])]
     (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert [row for _, row in read_rows(tmp_path / "pairs.jsonl")] == rows
+    assert [row for _, row in read_files(tmp_path / "pairs.jsonl")] == rows
     with pytest.raises(ValueError, match="unknown kind of file"):
-        list(read_rows(tmp_path / "pairs.xlsx"))
+        list(read_files(tmp_path / "pairs.xlsx"))
     with pytest.raises(ValueError, match="there is no such file"):
-        list(read_rows(tmp_path / "others.jsonl"))
+        list(read_files(tmp_path / "others.jsonl"))
 
 
 def test_no_problem_is_on_both_sides_of_the_split():

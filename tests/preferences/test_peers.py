@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from reasoner.preferences.dataset import comparisons_of, read_rows
+from data.files import read_files
+from reasoner.preferences.dataset import comparisons_of
 from reasoner.preferences.loss import bradley_terry_loss, collate_comparisons
 from reasoner.preferences.reward_model import new_reward_model
 from reasoner.preferences.rollout_pairs import PairCounts, preference_rows, schema_of
@@ -33,7 +34,7 @@ def test_trl_reads_an_export_with_the_same_loss(tmp_path: Path, suffix: str) -> 
     tiny_model(vocabulary=len(tokenizer)).save_pretrained(tmp_path / "model")
     model = new_reward_model(tmp_path / "model", tokenizer, device=torch.device("cpu"))
     spread_head(model)
-    batch, pairs = collate_comparisons(comparisons_of(read_rows(file), text_reader(tokenizer)))
+    batch, pairs = collate_comparisons(comparisons_of(read_files(file), text_reader(tokenizer)))
     own = bradley_terry_loss(RewardModelPasses(model).all_scores(batch), pairs)
 
     config = trl.RewardConfig(output_dir=str(tmp_path / "out"), report_to=[], use_cpu=True, max_length=None)

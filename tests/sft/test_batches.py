@@ -47,7 +47,7 @@ def test_the_gradient_is_that_of_transformers_loss_for_any_micro_batch(micro_bat
     loss.backward()  # type: ignore[no-untyped-call]
     expected = gradient(model)
     model.zero_grad()
-    passes = ModelPasses(DistributedModel(model), "float32", 1.0, micro_batch_tokens)
+    passes = ModelPasses(DistributedModel(model), "float32", micro_batch_tokens, 1.0)
     likelihood = backward_likelihood(passes, collate_examples(EXAMPLES))
     assert float((gradient(model) - expected).norm() / expected.norm()) < 1e-6
     assert likelihood.loss == pytest.approx(loss.item(), rel=1e-6)
@@ -56,12 +56,12 @@ def test_the_gradient_is_that_of_transformers_loss_for_any_micro_batch(micro_bat
 
 def test_a_row_without_tokens_adds_nothing() -> None:
     """With sharded weights a rank whose rows are done runs such rows until the others are."""
-    passes = ModelPasses(DistributedModel(tiny_model(vocabulary=64)), "float32", 1.0, 6)
+    passes = ModelPasses(DistributedModel(tiny_model(vocabulary=64)), "float32", 6, 1.0)
     assert batch_likelihood(passes, collate_examples(EXAMPLES).empty_row()) == Likelihood()
 
 
 def test_a_batch_without_gradient_has_the_same_likelihood() -> None:
-    passes = ModelPasses(DistributedModel(tiny_model(vocabulary=64)), "float32", 1.0, 6)
+    passes = ModelPasses(DistributedModel(tiny_model(vocabulary=64)), "float32", 6, 1.0)
     batch = collate_examples(EXAMPLES)
     trained, measured = backward_likelihood(passes, batch), batch_likelihood(passes, batch)
     assert measured.loss == pytest.approx(trained.loss, rel=1e-6)
@@ -89,7 +89,7 @@ def test_every_example_comes_once_in_an_epoch_in_an_order_of_the_seed(rows: int,
 
 def test_token_accuracy_is_the_share_of_tokens_with_the_largest_logit() -> None:
     model = tiny_model(vocabulary=64)
-    likelihood = batch_likelihood(ModelPasses(DistributedModel(model), "float32", 1.0, 6), collate_examples(EXAMPLES))
+    likelihood = batch_likelihood(ModelPasses(DistributedModel(model), "float32", 6, 1.0), collate_examples(EXAMPLES))
     hits = 0
     for example in EXAMPLES:
         ids = torch.tensor([[*example.prompt_ids, *example.completion_ids]])

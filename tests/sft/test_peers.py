@@ -41,7 +41,7 @@ def test_trl_reads_exported_examples_with_the_same_loss(tmp_path: Path, suffix: 
 
     model = tiny_model(vocabulary=len(tokenizer))
     examples = list(examples_of(read_source(str(file), tmp_path).rows, tokenizer, Template("{question}")))
-    own = batch_likelihood(ModelPasses(DistributedModel(model), "float32", 1.0, 1000), collate_examples(examples))
+    own = batch_likelihood(ModelPasses(DistributedModel(model), "float32", 1000, 1.0), collate_examples(examples))
 
     config = trl.SFTConfig(output_dir=str(tmp_path / "out"), report_to=[], use_cpu=True, bf16=False, max_length=None)
     data = datasets.Dataset.from_parquet(str(file)) if suffix == ".parquet" else datasets.Dataset.from_json(str(file))
