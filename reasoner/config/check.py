@@ -6,9 +6,12 @@ the declarations of settings and in tables of rules, never in what a user writes
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
+from itertools import pairwise
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -106,8 +109,43 @@ def names_in(condition: str) -> list[str]:
 
 
 def _value(condition: str, scope: Scope) -> Any:
-    """The value of a condition, which is a constant of this package, on settings."""
-    return eval(condition, {"__builtins__": {}}, scope)
+    """The value of a condition on settings: names, constants, comparisons, products, and, or, not."""
+    return _evaluate(ast.parse(condition, mode="eval").body, scope)
+
+
+def _evaluate(node: ast.AST, scope: Scope) -> Any:
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.Name(id=name):
+            return scope[name]
+        case ast.Attribute(value=owner, attr=name):
+            return getattr(_evaluate(owner, scope), name)
+        case ast.Tuple(elts=items):
+            return tuple(_evaluate(item, scope) for item in items)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return not _evaluate(operand, scope)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return _evaluate(left, scope) * _evaluate(right, scope)
+        case ast.BoolOp(op=op, values=values):
+            parts = (_evaluate(value, scope) for value in values)
+            return all(parts) if isinstance(op, ast.And) else any(parts)
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            sides = [_evaluate(side, scope) for side in (left, *others)]
+            return all(_COMPARISONS[type(op)](*pair) for op, pair in zip(ops, pairwise(sides), strict=True))
+    raise ValueError(f"a condition on settings has {ast.unparse(node)}")
+
+
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Eq: eq,
+    ast.NotEq: ne,
+    ast.Lt: lt,
+    ast.LtE: le,
+    ast.Gt: gt,
+    ast.GtE: ge,
+    ast.In: lambda one, other: one in other,
+    ast.NotIn: lambda one, other: one not in other,
+}
 
 
 def _values(condition: str, scope: Scope) -> str:
