@@ -6,20 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.verifiers.test_pool import ENDLESS
 from verifiers import RewardWeights, Verdict, grade, score_response
 from verifiers.api import _pool
 from verifiers.equivalence import judge
 from verifiers.maths import UndecidedError, without_algebra
 
 CHECKOUT = Path(__file__).parents[2]
-SCRIPT = f"""
+SCRIPT = """
 import sys
 from verifiers import grade, score_response
 assert grade("0.5", "1/2") and not grade("0.6", "1/2")
 assert "sympy" not in sys.modules
-hung = grade({ENDLESS!r}, "x")
-assert not hung and hung.verdict == "timed_out", hung
 assert grade("(x+1)^2", "x^2+2x+1")
 score = score_response("<think>so</think><answer>(x+1)^2</answer>", "x^2+2x+1")
 assert score.correct and score.well_formed and score.reward == 1.2 and score.extracted == "(x+1)^2", score
