@@ -87,14 +87,13 @@ def test_a_healthy_run_has_no_warnings_and_a_full_json_report(doctor):
     assert report["disk"]["bytes_per_token"] > 1 and report["settings"]["algo.group_size"] == 4
 
 
-OTHERS = ({"algo": "dapo"}, {"control": "wrong-gold"}, {"max_train_tokens": 500, "algo.beta": 0})
+OTHERS = ({"algo": "trpo"}, {"algo": "dapo"}, {"control": "wrong-gold"}, {"max_train_tokens": 500, "algo.beta": 0})
 
 
 @pytest.mark.parametrize(
     "changed",
     [
         {"algo": "ppo"},
-        {"algo": "trpo"},
         {"algo": "grpo_process"},
         {"data.prompts_per_step": 600, "problems": 4},
         *(pytest.param(own, marks=pytest.mark.slow) for own in OTHERS),
@@ -208,9 +207,10 @@ def test_a_run_that_cannot_be_checked_is_refused_in_one_line(doctor, tmp_path, c
     assert message in err.splitlines()[-1] and err.splitlines()[-1].startswith("reasoner: error: ")
 
 
-VLLM = pytest.param("vllm", marks=[pytest.mark.slow, pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM")])
+VLLM = pytest.param("vllm", marks=pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM"))
 
 
+@pytest.mark.slow  # a healthy run of a smaller model: above
 @pytest.mark.parametrize("engine", ["transformers", VLLM])
 def test_the_embedded_base_is_green(tmp_path, engine):
     small = {"data.prompts_per_step": 4, "algo.group_size": 4, "problems": 8, "num-samples": 8}
