@@ -24,7 +24,6 @@ from reasoner import (
     finetune,
     grade,
     score_completions,
-    score_response,
     train,
     train_reward_model,
 )
@@ -345,11 +344,6 @@ def test_import_is_light_and_names_are_listed():
     assert done.stdout == "[]\nTrue True\nFalse\n"
     with pytest.raises(AttributeError, match="module 'reasoner' has no attribute 'trane'"):
         reasoner.trane  # noqa: B018
-
-
-def test_grade_and_score_response_are_the_verifiers_own():
-    assert grade("0.5", "1/2") and not grade("0.6", "1/2")
-    assert score_response("<think> 1+1=2 </think> <answer> 2 </answer>", gold="2").correct
 
 
 @pytest.mark.parametrize("function", [train, evaluate, finetune, train_reward_model, score_completions])

@@ -197,16 +197,3 @@ def test_export_takes_a_supervised_run(run, tmp_path):
     assert export.wait(timeout=200) == 0, export.errors()
     card = (tmp_path / "model" / "README.md").read_text()
     assert "steps of supervised finetuning" in card and "| `sft.data` | `a.jsonl` |" in card
-
-
-def test_changed_examples_are_refused_when_a_run_is_resumed(run):
-    folder, _ = run
-    data = folder.parent / "a.jsonl"
-    text = data.read_text()
-    data.write_text(text.replace("12 + 7 = 19", "12 + 7 = 20"))
-    try:
-        done = sft("--resume", folder)
-    finally:
-        data.write_text(text)
-    assert done.returncode == 2
-    assert "but its content has changed" in done.errors()
