@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from verifiers import RewardWeights, Verdict, grade, score_response
+from verifiers import RewardWeights, Verdict, VerifierPool, grade, score_response
 from verifiers.api import _pool
 from verifiers.equivalence import judge
 from verifiers.maths import UndecidedError, without_algebra
@@ -75,7 +75,8 @@ def test_layers_in_the_calling_process_have_a_time_limit():
         assert judge("43.0", "43")
 
 
-def test_each_process_has_its_own_pool():
+def test_each_process_has_its_own_pool(monkeypatch):
+    monkeypatch.setattr("verifiers.api.VerifierPool", lambda **_: VerifierPool())  # which starts no worker yet
     assert _pool(1) is _pool(1)
     first = _pool(1)
     assert _pool(2) is not first
