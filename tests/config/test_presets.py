@@ -4,7 +4,7 @@ import pytest
 
 from data.registry import check, load
 from reasoner.config.preset_docs import listing
-from reasoner.config.presets import GPUS, HEADROOM, MACHINES, find_preset, fits, is_same_preset, machine_of, preset_for
+from reasoner.config.presets import GPUS, MACHINES, find_preset, fits, is_same_preset, machine_of, preset_for
 from reasoner.config.recipes import RECIPES
 from reasoner.config.resolve import resolve
 from reasoner.rollouts.prompts import load_template
@@ -156,13 +156,6 @@ def test_another_algorithm_keeps_its_own_parts():
     assert not {"algo.loss_aggregation", "algo.minibatches"} & preset.values("dr_grpo").keys()
     assert [preset.values(name)["optim.lr"] for name in ("grpo", "dr_grpo")] == [2e-4, 5e-4]  # four updates, and one
     assert find_preset("qwen2.5-math-1.5b", "80gb").values("ppo")["algo.beta"] == 0.0
-
-
-def test_stored_peaks_leave_the_headroom_free():
-    for label, row in fits().items():
-        if row.fits and (total := GPUS.get(label.partition("@")[2])):
-            # stored figures are rounded up to a tenth
-            assert row.peak_gib <= (1 - HEADROOM) * total / 2**30 + 0.1, label
 
 
 def test_table_has_a_row_for_every_preset_and_machine():
