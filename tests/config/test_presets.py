@@ -128,7 +128,11 @@ def test_every_preset_can_be_run_and_evaluates_and_its_problems_and_prompt_exist
     assert load_template(cfg.prompt.style).text
 
 
-@pytest.mark.parametrize("label", VARIANTS)
+CONFIGS = {label: resolve(find_preset(label, "cpu").layers()).config for label in VARIANTS}
+SETS = {(cfg.data.train, cfg.validation, cfg.eval.heldout): label for label, cfg in CONFIGS.items()}  # of all machines
+
+
+@pytest.mark.parametrize("label", SETS.values())
 def test_validation_problems_of_a_preset_are_not_trained_on(label, monkeypatch):
     """Every hub split is replaced by 300 problems, sorted by level as MATH is by subject."""
 
@@ -142,7 +146,7 @@ def test_validation_problems_of_a_preset_are_not_trained_on(label, monkeypatch):
             )
 
     monkeypatch.setattr("data.hub.hub_rows", rows)
-    cfg = resolve(find_preset(label, "cpu").layers()).config
+    cfg = CONFIGS[label]
     train = {problem.question for problem in load(cfg.data.train)}
     validation = {problem.question for problem in load(cfg.validation.data, limit=cfg.validation.problems)}
     heldout = {problem.question for problem in load(cfg.eval.heldout)}
