@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,6 +50,14 @@ def pool() -> Iterator[Any]:
 
     with VerifierPool() as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny random model with its tokenizer, which no test changes."""
+    from tests.fixtures.tiny import save_tiny
+
+    return save_tiny(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.hookimpl(wrapper=True)

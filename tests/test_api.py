@@ -24,7 +24,6 @@ from reasoner import (
     finetune,
     grade,
     score_completions,
-    score_response,
     train,
     train_reward_model,
 )
@@ -282,12 +281,10 @@ def unknown_column(completions, answers):
     ("arguments", "message"),
     [
         ({"steps": 0}, "steps is 0; it must be at least 1"),
-        ({"model": "nowhere"}, "no model 'nowhere'"),
         ({"settings": {"optim.learning_rate": 1}}, "here it is optim.lr"),
         ({"settings": {"seed": 1}, "seed": 2}, "settings has 'seed'; give it as the argument seed"),
         ({"settings": {"data.train": "gsm8k"}}, "settings has 'data.train'; give it as the argument data"),
         ({"settings": {"run.name": "x"}}, "settings has 'run.name'; give it as the argument name"),
-        ({"data": "gsm9k"}, "unknown problems 'gsm9k'"),
         ({"data": []}, "data is empty"),
         ({"data": 3}, "data is 3; it must be a name, a file, or rows"),
         ({"data": [{"question": "1+1?"}]}, "data, row 0: no column 'answer' or"),
@@ -295,7 +292,6 @@ def unknown_column(completions, answers):
         ({"data": [PROBLEMS[0], PROBLEMS[0]]}, "data, row 1: id 'sum-0' was used before"),
         ({"data": [ROWS[0] | {"picture": b"x"}]}, "column 'picture' cannot be written as JSON"),
         ({"validation_data": []}, "validation_data is empty"),
-        ({"reward_functions": ["brevity"]}, "reward_functions has 'brevity'"),
         ({"reward_functions": [unknown_column]}, "reward function unknown_column needs answers"),
         ({"data": "generated", "reward_functions": [unknown_column]}, "reward function unknown_column needs answers"),
         ({"reward_functions": [brevity], "settings": {"control": "format-only"}}, "control is 'format-only'"),
@@ -315,7 +311,6 @@ def test_arguments_that_cannot_be_used_are_named_and_leave_nothing(tmp_path, arg
     [
         ({"model": "nowhere"}, "no model 'nowhere'"),
         ({"data": []}, "data is empty"),
-        ({"data": 3}, "data is 3; it must be a name, a file, or rows"),
         ({"data": ["generated", "gsm9k"]}, "unknown problems 'gsm9k'"),
         ({"prompt": "nothing"}, "nothing"),
     ],
@@ -345,11 +340,6 @@ def test_import_is_light_and_names_are_listed():
     assert done.stdout == "[]\nTrue True\nFalse\n"
     with pytest.raises(AttributeError, match="module 'reasoner' has no attribute 'trane'"):
         reasoner.trane  # noqa: B018
-
-
-def test_grade_and_score_response_are_the_verifiers_own():
-    assert grade("0.5", "1/2") and not grade("0.6", "1/2")
-    assert score_response("<think> 1+1=2 </think> <answer> 2 </answer>", gold="2").correct
 
 
 @pytest.mark.parametrize("function", [train, evaluate, finetune, train_reward_model, score_completions])

@@ -49,8 +49,10 @@ def resume_point(run_dir: Path, log: Log) -> Path | None:
 
 
 def _check_no_checkpoint_is_due(run_dir: Path, num_steps: int) -> None:
-    """ValueError if so many steps are recorded that a checkpoint must have been written."""
-    if num_steps > (every := int(read_settings(run_dir)["config"].get("run.save_interval", num_steps))):
+    """ValueError if so many steps are recorded that a checkpoint must be there. The first one is written beside the
+    steps after it, and the second one waits for it.
+    """
+    if num_steps > 2 * (every := int(read_settings(run_dir)["config"].get("run.save_interval", num_steps))):
         raise ValueError(
             f"{run_dir} cannot be resumed: {num_steps} steps are recorded, a checkpoint was written every {every}, and "
             "there is none. Put one back, or start a new run under another --run.name"

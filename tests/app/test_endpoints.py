@@ -8,7 +8,7 @@ from gradio_client.exceptions import AppError, AuthenticationError
 
 from app.api import QUERIES
 from tests.app.browsing import served
-from tests.app.library_of import asking, rows_of, write_run
+from tests.app.library_of import asking, write_run
 
 
 @pytest.fixture(scope="module")
@@ -33,22 +33,12 @@ def client(url):
     connection.close()
 
 
-@pytest.fixture(scope="module")
-def rollouts(folder):
-    return rows_of(folder / "runs" / "a")
-
-
 def test_every_query_of_the_pages_is_a_named_endpoint(client):
     endpoints = client.view_api(return_format="dict", print_info=False)["named_endpoints"]
     assert endpoints.keys() == {f"/{name}" for name in (*QUERIES, "chat")}
     parameters = {row["parameter_name"]: row for row in endpoints["/rollouts"]["parameters"]}
     assert list(parameters) == ["run", "where", "order", "offset", "limit", "near"]
     assert not parameters["run"]["parameter_has_default"] and parameters["order"]["parameter_default"] == "step"
-
-
-def test_gradio_client_fetches_a_rollout(client, rollouts):
-    reply = client.predict("a", rollouts[0]["name"], api_name="/rollout")
-    assert (reply["completion"], reply["reward"]) == (rollouts[0]["completion"], rollouts[0]["reward"])
 
 
 def test_an_endpoint_replies_what_the_page_gets(client, folder):

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.differences import word_difference
 from reasoner.runs import rollouts as store
 from tests.app.library_of import (
     PROBLEMS,
@@ -137,12 +136,6 @@ def test_rollout_page_has_all_columns_of_the_shard(call, rows, labels):
         assert f"<think>{row['completion'][start:end]}</think>" in row["completion"]
 
 
-def test_rendered_texts_join_to_the_original(call, rows):
-    page = call("rollout", run="whole", name=rows[5]["name"], with_formulas=True)["formulas"]
-    for name in ("question", "completion"):
-        assert "".join(p if isinstance(p, str) else p["source"] for p in page[name]) == rows[5][name]
-
-
 def test_tokens_join_to_the_completion(fresh):
     runs, call = fresh
     run = runs / "a"
@@ -192,9 +185,3 @@ def test_rewards_that_differ_by_rounding_alone_have_no_deviation(fresh):
 
 
 # ---------------------------------------------------------------------------------------------------------- differences
-
-
-def test_difference_query_equals_word_difference_of_completions(call, rows):
-    a, b = rows[4], rows[9]
-    page = call("difference", run="whole", a=a["name"], b=b["name"])
-    assert page["pieces"] == [list(piece) for piece in word_difference(a["completion"], b["completion"])]

@@ -59,7 +59,7 @@ def modules_imported(tree: ast.AST, *, typing_too: bool, functions_too: bool) ->
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute here"
             yield str(node.module)
-        else:
+        elif not isinstance(node, ast.expr):
             yield from modules_imported(node, typing_too=typing_too, functions_too=functions_too)
 
 

@@ -2,7 +2,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -90,23 +89,6 @@ def test_part_that_does_not_end_well_keeps_its_rows_and_says_why(tmp_path, code,
     assert run(code, out, seconds).startswith(status)
     assert values(out) == {"machine": {"a": 1}}
     assert (tmp_path / "gpu-parts.log").read_text()
-
-
-@pytest.mark.parametrize(
-    ("part", "seconds", "status"),
-    [
-        (gpu.Part("", 60, needs=("torch", "no_such_package")), 30, "skipped: not installed: no_such_package"),
-        (gpu.Part("", 60), 0, "skipped: no time is left"),
-        (gpu.Part("time:sleep", 60, needs=("json",)), 30, "failed: exit status 1: TypeError: "),
-    ],
-)
-def test_part_that_cannot_run_has_a_status_with_the_reason(tmp_path, monkeypatch, capsys, part, seconds, status):
-    monkeypatch.setitem(gpu.PARTS, "machine", part)
-    out = tmp_path / "gpu.jsonl"
-    monkeypatch.setattr(gpu, "run_process", lambda *_: status)
-    returned = gpu.run_part("machine", out, deadline=time.monotonic() + seconds, work=tmp_path, is_rehearsal=False)
-    assert returned == values(out)["machine"]["status"] == status
-    assert f"| machine | status | {status} |" in capsys.readouterr().out
 
 
 STOPPED = """

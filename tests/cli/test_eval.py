@@ -5,9 +5,6 @@ import json
 import pytest
 
 from reasoner.cli.main import main
-from reasoner.evals import run
-from reasoner.evals.request import EvalRequest
-from reasoner.evals.result import MetricKs
 from reasoner.models.folder import model_fingerprint
 from reasoner.models.resolve import BASE
 from tests.fixtures.full_disk import largest_file
@@ -100,19 +97,6 @@ def test_our_own_samples_grade_the_same_as_responses(first):
         assert values[metric] == ours["generated_heldout"]["sampled"]["metrics"][metric]
 
 
-def test_an_evaluation_can_be_run_from_python(first, monkeypatch):
-    tmp_path, sets = first
-    monkeypatch.setattr("reasoner.inference.model_spec.make_engine", None)  # all responses are cached
-    request = EvalRequest(
-        ks=MetricKs((1,), (2,), (4,)), greedy=True, data=sets.split(","), problems=6, max_tokens=12,
-        engine="transformers", out=tmp_path / "evals", name="one",
-    )  # fmt: skip
-    result = run.evaluate(request)
-    assert result.folder == tmp_path / "evals" / "one"
-    assert result.text in (result.folder / "table.txt").read_text()
-    assert [set(ways) for ways in result.to_dict().values()] == [{"sampled", "greedy"}] * 2
-
-
 def test_two_evaluations_of_one_model_compare(first, capsys):
     tmp_path, sets = first
     evaluate(tmp_path, "--data", sets, "--pass@1", "--num-samples", "4", "--seed", "1", "--name", "three")
@@ -191,13 +175,3 @@ def test_files_whose_answers_are_extracted_in_different_ways_need_a_choice(tmp_p
     assert main(arguments) == 2
     assert f"({files[0]} boxed, {files[1]} lenient); choose one of them by --extract" in capsys.readouterr().err
     assert main([*arguments, "--extract", "boxed", "--name", "x"]) == 0
-
-
-def large(tmp_path, out):
-    """Arguments of an evaluation of a tiny model in three batches: 32 problems of 16 samples each."""
-    where = ["--model", str(tmp_path / "tiny"), "--out", str(tmp_path / out), "--name", "x"]
-    return [*EVAL[:4], "2", "--problems", "96", "--pass@1", "--cons@16", *where]
-
-
-def batches(tmp_path, out):
-    return sum(path.read_bytes().count(b"\n") for path in (tmp_path / out / "cache").glob("*/*.jsonl"))

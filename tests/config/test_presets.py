@@ -1,19 +1,14 @@
 """Presets: names, the one for a model and a machine, their values, their tables in the docs."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from data.registry import check, load
 from reasoner.config.preset_docs import listing
-from reasoner.config.presets import GPUS, HEADROOM, MACHINES, find_preset, fits, is_same_preset, machine_of, preset_for
+from reasoner.config.presets import GPUS, MACHINES, find_preset, fits, is_same_preset, machine_of, preset_for
 from reasoner.config.recipes import RECIPES
 from reasoner.config.resolve import resolve
 from reasoner.rollouts.prompts import load_template
 
-ROOT = Path(__file__).parents[2]
 VARIANTS = [label for label, row in fits().items() if row.fits]
 CPU, UNKNOWN, SMALL, A10G, A100, H200 = 0, None, 16 * 10**9, 23_609_475_072, 84_987_740_160, 150_010_000_000
 
@@ -57,19 +52,6 @@ def test_preset_of_a_model_follows_its_name_or_size_and_the_machine(model, param
     preset, why = preset_for(model, parameters, gpu_memory=memory)
     assert preset.label == label
     assert why.startswith((model, f"the size of {model}")) and "GPU" in why
-
-
-@pytest.mark.parametrize(
-    ("parameters", "memory", "words"),
-    [
-        (3_000_000_000, CPU, "there is no GPU; the preset is for a smaller model"),
-        (100_000_000, SMALL, "there is a GPU of 16 GB, less than any preset is for: `reasoner doctor` says what to"),
-        (100_000_000, UNKNOWN, "a GPU whose memory could not be read: these are the values for 24 GB"),
-        (100_000_000, A100, "folder has 100.0M parameters, and there is a GPU of 85 GB"),
-    ],
-)
-def test_reason_names_what_may_not_fit(parameters, memory, words):
-    assert words in preset_for("folder", parameters, gpu_memory=memory)[1]
 
 
 def test_model_that_does_not_fit_the_gpu_is_refused_with_what_does():
@@ -146,7 +128,11 @@ def test_every_preset_can_be_run_and_evaluates_and_its_problems_and_prompt_exist
     assert load_template(cfg.prompt.style).text
 
 
-@pytest.mark.parametrize("label", VARIANTS)
+CONFIGS = {label: resolve(find_preset(label, "cpu").layers()).config for label in VARIANTS}
+SETS = {(cfg.data.train, cfg.validation, cfg.eval.heldout): label for label, cfg in CONFIGS.items()}  # of all machines
+
+
+@pytest.mark.parametrize("label", SETS.values())
 def test_validation_problems_of_a_preset_are_not_trained_on(label, monkeypatch):
     """Every hub split is replaced by 300 problems, sorted by level as MATH is by subject."""
 
@@ -160,33 +146,12 @@ def test_validation_problems_of_a_preset_are_not_trained_on(label, monkeypatch):
             )
 
     monkeypatch.setattr("data.hub.hub_rows", rows)
-    cfg = resolve(find_preset(label, "cpu").layers()).config
+    cfg = CONFIGS[label]
     train = {problem.question for problem in load(cfg.data.train)}
     validation = {problem.question for problem in load(cfg.validation.data, limit=cfg.validation.problems)}
     heldout = {problem.question for problem in load(cfg.eval.heldout)}
     assert train and len(validation) == cfg.validation.problems
     assert not validation & train and not heldout & (train | validation)
-
-
-def test_preset_of_the_smallest_pretrained_model_resolves_without_torch():
-    code = """
-import sys
-from reasoner.config.presets import preset_for
-from reasoner.config.resolve import resolve
-preset, _ = preset_for("HuggingFaceTB/SmolLM2-135M-Instruct", None, gpu_memory=0)
-print(resolve(preset.layers()).config.data.train, "torch" in sys.modules)
-"""
-    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert result.stdout.split() == ["one-step", "False"], result.stderr
-
-
-def test_larger_model_learns_more_slowly_on_each_kind_of_machine():
-    for names, machine in (
-        (("base", "smollm-135m", "qwen2.5-0.5b"), "cpu"),
-        (("base", "smollm-135m", "qwen2.5-0.5b"), "80gb"),
-    ):
-        rates = [resolve(find_preset(name, machine).layers()).config.optim.lr for name in names]
-        assert rates == sorted(rates, reverse=True) and len(set(rates)) == len(rates)
 
 
 def test_another_algorithm_keeps_its_own_parts():
@@ -195,13 +160,6 @@ def test_another_algorithm_keeps_its_own_parts():
     assert not {"algo.loss_aggregation", "algo.minibatches"} & preset.values("dr_grpo").keys()
     assert [preset.values(name)["optim.lr"] for name in ("grpo", "dr_grpo")] == [2e-4, 5e-4]  # four updates, and one
     assert find_preset("qwen2.5-math-1.5b", "80gb").values("ppo")["algo.beta"] == 0.0
-
-
-def test_stored_peaks_leave_the_headroom_free():
-    for label, row in fits().items():
-        if row.fits and (total := GPUS.get(label.partition("@")[2])):
-            # stored figures are rounded up to a tenth
-            assert row.peak_gib <= (1 - HEADROOM) * total / 2**30 + 0.1, label
 
 
 def test_table_has_a_row_for_every_preset_and_machine():

@@ -15,7 +15,6 @@ from data.spec import parse_table
 from reasoner.cli.main import main
 from reasoner.rollouts.dataset import gold_fault
 
-BENCHMARKS = Path(__file__).parents[3] / "shared" / "benchmarks"
 Rows = Sequence[Mapping[str, Any]]
 OWN = [
     {"id": "a", "question": "What is 6 * 7?", "answer": "42", "solution": "6 * 7 = <<6*7=42>>42\n#### 42"},
@@ -90,22 +89,6 @@ def golds(problems: Sequence[Problem]) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize("write", LAYOUTS)
 def test_each_layout_gives_the_same_problems(tmp_path: Path, write: Callable[[Path, Rows], str]) -> None:
     assert golds(load(write(tmp_path, OWN))) == [(row["id"], row["question"], row["answer"]) for row in OWN]
-
-
-@pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="needs the benchmark files")
-@pytest.mark.parametrize("name", ["gsm8k_test", "math500"])
-@pytest.mark.parametrize("write", LAYOUTS)
-def test_gsm8k_and_math_are_read_in_each_layout(tmp_path: Path, write: Callable[[Path, Rows], str], name: str) -> None:
-    rows = [json.loads(line) for line in (BENCHMARKS / f"{name}.jsonl").read_text("utf-8").splitlines()]
-    problems = load(write(tmp_path, rows))
-    assert [problem.question for problem in problems] == [row["question"].strip() for row in rows]
-    if name == "gsm8k_test":  # "1,080" of the solutions is 1080 in the answers
-        expected = [row["answer"] for row in rows]
-        assert [problem.answer.replace(",", "") for problem in problems] == expected
-    elif write in (json_of_problems, csv_of_other_columns, parquet_of_verl):
-        assert [problem.answer for problem in problems] == [row["answer"] for row in rows]
-    else:  # the gold answers of MATH-500 were edited by hand here and there
-        assert sum(problem.answer == row["answer"] for problem, row in zip(problems, rows, strict=True)) > 480
 
 
 def write_lines(folder: Path, *lines: Any) -> str:

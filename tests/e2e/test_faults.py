@@ -28,7 +28,6 @@ from reasoner.trainer import checkpoint
 from reasoner.trainer.checkpoint import best_score, list_checkpoints, valid_checkpoints
 from reasoner.trainer.metrics_logger import MetricsLogger
 from tests.fixtures.full_disk import largest_file
-from tests.fixtures.tiny import save_tiny
 from tests.fixtures.trainings import OF_A_CLOCK, contents, differing, flags
 from verifiers import VerifierPool
 
@@ -41,16 +40,11 @@ SMALL = {
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory) -> Path:
-    return save_tiny(tmp_path_factory.mktemp("tiny"))
-
-
-@pytest.fixture(scope="module")
-def train(model: Path) -> Callable[..., int]:
+def train(tiny_folder: Path) -> Callable[..., int]:
     """Train a tiny model in this process; the penalty on long responses gives it a gradient."""
 
     def train(runs: Path, **changes: object) -> int:
-        settings = {"model": model, "run.dir": runs} | SMALL
+        settings = {"model": tiny_folder, "run.dir": runs} | SMALL
         settings |= {key.replace("__", "."): value for key, value in changes.items()}
         return main(["train", *flags(settings)])
 
@@ -279,9 +273,9 @@ def test_damaged_settings_are_told_of_with_the_way_out(tmp_path, capsys, finishe
 
 
 @pytest.fixture
-def changeable(tmp_path, train, model) -> tuple[Path, Path, Path]:
+def changeable(tmp_path, train, tiny_folder) -> tuple[Path, Path, Path]:
     """(model folder, problem file, prompt file) of a run of two steps in tmp_path."""
-    model = shutil.copytree(model, tmp_path / "model")
+    model = shutil.copytree(tiny_folder, tmp_path / "model")
     problems, prompt = tmp_path / "sums.jsonl", tmp_path / "own.toml"
     problems.write_text("".join(f'{{"question": "{n} + 1", "answer": "{n + 1}"}}\n' for n in range(5)))
     prompt.write_text('text = "{question} ="\nextract = "lenient"\n')

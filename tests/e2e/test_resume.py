@@ -14,7 +14,6 @@ from reasoner.api.training import Run
 from reasoner.runs.metrics import read_metrics
 from reasoner.trainer.checkpoint import list_checkpoints
 from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
-from tests.fixtures.tiny import save_tiny
 from tests.fixtures.trainings import contents, differing, flags
 
 SMALL = {
@@ -32,10 +31,9 @@ SETTINGS = {"train": SMALL, "sft": SFT}
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory) -> tuple[object, ...]:
+def tiny(tiny_folder) -> tuple[object, ...]:
     """Flags of a tiny model, of which the penalty on long responses gives a gradient."""
-    model = save_tiny(tmp_path_factory.mktemp("tiny"))
-    return ("--engine.name", "transformers", "--preset", "base", "--model", model)
+    return ("--engine.name", "transformers", "--preset", "base", "--model", tiny_folder)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from reasoner.runs.rollout_row import own_text, ranges
 from reasoner.runs.rollouts import read
 from reasoner.tools.forms import FORMS
 from tests.fixtures.calling import SUMS, save_calling
-from tests.fixtures.forkserver import TRAINING, forkserver
+from tests.fixtures.forkserver import TRAINING, finish, forkserver
 from tests.fixtures.trainings import contents, differing, flags
 
 pytest.importorskip("pydantic_monty")
@@ -38,8 +38,7 @@ def trained(tmp_path_factory, calling):
 
 
 def train(runs, model, **settings):
-    command = forkserver(TRAINING).start("train", *flags(RUN | {"model": model, "run.dir": runs} | settings))
-    assert command.wait(timeout=300) == 0, command.errors()[-3000:]
+    finish("train", *flags(RUN | {"model": model, "run.dir": runs} | settings))
 
 
 def test_rollouts_hold_what_the_tool_returned_and_its_tokens_are_not_counted(trained):
@@ -126,8 +125,7 @@ def test_kills_in_the_middle_of_a_call_leave_the_same_bytes(tmp_path):
         time.sleep(0.3)
         command.kill()
         assert command.wait(timeout=60) != 0
-    last = forkserver(TRAINING).start("train", "--resume", tmp_path / "broken" / "a")
-    assert last.wait(timeout=300) == 0, last.errors()[-3000:]
+    finish("train", "--resume", tmp_path / "broken" / "a")
     whole, broken = (contents(tmp_path / name, tmp_path / name) for name in ("whole", "broken"))
     assert differing(whole, broken) == []
 
@@ -168,8 +166,7 @@ def test_resumed_run_calls_no_function_again_whose_answer_is_logged(tmp_path, mo
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert len({line["key"] for line in lines}) == len(lines)
     before, first = (tmp_path / "rolls").read_text().split(), read(run, 0)
-    last = forkserver(TRAINING).start("train", "--resume", run)
-    assert last.wait(timeout=300) == 0, last.errors()[-3000:]
+    finish("train", "--resume", run)
     assert [row["token_ids"] for row in read(run, 0)] == [row["token_ids"] for row in first]
     after = (tmp_path / "rolls").read_text().split()
     assert after[: len(before)] == before and len(after) > len(before)

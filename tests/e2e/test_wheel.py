@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("reasoner", "data", "verifiers", "app")
-BUILD = "from setuptools import build_meta as build; build.build_sdist('dist')"
+BUILD = "from setuptools import build_meta as build; build.build_{}('dist')"
 FEW = (
     "--engine", "transformers", "--data.prompts_per_step", "2", "--algo.group_size", "2", "--sampling.max_tokens", "16",
     "--validation.interval", "0", "--eval.heldout_problems", "0",
@@ -54,14 +54,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(ROOT / name, source)
     for name in PACKAGES:
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    run(sys.executable, "-c", BUILD, folder=source)
+    run(sys.executable, "-c", BUILD.format("sdist"), folder=source)
     (archive,) = (source / "dist").glob("*.tar.gz")
     with tarfile.open(archive) as file:
         file.extractall(source / "unpacked", filter="data")
     (unpacked,) = (source / "unpacked").iterdir()
-    pip = (sys.executable, "-m", "pip", "wheel", "-q", "--no-index", "--no-deps", "--no-build-isolation")
-    run(*pip, "--wheel-dir", source / "dist", unpacked, folder=source)
-    (path,) = (source / "dist").glob("*.whl")
+    run(sys.executable, "-c", BUILD.format("wheel"), folder=unpacked)
+    (path,) = (unpacked / "dist").glob("*.whl")
     return path
 
 

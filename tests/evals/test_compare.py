@@ -108,9 +108,7 @@ def test_names_of_style_and_set_do_not_matter(pair):
     assert mismatches(a, renamed) == []
 
 
-def test_compare_refuses_disjoint_sets_and_missing_evaluations(tmp_path, pair):
+def test_compare_refuses_disjoint_sets(tmp_path, pair):
     write(tmp_path / "c", {"u": [1, 1, 1]})
     with pytest.raises(ValueError, match="no data set in common"):
         compare("a", "c", out=tmp_path, force=True)
-    with pytest.raises(ValueError, match="no evaluation 'nothing'"):
-        compare("a", "nothing", out=tmp_path, force=False)

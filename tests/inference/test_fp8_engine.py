@@ -35,7 +35,8 @@ def folder(tmp_path_factory):
     return save_tiny(tmp_path_factory.mktemp("tiny"), heads=2, key_value_heads=1)
 
 
-def test_fp8_engine_quantises_an_update_as_it_quantises_what_it_loads(folder, tmp_path):
+def test_fp8_engine_quantises_updates_as_what_it_loads_has_its_limit_and_is_refused_with_old_weights(folder, tmp_path):
+    """One engine for all that an update says, and one that loads."""
     model = perturbed(folder)
     model.save_pretrained(tmp_path)
     load_tokenizer(folder).save_pretrained(tmp_path)
@@ -47,12 +48,6 @@ def test_fp8_engine_quantises_an_update_as_it_quantises_what_it_loads(folder, tm
         updated = samples(engine)
         engine.update_weights(load_policy(folder, device=torch.device("cpu")).state_dict().items(), version=2)
         assert samples(engine) == before != updated
-    with opened(tmp_path) as engine:
-        assert samples(engine) == updated
-
-
-def test_fp8_engine_has_a_limit_of_its_own_and_one_that_keeps_old_weights_is_refused(folder):
-    with opened(folder) as engine:
         trainer, generator = trainer_and_generator(folder, engine, replace(Config(), engine=FP8))
         certificate = certify_sync(trainer, generator)
         assert 0.05 < certificate.changed < certificate.limit == LIMITS["fp8"]
@@ -60,3 +55,5 @@ def test_fp8_engine_has_a_limit_of_its_own_and_one_that_keeps_old_weights_is_ref
         engine._llm.collective_rpc = lambda name, kwargs: None  # takes nothing
         with pytest.raises(RuntimeError, match="does not sample from the weights"):
             certify_sync(trainer, generator)
+    with opened(tmp_path) as engine:
+        assert samples(engine) == updated

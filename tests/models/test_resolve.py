@@ -2,17 +2,13 @@
 
 import pytest
 
-from reasoner.models.resolve import BASE, resolve_model
+from reasoner.models.resolve import resolve_model
 
 
 def model(folder):
     folder.mkdir(parents=True)
     (folder / "config.json").write_text("{}")
     return folder
-
-
-def test_locate_returns_model_folder(tmp_path):
-    assert resolve_model(str(model(tmp_path / "m")), runs=tmp_path / "runs") == tmp_path / "m"
 
 
 def test_locate_returns_last_or_selected_checkpoint_of_run(tmp_path):
@@ -54,7 +50,3 @@ def test_best_checkpoint_of_a_run_without_others_is_found_by_its_name(tmp_path):
 def test_locate_names_searched_places_for_unknown_model(tmp_path, name):
     with pytest.raises(ValueError, match=r"'base'.* run .* config.json.* hub"):
         resolve_model(name, runs=tmp_path)
-
-
-def test_locate_finds_embedded_base(tmp_path):
-    assert resolve_model("base", runs=tmp_path) == BASE

@@ -14,19 +14,14 @@ from reasoner.preferences.loss import backward_preferences, collate_comparisons
 from reasoner.preferences.reward_model import new_reward_model
 from reasoner.rl.reward_model_passes import RewardModelPasses
 from reasoner.sft.epochs import num_steps, rows_of_step
-from tests.fixtures.tiny import save_tiny, tiny_tokenizer
+from tests.fixtures.tiny import tiny_tokenizer
 from tests.preferences.comparisons import COMPARISONS, spread_head
 
 CPU = torch.device("cpu")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tiny(tmp_path_factory.mktemp("language-model"))
-
-
-def reward_model(folder: Path, *, is_spread: bool = True) -> PreTrainedModel:
-    model = new_reward_model(folder, tiny_tokenizer(), device=CPU).double()
+def reward_model(tiny_folder: Path, *, is_spread: bool = True) -> PreTrainedModel:
+    model = new_reward_model(tiny_folder, tiny_tokenizer(), device=CPU).double()
     if is_spread:
         spread_head(model)
     return model
@@ -57,9 +52,9 @@ def gradient(model: PreTrainedModel) -> Tensor:
 @pytest.mark.parametrize("center", [0.0, 0.01])
 @pytest.mark.parametrize("micro_batch_tokens", [1, 7, 1000])
 def test_the_gradient_is_that_of_the_plain_loss_for_any_micro_batch(
-    folder: Path, micro_batch_tokens: int, center: float
+    tiny_folder: Path, micro_batch_tokens: int, center: float
 ) -> None:
-    model = reward_model(folder)
+    model = reward_model(tiny_folder)
     loss = plain_loss(model, center=center)
     loss.backward()  # type: ignore[no-untyped-call]
     expected = gradient(model)
@@ -70,8 +65,8 @@ def test_the_gradient_is_that_of_the_plain_loss_for_any_micro_batch(
     assert computed == pytest.approx(loss.item(), rel=1e-6)
 
 
-def test_the_first_gradient_is_that_of_the_head_alone(folder: Path) -> None:
-    model = reward_model(folder, is_spread=False)
+def test_the_first_gradient_is_that_of_the_head_alone(tiny_folder: Path) -> None:
+    model = reward_model(tiny_folder, is_spread=False)
     backward_preferences(RewardModelPasses(model), *collate_comparisons(COMPARISONS))
     norms = {name: float(p.grad.norm()) for name, p in model.named_parameters() if p.grad is not None}
     assert norms.pop("score.weight") > 0 and not any(norms.values())

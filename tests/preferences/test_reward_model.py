@@ -10,21 +10,16 @@ from reasoner.models.reward_model import load_reward_model, reward_mean
 from reasoner.preferences.loss import collate_comparisons, collate_completions
 from reasoner.preferences.reward_model import check_pad, fold_normalization, new_reward_model, reward_std
 from reasoner.rl.reward_model_passes import RewardModelPasses
-from tests.fixtures.tiny import END, save_tiny, tiny_model, tiny_tokenizer
+from tests.fixtures.tiny import END, tiny_model, tiny_tokenizer
 from tests.preferences.comparisons import COMPARISONS, comparison, spread_head
 
 CPU = torch.device("cpu")
 CASES = [*COMPARISONS[:1], comparison("b", (20,), (21, 22), (23, 24)), COMPARISONS[2]]  # without a pad token inside
 
 
-@pytest.fixture(scope="module")
-def language_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tiny(tmp_path_factory.mktemp("language-model"))
-
-
 @pytest.fixture
-def model(language_model: Path) -> PreTrainedModel:
-    model = new_reward_model(language_model, tiny_tokenizer(), device=CPU)
+def model(tiny_folder: Path) -> PreTrainedModel:
+    model = new_reward_model(tiny_folder, tiny_tokenizer(), device=CPU)
     spread_head(model)
     return model
 
@@ -97,11 +92,11 @@ def test_an_empty_completion_is_scored_at_the_end_of_its_prompt(model: PreTraine
     assert scores[0].item() == pytest.approx(model.score(last).item(), abs=1e-5)
 
 
-def test_a_tokenizer_whose_pad_is_its_end_gets_a_pad_of_its_own(language_model: Path, tmp_path: Path) -> None:
+def test_a_tokenizer_whose_pad_is_its_end_gets_a_pad_of_its_own(tiny_folder: Path, tmp_path: Path) -> None:
     tokenizer = tiny_tokenizer()
     tokenizer.pad_token = END
     size = len(tokenizer)
-    model = new_reward_model(language_model, tokenizer, device=CPU)
+    model = new_reward_model(tiny_folder, tokenizer, device=CPU)
     assert model.config.pad_token_id == tokenizer.pad_token_id == size
     check_pad(model)
     spread_head(model)
@@ -118,8 +113,8 @@ def test_a_model_without_a_pad_of_its_own_is_refused(model: PreTrainedModel) -> 
         check_pad(model)
 
 
-def test_the_backbone_is_that_of_the_language_model(language_model: Path) -> None:
-    model = new_reward_model(language_model, tiny_tokenizer(), device=CPU)
+def test_the_backbone_is_that_of_the_language_model(tiny_folder: Path) -> None:
+    model = new_reward_model(tiny_folder, tiny_tokenizer(), device=CPU)
     assert not any(parameter.is_meta for parameter in model.parameters())
     expected = dict(tiny_model(vocabulary=len(tiny_tokenizer())).base_model.named_parameters())
     for name, parameter in model.base_model.named_parameters():

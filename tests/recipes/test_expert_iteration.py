@@ -6,14 +6,15 @@ from pathlib import Path
 
 from reasoner.recipes.expert_iteration import Rounds, table
 from reasoner.runs.selection import Selection
-from tests.fixtures.forkserver import TRAINING, ForkedCommand, forkserver
+from tests.fixtures.forkserver import ROOT, ForkedCommand, finish
 from tests.fixtures.trainings import OF_A_CLOCK, contents, flags
 
 PLAN = Rounds(name="ei", data="generated", rounds=3, problems=9, samples=2, selection=Selection(per_problem=4))
+SUMS = ROOT / "tests" / "fixtures" / "sums.jsonl"
 SMALL = {
-    "rounds": 2, "problems": 8, "num-samples": 4, "where": "ended", "run.name": "ei", "engine": "transformers",
-    "validation.interval": 0, "eval.heldout_problems": 2, "eval.samples": 2, "sampling.max_tokens": 32, "threads": 1,
-    "sft.epochs": 1,
+    "preset": "base", "data": SUMS, "rounds": 2, "problems": 6, "num-samples": 4, "where": "ended", "run.name": "ei",
+    "engine": "transformers", "validation.interval": 0, "eval.heldout_problems": 2, "eval.samples": 2,
+    "sampling.max_tokens": 24, "threads": 1, "sft.epochs": 1,
 }  # fmt: skip
 
 
@@ -30,15 +31,12 @@ def test_table_shows_cost_and_intervals():
     assert cells == ["1", "1,000,000", "2.0", "361", *["50.0 [25.0, 75.0]"] * 2, "90.0 %"]
 
 
-def rounds(runs: Path, **changes: object) -> ForkedCommand:
-    command = forkserver(TRAINING).start("expert-iteration", "--run.dir", runs, *flags(SMALL | changes))
-    command.wait(timeout=280)
-    return command
+def rounds(runs: Path, status: int = 0, **changes: object) -> ForkedCommand:
+    return finish("expert-iteration", "--run.dir", runs, *flags(SMALL | changes), status=status)
 
 
-def test_the_same_command_goes_on_where_it_was_stopped(tmp_path):
-    first = rounds(tmp_path)
-    assert first.returncode == 0, first.errors()[-3000:]
+def test_the_same_command_goes_on_where_it_was_stopped(tmp_path, tiny_folder):
+    rounds(tmp_path, model=tiny_folder)
     assert {path.name for path in tmp_path.iterdir()} == {
         f"ei-{kind}-{n}" for kind in ("samples", "sft") for n in (1, 2)
     }
@@ -46,7 +44,7 @@ def test_the_same_command_goes_on_where_it_was_stopped(tmp_path):
     assert [row["round"] for row in rows] == [0, 1, 2]
     assert rows[2]["tokens"] > rows[1]["tokens"] > 0 and rows[2]["examples"] > rows[1]["examples"] > 0
     config = json.loads((tmp_path / "ei-sft-2" / "config.json").read_text())["config"]
-    assert config["model"] == "base"  # not the model of the first round
+    assert config["model"] == str(tiny_folder)  # not the model of the first round
     assert json.loads((tmp_path / "ei-samples-2" / "config.json").read_text())["config"]["model"].startswith(
         "ei-sft-1/"
     )
@@ -55,14 +53,12 @@ def test_the_same_command_goes_on_where_it_was_stopped(tmp_path):
     whole = contents(tmp_path, without=without)
     shutil.rmtree(tmp_path / "ei-sft-2")
     (tmp_path / "ei-samples-2" / "rollouts" / "step-000000.parquet").unlink()
-    again = rounds(tmp_path)
-    assert again.returncode == 0, again.errors()[-3000:]
+    rounds(tmp_path, model=tiny_folder)
     rows_now = json.loads((tmp_path / "ei-sft-2" / "rounds.json").read_text())
     assert [row | {"minutes": 0} for row in rows_now] == [row | {"minutes": 0} for row in rows]
     now = contents(tmp_path, without=without)
     assert [name for name in whole if now.get(name) != whole[name]] == []
 
-    other = rounds(
-        tmp_path / ".." / tmp_path.name, **{"sft.rows": 4}
-    )  # the folder in another spelling is no difference
-    assert other.returncode == 2 and "is there with other settings (sft.rows)" in other.errors()
+    # the folder in another spelling is no difference
+    other = rounds(tmp_path / ".." / tmp_path.name, 2, **{"model": tiny_folder, "sft.rows": 4})
+    assert "is there with other settings (sft.rows)" in other.errors()

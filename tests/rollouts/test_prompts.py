@@ -181,11 +181,6 @@ def test_chat_template_that_refuses_the_messages_is_an_error_with_its_reason():
         render(PROBLEM, Template("{question}", chat=True, system="Be brief."), tokenizer)
 
 
-def test_unknown_style_is_refused_with_suggestion():
-    with pytest.raises(ValueError, match=r"'r1zero'.*did you mean 'r1-zero'"):
-        load_template("r1zero")
-
-
 def test_render_refuses_half_surrogate_pair_naming_problem():
     problem = Problem(id="t/2", question="What is 1 + \ud83d?", answer="2", source="t", split="t")
     with pytest.raises(ValueError, match="'t/2'"):

@@ -13,10 +13,6 @@ def test_table_of_metrics_in_the_docs_is_up_to_date():
     assert (ROOT / "docs" / "METRICS.md").read_text() == markdown(), "make docs"
 
 
-def test_metrics_and_times_have_different_names():
-    assert not METRICS.keys() & TIMES.keys() and all(row.name == name for name, row in ROWS.items())
-
-
 def test_every_metric_has_a_meaning_and_every_shown_one_a_label():
     assert [row.name for row in ROWS.values() if len(row.meaning) <= 5 or bool(row.label) != bool(row.places)] == []
 

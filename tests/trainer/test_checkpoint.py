@@ -55,15 +55,6 @@ def test_nothing_in_a_checkpoint_is_pickled(tmp_path):
     assert json.loads((path / "trainer" / "state.json").read_text())["steps_done"] == 1
 
 
-def test_partial_checkpoint_is_not_listed(tmp_path):
-    assert next(valid_checkpoints(tmp_path, print), None) is None
-    trainer = trained()
-    whole = save(tmp_path, 1, trainer, tiny_tokenizer(), keep=2)
-    whole.with_name("step-000002.partial").mkdir()
-    assert next(valid_checkpoints(tmp_path, print), None) == whole
-    assert save(tmp_path, 2, trainer, tiny_tokenizer(), keep=2) == next(valid_checkpoints(tmp_path, print), None)
-
-
 def test_a_damaged_checkpoint_is_told_of_and_the_one_before_taken(tmp_path):
     trainer, told = trained(), []
     one, two = (save(tmp_path, step, trainer, tiny_tokenizer(), keep=2) for step in (1, 2))

@@ -1,13 +1,12 @@
 """The log of a run: complete and finite lines, cut back when the run is resumed, and what the console shows."""
 
-import json
 import time
 from io import StringIO
 
 import pytest
 from rich.console import Console
 
-from reasoner.console import clock, escape_controls, sparkline, speed
+from reasoner.console import escape_controls, speed
 from reasoner.runs.metric_names import METRICS, TIMES
 from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.trainer.metrics_logger import MetricsLogger
@@ -49,14 +48,6 @@ def test_first_step_without_a_correct_completion_says_once_what_to_look_at(tmp_p
     errors = capsys.readouterr().err
     assert errors.count("truncated 100%") == 3
     assert [errors.count(word) for word in ("prompt.style", "sampling.max_tokens", "reasoner doctor")] == [1, 1, 1]
-
-
-def test_console_line_of_a_validation_has_its_scores(tmp_path, capsys):
-    scores = {"validation/pass@1": 0.25, "validation/cons@k": 0.5, "validation/greedy": 0.75}
-    with MetricsLogger(tmp_path, steps=9, start=0) as logger:
-        logger.write({"step": 0, **LINE, **scores}, TIMED)
-    shown = "  | 1 steps done: validation pass@1 25%, validation cons@k 50%, validation greedy 75%\n"
-    assert capsys.readouterr().err.endswith(shown)
 
 
 def test_a_resumed_run_drops_the_lines_of_repeated_steps(tmp_path):
@@ -132,9 +123,3 @@ def panel_text(logger):
     console = Console(width=120, record=True, file=StringIO())
     console.print(logger._shown())
     return console.export_text()
-
-
-def test_clock_and_sparkline_formats():
-    assert clock(90.7) == "1:30"
-    assert sparkline([0.0, 0.5, 1.0]) == "▁▅█"
-    assert json.dumps(LINE)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.fixtures.forkserver import TRAINING, forkserver
+from tests.fixtures.forkserver import finish
 from tests.fixtures.trainings import flags
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -17,13 +17,6 @@ SMALL = {
     "sampling.max_tokens": 16, "validation.interval": 0, "eval.heldout_problems": 1, "eval.samples": 1,
     "run.save_interval": 2, "threads": 1,
 }  # fmt: skip
-
-
-def train(*arguments: object) -> str:
-    """Run `reasoner train`; return its messages."""
-    command = forkserver(TRAINING).start("train", *map(str, arguments))
-    assert command.wait(timeout=280) == 0, command.errors()[-3000:]
-    return command.errors()
 
 
 def test_mixture_is_trained_on_by_weight_with_a_function_of_a_column_and_resumed_to_the_byte(tmp_path: Path) -> None:
@@ -43,7 +36,7 @@ def test_mixture_is_trained_on_by_weight_with_a_function_of_a_column_and_resumed
     common += ["--reward.functions", f"{tmp_path}/rewards.py:is_sum=0.5", "--run.dir", tmp_path / "runs"]
     common += flags(SMALL)
 
-    messages = train(*common, "--steps", 3, "--run.name", "whole")
+    messages = finish("train", *common, "--steps", 3, "--run.name", "whole").errors()
     assert "75.0% " in messages and "sums.jsonl?question=task&answer=gold (20 problems" in messages
     assert "contamination: heldout: 1 of 1 stand in the training set (1 exact)" in messages
     for step in range(3):
@@ -52,7 +45,7 @@ def test_mixture_is_trained_on_by_weight_with_a_function_of_a_column_and_resumed
         parts = [{part["name"]: part["value"] for part in row["rewards"]} for row in rows]
         assert [part["is_sum"] for part in parts] == ["+" in row["question"] for row in rows]
 
-    train(*common, "--steps", 2, "--run.name", "part")
-    train("--resume", tmp_path / "runs" / "part", "--steps", 3)
+    finish("train", *common, "--steps", 2, "--run.name", "part")
+    finish("train", "--resume", tmp_path / "runs" / "part", "--steps", 3)
     for name in ("metrics.jsonl", "rollouts/step-000002.parquet"):
         assert (tmp_path / "runs/part" / name).read_bytes() == (tmp_path / "runs/whole" / name).read_bytes()

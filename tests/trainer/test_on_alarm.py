@@ -1,16 +1,11 @@
 """A run that goes wrong, for a real reason: a learning rate that destroys the model."""
 
-import contextlib
-import io
 from pathlib import Path
-
-import pytest
 
 from reasoner.cli.main import main
 from reasoner.runs.health import read_alarms
 from reasoner.runs.metrics import read_metrics
 from reasoner.trainer.checkpoint import list_checkpoints
-from tests.fixtures.tiny import save_tiny
 from tests.fixtures.trainings import flags
 
 SETTINGS = {
@@ -21,26 +16,9 @@ SETTINGS = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory) -> Path:
-    return save_tiny(tmp_path_factory.mktemp("tiny"))
-
-
-def train(model: Path, runs: Path, *, on_alarm: str) -> tuple[int, str]:
-    """Exit status and standard error of a run `a`."""
-    settings = SETTINGS | {"model": model, "run.dir": runs, "run.on_alarm": on_alarm}
-    return run_command("train", *flags(settings))
-
-
-def run_command(*arguments: object) -> tuple[int, str]:
-    errors = io.StringIO()
-    with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
-        status = main(list(map(str, arguments)))
-    return status, errors.getvalue()
-
-
-def test_alarm_stops_a_run_which_can_be_resumed(tmp_path, model):
-    status, errors = train(model, tmp_path, on_alarm="stop")
+def test_alarm_stops_a_run_which_can_be_resumed(tmp_path, tiny_folder, capsys):
+    settings = SETTINGS | {"model": tiny_folder, "run.dir": tmp_path, "run.on_alarm": "stop"}
+    status, errors = main(["train", *flags(settings)]), capsys.readouterr().err
     alarms = read_alarms(tmp_path / "a")
     assert status == 1 and f"by the alarm {alarms[0].name!r}" in errors
     assert "resume with: reasoner train --resume" in errors and f"ALARM  {alarms[0].name}" in errors

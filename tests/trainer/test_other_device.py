@@ -18,7 +18,7 @@ from reasoner.trainer.train import train_step
 from reasoner.types import Completion, SamplingParams
 from tests.fixtures import other_device
 from tests.fixtures.other_device import DEVICE, MixedDevices, OtherDevice, move
-from tests.fixtures.tiny import END, save_tiny, tiny_model, tiny_tokenizer
+from tests.fixtures.tiny import END, tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, make_trainer, random_groups
 
 
@@ -91,11 +91,6 @@ def test_tiled_output_layer_on_another_device_mixes_nothing(monkeypatch, dtype):
     assert metrics == pytest.approx(expected, rel=1e-2, abs=1e-4)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    return save_tiny(tmp_path_factory.mktemp("tiny"))
-
-
 @pytest.mark.parametrize(
     "sampling",
     [
@@ -104,8 +99,8 @@ def folder(tmp_path_factory) -> Path:
         SamplingParams(num_samples=3, temperature=0, max_tokens=6),
     ],
 )
-def test_transformers_engine_on_another_device_samples_what_it_samples_on_the_cpu(folder, sampling):
-    engine = TransformersEngine(folder, EngineConfig(), max_model_len=64)
+def test_transformers_engine_on_another_device_samples_what_it_samples_on_the_cpu(tiny_folder, sampling):
+    engine = TransformersEngine(tiny_folder, EngineConfig(), max_model_len=64)
     prompts = [group.prompt for group in random_groups(3)]
     seeds = [[10 * i + j for j in range(3)] for i in range(3)]
 
@@ -156,7 +151,7 @@ def test_writes_to_the_cache_on_another_device_let_cuda_write_in_place(monkeypat
         assert not any(gaps), "an index after a dimension without one"
 
 
-def test_weights_are_loaded_by_way_of_the_cpu(folder, monkeypatch):
+def test_weights_are_loaded_by_way_of_the_cpu(tiny_folder, monkeypatch):
     """A GPU that held them twice could run out of memory."""
     devices = []
 
@@ -168,10 +163,10 @@ def test_weights_are_loaded_by_way_of_the_cpu(folder, monkeypatch):
     policy = tiny_model(vocabulary=len(tiny_tokenizer()), seed=3)
     with OtherDevice():
         move(policy)
-        lora.load_weights(policy, folder)
+        lora.load_weights(policy, tiny_folder)
         values = {name: tensor.cpu() for name, tensor in policy.state_dict().items()}
         assert {tensor.device for tensor in policy.state_dict().values()} == {DEVICE}
-    stored = loading.load_policy(folder, device=torch.device("cpu")).state_dict()
+    stored = loading.load_policy(tiny_folder, device=torch.device("cpu")).state_dict()
     assert devices == [torch.device("cpu")]
     assert all(torch.equal(values[name], tensor) for name, tensor in stored.items())
 

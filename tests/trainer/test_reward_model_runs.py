@@ -8,7 +8,7 @@ from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.resolve import BASE
 from reasoner.runs.metrics import read_metrics
 from reasoner.trainer.checkpoint import list_checkpoints
-from tests.fixtures.forkserver import TRAINING, forkserver
+from tests.fixtures.forkserver import finish
 from tests.fixtures.reward_models import save_reward_model
 from tests.fixtures.trainings import flags
 
@@ -19,15 +19,10 @@ SMALL = {
 }  # fmt: skip
 
 
-def start(*arguments):
-    return forkserver(TRAINING).start("train", *map(str, arguments))
-
-
 def trained(runs, **settings):
     """The folder of a finished run."""
     more = {name.replace("__", "."): value for name, value in settings.items()}
-    command = start(*flags(SMALL | {"run.dir": runs} | more))
-    assert command.wait(timeout=280) == 0, command.errors()[-3000:]
+    finish("train", *flags(SMALL | {"run.dir": runs} | more))
     return runs / "a"
 
 
@@ -62,8 +57,7 @@ def test_ppo_with_reward_model_critic_from_it_resumes_with_equal_bytes(models, t
     }  # fmt: skip
     whole = trained(tmp_path / "whole", **settings)
     parts = trained(tmp_path / "parts", **settings | {"steps": 2})
-    resumed = start("--resume", parts, "--steps", 3)
-    assert resumed.wait(timeout=280) == 0, resumed.errors()[-3000:]
+    finish("train", "--resume", parts, "--steps", 3)
     lines = read_metrics(whole)
     assert all({"reward/model", "kl/response", "critic/explained_variance"} <= line.keys() for line in lines)
     for file in ("metrics.jsonl", "rollouts/step-000002.parquet", "checkpoints/step-000003/model.safetensors"):
@@ -75,6 +69,5 @@ def test_reward_model_that_changed_is_refused_on_resume(models, tmp_path):
     own = save_reward_model(tmp_path / "rm", load_policy(BASE, device=torch.device("cpu")), load_tokenizer(BASE))
     run = trained(tmp_path, reward__model=own, steps=1)
     save_reward_model(own, load_policy(BASE, device=torch.device("cpu")), load_tokenizer(BASE), mean=1.0)
-    resumed = start("--resume", run, "--steps", 2)
-    assert resumed.wait(timeout=280) == 2
-    assert f"reward.model is '{own}' as before, but its content has changed" in resumed.errors()
+    refusal = finish("train", "--resume", run, "--steps", 2, status=2).errors()
+    assert f"reward.model is '{own}' as before, but its content has changed" in refusal

@@ -8,13 +8,11 @@ import pytest
 
 from reasoner.runs.metrics import read_metrics
 from reasoner.sft.sources import read_source
-from tests.fixtures.forkserver import TRAINING, forkserver
+from tests.fixtures.forkserver import finish
 
 
 def reasoner(*arguments: object) -> str:
-    command = forkserver(TRAINING).start(*map(str, arguments))
-    assert command.wait(timeout=200) == 0, command.errors()[-3000:]
-    return command.output()
+    return finish(*arguments).output()
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +72,8 @@ def test_an_interrupted_folder_is_completed_with_the_same_samples(samples):
 def test_a_folder_of_other_samples_is_refused(samples):
     command = json.loads((samples / "command.json").read_text())
     command[command.index("--seed") + 1] = "4"
-    done = forkserver(TRAINING).start(*command)
-    assert done.wait(timeout=200) == 2
-    assert "is in use by another run, or by samples with other settings" in done.errors()
+    refusal = finish(*command, status=2).errors()
+    assert "is in use by another run, or by samples with other settings" in refusal
 
 
 def test_problems_that_changed_are_not_mixed_into_a_folder(samples):
@@ -86,9 +83,8 @@ def test_problems_that_changed_are_not_mixed_into_a_folder(samples):
     data.write_text(text.replace('"52"', '"53"'))
     shard_of_a.unlink()
     try:
-        done = forkserver(TRAINING).start(*command)
-        assert done.wait(timeout=200) == 2
-        assert "but its content has changed" in done.errors() and not shard_of_a.exists()
+        refusal = finish(*command, status=2).errors()
+        assert "but its content has changed" in refusal and not shard_of_a.exists()
     finally:
         data.write_text(text)
         shard_of_a.write_bytes(whole)
@@ -102,5 +98,4 @@ def test_problems_that_are_left_out_change_no_sample_of_the_others(samples):
     last = shard(samples, 1)[-8:]
     key = ("problem_id", "token_ids")
     assert [[row[name] for name in key] for row in rows] == [[row[name] for name in key] for row in last]
-    done = forkserver(TRAINING).start(*command, "--skip", 40)
-    assert done.wait(timeout=200) == 2 and "has 40 problems" in done.errors()
+    assert "has 40 problems" in finish(*command, "--skip", 40, status=2).errors()

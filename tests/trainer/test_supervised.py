@@ -27,7 +27,7 @@ from reasoner.trainer.supervised import (
     without_unused_validation,
 )
 from reasoner.types import Completion
-from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
+from tests.fixtures.forkserver import ROOT, finish
 from tests.fixtures.switched_off import without
 from tests.fixtures.tiny import save_tiny
 from tests.fixtures.toys import config, make_trainer
@@ -99,24 +99,17 @@ SMALL = {
 }  # fmt: skip
 
 
-def sft(*arguments: object) -> ForkedCommand:
-    command = forkserver(TRAINING).start("sft", *map(str, arguments))
-    command.wait(timeout=280)
-    return command
-
-
 @pytest.fixture(scope="module")
-def run(tmp_path_factory) -> tuple[Path, ForkedCommand]:
+def folder(tmp_path_factory) -> Path:
     runs = tmp_path_factory.mktemp("runs")
     too_long = {"question": "What is 2 + 7?", "completion": " 9" * 600}
     (runs / "a.jsonl").write_text((ROOT / "tests/fixtures/solutions.jsonl").read_text() + json.dumps(too_long) + "\n")
-    done = sft("--model", "base", "--data", runs / "a.jsonl", "--run.dir", runs, "--run.name", "a", *flags(SMALL))
-    assert done.returncode == 0, done.errors()[-3000:]
-    return runs / "a", done
+    where = {"model": "base", "data": runs / "a.jsonl", "run.dir": runs, "run.name": "a"}
+    finish("sft", *flags(where | SMALL))
+    return runs / "a"
 
 
-def test_a_run_leaves_settings_metrics_data_and_checkpoints(run):
-    folder, _ = run
+def test_a_run_leaves_settings_metrics_data_and_checkpoints(folder):
     stored = json.loads((folder / "config.json").read_text())
     assert stored["stage"] == "sft" and stored["config"]["steps"] == 4
     assert {"model", "prompt.style", "sft.data", "validation.data"} == stored["fingerprints"].keys()
@@ -191,22 +184,7 @@ def test_no_engine_is_started_where_nothing_samples(monkeypatch, tmp_path):
     assert [path.name for path in list_checkpoints(tmp_path / "a")] == ["step-000004", "step-000005"]
 
 
-def test_export_takes_a_supervised_run(run, tmp_path):
-    folder, _ = run
-    export = forkserver(TRAINING).start("export", folder, "--out", tmp_path / "model")
-    assert export.wait(timeout=200) == 0, export.errors()
+def test_export_takes_a_supervised_run(folder, tmp_path):
+    finish("export", folder, "--out", tmp_path / "model")
     card = (tmp_path / "model" / "README.md").read_text()
     assert "steps of supervised finetuning" in card and "| `sft.data` | `a.jsonl` |" in card
-
-
-def test_changed_examples_are_refused_when_a_run_is_resumed(run):
-    folder, _ = run
-    data = folder.parent / "a.jsonl"
-    text = data.read_text()
-    data.write_text(text.replace("12 + 7 = 19", "12 + 7 = 20"))
-    try:
-        done = sft("--resume", folder)
-    finally:
-        data.write_text(text)
-    assert done.returncode == 2
-    assert "but its content has changed" in done.errors()

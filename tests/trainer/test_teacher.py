@@ -23,7 +23,7 @@ from reasoner.trainer.resolve_run import resolve_new_run
 from reasoner.trainer.step_metrics import StepUpdate
 from reasoner.trainer.train import accumulate_gradient, train_step
 from tests.distributed.runs import SMALL
-from tests.fixtures.forkserver import TRAINING, forkserver
+from tests.fixtures.forkserver import finish
 from tests.fixtures.tiny import perturbed, save_tiny, tiny_model, tiny_tokenizer
 from tests.fixtures.toys import PROBLEM, config, group, make_trainer
 from tests.fixtures.trainings import flags
@@ -188,23 +188,18 @@ def folders(tmp_path_factory):
     return policy, home / "teacher"
 
 
-def train(*arguments):
-    command = forkserver(TRAINING).start("train", *arguments)
-    return command.wait(timeout=240), command.errors()
-
-
 def test_run_goes_on_with_the_same_teacher_alone(folders, tmp_path):
     policy, own_teacher = folders
     settings = SMALL | {"model": policy, "steps": 2, "teacher.model": own_teacher, "run.dir": tmp_path}
-    assert train(*flags(settings))[0] == 0
-    assert train("--resume", tmp_path / "a", "--steps", 3)[0] == 0
+    finish("train", *flags(settings))
+    finish("train", "--resume", tmp_path / "a", "--steps", 3)
     assert [line["teacher/kl"] > 0 for line in read_metrics(tmp_path / "a")] == [True] * 3
     weights = own_teacher / "model.safetensors"
     held = weights.read_bytes()
     perturbed(own_teacher, 8).save_pretrained(own_teacher)
-    status, errors = train("--resume", tmp_path / "a", "--steps", 4)
+    errors = finish("train", "--resume", tmp_path / "a", "--steps", 4, status=2).errors()
     weights.write_bytes(held)
-    assert status == 2 and "teacher.model" in errors and "has changed" in errors
+    assert "teacher.model" in errors and "has changed" in errors
 
 
 def test_a_teacher_that_cannot_read_the_tokens_or_in_a_control_run_is_refused(folders, tmp_path):
@@ -232,11 +227,11 @@ def test_self_distillation_reads_the_solution_and_keeps_to_it_when_resumed(folde
     settings = SMALL | {"model": policy, "steps": 2, "data.train": data, "run.dir": tmp_path, "teacher.model": policy}
     settings |= {"teacher.prompt": "{question} ({solution})", "teacher.kl": "full", "teacher.alone": True}
     settings |= {"algo.filter_zero_advantages": False}
-    assert train(*flags(settings))[0] == 0
+    finish("train", *flags(settings))
     assert all(line["teacher/kl"] > 0.001 for line in read_metrics(tmp_path / "a"))  # the same model, another prompt
     data.write_text(data.read_text().replace(" is ", " = "))  # the same questions and gold answers
-    status, errors = train("--resume", tmp_path / "a", "--steps", 3)
-    assert status == 2 and "teacher.prompt" in errors and "has changed" in errors
+    errors = finish("train", "--resume", tmp_path / "a", "--steps", 3, status=2).errors()
+    assert "teacher.prompt" in errors and "has changed" in errors
 
 
 def test_teacher_prompt_takes_the_questions_place_in_the_policys_prompt():

@@ -16,7 +16,7 @@ from reasoner.models.resolve import BASE
 from reasoner.runs.metric_names import METRICS, TIMES
 from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.trainer.checkpoint import list_checkpoints
-from tests.fixtures.forkserver import TRAINING, forkserver
+from tests.fixtures.forkserver import ROOT, finish
 from tests.fixtures.trainings import flags
 
 SMALL = {
@@ -27,33 +27,20 @@ SMALL = {
 NO_VLLM = pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM")
 
 
-def reasoner(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "reasoner", *map(str, arguments)]
-    root = Path(__file__).parents[2]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, cwd=root, capture_output=True, text=True, env=environment, check=False)
-
-
-def forked(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The same in a process that is forked from one with the imports behind it."""
-    command = forkserver(TRAINING).start(*arguments)
-    status = command.wait(timeout=280)
-    return subprocess.CompletedProcess(list(arguments), status, command.output(), command.errors())
-
-
 @pytest.fixture(scope="module", params=["transformers", pytest.param("vllm", marks=[NO_VLLM, pytest.mark.slow])])
-def run(request, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+def folder(request, tmp_path_factory) -> Path:
     runs = tmp_path_factory.mktemp("runs")
-    where = ("--run.dir", runs, "--run.name", "a", "--engine.name", request.param)
-    # An engine of vLLM starts processes, which a fork of a process with torch in it may not.
-    start = reasoner if request.param == "vllm" else forked
-    done = start("train", "--model", "base", "--steps", 2, *where, *flags(SMALL))
-    assert done.returncode == 0, done.stderr[-3000:]
-    return runs / "a", done
+    where = {"model": "base", "steps": 2, "run.dir": runs, "run.name": "a", "engine.name": request.param}
+    words = ["train", *flags(where | SMALL)]
+    if request.param == "vllm":  # it starts processes, which a fork of a process with torch in it may not
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        subprocess.run([sys.executable, "-m", "reasoner", *words], cwd=ROOT, env=environment, check=True)
+    else:
+        finish(*words)
+    return runs / "a"
 
 
-def test_a_run_leaves_its_settings_metrics_rollouts_and_checkpoints(run):
-    folder, _ = run
+def test_a_run_leaves_its_settings_metrics_rollouts_and_checkpoints(folder):
     stored = json.loads((folder / "config.json").read_text())
     assert stored["config"]["algo.group_size"] == 4
     assert (stored["origin"]["algo.group_size"], stored["origin"]["optim.lr"]) == ("command line", "preset base")
@@ -76,8 +63,7 @@ def test_a_run_leaves_its_settings_metrics_rollouts_and_checkpoints(run):
     assert (folder / "tokenizer.json").is_file()
 
 
-def test_the_checkpoint_is_a_model_that_has_learnt_something(run):
-    folder, _ = run
+def test_the_checkpoint_is_a_model_that_has_learnt_something(folder):
     path = list_checkpoints(folder)[-1]
     assert path.name == "step-000002"
     trained, base = (load_policy(p, device=torch.device("cpu")) for p in (path, BASE))
@@ -85,8 +71,7 @@ def test_the_checkpoint_is_a_model_that_has_learnt_something(run):
     assert load_tokenizer(path).get_vocab() == load_tokenizer(BASE).get_vocab()
 
 
-def test_validation_keeps_the_best_policy(run):  # trap 46
-    folder, _ = run
+def test_validation_keeps_the_best_policy(folder):  # trap 46
     first, last = read_evals(folder)[0], read_evals(folder)[-1]
     assert first["step"] == 0 and last["step"] == 2
     assert {"pass@1", "cons@2"} <= first["sampled"]["metrics"].keys()
@@ -98,32 +83,7 @@ def test_validation_keeps_the_best_policy(run):  # trap 46
     assert load_tokenizer(folder / "checkpoints" / "best").get_vocab() == load_tokenizer(BASE).get_vocab()
 
 
-def test_the_held_out_evaluations_are_kept_and_compare(run):
-    folder, _ = run
-    done = forked("compare", folder / "heldout" / "after", folder / "heldout" / "before")
-    assert done.returncode == 0, done.stderr
-    assert "generated:heldout" in done.stdout and "pass@1" in done.stdout and "greedy" in done.stdout
-
-
-def test_run_name_in_use_is_refused_and_resume_continues_the_run(run):
-    folder, _ = run
-    again = forked("train", "--model", "base", "--run.dir", folder.parent, "--run.name", folder.name)
-    assert (again.returncode, again.stderr.count("\n")) == (2, 1)
-    assert "is in use" in again.stderr
-    more = forked("train", "--resume", folder, "--steps", 3)
-    assert more.returncode == 0, more.stderr[-3000:]
-    assert [line["step"] for line in read_metrics(folder)] == [0, 1, 2]
-    assert list_checkpoints(folder)[-1].name == "step-000003"
-
-
-def test_eval_measures_a_run(run, tmp_path):
-    folder, _ = run
-    out = tmp_path / "figures.json"
-    done = forked(
-        "eval", "--model", folder, "--pass@1", "--cons@4", "--greedy", "--problems", 4, "--max-tokens", 32, "--engine",
-        "transformers", "--json", out, "--out", tmp_path / "evals",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    figures = json.loads(out.read_text())["results"]["generated:heldout"]
-    assert figures["sampled"]["problems"] == 4 and set(figures["sampled"]["metrics"]) == {"pass@1", "cons@4"}
-    assert "pass@1" in done.stdout and "cons@4" in done.stdout and "greedy" in done.stdout
+def test_run_name_in_use_is_refused(folder):
+    again = {"model": "base", "run.dir": folder.parent, "run.name": folder.name}
+    refusal = finish("train", *flags(again), status=2).errors()
+    assert "is in use" in refusal and refusal.count("\n") == 1

@@ -6,20 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.verifiers.test_pool import ENDLESS
-from verifiers import RewardWeights, Verdict, grade, score_response
+from verifiers import RewardWeights, Verdict, VerifierPool, grade, score_response
 from verifiers.api import _pool
 from verifiers.equivalence import judge
 from verifiers.maths import UndecidedError, without_algebra
 
 CHECKOUT = Path(__file__).parents[2]
-SCRIPT = f"""
+SCRIPT = """
 import sys
 from verifiers import grade, score_response
 assert grade("0.5", "1/2") and not grade("0.6", "1/2")
 assert "sympy" not in sys.modules
-hung = grade({ENDLESS!r}, "x")
-assert not hung and hung.verdict == "timed_out", hung
 assert grade("(x+1)^2", "x^2+2x+1")
 score = score_response("<think>so</think><answer>(x+1)^2</answer>", "x^2+2x+1")
 assert score.correct and score.well_formed and score.reward == 1.2 and score.extracted == "(x+1)^2", score
@@ -78,7 +75,8 @@ def test_layers_in_the_calling_process_have_a_time_limit():
         assert judge("43.0", "43")
 
 
-def test_each_process_has_its_own_pool():
+def test_each_process_has_its_own_pool(monkeypatch):
+    monkeypatch.setattr("verifiers.api.VerifierPool", lambda **_: VerifierPool())  # which starts no worker yet
     assert _pool(1) is _pool(1)
     first = _pool(1)
     assert _pool(2) is not first

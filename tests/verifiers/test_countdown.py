@@ -2,7 +2,6 @@ from fractions import Fraction
 
 import pytest
 
-from data.registry import load
 from verifiers.countdown import equivalent, evaluate, same
 
 GOLD = "25+3*7"  # 46 of 25, 3 and 7
@@ -72,9 +71,3 @@ def test_expressions_of_equal_value_share_a_vote() -> None:
 def test_a_gold_that_is_not_an_expression_raises() -> None:
     with pytest.raises(ValueError, match="is not part of an expression"):
         equivalent("forty-six", "46")
-
-
-def test_generated_golds_are_right_against_themselves() -> None:
-    problems = [problem for problem in load("generated:heldout") if problem.verifier == "countdown"]
-    assert len(problems) > 100
-    assert all(equivalent(problem.answer, problem.answer).verdict == "correct" for problem in problems)

@@ -92,19 +92,6 @@ NOT_FOUND = [
     "Let's see: 3*4=12.", "", "   \n\n",
 ]  # fmt: skip
 
-# Known limits of the rules: word problems that count as cues, and second thoughts that do not.
-MISLED = [
-    ("He sold the apples. It was a mistake.", ["error"]),
-    ("I made a mistake at the till and paid $5.", ["error"]),
-    ("Then a < 0. This is not possible.", ["error"]),
-    ("To check a bag costs $30.", ["verify"]),
-    ("I should check out at 5.", ["verify"]),
-    ("Restart costs $5.", ["backtrack"]),
-    ("Going back to step 2, the sign is wrong.", []),
-    ("Upon reevaluation the sum is 12.", []),
-    ("7*6=44 wait no 42", []),
-]
-
 
 @pytest.mark.parametrize("kind", FOUND)
 def test_a_second_thought_is_one_span_of_its_kind(kind):
@@ -114,10 +101,6 @@ def test_a_second_thought_is_one_span_of_its_kind(kind):
 
 def test_the_same_words_in_a_word_problem_are_not_cues():
     assert [text for text in NOT_FOUND if cues(text)] == []
-
-
-def test_known_misreadings_of_cues_are_unchanged():
-    assert [text for text, kinds in MISLED if [cue.kind for cue in cues(text)] != kinds] == []
 
 
 def test_every_kind_has_its_table():
