@@ -31,7 +31,7 @@ _ROWS, _PROMPT_TOKENS, _TOKENS = 4, 16, 8  # of the completions that are compare
 _STRIDE = 7919  # between the ids of the prompts
 # The change of a weight: its mantissa's bit that is worth 2**-k of its binade, for the first k that moves the
 # log-probabilities by so many nats or limits, whichever is more.
-_BITS, _SHOWN_NATS, _SHOWN_LIMITS = (6, 5, 4, 3, 2, 1), 1.0, 2.0
+_BITS, _SHOWN_NATS, _SHOWN_LIMITS = (6, 4, 2, 1), 1.0, 2.0
 
 
 def certify_sync(trainer: Trainer, generator: RolloutGenerator) -> SyncCertificate:
@@ -83,8 +83,9 @@ def _found(groups: Mapping[str, Sequence[Tensor]], probe: _Probe, limit: float) 
     changes = {name: changes[name] for name in sorted(changes, key=lambda name: name not in zeros)}
     try:
         probe.gap()
+        logprobs = probe.own
         for change in changes.values():
-            _change_until_shown(change, probe, max(_SHOWN_NATS, _SHOWN_LIMITS * limit))
+            logprobs = _change_until_shown(change, probe, logprobs, max(_SHOWN_NATS, _SHOWN_LIMITS * limit))
         if (gap := probe.gap()) <= limit:
             return {name: (gap, _effect(change, probe)) for name, change in changes.items()}
         for change in changes.values():
@@ -101,13 +102,16 @@ def _found(groups: Mapping[str, Sequence[Tensor]], probe: _Probe, limit: float) 
             change.undo()
 
 
-def _change_until_shown(change: _Change, probe: _Probe, effect: float) -> None:
-    """Change weights by as little as moves the trainer's log-probabilities by `effect` nats, or by the most."""
-    before = probe.logprobs()
+def _change_until_shown(change: _Change, probe: _Probe, before: Tensor, effect: float) -> Tensor:
+    """Change weights by as little as moves the trainer's log-probabilities by `effect` nats from those of `before`, or
+    by the most -> the log-probabilities then.
+    """
     for k in _BITS:
         change.apply(k)
-        if probe.mean(probe.logprobs() - before) >= effect:
+        logprobs = probe.logprobs()
+        if probe.mean(logprobs - before) >= effect:
             break
+    return logprobs
 
 
 def _effect(change: _Change, probe: _Probe) -> float:
