@@ -7,7 +7,7 @@ PYTHON = .venv/bin/python
 train: setup
 	$(REASONER) train --model base
 test: setup
-	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q --numprocesses 3 --dist loadfile --no-loadscope-reorder
 slow: setup
 	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q -m slow --timeout 3600 --numprocesses 2 --dist loadfile
 check: setup
