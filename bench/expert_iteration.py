@@ -101,8 +101,6 @@ def main() -> None:
     parser = arguments(__doc__, jobs=1)
     parser.add_argument("--model", default="base", help="the embedded base, or a model's folder [base]")
     parser.add_argument("--preset", default="base", help="its settings [base]")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--problems", type=int, default=420, help="problems of a round [420]")
     pair = {"nargs": "+", "default": [], "metavar": "KEY=VALUE", "type": lambda text: text.split("=", 1)}
     parser.add_argument("--settings", help="more settings, of both methods", **pair)
     parser.add_argument("--expert-iteration", help="more settings, of expert iteration", **pair)
@@ -110,7 +108,7 @@ def main() -> None:
     args = parser.parse_args()
     args.threads = args.threads or os.cpu_count() or 1
     both = {"model": args.model, "preset": args.preset, "validation.interval": 0, **dict(args.settings)}
-    rounds = {**both, "rounds": args.rounds, "problems": args.problems, **dict(args.expert_iteration)}
+    rounds = {**both, "rounds": 3, **dict(args.expert_iteration)}
     gradients = {**both, **dict(args.grpo)}
     keep_settings(args.out / "settings.json", {"rounds": rounds, "gradients": gradients})
     seeds = [of_seed(args.out, seed, rounds, gradients, args.threads) for seed in args.seeds]

@@ -23,6 +23,7 @@ from reasoner.tools.names import environments_of
 from reasoner.trainer.parity import logprobs_of, sample
 from reasoner.types import Answer, SamplingParams
 from tests.fixtures.tiny import END, OTHER_END, save_tiny
+from tests.inference.test_remote_engine import SamplingServer
 
 HAS_VLLM = importlib.util.find_spec("vllm") is not None
 SAMPLED = SamplingParams(num_samples=4, temperature=1.0, max_tokens=60, stop=("</answer>",))
@@ -140,6 +141,17 @@ def test_engines_sample_the_same_trajectories_and_batching_changes_none(engines,
     assert own == [(list(c.token_ids), c.observations, c.finish) for c in flat(alone)]
     for completions in whole.values():
         assert [(list(c.token_ids), c.observations, c.finish) for c in completions] == own
+
+
+def test_a_server_samples_the_trajectories_of_the_engine_in_this_process(engines, folder, prompts):
+    server, local = SamplingServer(folder), with_tool(engines["transformers"], folder)
+    remote = make_engine(EngineConfig(urls=server.url), folder, max_model_len=512, seed=0)
+    whole = [flat(with_tool(remote, folder).generate(prompts, SAMPLED, seeds(prompts)))]
+    whole.append(flat(local.generate(prompts, SAMPLED, seeds(prompts))))
+    remote.close()
+    server.die()
+    here, there = ([(list(c.token_ids), c.observations, c.finish) for c in completions] for completions in whole)
+    assert here == there and any(observations for _, observations, _ in here)
 
 
 def test_logprobs_of_every_turn_are_those_of_the_model_on_the_whole_trajectory(engine, folder, prompts):
