@@ -45,14 +45,10 @@ def expert_iteration(out: Path, seed: int, settings: Settings, threads: int) -> 
     ]
 
 
-def grpo_settings(settings: Settings, seed: int, tokens: float) -> dict[str, object]:
-    """The settings of a run that samples so many tokens, whatever the preset's length."""
-    return {**settings, "seed": seed, "max_train_tokens": int(tokens), "steps": 10_000}
-
-
 def grpo(out: Path, name: str, settings: Settings, seed: int, tokens: float, threads: int) -> Figures:
-    """The figures of a run of GRPO that samples so many tokens."""
-    train_all(out, {name: grpo_settings(settings, seed, tokens)}, jobs=1, threads=threads)
+    """The figures of a run of GRPO that samples so many tokens, whatever the preset's length."""
+    own = {**settings, "seed": seed, "max_train_tokens": int(tokens), "steps": 10_000}
+    train_all(out, {name: own}, jobs=1, threads=threads)
     report, last = json.loads((out / name / "report.json").read_text()), read_metrics(out / name)[-1]
     return {"tokens": last["num_tokens"], "minutes": last["time/run"] / 60} | accuracies(report["after"])
 

@@ -18,7 +18,7 @@ class SyncCertificate:
     engine: str
     dtype: str  # of the engine
     lora: bool  # whether an adapter is trained
-    changed: float  # after an update of every trained weight
+    changed: float  # after updates of all kinds of weights: the largest, where they were sent one at a time
     restored: float  # after the update back
     groups: int  # weights of one name in all layers
     unseen: tuple[str, ...]  # groups whose change moves the log-probabilities by less than the limit: nothing is shown

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 
 import torch
 from torch import Tensor
@@ -43,26 +44,28 @@ def certify_sync(trainer: Trainer, generator: RolloutGenerator) -> SyncCertifica
     """
     probe, dtype = _Probe(trainer, generator), generator.cfg.engine.dtype
     limit = max(LIMITS[dtype], LIMITS["bfloat16"] if computes_in_bfloat16(trainer.policy) else 0.0)
-    found = _found(_groups(trainer), probe, limit)
+    comparisons = _comparisons(_groups(trainer), probe, limit)
     restored = probe.gap()
-    stale = [name for name, (gap, _) in found.items() if not gap <= limit]  # also where it is not a number
+    stale = [name for name, (gap, _) in comparisons.items() if not gap <= limit]  # also where it is not a number
     if stale or not restored <= limit:
         raise RuntimeError(
             f"the engine {generator.engine.name} does not sample from the weights that it is sent: log-probabilities "
             f"differ from the trainer's by {restored:.2g} nats a token with the weights as they are (at most {limit:g})"
-            + "".join(f", {found[name][0]:.2g} after an update of {name}" for name in stale)
+            + "".join(f", {comparisons[name][0]:.2g} after an update of {name}" for name in stale)
             + "; --engine transformers samples with the trainer's own kind of model"
         )
-    changed = max(gap for gap, _ in found.values())
-    unseen = tuple(name for name, (_, effect) in found.items() if effect <= limit)
-    if dtype == "fp8" and len(unseen) == len(found):
+    changed = max(gap for gap, _ in comparisons.values())
+    unseen = tuple(name for name, (_, effect) in comparisons.items() if effect <= limit)
+    if dtype == "fp8" and len(unseen) == len(comparisons):
         raise RuntimeError(
             "nothing shows that the engine in fp8 samples from the weights that it is sent: no change of one kind of "
             f"weights moves this model's log-probabilities by more than {limit:g} nats, what fp8 may round by; "
             "--engine.dtype bfloat16 or float32 can be checked"
         )
     kind, has_lora = type(trainer.policy).__name__, has_adapter(trainer.policy)
-    return SyncCertificate(kind, generator.engine.name, dtype, has_lora, changed, restored, len(found), unseen, limit)
+    return SyncCertificate(
+        kind, generator.engine.name, dtype, has_lora, changed, restored, len(comparisons), unseen, limit
+    )
 
 
 def _groups(trainer: Trainer) -> dict[str, list[Tensor]]:
@@ -73,7 +76,7 @@ def _groups(trainer: Trainer) -> dict[str, list[Tensor]]:
     return groups
 
 
-def _found(groups: Mapping[str, Sequence[Tensor]], probe: _Probe, limit: float) -> dict[str, tuple[float, float]]:
+def _comparisons(groups: Mapping[str, Sequence[Tensor]], probe: _Probe, limit: float) -> dict[str, tuple[float, float]]:
     """(gap, effect) of each kind of weights, in nats: how far the engine is from the trainer with its change, and the
     trainer from itself without it. All weights are as before then, in the trainer alone.
     """
@@ -90,13 +93,13 @@ def _found(groups: Mapping[str, Sequence[Tensor]], probe: _Probe, limit: float) 
             return {name: (gap, _effect(change, probe)) for name, change in changes.items()}
         for change in changes.values():
             change.undo()
-        found = {}
+        comparisons = {}
         for name, change in changes.items():
             change.apply()
-            found[name] = probe.gap(), _effect(change, probe)
-            if name not in zeros or found[name][0] > limit:
+            comparisons[name] = probe.gap(), _effect(change, probe)
+            if name not in zeros or comparisons[name][0] > limit:
                 change.undo()
-        return found
+        return comparisons
     finally:
         for change in changes.values():
             change.undo()
@@ -131,19 +134,20 @@ class _Change:
     def __init__(self, weights: Sequence[Tensor]) -> None:
         own = [weight.detach() for weight in weights]
         self._values = [(weight.to_local() if isinstance(weight, DTensor) else weight).view(-1) for weight in own]
+        self._are_zero = [not bool(values.any()) for values in self._values]
         self._flips: list[tuple[Tensor, int]] = []  # the words of weights, and the bits that are flipped in them
         self._is_applied = False
 
     @property
     def has_values(self) -> bool:
         """Whether a weight that this rank holds is not 0."""
-        return any(bool(values.any()) for values in self._values)
+        return not all(self._are_zero)
 
     def apply(self, k: int | None = None) -> None:
         """Change the weights by 2**-k in place of the change before; None: by as much as that."""
         self.undo()
         if k is not None:
-            self._flips = [_flip(values, k) for values in self._values]
+            self._flips = list(map(_flip, self._values, self._are_zero, repeat(k)))
         self._toggle()
 
     def undo(self) -> None:
@@ -157,12 +161,12 @@ class _Change:
         self._is_applied = not self._is_applied
 
 
-def _flip(values: Tensor, k: int) -> tuple[Tensor, int]:
-    """(words, bits): flipped in the words, the bits change the values by 2**-k."""
+def _flip(values: Tensor, is_zero: bool, k: int) -> tuple[Tensor, int]:
+    """(words, bits): flipped in the words, the bits change the values, or every second one of zeros, by 2**-k."""
     word = {2: torch.int16, 4: torch.int32}[values.element_size()]
-    if values.any():
-        return values.view(word), round(2.0**-k / torch.finfo(values.dtype).eps)
-    return values.view(word)[::2], int(torch.tensor(2.0**-k, dtype=values.dtype).view(word))
+    if is_zero:
+        return values.view(word)[::2], int(torch.tensor(2.0**-k, dtype=values.dtype).view(word))
+    return values.view(word), round(2.0**-k / torch.finfo(values.dtype).eps)
 
 
 class _Probe:

@@ -174,6 +174,6 @@ def test_a_reference_without_seconds_compares_all_the_same(runs, tmp_path):
 
 def test_every_cause_is_found_by_its_signs_alone():
     for signs, meaning in CAUSES:
-        found = [Departure(name, 5, 2.0 if way == "high" else 0.0, 0.5, 1.0) for name, way in signs.items()]
-        assert meaning in likely_causes(found)
-        assert meaning not in likely_causes(found[1:])
+        departures = [Departure(name, 5, 2.0 if way == "high" else 0.0, 0.5, 1.0) for name, way in signs.items()]
+        assert meaning in likely_causes(departures)
+        assert meaning not in likely_causes(departures[1:])
