@@ -12,7 +12,7 @@ from itertools import product
 from data.problem import Problem
 
 SPLITS = {"train": 70, "validation": 80, "heldout": 100}  # upper ends of the hash's range, per cent
-_SIZES = {"train": 3000, "validation": 60, "heldout": 150}  # most problems
+_SIZES = {"train": 3000, "validation": 60, "heldout": 600}  # most problems
 _TEXTS = {
     "+": (
         "What is {a} + {b}?",
