@@ -1,4 +1,4 @@
-"""Pages of reflection over a run: rates, outcomes, association with correctness, and counts of any words."""
+"""Pages of reflection over a run: rates, outcomes, association with correctness, and counts of any text."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _excerpt(table: RolloutTable, card: dict[str, Any]) -> dict[str, Any]:
 
 
 def words(library: RunLibrary, run: str, text: str) -> dict[str, Any]:
-    """The share of each step's completions that contain the words. ValueError for a text that cannot be searched."""
+    """The share of each step's completions that hold a text, in capital or small letters."""
     table = library.rollouts(run)
     counts = table.counts_by_step(Filter(text=text))
     return {

@@ -24,7 +24,7 @@ from reasoner.runs.json_files import is_file
 from reasoner.runs.rollout_row import ListedRollout, RolloutRow, ranges
 from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.run_dir import read_settings
-from reasoner.runs.word_search import excerpt, hits
+from reasoner.runs.text_search import excerpt, hits
 from verifiers.reflection.outcomes import Span
 
 
@@ -40,7 +40,7 @@ def rollouts(
     """A page of the rollouts that match the filter `where`, and their number.
 
     `near`: the name of a rollout; `place` is then its position among the matches. In a search (`text`) each row
-    has an excerpt around the first hit (reasoner.runs.word_search.excerpt).
+    has an excerpt around the first hit (reasoner.runs.text_search.excerpt).
     """
     table = library.rollouts(run)
     row_filter = read_filter(where or {})

@@ -89,7 +89,7 @@ def selection_of(args: argparse.Namespace) -> Selection:
 
 def list_rollouts(args: argparse.Namespace) -> None:
     """Print a line for each matching rollout; with --text what stands around its first hit."""
-    from reasoner.runs.word_search import excerpt, hits
+    from reasoner.runs.text_search import excerpt, hits
 
     table = open_table(args)
     where, faults = _filter(args), table.faults()

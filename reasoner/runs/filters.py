@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, get_args
 
 from reasoner.config.other_names import did_you_mean
-from reasoner.runs.word_search import check
 from reasoner.types import Finish
 from verifiers import Verdict
 from verifiers.reflection.outcomes import LABELS
@@ -108,7 +107,7 @@ class Filter:
         f"of a reflection span: {', '.join(LABELS)} (found when the dashboard shows the page Reflection)",
         values=LABELS,
     )
-    text: str | None = _field('words of the completion, "a phrase", begin*, -without', read=check)
+    text: str | None = _field("a text in the completion, in capital or small letters")
 
 
 ALL = Filter()

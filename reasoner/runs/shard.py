@@ -21,7 +21,6 @@ from reasoner.runs.json_files import is_file
 from reasoner.runs.parquet_files import read_table, write_table
 from reasoner.runs.rollout_row import RolloutRow
 from reasoner.runs.rollouts import COLUMNS, SCHEMA, rows_of
-from reasoner.runs.word_search import patterns
 from reasoner.types import REWARD_TOLERANCE
 
 Row = dict[str, Any]
@@ -70,16 +69,12 @@ class Shard:
         return pa.chunked_array([pa.nulls(len(self.rows), pa.string())])
 
     def matches(self, query: str) -> pa.ChunkedArray:
-        """Whether each completion matches a search (reasoner.runs.word_search)."""
+        """Whether each completion holds a text, in capital or small letters."""
         if query not in self._matches:
-            texts, result = self.completions(), None
-            for pattern, is_wanted in patterns(query):
-                has = pc.match_substring_regex(texts, pattern)
-                has = pc.fill_null(has if is_wanted else pc.invert(has), False)
-                result = has if result is None else pc.and_(result, has)
             if len(self._matches) >= _SEARCHES:
                 self._matches.clear()
-            self._matches[query] = result
+            found = pc.match_substring(self.completions(), query, ignore_case=True)
+            self._matches[query] = pc.fill_null(found, False)
         return self._matches[query]
 
     # -------------------------------------------------------------------------------------------- findings

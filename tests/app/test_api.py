@@ -24,7 +24,6 @@ BAD = [
     ("rollouts", R | {"where": {"colour": "red"}}, "unknown filter 'colour'"),
     ("rollouts", R | {"where": {"reward": "much"}}, "reward is 'much'"),
     ("rollouts", R | {"where": {"correct": "perhaps"}}, "correct is 'perhaps'"),
-    ("rollouts", R | {"where": {"text": "-wait"}}, "nothing to search for in '-wait'"),
     ("rollouts", R | {"order": "colour"}, "unknown order 'colour'"),
     ("rollouts", R | {"limit": 501}, "limit is 501"),
     ("rollouts", R | {"near": "9.9"}, "'9.9' is not the name of a rollout"),
@@ -45,7 +44,6 @@ BAD = [
     ("problems", R | {"by": "colour"}, "unknown rows 'colour'"),
     ("problems", R | {"sort": "colour"}, "unknown order 'colour'"),
     ("problems", R | {"limit": 1001}, "limit is 1001"),
-    ("words", R | {"text": "()"}, "nothing to search for"),
     ("evaluation", {"name": "nothing"}, "no evaluation 'nothing'"),
     ("notes", {"run": "nobody"}, "no run 'nobody'"),
 ]

@@ -226,7 +226,7 @@ def test_a_damaged_shard_is_named_with_its_reason_and_the_others_are_shown(libra
 
 def test_a_shard_whose_texts_are_damaged_is_named_where_they_are_read(library, ask):
     no_utf8(library / "runs" / "bad" / "rollouts" / "step-000001.parquet")
-    answer = ask("rollouts", run="bad", where={"text": "wait*"})
+    answer = ask("rollouts", run="bad", where={"text": "wait"})
     assert {row["step"] for row in answer["rows"]} == {0, 2} and list(answer["faults"]) == ["1"]
     assert until(lambda: ask("reflection", run="bad")["num_analyzed"] == 2)
     with pytest.raises(ValueError, match="step-000001"):

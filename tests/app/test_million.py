@@ -43,7 +43,7 @@ def test_a_page_of_a_million_rollouts_stays_small_and_jumps_anywhere(million, ch
                     page.wait_for_function(
                         f"Math.abs(+(({ROW})().split('.')[0] || -1e9) - {share * ROLLOUTS / STEP}) < 2"
                     )
-                page.get_by_label("text").fill('"aha moment"')
+                page.get_by_label("text").fill("aha moment")
                 page.keyboard.press("Enter")
                 page.wait_for_function("document.querySelector('[data-count]').textContent.length < 7")
             assert page.evaluate("document.querySelectorAll('*').length") < MOST_ELEMENTS, path

@@ -1,6 +1,5 @@
 """Reflection and words over a run, compared with counts over the shards."""
 
-import re
 from collections import Counter
 
 import pytest
@@ -33,7 +32,7 @@ def test_reflection_page_counts_the_spans_of_the_rollouts(call, rows, labels):
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_words_are_counted_step_by_step(call, rows, text):
-    holds = [(row["step"], TEXTS[text](re.findall(r"\w+", row["completion"].lower()))) for row in rows]
+    holds = [(row["step"], text.lower() in row["completion"].lower()) for row in rows]
     page = call("words", run="whole", text=text)
     assert page["points"] == [
         {"step": step, "share": sum(h for s, h in holds if s == step) / 12} for step in range(STEPS)

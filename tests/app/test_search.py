@@ -58,10 +58,8 @@ def expect_current(page, text):
 
 # What is typed, a row, what its excerpt has, its marks.
 SEARCHES = [
-    ("wait", "0.0.0", "on and on. Then wait at the café.", ["wait"]),
-    ("wait*", "0.0.0", "<think>The waiter is here", ["waiter"]),
-    ('"wait at"', "0.0.0", "Then wait at the", ["wait at"]),
-    ("cafe -such", "0.0.0", "wait at the café.", ["café"]),
+    ("wait", "0.0.0", "<think>The waiter is here", ["wait"]),
+    ("wait at", "0.0.0", "on and on. Then wait at the café.", ["wait at"]),
     ("pwned", "0.0.1", 'onerror="window.PWNED=1"> ${6*7}', ["PWNED"] * 4),
 ]
 
@@ -94,14 +92,14 @@ def test_every_row_of_a_long_search_has_its_own_excerpt(site):
 
 
 def test_pane_marks_every_hit_and_scrolls_to_the_first(site):
-    page = search(site, "/rollouts?run=words&text=wait*&rollout=0.0.0")
+    page = search(site, "/rollouts?run=words&text=wait&rollout=0.0.0")
     page.wait_for_selector(PANE.format("0.0.0"))
-    expect_marks(page, ".pane", "waiter", "wait")  # two emojis stand between them: characters, not half of them
+    expect_marks(page, ".pane", "wait", "wait")  # two emojis stand between them: characters, not half of them
     expect(page.locator('[data-hits="2"]')).to_have_count(1)
     page.keyboard.press(".")
     expect_current(page, "wait")
     wait_for_value(lambda: page.locator(".pane .current").evaluate(INSIDE), True)
-    page.get_by_label("text").fill("cafe")
+    page.get_by_label("text").fill("CAFÉ")
     page.keyboard.press("Enter")
     page.wait_for_selector('.list[data-state="ready"]')
     page.locator('.row[data-rollout="0.0.0"]').click()
@@ -111,24 +109,20 @@ def test_pane_marks_every_hit_and_scrolls_to_the_first(site):
 
 
 def test_tokens_of_a_hit_are_marked(site):
-    page = search(site, "/rollouts?run=tokens&text=wait*%20think&rollout=0.0.0&colour=logprobs")
+    page = search(site, "/rollouts?run=tokens&text=wait&rollout=0.0.0&colour=logprobs")
     page.wait_for_selector(f"{PANE.format('0.0.0')} .token")
-    assert "".join(page.locator(".pane .token.hit").all_text_contents()) == "waiterwaitthink"
-    expect_marks(page, ".pane .prefill", "think")
-    expect(page.locator('[data-hits="4"]')).to_have_count(1)
-    for expected in ("w", "w", "t", "think", "w"):  # the first letter of each hit, and round again
+    assert "".join(page.locator(".pane .token.hit").all_text_contents()) == "waitwait"
+    expect(page.locator('[data-hits="2"]')).to_have_count(1)
+    for expected in ("w", "w", "w"):  # the first letter of each hit, and round again
         page.keyboard.press(".")
         expect_current(page, expected)
 
 
-def test_rollout_without_hits_says_so_and_an_empty_search_hides_none(site):
-    page = search(site, "/rollouts?run=words&text=cafe&rollout=0.0.2")
+def test_rollout_without_hits_says_so(site):
+    page = search(site, "/rollouts?run=words&text=café&rollout=0.0.2")
     page.wait_for_selector(PANE.format("0.0.2"))
     expect(page.locator('[data-hits="0"]')).to_contain_text("no hit")
     expect_marks(page, ".pane")
-    page = site.open("/rollouts?run=words&text=-cafe&rollout=0.0.2")
-    page.wait_for_selector('[role="alert"]:has-text("nothing to search for")')
-    site.refused()
 
 
 def test_a_tag_of_the_thought_is_shown_where_it_is_the_hit(site):
@@ -159,7 +153,7 @@ def test_reflection_spans_after_an_emoji_are_marked_in_place(site):
 
 def test_hostile_text_with_marks_in_it_stays_text(site):
     for view in ("", "&formulas=1", "&colour=logprobs"):
-        page = search(site, f"/rollouts?run=tokens&text=onerror%20img%20script%20window&rollout=0.0.1{view}")
+        page = search(site, f"/rollouts?run=tokens&text=script&rollout=0.0.1{view}")
         page.wait_for_selector(f"{PANE.format('0.0.1')} .hit")
         shown = page.locator(".pane").text_content()
         assert '<img src=x onerror="window.PWNED=1"> ${6*7} {{6*7}} `back`' in shown

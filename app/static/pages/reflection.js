@@ -75,7 +75,7 @@ function wordSearch(run, page) {
   let text = page.params.q ?? "wait", shown = null;  // {text, figure}: the chart of the last reply
   const total = el("span", { class: "muted", data: { words: "" } }), box = el("div");
   const input = el("input", {
-    value: text, "aria-label": "words", placeholder: 'wait, "aha moment", recheck*', data: { search: "" },
+    value: text, "aria-label": "words", placeholder: "wait", data: { search: "" },
     onchange: (event) => { text = event.target.value; page.set({ q: text }); count(); },
   });
   async function count() {
