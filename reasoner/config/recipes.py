@@ -60,8 +60,8 @@ _ONE_STEP = {
     "validation.data": "one-step:validation",
     "validation.samples": 4,
     "eval.heldout": "one-step:heldout",
-    "eval.heldout_problems": 137,  # all
-    "eval.samples": 8,
+    "eval.heldout_problems": 400,
+    "eval.samples": 4,
 }
 # A larger model on a CPU, with generated problems (no download). The learning rate suits some tens of steps.
 _LARGE_ON_CPU = {

@@ -85,7 +85,7 @@ def test_presets_that_were_run_or_released_keep_their_numbers():
         "model": "HuggingFaceTB/SmolLM2-135M-Instruct", "steps": 60, "data.train": "one-step",
         "data.prompts_per_step": 16, "prompt.style": "few-shot", "sampling.max_tokens": 48, "optim.lr": 1e-5,
         "optim.micro_batch_tokens": 1024, "validation.data": "one-step:validation", "validation.samples": 4,
-        "eval.heldout": "one-step:heldout", "eval.heldout_problems": 137, "eval.samples": 8, "run.save_interval": 5,
+        "eval.heldout": "one-step:heldout", "eval.heldout_problems": 400, "eval.samples": 4, "run.save_interval": 5,
     }  # fmt: skip
     assert values["qwen2.5-0.5b@cpu"] == {
         "model": "Qwen/Qwen2.5-0.5B", "steps": 20, "data.prompts_per_step": 4, "sampling.max_tokens": 256,
