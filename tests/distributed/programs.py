@@ -31,6 +31,7 @@ from reasoner.models.sharding import whole
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.token_stats import TokenStats
+from reasoner.rollouts.generate import RolloutPrefetcher
 from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.resolve_run import resolve_new_run
@@ -287,6 +288,21 @@ class FaultyStart:
 class FaultyEngine(OneWord):
     def generate(self, *arguments, **options):  # type: ignore[no-untyped-def]
         raise ZeroDivisionError("a fault of the engine")
+
+
+def fault_ahead(world: World) -> None:
+    """Meet in the main thread after the last rank's engine has failed in the thread that samples ahead."""
+    engine = FaultyEngine() if world.rank == world.size - 1 else OneWord()
+    prompts = [Prompt(Problem(f"p/{n}", "?", "1", "sums", "train"), "?", "", (n + 3,)) for n in range(4)]
+    cfg = replace(config(), data=DataConfig(prompts_per_step=2))
+    with VerifierPool(1) as pool, RolloutPrefetcher() as prefetcher:
+        own, sampling = world.with_own_group(), SamplingParams(num_samples=2)
+        generator = RolloutGenerator(engine, pool, prompts, sampling, cfg, prefetcher=prefetcher, world=own)
+        with generator.prefetching(range(1, 2)):
+            pass
+        prefetcher.wait()
+        world.gather(None, "the end of the step before")
+        generator.generate(1)
 
 
 def evaluation_with_fault(world: World) -> None:
