@@ -248,9 +248,7 @@ def open_world(time_limit: timedelta = TIME_LIMIT, connect_limit: timedelta = CO
         torch.cuda.set_device(local_rank)
     backend = "cpu:gloo,cuda:nccl" if has_gpu else "gloo"
     connect(rank, size, backend, limit=connect_limit, time_limit=time_limit)
-    try:
-        long_group = open_group(limit=connect_limit, time_limit=LONG_TIME_LIMIT)
-        yield World(rank, size, local_rank, local_size, time_limit, long_group=long_group)
-    finally:
-        if dist.is_initialized():
-            dist.destroy_process_group()
+    long_group = open_group(limit=connect_limit, time_limit=LONG_TIME_LIMIT)
+    yield World(rank, size, local_rank, local_size, time_limit, long_group=long_group)
+    # Not after an error: over NCCL it waits for the other ranks, which wait for this one. Its end tells them.
+    dist.destroy_process_group()
