@@ -210,7 +210,8 @@ class RolloutGenerator:
         """
         named = policy_state(policy, sends_adapter=self.engine.accepts_adapter)
         if is_deferred:
-            copies = [(name, tensor.detach().to("cpu", copy=True)) for name, tensor in named]
+            is_sender = self.world.is_first or self.engine.name != "remote"  # servers get theirs from the first rank
+            copies = [(name, tensor.detach().to("cpu", copy=True)) for name, tensor in named if is_sender]
             self._next_weights = Weights(copies, version)
             return
         if self._prefetcher is not None:
