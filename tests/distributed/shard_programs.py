@@ -26,6 +26,7 @@ from reasoner.trainer.parity import parity_check
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.run import TrainingRun
 from reasoner.trainer.shutdown import GracefulShutdown
+from reasoner.trainer.snapshot import snapshot
 from reasoner.trainer.trackers import TrackedRun, Tracking
 from reasoner.trainer.train import train_step
 from reasoner.trainer.trainer import Trainer
@@ -126,6 +127,15 @@ def checkpoint_and_resume(world: World, weights: str, folder: Path) -> dict[str,
             for (_, one), (_, other) in zip(policy_state(trainer.policy), policy_state(resumed.policy), strict=True)
         ),
     }
+
+
+def failed_part(world: World, folder: Path) -> None:
+    """Write a checkpoint of which the last rank cannot write its part."""
+    trainer = toy_trainer(world, "sharded")
+    state = snapshot(trainer)
+    if world.rank == world.size - 1:
+        state = replace(state, optimizer={"a moment": "no tensor"})
+    checkpoint.save(folder, 0, trainer, tiny_tokenizer(), state, keep=1, world=world)
 
 
 class ToyEngine:

@@ -25,6 +25,7 @@ from reasoner.trainer.weights import first_that_fits, resolve_sharding
 from tests.distributed.programs import CASES, GROUPS, gradients
 from tests.distributed.shard_programs import (
     critic_from_reward_model,
+    failed_part,
     lost_servers,
     shards,
     toy_adapter_trainer,
@@ -164,6 +165,12 @@ def test_run_in_shards_whose_engine_is_lost_on_one_rank_saves_its_last_step(tmp_
         assert of_sampling == f"RuntimeError: sampling of step 1 failed: {lost}"
     path = checkpoint.folder(tmp_path, 1)
     assert checkpoint.list_checkpoints(tmp_path) == [path] and checkpoint.damage(path) == ""
+
+
+def test_part_of_a_checkpoint_that_one_rank_cannot_write_is_an_error_of_all(tmp_path):
+    first, last = run_ranks(2, failed_part, tmp_path, seconds=30)
+    reason = "'str' object has no attribute 'data_ptr'"
+    assert (first, last) == (f"OSError: cannot write {checkpoint.folder(tmp_path, 0)}: {reason}", f"OSError: {reason}")
 
 
 def test_empty_row_adds_nothing_to_a_batch():
