@@ -24,6 +24,7 @@ from reasoner.trainer import checkpoint
 from reasoner.trainer.weights import first_that_fits, resolve_sharding
 from tests.distributed.programs import CASES, GROUPS, gradients
 from tests.distributed.shard_programs import (
+    automatic_sharding,
     critic_from_reward_model,
     failed_part,
     lost_servers,
@@ -197,8 +198,12 @@ def test_auto_takes_the_first_way_that_fits_half_of_the_gpu(held, during, weight
 
 def test_auto_is_replicated_on_a_cpu():
     cfg = Config(processes=2, optim=OptimConfig(sharding="auto"))
-    resolved = resolve_sharding(cfg, resolve_algorithm(cfg.algo), Path("a model"), torch.device("cpu"))
+    resolved = resolve_sharding(cfg, resolve_algorithm(cfg.algo), Path("a model"), torch.device("cpu"), ALONE)
     assert resolved.optim.sharding == "replicated"
+
+
+def test_auto_is_the_same_on_gpus_of_unequal_memory():
+    assert run_ranks(2, automatic_sharding, (2**40, 2**20)) == ["sharded", "sharded"]
 
 
 def test_what_needs_whole_weights_refuses_shards():
