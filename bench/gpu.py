@@ -2,10 +2,10 @@
 
 Five checks with models of random weights of the presets' shapes: the certificate of the engine before and after an
 update, sampling beside a bare LLM.generate of vLLM, sleep and weights twenty times, updates of 4,096 and 16,384 tokens,
-and three steps of a preset with a resume. `--rehearse` runs every part with small sizes, also on a CPU. No network is
-needed; a part whose packages are missing is skipped with a reason. Each part is a process of its own: one that fails or
-takes too long leaves its rows, and the rest goes on. Parts run in the order of the table; the last ones are left out
-when time is short. The exit status is 1 if a part failed.
+and three steps of a preset with a resume, where there are several cards on all of them too. `--rehearse` runs every
+part with small sizes, also on a CPU. No network is needed; a part whose packages are missing is skipped with a reason.
+Each part is a process of its own: one that fails or takes too long leaves its rows, and the rest goes on. Parts run in
+the order of the table; the last ones are left out when time is short. The exit status is 1 if a part failed.
 
 The file has a line of JSON a row, {"part", "measure", "value", "unit"}, as the parts write them; the last two rows of a
 part are its status (ok, or skipped, failed or stopped with the reason) and its seconds. They are printed as a table in
@@ -67,6 +67,7 @@ PARTS = {
     "updates 1.5B": Part("gpu_models:updates", 300, {"preset": "qwen2.5-1.5b"}),
     "sampling 7B": Part("gpu_models:sampling", 480, {"preset": "qwen2.5-7b"}, needs=("vllm",)),
     "sleep 7B": Part("gpu_models:sleep", 480, {"preset": "qwen2.5-7b"}),
+    "ranks base": Part("gpu_runs:ranks", 600, {"preset": "base"}),
     "run 7B": Part("gpu_runs:run", 900, {"preset": "qwen2.5-7b@80gb"}),
 }
 

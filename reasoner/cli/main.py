@@ -23,7 +23,7 @@ from typing import Any
 from reasoner import __version__
 from reasoner.cli.arguments import Parser
 from reasoner.console import drop_output, log, print_result
-from reasoner.distributed.world import record_cause
+from reasoner.distributed.world import num_launched, record_cause
 from reasoner.runtime import set_environment
 
 
@@ -200,6 +200,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         log("reasoner: interrupted")
         return 130
+    except SystemExit as stop:
+        _end_rank(stop.code if isinstance(stop.code, int) else 1)
+        raise
 
 
 @contextmanager
@@ -249,4 +252,15 @@ def _fail(error: Exception, status: int) -> int:
         text = f"{error.filename}: {error.strerror}"
     log(f"reasoner: error: {text}")
     record_cause(error)
+    _end_rank(status)
     return status
+
+
+def _end_rank(status: int) -> None:
+    """End this process at once, if it is one of several ranks: at the end of the interpreter torch frees what it has of
+    NCCL, which may wait for the other ranks.
+    """
+    if num_launched() > 1:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)

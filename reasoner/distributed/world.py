@@ -146,21 +146,35 @@ class World:
             raise SystemExit(1)
         return value  # type: ignore[return-value]
 
-    def stripe(self, items: Sequence[S], compute: Callable[[Sequence[S]], Sequence[T]], waiting_for: str) -> list[T]:
+    def stripe(
+        self,
+        items: Sequence[S],
+        compute: Callable[[Sequence[S]], Sequence[T]],
+        waiting_for: str,
+        *,
+        tells_errors: bool = False,
+    ) -> list[T]:
         """The result for each item, in order, on every rank. Each rank computes those of its own items: item i is that
         of rank i modulo size. RunInterrupt if a signal interrupts `compute` on any rank, and a SharedError of any rank.
+        Any other error is its own rank's, whose end tells the others; `tells_errors` for a thread, which may end long
+        before its process: LostRankError on the others.
         """
         if self.size == 1:
             return list(compute(items))
-        own: Sequence[T] | RunInterrupt | SharedError
+        own: Sequence[T] | RunInterrupt | SharedError | LostRankError
+        failure: Exception | None = None
         try:
             own = compute(items[self.rank :: self.size]) if len(items) > self.rank else []
         except (RunInterrupt, SharedError) as error:
             own = error
+        except Exception as error:
+            if not tells_errors:
+                raise
+            own, failure = LostRankError(f"waited for {waiting_for}, and rank {self.rank} has failed"), error
         parts: list[Sequence[T]] = []
         for part in self.gather(own, waiting_for):
-            if isinstance(part, RunInterrupt | SharedError):
-                raise part
+            if isinstance(part, RunInterrupt | SharedError | LostRankError):
+                raise failure or part
             parts.append(part)
         return [parts[i % self.size][i // self.size] for i in range(len(items))]
 
@@ -234,9 +248,7 @@ def open_world(time_limit: timedelta = TIME_LIMIT, connect_limit: timedelta = CO
         torch.cuda.set_device(local_rank)
     backend = "cpu:gloo,cuda:nccl" if has_gpu else "gloo"
     connect(rank, size, backend, limit=connect_limit, time_limit=time_limit)
-    try:
-        long_group = open_group(limit=connect_limit, time_limit=LONG_TIME_LIMIT)
-        yield World(rank, size, local_rank, local_size, time_limit, long_group=long_group)
-    finally:
-        if dist.is_initialized():
-            dist.destroy_process_group()
+    long_group = open_group(limit=connect_limit, time_limit=LONG_TIME_LIMIT)
+    yield World(rank, size, local_rank, local_size, time_limit, long_group=long_group)
+    # Not after an error: over NCCL it waits for the other ranks, which wait for this one. Its end tells them.
+    dist.destroy_process_group()

@@ -80,16 +80,14 @@ def fail_others(world: World) -> Iterator[None]:
     except RankError:
         raise
     except Exception as error:
-        with suppress(RuntimeError, ValueError):  # the others are gone, or vLLM has closed the connection
+        with suppress(RuntimeError):  # the others are gone
             world.from_first(partial(_fail, error), _FIRST)
         raise
 
 
 @contextmanager
 def end_others(world: World) -> Iterator[None]:
-    """A block of the first rank, at whose end the other ranks leave serve_first. The engine is closed after it: vLLM
-    takes the connection of the ranks with it.
-    """
+    """A block of the first rank, at whose end the other ranks leave serve_first."""
     with fail_others(world):
         yield
     world.from_first(lambda: None, _FIRST)

@@ -82,6 +82,8 @@ class VllmEngine:
         # One of several ranks: an engine of its own, on the device of its local rank; the default is device 0 for all.
         has_ranks = torch.distributed.is_available() and torch.distributed.is_initialized()
         on_rank: dict[str, Any] = {"distributed_executor_backend": "external_launcher"} if has_ranks else {}
+        if has_ranks:
+            _keep_groups()
         if adapter_rank is None:
             adapter_rank = folder_rank(folder)
         self.accepts_adapter = adapter_rank > 0
@@ -277,6 +279,15 @@ def _counts(engine: LLMEngine, outputs: Sequence[Mapping[int, CompletionOutput]]
     detokenizers = [state.detokenizer for state in engine.output_processor.request_states.values()]
     running_tokens = sum(each.num_output_tokens() for each in detokenizers if each is not None)
     return len(finished_lengths), sum(finished_lengths) + running_tokens
+
+
+def _keep_groups() -> None:
+    """Let vLLM leave the groups of the ranks as they are when an engine is freed. It would destroy all groups of the
+    process, which over NCCL waits for the other ranks: one that has failed would never end.
+    """
+    from vllm.v1.engine import core
+
+    cast(Any, core).cleanup_dist_env_and_memory = lambda: None
 
 
 def _runner(llm: LLM) -> Any:

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 
 def mask_ids(model: Any, num_ids: int) -> None:
-    """Let the model of a vLLM worker sample the first `num_ids` ids alone, as reasoner.models.output_layer does."""
+    """Let the model of a vLLM worker sample the first `num_ids` ids alone, as reasoner.models.output_layer does. Every
+    rank of every run asks it of a server again, to no effect.
+    """
     compute = model.compute_logits
 
     def compute_logits(*args: Any, **kwargs: Any) -> Tensor | None:
@@ -34,7 +36,7 @@ def mask_ids(model: Any, num_ids: int) -> None:
             logits[:, num_ids:] = -torch.inf
         return logits
 
-    if num_ids < model.config.get_text_config().vocab_size:
+    if num_ids < model.config.get_text_config().vocab_size and "compute_logits" not in vars(model):
         model.compute_logits = compute_logits
 
 

@@ -44,6 +44,7 @@ from reasoner.trainer.snapshot import Snapshot, checkpoint_bytes, num_trained, s
 from reasoner.trainer.trainer import Trainer
 
 _PARTIAL = ".partial"  # of the name of a folder that is being written
+_CANNOT_SAVE = (ValueError, TypeError, AttributeError, RuntimeError, SafetensorError)  # of a model or a tokenizer
 
 
 def folder(run_dir: Path, step: int) -> Path:
@@ -185,7 +186,7 @@ def _own_part(beside: Path, write: Callable[[Path], Mapping[str, str]], world: W
                 sync(own)
                 sums[own.relative_to(beside).as_posix()] = sha256(own)
         return _Part(files, sums)
-    except (OSError, SafetensorError) as error:
+    except (OSError, *_CANNOT_SAVE) as error:  # the other ranks wait for this one's part
         return _Part(error=str(error))
 
 
@@ -283,7 +284,7 @@ def check_saves(run_dir: Path, trainer: Trainer, tokenizer: PreTrainedTokenizerB
     with TemporaryDirectory(prefix="trial-", suffix=_PARTIAL, dir=place) as trial:
         try:
             _write(Path(trial) / "checkpoint", trainer, tokenizer, Snapshot(weights, one, numbers=trainer.state()))
-        except (ValueError, TypeError, AttributeError, RuntimeError, SafetensorError) as error:
+        except _CANNOT_SAVE as error:
             raise ValueError(f"no checkpoint of {trainer.cfg.model} can be saved: {first_line(error)}") from error
 
 

@@ -64,7 +64,7 @@ def build_trainer(
     reference is the policy without it. With optim.sharding each rank loads its shards alone.
     """
     algorithm, reference, base_model = resolve_algorithm(cfg.algo), None, None
-    cfg = resolve_sharding(cfg, algorithm, base, device)
+    cfg = resolve_sharding(cfg, algorithm, base, device, world)
     mesh = mesh_of_shards(cfg.optim.sharding, world, device)
     if cfg.lora.rank:
         policy = load_policy(base, device=device, dtype=getattr(torch, cfg.lora.base_dtype), mesh=mesh)

@@ -116,13 +116,13 @@ class RolloutGenerator:
         prefetched = None if self._prefetcher is None else self._prefetcher.take(step)
         return prefetched or self._generate(step)
 
-    def _generate(self, step: int, weights: Weights | None = None) -> StepRollouts:
+    def _generate(self, step: int, weights: Weights | None = None, *, in_background: bool = False) -> StepRollouts:
         """New rollouts of a step, sampled with `weights` if the engine does not have them yet."""
         if weights is not None:
             self.engine.update_weights(weights.tensors, version=weights.version)
         rounds = [self._prompts_of_round(step, number) for number in range(1 + self._num_rounds)]
         groups, replaced = sample_until_full(
-            lambda prompts: self.sample(prompts, step),
+            lambda prompts: self.sample(prompts, step, in_background=in_background),
             rounds,
             dynamic_sampling=self.algorithm.dynamic_sampling,
             metric=self.algorithm.filter_metric,
@@ -136,7 +136,9 @@ class RolloutGenerator:
             position, seed = step * self._num_rounds + number - 1, replacement_seed(seed)
         return [self.prompts[i] for i in self._problem_order(position, size, seed)]
 
-    def sample(self, prompts: Sequence[Prompt], step: int, *, num_samples: int | None = None) -> list[RolloutGroup]:
+    def sample(
+        self, prompts: Sequence[Prompt], step: int, *, num_samples: int | None = None, in_background: bool = False
+    ) -> list[RolloutGroup]:
         """Sample and grade a group for each prompt, with the run's rewards. Default: algo.group_size completions. A
         collective operation.
         """
@@ -145,7 +147,7 @@ class RolloutGenerator:
             return self._sample([prompt for prompt, _ in own], [number for _, number in own], step, num_samples)
 
         numbered = list(zip(prompts, num_repeats(prompts), strict=True))
-        return self.world.stripe(numbered, sample_own, "the rollouts of the other ranks")
+        return self.world.stripe(numbered, sample_own, "the rollouts of the other ranks", tells_errors=in_background)
 
     def _sample(
         self, prompts: Sequence[Prompt], repeats: Sequence[int], step: int, num_samples: int | None
@@ -178,7 +180,7 @@ class RolloutGenerator:
         assert self._prefetcher is not None, "prefetching without a prefetcher"
         for step in steps[len(self._prefetcher.steps) :]:
             weights, self._next_weights = self._next_weights, None
-            self._prefetcher.start(step, partial(self._generate, step, weights))
+            self._prefetcher.start(step, partial(self._generate, step, weights, in_background=True))
         if not self._prefetcher.steps:
             self.sleep()
         yield
@@ -208,7 +210,8 @@ class RolloutGenerator:
         """
         named = policy_state(policy, sends_adapter=self.engine.accepts_adapter)
         if is_deferred:
-            copies = [(name, tensor.detach().to("cpu", copy=True)) for name, tensor in named]
+            is_sender = self.world.is_first or self.engine.name != "remote"  # servers get theirs from the first rank
+            copies = [(name, tensor.detach().to("cpu", copy=True)) for name, tensor in named if is_sender]
             self._next_weights = Weights(copies, version)
             return
         if self._prefetcher is not None:

@@ -9,6 +9,7 @@ import torch
 
 from reasoner.config.schema import Config
 from reasoner.console import log
+from reasoner.distributed.world import World
 from reasoner.models.loading import load_meta_model
 from reasoner.models.lora import num_adapter_parameters
 from reasoner.rl.algorithms import Algorithm
@@ -16,16 +17,17 @@ from reasoner.rl.algorithms import Algorithm
 _SHARE = 0.5  # of a GPU's memory for weights, gradients and moments; the rest is for activations and the engine
 
 
-def resolve_sharding(cfg: Config, algorithm: Algorithm, base: Path, device: torch.device) -> Config:
-    """The settings with optim.sharding `auto` replaced by the first way that fits the GPU; by `replicated` on a CPU, in
-    a single process, and where nothing else can be. `base` is the folder of the initial model.
+def resolve_sharding(cfg: Config, algorithm: Algorithm, base: Path, device: torch.device, world: World) -> Config:
+    """The settings with optim.sharding `auto` replaced by the first way that fits the smallest GPU of the ranks; by
+    `replicated` on a CPU, in a single process, and where nothing else can be. `base` is the folder of the initial
+    model. A collective operation.
     """
     if cfg.optim.sharding != "auto":
         return cfg
     sharding = "replicated"
     is_whole = algorithm.trust == "constrained"  # see reasoner.config.check.RULES
     if device.type == "cuda" and cfg.processes > 1 and not is_whole:
-        memory = torch.cuda.get_device_properties(device).total_memory
+        memory = int(-world.largest(-torch.cuda.get_device_properties(device).total_memory, "the GPUs' memory"))
         sharding = first_that_fits(*_bytes(cfg, algorithm, base), processes=cfg.processes, memory=memory)
     log(f"optim.sharding auto: {sharding}")
     return replace(cfg, optim=replace(cfg.optim, sharding=sharding))

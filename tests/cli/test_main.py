@@ -13,6 +13,7 @@ from reasoner.config.schema import settings
 from reasoner.config.stages import is_used
 from reasoner.models.resolve import BASE
 from reasoner.rl.algorithms import ALGORITHMS
+from tests.fixtures.ranks import environment
 
 FROM_HERE = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
 
@@ -289,6 +290,16 @@ def test_help_of_train_shows_defaults_and_presets(capsys):
         "qwen2.5-7b Qwen2.5-7B on MATH with LoRA: cpu -, 24gb -, 80gb",
     ):
         assert part in text
+
+
+def test_rank_that_fails_ends_without_the_end_of_its_interpreter(monkeypatch, capsys):
+    """What torch frees there over NCCL waits for the other ranks."""
+    ended = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    for name, value in environment(rank=1, size=2, port=1).items():
+        monkeypatch.setenv(name, value)
+    main(["train", "--pass@1"])
+    assert ended == [2] and "belong to reasoner eval" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["data", "show", "generated"], ["data", "list"]], ids=["much", "little"])

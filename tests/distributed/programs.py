@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import sys
 import time
 from array import array
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from unittest.mock import patch
@@ -20,7 +22,7 @@ from torch.optim import Optimizer
 
 from data import Problem
 from reasoner.config.learning import CriticConfig, LoraConfig, RewardConfig, TeacherConfig
-from reasoner.config.schema import DataConfig, ValidationConfig
+from reasoner.config.schema import DataConfig, EngineConfig, ValidationConfig
 from reasoner.distributed.world import RunInterrupt, World
 from reasoner.evals.rank_responses import RankSampler, end_others, serve_first
 from reasoner.evals.sampling import SampleCall
@@ -31,6 +33,7 @@ from reasoner.models.sharding import whole
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.token_stats import TokenStats
+from reasoner.rollouts.generate import RolloutPrefetcher
 from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.resolve_run import resolve_new_run
@@ -122,6 +125,22 @@ def slow_first(world: World) -> list[str]:
         own.from_first(lambda: time.sleep(1.5) or "a checkpoint", "the checkpoint")
         for own in (world, world.with_own_group())
     ]
+
+
+def fault_of_last(world: World) -> None:
+    """The last rank fails while the others wait for it: to destroy its groups would wait for them, over NCCL."""
+    dist.destroy_process_group = partial(sys.exit, "waits for the other ranks")
+    if world.rank == world.size - 1:
+        raise ValueError("the disk is full")
+    world.gather(1, "the last rank")
+
+
+def closed_engine(world: World, folder: Path) -> list[int]:
+    """What the ranks exchange when the engine of each is closed."""
+    from reasoner.inference.vllm_engine import VllmEngine  # which imports vLLM
+
+    VllmEngine(folder, EngineConfig(), max_model_len=64, seed=0).close()
+    return world.gather(world.rank, "values")
 
 
 def absent_rank(world: World) -> None:
@@ -287,6 +306,21 @@ class FaultyStart:
 class FaultyEngine(OneWord):
     def generate(self, *arguments, **options):  # type: ignore[no-untyped-def]
         raise ZeroDivisionError("a fault of the engine")
+
+
+def fault_ahead(world: World) -> None:
+    """Meet in the main thread after the last rank's engine has failed in the thread that samples ahead."""
+    engine = FaultyEngine() if world.rank == world.size - 1 else OneWord()
+    prompts = [Prompt(Problem(f"p/{n}", "?", "1", "sums", "train"), "?", "", (n + 3,)) for n in range(4)]
+    cfg = replace(config(), data=DataConfig(prompts_per_step=2))
+    with VerifierPool(1) as pool, RolloutPrefetcher() as prefetcher:
+        own, sampling = world.with_own_group(), SamplingParams(num_samples=2)
+        generator = RolloutGenerator(engine, pool, prompts, sampling, cfg, prefetcher=prefetcher, world=own)
+        with generator.prefetching(range(1, 2)):
+            pass
+        prefetcher.wait()
+        world.gather(None, "the end of the step before")
+        generator.generate(1)
 
 
 def evaluation_with_fault(world: World) -> None:

@@ -24,7 +24,9 @@ from reasoner.trainer import checkpoint
 from reasoner.trainer.weights import first_that_fits, resolve_sharding
 from tests.distributed.programs import CASES, GROUPS, gradients
 from tests.distributed.shard_programs import (
+    automatic_sharding,
     critic_from_reward_model,
+    failed_part,
     lost_servers,
     shards,
     toy_adapter_trainer,
@@ -166,6 +168,12 @@ def test_run_in_shards_whose_engine_is_lost_on_one_rank_saves_its_last_step(tmp_
     assert checkpoint.list_checkpoints(tmp_path) == [path] and checkpoint.damage(path) == ""
 
 
+def test_part_of_a_checkpoint_that_one_rank_cannot_write_is_an_error_of_all(tmp_path):
+    first, last = run_ranks(2, failed_part, tmp_path, seconds=30)
+    reason = "'str' object has no attribute 'data_ptr'"
+    assert (first, last) == (f"OSError: cannot write {checkpoint.folder(tmp_path, 0)}: {reason}", f"OSError: {reason}")
+
+
 def test_empty_row_adds_nothing_to_a_batch():
     batch = collate(random_groups(2))
     row = batch.empty_row()
@@ -190,8 +198,12 @@ def test_auto_takes_the_first_way_that_fits_half_of_the_gpu(held, during, weight
 
 def test_auto_is_replicated_on_a_cpu():
     cfg = Config(processes=2, optim=OptimConfig(sharding="auto"))
-    resolved = resolve_sharding(cfg, resolve_algorithm(cfg.algo), Path("a model"), torch.device("cpu"))
+    resolved = resolve_sharding(cfg, resolve_algorithm(cfg.algo), Path("a model"), torch.device("cpu"), ALONE)
     assert resolved.optim.sharding == "replicated"
+
+
+def test_auto_is_the_same_on_gpus_of_unequal_memory():
+    assert run_ranks(2, automatic_sharding, (2**40, 2**20)) == ["sharded", "sharded"]
 
 
 def test_what_needs_whole_weights_refuses_shards():

@@ -90,6 +90,13 @@ def test_fault_of_one_rank_ends_all_with_its_rank_and_step(tmp_path):
     assert [path.name for path in list_checkpoints(tmp_path / "a")] == ["step-000001"]  # by the first rank alone
 
 
+def test_fault_in_rollouts_that_a_rank_samples_ahead_is_told_to_the_others():
+    assert run_ranks(2, programs.fault_ahead, seconds=5) == [
+        "LostRankError: waited for the rollouts of the other ranks, and rank 1 has failed",
+        "ZeroDivisionError: a fault of the engine",
+    ]
+
+
 def test_python_api_refuses_several_processes(tmp_path):
     with pytest.raises(ValueError, match="reasoner train --processes 2"):
         reasoner.train("base", runs=tmp_path, settings={"processes": 2})

@@ -4,6 +4,7 @@ import os
 import signal
 from array import array
 from contextlib import nullcontext
+from importlib.util import find_spec
 from unittest.mock import patch
 
 import pytest
@@ -14,6 +15,7 @@ from reasoner.distributed.world import ALONE, num_launched, open_world
 from tests.distributed import programs
 from tests.fixtures.forkserver import TRAINING, forkserver
 from tests.fixtures.ranks import environment, free_port, run_ranks
+from tests.fixtures.tiny import save_tiny
 
 
 def test_every_operation_of_a_single_process_is_the_identity():
@@ -64,6 +66,18 @@ def test_rank_that_ended_is_reported_with_what_was_waited_for():
     waiting, absent = run_ranks(2, programs.absent_rank)
     assert absent is None
     assert waiting.startswith("LostRankError: waited for the gradient's sum, and another rank has ended")
+
+
+def test_rank_that_fails_ends_without_waiting_for_those_that_wait_for_it():
+    waiting, failed = run_ranks(2, programs.fault_of_last)
+    assert failed == "ValueError: the disk is full"
+    assert waiting.startswith("LostRankError: waited for the last rank, and another rank has ended")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("vllm") is None, reason="vllm is not installed")
+def test_engine_of_vllm_that_is_closed_leaves_the_groups_of_the_ranks(tmp_path):
+    assert run_ranks(2, programs.closed_engine, save_tiny(tmp_path / "tiny")) == [[0, 1], [0, 1]]
 
 
 def test_rank_that_does_not_come_is_reported_after_the_time_limit():

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from reasoner.config.schema import Config, DataConfig
+from reasoner.distributed.world import World
 from reasoner.rollouts.generate import RolloutPrefetcher
 from reasoner.runs.metrics import read_metrics
 from reasoner.trainer.rollout_generator import RolloutGenerator
@@ -112,6 +113,19 @@ def test_deferred_weights_are_those_of_their_version_and_in_use_from_the_next_st
             generator.update_weights(policy, version=step + 1, is_deferred=step < 5)
     assert versions == [0, 0, 0, 1, 2, 3]
     assert engine.weights == {version: {"w": [version]} for version in (1, 2, 3, 6)}
+
+
+def test_first_of_several_ranks_alone_copies_weights_for_servers():
+    policy, copies = torch.nn.ParameterDict({"w": torch.nn.Parameter(torch.zeros(1))}), {}
+    sampling = SamplingParams(num_samples=2)
+    for name in ("remote", "vllm"):
+        engine = VersionedEngine({})
+        engine.name = name
+        for rank in (0, 1):
+            generator = RolloutGenerator(engine, None, [], sampling, Config(), world=World(rank, 2))
+            generator.update_weights(policy, version=1, is_deferred=True)
+            copies[name, rank] = len(generator._next_weights.tensors)
+    assert copies == {("remote", 0): 1, ("remote", 1): 0, ("vllm", 0): 1, ("vllm", 1): 1}
 
 
 @pytest.fixture(scope="module")
