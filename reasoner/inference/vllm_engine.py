@@ -84,7 +84,8 @@ class VllmEngine:
         on_rank: dict[str, Any] = {"distributed_executor_backend": "external_launcher"} if has_ranks else {}
         if adapter_rank is None:
             adapter_rank = folder_rank(folder)
-        self.accepts_adapter = adapter_rank > 0
+        # vLLM's kernels for adapters on a GPU take none in float32; merged weights are exact in it.
+        self.accepts_adapter = adapter_rank > 0 and not (self._sleeps and cfg.dtype == "float32")
         self._adapter = AdapterSlot() if self.accepts_adapter else None
         with separate_classes():
             self._llm = LLM(
@@ -101,7 +102,7 @@ class VllmEngine:
                 use_tqdm_on_load=False,
                 **(on_gpu if self._sleeps else on_cpu),
                 **on_rank,
-                **(lora_settings(adapter_rank) if adapter_rank else {}),
+                **(lora_settings(adapter_rank) if self.accepts_adapter else {}),
             )
         self._llm.apply_model(partial(mask_ids, num_ids=num_ids(self._tokenizer)))
         # The CPU worker replaces torch.set_num_threads by a function that does nothing; the trainer needs the original.

@@ -67,6 +67,13 @@ def test_fp8_is_asked_of_vllm_by_the_way_that_its_cpu_build_has_too(engine):
     assert (arguments["dtype"], arguments["quantization"]) == ("bfloat16", "fp8_per_channel")
 
 
+@pytest.mark.parametrize(("dtype", "accepts"), [("float32", False), ("bfloat16", True), ("fp8", True)])
+def test_adapters_are_merged_in_float32_for_which_vllm_has_no_kernel_on_a_gpu(engine, dtype, accepts):
+    cfg = EngineConfig(name="vllm", dtype=dtype)
+    own = VllmEngine(Path(engine._llm.folder), cfg, max_model_len=128, seed=7, adapter_rank=8)
+    assert (own.accepts_adapter, "enable_lora" in own._llm.arguments) == (accepts, accepts)
+
+
 def test_engine_on_a_gpu_sleeps_and_wakes_and_reloads_weights_in_process(engine):
     """Weights that an update replaces are neither kept nor beside its cache while they are loaded."""
     for keeps_weights in (True, False):
