@@ -43,7 +43,7 @@ from tests.fixtures.families import save_family
 
 GROUP = 8  # completions of a prompt
 PROMPT = 128  # tokens of the prompts of an update
-CONTEXT = 20_480  # of the models; less than the presets' own, for a smaller cache
+SPREAD, LOGITS = 0.8, 3.0  # standard deviations of what a layer's first matrices compute, and of the logits
 # Settings of an update; one without its package is left out.
 VARIANTS: dict[str, dict[str, object]] = {
     "all weights": {},
@@ -83,12 +83,16 @@ def make_model(preset: str, sizes: Sizes, work: Path) -> Path:
         "intermediate_size": shape["intermediate_size"] // shrink,
         "num_hidden_layers": max(2, shape["num_hidden_layers"] // shrink),
         "vocab_size": shape["vocab_size"] // shrink**2,
-        "max_position_embeddings": CONTEXT // shrink,
     }
+    root = shape["hidden_size"] ** 0.5
+    shape |= {"initializer_range": SPREAD / root}
     config = AutoConfig.for_model(**shape, bos_token_id=None, eos_token_id=0, pad_token_id=1)
     torch.manual_seed(0)
     with torch.device(device()):
-        AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).save_pretrained(folder)
+        model: Any = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+    # Logits as wide as a trained model's: in transformers' hardly differ, and no change of weights moves them by a nat.
+    torch.nn.init.normal_(model.get_output_embeddings().weight, std=LOGITS / root)
+    model.save_pretrained(folder)
     load_tokenizer(base).save_pretrained(folder)
     return folder
 
