@@ -31,6 +31,7 @@ from reasoner.inference.sampling import (
 from reasoner.inference.vllm_model import (
     AdapterSlot,
     folder_rank,
+    forget_layers,
     is_adapter_state,
     known_weights,
     lora_settings,
@@ -237,6 +238,7 @@ class VllmEngine:
             release_free_memory()  # the same, before the key-value cache grows
 
     def close(self) -> None:
+        self._llm.apply_model(forget_layers)
         del self._llm
         if self._adapter is not None:
             self._adapter.close()

@@ -43,6 +43,16 @@ def known_weights(model: Any, named: Iterable[tuple[str, Tensor]]) -> Iterator[t
     return (pair for pair in named if pair[0] != "lm_head.weight" or hasattr(model, "lm_head"))
 
 
+def forget_layers(model: Any) -> None:
+    """Let the model be freed when its engine is: of each layer whose weights were reloaded vLLM keeps a record whose
+    loaders refer to the layer. On a GPU it starts no other engine while weights of one are left.
+    """
+    from vllm.model_executor.model_loader.reload.layerwise import LAYERWISE_INFO
+
+    for layer in model.modules():
+        LAYERWISE_INFO.pop(layer, None)
+
+
 @contextmanager
 def separate_classes() -> Iterator[None]:
     """In the block, vLLM builds the families that it takes from transformers (OLMo 2, SmolLM3, GPT-NeoX) as subclasses.
