@@ -10,6 +10,8 @@ import os
 import warnings
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -70,8 +72,7 @@ class VllmEngine:
         _set_environment(cfg)
         threads, set_num_threads = torch.get_num_threads(), torch.set_num_threads
         with gc_paused():
-            from vllm import LLM
-
+            llm = _import_vllm()
         full = full_folder(folder)
         check_model_files(full)
         self._tokenizer = load_tokenizer(folder)
@@ -89,7 +90,7 @@ class VllmEngine:
         self.accepts_adapter = adapter_rank > 0 and not (self._sleeps and cfg.dtype == "float32")
         self._adapter = AdapterSlot() if self.accepts_adapter else None
         with separate_classes():
-            self._llm = LLM(
+            self._llm = llm(
                 str(full),
                 dtype=cast(Any, "bfloat16" if cfg.dtype == "fp8" else cfg.dtype),
                 quantization=_FP8 if cfg.dtype == "fp8" else None,
@@ -272,6 +273,24 @@ class SampledTokens:
 
     def get_next_output_text(self, finished: bool, delta: bool) -> str:
         return ""
+
+
+def _import_vllm() -> type[LLM]:
+    """Import vLLM, in a thread: it keeps an error of an optional import (torchcodec), and with it all frames below,
+    which would hold the first trainer of the process for ever.
+    """
+    context = copy_context()  # of torch's settings, some of which the import changes
+
+    def import_llm() -> type[LLM]:
+        from vllm import LLM
+
+        return LLM
+
+    with ThreadPoolExecutor(1) as thread:
+        llm = thread.submit(context.run, import_llm).result()
+    for variable, value in context.items():
+        variable.set(value)
+    return llm
 
 
 def _counts(engine: LLMEngine, outputs: Sequence[Mapping[int, CompletionOutput]]) -> tuple[int, int]:
