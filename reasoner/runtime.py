@@ -194,5 +194,7 @@ def free_gpu_share() -> float:
 
     if not torch.cuda.is_available():
         return 1.0
+    gc.collect()  # what a run of this process has left
+    torch.cuda.empty_cache()
     free, total = torch.cuda.mem_get_info()
     return free / total - _LIBRARIES

@@ -69,6 +69,7 @@ def test_an_evaluation_takes_no_more_of_a_gpu_than_is_free(tmp_path, monkeypatch
     """vLLM counts its share against the whole memory, and refuses to start where less is free."""
     asked = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, 24))
     monkeypatch.setattr("reasoner.inference.model_spec.make_engine", lambda config, *_, **__: asked.append(config))
     model = ModelSpec.of(str(save_tiny(tmp_path)), runs=tmp_path, max_tokens=8)
