@@ -183,3 +183,18 @@ def gpu_memory(program: str = "nvidia-smi", devices: Path = Path("/dev")) -> int
         return int(done.stdout.split()[0]) * _MIB
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return None
+
+
+_LIBRARIES = 0.04  # share of a GPU's memory: cuBLAS, NCCL and compiled kernels, 1 GB of 24
+
+
+def free_gpu_share() -> float:
+    """Share of the GPU's memory that an engine can have beside what other programs hold; 1 without a GPU."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return 1.0
+    gc.collect()  # what a run of this process has left
+    torch.cuda.empty_cache()
+    free, total = torch.cuda.mem_get_info()
+    return free / total - _LIBRARIES

@@ -9,7 +9,7 @@ from __future__ import annotations
 import resource
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -41,6 +41,7 @@ _RESIDENT = (
     "overhead",
 )  # fmt: skip
 _OVERHEAD = 28 * 2**20  # code of kernels that the first update reads, modules and Python's objects; on a CPU
+_VLLM_OVERHEAD = 2**30  # its activations and CUDA graphs
 _PAGE = 2**21  # bytes from which a tensor begins at a page of its own, in the heap of a CPU
 _SAMPLING_COPIES = 4  # copies of their next token's logits at once: log-probabilities, random bits and numbers, sums
 
@@ -115,10 +116,15 @@ class MemoryEstimate:
         return temporaries + (0 if self.cfg.optim.recompute else (model_sizes(self.model).layers - 1) * small)
 
     def fits_share(self) -> bool:
-        """Whether vLLM's fraction of the GPU holds its weights and one sequence. True without vLLM or GPU."""
-        part = self.parts()
+        """Whether vLLM's fraction of the GPU holds it with one sequence. True without vLLM or GPU."""
         share = self.cfg.engine.gpu_memory * self.total
-        return self.device == "cpu" or not self._has_vllm() or part["engine_weights"] + part["engine_cache"] <= share
+        return self.device == "cpu" or not self._has_vllm() or self.vllm_bytes(rows=1) <= share
+
+    def vllm_bytes(self, rows: int) -> int:
+        """Bytes of vLLM on a GPU: its weights, its own, and the cache of so many completions of full length."""
+        engine = replace(self.cfg.engine, gpu_memory=1 / self.total)
+        part = replace(self, cfg=replace(self.cfg, engine=engine)).parts()  # the cache of one, at least
+        return part["engine_weights"] + rows * part["engine_cache"] + _VLLM_OVERHEAD
 
     def _num_parameters(self, key: str, *names: str) -> int:
         """The parameters of the models that a setting names. ValueError for one of the hub that is not downloaded."""

@@ -37,7 +37,6 @@ _LORA_LEARNING_RATE = 10  # times that of all weights (Schulman et al. 2025, "Lo
 _SHARES = [share / 20 for share in range(2, 19)]  # of the GPU, for vLLM
 _ROWS = 512  # completions that vLLM samples at once, at most
 _LEAST_ROWS = 16  # completions of full length that its cache must hold at least
-_VLLM_OVERHEAD = GIB  # bytes of its own activations and CUDA graphs
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class _Candidate:
         """Whether both engines leave the headroom free, and vLLM's fraction holds a cache that is worth having."""
         limit = (1 - HEADROOM) * self.vllm.total
         share = self.vllm.cfg.engine.gpu_memory * self.vllm.total
-        return self.peak <= limit and _vllm_bytes(self.vllm, _num_rows(self.vllm.cfg, _LEAST_ROWS)) <= share
+        return self.peak <= limit and self.vllm.vllm_bytes(_num_rows(self.vllm.cfg, _LEAST_ROWS)) <= share
 
     def row(self, *, fits: bool) -> Fit:
         """The row of the table; peaks are rounded up to a tenth of a GiB."""
@@ -132,7 +131,7 @@ def _with_share(candidate: _Candidate) -> _Candidate:
     """
     estimate = candidate.vllm
     wanted, least = (
-        _vllm_bytes(estimate, _num_rows(estimate.cfg, most)) / estimate.total for most in (_ROWS, _LEAST_ROWS)
+        estimate.vllm_bytes(_num_rows(estimate.cfg, most)) / estimate.total for most in (_ROWS, _LEAST_ROWS)
     )
     limit = (1 - HEADROOM) * estimate.total
     enough = [share for share in _SHARES if share >= least] or _SHARES[-1:]
@@ -151,12 +150,6 @@ def _num_rows(cfg: Config, most: int) -> int:
 def _with_gpu_memory(estimate: MemoryEstimate, share: float) -> MemoryEstimate:
     cfg = estimate.cfg
     return replace(estimate, cfg=replace(cfg, engine=replace(cfg.engine, gpu_memory=share)))
-
-
-def _vllm_bytes(estimate: MemoryEstimate, rows: int) -> int:
-    """Bytes of vLLM's weights, its own activations, and the cache of that many completions of full length."""
-    part = _with_gpu_memory(estimate, 1 / estimate.total).parts()  # the cache of one, at least
-    return part["engine_weights"] + rows * part["engine_cache"] + _VLLM_OVERHEAD
 
 
 def toml(rows: Mapping[str, Fit]) -> str:

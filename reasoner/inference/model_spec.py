@@ -16,7 +16,7 @@ from reasoner.models.folder import check_generates, check_tokenizer, context_len
 from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template, load_template
 from reasoner.runs.run_dir import read_settings
-from reasoner.runtime import has_gpu
+from reasoner.runtime import free_gpu_share, has_gpu
 from reasoner.tools.names import check_tools
 from reasoner.tools.prompt import with_tools
 from reasoner.types import Engine
@@ -144,7 +144,8 @@ class EngineFactory:
     @cached_property
     def _engine(self) -> Engine:
         # "auto" could be another engine than engine_identity() says, by which responses are stored.
-        config = replace(self._config, name=resolve_engine_name(self._config))
+        share = min(self._config.gpu_memory, free_gpu_share())  # vLLM refuses more than is free
+        config = replace(self._config, name=resolve_engine_name(self._config), gpu_memory=share)
         try:
             return make_engine(
                 config,

@@ -10,6 +10,8 @@ import os
 import warnings
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -31,6 +33,7 @@ from reasoner.inference.sampling import (
 from reasoner.inference.vllm_model import (
     AdapterSlot,
     folder_rank,
+    forget_layers,
     is_adapter_state,
     known_weights,
     lora_settings,
@@ -69,8 +72,7 @@ class VllmEngine:
         _set_environment(cfg)
         threads, set_num_threads = torch.get_num_threads(), torch.set_num_threads
         with gc_paused():
-            from vllm import LLM
-
+            llm = _import_vllm()
         full = full_folder(folder)
         check_model_files(full)
         self._tokenizer = load_tokenizer(folder)
@@ -86,10 +88,11 @@ class VllmEngine:
             _keep_groups()
         if adapter_rank is None:
             adapter_rank = folder_rank(folder)
-        self.accepts_adapter = adapter_rank > 0
+        # vLLM's kernels for adapters on a GPU take none in float32; merged weights are exact in it.
+        self.accepts_adapter = adapter_rank > 0 and not (self._sleeps and cfg.dtype == "float32")
         self._adapter = AdapterSlot() if self.accepts_adapter else None
         with separate_classes():
-            self._llm = LLM(
+            self._llm = llm(
                 str(full),
                 dtype=cast(Any, "bfloat16" if cfg.dtype == "fp8" else cfg.dtype),
                 quantization=_FP8 if cfg.dtype == "fp8" else None,
@@ -103,7 +106,7 @@ class VllmEngine:
                 use_tqdm_on_load=False,
                 **(on_gpu if self._sleeps else on_cpu),
                 **on_rank,
-                **(lora_settings(adapter_rank) if adapter_rank else {}),
+                **(lora_settings(adapter_rank) if self.accepts_adapter else {}),
             )
         self._llm.apply_model(partial(mask_ids, num_ids=num_ids(self._tokenizer)))
         # The CPU worker replaces torch.set_num_threads by a function that does nothing; the trainer needs the original.
@@ -238,6 +241,7 @@ class VllmEngine:
             release_free_memory()  # the same, before the key-value cache grows
 
     def close(self) -> None:
+        self._llm.apply_model(forget_layers)
         del self._llm
         if self._adapter is not None:
             self._adapter.close()
@@ -271,6 +275,24 @@ class SampledTokens:
 
     def get_next_output_text(self, finished: bool, delta: bool) -> str:
         return ""
+
+
+def _import_vllm() -> type[LLM]:
+    """Import vLLM, in a thread: it keeps an error of an optional import (torchcodec), and with it all frames below,
+    which would hold the first trainer of the process for ever.
+    """
+    context = copy_context()  # of torch's settings, some of which the import changes
+
+    def import_llm() -> type[LLM]:
+        from vllm import LLM
+
+        return LLM
+
+    with ThreadPoolExecutor(1) as thread:
+        llm = thread.submit(context.run, import_llm).result()
+    for variable, value in context.items():
+        variable.set(value)
+    return llm
 
 
 def _counts(engine: LLMEngine, outputs: Sequence[Mapping[int, CompletionOutput]]) -> tuple[int, int]:

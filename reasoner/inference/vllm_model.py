@@ -5,6 +5,7 @@ This reads vLLM's internals: constraints.txt pins its version.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -43,6 +44,16 @@ def mask_ids(model: Any, num_ids: int) -> None:
 def known_weights(model: Any, named: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
     """The weights without the output layer of a model that has none in vLLM: Gemma 2 uses its embeddings."""
     return (pair for pair in named if pair[0] != "lm_head.weight" or hasattr(model, "lm_head"))
+
+
+def forget_layers(model: Any) -> None:
+    """Let the model be freed when its engine is: of each layer whose weights were reloaded vLLM keeps a record whose
+    loaders refer to the layer. On a GPU it starts no other engine while weights of one are left.
+    """
+    from vllm.model_executor.model_loader.reload.layerwise import LAYERWISE_INFO
+
+    for layer in model.modules():
+        LAYERWISE_INFO.pop(layer, None)
 
 
 @contextmanager
@@ -110,8 +121,7 @@ class AdapterSlot:
     """The place of an engine's one adapter; empty at first. Each version has a new number, by which vLLM keeps it."""
 
     def __init__(self) -> None:
-        in_memory = Path("/dev/shm")
-        self._folder = tempfile.TemporaryDirectory(prefix="adapter-", dir=in_memory if in_memory.is_dir() else None)
+        self._folder: tempfile.TemporaryDirectory[str] | None = None  # with the first adapter, whose size it knows
         self._number = 0
         self.request: LoRARequest | None = None
 
@@ -126,9 +136,20 @@ class AdapterSlot:
 
         tensors = {name.removeprefix(PREFIX): tensor for name, tensor in weights}
         rank = next(len(tensor) for name, tensor in tensors.items() if ".lora_A." in name)
+        if self._folder is None:
+            parent = memory_folder(sum(tensor.nbytes for tensor in tensors.values()))
+            self._folder = tempfile.TemporaryDirectory(prefix="adapter-", dir=parent)
         write_adapter(Path(self._folder.name), Adapter(rank, rank, tensors))
         self._number += 1
         self.request = LoRARequest(f"policy-{self._number}", self._number, self._folder.name)
 
     def close(self) -> None:
-        self._folder.cleanup()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
+def memory_folder(size: int, folder: Path = Path("/dev/shm")) -> Path | None:
+    """The folder, which is in the machine's memory, if it has room for twice so many bytes. A container has 64 MiB by
+    default, less than an adapter of rank 16 for 1.5B parameters takes.
+    """
+    return folder if folder.is_dir() and shutil.disk_usage(folder).free > 2 * size else None

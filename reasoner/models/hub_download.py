@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-_FILES = ["*.json", "*.safetensors", "tokenizer*", "*.txt", "*.model"]
+_FILES = ["*.json", "*.safetensors", "tokenizer*", "*.txt", "*.model", "*.jinja"]
 
 
 def download_model(name: str) -> Path:

@@ -90,8 +90,9 @@ def sees_all(backbone: nn.Module) -> bool:
 
 def packs_rows(device: torch.device) -> bool:
     """Whether flash attention takes packed rows here: under autocast on a GPU that has bfloat16."""
-    is_low = device.type == "cuda" and torch.is_autocast_enabled("cuda") and torch.cuda.is_bf16_supported()
-    return is_low and torch.backends.cuda.flash_sdp_enabled()  # type: ignore[no-untyped-call]
+    is_low = device.type == "cuda" and torch.is_autocast_enabled("cuda")
+    has_kernel = is_low and torch.cuda.is_bf16_supported(including_emulation=False)
+    return has_kernel and torch.backends.cuda.flash_sdp_enabled()  # type: ignore[no-untyped-call]
 
 
 def attend(

@@ -43,6 +43,7 @@ from reasoner.rollouts.reward_process import RewardProcess
 from reasoner.runtime import cuda_context
 from reasoner.tools.names import environments_of
 from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
+from reasoner.trainer.sync_certificate import PROBE_LENGTH
 from reasoner.trainer.trainer import Trainer
 from reasoner.trainer.weights import resolve_sharding
 from reasoner.types import Engine, Prompt, SamplingParams
@@ -178,7 +179,6 @@ def open_generator(
         seconds = timedelta(seconds=cfg.engine.timeout_seconds)
         world = trainer.world.with_own_group(trainer.world.time_limit + seconds)
         eval_world = trainer.world.with_own_group(LONG_TIME_LIMIT)
-        context = context_length(trainer.policy)
         # An adapter of an adapter's base cannot be sent alone: vLLM would need both.
         is_sent = cfg.lora.sync == "adapter" and not is_adapter(model_folder)
         rank = cfg.lora.rank if is_sent else 0
@@ -187,12 +187,14 @@ def open_generator(
         log = AnswerLog(run_dir, trainer.steps_done, world.rank) if run_dir else None
         engine: Engine = NoEngine()
         if samples:
-            problems = (one.problem for one in (*prompts, *evaluated))
-            environments = environments_of(problems, pool, cfg.tools, cfg.prompt.style)
+            sampled = (*prompts, *evaluated)
+            environments = environments_of((one.problem for one in sampled), pool, cfg.tools, cfg.prompt.style)
+            longest = max((len(one.token_ids) for one in sampled), default=0) + cfg.sampling.max_tokens
             engine = make_engine(
                 cfg.engine,
                 model_folder,
-                max_model_len=context,
+                # Not the whole context, which vLLM's cache has to hold once: 131,072 tokens of Llama 3.1 8B are 16 GiB.
+                max_model_len=min(context_length(trainer.policy), max(longest, PROBE_LENGTH)),
                 seed=cfg.seed,
                 adapter_rank=rank,
                 is_updated=True,

@@ -29,6 +29,7 @@ from reasoner.types import Prompt, RolloutGroup, SamplingParams
 # Nats: the mean |difference| of log-probabilities that rounding makes.
 LIMITS = {"float32": 1e-3, "bfloat16": 0.5, "fp8": 1.0}
 _ROWS, _PROMPT_TOKENS, _TOKENS = 4, 16, 8  # of the completions that are compared
+PROBE_LENGTH = _PROMPT_TOKENS + _TOKENS  # tokens that the engine must take
 _STRIDE = 7919  # between the ids of the prompts
 # The change of a weight: its mantissa's bit that is worth 2**-k of its binade, for the first k that moves the
 # log-probabilities by so many nats or limits, whichever is more.

@@ -5,6 +5,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 import pytest
+import torch
 
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.factory import VLLM_CPU_HEAD_SIZES, make_engine, training_engine
@@ -61,3 +62,16 @@ def test_vllm_that_cannot_be_imported_is_an_error_with_its_reason(tmp_path, monk
     monkeypatch.setitem(sys.modules, "vllm", broken)
     with pytest.raises(ValueError, match=r"vllm .*--engine transformers"):
         EngineFactory(model, model.engine_config("auto"), seed=0, longest_prompt=8)()
+
+
+@pytest.mark.parametrize(("free", "expected"), [(24, 0.9), (12, 0.46)])
+def test_an_evaluation_takes_no_more_of_a_gpu_than_is_free(tmp_path, monkeypatch, free, expected):
+    """vLLM counts its share against the whole memory, and refuses to start where less is free."""
+    asked = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, 24))
+    monkeypatch.setattr("reasoner.inference.model_spec.make_engine", lambda config, *_, **__: asked.append(config))
+    model = ModelSpec.of(str(save_tiny(tmp_path)), runs=tmp_path, max_tokens=8)
+    EngineFactory(model, model.engine_config("vllm"), seed=0, longest_prompt=8)()
+    assert asked[0].gpu_memory == pytest.approx(expected)

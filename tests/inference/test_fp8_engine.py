@@ -1,5 +1,6 @@
 """vLLM quantises what it is sent, on a CPU as on a GPU: after an update it samples as if it had loaded the weights."""
 
+import weakref
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -55,5 +56,7 @@ def test_fp8_engine_quantises_updates_as_what_it_loads_has_its_limit_and_is_refu
         engine._llm.collective_rpc = lambda name, kwargs: None  # takes nothing
         with pytest.raises(RuntimeError, match="does not sample from the weights"):
             certify_sync(trainer, generator)
+        weights = engine._llm.apply_model(lambda model: [weakref.ref(own) for own in model.parameters()])[0]
+    assert all(own() is None for own in weights)  # on a GPU vLLM would start no second engine beside them
     with opened(tmp_path) as engine:
         assert samples(engine) == updated

@@ -1,7 +1,9 @@
 """LoRA adapters in both engines: what they compute after a sync, and from a checkpoint's folder."""
 
 import importlib.util
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,6 +15,7 @@ from reasoner.config.learning import LoraConfig
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.factory import make_engine
 from reasoner.inference.vllm_engine import VllmEngine
+from reasoner.inference.vllm_model import memory_folder
 from reasoner.models.folder import BaseModel, model_fingerprint
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.lora import adapter_of, add_adapter, merged_state, save_policy, trained_parameters
@@ -105,6 +108,12 @@ def test_vllm_adds_an_adapter_of_an_adapter_to_the_weights(folder, prompts, tmp_
 def test_adapter_of_too_large_a_rank_is_refused(folder):
     with pytest.raises(ValueError, match=r"lora\.rank is 513.* 512"):
         make_engine(EngineConfig(name="vllm"), folder, max_model_len=512, seed=0, adapter_rank=513)
+
+
+def test_adapter_is_in_memory_where_that_has_room_for_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=64))
+    assert memory_folder(31, tmp_path) == tmp_path
+    assert memory_folder(32, tmp_path) is memory_folder(1, tmp_path / "missing") is None
 
 
 def test_weights_reach_vllm_a_layer_at_a_time():

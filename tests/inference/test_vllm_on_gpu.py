@@ -2,6 +2,7 @@
 
 import os
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -39,10 +40,22 @@ class RecordedLLM:
         self.calls.append((name, [name for name, _ in kwargs["weights_iterator"]]))
 
 
+class Vllm(ModuleType):
+    """vLLM, which keeps an error of its first import, and with it the frames that it was imported from."""
+
+    def __getattr__(self, name: str) -> object:
+        if name != "LLM":
+            raise AttributeError(name)
+        try:
+            raise ModuleNotFoundError("torchcodec")
+        except ModuleNotFoundError as error:
+            self.error = error
+        return RecordedLLM
+
+
 @pytest.fixture
 def engine(monkeypatch, tmp_path):
-    vllm = ModuleType("vllm")
-    vllm.LLM = RecordedLLM
+    vllm = Vllm("vllm")
     monkeypatch.setitem(sys.modules, "vllm", vllm)
     transformers_backend = ModuleType("vllm.model_executor.models.transformers")
     transformers_backend.base = SimpleNamespace()
@@ -51,6 +64,15 @@ def engine(monkeypatch, tmp_path):
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     cfg = EngineConfig(name="vllm", dtype="bfloat16", gpu_memory=0.3)
     return VllmEngine(resolve_model("base", runs=tmp_path), cfg, max_model_len=128, seed=7)
+
+
+def test_import_of_vllm_holds_nothing_of_who_starts_an_engine(engine):
+    def start() -> weakref.ref:
+        trainer = ModuleType("a trainer")
+        VllmEngine(Path(engine._llm.folder), EngineConfig(name="vllm"), max_model_len=128, seed=7)
+        return weakref.ref(trainer)
+
+    assert start()() is None
 
 
 def test_engine_on_a_gpu_asks_for_its_share_of_memory_sleep_mode_and_cuda_graphs(engine):
@@ -65,6 +87,13 @@ def test_fp8_is_asked_of_vllm_by_the_way_that_its_cpu_build_has_too(engine):
     cfg = EngineConfig(name="vllm", dtype="fp8")
     arguments = VllmEngine(Path(engine._llm.folder), cfg, max_model_len=128, seed=7)._llm.arguments
     assert (arguments["dtype"], arguments["quantization"]) == ("bfloat16", "fp8_per_channel")
+
+
+@pytest.mark.parametrize(("dtype", "accepts"), [("float32", False), ("bfloat16", True), ("fp8", True)])
+def test_adapters_are_merged_in_float32_for_which_vllm_has_no_kernel_on_a_gpu(engine, dtype, accepts):
+    cfg = EngineConfig(name="vllm", dtype=dtype)
+    own = VllmEngine(Path(engine._llm.folder), cfg, max_model_len=128, seed=7, adapter_rank=8)
+    assert (own.accepts_adapter, "enable_lora" in own._llm.arguments) == (accepts, accepts)
 
 
 def test_engine_on_a_gpu_sleeps_and_wakes_and_reloads_weights_in_process(engine):

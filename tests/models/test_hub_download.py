@@ -6,6 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from huggingface_hub import constants
+from huggingface_hub.utils import filter_repo_objects
 
 from reasoner.models.resolve import resolve_cached_model, resolve_model
 
@@ -83,3 +84,16 @@ def test_hub_without_a_network_is_named_as_not_reached(cache, monkeypatch):
         with pytest.raises(ValueError, match=r"the hub .*refused"):
             resolve_model("ada/model", runs=cache)
         assert resolve_cached_model("ada/model", runs=cache) is None
+
+
+def test_chat_template_in_a_file_of_its_own_is_downloaded(monkeypatch, tmp_path):
+    files = ["chat_template.jinja", "model.safetensors", "pytorch_model.bin"]
+    asked = []
+
+    def snapshot_download(name, *, allow_patterns):
+        asked.extend(filter_repo_objects(files, allow_patterns=allow_patterns))
+        return tmp_path
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
+    assert resolve_model("ada/chat", runs=tmp_path) == tmp_path
+    assert asked == files[:2]

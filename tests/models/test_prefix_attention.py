@@ -123,6 +123,16 @@ def test_only_long_completions_of_models_with_full_attention_avoid_the_mask():
     assert not avoids_mask(model.base_model, LONG_COMPLETION, CPU)
 
 
+@pytest.mark.parametrize("is_emulated", [True, False])
+def test_rows_are_not_packed_on_a_gpu_that_emulates_bfloat16(monkeypatch, is_emulated):
+    """Flash attention has no kernel there."""
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: True)
+    monkeypatch.setattr(
+        torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation or not is_emulated
+    )
+    assert prefix_attention.packs_rows(torch.device("cuda")) == (not is_emulated)
+
+
 @pytest.fixture
 def packs():
     """Rows are packed here as on a GPU; returns the numbers of heads of the keys that the kernel gets."""
