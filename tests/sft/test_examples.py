@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tokenizers import normalizers, pre_tokenizers
 from tokenizers.processors import TemplateProcessing
 
 from reasoner.rollouts.prompts import Template
@@ -52,6 +53,36 @@ def test_ids_of_another_tokenizer_are_refused_where_the_prompts_text_shows_it() 
     assert read(row) == [Example(tuple(ids), (7,))]
     with pytest.raises(ValueError, match="row 0: prompt_ids"):
         read(row | {"prompt": "9 * 8"})
+
+
+def test_ids_are_compared_with_what_the_tokenizer_makes_of_a_text() -> None:
+    """As Qwen's, which normalises Unicode; and there may be gaps between token ids (Phi-4-mini)."""
+    tokenizer = tiny_tokenizer()
+    tokenizer.backend_tokenizer.normalizer = normalizers.NFC()
+    vocabulary = tokenizer.get_vocab() | {"<|far|>": 400}
+    tokenizer.get_vocab = lambda: vocabulary
+    ids = tokenizer("5 \u2126")["input_ids"]
+    row = {"prompt_ids": ids, "completion_ids": [400], "prompt": "5 \u2126"}
+    assert list(examples_of([("row 0", row)], tokenizer, PLAIN)) == [Example(tuple(ids), (400,))]
+
+
+def test_a_completion_has_no_blank_that_the_tokenizer_puts_before_every_text() -> None:
+    """As Llama 2's: ids of the whole conversation are those of its parts."""
+    tokenizer = tiny_tokenizer()
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="Ġ", prepend_scheme="first")
+    tokenizer.backend_tokenizer.add_tokens(["\n"])
+    for row in ({"prompt": "Q: 7 * 8 =", "completion": " 56"}, {"prompt": "Q:\n", "completion": "56"}):
+        [example] = examples_of([("row 0", row)], tokenizer, PLAIN)
+        whole = tokenizer(row["prompt"] + row["completion"])["input_ids"]
+        assert [*example.prompt_ids, *example.completion_ids] == [*whole, tokenizer.eos_token_id]
+
+
+def test_a_completion_does_not_repeat_what_its_prompt_opens() -> None:
+    opens = CHATML.replace("%}<assistant>{", "%}<assistant><think>\n{")
+    row = {"question": "12 + 30?", "completion": "<think>\n40 + 2</think> 42"}
+    [example] = read(row, template=Template("{question}", chat=True), chat=opens)
+    assert text(example.prompt_ids).endswith("<assistant><think>\n")
+    assert text(example.completion_ids) == "40 + 2</think> 42" + END
 
 
 def test_prompt_and_completion_are_tokenised_apart_and_end_with_the_end_token() -> None:
