@@ -48,6 +48,8 @@ from reasoner.trainer.weights import resolve_sharding
 from reasoner.types import Engine, Prompt, SamplingParams
 from verifiers import VerifierPool
 
+_LEAST_LENGTH = 256  # tokens of a prompt and its completion: room for those of reasoner.trainer.sync_certificate
+
 
 def build_trainer(
     cfg: Config,
@@ -178,7 +180,9 @@ def open_generator(
         seconds = timedelta(seconds=cfg.engine.timeout_seconds)
         world = trainer.world.with_own_group(trainer.world.time_limit + seconds)
         eval_world = trainer.world.with_own_group(LONG_TIME_LIMIT)
-        context = context_length(trainer.policy)
+        # vLLM does not start where its cache cannot hold one request of that length: with many models' whole context.
+        longest = max((len(one.token_ids) for one in (*prompts, *evaluated)), default=0)
+        max_model_len = min(context_length(trainer.policy), max(longest + cfg.sampling.max_tokens, _LEAST_LENGTH))
         # An adapter of an adapter's base cannot be sent alone: vLLM would need both.
         is_sent = cfg.lora.sync == "adapter" and not is_adapter(model_folder)
         rank = cfg.lora.rank if is_sent else 0
@@ -192,7 +196,7 @@ def open_generator(
             engine = make_engine(
                 cfg.engine,
                 model_folder,
-                max_model_len=context,
+                max_model_len=max_model_len,
                 seed=cfg.seed,
                 adapter_rank=rank,
                 is_updated=True,
