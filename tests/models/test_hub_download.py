@@ -6,7 +6,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from huggingface_hub import constants
+from huggingface_hub.utils import filter_repo_objects
 
+from reasoner.models.hub_download import FILES
 from reasoner.models.resolve import resolve_cached_model, resolve_model
 
 ANSWERS = {  # name -> status and the hub's code for it; None: the connection is closed without an answer
@@ -66,6 +68,12 @@ def test_failure_of_a_download_is_one_line_with_its_reason(hub, name, message):
     with pytest.raises(ValueError, match=message) as caught:
         resolve_model(name, runs=hub)
     assert "\n" not in str(caught.value)
+
+
+def test_what_a_model_needs_is_downloaded_and_no_more():
+    needed = ["config.json", "chat_template.jinja", "model-00001-of-00002.safetensors", "tokenizer.model", "merges.txt"]
+    others = ["consolidated.safetensors", "original/model.safetensors", "onnx/config.json", "model.bin", "README.md"]
+    assert list(filter_repo_objects([*needed, *others], **FILES)) == needed
 
 
 def test_unknown_and_gated_models_are_refused_before_a_download_and_others_are_left_unchecked(hub):
