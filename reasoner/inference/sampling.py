@@ -16,7 +16,7 @@ from torch import Tensor
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from reasoner.models.loading import load_config
-from reasoner.rollouts.prompts import render_chat, up_to_stop_text
+from reasoner.rollouts.prompts import turn_end, up_to_stop_text
 from reasoner.types import Prompt, SamplingParams
 
 
@@ -74,19 +74,7 @@ def end_token_ids(folder: Path, tokenizer: PreTrainedTokenizerBase) -> frozenset
     else:
         config_ids = load_config(folder).eos_token_id
     ids = {*config_ids} if isinstance(config_ids, list) else {config_ids}
-    return frozenset(i for i in {*ids, tokenizer.eos_token_id, _turn_end(tokenizer)} if i is not None)
-
-
-def _turn_end(tokenizer: PreTrainedTokenizerBase) -> int | None:
-    """The special token that follows a turn of the model's in the chat template; None where there is none."""
-    turns = [{"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "@@"}]
-    try:
-        text = render_chat(turns, tokenizer, add_generation_prompt=False) if tokenizer.chat_template else ""
-    except (ValueError, TypeError):  # no template of that name, or one that takes other messages
-        return None
-    after: list[int] = tokenizer(text.rpartition("@@")[2].strip(), add_special_tokens=False)["input_ids"][:1]
-    added = tokenizer.added_tokens_decoder
-    return next((i for i in after if i in added and added[i].special), None)
+    return frozenset(i for i in {*ids, tokenizer.eos_token_id, turn_end(tokenizer)} if i is not None)
 
 
 def stop_token_ids(sampling: SamplingParams, tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], tuple[str, ...]]:

@@ -291,7 +291,22 @@ def render_chat(
         )
     except TemplateError as error:  # many refuse a system message, or two of the same role
         roles = " and ".join(dict.fromkeys(message["role"] for message in messages))
-        raise ValueError(f"the tokenizer's chat template refuses messages of the {roles}: {error}") from error
+        name = tokenizer.name_or_path or type(tokenizer).__name__
+        raise ValueError(f"the chat template of {name} refuses messages of the {roles}: {error}") from error
 
 
 CHAT_DATE = date(2024, 7, 26)  # that of Llama 3.2's chat template where it cannot ask for one
+
+
+def turn_end(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """The special token that ends a turn of the model's in the chat template; None where there is none. Of base models
+    it is often not the end token: of Qwen2.5's <|im_end|>.
+    """
+    turns = [{"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "@@"}]
+    try:
+        text = render_chat(turns, tokenizer, add_generation_prompt=False) if tokenizer.chat_template else ""
+    except (ValueError, TypeError):  # no template of that name, or one that takes other messages
+        return None
+    after: list[int] = tokenizer(text.rpartition("@@")[2].strip(), add_special_tokens=False)["input_ids"][:1]
+    added = tokenizer.added_tokens_decoder
+    return next((i for i in after if i in added and added[i].special), None)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from data import Problem
-from reasoner.rollouts.prompts import Template, check_text, render, render_chat, without_prefill
+from reasoner.rollouts.prompts import Template, check_text, render, render_chat, turn_end, without_prefill
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -61,10 +61,12 @@ class ExampleReader:
     template: Template
     _integers: dict[int, int] = field(default_factory=dict, compare=False)  # one object for each token id
     _num_ids: int = field(init=False, compare=False)  # the largest token id and one; there may be gaps below
+    _ends: tuple[list[int | None], ...] = field(init=False, compare=False)  # tokens, of which one ends a completion
     _lead: str = field(init=False, compare=False)  # stands before a completion while it is tokenised
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_num_ids", max(self.tokenizer.get_vocab().values()) + 1)
+        object.__setattr__(self, "_ends", ([self.tokenizer.eos_token_id], [turn_end(self.tokenizer)]))
         adds_blank = self._ids("1") != self._ids(f"{_LEAD}1")[len(self._ids(_LEAD)) :]
         object.__setattr__(self, "_lead", _LEAD if adds_blank else "")
 
@@ -171,11 +173,13 @@ class ExampleReader:
         return ids[1:] if begin is not None and ids[:2] == [begin, begin] else ids
 
     def _completion_ids(self, text: str) -> tuple[int, ...]:
-        """The completion with its end: the end token, unless it is there or a stop text of the prompt style ends it."""
+        """The completion with its end: the end token, unless it is there, or that of a turn, or a stop text of the
+        prompt style ends it.
+        """
         lead, ids = self._ids(self._lead), self._ids(self._lead + text)
         ids = ids[len(lead) :] if ids[: len(lead)] == lead else self._ids(text)  # it begins with a line break itself
         is_ended = text.endswith(self.template.stop) if self.template.stop else False
-        return self._tuple(ids if is_ended or ids[-1:] == [self.tokenizer.eos_token_id] else [*ids, self._end()])
+        return self._tuple(ids if is_ended or ids[-1:] in self._ends else [*ids, self._end()])
 
     def _ids(self, text: str) -> list[int]:
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
