@@ -289,7 +289,7 @@ def render_chat(
                 strftime_now=CHAT_DATE.strftime,
             )
         )
-    except TemplateError as error:  # many refuse a system message, or two of the same role
+    except (TemplateError, TypeError) as error:  # many refuse a system message, or two of the same role
         roles = " and ".join(dict.fromkeys(message["role"] for message in messages))
         name = tokenizer.name_or_path or type(tokenizer).__name__
         raise ValueError(f"the chat template of {name} refuses messages of the {roles}: {error}") from error
@@ -305,7 +305,7 @@ def turn_end(tokenizer: PreTrainedTokenizerBase) -> int | None:
     turns = [{"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "@@"}]
     try:
         text = render_chat(turns, tokenizer, add_generation_prompt=False) if tokenizer.chat_template else ""
-    except (ValueError, TypeError):  # no template of that name, or one that takes other messages
+    except ValueError:  # it refuses these messages
         return None
     after: list[int] = tokenizer(text.rpartition("@@")[2].strip(), add_special_tokens=False)["input_ids"][:1]
     added = tokenizer.added_tokens_decoder

@@ -19,7 +19,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from data import Problem
-from reasoner.rollouts.prompts import Template, check_text, render, render_chat, turn_end, without_prefill
+from reasoner.rollouts.prompts import (
+    Template,
+    check_text,
+    opened_thinking,
+    render,
+    render_chat,
+    turn_end,
+    without_prefill,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -61,12 +69,12 @@ class ExampleReader:
     template: Template
     _integers: dict[int, int] = field(default_factory=dict, compare=False)  # one object for each token id
     _num_ids: int = field(init=False, compare=False)  # the largest token id and one; there may be gaps below
-    _ends: tuple[list[int | None], ...] = field(init=False, compare=False)  # tokens, of which one ends a completion
+    _turn_end: int | None = field(init=False, compare=False)  # the token that ends a turn of the chat template
     _lead: str = field(init=False, compare=False)  # stands before a completion while it is tokenised
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_num_ids", max(self.tokenizer.get_vocab().values()) + 1)
-        object.__setattr__(self, "_ends", ([self.tokenizer.eos_token_id], [turn_end(self.tokenizer)]))
+        object.__setattr__(self, "_turn_end", turn_end(self.tokenizer))
         adds_blank = self._ids("1") != self._ids(f"{_LEAD}1")[len(self._ids(_LEAD)) :]
         object.__setattr__(self, "_lead", _LEAD if adds_blank else "")
 
@@ -136,18 +144,10 @@ class ExampleReader:
         for place in places:
             before = render_chat(turns[:place], self.tokenizer)
             after = render_chat(turns[: place + 1], self.tokenizer, add_generation_prompt=False)
-            turn_text = after.removeprefix(before)
-            if not after.startswith(before) or turns[place]["content"].strip() not in turn_text:
-                raise ValueError(self._template_fault(turns[place]["content"], before, after))
-            # Some templates write a line break after the end of a turn, which nobody samples.
-            if (stripped := turn_text.rstrip()) != turn_text and stripped.endswith(self._special_tokens()):
-                turn_text = stripped
-            yield Example(self._tuple(self._ids(before)), self._completion_ids(turn_text))
-
-    def _special_tokens(self) -> tuple[str, ...]:
-        """The texts of the special tokens: one of them ends a turn, and that need not be the end token."""
-        added = self.tokenizer.added_tokens_decoder.values()
-        return tuple({*(str(token) for token in added if token.special), *self.tokenizer.all_special_tokens})
+            turn_text, content = after.removeprefix(before), turns[place]["content"]
+            if not after.startswith(before) or content.strip() not in opened_thinking(before) + turn_text:
+                raise ValueError(self._template_fault(content, before, after))
+            yield Example(self._tuple(self._ids(before)), self._completion_ids(turn_text, is_turn=True))
 
     @property
     def _name(self) -> str:
@@ -158,7 +158,7 @@ class ExampleReader:
         name = self._name
         missing = [tag for tag in ("<think>", "</think>") if tag in content and tag not in after.removeprefix(before)]
         if missing:
-            return f"the chat template of {name} drops or prefills {', '.join(missing)} of the assistant's turn"
+            return f"the chat template of {name} drops {', '.join(missing)} of the assistant's turn"
         return (
             f"the chat template of {name} renders a conversation in another way once the assistant has answered: "
             f"{after[-60:]!r} does not continue {before[-40:]!r} with the answer"
@@ -172,14 +172,18 @@ class ExampleReader:
         begin = self.tokenizer.bos_token_id
         return ids[1:] if begin is not None and ids[:2] == [begin, begin] else ids
 
-    def _completion_ids(self, text: str) -> tuple[int, ...]:
+    def _completion_ids(self, text: str, *, is_turn: bool = False) -> tuple[int, ...]:
         """The completion with its end: the end token, unless it is there, or that of a turn, or a stop text of the
-        prompt style ends it.
+        prompt style ends it. Of a turn nothing behind its end: some chat templates write a line break or an end token
+        there, which nobody samples.
         """
         lead, ids = self._ids(self._lead), self._ids(self._lead + text)
         ids = ids[len(lead) :] if ids[: len(lead)] == lead else self._ids(text)  # it begins with a line break itself
-        is_ended = text.endswith(self.template.stop) if self.template.stop else False
-        return self._tuple(ids if is_ended or ids[-1:] in self._ends else [*ids, self._end()])
+        if is_turn:
+            ids = ids[: max((size for size, token in enumerate(ids, 1) if token == self._turn_end), default=len(ids))]
+        is_ended = bool(self.template.stop) and text.endswith(self.template.stop)
+        is_ended = is_ended or (bool(ids) and ids[-1] in (self.tokenizer.eos_token_id, self._turn_end))
+        return self._tuple(ids if is_ended else [*ids, self._end()])
 
     def _ids(self, text: str) -> list[int]:
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])

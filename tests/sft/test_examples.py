@@ -179,10 +179,23 @@ def test_equal_token_ids_are_one_object() -> None:
     assert first.prompt_ids[0] is second.prompt_ids[0] is second.completion_ids[0]
 
 
-@pytest.mark.parametrize("template", [DROPS_THOUGHTS, PREFILLS], ids=["drops", "prefills"])
-def test_a_chat_template_that_drops_or_prefills_the_thought_is_refused(template: str) -> None:
+def test_a_chat_template_that_drops_the_thought_is_refused() -> None:
     with pytest.raises(ValueError, match=r"row 0: .* <think>"):
-        read({"messages": CONVERSATION}, chat=template)
+        read({"messages": CONVERSATION}, chat=DROPS_THOUGHTS)
+
+
+def test_a_thought_that_the_chat_template_opens_is_learnt_from_there_on() -> None:
+    """As with Qwen3-Thinking, whose template writes the thought of a finished turn as well."""
+    first, *_ = read({"messages": CONVERSATION[:2]}, chat=PREFILLS)
+    assert text(first.prompt_ids).endswith("<assistant><think>")
+    assert text(first.completion_ids) == f" 40 + 2 </think> 42{END}"
+
+
+def test_nothing_is_learnt_behind_the_end_of_a_turn() -> None:
+    """As with Phi-4-mini, whose template writes an end token after it."""
+    chat = CHATML.replace(END + "\n", OTHER_END) + "{% if not add_generation_prompt %}" + END + "{% endif %}"
+    first, second = read({"messages": CONVERSATION}, chat=chat)
+    assert text(first.completion_ids).endswith(f"42{OTHER_END}") and text(second.completion_ids) == f"56{OTHER_END}"
 
 
 @pytest.mark.parametrize(
