@@ -10,6 +10,7 @@ from reasoner.config.resolve import resolve
 from reasoner.inference.no_engine import NoEngine
 from reasoner.rl.batch import collate
 from reasoner.rollouts.prompts import Template
+from reasoner.runs.run_start import open_run
 from reasoner.trainer import components, setup
 from reasoner.trainer.components import build_trainer, open_generator
 from reasoner.trainer.train import train_step
@@ -57,6 +58,14 @@ def test_the_engine_is_started_for_the_longest_prompt_and_not_for_the_models_who
     prompts = [Prompt(Problem("a", "?", "1"), "?", "", (5,) * size) for size in (4, longest)]
     with open_generator(cfg, prompts[:1], Template("{question}"), trainer, model_folder=tmp_path, evaluated=prompts):
         assert lengths == [length]
+
+
+@pytest.mark.parametrize(("style", "warns"), [("boxed", True), ("r1-zero", False)])
+def test_a_run_that_asks_its_model_in_another_way_than_the_models_run_says_so(tmp_path, style, warns):
+    open_run(tmp_path, {"prompt.style": style}, {}, resuming=False)
+    warning = setup.other_prompt(resolve([]).config, tmp_path / "checkpoints" / "best")
+    assert (f"trained with the prompts of {style}" in warning) == warns
+    assert not setup.other_prompt(resolve([]).config, tmp_path)
 
 
 @pytest.mark.parametrize(("has_gpu", "cuda"), [(False, None), (True, None), (True, "13.0")])
