@@ -193,7 +193,7 @@ def other_prompt(cfg: Config, model: Path) -> str:
     style = (training_settings(model) or {}).get("prompt.style", own)
     if style == own or cfg.stage == "reward-model":
         return ""
-    return f"warning: {cfg.model} was trained with the prompts of {style}, and this run asks with those of {own} (--prompt)"
+    return f"warning: {cfg.model} was trained with prompts of {style}, and this run asks with those of {own} (--prompt)"
 
 
 def evaluation_problems(cfg: Config) -> list[list[Problem]]:
