@@ -121,10 +121,11 @@ def certificate(sizes: Sizes, work: Path, *, preset: str, family: str = "", **of
     cfg = settings_of(preset, **_engine(of_engine))
     start = clock()
     trainer = build_trainer(cfg, load_tokenizer(folder), start_from=folder, base=folder, device=device())
-    with open_generator(cfg, [], load_template("r1-zero"), trainer, model_folder=folder) as generator:
+    prompts = prompts_of(4, folder)
+    with open_generator(cfg, prompts, load_template("r1-zero"), trainer, model_folder=folder) as generator:
         row("start of trainer and engine", clock() - start, "s")
         row("engine", generator.engine.name)
-        sampling, prompts = SamplingParams(num_samples=4, max_tokens=64), prompts_of(4, folder)
+        sampling = SamplingParams(num_samples=4, max_tokens=64)
         row("largest difference before", max_logprob_diff(generator.engine, trainer.policy, prompts, sampling), "nats")
         start = clock()
         own = certify_sync(trainer, generator)
