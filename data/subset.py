@@ -25,19 +25,17 @@ class Subset:
     is_rest: bool = False  # the problems outside the sample
 
     def of(self, problems: Sequence[Problem], spec: str) -> list[Problem]:
-        """The sample in the order of the hashes, or the rest in the order of the set. A problem whose question stands
-        in the sample is not in the rest. ValueError, naming `spec`, where the rest would be empty.
+        """The sample in the order of the hashes, each question once, or the rest in the order of the set: all problems
+        whose question does not stand in the sample. ValueError, naming `spec`, where the rest would be empty.
         """
-        if self.size >= len(problems):
-            raise ValueError(f"{spec!r}: the sample must be smaller than the set, which has {len(problems):,} problems")
-        sample = sorted(problems, key=_hash)[: self.size]
+        by_question = {problem.question: problem for problem in reversed(problems)}
+        if self.size >= (number := len(by_question)):
+            raise ValueError(f"{spec!r}: the sample must be smaller than the set, which has {number:,} questions")
+        sample = sorted(by_question.values(), key=_hash)[: self.size]
         if not self.is_rest:
             return sample
         questions = {problem.question for problem in sample}
-        rest = [problem for problem in problems if problem.question not in questions]
-        if not rest:
-            raise ValueError(f"{spec!r}: all {len(problems):,} problems have a question of the sample, so none is left")
-        return rest
+        return [problem for problem in problems if problem.question not in questions]
 
 
 def split_subset(spec: str) -> tuple[str, Subset | None]:

@@ -30,6 +30,8 @@ USUAL_COLUMNS: dict[str, tuple[str, ...]] = {
 }
 REQUIRED = ("question", "answer")
 _WORD = re.compile(r"(?<![\\a-zA-Z])[^\W\d_]{2,}")  # of two letters or more, and no command of LaTeX
+# What JSON makes of \frac, \boxed or \times that are written with one backslash.
+_LOST = re.compile(r"\f(?=rac[\\{\d]|box|loor|orall)|\x08(?=oxed|inom|egin|eta)|\t(?=imes|ext\{|heta|frac[\\{\d])")
 _LEVEL = re.compile(r"(?:Level)?\s*(\d+)(?:\.0+)?\s*")
 _MOST_WORDS = 5  # of a final answer in a column of solutions
 
@@ -173,6 +175,9 @@ def _text(name: str, value: Any) -> str:
         raise ValueError(f"the {name} is {value!r}; it must be a text or a number")
     if not isinstance(value, str | Integral) and not isfinite(value):
         raise ValueError(f"the {name} is {value!r}; a number must be finite")
+    if lost := _LOST.search(str(value)):
+        found = str(value)[lost.start() : lost.end() + 6]
+        raise ValueError(f"the {name} has {found!r}: in JSON a backslash of LaTeX is written twice, as in \\\\frac")
     text = (f"{value:f}" if isinstance(value, Decimal) else str(value)).strip()
     if not text:
         raise ValueError(f"the {name} is blank")

@@ -98,7 +98,7 @@ def _correct_response(
     """Encode a correct response, cut it where an engine would end it, and check that it is still correct."""
     response = _CORRECT_RESPONSES[template.extract].format(gold=prompt.problem.answer)
     stop_texts_inside = [marker for marker in template.stop if marker in response]
-    continuation = f" {response.removeprefix(template.prefill.strip()).lstrip()}" + (
+    continuation = f" {response.removeprefix(prompt.prefill.strip()).lstrip()}" + (
         "\nMore text." if stop_texts_inside else ""
     )
     ids = tokenizer(continuation, add_special_tokens=False)["input_ids"]
@@ -110,12 +110,12 @@ def _correct_response(
         text = f"{marker!r} is a token of its own, but is encoded with other tokens: completions do not end there"
         return Finding(Severity.ERROR, "stop", text)
     problem = prompt.problem
-    response, question = template.prefill + text, question_of(problem)
+    response, question = prompt.prefill + text, question_of(problem)
     score = judge_response(response, problem.answer, problem.verifier, template.extract, question=question)
     if not (score.correct and score.well_formed):
         # Cut before its answer, no response can count.
         severity = Severity.WARNING if prompt.problem.answer in text else Severity.ERROR
-        text = f"a correct response would not count ({score.verdict}); it would be read as {template.prefill + text!r}"
+        text = f"a correct response would not count ({score.verdict}); it would be read as {response!r}"
         return Finding(severity, "stop", text)
     stops = f"ends at {' or '.join(map(repr, template.stop))}" if template.stop else "no marker, only the end token"
     return Finding(Severity.OK, "stop", f"a correct response counts; {stops}")

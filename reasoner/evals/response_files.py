@@ -25,6 +25,7 @@ from reasoner.evals.request import EvalRequest
 from reasoner.evals.result import score_responses
 from reasoner.evals.tables import Sets
 from reasoner.models.checksums import check_file, sha256
+from reasoner.rollouts.prompts import opened_thinking, without_prefill
 from reasoner.rollouts.seeds import digest
 from reasoner.runs.row_files import check_ending
 from reasoner.types import Response
@@ -145,13 +146,14 @@ def _read_fields(row: Mapping[str, Any], number: int, source: str) -> ProblemRes
         doc, texts = row["doc"], [text for request in row["resps"] for text in request]
         prompt = row["arguments"]["gen_args_0"]["arg_0"] if "arguments" in row else ""
         problem = _problem(_name(doc, ("id",), row["doc_id"]), doc, str(row["target"]), source)
-        return problem, prompt, _responses(texts, row)
+        return problem, prompt, _responses(texts, row, prompt)
     golds = [row[name] for name in ("gold", "answer", "target") if row.get(name) is not None]
     if not golds:
         raise KeyError("gold")
     texts = row["responses"] if "responses" in row else [row["response"]]
     problem = _problem(_name(row, ("id", "question"), number), row, str(golds[0]), source)
-    return problem, str(row.get("prompt") or ""), _responses(texts, row)
+    prompt = str(row.get("prompt") or "")
+    return problem, prompt, _responses(texts, row, prompt)
 
 
 def _name(row: Mapping[str, Any], fields: Sequence[str], otherwise: object) -> str:
@@ -173,13 +175,14 @@ def _problem(name: str, row: Mapping[str, Any], gold: str, source: str) -> Probl
     )
 
 
-def _responses(texts: Sequence[Any], row: Mapping[str, Any]) -> tuple[Response, ...]:
+def _responses(texts: Sequence[Any], row: Mapping[str, Any], prompt: str) -> tuple[Response, ...]:
+    """The responses, each with the <think> that the prompt opens."""
     if not texts or not all(isinstance(text, str) for text in texts):
         raise ValueError("its responses must be texts, at least one")
-    tokens, finish = row.get("tokens"), row.get("finish")
+    tokens, finish, opened = row.get("tokens"), row.get("finish"), opened_thinking(str(prompt))
     return tuple(
         Response(
-            text,
+            opened + without_prefill(text, opened),
             tokens[place] if isinstance(tokens, list) else None,
             finish[place] if isinstance(finish, list) else None,
         )

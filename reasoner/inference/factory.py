@@ -184,6 +184,11 @@ def _with(engine: Engine, request: EngineRequest, turns: Turns) -> Engine:
     ends = end_token_ids(folder, tokenizer)
     if turns.tools.names:
         form = tool_form(turns.tools.form, turns.prompt_style)
+        if marks := form.foreign_marks(tokenizer.get_vocab()):
+            log(
+                f"warning: {', '.join(marks)} around the answers of tools are no tokens of this model but of another "
+                "family's; --tools.form tags has none"
+            )
         sources.append(Tools(ToolPool(turns.tools, is_json=form.is_json), form, turns.tools))
     if turns.environments is not None:
         sources.append(Environments(turns.environments, reply_frame(turns.template, tokenizer)))

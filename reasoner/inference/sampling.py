@@ -16,7 +16,7 @@ from torch import Tensor
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from reasoner.models.loading import load_config
-from reasoner.rollouts.prompts import up_to_stop_text
+from reasoner.rollouts.prompts import turn_end, up_to_stop_text
 from reasoner.types import Prompt, SamplingParams
 
 
@@ -66,13 +66,15 @@ def _streams(seeds: Sequence[int], positions: Sequence[int]) -> Tensor:
 
 
 def end_token_ids(folder: Path, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """All tokens that end a completion: the tokenizer's end token, and those of the generation or model config."""
+    """All tokens that end a completion: the tokenizer's end token, those of the generation or model config, and that
+    which ends a turn in the chat template: of base models it is often none of the others (Qwen2.5's <|im_end|>).
+    """
     if (folder / "generation_config.json").is_file():
         config_ids = GenerationConfig.from_pretrained(folder).eos_token_id
     else:
         config_ids = load_config(folder).eos_token_id
-    ids = {tokenizer.eos_token_id} | (set(config_ids) if isinstance(config_ids, list) else {config_ids})
-    return frozenset(i for i in ids if i is not None)
+    ids = {*config_ids} if isinstance(config_ids, list) else {config_ids}
+    return frozenset(i for i in {*ids, tokenizer.eos_token_id, turn_end(tokenizer)} if i is not None)
 
 
 def stop_token_ids(sampling: SamplingParams, tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], tuple[str, ...]]:

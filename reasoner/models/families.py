@@ -22,8 +22,11 @@ _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_exp
 
 
 def check_family(config: Mapping[str, Any]) -> None:
-    """Raise ValueError, with the reason, for a configuration of a family that cannot be trained."""
+    """Raise ValueError, with the reason, for a configuration of a family that cannot be trained, or of weights."""
     kind = config.get("model_type")
+    if quantised := config.get("quantization_config"):
+        method = quantised.get("quant_method", "quantization_config")
+        raise ValueError(f"quantised weights ({method}) cannot be trained: name the model that they were made from")
     if reason := _ALIBI if config.get("alibi") else _UNSUPPORTED.get(str(kind)):
         raise ValueError(f"models of the kind {kind!r} are not supported: {reason}")
 

@@ -25,6 +25,12 @@ class BaseModel:
     folder: str  # where it was
     fingerprint: str  # model_fingerprint() of the folder
 
+    @property
+    def public_name(self) -> str:
+        """Where other programs find it: its name on the hub, else its folder, which is one of this machine."""
+        is_download = f"models--{self.name.replace('/', '--')}" in Path(self.folder).parts
+        return self.name if is_download else self.folder
+
 
 def is_adapter(folder: Path) -> bool:
     """Whether the folder holds a LoRA adapter instead of a model's weights."""

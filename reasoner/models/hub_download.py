@@ -7,8 +7,13 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-_FILES = ["*.json", "*.safetensors", "tokenizer*", "*.txt", "*.model", "*.jinja"]
+# What is read of a model: nothing in folders inside it, nor the weights of some a second time in their maker's format.
+FILES: dict[str, Any] = {
+    "allow_patterns": ["*.json", "*.jinja", "*.safetensors", "tokenizer*", "*.txt", "*.model"],
+    "ignore_patterns": ["*/*", "consolidated*"],
+}
 
 
 def download_model(name: str) -> Path:
@@ -18,7 +23,7 @@ def download_model(name: str) -> Path:
     from huggingface_hub import snapshot_download
 
     with _hub_errors(name):
-        return Path(snapshot_download(name, allow_patterns=_FILES))
+        return Path(snapshot_download(name, **FILES))
 
 
 def find_in_cache(name: str) -> Path | None:
@@ -29,11 +34,11 @@ def find_in_cache(name: str) -> Path | None:
     from huggingface_hub.errors import DryRunError, LocalEntryNotFoundError, RepositoryNotFoundError
 
     try:
-        return Path(snapshot_download(name, allow_patterns=_FILES, local_files_only=True))
+        return Path(snapshot_download(name, **FILES, local_files_only=True))
     except LocalEntryNotFoundError:
         pass
     try:
-        snapshot_download(name, allow_patterns=_FILES, dry_run=True)
+        snapshot_download(name, **FILES, dry_run=True)
     except (DryRunError, http_library().HTTPError) as error:  # without a network nothing is known about the model
         if isinstance(error.__cause__, RepositoryNotFoundError):
             raise ValueError(_reason(name, error.__cause__)) from error

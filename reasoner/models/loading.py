@@ -23,6 +23,7 @@ from transformers import (
     PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
 )
 from transformers.utils import logging
 
@@ -63,9 +64,15 @@ def load_config(folder: Path) -> PretrainedConfig:
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
-    """Load the folder's tokenizer. ValueError if there is none, or if it has no end token."""
+    """Load the folder's tokenizer. ValueError if there is none, if it is none of the library `tokenizers`, or if it has
+    no end token.
+    """
     with _load_errors("tokenizer", folder):
-        tokenizer = AutoTokenizer.from_pretrained(folder, **_SAFE)
+        # mistral-common's class, which tekken.json would select where it is installed (as vLLM has it), lacks much.
+        tokenizer = AutoTokenizer.from_pretrained(folder, mistral_format=False, **_SAFE)
+    if not isinstance(tokenizer, PreTrainedTokenizerFast):
+        kind = type(tokenizer).__name__
+        raise ValueError(f"the tokenizer of {folder} ({kind}) has no form in the library tokenizers")
     if tokenizer.eos_token_id is None:
         raise ValueError(f"the tokenizer of {folder} has no end token (eos_token)")
     # Its model_max_length may be below the model's context, by which long texts are left out: no warning at each.

@@ -182,7 +182,7 @@ def save_policy(
         assert base is not None, "an adapter without a base"
         policy.config.save_pretrained(folder)
         save_generation_config(policy, folder)
-        write_adapter(folder, weights, base=base.folder)
+        write_adapter(folder, weights, base=base.public_name)
         write_base(folder, base)
     return {}
 

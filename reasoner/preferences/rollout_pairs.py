@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from reasoner.preferences.dataset import COLUMNS, SIDES
 from reasoner.preferences.dataset import Row as PairRow
-from reasoner.rollouts.prompts import load_template
+from reasoner.rollouts.prompts import load_template, opened_thinking
 from reasoner.runs.row_files import write_rows
 from reasoner.runs.run_dir import read_settings
 
@@ -39,7 +39,8 @@ class PairCounts:
 def preference_rows(rollouts: Iterable[Row], counts: PairCounts, prefill: str = "") -> Iterator[PairRow]:
     """Yield the pairs of every group, with reasoner.preferences.dataset.COLUMNS. `rollouts` come group by group.
 
-    Adds to `counts`. `prefill` ends every prompt and begins every completion; the pair has it in the prompt alone.
+    Adds to `counts`. `prefill`, that of the template, ends every prompt and begins every completion; the pair has it in
+    the prompt alone, and so a <think> that the prompt opens.
     """
     for _, own in groupby(rollouts, key=lambda row: (row["step"], row["group"])):
         counts.groups += 1
@@ -65,6 +66,7 @@ def _is_correct(row: Row) -> bool:
 def _pair_row(sides: Sequence[Row], prefill: str) -> PairRow:
     """A row of the file: the columns of both sides, the chosen one first."""
     first = sides[0]
+    prefill = opened_thinking(first["prompt"].removesuffix(prefill)) + prefill
     has_ids = all(own["prompt_token_ids"] and own["token_ids"] for own in sides)
     row: PairRow = {
         "prompt": first["prompt"],

@@ -7,10 +7,11 @@ template's prefill included. Earlier turns of a conversation are rendered in the
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from data import Problem
-from reasoner.rollouts.prompts import Template, render
+from reasoner.rollouts.prompts import CHAT_DATE, Template, render
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _ROLES = "this model was trained on questions alone: messages have the role user or assistant"
 # A message's content: a text, or a list of parts of which those of type text count.
 _CONTENT = "(message['content'] if message['content'] is string else message['content'] | map(attribute='text') | join)"
+_DATE_CALL = re.compile(r"""strftime_now\((["'])(.*?)\1\)""")  # a template's question for today's date
 _PROBES = (
     "What is 12 + 30?",
     " Let x = {y}.\n\nFind 2x, for y = \\frac{1}{2} 'or' \"more\". ",
@@ -60,6 +62,7 @@ def _around_own(template: Template, tokenizer: PreTrainedTokenizerBase) -> str:
         own = own.get("default")
     if not own:
         raise ValueError("the prompt is a chat, and the model's tokenizer has no chat template")
+    own = _DATE_CALL.sub(lambda call: _literal(CHAT_DATE.strftime(call[2])), own)
     system = f"[{{'role': 'system', 'content': {_literal(template.system)}}}]" if template.system else "[]"
     return (
         f"{{% set prompt = namespace(messages={system}) %}}"

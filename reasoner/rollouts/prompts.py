@@ -6,8 +6,9 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -160,6 +161,7 @@ def render(problem: Problem, template: Template, tokenizer: PreTrainedTokenizerB
     text = template.text.replace("{question}", question)
     if template.chat:
         text = _chat_text(text, system, tokenizer)
+    prefill = opened_thinking(text) + template.prefill
     text += template.prefill
     ids = tokenizer(text, add_special_tokens=not template.chat)["input_ids"]
     if not template.chat and tokenizer.bos_token_id is not None and ids[:2] == [tokenizer.bos_token_id] * 2:
@@ -169,7 +171,26 @@ def render(problem: Problem, template: Template, tokenizer: PreTrainedTokenizerB
         )
     if ids and ids[-1] == tokenizer.eos_token_id:  # some tokenizers end every text
         ids = ids[:-1]
-    return Prompt(problem, text, template.prefill, tuple(ids), template.extract)
+    return Prompt(problem, text, prefill, tuple(ids), template.extract)
+
+
+def opened_thinking(prompt: str) -> str:
+    """The <think> at the end of a prompt, as chat templates of reasoning models open it (DeepSeek-R1's distills, QwQ,
+    Qwen3-Thinking): the response begins with it, though it is not sampled. Empty without one.
+    """
+    match = _OPENED.search(prompt)
+    return match[0] if match else ""
+
+
+_OPENED = re.compile(r"<think>\s*\Z")
+
+
+def without_prefill(response: str, prefill: str) -> str:
+    """The response behind what its prompt prefills, which may have other white space around it there."""
+    if response.startswith(prefill):
+        return response[len(prefill) :]
+    stripped, start = response.lstrip(), prefill.strip()
+    return stripped[len(start) :].lstrip() if start and stripped.startswith(start) else response
 
 
 _TOOLS = (
@@ -191,7 +212,7 @@ def reply_frame(template: Template, tokenizer: PreTrainedTokenizerBase) -> tuple
     """
     if template.chat:
         turns = [("user", "?"), ("assistant", _TURN), ("user", "{question}")]
-        text = _rendered([{"role": role, "content": content} for role, content in turns], tokenizer)
+        text = render_chat([{"role": role, "content": content} for role, content in turns], tokenizer)
         before, _, after = text.rpartition(_TURN)[2].partition("{question}")
     else:
         head, _, after = template.text.rpartition("{question}")
@@ -246,15 +267,46 @@ def _chat_text(text: str, system: str, tokenizer: PreTrainedTokenizerBase) -> st
             "this prompt is a chat, and the model's tokenizer has no chat template; use r1-zero, qwen-math or none"
         )
     messages = [{"role": "system", "content": system}] if system else []
-    return _rendered([*messages, {"role": "user", "content": text}], tokenizer)
+    return render_chat([*messages, {"role": "user", "content": text}], tokenizer)
 
 
-def _rendered(messages: list[dict[str, str]], tokenizer: PreTrainedTokenizerBase) -> str:
-    """The messages in the tokenizer's chat template, and the beginning of the model's answer."""
+def render_chat(
+    messages: Sequence[Mapping[str, str]], tokenizer: PreTrainedTokenizerBase, *, add_generation_prompt: bool = True
+) -> str:
+    """The messages in the tokenizer's chat template, and by default the beginning of the model's answer. Where the
+    template writes the date (Llama 3.2, SmolLM3) it is CHAT_DATE: a prompt must not depend on the day.
+
+    ValueError for messages that the template refuses.
+    """
     from jinja2 import TemplateError
 
     try:
-        return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
-    except TemplateError as error:  # many refuse a system message
-        roles = " and ".join(message["role"] for message in messages)
-        raise ValueError(f"the tokenizer's chat template refuses messages of the {roles}: {error}") from error
+        return str(
+            tokenizer.apply_chat_template(
+                [dict(message) for message in messages],
+                tokenize=False,
+                add_generation_prompt=add_generation_prompt,
+                strftime_now=CHAT_DATE.strftime,
+            )
+        )
+    except (TemplateError, TypeError) as error:  # many refuse a system message, or two of the same role
+        roles = " and ".join(dict.fromkeys(message["role"] for message in messages))
+        name = tokenizer.name_or_path or type(tokenizer).__name__
+        raise ValueError(f"the chat template of {name} refuses messages of the {roles}: {error}") from error
+
+
+CHAT_DATE = date(2024, 7, 26)  # that of Llama 3.2's chat template where it cannot ask for one
+
+
+def turn_end(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """The special token that ends a turn of the model's in the chat template; None where there is none. Of base models
+    it is often not the end token: of Qwen2.5's <|im_end|>.
+    """
+    turns = [{"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "@@"}]
+    try:
+        text = render_chat(turns, tokenizer, add_generation_prompt=False) if tokenizer.chat_template else ""
+    except ValueError:  # it refuses these messages
+        return None
+    after: list[int] = tokenizer(text.rpartition("@@")[2].strip(), add_special_tokens=False)["input_ids"][:1]
+    added = tokenizer.added_tokens_decoder
+    return next((i for i in after if i in added and added[i].special), None)

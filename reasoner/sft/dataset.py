@@ -7,12 +7,13 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from data import Problem
 from reasoner.config.learning import SftConfig
-from reasoner.rollouts.prompts import Template
+from reasoner.rollouts.prompts import Template, render
 from reasoner.sft.examples import Example, examples_of, select, with_loss_on_prompts
 from reasoner.sft.sources import read_source
 
@@ -57,6 +58,13 @@ def load_examples(
     training, validation = split_by_problem(selection.examples, cfg.validation_share)
     too_long = {f"longer than {limit:,} tokens": selection.too_long, "repeated": selection.repeated}
     return ExampleSplit(training, validation, +(Counter(source.left_out) + Counter(too_long)), selection.loss_share)
+
+
+def have_prompts_of(examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, template: Template) -> bool:
+    """Whether an example begins as the template's prompts do, up to the question."""
+    one, other = (render(Problem("", question, ""), template, tokenizer).token_ids for question in ("12", "What?"))
+    start = tuple(own for own, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    return any((*own.prompt_ids, *own.completion_ids)[: len(start)] == start for own in examples)
 
 
 def split_by_problem(examples: Sequence[Example], share: float) -> tuple[tuple[Example, ...], tuple[Example, ...]]:

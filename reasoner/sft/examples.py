@@ -8,8 +8,8 @@ The column names are those of TRL's SFTTrainer:
     messages                     a conversation: every turn of the assistant is an example
     text                         everything after the first token is the completion
 
-Prompt and completion are tokenised apart, as a model samples a completion after the tokens of its prompt. Only the
-completion has a loss.
+Prompt and completion are tokenised apart, as a model samples a completion after the tokens of its prompt: without the
+blank that tokenizers such as Llama 2's put before a text. Only the completion has a loss.
 """
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from data import Problem
-from reasoner.rollouts.prompts import Template, check_text, render
+from reasoner.rollouts.prompts import (
+    Template,
+    check_text,
+    opened_thinking,
+    render,
+    render_chat,
+    turn_end,
+    without_prefill,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -60,6 +68,15 @@ class ExampleReader:
     tokenizer: PreTrainedTokenizerBase
     template: Template
     _integers: dict[int, int] = field(default_factory=dict, compare=False)  # one object for each token id
+    _num_ids: int = field(init=False, compare=False)  # the largest token id and one; there may be gaps below
+    _turn_end: int | None = field(init=False, compare=False)  # the token that ends a turn of the chat template
+    _lead: str = field(init=False, compare=False)  # stands before a completion while it is tokenised
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_num_ids", max(self.tokenizer.get_vocab().values()) + 1)
+        object.__setattr__(self, "_turn_end", turn_end(self.tokenizer))
+        adds_blank = self._ids("1") != self._ids(f"{_LEAD}1")[len(self._ids(_LEAD)) :]
+        object.__setattr__(self, "_lead", _LEAD if adds_blank else "")
 
     def examples(self, row: Row) -> Iterator[Example]:
         """The examples of a row, by the first form whose columns it has."""
@@ -87,7 +104,7 @@ class ExampleReader:
         """A question, rendered in the prompt style."""
         problem = Problem(id="", question=_text("question", row["question"]), answer="")
         prompt = render(problem, self.template, self.tokenizer)
-        completion = _text("completion", row["completion"]).removeprefix(self.template.prefill)
+        completion = without_prefill(_text("completion", row["completion"]), prompt.prefill)
         yield Example(self._tuple(prompt.token_ids), self._completion_ids(completion))
 
     def from_prompt(self, row: Row) -> Iterator[Example]:
@@ -125,33 +142,12 @@ class ExampleReader:
         if not places:
             raise ValueError("the conversation has no turn of the assistant to learn")
         for place in places:
-            before = self._rendered(turns[:place], add_generation_prompt=True)
-            after = self._rendered(turns[: place + 1], add_generation_prompt=False)
-            turn_text = after.removeprefix(before)
-            if not after.startswith(before) or turns[place]["content"].strip() not in turn_text:
-                raise ValueError(self._template_fault(turns[place]["content"], before, after))
-            # Some templates write a line break after the end of a turn, which nobody samples.
-            if (stripped := turn_text.rstrip()) != turn_text and stripped.endswith(self._special_tokens()):
-                turn_text = stripped
-            prompt = self.tokenizer(before, add_special_tokens=False)["input_ids"]
-            yield Example(self._tuple(prompt), self._completion_ids(turn_text))
-
-    def _rendered(self, turns: Sequence[Turn], *, add_generation_prompt: bool) -> str:
-        from jinja2 import TemplateError
-
-        try:
-            return str(
-                self.tokenizer.apply_chat_template(
-                    [dict(turn) for turn in turns], tokenize=False, add_generation_prompt=add_generation_prompt
-                )
-            )
-        except TemplateError as error:  # many templates refuse a turn of the system, or two of the same role
-            raise ValueError(f"the chat template of {self._name} refuses the conversation: {error}") from None
-
-    def _special_tokens(self) -> tuple[str, ...]:
-        """The texts of the special tokens: one of them ends a turn, and that need not be the end token."""
-        added = self.tokenizer.added_tokens_decoder.values()
-        return tuple({*(str(token) for token in added if token.special), *self.tokenizer.all_special_tokens})
+            before = render_chat(turns[:place], self.tokenizer)
+            after = render_chat(turns[: place + 1], self.tokenizer, add_generation_prompt=False)
+            turn_text, content = after.removeprefix(before), turns[place]["content"]
+            if not after.startswith(before) or content.strip() not in opened_thinking(before) + turn_text:
+                raise ValueError(self._template_fault(content, before, after))
+            yield Example(self._tuple(self._ids(before)), self._completion_ids(turn_text, is_turn=True))
 
     @property
     def _name(self) -> str:
@@ -162,7 +158,7 @@ class ExampleReader:
         name = self._name
         missing = [tag for tag in ("<think>", "</think>") if tag in content and tag not in after.removeprefix(before)]
         if missing:
-            return f"the chat template of {name} drops or prefills {', '.join(missing)} of the assistant's turn"
+            return f"the chat template of {name} drops {', '.join(missing)} of the assistant's turn"
         return (
             f"the chat template of {name} renders a conversation in another way once the assistant has answered: "
             f"{after[-60:]!r} does not continue {before[-40:]!r} with the answer"
@@ -176,11 +172,21 @@ class ExampleReader:
         begin = self.tokenizer.bos_token_id
         return ids[1:] if begin is not None and ids[:2] == [begin, begin] else ids
 
-    def _completion_ids(self, text: str) -> tuple[int, ...]:
-        """The completion with its end: the end token, unless it is there or a stop text of the prompt style ends it."""
-        ids = list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
-        is_ended = text.endswith(self.template.stop) if self.template.stop else False
-        return self._tuple(ids if is_ended or ids[-1:] == [self.tokenizer.eos_token_id] else [*ids, self._end()])
+    def _completion_ids(self, text: str, *, is_turn: bool = False) -> tuple[int, ...]:
+        """The completion with its end: the end token, unless it is there, or that of a turn, or a stop text of the
+        prompt style ends it. Of a turn nothing behind its end: some chat templates write a line break or an end token
+        there, which nobody samples.
+        """
+        lead, ids = self._ids(self._lead), self._ids(self._lead + text)
+        ids = ids[len(lead) :] if ids[: len(lead)] == lead else self._ids(text)  # it begins with a line break itself
+        if is_turn:
+            ids = ids[: max((size for size, token in enumerate(ids, 1) if token == self._turn_end), default=len(ids))]
+        is_ended = bool(self.template.stop) and text.endswith(self.template.stop)
+        is_ended = is_ended or (bool(ids) and ids[-1] in (self.tokenizer.eos_token_id, self._turn_end))
+        return self._tuple(ids if is_ended else [*ids, self._end()])
+
+    def _ids(self, text: str) -> list[int]:
+        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _tuple(self, ids: Sequence[int]) -> tuple[int, ...]:
         """The ids as a tuple of shared integers: 8 bytes a token, where integers of their own take 36."""
@@ -219,16 +225,21 @@ class ExampleReader:
         """Token ids of a row as they are. ValueError where they are none of the tokenizer, and where the `text` that
         they are of shows that they are another tokenizer's.
         """
-        size = len(self.tokenizer)
+        size = self._num_ids
         values = ids.tolist() if hasattr(ids, "tolist") else ids  # of numpy or torch
         if not isinstance(values, list | tuple) or any(type(one) is not int or not 0 <= one < size for one in values):
             raise ValueError(f"{name} must be a list of token ids from 0 to {size - 1}")
-        if isinstance(text, str) and _letters(text) not in _letters(str(self.tokenizer.decode(list(values)))):
+        if isinstance(text, str) and not self._are_ids_of(text, values):
             raise ValueError(
                 f"{name} is not the text of prompt in the model's tokenizer: the ids are another model's. Without the "
                 "columns of token ids the texts are used"
             )
         return self._tuple(values)
+
+    def _are_ids_of(self, text: str, ids: Sequence[int]) -> bool:
+        """Whether the ids hold the text, or what the tokenizer makes of it: many normalise Unicode (NFC)."""
+        whole = _letters(str(self.tokenizer.decode(list(ids))))
+        return _letters(text) in whole or _letters(str(self.tokenizer.decode(self._ids(text)))) in whole
 
 
 def text_reader(tokenizer: PreTrainedTokenizerBase, stop: tuple[str, ...] = ()) -> ExampleReader:
@@ -255,6 +266,9 @@ def _problem(row: Row, column: str) -> str:
     if isinstance(value, list) and value and isinstance(value[0], Mapping):
         value = next((turn["content"] for turn in value if turn["role"] == "user"), value)
     return str(value)
+
+
+_LEAD = "\n"
 
 
 def _letters(text: str) -> str:

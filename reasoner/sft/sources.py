@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl
 
 from data.files import READERS, can_read, read_file
 from data.hub import hub_rows
+from reasoner.rollouts.prompts import opened_thinking
 from reasoner.runs.run_dir import find_run
 from reasoner.runs.selection import Selection, parse_selection, read_rollouts, select
 
@@ -64,13 +65,15 @@ def _read_one(spec: str, runs: Path) -> Rows:
 
 
 def sft_row(rollout: Row, *, with_ids: bool = True) -> dict[str, Any]:
-    """A stored rollout as a row of an SFT file: token ids as sampled, and the texts that other trainers read."""
+    """A stored rollout as a row of an SFT file: token ids as sampled, and the texts that other trainers read, a <think>
+    that the prompt opens in the completion alone.
+    """
     ids = {"prompt_ids": list(rollout["prompt_token_ids"]), "completion_ids": list(rollout["token_ids"])}
     if parts := rollout.get("observation_tokens"):
         ids["observation_tokens"] = list(parts)
     return {
         **(ids if with_ids else {}),
-        "prompt": rollout["prompt"],
+        "prompt": rollout["prompt"].removesuffix(opened_thinking(rollout["prompt"])),
         "completion": rollout["completion"],
         "problem_id": rollout["problem_id"],
         "question": rollout["question"],

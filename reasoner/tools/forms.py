@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Container
 from dataclasses import dataclass
 
 
@@ -24,6 +26,11 @@ class ToolForm:
             return None
         _, _, call = text.removesuffix(self.stop).rpartition(self.start)
         return call.rstrip().removesuffix(self.fence) if self.start in text else ""
+
+    def foreign_marks(self, vocabulary: Container[str]) -> list[str]:
+        """The marks of turns around an answer that are no tokens of a model, which has never seen them spelt."""
+        marks = dict.fromkeys(re.findall(r"<\|\w+\|>", self.before + self.after))
+        return [mark for mark in marks if mark not in vocabulary]
 
 
 FORMS = {

@@ -18,6 +18,7 @@ from reasoner.config.stages import problem_sets
 from reasoner.console import log
 from reasoner.distributed.world import ALONE, LONG_TIME_LIMIT, World
 from reasoner.evals.contamination import contamination_line
+from reasoner.inference.model_spec import training_settings
 from reasoner.models.loading import context_length, load_meta_model, load_tokenizer
 from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.runs import run_start
@@ -177,11 +178,22 @@ def load_context(resolved: RunSettings, run_dir: Path, *, resuming: bool = False
     base = checked.model_folder
     assert base is not None  # it has been downloaded
     start_from = base
+    if not resuming and (warning := other_prompt(cfg, base)):
+        log(warning)
     if resuming:
         point = world.from_first(lambda: resume.resume_point(run_dir, log), "the checkpoint to resume from")
         start_from = point or base
     tokenizer, context = load_tokenizer(start_from), context_length(load_meta_model(base))
     return RunContext(resolved, run_dir, resuming, world, checked, base, start_from, tokenizer, context, device)
+
+
+def other_prompt(cfg: Config, model: Path) -> str:
+    """A warning where the model is a checkpoint of a run with another prompt style; empty otherwise."""
+    own = cfg.prompt.style
+    style = (training_settings(model) or {}).get("prompt.style", own)
+    if style == own or cfg.stage == "reward-model":
+        return ""
+    return f"warning: {cfg.model} was trained with prompts of {style}, and this run asks with those of {own} (--prompt)"
 
 
 def evaluation_problems(cfg: Config) -> list[list[Problem]]:

@@ -15,7 +15,8 @@ from reasoner.models.output_layer import OutputLayer
 from reasoner.models.sharding import is_sharded, num_own_values
 from reasoner.preferences.dataset import Split, num_pairs
 from reasoner.rl.algorithms import Algorithm
-from reasoner.sft.dataset import ExampleSplit
+from reasoner.rollouts.prompts import Template
+from reasoner.sft.dataset import ExampleSplit, have_prompts_of
 from reasoner.types import Prompt
 
 _WITHOUT_EFFECT_ON_TIME = ("model", "seed", "threads")
@@ -64,15 +65,22 @@ def sft_summary(
     cfg: Config,
     policy: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
+    template: Template,
     split: ExampleSplit,
     run_dir: Path,
     start: int,
 ) -> dict[str, str]:
-    """The plan of a supervised run by subject, with an example."""
+    """The plan of a supervised run by subject, with an example, and a warning where `template`, that of prompt.style,
+    is not the form of the examples.
+    """
     sft, example = cfg.sft, split.training[0]
     left_out = ", ".join(f"{number:,} {reason}" for reason, number in split.left_out.items())
     token_ids = (example.prompt_ids, example.completion_ids)
     prompt, completion = (escape_controls(str(tokenizer.decode(list(ids)))) for ids in token_ids)
+    warning = (
+        f"warning: no example begins as the prompts of {cfg.prompt.style} do, in whose form validation, the final "
+        "table and the chat template of an export ask; --prompt names another one"
+    )
     return {
         "model": model_line(cfg, policy),
         "examples": f"{sft.data}: {len(split.training):,} to train on, {len(split.validation):,} of other problems to "
@@ -80,6 +88,7 @@ def sft_summary(
         "loss": f"on {split.loss_share:.1%} of the tokens ({sft.loss_on}); lr {cfg.optim.lr:g}, seed {cfg.seed}",
         "steps": f"{start} of {cfg.steps} done; {sft.epochs} epochs, {sft.rows} examples a step",
         "run folder": str(run_dir),
+        **({} if have_prompts_of(split.training, tokenizer, template) else {"prompt": warning}),
         "the first one": f"without a loss:\n{colour(prompt, 'dim')}\nwith a loss:\n{colour(completion, 'green')}",
     }
 

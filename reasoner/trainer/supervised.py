@@ -92,7 +92,7 @@ def load_data(context: RunContext) -> StageData:
         examples=split,
         resolved=resolved,
         fingerprints={"sft.data": split.fingerprint},
-        summary=lambda policy, done: sft_summary(cfg, policy, tokenizer, split, run_dir, done),
+        summary=lambda policy, done: sft_summary(cfg, policy, tokenizer, template, split, run_dir, done),
         contents=_contents(sft.data, split),
     )
 

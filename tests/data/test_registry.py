@@ -145,6 +145,11 @@ FAULTS = [
     ((GOOD, '{"question": "1+1?", "answer": NaN}'), "line 2: the answer is nan; a number must be finite"),
     ((GOOD, '{"question": "1+1?", "answer": -1e999}'), "line 2: the answer is -inf; a number must be finite"),
     ((GOOD, {"question": True, "answer": 1}), "line 2: the question is True; it must be a text or a number"),
+    (
+        (GOOD, r'{"question": "2 \times 3?", "answer": "6"}'),
+        r"the question has .* twice, as in \\\\frac",
+    ),
+    ((GOOD, r'{"question": "1/2?", "answer": "\frac{1}{2}"}'), "line 2: the answer has .* a backslash of LaTeX"),
     (({**GOOD, "id": "a"}, {**GOOD, "id": "a"}), "line 2: id 'a' was used before"),
 ]
 

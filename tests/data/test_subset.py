@@ -19,7 +19,7 @@ def path(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("size", [1, 7, 39])
+@pytest.mark.parametrize("size", [1, 7, 38])
 def test_sample_and_rest_share_no_question_and_make_up_the_set(path: Path, size: int) -> None:
     sample, rest = (load(f"{path}?{option}={size}") for option in ("sample", "without_sample"))
     questions = [{problem.question for problem in side} for side in (sample, rest)]
@@ -29,9 +29,10 @@ def test_sample_and_rest_share_no_question_and_make_up_the_set(path: Path, size:
 
 
 def test_a_question_that_stands_twice_is_on_one_side(path: Path) -> None:
-    for size in range(1, 40):
+    for size in range(1, 39):
         sample, rest = (load(f"{path}?{option}={size}") for option in ("sample", "without_sample"))
-        assert not {p.question for p in sample} & {p.question for p in rest}
+        questions = {problem.question for problem in sample}
+        assert len(questions) == size and not questions & {problem.question for problem in rest}
 
 
 def test_sample_does_not_depend_on_the_order_of_the_rows_and_is_spread_over_them(path: Path) -> None:
@@ -68,7 +69,7 @@ def test_named_sets_are_divided_as_well() -> None:
         ("sample=many", "has sample=many"),
         ("without_sample=", "has without_sample="),
         ("sample=3&without_sample=3", "several of sample, without_sample"),
-        ("sample=40", "must be smaller than the set, which has 40 problems"),
+        ("sample=39", "must be smaller than the set, which has 39 questions"),
     ],
 )
 def test_subset_that_cannot_be_taken_is_refused(path: Path, options: str, message: str) -> None:
@@ -92,5 +93,5 @@ def test_subset_is_split_from_a_spec(spec: str, parts: tuple[str, Subset | None]
 def test_rest_without_a_problem_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "same.jsonl"
     path.write_text('{"question": "1+1?", "answer": "2"}\n' * 5)
-    with pytest.raises(ValueError, match=r"without_sample=2'.* 5 problems"):
+    with pytest.raises(ValueError, match=r"without_sample=2'.* has 1 questions"):
         load(f"{path}?without_sample=2")

@@ -67,6 +67,14 @@ def test_plain_lines_with_the_same_id_are_one_problem(tmp_path):
     assert [(response.tokens, response.finish) for response in given_b] == [(10, "stop"), (20, "length")]
 
 
+def test_thinking_that_the_prompt_opens_begins_a_response(tmp_path):
+    rows = [lm_eval_row(0, ["So \\boxed{2}", "<think> So"]), lm_eval_row(1, ["So"])]
+    for row, prompt in zip(rows, ("1+1?<bot><think>\n", [{"role": "user"}]), strict=True):
+        row["arguments"]["gen_args_0"]["arg_0"] = prompt
+    first, second = texts(read_responses(lines(tmp_path / "samples_x.jsonl", *rows)))
+    assert (first, second) == (["<think>\nSo \\boxed{2}", "<think>\nSo"], ["So"])
+
+
 def test_text_after_the_end_of_turn_is_cut_off(tmp_path):  # EVAL trap 11
     text = r"so \boxed{4}<|im_end|> Question: 5+5? \boxed{10}"
     path = lines(tmp_path / "x.jsonl", {"gold": "4", "response": text, "question": "2+2?"})

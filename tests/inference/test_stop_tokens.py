@@ -31,6 +31,21 @@ def test_end_token_ids_fall_back_to_model_config(tmp_path: Path, tokenizer):
     assert end_token_ids(tmp_path, tokenizer) == {end, other}
 
 
+@pytest.mark.parametrize(
+    ("turn", "ends"),
+    [
+        ("{{ m['content'] }}" + OTHER_END + "\n", {END, OTHER_END}),  # Qwen2.5's base
+        ("{{ m['content'] }}\nUser:", {END}),
+        ("{{ raise_exception('no') }}", {END}),
+    ],
+)
+def test_special_token_after_a_turn_of_the_chat_template_ends_a_completion(tmp_path: Path, turn, ends):
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = "{% for m in messages %}" + turn + "{% endfor %}"
+    GenerationConfig(eos_token_id=tokenizer.eos_token_id).save_pretrained(tmp_path)
+    assert end_token_ids(tmp_path, tokenizer) == set(tokenizer.convert_tokens_to_ids(sorted(ends)))
+
+
 def test_stop_token_ids_accept_only_added_tokens(tokenizer):
     learnt = min(token for token in tokenizer.get_vocab() if token.isascii() and token.isalpha() and len(token) == 2)
     ids, others = stop_token_ids(SamplingParams(num_samples=1, stop=("</answer>", learnt, "###")), tokenizer)

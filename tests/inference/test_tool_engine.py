@@ -309,3 +309,4 @@ def test_tools_are_refused_beside_those_of_an_environment_in_the_same_form():
 def test_form_follows_the_prompt_style():
     assert [tool_form("auto", style) for style in ("r1-zero", "qwen-math", "chat")] == list(FORMS.values())
     assert tool_form("qwen3", "r1-zero") is FORMS["qwen3"]
+    assert FORMS["qwen3"].foreign_marks({"<|im_end|>"}) == ["<|im_start|>"] and not FORMS["tags"].foreign_marks(())

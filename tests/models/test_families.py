@@ -13,6 +13,7 @@ from reasoner.config.resolve import resolve
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.continuous_batch import check_decoding
 from reasoner.inference.factory import make_engine
+from reasoner.models.families import check_family
 from reasoner.models.folder import check_model, context_length
 from reasoner.models.loading import context_length as context_of
 from reasoner.models.loading import load_policy, load_tokenizer, num_ids, token_logprobs
@@ -125,6 +126,11 @@ def test_an_adapter_of_transposed_layers_is_not_merged(tmp_path):
     (folder / "adapter_config.json").write_text("{}")
     with pytest.raises(ValueError, match="Conv1D"):
         load_policy(folder, device=CPU)
+
+
+def test_quantised_weights_are_refused_by_their_method():
+    with pytest.raises(ValueError, match=r"quantised weights \(awq\) cannot be trained"):
+        check_family({"model_type": "qwen2", "quantization_config": {"quant_method": "awq", "bits": 4}})
 
 
 def test_a_model_that_cannot_decode_in_slots_is_refused():

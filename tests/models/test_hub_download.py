@@ -8,6 +8,7 @@ import pytest
 from huggingface_hub import constants
 from huggingface_hub.utils import filter_repo_objects
 
+from reasoner.models.hub_download import FILES
 from reasoner.models.resolve import resolve_cached_model, resolve_model
 
 ANSWERS = {  # name -> status and the hub's code for it; None: the connection is closed without an answer
@@ -69,6 +70,12 @@ def test_failure_of_a_download_is_one_line_with_its_reason(hub, name, message):
     assert "\n" not in str(caught.value)
 
 
+def test_what_a_model_needs_is_downloaded_and_no_more():
+    needed = ["config.json", "chat_template.jinja", "model-00001-of-00002.safetensors", "tokenizer.model", "merges.txt"]
+    others = ["consolidated.safetensors", "original/model.safetensors", "onnx/config.json", "model.bin", "README.md"]
+    assert list(filter_repo_objects([*needed, *others], **FILES)) == needed
+
+
 def test_unknown_and_gated_models_are_refused_before_a_download_and_others_are_left_unchecked(hub):
     for name, message in (("ada/gone", "no model 'ada/gone' on the hub"), ("ada/gated", "accepted its conditions")):
         with pytest.raises(ValueError, match=message):
@@ -84,16 +91,3 @@ def test_hub_without_a_network_is_named_as_not_reached(cache, monkeypatch):
         with pytest.raises(ValueError, match=r"the hub .*refused"):
             resolve_model("ada/model", runs=cache)
         assert resolve_cached_model("ada/model", runs=cache) is None
-
-
-def test_chat_template_in_a_file_of_its_own_is_downloaded(monkeypatch, tmp_path):
-    files = ["chat_template.jinja", "model.safetensors", "pytorch_model.bin"]
-    asked = []
-
-    def snapshot_download(name, *, allow_patterns):
-        asked.extend(filter_repo_objects(files, allow_patterns=allow_patterns))
-        return tmp_path
-
-    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
-    assert resolve_model("ada/chat", runs=tmp_path) == tmp_path
-    assert asked == files[:2]

@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel
+from transformers import AutoTokenizer, ByT5Tokenizer, GPT2Config, GPT2LMHeadModel, MistralConfig
 
 from reasoner.models import loading as models
 from reasoner.models.loading import completion_logprobs, load_policy, load_tokenizer, token_logprobs
@@ -35,6 +35,20 @@ def test_tokenizer_without_end_token_is_refused(tmp_path):
     tokenizer.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="no end token"):
         load_tokenizer(tmp_path)
+
+
+def test_tokenizer_outside_of_the_library_tokenizers_is_refused(tmp_path):
+    ByT5Tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"ByT5Tokenizer\) has no form in"):
+        load_tokenizer(tmp_path)
+
+
+def test_tokenizer_json_is_read_beside_mistrals_own_file(tmp_path):
+    tokenizer = tiny_tokenizer()
+    tokenizer.save_pretrained(tmp_path)
+    MistralConfig().save_pretrained(tmp_path)
+    (tmp_path / "tekken.json").write_text("{}")
+    assert load_tokenizer(tmp_path).get_vocab() == tokenizer.get_vocab()
 
 
 def test_text_beyond_the_tokenizers_own_length_is_no_warning(tmp_path, monkeypatch, caplog):

@@ -158,6 +158,12 @@ def test_peft_reads_the_folder(tmp_path):
     assert torch.equal(model(input_ids=ids).logits, policy(input_ids=ids).logits)
 
 
+@pytest.mark.parametrize("cache", ["", "/hub/models--ada--tiny/snapshots/1"])
+def test_adapter_of_a_download_names_its_base_on_the_hub(tmp_path, cache):
+    folder = cache or str(tmp_path)
+    assert BaseModel("ada/tiny", folder, "0").public_name == ("ada/tiny" if cache else folder)
+
+
 @torch.no_grad()
 def test_write_merged_writes_a_full_model_folder(tmp_path):
     _, folder, policy = saved(tmp_path)

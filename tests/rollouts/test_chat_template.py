@@ -59,7 +59,19 @@ def with_chatml():
     return tokenizer
 
 
-TOKENIZERS = {"chatml": with_chatml, "begin": lambda: with_begin_token(TRIMMED), "bare": tiny_tokenizer}
+def with_date():
+    """As Llama 3.2 and SmolLM 3 have it."""
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = '{%- set today = strftime_now("%d %B %Y") %}Today: {{ today }}\n' + CHATML
+    return tokenizer
+
+
+TOKENIZERS = {
+    "chatml": with_chatml,
+    "date": with_date,
+    "begin": lambda: with_begin_token(TRIMMED),
+    "bare": tiny_tokenizer,
+}
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ from tokenizers.processors import TemplateProcessing
 from data import Problem
 from data.environments.spec import EnvironmentRow
 from data.one_step import split_of
-from reasoner.rollouts.prompts import R1_ZERO, TEMPLATES, Template, load_template, render, reply_frame
+from reasoner.rollouts.prompts import R1_ZERO, TEMPLATES, Template, load_template, render, reply_frame, without_prefill
 from tests.fixtures.tiny import END, tiny_tokenizer
+from verifiers.rewards import judge_response
 
 PROBLEM = Problem(id="t/1", question="What is {x} + 1?", answer="2", source="t", split="t")
 CHAT = "{% for m in messages %}<|user|>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<|bot|>{% endif %}"
@@ -52,6 +53,27 @@ def test_system_message_precedes_question():
     tokenizer.chat_template = CHAT
     prompt = render(PROBLEM, Template("{question}", chat=True, system="Be brief."), tokenizer)
     assert prompt.text == "<|user|>Be brief.<|user|>What is {x} + 1?<|bot|>"
+
+
+def test_thinking_that_the_chat_template_opens_begins_the_response():  # trap 20
+    """As with DeepSeek-R1's distills: an answer in thoughts that do not end is none."""
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = CHAT.replace("<|bot|>", "<|bot|><think>\n")
+    prompt = render(PROBLEM, load_template("chat"), tokenizer)
+    assert prompt.text.endswith("<|bot|><think>\n") and prompt.prefill == "<think>\n"
+    answer = " So </think> <answer> 2 </answer>"
+    assert judge_response(prompt.prefill + answer, "2", "maths").correct
+    assert render(PROBLEM, Template("{question}", chat=True, prefill="Now"), tokenizer).prefill == "<think>\nNow"
+    for response in ("<think>\nSo", "<think> So", "So"):
+        assert without_prefill(response, prompt.prefill) == "So"
+
+
+def test_a_chat_template_with_the_date_gives_the_same_prompt_on_every_day():
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = (
+        "{% if strftime_now is defined %}{% set today = strftime_now('%d %b %Y') %}{% endif %}Today: {{ today }}" + CHAT
+    )
+    assert render(PROBLEM, load_template("boxed"), tokenizer).text.startswith("Today: 26 Jul 2024<|user|>")
 
 
 def test_tools_of_an_environment_stand_in_the_system_message_or_before_the_question():

@@ -6,7 +6,7 @@ import pytest
 
 from reasoner.config.learning import SftConfig
 from reasoner.rollouts.prompts import Template
-from reasoner.sft.dataset import load_examples, split_by_problem
+from reasoner.sft.dataset import have_prompts_of, load_examples, split_by_problem
 from reasoner.sft.examples import Example
 from tests.fixtures.tiny import tiny_tokenizer
 
@@ -73,6 +73,13 @@ def test_turns_of_a_conversation_have_one_problem(tmp_path) -> None:
     (tmp_path / "a.jsonl").write_text(json.dumps({"messages": turns}) + "\n")
     split = load_examples(SftConfig(data=str(tmp_path / "a.jsonl")), tokenizer, PLAIN, context=99, runs=tmp_path)
     assert [one.problem for one in split.training] == ["0", "0"]
+
+
+def test_examples_in_another_form_than_that_of_the_prompt_style_are_recognised() -> None:
+    tokenizer = tiny_tokenizer()
+    examples = [Example(tuple(tokenizer(text)["input_ids"]), (7,)) for text in ("Question: 7 * 8?", "User: 9?\n")]
+    for text, is_own in (("User: {question}\nAssistant:", True), ("Q: {question}", False), ("{question}", True)):
+        assert have_prompts_of(examples, tokenizer, Template(text)) == is_own
 
 
 def test_the_fingerprint_is_that_of_the_examples(tmp_path) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tokenizers import normalizers, pre_tokenizers
 from tokenizers.processors import TemplateProcessing
 
 from reasoner.rollouts.prompts import Template
@@ -52,6 +53,36 @@ def test_ids_of_another_tokenizer_are_refused_where_the_prompts_text_shows_it() 
     assert read(row) == [Example(tuple(ids), (7,))]
     with pytest.raises(ValueError, match="row 0: prompt_ids"):
         read(row | {"prompt": "9 * 8"})
+
+
+def test_ids_are_compared_with_what_the_tokenizer_makes_of_a_text() -> None:
+    """As Qwen's, which normalises Unicode; and there may be gaps between token ids (Phi-4-mini)."""
+    tokenizer = tiny_tokenizer()
+    tokenizer.backend_tokenizer.normalizer = normalizers.NFC()
+    vocabulary = tokenizer.get_vocab() | {"<|far|>": 400}
+    tokenizer.get_vocab = lambda: vocabulary
+    ids = tokenizer("5 \u2126")["input_ids"]
+    row = {"prompt_ids": ids, "completion_ids": [400], "prompt": "5 \u2126"}
+    assert list(examples_of([("row 0", row)], tokenizer, PLAIN)) == [Example(tuple(ids), (400,))]
+
+
+def test_a_completion_has_no_blank_that_the_tokenizer_puts_before_every_text() -> None:
+    """As Llama 2's: ids of the whole conversation are those of its parts."""
+    tokenizer = tiny_tokenizer()
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="Ġ", prepend_scheme="first")
+    tokenizer.backend_tokenizer.add_tokens(["\n"])
+    for row in ({"prompt": "Q: 7 * 8 =", "completion": " 56"}, {"prompt": "Q:\n", "completion": "56"}):
+        [example] = examples_of([("row 0", row)], tokenizer, PLAIN)
+        whole = tokenizer(row["prompt"] + row["completion"])["input_ids"]
+        assert [*example.prompt_ids, *example.completion_ids] == [*whole, tokenizer.eos_token_id]
+
+
+def test_a_completion_does_not_repeat_what_its_prompt_opens() -> None:
+    opens = CHATML.replace("%}<assistant>{", "%}<assistant><think>\n{")
+    row = {"question": "12 + 30?", "completion": "<think>\n40 + 2</think> 42"}
+    [example] = read(row, template=Template("{question}", chat=True), chat=opens)
+    assert text(example.prompt_ids).endswith("<assistant><think>\n")
+    assert text(example.completion_ids) == "40 + 2</think> 42" + END
 
 
 def test_prompt_and_completion_are_tokenised_apart_and_end_with_the_end_token() -> None:
@@ -129,11 +160,8 @@ def test_a_text_that_begins_with_the_begin_token_gets_it_once() -> None:
 
 
 def test_no_line_break_is_learnt_after_a_turn_whose_end_is_another_special_token() -> None:
-    """As with Qwen2.5's base: turns end with <|im_end|>, and the end token is <|endoftext|>."""
+    """As with Qwen2.5's base: turns end with <|im_end|>, where sampling ends, and the end token is <|endoftext|>."""
     first, _ = read({"messages": CONVERSATION}, chat=CHATML.replace(END, OTHER_END))
-    assert text(first.completion_ids) == f"<think> 40 + 2 </think> 42{OTHER_END}{END}"
-    stop = Template("{question}", stop=(OTHER_END,))
-    first, _ = read({"messages": CONVERSATION}, chat=CHATML.replace(END, OTHER_END), template=stop)
     assert text(first.completion_ids) == f"<think> 40 + 2 </think> 42{OTHER_END}"
 
 
@@ -151,10 +179,23 @@ def test_equal_token_ids_are_one_object() -> None:
     assert first.prompt_ids[0] is second.prompt_ids[0] is second.completion_ids[0]
 
 
-@pytest.mark.parametrize("template", [DROPS_THOUGHTS, PREFILLS], ids=["drops", "prefills"])
-def test_a_chat_template_that_drops_or_prefills_the_thought_is_refused(template: str) -> None:
+def test_a_chat_template_that_drops_the_thought_is_refused() -> None:
     with pytest.raises(ValueError, match=r"row 0: .* <think>"):
-        read({"messages": CONVERSATION}, chat=template)
+        read({"messages": CONVERSATION}, chat=DROPS_THOUGHTS)
+
+
+def test_a_thought_that_the_chat_template_opens_is_learnt_from_there_on() -> None:
+    """As with Qwen3-Thinking, whose template writes the thought of a finished turn as well."""
+    first, *_ = read({"messages": CONVERSATION[:2]}, chat=PREFILLS)
+    assert text(first.prompt_ids).endswith("<assistant><think>")
+    assert text(first.completion_ids) == f" 40 + 2 </think> 42{END}"
+
+
+def test_nothing_is_learnt_behind_the_end_of_a_turn() -> None:
+    """As with Phi-4-mini, whose template writes an end token after it."""
+    chat = CHATML.replace(END + "\n", OTHER_END) + "{% if not add_generation_prompt %}" + END + "{% endif %}"
+    first, second = read({"messages": CONVERSATION}, chat=chat)
+    assert text(first.completion_ids).endswith(f"42{OTHER_END}") and text(second.completion_ids) == f"56{OTHER_END}"
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,12 @@ def test_rows_without_token_ids_are_for_any_tokenizer(runs):
     assert sft_row(rollout, with_ids=False).keys() == row.keys() - {"prompt_ids", "completion_ids"}
 
 
+def test_thinking_that_a_prompt_opens_stands_in_the_completion_alone(runs):
+    rollout = {"prompt_token_ids": [1], "token_ids": [2], "step": 0, "reward": 1.0, "question": "?", "problem_id": "p"}
+    row = sft_row(rollout | {"prompt": "?<bot><think>\n", "completion": "<think>\n2"})
+    assert (row["prompt"], row["completion"]) == ("?<bot>", "<think>\n2")
+
+
 def test_a_split_of_a_data_set_is_rows(tmp_path, monkeypatch):
     pytest.importorskip("datasets")
     folder = tmp_path / "org" / "set"

@@ -5,11 +5,16 @@ from dataclasses import replace
 import pytest
 import torch
 
+from data import Problem
 from reasoner.config.resolve import resolve
+from reasoner.inference.no_engine import NoEngine
 from reasoner.rl.batch import collate
-from reasoner.trainer import setup
-from reasoner.trainer.components import build_trainer
+from reasoner.rollouts.prompts import Template
+from reasoner.runs.run_start import open_run
+from reasoner.trainer import components, setup
+from reasoner.trainer.components import build_trainer, open_generator
 from reasoner.trainer.train import train_step
+from reasoner.types import Prompt
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, random_groups
 
@@ -40,6 +45,27 @@ def test_bfloat16_reference_follows_the_policy_when_it_is_synced(tmp_path):
     trainer, _ = first_step(tmp_path, "bfloat16", ref_sync_steps=1)
     for own, policy in zip(trainer.reference.parameters(), trainer.policy.parameters(), strict=True):
         assert torch.equal(own, policy.to(torch.bfloat16))
+
+
+@pytest.mark.parametrize(("longest", "length"), [(20, 320), (4, 304), (500, 512)])
+def test_the_engine_is_started_for_the_longest_prompt_and_not_for_the_models_whole_context(
+    tmp_path, monkeypatch, longest, length
+):
+    tiny_model(vocabulary=60, width=32, layers=1).save_pretrained(tmp_path)
+    cfg, lengths = resolve([("test", {"sampling.max_tokens": 300})]).config, []
+    trainer = build_trainer(cfg, tiny_tokenizer(), start_from=tmp_path, base=tmp_path, device=torch.device("cpu"))
+    monkeypatch.setattr(components, "make_engine", lambda *_, **own: lengths.append(own["max_model_len"]) or NoEngine())
+    prompts = [Prompt(Problem("a", "?", "1"), "?", "", (5,) * size) for size in (4, longest)]
+    with open_generator(cfg, prompts[:1], Template("{question}"), trainer, model_folder=tmp_path, evaluated=prompts):
+        assert lengths == [length]
+
+
+@pytest.mark.parametrize(("style", "warns"), [("boxed", True), ("r1-zero", False)])
+def test_a_run_that_asks_its_model_in_another_way_than_the_models_run_says_so(tmp_path, style, warns):
+    open_run(tmp_path, {"prompt.style": style}, {}, resuming=False)
+    warning = setup.other_prompt(resolve([]).config, tmp_path / "checkpoints" / "best")
+    assert (f"trained with prompts of {style}" in warning) == warns
+    assert not setup.other_prompt(resolve([]).config, tmp_path)
 
 
 @pytest.mark.parametrize(("has_gpu", "cuda"), [(False, None), (True, None), (True, "13.0")])
