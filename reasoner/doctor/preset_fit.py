@@ -18,7 +18,7 @@ from typing import Any, cast
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
-from reasoner.config.presets import HEADROOM, MACHINES, Fit
+from reasoner.config.presets import HEADROOM, LORA_LEARNING_RATE, MACHINES, Fit
 from reasoner.config.recipes import RECIPES, Recipe, Values
 from reasoner.config.resolve import resolve
 from reasoner.config.schema import Config
@@ -33,7 +33,6 @@ _LOW_PRECISION = {"optim.dtype": "bfloat16", "engine.dtype": "bfloat16"}
 _MICRO_BATCHES = (16_384, 8192, 4096, 2048)  # tokens; smaller ones leave a GPU idle
 _SAVINGS: tuple[Values, ...] = ({}, {"optim.recompute": True})  # one after another, each with all micro-batches
 _LORA_RANK = 32
-_LORA_LEARNING_RATE = 10  # times that of all weights (Schulman et al. 2025, "LoRA Without Regret")
 _SHARES = [share / 20 for share in range(2, 19)]  # of the GPU, for vLLM
 _ROWS = 512  # completions that vLLM samples at once, at most
 _LEAST_ROWS = 16  # completions of full length that its cache must hold at least
@@ -106,7 +105,7 @@ def _settings(values: Values) -> Iterator[dict[str, object]]:
     cfg = resolve([("recipe", values)]).config
     steps = [*_SAVINGS]
     if cfg.lora.rank == 0:
-        lr = round(_LORA_LEARNING_RATE * cfg.optim.lr, 12)
+        lr = round(LORA_LEARNING_RATE * cfg.optim.lr, 12)
         adapter = {"lora.rank": _LORA_RANK, "lora.base_dtype": "bfloat16", "optim.lr": lr}
         steps += [{**saving, **adapter} for saving in _SAVINGS]
     for step in steps:

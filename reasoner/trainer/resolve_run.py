@@ -13,7 +13,7 @@ from typing import Any
 
 from data.related_sets import own_sets, sources_of
 from reasoner.config.check import check_effect, check_run
-from reasoner.config.presets import Preset, find_preset, machine_of, preset_for
+from reasoner.config.presets import LORA_LEARNING_RATE, Preset, find_preset, machine_of, preset_for
 from reasoner.config.recipes import RECIPES
 from reasoner.config.resolve import RunSettings, check_types, resolve, to_dict, with_values
 from reasoner.config.schema import Config, settings, value_of
@@ -163,12 +163,18 @@ def _listed(weights: Values) -> str:
 
 
 def preset_layers(preset: Preset, stage: str, named: Values) -> list[tuple[str, Values]]:
-    """(origin, settings) of a preset and of a stage of training, for the algorithm and LoRA that are named."""
+    """(origin, settings) of a preset and of a stage of training, for the algorithm and LoRA that are named. A preset of
+    reinforcement learning for all weights has a learning rate that is too small for an adapter.
+    """
     algorithm = named.get("algo.name")
     layers = preset.layers(None if algorithm is None else str(algorithm))
     own = [(origin, preset_values(values, stage)) for origin, values in layers]
     rank = {key: value for values in (*(values for _, values in own), named) for key, value in values.items()}
-    return [*own, (f"reasoner {STAGES[stage].command}", stage_defaults(stage, preset.name, rank.get("lora.rank", 0)))]
+    defaults = stage_defaults(stage, preset.name, rank.get("lora.rank", 0))
+    if stage == "rl" and preset.name != "base" and named.get("lora.rank") and not preset.values().get("lora.rank"):
+        lr: Any = preset.values().get("optim.lr", settings()["optim.lr"].default)
+        defaults["optim.lr"] = round(LORA_LEARNING_RATE * lr, 12)
+    return [*own, (f"reasoner {STAGES[stage].command}", defaults)]
 
 
 def values_and_origins(resolved: RunSettings, algorithm: str) -> dict[str, tuple[object, str]]:

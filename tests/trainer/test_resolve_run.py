@@ -29,6 +29,15 @@ def test_later_sources_win_and_each_value_has_its_origin(tmp_path):
     assert resolved.note == ""
 
 
+def test_an_adapter_learns_ten_times_as_fast_as_the_preset_has_it_for_all_weights(tmp_path):
+    def rate(preset, **values):
+        place = {"run.dir": str(tmp_path), "model": "Qwen/Qwen2.5-1.5B", "lora.rank": 8}
+        return resolve_new_run(place | values, origin="a test", preset=preset)[0].config.optim.lr
+
+    assert [rate(f"qwen2.5-{size}") for size in ("1.5b@80gb", "7b@80gb")] == [1e-5, 1e-5]  # the second has an adapter
+    assert rate("qwen2.5-1.5b@80gb", **{"optim.lr": 3e-6}) == 3e-6 and rate("base", model="base") == 2e-4
+
+
 def test_resumed_run_is_not_given_fewer_steps_than_it_has_done(tmp_path):
     run_dir = stored_run(tmp_path)
     (run_dir / "metrics.jsonl").write_text('{"step": 0}\n{"step": 1}\n')
