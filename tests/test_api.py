@@ -321,14 +321,6 @@ def test_arguments_that_cannot_be_evaluated_are_named(tmp_path, arguments, messa
     assert message in str(caught.value)
 
 
-def test_problem_file_of_someone_else_is_not_overwritten(tmp_path):
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "problems.jsonl").write_text("mine\n")
-    with pytest.raises(ValueError, match="holds other problems"):
-        train(data=ROWS, runs=tmp_path, name="a")
-    assert (tmp_path / "a" / "problems.jsonl").read_text() == "mine\n"
-
-
 def test_import_is_light_and_names_are_listed():
     script = (
         "import sys, reasoner\n"

@@ -35,8 +35,3 @@ def test_filters_select_the_rollouts_that_are_compared(run_dir: Path, capsys: py
     assert main(["rollouts", "export", str(run_dir), str(file), "--as", "preferences", "--step", "1"]) == 0
     assert "6 pairs of 3 groups; left out 0 of identical texts and 3 that" in capsys.readouterr().out
     assert all(row["group"].startswith("1.") for _, row in read_files(file))
-
-
-def test_other_kinds_of_file_are_refused(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["rollouts", "export", str(run_dir), str(run_dir / "pairs.md"), "--as", "preferences"]) == 2
-    assert "known are .jsonl, .parquet" in capsys.readouterr().err

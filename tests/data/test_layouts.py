@@ -212,10 +212,3 @@ def test_data_show_of_a_file_without_problems_is_an_error(
     assert main(["data", "show", path]) == 2
     printed = capsys.readouterr()
     assert f"left out: {len(lines)}" in printed.out and path in printed.err
-
-
-def test_data_show_names_reasons_and_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["data", "show", write_lines(tmp_path, *FAULTY)]) == 0
-    output = capsys.readouterr().out
-    assert "left out, 1: the question is blank" in output and "mine.jsonl, line 7" in output
-    assert "?faulty=skip leaves them out" in output

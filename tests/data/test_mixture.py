@@ -112,9 +112,3 @@ def test_ids_of_a_mixture_are_distinct_also_where_a_part_has_numbered_ones() -> 
 def test_part_without_problems_is_refused() -> None:
     with pytest.raises(ValueError, match=r"'b\.csv'"):
         mixture_of("a.csv=1,b.csv=1", ["a.csv", "a.csv"])
-
-
-def test_description_has_share_and_epochs_of_each_part() -> None:
-    mixture = mixture_of("a.csv=3,b.csv=1", ["a.csv"] * 10 + ["b.csv"] * 5)
-    assert mixture is not None
-    assert mixture.describe(40) == "75.0% a.csv (10 problems, 3.0 epochs), 25.0% b.csv (5 problems, 2.0 epochs)"

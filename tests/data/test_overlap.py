@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from data import Problem, load
-from data.overlap import describe_overlaps, find_overlaps, words_of
+from data.overlap import find_overlaps, words_of
 from reasoner.cli.main import main
 from reasoner.evals.contamination import contamination_line, contamination_of_model
 from reasoner.runs.run_start import open_run
@@ -75,13 +75,6 @@ def test_generated_splits_share_no_problem_and_few_have_the_same_numbers() -> No
     overlaps = find_overlaps(load("generated"), load("generated:heldout"))
     assert len(overlaps) < 10 and {one.evaluation.subject for one in overlaps} <= {"countdown", "equations"}
     assert not any(one.is_exact for one in overlaps)
-
-
-def test_counts_are_described() -> None:
-    exact, near = problem(QUESTION, "a"), problem(QUESTION + " Why?", "b")
-    overlaps = find_overlaps([problem(QUESTION)], [exact, near, problem("Other words stand here.")])
-    assert describe_overlaps(overlaps, 3) == "2 of 3 stand in the training set (1 exact, 1 near)"
-    assert describe_overlaps([], 3) == "none of 3 is a training problem"
 
 
 def write(path: Path, *questions: str) -> Path:

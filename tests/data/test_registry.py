@@ -9,7 +9,7 @@ import pytest
 
 from data.hub import HUB, DownloadError
 from data.problem import Problem
-from data.registry import SOURCES, describe, evaluation_spec, fingerprint, load, names
+from data.registry import evaluation_spec, fingerprint, load
 from data.table_rows import problems
 
 
@@ -212,11 +212,6 @@ def test_half_of_a_surrogate_pair_has_a_fingerprint(tmp_path: Path) -> None:
     path = write_lines(tmp_path, "x.jsonl", *({**GOOD, "question": f"1+{text}"} for text in ("\udc00", "\udc01", "2")))
     assert len({fingerprint([problem]) for problem in load(str(path))}) == 3
     assert len(load(f"{path}?sample=2")) == 2
-
-
-def test_every_source_is_described() -> None:
-    assert {spec for spec, _ in describe()} >= set(names())
-    assert set(HUB) < set(SOURCES)
 
 
 def test_a_failed_download_names_the_alternative(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

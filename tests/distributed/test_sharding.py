@@ -19,7 +19,6 @@ from reasoner.models.loading import load_tokenizer
 from reasoner.models.lora import load_weights, policy_state
 from reasoner.models.sharding import DistributedModel, distribute
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
-from reasoner.rl.batch import collate
 from reasoner.trainer import checkpoint
 from reasoner.trainer.weights import first_that_fits, resolve_sharding
 from tests.distributed.programs import CASES, GROUPS, gradients
@@ -35,7 +34,6 @@ from tests.distributed.shard_programs import (
 from tests.distributed.test_gradients import assert_same, gradients_alone
 from tests.fixtures.ranks import run_ranks
 from tests.fixtures.tiny import tiny_model
-from tests.fixtures.toys import random_groups
 
 WAYS = ("gathered", "sharded")
 NAMES = [name for name in CASES if name != "trpo" and ("LoRA" not in name or find_spec("peft"))]
@@ -164,14 +162,6 @@ def test_run_in_shards_whose_engine_is_lost_on_one_rank_saves_its_last_step(tmp_
         assert of_sampling == f"RuntimeError: sampling of step 1 failed: {lost}"
     path = checkpoint.folder(tmp_path, 1)
     assert checkpoint.list_checkpoints(tmp_path) == [path] and checkpoint.damage(path) == ""
-
-
-def test_empty_row_adds_nothing_to_a_batch():
-    batch = collate(random_groups(2))
-    row = batch.empty_row()
-    assert len(row) == 1 and not row.mask.any() and not row.weights.any()
-    assert row.prompt_ids.shape == row.completion_ids.shape == (1, 1)
-    assert row.row_index.tolist() == [-1]
 
 
 def test_single_process_holds_the_whole_model():

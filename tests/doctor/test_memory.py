@@ -17,7 +17,7 @@ from reasoner.config.resolve import resolve
 from reasoner.config.schema import Config, DataConfig, EngineConfig, SamplingConfig
 from reasoner.doctor import memory_advice
 from reasoner.doctor.findings import Severity
-from reasoner.doctor.memory import MemoryEstimate, memory_of, model_sizes, peak_memory
+from reasoner.doctor.memory import MemoryEstimate, model_sizes
 from reasoner.doctor.memory_advice import memory_finding, processes_finding
 from reasoner.models.fused_lm_head import CPU_TILE
 from reasoner.rl.algorithms import resolve_algorithm as resolve_algorithm
@@ -224,13 +224,6 @@ def test_a_share_of_the_gpu_that_does_not_hold_the_engine_is_red():
     cfg = resolve([("test", {"engine.gpu_memory": 0.1, "engine.name": "vllm", "sampling.max_tokens": 256})]).config
     line = memory_finding(need_of(qwen(QWEN_HALF), cfg, prompt=100, device="cuda", total=2**34), 2**34)
     assert (line.severity, line.suggestion) == (Severity.ERROR, "--engine.gpu_memory 0.3")
-
-
-def test_memory_of_a_gpu_is_what_cuda_reports(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (3, 4))
-    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 2)
-    assert memory_of(torch.device("cuda")) == (3, 4)
-    assert peak_memory(torch.device("cuda")) == 2
 
 
 def test_recomputed_layers_and_bfloat16_reference_are_predicted():

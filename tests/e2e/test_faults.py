@@ -252,15 +252,6 @@ def test_records_that_are_shorter_than_the_checkpoint_are_made_again_to_the_byte
     assert records_of(run) == records_of(finished)
 
 
-def test_a_run_that_was_killed_before_its_settings_can_be_started_again(tmp_path, capsys, healthy, train):
-    (tmp_path / "a" / "rollouts").mkdir(parents=True)
-    (tmp_path / "a" / "lock").touch()
-    (tmp_path / "a" / "config.json.partial").write_text('{"config": {')
-    assert go_on(tmp_path) == 2
-    assert f"start the run again with --run.name {(tmp_path / 'a').name}" in capsys.readouterr().err
-    assert train(tmp_path) == 0 and rollouts(tmp_path / "a") == healthy
-
-
 @pytest.mark.parametrize("text", ["", "[]", '{"format": 2, "config": {"steps": "four"}}', '{"config": {"steps": 4'])
 def test_damaged_settings_are_told_of_with_the_way_out(tmp_path, capsys, finished, text):
     run = shutil.copytree(finished, tmp_path / "a")

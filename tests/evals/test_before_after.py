@@ -1,11 +1,10 @@
 """The report at the end of a run: the table of before and after, and example answers."""
 
 from functools import partial
-from pathlib import Path
 
 import pytest
 
-from reasoner.evals.before_after import HeldOutEvals, example_answers, next_commands, table
+from reasoner.evals.before_after import HeldOutEvals, example_answers, table
 from reasoner.evals.result import MetricKs, sample_and_score
 from reasoner.types import SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
@@ -58,10 +57,3 @@ def test_traces_show_newly_correct_problems_self_corrected_first(evals):
     assert first.splitlines()[0].endswith("(gold: 5)") and "Wait, 5." in first.splitlines()[2]
     assert second.splitlines()[0].endswith("(gold: 7)")  # a family each; b was right before
     assert "\x1b" not in text and "\\x1b[2J" in text
-
-
-def test_next_commands_name_the_run():
-    usual, elsewhere = next_commands(Path("runs/mine"), 200), next_commands(Path("/data/r/mine"), 200)
-    assert "reasoner eval --model mine --pass@1 --cons@16" in usual
-    assert "reasoner train --resume mine --steps 400" in usual  # more than it had
-    assert "reasoner eval --model /data/r/mine --pass@1" in elsewhere and "reasoner app /data/r " in elsewhere

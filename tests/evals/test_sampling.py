@@ -1,7 +1,5 @@
 """The response cache: cached responses are not sampled again, and torn ones are sampled with the same seeds."""
 
-import json
-
 import pytest
 
 from reasoner.evals.response_cache import ResponseCache
@@ -84,11 +82,6 @@ def test_a_cache_in_use_by_another_evaluation_is_refused(path):
         ResponseCache(path, {}),
     ):
         pass
-
-
-def test_cache_writes_its_specification_beside_it(path):
-    cached(path, Scripted(SCRIPT), 1)
-    assert json.loads(path.with_suffix(".about.json").read_text()) == {"model": "x"}
 
 
 def test_cache_keys_differ_by_prompt_sample_and_seed():

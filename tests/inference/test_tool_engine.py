@@ -18,7 +18,7 @@ from reasoner.inference.tool_engine import ToolEngine
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.rl.batch import collate
 from reasoner.rollouts.prompts import load_template, render
-from reasoner.tools.forms import FORMS, ToolForm, tool_form
+from reasoner.tools.forms import FORMS, ToolForm
 from reasoner.tools.names import environments_of
 from reasoner.trainer.parity import logprobs_of, sample
 from reasoner.types import Answer, SamplingParams
@@ -304,8 +304,3 @@ def test_tools_are_refused_beside_those_of_an_environment_in_the_same_form():
     assert environments_of([own], pool, ToolsConfig(), "boxed") is environments_of([own], pool, tools, "none") is pool
     with pytest.raises(ValueError, match=r"tools\.names is 'python'"):
         environments_of([plain, own], pool, tools, "boxed")
-
-
-def test_form_follows_the_prompt_style():
-    assert [tool_form("auto", style) for style in ("r1-zero", "qwen-math", "chat")] == list(FORMS.values())
-    assert tool_form("qwen3", "r1-zero") is FORMS["qwen3"]

@@ -7,7 +7,6 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from reasoner.cli.base import _SIZES
 from reasoner.cli.main import main
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.resolve import BASE
@@ -113,11 +112,6 @@ def test_sizes_on_the_command_line_are_those_of_the_model(tmp_path, monkeypatch)
     config = load_policy(tmp_path / "a", device=torch.device("cpu")).config
     assert (config.hidden_size, config.num_hidden_layers, config.num_attention_heads) == (24, 2, 3)
     assert config.intermediate_size == 40
-
-
-def test_help_of_the_sizes_has_the_defaults_of_the_recipe():
-    defaults = {name: default for name, (_, default) in _SIZES.items()}
-    assert defaults == {name: getattr(Recipe(), name) for name in _SIZES}
 
 
 def test_texts_of_the_corpus_are_examples(tmp_path):

@@ -4,7 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
-from reasoner.recipes.expert_iteration import Rounds, table
+from reasoner.recipes.expert_iteration import Rounds
 from reasoner.runs.selection import Selection
 from tests.fixtures.forkserver import ROOT, ForkedCommand, finish
 from tests.fixtures.trainings import OF_A_CLOCK, contents, flags
@@ -21,14 +21,6 @@ SMALL = {
 def test_a_round_trains_on_the_selected_samples_of_all_rounds_so_far():
     assert PLAN.examples(1) == "runs:ei-samples-1?where=correct,well-formed&per_problem=4"
     assert PLAN.examples(2).startswith("runs:ei-samples-1,ei-samples-2?")
-
-
-def test_table_shows_cost_and_intervals():
-    estimate = {"value": 0.5, "low": 0.25, "high": 0.75}
-    row = {"round": 1, "examples": 361, "tokens": 1e6, "minutes": 2.0, "well_formed": 0.9}
-    last = table([row | {"pass@1": estimate, "greedy": estimate}]).splitlines()[-1].split("  ")
-    cells = [cell.strip() for cell in last if cell]
-    assert cells == ["1", "1,000,000", "2.0", "361", *["50.0 [25.0, 75.0]"] * 2, "90.0 %"]
 
 
 def rounds(runs: Path, status: int = 0, **changes: object) -> ForkedCommand:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reasoner.recipes.pipeline import in_own_process, run_pipeline
+from reasoner.recipes.pipeline import run_pipeline
 from reasoner.recipes.plan import Change, Plan
 from reasoner.recipes.stages import FILE
 from reasoner.runs.run_start import lock_run_dir
@@ -161,13 +161,3 @@ def test_a_run_that_another_process_holds_is_waited_for(tmp_path):
 def test_a_pipeline_that_runs_is_not_run_twice(tmp_path):
     with lock_run_dir(tmp_path / "p"), pytest.raises(ValueError, match="another process"):
         run(tmp_path)
-
-
-def test_a_process_of_its_own_raises_what_its_function_raises():
-    with pytest.raises(ZeroDivisionError):
-        in_own_process(divmod_of, by=0)
-    in_own_process(divmod_of, by=1)
-
-
-def divmod_of(by: int) -> tuple[int, int]:
-    return divmod(1, by)

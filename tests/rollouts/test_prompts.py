@@ -31,12 +31,6 @@ def test_r1_zero_matches_paper_without_prefill():
     assert prompt.prefill == ""
 
 
-def test_prefill_ends_prompt():
-    prompt = render(PROBLEM, Template("Q: {question} A: ", prefill="<think>"), tiny_tokenizer())
-    assert prompt.text.endswith(" A: <think>")
-    assert prompt.prefill == "<think>"
-
-
 def test_chat_uses_tokenizer_s_template():
     tokenizer = tiny_tokenizer()
     with pytest.raises(ValueError, match="chat template"):
@@ -45,13 +39,6 @@ def test_chat_uses_tokenizer_s_template():
     prompt = render(PROBLEM, load_template("chat"), tokenizer)
     assert prompt.text.startswith("<|user|>First think")
     assert prompt.text.endswith("What is {x} + 1?<|bot|>")
-
-
-def test_system_message_precedes_question():
-    tokenizer = tiny_tokenizer()
-    tokenizer.chat_template = CHAT
-    prompt = render(PROBLEM, Template("{question}", chat=True, system="Be brief."), tokenizer)
-    assert prompt.text == "<|user|>Be brief.<|user|>What is {x} + 1?<|bot|>"
 
 
 def test_tools_of_an_environment_stand_in_the_system_message_or_before_the_question():

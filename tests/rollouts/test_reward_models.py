@@ -9,7 +9,6 @@ import torch
 from reasoner.config.learning import RewardConfig
 from reasoner.rl.advantages import outcome_advantages
 from reasoner.rl.batch import collate
-from reasoner.rollouts.control_rewards import ControlContext, apply_control
 from reasoner.rollouts.reward_models import apply_reward_models, mean_model_reward
 from tests.fixtures.toys import group, random_groups
 
@@ -64,13 +63,6 @@ def test_completion_without_its_end_gets_missing_end_in_place_of_its_score():
 def test_score_that_is_not_a_number_is_refused_by_the_models_name():
     with pytest.raises(ValueError, match=r"'rm' .* finite"):
         apply_reward_models(GROUPS, {"rm": Lengths(nan)}, RewardConfig(model="rm"))
-
-
-def test_control_reward_replaces_the_learned_part_and_keeps_its_record():
-    scored = apply_reward_models(GROUPS, {"rm": Lengths()}, RewardConfig(model="rm"))
-    (control,) = apply_control(scored, "format-only", ControlContext(None, {}, 0, 0))
-    assert [score.reward for score in control.scores] == [0.0] * 4
-    assert [score.parts["model:rm"] for score in control.scores] == [1, 2, 3, 5]
 
 
 def credit(groups, **parts):

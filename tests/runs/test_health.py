@@ -281,12 +281,6 @@ def test_an_active_alarm_has_its_step_and_the_first_step_of_its_window():
     assert active_alarms(history[:1]) == active_alarms([]) == new_alarms([]) == []
 
 
-def test_alarm_text_has_name_step_condition_meaning_and_help():
-    (alarm,) = active_alarms(line_up(*[CUT] * 3))
-    assert alarm.text.startswith("ALARM  truncation at step 2: over 30 %") and "(1, limit 0.3)" in alarm.text
-    assert alarm.meaning in alarm.text and alarm.help in alarm.text and "\n" not in alarm.text
-
-
 def test_unknown_metrics_raise_no_alarm():
     bare = line_up(*[{"reward/mean": 0.5, "correct": 0.5}] * 30)
     assert alarms_of(bare) == []

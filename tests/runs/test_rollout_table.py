@@ -93,18 +93,6 @@ def test_findings_are_kept_until_the_shard_has_other_content(run, table):
     assert len(RolloutTable(run).lacking("failures")) == 3
 
 
-def test_a_partial_shard_is_ignored(run):
-    (run / "rollouts" / "step-000009.parquet.partial").write_bytes(b"PAR1")
-    table = RolloutTable(run)
-    assert table.count() == 12 and table.faults() == {}
-
-
-@pytest.mark.parametrize("typed", ["", "  ", "-wait", "***", '""', "()"])
-def test_a_search_without_a_wanted_term_is_refused(table, typed):
-    with pytest.raises(ValueError, match="nothing to search for"):
-        table.count(Filter(text=typed))
-
-
 def reasoner(capsys, *arguments):
     status = main(["rollouts", *map(str, arguments)])
     return status, capsys.readouterr()

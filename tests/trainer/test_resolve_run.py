@@ -99,11 +99,6 @@ def test_run_that_was_started_with_a_setting_without_effect_is_resumed(tmp_path)
         resolve_resumed_run("a", {"eval.heldout_problems": 0, "eval.samples": 3}, origin="a test", runs=tmp_path)
 
 
-def test_default_name_tells_model_and_algorithm(tmp_path):
-    _, run_dir = resolve_new_run({"run.dir": str(tmp_path), "algo.name": "rloo"}, origin="a test")
-    assert run_dir.parent == tmp_path and run_dir.name.startswith("base-rloo-")
-
-
 @pytest.mark.parametrize(
     ("preset", "gpu", "origins", "note"),
     [

@@ -81,9 +81,3 @@ def test_validation_keeps_the_best_policy(folder):  # trap 46
     }
     assert best == {"steps_done": best["steps_done"], "validation/pass@1": max(scores.values())}
     assert load_tokenizer(folder / "checkpoints" / "best").get_vocab() == load_tokenizer(BASE).get_vocab()
-
-
-def test_run_name_in_use_is_refused(folder):
-    again = {"model": "base", "run.dir": folder.parent, "run.name": folder.name}
-    refusal = finish("train", *flags(again), status=2).errors()
-    assert "is in use" in refusal and refusal.count("\n") == 1
