@@ -14,7 +14,7 @@ from reasoner.inference.slot_cache import decode_masks
 from reasoner.models.loading import load_policy
 from reasoner.rollouts.prompts import load_template, render
 from reasoner.types import Completion, Prompt, SamplingParams
-from tests.fixtures.tiny import tiny_tokenizer
+from tests.fixtures.tiny import seeds, tiny_tokenizer
 
 SAMPLING = SamplingParams(num_samples=4, temperature=1.0, max_tokens=60, stop=("</answer>", " and"))
 SMALL = {"num_attention_heads": 4, "num_hidden_layers": 2, "hidden_size": 64, "intermediate_size": 128}
@@ -55,10 +55,6 @@ def prompts() -> list[Prompt]:
 
 def engine_of(folder: Path, **settings) -> TransformersEngine:
     return TransformersEngine(folder, EngineConfig(name="transformers", **settings), max_model_len=1024)
-
-
-def seeds(prompts, num=4):
-    return [[1000 * i + j for j in range(num)] for i in range(len(prompts))]
 
 
 def alone(engine, prompts, sampling, seeds) -> list[Completion]:

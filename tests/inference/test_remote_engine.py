@@ -30,6 +30,7 @@ from tests.fixtures.tiny import perturbed, save_tiny, tiny_tokenizer
 CPU = torch.device("cpu")
 ROOT = Path(__file__).parents[2]
 SAMPLED = SamplingParams(num_samples=4, temperature=1.0, max_tokens=24, stop=("</answer>", " and"))
+SEEDS = [[2**62 + 1000 * i + j for j in range(4)] for i in range(4)]
 
 
 class SamplingServer(InferenceServer):
@@ -83,19 +84,15 @@ def engine_of(servers, folder, **settings):
     return make_engine(EngineConfig(urls=urls, **settings), folder, max_model_len=512, seed=0)
 
 
-def seeds(prompts, num=4):
-    return [[2**62 + 1000 * i + j for j in range(num)] for i in range(len(prompts))]
-
-
 def test_completions_equal_those_of_an_engine_in_this_process(servers, folder, prompts):
     engine = engine_of(servers, folder)
     assert engine.name == "remote" and not engine.accepts_adapter
     order, counts = [], []
     groups = engine.generate(
-        prompts, SAMPLED, seeds(prompts), lambda place, own: order.append(place), lambda count: counts.append(count())
+        prompts, SAMPLED, SEEDS, lambda place, own: order.append(place), lambda count: counts.append(count())
     )
     local = TransformersEngine(folder, EngineConfig(name="transformers"), max_model_len=512)
-    for one, other in zip(groups, local.generate(prompts, SAMPLED, seeds(prompts)), strict=True):
+    for one, other in zip(groups, local.generate(prompts, SAMPLED, SEEDS), strict=True):
         for here, there in zip(one, other, strict=True):
             assert (here.token_ids, here.text, here.finish) == (there.token_ids, there.text, there.finish)
             assert here.logprobs == pytest.approx(there.logprobs, abs=1e-5)
@@ -113,7 +110,7 @@ def test_gap_to_the_policy_is_rounding_after_each_update_and_completions_carry_i
         assert max_logprob_diff(engine, model, prompts, SAMPLED) > 1e-2  # stale weights would be noticed
         engine.update_weights(model.state_dict().items(), version)
         assert max_logprob_diff(engine, model, prompts, SAMPLED) < 1e-5
-        assert {c.policy_version for own in engine.generate(prompts, SAMPLED, seeds(prompts)) for c in own} == {version}
+        assert {c.policy_version for own in engine.generate(prompts, SAMPLED, SEEDS) for c in own} == {version}
     engine.close()
 
 
@@ -180,7 +177,7 @@ def test_completion_that_a_server_has_no_room_for_is_refused(folder, prompts):
     server.max_model_len = 64
     engine = engine_of([server], folder)
     with pytest.raises(ValueError, match=rf"{server.url} .* 64 tokens .*--max-model-len"):
-        engine.generate(prompts, SAMPLED, seeds(prompts))
+        engine.generate(prompts, SAMPLED, SEEDS)
     engine.close()
     server.die()
 

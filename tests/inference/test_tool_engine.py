@@ -1,6 +1,5 @@
 """Completions of several turns, sampled by both engines from a tiny random model, with a tool that answers any call."""
 
-import importlib.util
 import json
 from dataclasses import replace
 
@@ -22,10 +21,9 @@ from reasoner.tools.forms import FORMS, ToolForm
 from reasoner.tools.names import environments_of
 from reasoner.trainer.parity import logprobs_of, sample
 from reasoner.types import Answer, SamplingParams
-from tests.fixtures.tiny import END, OTHER_END, save_tiny
+from tests.fixtures.tiny import END, OTHER_END, seeds
 from tests.inference.test_remote_engine import SamplingServer
 
-HAS_VLLM = importlib.util.find_spec("vllm") is not None
 SAMPLED = SamplingParams(num_samples=4, temperature=1.0, max_tokens=60, stop=("</answer>",))
 FORM = ToolForm(" ", "e", "\n[", "]\n")  # what a random model writes now and then
 
@@ -57,28 +55,9 @@ class Recording:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return save_tiny(tmp_path_factory.mktemp("tiny"), heads=2, key_value_heads=1, width=64)
-
-
-@pytest.fixture(scope="module")
 def prompts(folder):
     tokenizer = load_tokenizer(folder)
     return [render(problem, load_template("none"), tokenizer) for problem in problems("train", 6)]
-
-
-@pytest.fixture(scope="module")
-def engines(folder):
-    names = (["vllm"] if HAS_VLLM else []) + ["transformers"]
-    by_name = {n: make_engine(EngineConfig(name=n), folder, max_model_len=256, seed=0) for n in names}
-    yield by_name
-    for engine in by_name.values():
-        engine.close()
-
-
-@pytest.fixture(params=["transformers", "vllm"])
-def engine(request, engines):
-    return engines[request.param] if request.param in engines else pytest.skip("vLLM is not installed")
 
 
 def with_tool(engine, folder, *, pool=None, form=FORM, max_model_len=256, log=None, **settings):
@@ -91,10 +70,6 @@ def with_tool(engine, folder, *, pool=None, form=FORM, max_model_len=256, log=No
 
     tools = Tools(pool or Counting(), form, cfg)
     return ToolEngine(engine, [tools], tokenizer, decode, max_model_len=max_model_len, log=log)
-
-
-def seeds(prompts, num=4):
-    return [[1000 * i + j for j in range(num)] for i in range(len(prompts))]
 
 
 def flat(groups):
