@@ -141,20 +141,12 @@ def grow(run: Path, step: int, *, texts: list[str], question: str = "What is 2 +
         groups.append(RolloutGroup(Prompt(problem, f"Q: {question}", "", (1,)), completions, scores))
         advantages += [1.0, *[-0.5] * (len(texts) - 1)]
     store.write_step(run, step, groups, advantages)
-    line: dict[str, Any] = {"step": step, "correct": 1 / len(texts), "reward/mean": 0.5 + 0.01 * step, "kl": 0.001}
-    line |= {
-        "completions/mean_length": 5.0,
-        "reflection/self_check_rate": 0.25,
-        "time/step": 1.0,
-        "tokens_per_second": 10.0,
-    }
+    line = {
+        "step": step, "correct": 1 / len(texts), "reward/mean": 0.5 + 0.01 * step, "kl": 0.001, "time/step": 1.0,
+        "completions/mean_length": 5.0, "reflection/self_check_rate": 0.25, "tokens_per_second": 10.0,
+    }  # fmt: skip
     with (run / "metrics.jsonl").open("a") as file:
         file.write(json.dumps(line) + "\n")
-
-
-def stored_rows(run: Path, steps: int = 3) -> list[dict[str, Any]]:
-    """The rollouts of a run's first steps, as its shards have them."""
-    return [row for step in range(steps) for row in store.read(run, step)]
 
 
 def text(page: Any, selector: str) -> str:

@@ -19,7 +19,7 @@ import pytest
 
 from tests.app.browsing import CHROMIUM, FLAGS, NASTY, PATIENCE, made_up, new_page, ready, served, train
 from tests.app.damage import write_healthy
-from tests.app.library_of import asking, labels_of, rows_of, write_library
+from tests.app.library_of import asking, client_of, labels_of, rows_of, write_library
 
 
 class Site:
@@ -193,6 +193,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def call(folder: Path) -> Iterator[Any]:
     """A function that calls the queries of that library."""
     yield from asking(folder)
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> Iterator[Any]:
+    """A client of the dashboard over that library, in this process."""
+    with client_of(folder) as connection:
+        yield connection
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,11 @@ import pickle
 import signal
 import time
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -43,6 +44,11 @@ from reasoner.types import Completion, Prompt, RolloutGroup, SamplingParams
 from tests.fixtures.tiny import tiny_model
 from tests.fixtures.toys import config, group, random_groups
 from verifiers import VerifierPool
+
+
+def in_turn(world: World, *functions: Callable[[World], Any]) -> list[Any]:
+    """The result of each function(world): ranks are dear to start."""
+    return [function(world) for function in functions]
 
 
 def operations(world: World) -> dict[str, object]:

@@ -89,24 +89,14 @@ def test_every_algorithm_has_the_gradient_of_one_process(weights, size):
 
 
 @pytest.mark.parametrize("weights", WAYS)
-def test_each_of_two_ranks_holds_half_of_the_weights_and_moments(two_ranks, weights):
-    trainer = toy_trainer(ALONE, "replicated")
-    parameters = sum(parameter.numel() for parameter in trainer.policy.parameters())
-    held = [own[weights][1]["bytes"] for own in two_ranks]
+def test_ranks_hold_half_of_the_weights_and_moments_move_every_weight_and_resume_with_the_same_bits(two_ranks, weights):
+    results = [own[weights][1] for own in two_ranks]
+    parameters = sum(parameter.numel() for parameter in toy_trainer(ALONE, "replicated").policy.parameters())
+    held = [result["bytes"] for result in results]
     assert sum(held) == 12 * parameters
     assert max(held) < 0.52 * 12 * parameters  # 61 tokens are not divided evenly
-
-
-@pytest.mark.parametrize("weights", WAYS)
-def test_every_weight_moves_and_tied_ones_together(two_ranks, weights):
-    for own in two_ranks:
-        assert own[weights][1]["unmoved"] == [] and own[weights][1]["is tied"]
-
-
-@pytest.mark.parametrize("weights", WAYS)
-def test_resumed_shards_have_the_same_bits(two_ranks, weights):
-    for own in two_ranks:
-        result = own[weights][1]
+    for result in results:
+        assert result["unmoved"] == [] and result["is tied"]
         assert result["gap"] == 0 and result["continued"] == result["resumed"]
 
 
