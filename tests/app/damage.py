@@ -25,23 +25,12 @@ from verifiers import Score, Verdict
 SPEC = "set"
 RUN = {"run": "good"}
 QUESTIONS = [
-    ("overview", RUN),
-    ("rollouts", RUN),
-    ("rollout", RUN | {"name": "0.0.0"}),
-    ("group", RUN | {"step": 0, "group": 0}),
-    ("difference", RUN | {"a": "0.0.0", "b": "0.0.1"}),
-    ("problem", RUN | {"id": "made/0"}),
-    ("problems", RUN),
-    ("reflection", RUN),
-    ("words", RUN | {"text": "wait"}),
-    ("notes", RUN),
-    ("compare", {"runs": ["good", "fine"]}),
-    ("evaluation", {"name": "good"}),
-    ("evaluation", {"name": "good/after"}),
-    ("runs", {}),
-    ("evals", {}),
-    ("models", {}),
-]
+    ("overview", RUN), ("rollouts", RUN), ("rollout", RUN | {"name": "0.0.0"}),
+    ("group", RUN | {"step": 0, "group": 0}), ("difference", RUN | {"a": "0.0.0", "b": "0.0.1"}),
+    ("problem", RUN | {"id": "made/0"}), ("problems", RUN), ("reflection", RUN), ("words", RUN | {"text": "wait"}),
+    ("notes", RUN), ("compare", {"runs": ["good", "fine"]}), ("evaluation", {"name": "good"}),
+    ("evaluation", {"name": "good/after"}), ("runs", {}), ("evals", {}), ("models", {}),
+]  # fmt: skip
 ALARM = {
     "name": "truncation", "step": 1, "since": 0, "value": 0.5, "limit": 0.3, "when": "w", "meaning": "m", "help": "h",
 }  # fmt: skip

@@ -137,13 +137,9 @@ def _completion(draw: random.Random, problem: Problem, *, is_correct: bool) -> t
     thought = stated + "".join(draw.sample(PHRASES, draw.randint(0, 4)))
     text = f"<think>{thought}</think> <answer>{answer}</answer>"
     score = Score(
-        0.0,
-        {},
-        verdict,
-        None if verdict is Verdict.NO_ANSWER else answer,
-        "rational",
+        0.0, {}, verdict, None if verdict is Verdict.NO_ANSWER else answer, "rational",
         well_formed=verdict not in (Verdict.NO_ANSWER, Verdict.MALFORMED),
-    )
+    )  # fmt: skip
     size = len(text.split()) + 1
     completion = Completion(text, tuple(range(size)), (-0.5,) * size, draw.choice(["stop", "stop", "length"]), 0)
     return completion, add_reward(RewardInput(text, problem, score), RewardWeights())
@@ -254,13 +250,10 @@ def write_pipeline(folder: Path, data: str = "generated") -> None:
 SPEC, OTHER_SPEC = "generated:heldout", "other:set"
 N = 6
 PROMPTS = [
-    prompt("unanimous", "4", subject="sums", level=1),
-    prompt("spelt", "1/2", subject="sums", level=2),
-    prompt("confident", "7", subject="words", level=1),
-    prompt("tied", "8", subject="words", level=2),
-    prompt("silent", "9"),
-    prompt("two-wrong", "5"),
-]
+    prompt("unanimous", "4", subject="sums", level=1), prompt("spelt", "1/2", subject="sums", level=2),
+    prompt("confident", "7", subject="words", level=1), prompt("tied", "8", subject="words", level=2),
+    prompt("silent", "9"), prompt("two-wrong", "5"),
+]  # fmt: skip
 NOTHING = "I do not know"
 SCRIPT = {
     "unanimous": [answering(4)] * N,

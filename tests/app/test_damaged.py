@@ -109,14 +109,11 @@ RUNS = {
     "tokenizer.json": NOT_A_FILE | {missing: None, empty: None, binary: None, truncated: None, holding("{}"): None},
     "report.json": NOT_A_FILE | {missing: None, binary: None},
     "rollouts": {
-        missing: None,
-        plain_file: "is not a directory",
-        pipe: "is not a directory",
-        circle: "is a circle of links",
+        missing: None, plain_file: "is not a directory", pipe: "is not a directory", circle: "is a circle of links",
     },
     "checkpoints": {missing: None, plain_file: "is not a directory", pipe: "is not a directory"},
     "heldout": {missing: None, plain_file: "is not a directory", pipe: "is not a directory"},
-}
+}  # fmt: skip
 
 
 ABOUT_A_RUN = [(query, arguments) for query, arguments in QUESTIONS if "run" in arguments]

@@ -28,12 +28,8 @@ from tests.app.damage import (
 pytestmark = pytest.mark.timeout(600)  # nothing here may wait for a named pipe
 
 PRESET_DESCRIPTIONS = {
-    "model": "m",
-    "data": {SPEC: {"rows": 2, "sha256": "s"}},
-    "samples": 2,
-    "grader": "g",
-    "prompt": {},
-}
+    "model": "m", "data": {SPEC: {"rows": 2, "sha256": "s"}}, "samples": 2, "grader": "g", "prompt": {},
+}  # fmt: skip
 
 
 def about(**changes):

@@ -192,13 +192,9 @@ def test_votes_page_has_greedy_answers(call):
 
 
 SHOWN = {
-    "all": list(VOTES),
-    "correct": ["unanimous", "spelt"],
-    "confident and wrong": ["confident"],
-    "correct in the minority": ["confident", "two-wrong"],
-    "tied": ["tied", "two-wrong"],
-    "never correct": ["silent"],
-}
+    "all": list(VOTES), "correct": ["unanimous", "spelt"], "confident and wrong": ["confident"],
+    "correct in the minority": ["confident", "two-wrong"], "tied": ["tied", "two-wrong"], "never correct": ["silent"],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("show", SHOWN)

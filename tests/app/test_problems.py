@@ -65,14 +65,10 @@ def _summary(groups):
         by_problem.setdefault(own[0]["problem_id"], []).append(2 * num_correct(own) > len(own))
     flips = sum(a != b for visits in by_problem.values() for a, b in pairwise(visits))
     return {
-        "num_groups": len(groups),
-        "correct": right,
-        "size": size,
-        "rate": right / size,
-        "first_sampled": min(own[0]["step"] for own in groups),
-        "first_solved": min(solved, default=None),
+        "num_groups": len(groups), "correct": right, "size": size, "rate": right / size,
+        "first_sampled": min(own[0]["step"] for own in groups), "first_solved": min(solved, default=None),
         "flips": flips,
-    }
+    }  # fmt: skip
 
 
 SORTS = {

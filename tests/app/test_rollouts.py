@@ -75,23 +75,17 @@ def test_filters_select_the_same_rows_as_python_conditions(call, rows, labels, w
 def test_place_counts_the_matching_rollouts_before(call, rows, labels, where, near):
     expected = {row["name"] for row in chosen(rows, labels, where)}
     page = call(
-        "rollouts",
-        run="whole",
-        where={name: text for name, (text, _) in where.items()},
-        near=rows[near]["name"],
+        "rollouts", run="whole", where={name: text for name, (text, _) in where.items()}, near=rows[near]["name"],
         limit=0,
-    )
+    )  # fmt: skip
     assert page["place"] == sum(row["name"] in expected for row in rows[:near])
 
 
 ORDERS = {
-    "step": lambda row: 0,
-    "-step": lambda row: (-row["step"], -row["group"], -row["sample"]),
-    "tokens": lambda row: row["tokens"],
-    "-tokens": lambda row: -row["tokens"],
-    "reward": lambda row: row["reward"],
+    "step": lambda row: 0, "-step": lambda row: (-row["step"], -row["group"], -row["sample"]),
+    "tokens": lambda row: row["tokens"], "-tokens": lambda row: -row["tokens"], "reward": lambda row: row["reward"],
     "-reward": lambda row: -row["reward"],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("order", ORDERS)

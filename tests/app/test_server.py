@@ -137,34 +137,19 @@ def test_every_reply_forbids_foreign_scripts_and_frames(client, path):
 
 
 FOREIGN = [
-    {"origin": "http://localhost:8888"},
-    {"origin": "http://127.0.0.1:7860"},
-    {"origin": "https://evil.example"},
-    {"origin": "http://localhost:7860.evil.example"},
-    {"origin": "null"},
-    {"origin": ""},
-    {"sec-fetch-site": "cross-site"},
-    {"sec-fetch-site": "same-site"},
+    {"origin": "http://localhost:8888"}, {"origin": "http://127.0.0.1:7860"}, {"origin": "https://evil.example"},
+    {"origin": "http://localhost:7860.evil.example"}, {"origin": "null"}, {"origin": ""},
+    {"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"},
     {"origin": "http://localhost:7860", "sec-fetch-site": "cross-site"},
-]
+]  # fmt: skip
 OWN = [{}, {"origin": "http://localhost:7860"}, {"origin": "http://localhost:7860", "sec-fetch-site": "same-origin"}]
 CLOSED = [
-    ("POST", "/gradio_api/upload"),
-    ("GET", "/gradio_api/upload_progress"),
-    ("GET", "/gradio_api/queue/status"),
-    ("POST", "/gradio_api/run/predict"),
-    ("POST", "/gradio_api/component_server"),
-    ("POST", "/gradio_api/vibe-edit"),
-    ("POST", "/gradio_api/reset"),
-    ("POST", "/login"),
-    ("GET", "/logout"),
-    ("GET", "/gradio_api/file=/etc/passwd"),
-    ("GET", "/gradio_api/proxy=https://evil.example/"),
-    ("GET", "/monitoring"),
-    ("PUT", "/ask/annotate"),
-    ("DELETE", "/"),
-    ("POST", "/"),
-]
+    ("POST", "/gradio_api/upload"), ("GET", "/gradio_api/upload_progress"), ("GET", "/gradio_api/queue/status"),
+    ("POST", "/gradio_api/run/predict"), ("POST", "/gradio_api/component_server"), ("POST", "/gradio_api/vibe-edit"),
+    ("POST", "/gradio_api/reset"), ("POST", "/login"), ("GET", "/logout"), ("GET", "/gradio_api/file=/etc/passwd"),
+    ("GET", "/gradio_api/proxy=https://evil.example/"), ("GET", "/monitoring"), ("PUT", "/ask/annotate"),
+    ("DELETE", "/"), ("POST", "/"),
+]  # fmt: skip
 CHANGING = [("POST", "/ask/annotate"), ("POST", "/ask/runs"), ("POST", "/chat"), ("GET", "/export?run=a")]
 
 

@@ -113,14 +113,9 @@ def all_flags() -> frozenset[str]:
     """The flags of all commands and of the scripts in bench/ and scripts/."""
     names = re.findall(r"^    ([a-z-]+)\b", help_of()[1], re.MULTILINE)
     actions = [("rollouts", name) for name in ("list", "show", "export")] + [
-        ("data", "list"),
-        ("data", "show"),
-        ("data", "contamination"),
-        ("base", "build"),
-        ("base", "corpus"),
-        ("pipeline", "r1"),
-        *(("reward-model", name) for name in ("train", "eval", "score")),
-    ]
+        ("data", "list"), ("data", "show"), ("data", "contamination"), ("base", "build"), ("base", "corpus"),
+        ("pipeline", "r1"), *(("reward-model", name) for name in ("train", "eval", "score")),
+    ]  # fmt: skip
     ours = [flags_of(command) or frozenset() for command in [*((name,) for name in names), *actions]]
     scripts = [path.read_text("utf-8") for folder in ("bench", "scripts") for path in (ROOT / folder).glob("*.py")]
     return frozenset().union(*ours, *(_FLAG.findall(text) for text in scripts), {"--help", "--version"})

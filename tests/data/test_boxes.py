@@ -3,23 +3,11 @@ import pytest
 from data.boxes import final_boxes, last_box
 
 BOXES = [
-    (r"so \boxed{5}.", "5"),
-    (r"\boxed{3} or rather \boxed{5}", "5"),
-    (r"\boxed{\frac{1}{2}}", r"\frac{1}{2}"),
-    (r"\boxed {7}", "7"),
-    (r"\fbox{7}", "7"),
-    (r"\boxed{\{1, 2\}}", r"\{1, 2\}"),
-    (r"\boxed{a \boxed{b}}", "b"),
-    (r"\boxed{1} then \boxed{2", "1"),
-    (r"\boxed{}", ""),
-    (r"}}} \boxed{4} }}}", "4"),
-    (r"{{{ \boxed{4}", "4"),
-    (r"\left\{ \boxed{4}", "4"),
-    (r"a \\boxed{4}", None),
-    ("no box", None),
-    (r"\boxed{open", None),
-    ("", None),
-]
+    (r"so \boxed{5}.", "5"), (r"\boxed{3} or rather \boxed{5}", "5"), (r"\boxed{\frac{1}{2}}", r"\frac{1}{2}"),
+    (r"\boxed {7}", "7"), (r"\fbox{7}", "7"), (r"\boxed{\{1, 2\}}", r"\{1, 2\}"), (r"\boxed{a \boxed{b}}", "b"),
+    (r"\boxed{1} then \boxed{2", "1"), (r"\boxed{}", ""), (r"}}} \boxed{4} }}}", "4"), (r"{{{ \boxed{4}", "4"),
+    (r"\left\{ \boxed{4}", "4"), (r"a \\boxed{4}", None), ("no box", None), (r"\boxed{open", None), ("", None),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "content"), BOXES)

@@ -137,14 +137,10 @@ def test_folder_without_readable_files_is_refused(tmp_path: Path) -> None:
 
 
 FAULTY = (
-    {"question": "1+1?", "answer": "It is \\boxed{2}", "hint": "two"},
-    {"question": "1+2?"},
-    "not json",
-    {"question": "1+3?", "answer": "#### 4"},
-    {"question": "Make 6.", "answer": "six", "verifier": "countdown"},
-    {"question": "1+5?", "answer": 6},
-    {"question": " ", "answer": "7"},
-)
+    {"question": "1+1?", "answer": "It is \\boxed{2}", "hint": "two"}, {"question": "1+2?"}, "not json",
+    {"question": "1+3?", "answer": "#### 4"}, {"question": "Make 6.", "answer": "six", "verifier": "countdown"},
+    {"question": "1+5?", "answer": 6}, {"question": " ", "answer": "7"},
+)  # fmt: skip
 
 
 def test_rows_that_cannot_be_used_are_skipped_where_the_spec_says_so(tmp_path: Path) -> None:

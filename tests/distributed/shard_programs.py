@@ -158,20 +158,11 @@ def lost_servers(world: World, weights: str, folder: Path) -> tuple[float, str, 
     ):
         generator = RolloutGenerator(engine, pool, prompts, sampling, trainer.cfg, world=world)
         run = TrainingRun(
-            cfg=trainer.cfg,
-            run_dir=folder,
-            base=folder,
-            generator=generator,
-            validator=Validator(generator, [], trainer.cfg, logger),
-            heldout=[],
-            tokenizer=tiny_tokenizer(),
-            trainer=trainer,
-            logger=logger,
-            tracking=tracking,
-            shutdown=shutdown,
-            start=0,
+            cfg=trainer.cfg, run_dir=folder, base=folder, generator=generator,
+            validator=Validator(generator, [], trainer.cfg, logger), heldout=[], tokenizer=tiny_tokenizer(),
+            trainer=trainer, logger=logger, tracking=tracking, shutdown=shutdown, start=0,
             writer=CheckpointWriter(world),
-        )
+        )  # fmt: skip
 
         def sample() -> None:
             with run.save_if_interrupted():

@@ -24,18 +24,13 @@ def evals(pool):
     return [
         HeldOutEvals(
             sample_and_score(
-                engine,
-                pool,
-                PROMPTS,
-                SamplingParams(num_samples=4),
-                seed=0,
-                label="x",
+                engine, pool, PROMPTS, SamplingParams(num_samples=4), seed=0, label="x",
                 ks=MetricKs(pass_at=(1, 4), cons_at=(4,)),
             ),
             sample_and_score(engine, pool, PROMPTS, SamplingParams(num_samples=1, temperature=0.0), seed=0, label="y"),
         )
         for engine in (partial(Scripted, BEFORE), partial(Scripted, AFTER))
-    ]
+    ]  # fmt: skip
 
 
 def row(text, name):

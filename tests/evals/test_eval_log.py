@@ -21,14 +21,9 @@ SCRIPT = {"a": [answering(4), answering(5)], "b": [answering("0.5\x1b[2J"), "no"
 @pytest.fixture(scope="module")
 def sets(pool):
     sampled = sample_and_score(
-        lambda: Scripted(SCRIPT),
-        pool,
-        PROMPTS,
-        SamplingParams(num_samples=2),
-        seed=0,
-        label=SPEC,
+        lambda: Scripted(SCRIPT), pool, PROMPTS, SamplingParams(num_samples=2), seed=0, label=SPEC,
         ks=MetricKs(pass_at=(2,), cons_at=(2,)),
-    )
+    )  # fmt: skip
     greedy = sample_and_score(
         lambda: Scripted(SCRIPT), pool, PROMPTS, SamplingParams(num_samples=1, temperature=0.0), seed=0, label=SPEC
     )
@@ -38,14 +33,10 @@ def sets(pool):
 @pytest.fixture(scope="module")
 def manifest(sets):
     return {
-        "model": "org/name",
-        "engine": "scripted",
-        "sampling": {"sampled": {"temperature": 1.0}},
-        "seed": 0,
-        "data": {SPEC: eval_log.data_entry([p.problem for p in PROMPTS])},
-        "grader": "abc",
+        "model": "org/name", "engine": "scripted", "sampling": {"sampled": {"temperature": 1.0}}, "seed": 0,
+        "data": {SPEC: eval_log.data_entry([p.problem for p in PROMPTS])}, "grader": "abc",
         "prompt": {"style": "none", "extract": "strict"},
-    }
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -38,13 +38,9 @@ def servers():
 
 def pool_of(servers, *, seconds=20.0, requests_per_server=8) -> ServerPool:
     return ServerPool(
-        [getattr(server, "url", server) for server in servers],
-        Weights(),
-        IDENTITY,
-        seconds,
-        requests_per_server,
+        [getattr(server, "url", server) for server in servers], Weights(), IDENTITY, seconds, requests_per_server,
         read_token(),
-    )
+    )  # fmt: skip
 
 
 def connect(pool, version="one"):
@@ -132,14 +128,9 @@ def test_samples_of_a_prompt_go_to_the_same_server(servers):
 
 
 FAULTS = {
-    "status 500": 500,
-    "connection is broken off": "cut",
-    "not JSON": "{",
-    "brackets": "[" * 200_000,
-    "redirect": 307,
-    "not an object": "[1, 2]",
-    "no choices": json.dumps({"choices": []}),
-}
+    "status 500": 500, "connection is broken off": "cut", "not JSON": "{", "brackets": "[" * 200_000, "redirect": 307,
+    "not an object": "[1, 2]", "no choices": json.dumps({"choices": []}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)

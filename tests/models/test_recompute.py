@@ -35,13 +35,10 @@ MODELS = {
     "gpt2": tiny_gpt2,
 }
 SETTINGS = {
-    "plain": {},
-    "kl and entropy": {"beta": 0.05, "entropy_coef": 0.01},
-    "several updates": {"epochs": 2, "minibatches": 2},
-    "separate critic": {"name": "ppo"},
-    "shared critic": {"name": "ppo", "critic_backbone": "shared"},
-    "constrained": {"name": "trpo"},
-}
+    "plain": {}, "kl and entropy": {"beta": 0.05, "entropy_coef": 0.01},
+    "several updates": {"epochs": 2, "minibatches": 2}, "separate critic": {"name": "ppo"},
+    "shared critic": {"name": "ppo", "critic_backbone": "shared"}, "constrained": {"name": "trpo"},
+}  # fmt: skip
 
 
 def parameters_after_step(model, *, recompute, micro=10_000, dtype="float32", **algo):

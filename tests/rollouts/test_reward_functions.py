@@ -50,19 +50,12 @@ def test_function_is_called_once_with_a_column_for_every_field_and_all_of_one_le
     assert columns == {
         "prompts": ["Q: 1+2? ", "Q: 1+2? ", "Q: 1+3? ", "Q: 1+3? "],
         "completions": ["<think>a", "<think>bb", "<think>ccc", "<think>dddd"],
-        "completion_ids": [[0], [0, 1], [0, 1, 2], [0, 1, 2, 3]],
-        "correct": [True, False, True, False],
-        "well_formed": [True] * 4,
-        "id": ["odd", "odd", "even", "even"],
-        "question": ["1+2?", "1+2?", "1+3?", "1+3?"],
-        "answer": ["3", "3", "4", "4"],
-        "source": ["a book", "a book", "sums", "sums"],
-        "split": ["train"] * 4,
-        "level": [None, None, 2, 2],
-        "subject": [None] * 4,
-        "verifier": ["maths"] * 4,
+        "completion_ids": [[0], [0, 1], [0, 1, 2], [0, 1, 2, 3]], "correct": [True, False, True, False],
+        "well_formed": [True] * 4, "id": ["odd", "odd", "even", "even"], "question": ["1+2?", "1+2?", "1+3?", "1+3?"],
+        "answer": ["3", "3", "4", "4"], "source": ["a book", "a book", "sums", "sums"], "split": ["train"] * 4,
+        "level": [None, None, 2, 2], "subject": [None] * 4, "verifier": ["maths"] * 4,
         "hint": ["odd", "odd", None, None],
-    }
+    }  # fmt: skip
 
 
 def test_weighted_values_are_added_and_recorded_without_their_weights():

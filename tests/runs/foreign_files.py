@@ -19,12 +19,9 @@ def trl_step(folder, step, rows, columns=("accuracy_reward", "format_reward")):
     """What GRPOTrainer.log writes: `rows` of (prompt, completion, rewards, advantage)."""
     prompts, completions, rewards, advantages = zip(*rows, strict=True)
     table = {
-        "step": [step] * len(rows),
-        "prompt": prompts,
-        "completion": completions,
-        **dict(zip(columns, zip(*rewards, strict=True), strict=True)),
-        "advantage": advantages,
-    }
+        "step": [step] * len(rows), "prompt": prompts, "completion": completions,
+        **dict(zip(columns, zip(*rewards, strict=True), strict=True)), "advantage": advantages,
+    }  # fmt: skip
     (folder / "completions").mkdir(parents=True, exist_ok=True)
     pd.DataFrame(table).to_parquet(folder / "completions" / f"completions_{step:05d}.parquet")
 

@@ -35,12 +35,9 @@ def test_trl_rows_are_grouped_by_prompt_and_scored_by_accuracy(tmp_path, importe
     assert first["problem_id"] == hashlib.sha256(b"2 + 2?").hexdigest()[:16] == store.read(run, 9)[0]["problem_id"]
     assert first.keys() == set(store.SCHEMA.names)
     assert read_metrics(run)[1] == {
-        "step": 10,
-        "reward/mean": pytest.approx((2.0 + 0.5 + 0.0 + 0.4) / 4),
-        "correct": 0.25,
-        "well_formed": 0.5,
+        "step": 10, "reward/mean": pytest.approx((2.0 + 0.5 + 0.0 + 0.4) / 4), "correct": 0.25, "well_formed": 0.5,
         "frac_reward_zero_std": 0.0,
-    }
+    }  # fmt: skip
     assert [line["step"] for line in read_metrics(run)] == [9, 10]
 
 

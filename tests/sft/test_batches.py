@@ -14,12 +14,9 @@ from tests.fixtures.tiny import tiny_model
 
 # Shared prompts, prompts of several lengths, and a completion of one token.
 EXAMPLES = [
-    Example((5, 6, 7), (8, 9, 10, 11)),
-    Example((5, 6, 7), (12,)),
-    Example((20,), (21, 22)),
-    Example((5, 6, 7), (13, 14)),
-    Example((30, 31, 32, 33, 34), (35, 36, 37, 38, 39, 40)),
-]
+    Example((5, 6, 7), (8, 9, 10, 11)), Example((5, 6, 7), (12,)), Example((20,), (21, 22)),
+    Example((5, 6, 7), (13, 14)), Example((30, 31, 32, 33, 34), (35, 36, 37, 38, 39, 40)),
+]  # fmt: skip
 
 
 def gradient(model: PreTrainedModel) -> Tensor:

@@ -26,14 +26,9 @@ def test_shared_prompts_and_padding_do_not_change_a_logprob():  # trap 17
     groups = random_groups()
     batch = collate(groups)
     found, _ = token_logprobs(
-        model,
-        batch.prompt_ids,
-        batch.prompt_lengths,
-        batch.prompt_of,
-        batch.completion_ids,
-        batch.lengths,
+        model, batch.prompt_ids, batch.prompt_lengths, batch.prompt_of, batch.completion_ids, batch.lengths,
         temperature=0.7,
-    )
+    )  # fmt: skip
     row = 0
     for g in groups:
         for completion in g.completions:
