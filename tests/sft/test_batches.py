@@ -51,18 +51,14 @@ def test_the_gradient_is_that_of_transformers_loss_for_any_micro_batch(micro_bat
     assert likelihood.tokens == sum(len(example.completion_ids) for example in EXAMPLES)
 
 
-def test_a_row_without_tokens_adds_nothing() -> None:
+def test_a_batch_without_gradient_has_the_same_likelihood_and_a_row_without_tokens_adds_nothing() -> None:
     """With sharded weights a rank whose rows are done runs such rows until the others are."""
-    passes = ModelPasses(DistributedModel(tiny_model(vocabulary=64)), "float32", 6, 1.0)
-    assert batch_likelihood(passes, collate_examples(EXAMPLES).empty_row()) == Likelihood()
-
-
-def test_a_batch_without_gradient_has_the_same_likelihood() -> None:
     passes = ModelPasses(DistributedModel(tiny_model(vocabulary=64)), "float32", 6, 1.0)
     batch = collate_examples(EXAMPLES)
     trained, measured = backward_likelihood(passes, batch), batch_likelihood(passes, batch)
     assert measured.loss == pytest.approx(trained.loss, rel=1e-6)
     assert 0 < measured.mean_entropy < 64
+    assert batch_likelihood(passes, batch.empty_row()) == Likelihood()
 
 
 def test_examples_with_the_same_prompt_share_it() -> None:

@@ -7,7 +7,7 @@ import pytest
 from tokenizers.processors import TemplateProcessing
 
 from reasoner.rollouts.prompts import Template
-from reasoner.sft.examples import Example, examples_of, select, with_loss_on_prompts
+from reasoner.sft.examples import Example, examples_of, with_loss_on_prompts
 from tests.fixtures.tiny import END, OTHER_END, tiny_tokenizer
 
 R1 = Template("User: {question}\nAssistant:", stop=("</answer>",))
@@ -137,12 +137,6 @@ def test_no_line_break_is_learnt_after_a_turn_whose_end_is_another_special_token
     assert text(first.completion_ids) == f"<think> 40 + 2 </think> 42{OTHER_END}"
 
 
-def test_a_conversation_that_the_chat_template_refuses_is_named() -> None:
-    chat = "{{ raise_exception('System role not supported') }}"
-    with pytest.raises(ValueError, match=r"row 0: .* System role not"):
-        read({"messages": CONVERSATION}, chat=chat)
-
-
 def test_equal_token_ids_are_one_object() -> None:
     first, second = read(
         {"prompt_ids": [int("300")], "completion_ids": [int("301")]},
@@ -151,51 +145,27 @@ def test_equal_token_ids_are_one_object() -> None:
     assert first.prompt_ids[0] is second.prompt_ids[0] is second.completion_ids[0]
 
 
-@pytest.mark.parametrize("template", [DROPS_THOUGHTS, PREFILLS], ids=["drops", "prefills"])
-def test_a_chat_template_that_drops_or_prefills_the_thought_is_refused(template: str) -> None:
-    with pytest.raises(ValueError, match=r"row 0: .* <think>"):
-        read({"messages": CONVERSATION}, chat=template)
-
-
 @pytest.mark.parametrize(
-    ("row", "message"),
+    ("row", "chat", "message"),
     [
-        ({"answer": "42"}, "row 0: the columns are answer; known forms are: prompt_ids, completion_ids; question"),
-        ({"prompt": "a", "completion": 42}, "row 0: completion is 42; it must be a text"),
-        ({"prompt": "", "completion": "42"}, "row 0: the prompt or the completion has no tokens"),
-        ({"prompt_ids": [1], "completion_ids": [10**6]}, "row 0: completion_ids must be a list of token ids from 0 to"),
-        ({"messages": CONVERSATION}, "row 0: it is a conversation, and the model's tokenizer has no chat template"),
-        ({"text": "\ud83d"}, "row 0: text holds half of a surrogate pair"),
+        ({"answer": "42"}, None, "the columns are answer; known forms are: prompt_ids, completion_ids; question"),
+        ({"prompt": "a", "completion": 42}, None, "completion is 42; it must be a text"),
+        ({"prompt": "", "completion": "42"}, None, "the prompt or the completion has no tokens"),
+        ({"prompt_ids": [1], "completion_ids": [10**6]}, None, "completion_ids must be a list of token ids from 0 to"),
+        ({"text": "\ud83d"}, None, "text holds half of a surrogate pair"),
+        ({"messages": CONVERSATION}, None, "it is a conversation, and the model's tokenizer has no chat template"),
+        ({"messages": CONVERSATION[:1]}, CHATML, "the conversation has no turn of the assistant to learn"),
+        ({"messages": [{"role": "user"}]}, CHATML, "message 0 is {'role': 'user'}; it must have role and content"),
+        ({"messages": "hello"}, CHATML, "messages is 'hello'; it must be a list of messages"),
+        ({"messages": CONVERSATION}, "{{ raise_exception('System role not supported') }}", "System role not supported"),
+        ({"messages": CONVERSATION}, DROPS_THOUGHTS, " <think>"),
+        ({"messages": CONVERSATION}, PREFILLS, " <think>"),
     ],
 )
-def test_a_row_that_cannot_be_used_is_named(row: dict[str, Any], message: str) -> None:
+def test_a_row_that_cannot_be_used_is_named(row: dict[str, Any], chat: str | None, message: str) -> None:
     with pytest.raises(ValueError) as error:
-        read(row)
-    assert str(error.value).startswith(message)
-
-
-@pytest.mark.parametrize(
-    ("messages", "message"),
-    [
-        (CONVERSATION[:1], "the conversation has no turn of the assistant to learn"),
-        ([{"role": "user"}], "message 0 is {'role': 'user'}; it must have role and content"),
-        ("hello", "messages is 'hello'; it must be a list of messages"),
-    ],
-)
-def test_a_conversation_that_cannot_be_used_is_refused(messages: Any, message: str) -> None:
-    with pytest.raises(ValueError, match="row 0: ") as error:
-        read({"messages": messages}, chat=CHATML)
-    assert message in str(error.value)
-
-
-def test_selection_counts_what_it_leaves_out() -> None:
-    short, long = Example((1,), (2, 3)), Example((1,), (2, 3, 4, 5))
-    selection = select([short, long, short], max_tokens=4)
-    assert (selection.examples, selection.too_long, selection.repeated) == ((short,), 1, 1)
-    assert sum(len(example.completion_ids) for example in selection.examples) == 2
-    assert selection.loss_share == 2 / 3
-    with pytest.raises(ValueError, match=r"1 .* 4 tokens"):
-        select([long], max_tokens=4)
+        read(row, chat=chat)
+    assert str(error.value).startswith("row 0: ") and message in str(error.value)
 
 
 def test_loss_on_all_leaves_the_first_token_alone_as_the_prompt() -> None:
