@@ -22,15 +22,15 @@ from app.run_library import RunLibrary
 from data import Problem
 from reasoner.analysis.reflection import study
 from reasoner.evals import eval_log as files
-from reasoner.evals.result import MetricKs, sample_and_score
+from reasoner.evals.result import MetricKs
 from reasoner.recipes.stages import PipelineState, Stage, write_state
 from reasoner.rollouts.prompts import load_template
 from reasoner.runs import rollouts as store
 from reasoner.runs import run_start
 from reasoner.runs.importers import import_run
 from reasoner.runs.rollout_table import RolloutTable
-from reasoner.types import Completion, Prompt, RolloutGroup, SamplingParams
-from tests.fixtures.scripted import Scripted, answering, prompt
+from reasoner.types import Completion, Prompt, RolloutGroup
+from tests.fixtures.scripted import answering, evaluated, prompt
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
 from verifiers.reflection.outcomes import Member, assign_labels, spans
 from verifiers.rewards import add_reward
@@ -271,23 +271,12 @@ def write_evaluation(folder: Path, pool: VerifierPool, script=SCRIPT, *, specs=(
     ks = MetricKs(pass_at=(2, 4), cons_at=(2, 3) if has_votes else ())
     sets = {}
     for spec in specs:
-        common = {"seed": 0, "label": spec}
-        sampled = sample_and_score(
-            lambda: Scripted(script), pool, PROMPTS, SamplingParams(num_samples=N), ks=ks, **common
-        )
-        greedy = sample_and_score(
-            lambda: Scripted(script), pool, PROMPTS, SamplingParams(num_samples=1, temperature=0.0), **common
-        )
-        sets[spec] = {"sampled": sampled, "greedy": greedy}
+        sampled = evaluated(script, pool, PROMPTS, N, ks=ks, label=spec)
+        sets[spec] = {"sampled": sampled, "greedy": evaluated(script, pool, PROMPTS, label=spec)}
     about = {
-        "model": "org/name",
-        "engine": "scripted",
-        "sampling": {"sampled": {"temperature": 1.0}},
-        "samples": N,
-        "seed": 0,
-        "data": {spec: files.data_entry([p.problem for p in PROMPTS]) for spec in specs},
-        "grader": "abc",
+        "model": "org/name", "engine": "scripted", "sampling": {"sampled": {"temperature": 1.0}}, "samples": N,
+        "data": {spec: files.data_entry([p.problem for p in PROMPTS]) for spec in specs}, "grader": "abc", "seed": 0,
         "prompt": {"style": "r1-zero", **asdict(load_template("r1-zero"))},
-    }
+    }  # fmt: skip
     files.write(folder, about, sets, "the table")
     return folder

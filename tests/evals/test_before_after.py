@@ -1,13 +1,10 @@
 """The report at the end of a run: the table of before and after, and example answers."""
 
-from functools import partial
-
 import pytest
 
 from reasoner.evals.before_after import HeldOutEvals, example_answers, table
-from reasoner.evals.result import MetricKs, sample_and_score
-from reasoner.types import SamplingParams
-from tests.fixtures.scripted import Scripted, answering, prompt
+from reasoner.evals.result import MetricKs
+from tests.fixtures.scripted import answering, evaluated, prompt
 
 PROMPTS = [
     prompt("a", "5", subject="sums", level=1),
@@ -21,16 +18,11 @@ AFTER = {"a": [answering(5, MENDED)], "b": [answering(9)], "c": [answering(7, "4
 
 @pytest.fixture(scope="module")
 def evals(pool):
+    ks = MetricKs(pass_at=(1, 4), cons_at=(4,))
     return [
-        HeldOutEvals(
-            sample_and_score(
-                engine, pool, PROMPTS, SamplingParams(num_samples=4), seed=0, label="x",
-                ks=MetricKs(pass_at=(1, 4), cons_at=(4,)),
-            ),
-            sample_and_score(engine, pool, PROMPTS, SamplingParams(num_samples=1, temperature=0.0), seed=0, label="y"),
-        )
-        for engine in (partial(Scripted, BEFORE), partial(Scripted, AFTER))
-    ]  # fmt: skip
+        HeldOutEvals(evaluated(script, pool, PROMPTS, 4, ks=ks), evaluated(script, pool, PROMPTS))
+        for script in (BEFORE, AFTER)
+    ]
 
 
 def row(text, name):

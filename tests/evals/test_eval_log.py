@@ -8,10 +8,9 @@ import pytest
 
 from reasoner.evals import eval_log
 from reasoner.evals.response_files import read_responses
-from reasoner.evals.result import MetricKs, sample_and_score
+from reasoner.evals.result import MetricKs
 from reasoner.evals.tables import details, table
-from reasoner.types import SamplingParams
-from tests.fixtures.scripted import Scripted, answering, prompt
+from tests.fixtures.scripted import answering, evaluated, prompt
 
 SPEC = "generated:heldout"
 PROMPTS = [prompt("a", "4", subject="sums", level=1), prompt("b", "1/2", subject="words", level=2)]
@@ -20,14 +19,9 @@ SCRIPT = {"a": [answering(4), answering(5)], "b": [answering("0.5\x1b[2J"), "no"
 
 @pytest.fixture(scope="module")
 def sets(pool):
-    sampled = sample_and_score(
-        lambda: Scripted(SCRIPT), pool, PROMPTS, SamplingParams(num_samples=2), seed=0, label=SPEC,
-        ks=MetricKs(pass_at=(2,), cons_at=(2,)),
-    )  # fmt: skip
-    greedy = sample_and_score(
-        lambda: Scripted(SCRIPT), pool, PROMPTS, SamplingParams(num_samples=1, temperature=0.0), seed=0, label=SPEC
-    )
-    return {SPEC: {"sampled": sampled, "greedy": greedy}}
+    ks = MetricKs(pass_at=(2,), cons_at=(2,))
+    sampled = evaluated(SCRIPT, pool, PROMPTS, 2, label=SPEC, ks=ks)
+    return {SPEC: {"sampled": sampled, "greedy": evaluated(SCRIPT, pool, PROMPTS, label=SPEC)}}
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +67,8 @@ def test_flat_table_has_a_row_per_response(folder):
 
 def test_equal_evaluations_have_equal_bytes(folder, manifest, sets, tmp_path):
     eval_log.write(tmp_path / "again", manifest, sets, "the table")
-    assert {p.name: p.read_bytes() for p in (tmp_path / "again").iterdir()} == {
-        p.name: p.read_bytes() for p in folder.iterdir()
-    }
+    one, other = ({p.name: p.read_bytes() for p in path.iterdir()} for path in (folder, tmp_path / "again"))
+    assert one == other
 
 
 def test_a_folder_without_an_evaluation_is_refused(tmp_path):

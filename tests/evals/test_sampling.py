@@ -76,12 +76,8 @@ def test_a_damaged_cache_line_is_refused_by_number(path):
 
 
 def test_a_cache_in_use_by_another_evaluation_is_refused(path):
-    with (
-        ResponseCache(path, {}),
-        pytest.raises(ValueError, match="another evaluation is writing"),
-        ResponseCache(path, {}),
-    ):
-        pass
+    with ResponseCache(path, {}), pytest.raises(ValueError, match="another evaluation is writing"):
+        ResponseCache(path, {}).__enter__()
 
 
 def test_cache_keys_differ_by_prompt_sample_and_seed():
