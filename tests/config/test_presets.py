@@ -137,12 +137,8 @@ def test_validation_problems_of_a_preset_are_not_trained_on(label, monkeypatch):
 
     def rows(path, config, split, **_):
         for number in range(300):
-            question = f"What is {number} + 1 ({path}, {split})?"
-            yield (
-                f"row {number}",
-                dict.fromkeys(("question", "problem"), question)
-                | dict.fromkeys(("answer", "solution"), rf"\boxed{{{number + 1}}}"),
-            )
+            question, answer = f"What is {number} + 1 ({path}, {split})?", rf"\boxed{{{number + 1}}}"
+            yield f"row {number}", {"question": question, "problem": question, "answer": answer, "solution": answer}
 
     monkeypatch.setattr("data.hub.hub_rows", rows)
     cfg = CONFIGS[label]

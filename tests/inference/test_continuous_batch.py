@@ -80,11 +80,8 @@ def batch_sizes(engine, *arguments) -> tuple[list[tuple[int, int]], list[tuple[C
 @pytest.mark.parametrize("name", CONFIGS)
 @torch.no_grad()
 def test_completions_equal_those_sampled_alone_and_the_model_s_logprobs(folders, prompts, name):
-    engine, model, prompts = (
-        engine_of(folders[name]),
-        load_policy(folders[name], device=torch.device("cpu")),
-        prompts[:8],
-    )
+    engine, prompts = engine_of(folders[name]), prompts[:8]
+    model = load_policy(folders[name], device=torch.device("cpu"))
     groups = engine.generate(prompts, SAMPLING, seeds(prompts))
     assert len({len(c.token_ids) for group in groups for c in group}) > 5
     check_equal(groups[:2], alone(engine, prompts[:2], SAMPLING, seeds(prompts[:2])))

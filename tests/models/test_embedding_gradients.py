@@ -29,11 +29,12 @@ def gradients(monkeypatch, *, tied, in_place, micro, dtype="float32", **algo):
     cfg = config(micro=micro, **algo)
     trainer = make_trainer(replace(cfg, optim=replace(cfg.optim, dtype=dtype)), llama(tie_word_embeddings=tied))
     captured = {}
-    monkeypatch.setattr(
-        trainer,
-        "apply_gradient",
-        lambda _: captured.update({name: p.grad.clone() for name, p in trainer.policy.named_parameters()}) or 1.0,
-    )
+
+    def capture(_):
+        captured.update({name: p.grad.clone() for name, p in trainer.policy.named_parameters()})
+        return 1.0
+
+    monkeypatch.setattr(trainer, "apply_gradient", capture)
     take_step(trainer, random_groups())
     return captured
 

@@ -43,24 +43,21 @@ def test_tiled_log_softmax_equals_dense_in_values_and_gradients(bias, temperatur
     leaves = [states, *head.parameters()]
     outputs = selective_log_softmax(layer, states, sampled, temperature=temperature, learns_entropy=learns_entropy)
     expected = _whole(layer, states, sampled, temperature)
-    for one, other in zip(outputs, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=2e-6)
+    torch.testing.assert_close(outputs, expected, rtol=1e-5, atol=2e-6)
     assert outputs[1].requires_grad == learns_entropy
 
     def gradients(logprobs, entropy):
         loss = (weights[0] * logprobs).sum() + ((weights[1] * entropy).sum() if learns_entropy else 0)
         return torch.autograd.grad(loss, leaves)
 
-    for one, other in zip(gradients(*outputs), gradients(*expected), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(gradients(*outputs), gradients(*expected), rtol=1e-4, atol=1e-5)
 
 
 def test_rows_of_the_head_without_an_id_have_no_probability_and_no_gradient():
     head, states, _, _ = _example(bias=True)
     layer, sampled = OutputLayer(head, num_ids=9), torch.arange(7)
     outputs = selective_log_softmax(layer, states, sampled, temperature=1.0, learns_entropy=False)
-    for one, other in zip(outputs, _whole(layer, states, sampled, 1.0), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=2e-6)
+    torch.testing.assert_close(outputs, _whole(layer, states, sampled, 1.0), rtol=1e-5, atol=2e-6)
     outputs[0].sum().backward()
     for gradient in (head.weight.grad, head.bias.grad):
         assert (gradient[:9] != 0).any(-1).all() if gradient.ndim > 1 else (gradient[:9] != 0).all()
@@ -164,14 +161,12 @@ def test_kl_adds_its_gradient_to_those_of_log_probabilities_and_entropy():
     )
     scales = (*weights.double(), weights[0].double() + 1)
     leaves = [states, *head.parameters()]
-    for one, other in zip(outputs, wanted, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6)  # OutputLayer's logits are in float32
+    torch.testing.assert_close(outputs, wanted, rtol=1e-6, atol=1e-6)  # OutputLayer's logits are in float32
     gradients, expected = (
         torch.autograd.grad(sum((w * one).sum() for w, one in zip(scales, own, strict=True)), leaves)
         for own in (outputs, wanted)
     )
-    for one, other in zip(gradients, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(gradients, expected, rtol=1e-6, atol=1e-6)
 
 
 def test_a_policy_has_no_kl_to_itself():

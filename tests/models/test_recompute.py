@@ -53,12 +53,15 @@ def parameters_after_step(model, *, recompute, micro=10_000, dtype="float32", **
     return metrics, [*trainer.policy.parameters(), *own]
 
 
-def assert_equal_steps(model, **settings):
-    plain, again = (parameters_after_step(model(), recompute=recompute, **settings) for recompute in (False, True))
+def assert_equal(plain, again):
     assert plain[0] == again[0] and plain[0]["grad_norm"] > 0
     for parameter, other in zip(plain[1], again[1], strict=True):
         assert torch.equal(parameter, other)
         assert parameter.grad is None or torch.equal(parameter.grad, other.grad)
+
+
+def assert_equal_steps(model, **settings):
+    assert_equal(*(parameters_after_step(model(), recompute=recompute, **settings) for recompute in (False, True)))
 
 
 @pytest.mark.parametrize(("model", "micro"), [("qwen2", 1), ("qwen2", 40), *((model, 12) for model in MODELS)])
@@ -121,10 +124,7 @@ def test_gradient_in_bfloat16_is_that_of_casts_held_for_a_pass_to_the_bit(monkey
     for precision in (compute_precision, keep):
         monkeypatch.setattr("reasoner.rl.microbatches.compute_precision", precision)
         steps.append(parameters_after_step(MODELS[model](), **algo))
-    assert steps[0][0] == steps[1][0] and steps[0][0]["grad_norm"] > 0
-    for parameter, other in zip(steps[0][1], steps[1][1], strict=True):
-        assert torch.equal(parameter, other)
-        assert parameter.grad is None or torch.equal(parameter.grad, other.grad)
+    assert_equal(*steps)
 
 
 def saved_bytes(model):
