@@ -56,12 +56,8 @@ def test_copy_is_exact_or_near_and_other_numbers_are_another_problem(training: s
 
 
 def test_the_most_similar_training_problem_is_named() -> None:
-    others = [
-        problem(f"{QUESTION} Say it now.", "near"),
-        problem(QUESTION, "exact"),
-        problem(QUESTION + " So.", "late"),
-    ]
-    (overlap,) = find_overlaps(others, [problem(QUESTION)])
+    others = {"near": f"{QUESTION} Say it now.", "exact": QUESTION, "late": f"{QUESTION} So."}
+    (overlap,) = find_overlaps([problem(text, name) for name, text in others.items()], [problem(QUESTION)])
     assert overlap.training.id == "exact" and overlap.share == 1.0
 
 

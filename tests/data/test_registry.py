@@ -24,14 +24,11 @@ def test_generated_is_generated_train() -> None:
     assert {problem.split for problem in load("generated:heldout", limit=20)} == {"heldout"}
 
 
-def test_an_evaluation_uses_the_test_split_by_default() -> None:
+def test_an_evaluation_uses_the_test_split_by_default_and_of_each_part_of_a_mixture() -> None:
     specs = ["gsm8k", "gsm8k:train", "generated", "aime24", "mine.jsonl"]
     assert [evaluation_spec(spec) for spec in specs] == [
         "gsm8k:test", "gsm8k:train", "generated:heldout", "aime24", "mine.jsonl"
     ]  # fmt: skip
-
-
-def test_an_evaluation_uses_the_test_split_of_each_part_of_a_mixture() -> None:
     assert evaluation_spec("gsm8k,math?sample=9") == "gsm8k:test,math:test?sample=9"
     mixture = evaluation_spec("generated=0.25,math:train=1.5,gym:gcd?names=[1,2]=3,a.jsonl=0.001")
     assert mixture == "generated:heldout=0.25,math:train=1.5,gym:gcd:heldout?names=[1,2]=3,a.jsonl=0.001"
@@ -89,7 +86,7 @@ def test_level_is_a_whole_number_in_any_spelling(tmp_path: Path, level: object, 
     assert load(str(write_lines(tmp_path, "x.jsonl", {**GOOD, "level": level})))[0].level == number
 
 
-def test_decimals_of_parquet_are_numbers(tmp_path: Path) -> None:
+def test_decimals_of_parquet_and_numbers_too_large_for_a_float_are_numbers(tmp_path: Path) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -98,9 +95,6 @@ def test_decimals_of_parquet_are_numbers(tmp_path: Path) -> None:
     assert [problem.answer for problem in load(str(tmp_path / "d.parquet"))] == ["1.50", "120000000.00"]
     with pytest.raises(ValueError, match=r"row 0: .*Decimal\('NaN'\)"):
         list(problems([("row 0", {"question": "?", "answer": Decimal("NaN")})], source="s", split="file"))
-
-
-def test_number_too_large_for_a_float_is_an_answer(tmp_path: Path) -> None:
     path = write_lines(tmp_path, "x.jsonl", {"question": "10^400?", "answer": 10**400})
     assert load(str(path))[0].answer == "1" + "0" * 400
 
@@ -109,9 +103,8 @@ def test_parquet_with_two_columns_of_one_name_is_refused(tmp_path: Path) -> None
     import pyarrow as pa
     from pyarrow import parquet
 
-    parquet.write_table(
-        pa.table([["1+1?"], ["2"], ["3"]], names=["question", "answer", "answer"]), tmp_path / "d.parquet"
-    )
+    table = pa.table([["1+1?"], ["2"], ["3"]], names=["question", "answer", "answer"])
+    parquet.write_table(table, tmp_path / "d.parquet")
     with pytest.raises(ValueError, match="'answer'"):
         load(str(tmp_path / "d.parquet"))
 

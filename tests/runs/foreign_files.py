@@ -7,11 +7,7 @@ import pandas as pd
 from reasoner.runs import rollouts as store
 
 WELL_FORMED = "<think>2 + 2 is 4</think> <answer>4</answer>"
-
-
 BOXED = "<think>so</think> \\boxed{4}"
-
-
 HOSTILE = "\x1b[2J \u202e <img src=x onerror=y> \u2028 \x00 ${a} $5 and $10 \U0001f600"
 
 

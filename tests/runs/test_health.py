@@ -291,9 +291,8 @@ def test_steps_without_a_computed_token_raise_no_entropy_alarm():
     """Without a reference, groups that are all flat leave nothing to compute, and the metrics at 0."""
     seen = {"entropy": 0.2, "sampling/logprob_diff_mean": 2e-3, "sampling/logprob_diff_max": 0.1}
     none = dict.fromkeys(seen, 0.0)
-    assert (
-        alarms_of([line | {"parity/logprob_diff_max": 0.1} for line in line_up(none, *[seen] * 4, *[none] * 4)]) == []
-    )
+    history = [line | {"parity/logprob_diff_max": 0.1} for line in line_up(none, *[seen] * 4, *[none] * 4)]
+    assert alarms_of(history) == []
 
 
 # ------------------------------------------------------------------------------------------------- repetition
@@ -354,9 +353,7 @@ def test_health_document_lists_every_check():
     document = (ROOT / "docs" / "DOCTOR.md").read_text().partition("\n## Health checks\n")[2].partition("\n## ")[0]
     rows = [f"| {check.name} | {check.when} | {check.meaning} | {check.help} |" for check in CHECKS]
     assert [row for row in rows if row not in document or row.count("|") != 5] == []
-    assert document.count("\n| ") == len(rows) + 1 + 3, (
-        "the table has other rows"
-    )  # its head, and the table of --run.on_alarm
+    assert document.count("\n| ") == len(rows) + 1 + 3  # and its head, and the table of --run.on_alarm
 
 
 def test_settings_named_in_help_exist():

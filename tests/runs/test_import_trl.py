@@ -48,9 +48,8 @@ def test_trl_conversations_become_texts_and_the_question_is_the_users_last(tmp_p
     trl_step(tmp_path / "dump", 1, [(messages, said, (1.0, 1.0), 0.0)])
     trl_step(tmp_path / "dump", 2, [(parts, said, (1.0, 1.0), 0.0)])
     run = imported("trl")
-    assert columns(run, 1, "prompt", "question", "completion") == [
-        ("system:\nThink.\n\nuser:\n2 + 2?", "2 + 2?", WELL_FORMED)
-    ]
+    (row,) = columns(run, 1, "prompt", "question", "completion")
+    assert row == ("system:\nThink.\n\nuser:\n2 + 2?", "2 + 2?", WELL_FORMED)
     assert columns(run, 2, "question") == [("[image]\nWhat is it?",)]
 
 
@@ -58,9 +57,7 @@ def test_rollouts_without_tokens_are_shown_with_an_unknown_number(tmp_path, impo
     trl_step(tmp_path / "dump", 1, [("2 + 2?", WELL_FORMED, (1.0, 1.0), 0.0)])
     run = imported("trl")
     assert main(["rollouts", "show", str(run), "1.0.0"]) == 0
-    assert ["tokens", "unknown,", "ended", "by", "unknown"] in [
-        line.split() for line in capsys.readouterr().out.splitlines()
-    ]
+    assert "tokens unknown, ended by unknown" in " ".join(capsys.readouterr().out.split())
 
 
 def test_trl_files_may_lie_in_the_folder_itself(tmp_path, imported):

@@ -74,11 +74,8 @@ def test_a_search_wants_every_term_and_is_never_the_syntax_of_patterns(query, is
     assert all(pc.match_substring_regex(texts, one)[0].as_py() is wanted for one, wanted in patterns(query)) is is_match
 
 
-def test_a_missing_text_has_no_hits():
+def test_a_missing_text_has_no_hits_and_a_repeated_word_every_one():
     assert hits(None, "b") == []
-
-
-def test_hits_has_every_occurrence_of_a_repeated_word():
     assert len(hits("wait " * 200_000, "wait")) == 200_000
 
 
@@ -88,13 +85,7 @@ def test_excerpt_starts_before_the_first_hit_and_marks_every_hit():
     assert pieces[1::2] == ["Wait", "wait"]
     assert pieces[0] == "…word word then " and pieces[2] == " and " and pieces[4].endswith("…")
     assert len("".join(pieces)) <= 62 and "\n" not in "".join(pieces)
-
-
-def test_excerpt_of_a_short_text_is_the_text():
     assert excerpt("wait a bit", [(0, 4)]) == ["", "wait", " a bit"]
     assert excerpt("wait", []) == [] and excerpt(None, []) == []
-
-
-def test_excerpt_is_bounded_for_a_long_hit():
-    text = f"a {'-' * 100_000} b"
-    assert len("".join(excerpt(text, hits(text, '"a b"'), length=100))) <= 101
+    long = f"a {'-' * 100_000} b"
+    assert len("".join(excerpt(long, hits(long, '"a b"'), length=100))) <= 101
