@@ -16,17 +16,7 @@ from datasets import Dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 
 import reasoner
-from reasoner import (
-    EvalResults,
-    Problem,
-    Run,
-    evaluate,
-    finetune,
-    grade,
-    score_completions,
-    train,
-    train_reward_model,
-)
+from reasoner import EvalResults, Problem, Run, evaluate, finetune, grade, score_completions, train, train_reward_model
 from reasoner.cli.main import main
 from reasoner.config.resolve import to_dict
 from reasoner.models.resolve import BASE

@@ -43,16 +43,11 @@ def write_evaluation(folder: Path) -> Path:
     """Two problems with two answers each, one problem right."""
     sets = {}
     for way, num, temperature in (("sampled", 2, 1.0), ("greedy", 1, 0.0)):
-        answered = tuple(
-            EvalSample(
-                Problem(f"p{i}", f"question {i}", "4", SPEC, "x"),
-                "?",
-                (Response("r", 3, "stop", 0),) * num,
-                (Score(float(i), {}, Verdict.CORRECT if i else Verdict.WRONG, "4"),) * num,
-            )
-            for i in range(2)
-        )
-        sets[way] = EvalResult(SPEC, temperature, MetricKs(), answered, ())
+        answered = []
+        for i, verdict in enumerate((Verdict.WRONG, Verdict.CORRECT)):
+            problem, score = Problem(f"p{i}", f"question {i}", "4", SPEC, "x"), Score(float(i), {}, verdict, "4")
+            answered.append(EvalSample(problem, "?", (Response("r", 3, "stop", 0),) * num, (score,) * num))
+        sets[way] = EvalResult(SPEC, temperature, MetricKs(), tuple(answered), ())
     data = {SPEC: files.data_entry([one.problem for one in sets["sampled"].samples])}
     about = {"model": "org/name", "engine": "x", "sampling": {}, "samples": 2, "seed": 0, "grader": "g", "data": data}
     files.write(folder, about | {"prompt": {"style": "none", **asdict(load_template("none"))}}, {SPEC: sets}, "table")

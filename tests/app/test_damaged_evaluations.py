@@ -8,22 +8,8 @@ import pytest
 
 from reasoner.cli.main import main
 from reasoner.models.checksums import CHECKSUMS
-from tests.app.damage import (
-    NO_OBJECT,
-    NOT_A_FILE,
-    QUESTIONS,
-    SPEC,
-    binary,
-    cases,
-    changed,
-    copies,
-    empty,
-    holding,
-    link_out,
-    missing,
-    refused_at_most,
-    truncated,
-)  # fmt: skip
+from tests.app import damage as ways
+from tests.app.damage import NO_OBJECT, NOT_A_FILE, SPEC, changed, empty, holding, truncated
 
 pytestmark = pytest.mark.timeout(600)  # nothing here may wait for a named pipe
 
@@ -72,19 +58,19 @@ EVALS = {
 SAMPLES = {
     f"samples_{SPEC}.jsonl": NOT_A_FILE
     | {
-        missing: "has no samples_set.jsonl",
+        ways.missing: "has no samples_set.jsonl",
         truncated: "is damaged",
-        binary: "is damaged",
+        ways.binary: "is damaged",
         holding("{}"): "it has no 'doc'",
         holding("null"): "it is not a JSON object",
         holding('{"doc": {"id": 1}, "filter": "none", "metrics": []}'): "id is 1",
     },
     "samples.parquet": NOT_A_FILE
     | {
-        missing: "has no samples.parquet",
+        ways.missing: "has no samples.parquet",
         empty: "is damaged",
         truncated: "is damaged",
-        binary: "is damaged",
+        ways.binary: "is damaged",
         changed("correct", None): "it has no column 'correct'",
         changed("correct", [None], pa.bool_()): "column 'correct' has empty cells",
         changed("correct", ["perhaps"]): "is damaged",
@@ -100,21 +86,21 @@ def damaged_evaluations(library, table, *, of_run):
     inside = "heldout/after/" if of_run else ""
     (library / ("runs" if of_run else "evals") / "bad" / inside / CHECKSUMS).unlink()
     located = [(f"{inside}{file}", damage, reason) for file, damage, reason in table]
-    by_name = copies(library / ("runs" if of_run else "evals"), located)
+    by_name = ways.copies(library / ("runs" if of_run else "evals"), located)
     return {f"{name}/after" if of_run else name: case for name, case in by_name.items()}
 
 
 def expect_others(ask, names):
     """Every page of the other evaluations works, and one of a damaged evaluation says at most why it does not."""
-    for query, arguments in QUESTIONS:
+    for query, arguments in ways.QUESTIONS:
         ask(query, **arguments)
     for name in names:
-        refused_at_most(ask, "evaluation", {"name": name})
-        refused_at_most(ask, "compare", {"runs": ["good", name.partition("/")[0]]})
+        ways.refused_at_most(ask, "evaluation", {"name": name})
+        ways.refused_at_most(ask, "compare", {"runs": ["good", name.partition("/")[0]]})
 
 
 @pytest.mark.parametrize("of_run", [False, True])
-@cases(EVALS)
+@ways.cases(EVALS)
 def test_damaged_evaluations_are_listed_with_their_reasons_and_the_others_work(library, ask, table, of_run):
     damaged = damaged_evaluations(library, table, of_run=of_run)
     answer = ask("evals")
@@ -127,7 +113,7 @@ def test_damaged_evaluations_are_listed_with_their_reasons_and_the_others_work(l
 
 
 @pytest.mark.parametrize("of_run", [False, True])
-@cases(SAMPLES)
+@ways.cases(SAMPLES)
 def test_damaged_samples_are_the_reason_of_their_evaluation_alone(library, ask, table, of_run):
     damaged = damaged_evaluations(library, table, of_run=of_run)
     for name, (path, _, reason) in damaged.items():
@@ -138,6 +124,6 @@ def test_damaged_samples_are_the_reason_of_their_evaluation_alone(library, ask, 
 
 
 def test_an_evaluation_that_is_compared_on_the_command_line_has_no_links_out(library, capsys):
-    link_out(library / "evals" / "bad" / f"samples_{SPEC}.jsonl")
+    ways.link_out(library / "evals" / "bad" / f"samples_{SPEC}.jsonl")
     assert main(["compare", "good", "bad", "--out", str(library / "evals")]) == 2
     assert "is a link that leads outside it" in capsys.readouterr().err

@@ -14,18 +14,19 @@ from reasoner.evals import eval_log as files
 from reasoner.evals.compare import compare_metrics, find_flips, samples_by_problem
 from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, pass_at_k
 from reasoner.runs.json_files import write_json
-from tests.app.library_of import OTHER_SPEC, PROMPTS, SPEC, WORSE, N, asking, rows_of, write_evaluation, write_library
+from tests.app import library_of
+from tests.app.library_of import OTHER_SPEC, PROMPTS, SPEC, N, asking, grouped, num_correct, rows_of, write_evaluation
 
 WITHOUT_CHECKSUMS = shutil.ignore_patterns("sha256.json")  # of evaluations that a test changes
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, pool):
-    path = write_library(tmp_path_factory.mktemp("library"))
+    path = library_of.write_library(tmp_path_factory.mktemp("library"))
     write_evaluation(path / "evals" / "voted", pool, specs=(SPEC, OTHER_SPEC))
     write_evaluation(path / "evals" / "unvoted", pool, has_votes=False)
     write_evaluation(path / "runs" / "whole" / "heldout" / "after", pool)
-    write_evaluation(path / "runs" / "other" / "heldout" / "after", pool, WORSE)
+    write_evaluation(path / "runs" / "other" / "heldout" / "after", pool, library_of.WORSE)
     return path
 
 
@@ -42,10 +43,8 @@ def test_the_list_has_a_row_for_each_evaluation_and_set(call, folder):
         ("other/after", SPEC), ("unvoted", SPEC), ("voted", SPEC), ("voted", OTHER_SPEC), ("whole/after", SPEC),
     ]  # fmt: skip
     assert {(row["problems"], row["samples"]) for row in rows} == {(len(PROMPTS), N)}
-    assert {(row["name"], row["run"]) for row in rows if row["run"]} == {
-        ("other/after", "other"),
-        ("whole/after", "whole"),
-    }
+    runs = {row["name"]: row["run"] for row in rows if row["run"]}
+    assert runs == {"other/after": "other", "whole/after": "whole"}
 
 
 @pytest.mark.parametrize("model", ["whole/best", "whole/step-000008", "org/name", "whole", "a/whole/best", "responses"])
@@ -123,16 +122,11 @@ def test_k_is_never_above_the_fewest_samples(call, folder, tmp_path):
         assert [point["k"] for point in curve] == [1, 2, 3, 4]
 
 
+HALVES = {"0.5", "1/2", "\\frac{1}{2}"}
 # By problem: winner, share, correct, abstentions, and the classes: (is it correct, votes, spellings).
 VOTES = {
     "unanimous": ("correct", 1, 6, 0, [(True, 6, {"4"})]),
-    "spelt": (
-        "correct",
-        1 / 2,
-        3,
-        0,
-        [(True, 3, {"0.5", "1/2", "\\frac{1}{2}"}), (False, 2, {"3"}), (False, 1, {"2"})],
-    ),
+    "spelt": ("correct", 1 / 2, 3, 0, [(True, 3, HALVES), (False, 2, {"3"}), (False, 1, {"2"})]),
     "confident": ("wrong", 4 / 6, 1, 1, [(False, 4, {"3/4", "0.75"}), (True, 1, {"7"})]),
     "tied": ("tie", 2 / 6, 2, 2, [(True, 2, {"8"}), (False, 2, {"1"})]),
     "silent": ("nobody", 0, 0, 6, []),
@@ -145,27 +139,17 @@ UNMERGED = ("tie", 2 / 6, 1, 1, [(False, 2, {"0.75"}), (False, 2, {"3/4"}), (Tru
 def test_the_vote_of_each_problem(call, folder, name, votes):
     """Where no vote was asked for, wrong answers are told apart by their texts alone, and do not all abstain."""
     page = call("evaluation", name=name, set=SPEC)
-    assert {
-        p["problem"]: (
-            p["winner"],
-            pytest.approx(p["share"]),
-            p["correct"],
-            p["abstentions"],
-            [(c["is_correct"], c["votes"], set(c["spellings"])) for c in p["classes"]],
-        )
-        for p in page["problems"]
-    } == votes
+    answers = {p.problem.id: p.problem.answer for p in PROMPTS}
     for one in page["problems"]:
+        classes = [(own["is_correct"], own["votes"], set(own["spellings"])) for own in one["classes"]]
+        vote = (one["winner"], pytest.approx(one["share"]), one["correct"], one["abstentions"], classes)
+        assert vote == votes[one["problem"]]
         assert one["is_tied"] == (one["winner"] == "tie")
         assert one["n"] == N == one["abstentions"] + sum(c["votes"] for c in one["classes"])
-        assert (one["question"], one["gold"]) == (
-            "?",
-            {p.problem.id: p.problem.answer for p in PROMPTS}[one["problem"]],
-        )
-        assert [text["text"] for text in one["texts"]] == [
-            r["text"] for r in responses(folder, name)[one["problem"]][:4]
-        ]
-    assert ("cons@k" in page["curves"]) == (name == "voted")
+        assert (one["question"], one["gold"]) == ("?", answers[one["problem"]])
+        texts = [row["text"] for row in responses(folder, name)[one["problem"]]]
+        assert [text["text"] for text in one["texts"]] == texts[:4]
+    assert len(page["problems"]) == len(votes) and ("cons@k" in page["curves"]) == (name == "voted")
 
 
 def test_responses_that_could_not_be_graded_do_not_vote(folder, tmp_path):
@@ -174,10 +158,9 @@ def test_responses_that_could_not_be_graded_do_not_vote(folder, tmp_path):
     copied = tmp_path / "evals" / "unvoted"
     shutil.copytree(folder / "evals" / "unvoted", copied, ignore=WITHOUT_CHECKSUMS)
     table = pq.read_table(copied / "samples.parquet")
-    rows = [
-        row | ({"verdict": "timed_out", "correct": False} if row["problem_id"] == "unanimous" else {})
-        for row in table.to_pylist()
-    ]
+    rows = table.to_pylist()
+    for row in rows:
+        row |= {"verdict": "timed_out", "correct": False} if row["problem_id"] == "unanimous" else {}
     pq.write_table(pa.Table.from_pylist(rows, table.schema), copied / "samples.parquet")
     for call in asking(tmp_path):
         page = {p["problem"]: p for p in call("evaluation", name="unvoted", set=SPEC)["problems"]}
@@ -277,10 +260,8 @@ def test_compare_has_curves_and_differing_settings(call, folder):
     assert page["versions"] == []
     for name in page["runs"]:
         rows = rows_of(folder / "runs" / name)
-        assert [step["correct"] for step in page["curves"][name]["steps"]] == [
-            sum(row["verdict"] == "correct" for row in rows if row["step"] == step)
-            for step in range(rows[-1]["step"] + 1)
-        ]
+        correct = [num_correct(own) for own in grouped(rows, "step").values()]
+        assert [step["correct"] for step in page["curves"][name]["steps"]] == correct
         alone = call("overview", run=name)
         assert all(page["curves"][name][key] == alone[key] for key in page["curves"][name])
 

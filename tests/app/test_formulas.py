@@ -59,17 +59,11 @@ def test_formulas_are_found_between_their_signs(text, formulas):
     assert sources(text) == formulas and joined(text) == text
 
 
-def test_display_formulas_are_blocks():
+def test_display_formulas_are_blocks_and_trees_are_mathml():
     assert [piece["block"] for piece in formulas("\\(x\\) \\[x\\] $$x$$ $x$")] == [False, True, True, False]
-
-
-def test_tree_of_a_formula_is_mathml():
     (piece,) = formulas("$x^2$")
     math, _, row = piece["tree"]
     assert math == "math" and row == ["mrow", {}, ["msup", {}, ["mi", {}, "x"], ["mn", {}, "2"]]]
-
-
-def test_aligned_lines_are_a_table():
     node = tree("\\begin{aligned} a &= b \\\\ c &= d \\end{aligned}")
     assert sum(name == "mtr" for name, _ in elements(node)) == 2
 

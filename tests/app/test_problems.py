@@ -6,17 +6,7 @@ from statistics import fmean, stdev
 
 import pytest
 
-from tests.app.library_of import (
-    FORGOTTEN,
-    LEARNT,
-    PROBLEMS,
-    RETURNS,
-    STEPS,
-    grouped,
-    num_correct,
-    rows_of,
-    write_run,
-)  # fmt: skip
+from tests.app.library_of import FORGOTTEN, LEARNT, PROBLEMS, RETURNS, STEPS, grouped, num_correct, rows_of, write_run
 
 
 def test_problem_page_lists_every_visit(call, rows):

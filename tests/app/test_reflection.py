@@ -5,11 +5,7 @@ from collections import Counter
 
 import pytest
 
-from tests.app.library_of import (
-    STEPS,
-    TEXTS,
-    grouped,
-)  # fmt: skip
+from tests.app.library_of import STEPS, TEXTS, grouped
 
 
 def test_reflection_page_counts_the_spans_of_the_rollouts(call, rows, labels):

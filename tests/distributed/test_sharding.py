@@ -21,16 +21,9 @@ from reasoner.models.sharding import DistributedModel, distribute
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
 from reasoner.trainer import checkpoint
 from reasoner.trainer.weights import first_that_fits, resolve_sharding
+from tests.distributed import shard_programs
 from tests.distributed.programs import CASES, GROUPS, gradients
-from tests.distributed.shard_programs import (
-    critic_from_reward_model,
-    lost_servers,
-    shards,
-    toy_adapter_trainer,
-    toy_reward_model,
-    toy_step,
-    toy_trainer,
-)
+from tests.distributed.shard_programs import shards, toy_step, toy_trainer
 from tests.distributed.test_gradients import assert_same, gradients_alone
 from tests.fixtures.ranks import run_ranks
 from tests.fixtures.tiny import tiny_model
@@ -121,7 +114,8 @@ def test_checkpoint_of_shards_is_one_of_whole_tensors_for_one_process(two_ranks,
 
 @pytest.mark.parametrize("weights", WAYS)
 def test_critic_in_shards_starts_from_a_reward_model_as_a_whole_one_does(two_ranks, weights):
-    expected, other = critic_from_reward_model(ALONE, "replicated"), toy_reward_model().base_model.state_dict()
+    expected = shard_programs.critic_from_reward_model(ALONE, "replicated")
+    other = shard_programs.toy_reward_model().base_model.state_dict()
     assert np.array_equal(expected["trunk.embed_tokens.weight"], other["embed_tokens.weight"][:61].numpy())
     for own in two_ranks:
         assert own[weights][3].keys() == expected.keys()
@@ -131,7 +125,7 @@ def test_critic_in_shards_starts_from_a_reward_model_as_a_whole_one_does(two_ran
 @pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
 @pytest.mark.parametrize("weights", WAYS)
 def test_adapter_of_shards_is_that_of_one_process(two_ranks, weights):
-    trainer = toy_adapter_trainer(ALONE, "replicated")
+    trainer = shard_programs.toy_adapter_trainer(ALONE, "replicated")
     untrained = dict(policy_state(trainer.policy))
     for seed in (0, 1):
         toy_step(trainer, seed)
@@ -144,7 +138,7 @@ def test_adapter_of_shards_is_that_of_one_process(two_ranks, weights):
 
 
 def test_run_in_shards_whose_engine_is_lost_on_one_rank_saves_its_last_step(tmp_path):
-    results = run_ranks(2, lost_servers, "sharded", tmp_path, seconds=60)
+    results = run_ranks(2, shard_programs.lost_servers, "sharded", tmp_path, seconds=60)
     assert all(isinstance(own, tuple) for own in results), results
     lost = "EngineUnavailableError: no inference server is left"
     for gap, of_parity, of_sampling in results:

@@ -4,12 +4,7 @@ from array import array
 
 import pytest
 
-from reasoner.inference.server_answers import (
-    SampledTokens,
-    ServerInfo,
-    parse_completion,
-    parse_server_info,
-)
+from reasoner.inference.server_answers import SampledTokens, ServerInfo, parse_completion, parse_server_info
 from reasoner.inference.server_client import ServerError
 
 GOOD = {"token_ids": [0, 9], "logprobs": {"token_logprobs": [-0.1, 0]}, "finish_reason": "length"}

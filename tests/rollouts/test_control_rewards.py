@@ -6,13 +6,8 @@ from dataclasses import replace
 import pytest
 
 from data import Problem, load
-from reasoner.rollouts.control_rewards import (
-    CONTROLS,
-    ControlContext,
-    apply_control,
-    shuffled_answers,
-    with_wrong_golds,
-)
+from reasoner.rollouts import control_rewards
+from reasoner.rollouts.control_rewards import ControlContext, apply_control, shuffled_answers, with_wrong_golds
 from reasoner.types import Completion, Prompt, RolloutGroup
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, make_trainer
@@ -75,11 +70,12 @@ def test_controlled_changes_rewards_but_not_verdicts(pool):
     texts = [RIGHT.format(problem.answer), RIGHT.format(other), RIGHT.format("-1"), problem.answer]
     before = group(problem, texts, pool)
     arm = ControlContext(pool, exchange, seed=0, step=0)
-    rewards = {name: [s.reward for s in apply_control([before], name, arm)[0].scores] for name in CONTROLS}
+    changed = {name: apply_control([before], name, arm)[0] for name in control_rewards.CONTROLS}
+    rewards = {name: [score.reward for score in own.scores] for name, own in changed.items()}
     assert [s.reward for s in before.scores] == pytest.approx([1.2, 0.2, 0.2, 0.0])
     assert rewards["wrong-gold"] == [0.0, 1.0, 0.0, 0.0]
     assert rewards["format-only"] == [1.0, 1.0, 1.0, 0.0]
-    for name in CONTROLS:
+    for name in control_rewards.CONTROLS:
         assert [s.verdict for s in apply_control([before], name, arm)[0].scores] == [s.verdict for s in before.scores]
     assert apply_control([before], "", arm) == [before]
 

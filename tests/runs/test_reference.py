@@ -10,16 +10,9 @@ import pytest
 from reasoner.cli.main import main
 from reasoner.config.recipes import RECIPES
 from reasoner.config.resolve import resolve, to_dict
+from reasoner.runs import reference as references
 from reasoner.runs.bands import FIRST_STEP, LINEAR, LOGARITHMIC, SECONDS, Departure, band_of, departures
-from reasoner.runs.reference import (
-    CAUSES,
-    REFERENCE,
-    compare_run,
-    likely_causes,
-    make_reference,
-    read_reference,
-    write_reference,
-)
+from reasoner.runs.reference import REFERENCE, compare_run, make_reference, read_reference, write_reference
 from reasoner.runs.run_dir import FORMAT
 
 STEPS = 24
@@ -158,7 +151,7 @@ def test_a_run_is_compared_with_its_own_copy_of_a_reference_also_without_seconds
 
 
 def test_every_cause_is_found_by_its_signs_alone():
-    for signs, meaning in CAUSES:
+    for signs, meaning in references.CAUSES:
         departures = [Departure(name, 5, 2.0 if way == "high" else 0.0, 0.5, 1.0) for name, way in signs.items()]
-        assert meaning in likely_causes(departures)
-        assert meaning not in likely_causes(departures[1:])
+        assert meaning in references.likely_causes(departures)
+        assert meaning not in references.likely_causes(departures[1:])
