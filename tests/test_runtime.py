@@ -151,15 +151,11 @@ def test_another_thread_gets_the_gpu_and_the_stream_of_the_one_that_asks(monkeyp
 @pytest.mark.parametrize(
     ("devices", "script", "expected"),
     [
-        ("1", "echo 23028", 23028 * 2**20),
-        ("0,1", 'test "$3" = --id=0 && echo 81559', 81559 * 2**20),
-        ("GPU-5", 'test "$3" = --id=GPU-5 && echo 81559', 81559 * 2**20),
-        ("MIG-5", "exit 6", None),
-        ("0", "echo '[N/A]'", None),
-        ("0", "true", None),
-        ("", "echo 23028", 0),
+        ("1", "echo 23028", 23028 * 2**20), ("0,1", 'test "$3" = --id=0 && echo 81559', 81559 * 2**20),
+        ("GPU-5", 'test "$3" = --id=GPU-5 && echo 81559', 81559 * 2**20), ("MIG-5", "exit 6", None),
+        ("0", "echo '[N/A]'", None), ("0", "true", None), ("", "echo 23028", 0),
     ],
-)
+)  # fmt: skip
 def test_gpu_memory_is_what_the_driver_says_of_the_first_visible_device(
     tmp_path, monkeypatch, devices, script, expected
 ):

@@ -13,18 +13,11 @@ from reasoner.cli.main import main
 @pytest.mark.parametrize(
     ("gold", "kinds"),
     [
-        ("12", []),
-        (r"\frac{1}{2}", []),
-        (r"1 \pm \sqrt{2}", []),
-        (r"\text{Friday}", []),
-        ("ellipse", []),
-        ("NaN", ["missing"]),
-        ("N/A", ["missing"]),
-        ("f(4 - x)", ["unread"]),
-        ("MR = SRMC", ["unread"]),
+        ("12", []), (r"\frac{1}{2}", []), (r"1 \pm \sqrt{2}", []), (r"\text{Friday}", []), ("ellipse", []),
+        ("NaN", ["missing"]), ("N/A", ["missing"]), ("f(4 - x)", ["unread"]), ("MR = SRMC", ["unread"]),
         ("7" * 600, ["unread"]),
     ],
-)
+)  # fmt: skip
 def test_gold_has_the_findings_of_its_form(gold: str, kinds: list[str]) -> None:
     assert [kind for kind, _ in gold_findings(Problem("1", "?", gold))] == kinds
 

@@ -58,11 +58,8 @@ EVALS = {
 SAMPLES = {
     f"samples_{SPEC}.jsonl": NOT_A_FILE
     | {
-        ways.missing: "has no samples_set.jsonl",
-        truncated: "is damaged",
-        ways.binary: "is damaged",
-        holding("{}"): "it has no 'doc'",
-        holding("null"): "it is not a JSON object",
+        ways.missing: "has no samples_set.jsonl", truncated: "is damaged", ways.binary: "is damaged",
+        holding("{}"): "it has no 'doc'", holding("null"): "it is not a JSON object",
         holding('{"doc": {"id": 1}, "filter": "none", "metrics": []}'): "id is 1",
     },
     "samples.parquet": NOT_A_FILE
@@ -75,7 +72,7 @@ SAMPLES = {
         changed("correct", [None], pa.bool_()): "column 'correct' has empty cells",
         changed("correct", ["perhaps"]): "is damaged",
     },
-}
+}  # fmt: skip
 
 
 def damaged_evaluations(library, table, *, of_run):

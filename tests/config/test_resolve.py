@@ -33,19 +33,12 @@ def test_later_settings_layer_overrides_earlier_origin_is_recorded_and_to_dict_r
 @pytest.mark.parametrize(
     ("key", "text", "value"),
     [
-        ("steps", "12", 12),
-        ("optim.lr", "5e-4", 5e-4),
-        ("optim.lr", "1", 1.0),
-        ("algo.clip_high", "none", None),
-        ("algo.clip_high", "0.28", 0.28),
-        ("algo.baseline", "none", "none"),
-        ("algo.baseline", "", None),
-        ("algo.filter_zero_advantages", "true", True),
-        ("run.token_stats", "False", False),
-        ("run.name", "12", "12"),
+        ("steps", "12", 12), ("optim.lr", "5e-4", 5e-4), ("optim.lr", "1", 1.0), ("algo.clip_high", "none", None),
+        ("algo.clip_high", "0.28", 0.28), ("algo.baseline", "none", "none"), ("algo.baseline", "", None),
+        ("algo.filter_zero_advantages", "true", True), ("run.token_stats", "False", False), ("run.name", "12", "12"),
         ("data.train", "a b.jsonl", "a b.jsonl"),
     ],
-)
+)  # fmt: skip
 def test_texts_of_the_command_line_are_read_by_the_type_of_the_setting(key, text, value):
     parsed = parse(settings()[key], text)
     assert parsed == value and type(parsed) is type(value)

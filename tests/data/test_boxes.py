@@ -18,15 +18,11 @@ def test_last_box_returns_content_of_the_last_box(text: str, content: str | None
 @pytest.mark.parametrize(
     ("text", "content"),
     [
-        (r"\boxed{1}, \boxed{2}", "1, 2"),
-        (r"$\boxed{x=1}$ and $\boxed{y=2}$", "x=1, y=2"),
-        (r"\[\boxed{1}\quad\text{or}\quad\boxed{2}\]", "1, 2"),
-        (r"\boxed{1}; \boxed{1}", "1"),
-        (r"\boxed{1}\,\boxed{2}", "2"),
-        (r"\boxed{1}, so \boxed{2}", "2"),
-        (r"\boxed{1}, \boxed{2} but \boxed{3}", "3"),
+        (r"\boxed{1}, \boxed{2}", "1, 2"), (r"$\boxed{x=1}$ and $\boxed{y=2}$", "x=1, y=2"),
+        (r"\[\boxed{1}\quad\text{or}\quad\boxed{2}\]", "1, 2"), (r"\boxed{1}; \boxed{1}", "1"),
+        (r"\boxed{1}\,\boxed{2}", "2"), (r"\boxed{1}, so \boxed{2}", "2"), (r"\boxed{1}, \boxed{2} but \boxed{3}", "3"),
     ],
-)
+)  # fmt: skip
 def test_boxes_that_are_joined_are_one_list(text: str, content: str | None) -> None:
     assert final_boxes(text) == content
 

@@ -50,14 +50,11 @@ def parquet_of_verl(folder: Path, rows: Rows) -> str:
 
     lines = [
         {
-            "id": row["id"],
-            "data_source": "openai/gsm8k",
-            "prompt": [{"role": "user", "content": row["question"]}],
-            "reward_model": {"style": "rule", "ground_truth": row["answer"]},
-            "extra_info": {"split": "train"},
+            "id": row["id"], "data_source": "openai/gsm8k", "prompt": [{"role": "user", "content": row["question"]}],
+            "reward_model": {"style": "rule", "ground_truth": row["answer"]}, "extra_info": {"split": "train"},
         }
         for row in rows
-    ]
+    ]  # fmt: skip
     parquet.write_table(pa.Table.from_pylist(lines), folder / "verl.parquet")
     return str(folder / "verl.parquet")
 

@@ -16,17 +16,11 @@ from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, is_tied,
 @pytest.mark.parametrize(
     ("n", "c", "k", "expected"),
     [
-        (16, 3, 1, Fraction(3, 16)),
-        (16, 3, 4, Fraction(17, 28)),
-        (16, 3, 8, Fraction(9, 10)),
-        (16, 3, 13, Fraction(559, 560)),
-        (16, 3, 14, 1),
-        (16, 0, 4, 0),
-        (10, 1, 5, Fraction(1, 2)),
-        (4, 2, 2, Fraction(5, 6)),
-        (64, 1, 16, Fraction(1, 4)),
+        (16, 3, 1, Fraction(3, 16)), (16, 3, 4, Fraction(17, 28)), (16, 3, 8, Fraction(9, 10)),
+        (16, 3, 13, Fraction(559, 560)), (16, 3, 14, 1), (16, 0, 4, 0), (10, 1, 5, Fraction(1, 2)),
+        (4, 2, 2, Fraction(5, 6)), (64, 1, 16, Fraction(1, 4)),
     ],
-)
+)  # fmt: skip
 def test_pass_at_k_is_unbiased(n, c, k, expected):  # trap 35
     assert pass_at_k(n, c, k) == expected
 
@@ -41,27 +35,14 @@ def test_k_above_the_number_of_samples_is_refused():
 @pytest.mark.parametrize(
     ("right", "others", "abstained", "k", "expected"),
     [
-        (3, [2], 0, 5, 1),
-        (2, [2], 0, 4, Fraction(1, 2)),
-        (2, [2], 0, 3, Fraction(1, 2)),
-        (2, [2, 1], 0, 3, Fraction(13, 30)),
-        (2, [2, 1], 0, 5, Fraction(1, 2)),
-        (1, [1, 1, 1], 0, 4, Fraction(1, 4)),
-        (1, [1, 1, 1], 0, 2, Fraction(1, 4)),
-        (2, [1], 3, 2, Fraction(8, 15)),
-        (1, [], 3, 1, Fraction(1, 4)),
-        (1, [], 3, 4, 1),
-        (4, [3, 1], 0, 4, Fraction(22, 35)),
-        (3, [4, 1], 0, 4, Fraction(13, 35)),
-        (3, [4, 1], 0, 8, 0),
-        (6, [6, 3], 1, 16, Fraction(1, 2)),
-        (6, [6, 3], 1, 8, Fraction(815, 1716)),
-        (8, [5, 2], 1, 16, 1),
-        (8, [5, 2], 1, 4, Fraction(881, 1365)),
-        (0, [3, 1], 0, 4, 0),
-        (0, [], 4, 4, 0),
+        (3, [2], 0, 5, 1), (2, [2], 0, 4, Fraction(1, 2)), (2, [2], 0, 3, Fraction(1, 2)),
+        (2, [2, 1], 0, 3, Fraction(13, 30)), (2, [2, 1], 0, 5, Fraction(1, 2)), (1, [1, 1, 1], 0, 4, Fraction(1, 4)),
+        (1, [1, 1, 1], 0, 2, Fraction(1, 4)), (2, [1], 3, 2, Fraction(8, 15)), (1, [], 3, 1, Fraction(1, 4)),
+        (1, [], 3, 4, 1), (4, [3, 1], 0, 4, Fraction(22, 35)), (3, [4, 1], 0, 4, Fraction(13, 35)),
+        (3, [4, 1], 0, 8, 0), (6, [6, 3], 1, 16, Fraction(1, 2)), (6, [6, 3], 1, 8, Fraction(815, 1716)),
+        (8, [5, 2], 1, 16, 1), (8, [5, 2], 1, 4, Fraction(881, 1365)), (0, [3, 1], 0, 4, 0), (0, [], 4, 4, 0),
     ],
-)
+)  # fmt: skip
 def test_cons_at_k_is_the_exact_expectation(right, others, abstained, k, expected):  # trap 36
     assert cons_at_k(right, others, abstained, k) == expected
 

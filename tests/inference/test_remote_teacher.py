@@ -97,19 +97,13 @@ def test_server_with_another_tokenizer_or_too_little_room_is_refused(servers):
 @pytest.mark.parametrize(
     "entries",
     [
-        None,
-        [],
-        [None],
-        [None, {"7": {"logprob": -1.0}}],
-        [None, {"7": {"logprob": -1.0}}, {"9": {"logprob": -1.0}}],
+        None, [], [None], [None, {"7": {"logprob": -1.0}}], [None, {"7": {"logprob": -1.0}}, {"9": {"logprob": -1.0}}],
         [None, {"7": {"logprob": -1.0}}, {"8": {"logprob": 0.1}}],
         [None, {"7": {"logprob": -1.0}}, {"8": {"logprob": float("nan")}}],
-        [None, {"7": {"logprob": True}}, {"8": {"logprob": -1.0}}],
-        [None, {"7": {"logprob": -1.0}}, {"8": -1.0}],
-        [None, {"7": {"logprob": -1.0}}, None],
-        [None, *[{"7": {"logprob": -1.0}}] * 3],
+        [None, {"7": {"logprob": True}}, {"8": {"logprob": -1.0}}], [None, {"7": {"logprob": -1.0}}, {"8": -1.0}],
+        [None, {"7": {"logprob": -1.0}}, None], [None, *[{"7": {"logprob": -1.0}}] * 3],
     ],
-)
+)  # fmt: skip
 def test_answer_without_a_log_probability_of_each_token_is_the_servers_fault(entries):
     answer = json.loads(json.dumps({"choices": [{"prompt_logprobs": entries}]}))
     with pytest.raises(ServerError, match="malformed"):

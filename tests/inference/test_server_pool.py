@@ -57,16 +57,12 @@ def update(pool, version):
 def requests_of(prompts=6, samples=4, tokens=9):
     return [
         Request(
-            f"p{place}",
-            place,
-            number,
-            100 * place + number,
-            3 + tokens,
+            f"p{place}", place, number, 100 * place + number, 3 + tokens,
             {"prompt": [place, 2, 3], "max_tokens": tokens},
         )
         for place in range(prompts)
         for number in range(samples)
-    ]
+    ]  # fmt: skip
 
 
 def sample(pool, requests, parse=None):

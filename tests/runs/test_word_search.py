@@ -16,18 +16,11 @@ TEXT = "<think>Wait,\x00 the CAFÉ waiter\u202e waits 🎉 for <b>wait</b>.</thi
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ("wait", ["Wait", "wait", "wait"]),
-        ("wait*", ["Wait", "waiter", "waits", "wait", "wait"]),
-        ('"waiter waits"', ["waiter\u202e waits"]),
-        ("cafe", ["CAFÉ"]),
-        ("<b>", ["b", "b"]),
-        ("waits -wait", ["waits"]),
-        ("cafe unicorn", ["CAFÉ"]),
-        ("unicorn", []),
-        ("-wait", []),
-        ("", []),
+        ("wait", ["Wait", "wait", "wait"]), ("wait*", ["Wait", "waiter", "waits", "wait", "wait"]),
+        ('"waiter waits"', ["waiter\u202e waits"]), ("cafe", ["CAFÉ"]), ("<b>", ["b", "b"]), ("waits -wait", ["waits"]),
+        ("cafe unicorn", ["CAFÉ"]), ("unicorn", []), ("-wait", []), ("", []),
     ],
-)
+)  # fmt: skip
 def test_hits_are_the_wanted_words_of_the_query(query, expected):
     assert [TEXT[start:end] for start, end in hits(TEXT, query)] == expected
 
@@ -52,19 +45,11 @@ def test_a_completion_matches_a_search_where_it_has_a_hit_of_each_term(text, que
 @pytest.mark.parametrize(
     ("query", "is_match"),
     [
-        ("wait", True),
-        ("WAITER", True),
-        ("wait unicorn", False),
-        ("wait -unicorn", True),
-        ("wait -cafe", False),
-        ('"the cafe waiter"', True),
-        ('"cafe the"', False),
-        ("wai", False),
-        ("wai*", True),
-        (".*", None),
+        ("wait", True), ("WAITER", True), ("wait unicorn", False), ("wait -unicorn", True), ("wait -cafe", False),
+        ('"the cafe waiter"', True), ('"cafe the"', False), ("wai", False), ("wai*", True), (".*", None),
         ("a OR b; DROP TABLE", False),
     ],
-)
+)  # fmt: skip
 def test_a_search_wants_every_term_and_is_never_the_syntax_of_patterns(query, is_match):
     if is_match is None:
         with pytest.raises(ValueError, match="nothing to search for"):

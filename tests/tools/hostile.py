@@ -94,25 +94,11 @@ _HOST_CALLS = [
     f"print({name}({text!r}))"
     for name in ("simplify", "factor", "solve")
     for text in (
-        "__import__('os').system('touch written.txt')",
-        "open('secret.txt').read()",
-        "().__class__.__bases__",
-        "x.__class__",
-        "lambda: 0",
-        "9^9^9^9",
-        "factorial(10^9)",
-        "(" * 300 + "1" + ")" * 300,
-        "1" * 499,
-        "x" * 10_000,
-        "exec('1')",
-        "sqrt(__builtins__)",
-        "'a' * 10",
-        "[1 for i in x]",
-        "2^(1000)^(1000)",
-        "\x00",
-        "(x+y+z+1)^400",
+        "__import__('os').system('touch written.txt')", "open('secret.txt').read()", "().__class__.__bases__",
+        "x.__class__", "lambda: 0", "9^9^9^9", "factorial(10^9)", "(" * 300 + "1" + ")" * 300, "1" * 499, "x" * 10_000,
+        "exec('1')", "sqrt(__builtins__)", "'a' * 10", "[1 for i in x]", "2^(1000)^(1000)", "\x00", "(x+y+z+1)^400",
     )
-]
+]  # fmt: skip
 _HOST_CALLS += ["simplify(1)", "simplify(['x'])", "solve('x', 'x = 1')", "solve(x='1')", "simplify()", "factor({})"]
 _MEMORY = (
     "x = 'a' * 10**10", "x = [0] * 10**10", "x = bytearray(10**10)", "x = list(range(10**10))",
