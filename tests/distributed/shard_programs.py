@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,12 +40,7 @@ from verifiers import VerifierPool
 
 def shards(
     world: World, cases: Sequence[tuple[str, str]], ways: Sequence[str], folder: Path
-) -> dict[
-    str,
-    tuple[
-        list[tuple[list[np.ndarray], dict[str, float]]], dict[str, object], dict[str, np.ndarray], dict[str, np.ndarray]
-    ],
-]:
+) -> dict[str, tuple[Any, ...]]:
     """For each way of holding the weights: (gradients(), checkpoint_and_resume(), adapter_checkpoint(),
     critic_from_reward_model()).
     """

@@ -24,7 +24,7 @@ from reasoner.rollouts.prompts import load_template, render
 from reasoner.trainer.parity import max_logprob_diff
 from reasoner.types import Prompt, SamplingParams
 from tests.fixtures.families import save_family
-from tests.fixtures.inference_server import InferenceServer
+from tests.fixtures.inference_server import InferenceServer, alive
 from tests.fixtures.tiny import perturbed, save_tiny, tiny_tokenizer
 
 CPU = torch.device("cpu")
@@ -73,10 +73,7 @@ def prompts() -> list[Prompt]:
 
 @pytest.fixture(scope="module")
 def servers(folder):
-    two = [SamplingServer(folder), SamplingServer(folder)]
-    yield two
-    for server in two:
-        server.die()
+    yield from alive(SamplingServer(folder), SamplingServer(folder))
 
 
 def engine_of(servers, folder, **settings):

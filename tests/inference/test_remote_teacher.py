@@ -15,7 +15,7 @@ from reasoner.inference.server_client import ServerError
 from reasoner.rl.batch import collate
 from reasoner.trainer.resolve_run import resolve_new_run
 from reasoner.types import EngineUnavailableError, Observation
-from tests.fixtures.inference_server import IDENTITY, InferenceServer
+from tests.fixtures.inference_server import IDENTITY, InferenceServer, alive
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, group, make_trainer
 
@@ -32,10 +32,7 @@ def scores(ids):
 
 @pytest.fixture
 def servers():
-    two = [InferenceServer(identity=SAME, score=scores) for _ in range(2)]
-    yield two
-    for server in two:
-        server.die()
+    yield from alive(*(InferenceServer(identity=SAME, score=scores) for _ in range(2)))
 
 
 def teacher_of(*servers, seconds=20.0):

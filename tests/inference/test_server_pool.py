@@ -14,7 +14,7 @@ from reasoner.inference.server_dispatch import Request
 from reasoner.inference.server_pool import ServerPool
 from reasoner.inference.server_token import read_token
 from reasoner.types import EngineUnavailableError
-from tests.fixtures.inference_server import IDENTITY, InferenceServer, hashed_completion
+from tests.fixtures.inference_server import IDENTITY, InferenceServer, alive, hashed_completion
 
 
 class Weights:
@@ -30,10 +30,7 @@ class Weights:
 
 @pytest.fixture
 def servers():
-    two = [InferenceServer(), InferenceServer()]
-    yield two
-    for server in two:
-        server.die()
+    yield from alive(InferenceServer(), InferenceServer())
 
 
 def pool_of(servers, *, seconds=20.0, requests_per_server=8) -> ServerPool:
@@ -166,9 +163,8 @@ def test_update_clears_the_prefixes_of_requests_that_a_server_still_holds(server
     servers[1].holds_blocks = servers[1].keeps_blocks = True
     pool = connect(pool_of(servers))
     assert not servers[0].holds_blocks and [server.is_ready for server in pool.servers] == [True, False]
-    assert (
-        f"{servers[1].url} is left out: POST /reset_prefix_cache: prefixes of older weights" in capfd.readouterr().err
-    )
+    told = f"{servers[1].url} is left out: POST /reset_prefix_cache: prefixes of older weights"
+    assert told in capfd.readouterr().err
 
 
 def test_server_without_an_answer_in_time_is_left_out(servers, capfd):
