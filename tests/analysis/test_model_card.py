@@ -36,11 +36,8 @@ def test_front_matter_is_read_by_the_hub_library(tmp_path, values, licence, expe
 
 def test_card_names_no_place_on_this_machine(tmp_path):
     (tmp_path / "secret.toml").write_text('text = "Q {question}"')
-    values = {
-        "prompt.style": str(tmp_path / "secret.toml"),
-        "run.dir": "/home/ada/runs",
-        "data.train": "/home/ada/my.jsonl",
-    }
+    values = {"run.dir": "/home/ada/runs", "data.train": "/home/ada/my.jsonl"}
+    values["prompt.style"] = str(tmp_path / "secret.toml")
     text = card(write_records(tmp_path / "run", values=values))
     assert "my.jsonl" in text and "secret.toml" in text
     assert not any(place in text for place in ("/home/ada", str(tmp_path), "a machine"))

@@ -129,10 +129,9 @@ def grow(run: Path, step: int, *, texts: list[str], question: str = "What is 2 +
     groups, advantages = [], []
     for number in range(2):
         problem = Problem(f"made/up/{number}", question, "4", "made", "up", 1, "sums")
-        completions = tuple(
-            Completion(text, tuple(range(len(text.split()))), (-0.1,) * len(text.split()), "stop", step)
-            for text in texts
-        )
+        sizes = [len(text.split()) for text in texts]
+        tokens = [(tuple(range(size)), (-0.1,) * size) for size in sizes]
+        completions = tuple(Completion(text, *own, "stop", step) for text, own in zip(texts, tokens, strict=True))
         verdicts = [Verdict.CORRECT if i == 0 else Verdict.WRONG for i in range(len(texts))]
         scores = tuple(
             add_reward(RewardInput(text, problem, Score(0.0, {}, verdict, text[:30], "rational")), RewardWeights())

@@ -84,10 +84,8 @@ ORDERS = {
 @pytest.mark.parametrize("where", [{}, {"correct": "no"}])
 def test_pages_are_consecutive_in_any_order(call, rows, order, where):
     expected = sorted((row for row in rows if not where or row["verdict"] != "correct"), key=ORDERS[order])
-    pages = [
-        call("rollouts", run="whole", where=where, order=order, offset=offset, limit=7)
-        for offset in range(0, len(expected) + 7, 7)
-    ]
+    offsets = range(0, len(expected) + 7, 7)
+    pages = [call("rollouts", run="whole", where=where, order=order, offset=at, limit=7) for at in offsets]
     assert [row["name"] for page in pages for row in page["rows"]] == [row["name"] for row in expected]
     assert {page["total"] for page in pages} == {len(expected)}
 

@@ -207,11 +207,8 @@ def test_grade_refuses_what_are_no_texts_and_arguments_without_effect(capsys, tm
 
 
 def test_grade_reads_a_file_and_counts(capsys, tmp_path):
-    rows = [
-        {"gold": "12", "answer": "12.0"},
-        {"gold": "12", "response": "<think> so </think> <answer> 13 </answer>"},
-        {"gold": "12", "response": "it is 12"},
-    ]
+    responses = ({"response": "<think> so </think> <answer> 13 </answer>"}, {"response": "it is 12"})
+    rows = [{"gold": "12"} | row for row in ({"answer": "12.0"}, *responses)]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert main(["grade", str(tmp_path / "a.jsonl")]) == 0
     out = capsys.readouterr().out.splitlines()

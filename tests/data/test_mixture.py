@@ -100,10 +100,8 @@ def test_part_that_is_too_small_leaves_its_places_and_is_named(
 
 
 def test_ids_of_a_mixture_are_distinct_also_where_a_part_has_numbered_ones() -> None:
-    parts = {
-        name: [Problem(id, "?", "1") for id in ids]
-        for name, ids in {"x": ["a", "a#2"], "y": ["a", "b"], "z": ["a#3", "a", "b"]}.items()
-    }
+    ids_of = {"x": ["a", "a#2"], "y": ["a", "b"], "z": ["a#3", "a", "b"]}
+    parts = {name: [Problem(id, "?", "1") for id in ids] for name, ids in ids_of.items()}
     ids = [problem.id for problem in join_parts(parts, [None] * 3)]
     assert ids == ["a", "a#2", "a#3", "b", "a#3#3", "a#4", "b#3"]
     assert {problem.id for problem in join_parts(parts, [None] * 3, limit=5)} <= set(ids)

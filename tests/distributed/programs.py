@@ -124,10 +124,8 @@ def interrupt_of_last(world: World) -> None:
 
 def slow_first(world: World) -> list[str]:
     """The first rank computes for longer than the time limit, in a world and in another thread's."""
-    return [
-        own.from_first(lambda: time.sleep(1.5) or "a checkpoint", "the checkpoint")
-        for own in (world, world.with_own_group())
-    ]
+    worlds = (world, world.with_own_group())
+    return [own.from_first(lambda: time.sleep(1.5) or "a checkpoint", "the checkpoint") for own in worlds]
 
 
 def absent_rank(world: World) -> None:

@@ -116,10 +116,8 @@ def test_a_gpu_that_packs_rows_stores_no_mask_and_no_repeated_keys():
 def test_a_teacher_s_whole_distribution_is_two_more_copies_of_a_tile():
     cfg = one_prompt(512, OptimConfig(micro_batch_tokens=512), algo=AlgoConfig(group_size=2))
     for model, is_tiled in ((qwen(_NARROW), True), (tiny_model(vocabulary=300, width=64), False)):
-        plain, full = (
-            need_of(model, replace(cfg, teacher=TeacherConfig(model="base", kl=kl)), prompt=40)._micro_batch()["logits"]
-            for kl in ("sampled", "full")
-        )
+        taught = [replace(cfg, teacher=TeacherConfig(model="base", kl=kl)) for kl in ("sampled", "full")]
+        plain, full = (need_of(model, own, prompt=40)._micro_batch()["logits"] for own in taught)
         tile = min(512 * model.config.vocab_size, CPU_TILE)
         gradients = 4 * 64 * (512 + (0 if is_tiled else 300))  # a small head's is not added in place
         assert full == 5 * 4 * tile + gradients
@@ -261,10 +259,8 @@ def test_gradients_are_not_counted_beside_the_engine_that_samples():
 )
 def test_copies_of_the_weights_that_wait_for_steps_ahead_are_counted(steps, device, rank, engine, copies):
     cfg = Config(sampling=SamplingConfig(max_tokens=64), engine=engine, lora=LoraConfig(rank=rank))
-    one, several = (
-        need_of(qwen(QWEN_HALF), replace(cfg, max_off_policy_steps=ahead), prompt=40, device=device)
-        for ahead in (1, steps)
-    )
+    plans = [replace(cfg, max_off_policy_steps=ahead) for ahead in (1, steps)]
+    one, several = (need_of(qwen(QWEN_HALF), own, prompt=40, device=device) for own in plans)
     parameters = sum(parameter.numel() for parameter in one.model.parameters())
     a_copy = 4 * (parameters + 151_936 * 896)  # a tied output layer is sent under both of its names
     adapter = steps * one.parts()["gradients"] if rank and not copies else 0  # 4 bytes for each of its parameters
@@ -274,10 +270,8 @@ def test_copies_of_the_weights_that_wait_for_steps_ahead_are_counted(steps, devi
 def test_gradients_of_large_embeddings_take_no_copy():
     """The formula without them beside that of a vocabulary just too small to be summed in place."""
     cfg = one_prompt(1024, OptimConfig(micro_batch_tokens=1024, recompute=True), algo=AlgoConfig(group_size=8))
-    small, large = (
-        need_of(Qwen2ForCausalLM(Qwen2Config(vocab_size=size, tie_word_embeddings=True, **_NARROW)), cfg, prompt=40)
-        for size in (2**16 - 1, 2**16)
-    )
+    configs = [Qwen2Config(vocab_size=size, tie_word_embeddings=True, **_NARROW) for size in (2**16 - 1, 2**16)]
+    small, large = (need_of(Qwen2ForCausalLM(own), cfg, prompt=40) for own in configs)
     assert small.passes_peak() - large.passes_peak() == pytest.approx(4 * 64 * 2**16, rel=0.01)
 
 

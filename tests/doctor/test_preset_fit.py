@@ -26,10 +26,8 @@ def test_shape_has_the_parameters_of_the_model(name):
 
 
 def test_shape_of_the_base_is_that_of_the_embedded_model():
-    weights, stored = (
-        {key: value.shape for key, value in model.state_dict().items()}
-        for model in (MODELS["base"], load_meta_model(BASE))
-    )
+    models = (MODELS["base"], load_meta_model(BASE))
+    weights, stored = ({key: value.shape for key, value in model.state_dict().items()} for model in models)
     assert weights == stored
 
 

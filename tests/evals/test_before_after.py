@@ -19,10 +19,8 @@ AFTER = {"a": [answering(5, MENDED)], "b": [answering(9)], "c": [answering(7, "4
 @pytest.fixture(scope="module")
 def evals(pool):
     ks = MetricKs(pass_at=(1, 4), cons_at=(4,))
-    return [
-        HeldOutEvals(evaluated(script, pool, PROMPTS, 4, ks=ks), evaluated(script, pool, PROMPTS))
-        for script in (BEFORE, AFTER)
-    ]
+    pairs = [(evaluated(own, pool, PROMPTS, 4, ks=ks), evaluated(own, pool, PROMPTS)) for own in (BEFORE, AFTER)]
+    return [HeldOutEvals(*pair) for pair in pairs]
 
 
 def row(text, name):

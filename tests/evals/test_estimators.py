@@ -71,12 +71,8 @@ def test_votes_are_counted_by_class_and_not_by_text():
     assert labels == [0, 0, 0, 1, 1, 1, 2, None]
     assert vote_labels(answers[::-1], correct[::-1], same) == labels[::-1]
     assert class_sizes(labels) == (3, [3, 1], 1)
-    assert (
-        estimators.vote_share(3, [3, 1], 1) == 3 / 8
-        and is_tied(3, [3, 1])
-        and not is_tied(0, [])
-        and not is_tied(3, [2, 2])
-    )
+    assert estimators.vote_share(3, [3, 1], 1) == 3 / 8
+    assert is_tied(3, [3, 1]) and not is_tied(0, []) and not is_tied(3, [2, 2])
 
 
 def test_equal_answers_are_one_class_and_ties_are_split():
@@ -186,10 +182,8 @@ def test_estimators_agree_for_every_k_of_real_samples():
     for file, by_k in json.loads((GRADED / "estimator_cases.json").read_text())["files"].items():
         for k, case in by_k.items():
             if k.isdigit():
-                assert figures_of(file, int(k)) == (Fraction(case["pass_exact"]), Fraction(case["cons_exact"])), (
-                    file,
-                    k,
-                )
+                exact = Fraction(case["pass_exact"]), Fraction(case["cons_exact"])
+                assert figures_of(file, int(k)) == exact, (file, k)
 
 
 def test_estimate_of_no_problem_is_refused():

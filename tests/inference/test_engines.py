@@ -196,11 +196,8 @@ def test_vllm_s_own_record_of_a_request_has_the_same_tokens_and_logprobs(engines
 
 def test_tags_are_kept_in_text(engine, prompts, folder):  # trap 20
     tokenizer = load_tokenizer(folder)
-    completions = [
-        c
-        for row in engine.generate(prompts[:16], replace(SAMPLED, num_samples=16), seeds(prompts[:16], num=16))
-        for c in row
-    ]
+    groups = engine.generate(prompts[:16], replace(SAMPLED, num_samples=16), seeds(prompts[:16], num=16))
+    completions = [completion for own in groups for completion in own]
     tag = tokenizer.convert_tokens_to_ids("<think>")
     tagged = [c for c in completions if tag in c.token_ids]
     assert tagged

@@ -45,11 +45,8 @@ class SamplingServer(InferenceServer):
         )
 
     def _sample(self, body, version):
-        sampling = SamplingParams(
-            num_samples=1,
-            **{name: body[name] for name in ("temperature", "top_p", "top_k", "max_tokens")},
-            stop=tuple(body.get("stop", ())),
-        )
+        own = {name: body[name] for name in ("temperature", "top_p", "top_k", "max_tokens")}
+        sampling = SamplingParams(num_samples=1, stop=tuple(body.get("stop", ())), **own)
         self.engine._end_ids = frozenset(body["stop_token_ids"])
         prompt = Prompt(problems("train", 1)[0], "", "", tuple(body["prompt"]))
         with self._lock_of_engine:

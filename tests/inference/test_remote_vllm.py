@@ -49,12 +49,8 @@ def stop(process, number):
 @pytest.fixture
 def servers():
     ports = [free_port(), free_port()]
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", "reasoner", "serve", "--port", str(port)], env=ENVIRONMENT, start_new_session=True
-        )
-        for port in ports
-    ]
+    commands = [[sys.executable, "-m", "reasoner", "serve", "--port", str(port)] for port in ports]
+    processes = [subprocess.Popen(words, env=ENVIRONMENT, start_new_session=True) for words in commands]
     yield processes, ",".join(f"http://127.0.0.1:{port}" for port in ports)
     for process in processes:
         stop(process, signal.SIGKILL)

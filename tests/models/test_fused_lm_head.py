@@ -162,10 +162,8 @@ def test_kl_adds_its_gradient_to_those_of_log_probabilities_and_entropy():
     scales = (*weights.double(), weights[0].double() + 1)
     leaves = [states, *head.parameters()]
     torch.testing.assert_close(outputs, wanted, rtol=1e-6, atol=1e-6)  # OutputLayer's logits are in float32
-    gradients, expected = (
-        torch.autograd.grad(sum((w * one).sum() for w, one in zip(scales, own, strict=True)), leaves)
-        for own in (outputs, wanted)
-    )
+    losses = [sum((w * one).sum() for w, one in zip(scales, own, strict=True)) for own in (outputs, wanted)]
+    gradients, expected = (torch.autograd.grad(loss, leaves) for loss in losses)
     torch.testing.assert_close(gradients, expected, rtol=1e-6, atol=1e-6)
 
 

@@ -61,11 +61,8 @@ def test_tiled_logits_give_same_logprobs_and_gradient(monkeypatch):
 
     def outputs():
         sampled_logprobs, entropy = logprobs(model, temperature=0.7)
-        return (
-            sampled_logprobs,
-            entropy,
-            *torch.autograd.grad(sampled_logprobs.square().sum(), list(model.parameters())),
-        )
+        gradients = torch.autograd.grad(sampled_logprobs.square().sum(), list(model.parameters()))
+        return sampled_logprobs, entropy, *gradients
 
     whole = outputs()
     monkeypatch.setattr(models, "MAX_LOGITS", 5 * 40)  # those of five positions, of six

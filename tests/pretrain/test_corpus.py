@@ -105,10 +105,8 @@ def test_first_values_of_divisions_are_as_often_wrong_as_the_settings_say_and_th
 
 def test_only_divisions_have_random_first_values():
     step = equation(62, "*", 7)
-    plain, other = (
-        [claim_with_check(step, rng, working)[0] for _ in range(200)]
-        for rng, working in ((Random(0), Working()), (Random(0), Working(quotient_slips=0.7, random_quotients=0.5)))
-    )
+    cases = ((Random(0), Working()), (Random(0), Working(quotient_slips=0.7, random_quotients=0.5)))
+    plain, other = ([claim_with_check(step, rng, working)[0] for _ in range(200)] for rng, working in cases)
     assert other == plain
 
 

@@ -59,10 +59,8 @@ def test_tools_of_an_environment_stand_in_the_system_message_or_before_the_quest
 def test_frame_of_a_reply_is_that_of_a_users_message():
     tokenizer = tiny_tokenizer()
     tokenizer.chat_template = CHAT.replace("{% endfor", "<|end|>{% endfor")
-    assert reply_frame(Template("{question}!", chat=True, prefill="<think>"), tokenizer) == (
-        "<|end|><|user|>",
-        "<|end|><|bot|><think>",
-    )
+    frame = reply_frame(Template("{question}!", chat=True, prefill="<think>"), tokenizer)
+    assert frame == ("<|end|><|user|>", "<|end|><|bot|><think>")
     for style, frame in (
         ("r1-zero", ("\nUser: ", "\nAssistant:")),
         ("few-shot", ("\nQuestion: ", "\nAnswer:")),

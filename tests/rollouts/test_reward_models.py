@@ -76,11 +76,8 @@ def credit(groups, **parts):
 @pytest.mark.parametrize("parts", [{}, {"scale": "none"}, {"baseline": "leave_one_out", "scale": "none"}])
 def test_constant_added_to_all_scores_leaves_advantages_of_a_group_baseline(parts):
     """GRPO, Dr. GRPO, RLOO."""
-    groups = random_groups(8)
-    plain, moved = (
-        credit(apply_reward_models(groups, {"rm": Lengths(c)}, RewardConfig(model="rm", clip=100.0)), **parts)
-        for c in (0.0, 3.0)
-    )
+    groups, cfg = random_groups(8), RewardConfig(model="rm", clip=100.0)
+    plain, moved = (credit(apply_reward_models(groups, {"rm": Lengths(c)}, cfg), **parts) for c in (0.0, 3.0))
     assert plain.abs().max() > 0.5
     assert torch.allclose(plain, moved, atol=1e-6)
 

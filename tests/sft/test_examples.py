@@ -102,10 +102,8 @@ def test_every_turn_of_the_assistant_is_an_example_that_sees_the_turns_before() 
 
 
 def test_a_template_without_an_end_of_the_turn_gets_the_end_token() -> None:
-    assert [text(one.completion_ids) for one in read({"messages": CONVERSATION}, chat=LLAMA)] == [
-        f"<think> 40 + 2 </think> 42{END}",
-        f"56{END}",
-    ]
+    texts = [text(one.completion_ids) for one in read({"messages": CONVERSATION}, chat=LLAMA)]
+    assert texts == [f"<think> 40 + 2 </think> 42{END}", f"56{END}"]
 
 
 def test_a_conversational_prompt_and_completion_learns_the_completion_alone() -> None:
@@ -138,10 +136,8 @@ def test_no_line_break_is_learnt_after_a_turn_whose_end_is_another_special_token
 
 
 def test_equal_token_ids_are_one_object() -> None:
-    first, second = read(
-        {"prompt_ids": [int("300")], "completion_ids": [int("301")]},
-        {"prompt_ids": [int("300")], "completion_ids": [int("300")]},
-    )
+    rows = [{"prompt_ids": [int("300")], "completion_ids": [int(own)]} for own in ("301", "300")]
+    first, second = read(*rows)
     assert first.prompt_ids[0] is second.prompt_ids[0] is second.completion_ids[0]
 
 
