@@ -52,14 +52,11 @@ def test_contradictions_are_found_across_sources(findings: list[Finding]) -> Non
     assert found["conflict", "b", "1"] == "2 in a.jsonl, 1"
 
 
-def test_counts_are_of_problems_by_source(findings: list[Finding]) -> None:
+def test_counts_are_of_problems_by_source_and_the_printout_holds_the_first_findings(findings: list[Finding]) -> None:
     header, first, second = counts(SETS, findings)
     assert header == ["source", "problems", *KINDS]
     assert first[:2] == ["a.jsonl", "4"] and second[:2] == ["b.jsonl", "3"]
     assert dict(zip(header, second, strict=True))["undecided"] == "1"  # two of its texts, one problem
-
-
-def test_printout_holds_the_first_findings_and_says_how_many_are_left(findings: list[Finding]) -> None:
     shown = text(SETS, findings, examples=1)
     assert shown.count("not accepted: ") == 1 and "  and 1 more" in shown
     assert values(findings)[0]["kind"] == findings[0].kind

@@ -59,14 +59,11 @@ def test_evals_show_those_of_the_selected_run(site):
     expect_evaluations(page, "second/after")
 
 
-def test_evals_of_a_run_without_any_say_how_to_make_one(site):
+def test_a_run_without_evaluations_says_how_to_make_one_and_a_link_to_another_s_shows_it_among_all(site):
     page = site.open("/evals?run=bare")
     expect(page.locator("#reasoner main")).to_contain_text("reasoner eval --model bare")
     expect(page.get_by_role("link", name="all evaluations (3)")).to_have_count(1)
     expect_evaluations(page)
-
-
-def test_a_link_to_another_run_s_evaluation_shows_it_among_all(site):
     page = site.open("/evals?run=first&eval=second/after")
     expect_evaluations(page, "apart", "first/after", "second/after")
     expect(page.locator("tr.current")).to_have_attribute("data-eval", "second/after")

@@ -131,14 +131,11 @@ def test_rollout_without_hits_says_so_and_an_empty_search_hides_none(site):
     site.refused()
 
 
-def test_a_tag_of_the_thought_is_shown_where_it_is_the_hit(site):
+def test_a_tag_that_is_the_hit_is_shown_and_hits_are_marked_where_formulas_are_set(site):
     page = search(site, "/rollouts?run=words&text=think&rollout=0.0.0")
     page.wait_for_selector(PANE.format("0.0.0"))
     expect_marks(page, ".pane", "think", "think")
     assert page.locator('[data-part="think"] .text').text_content().startswith("<think>The waiter")
-
-
-def test_hits_are_marked_where_formulas_are_set(site):
     page = search(site, "/rollouts?run=words&text=wait&rollout=0.0.1&formulas=1")
     page.wait_for_selector(PANE.format("0.0.1"))
     expect_marks(page, ".pane .formulas", "wait")

@@ -43,12 +43,9 @@ def test_flag_of_another_project_is_refused_with_the_one_here(flag, names, capsy
     assert [name for name in names.split() if not re.search(rf"(?<![\w.]){re.escape(name)}(?![\w])", message)] == []
 
 
-def test_setting_of_another_project_in_a_file_is_refused_with_the_one_here():
+def test_setting_of_another_project_in_a_file_is_refused_with_the_one_here_and_not_named_without_one(capsys):
     with pytest.raises(ValueError, match=r"num_generations .*TRL.* algo\.group_size$"):
         resolve([("file", {"num_generations": 8})])
-
-
-def test_command_without_the_setting_does_not_name_it(capsys):
     with pytest.raises(SystemExit):
         main(["grade", "--gold", "1", "--answer", "1", "--num_generations", "4"])
     assert "unknown argument '--num_generations'" in capsys.readouterr().err

@@ -122,15 +122,12 @@ def test_conversation_that_cannot_be_read_is_refused_with_its_line(tmp_path: Pat
         load(path)
 
 
-def test_csv_row_with_too_few_values_is_refused(tmp_path: Path) -> None:
+def test_csv_row_with_too_few_values_and_folder_without_readable_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"known are \.jsonl"):
+        load(str(tmp_path))
     (tmp_path / "x.csv").write_text("question,answer\n1+1?,2\n2+2?\n")
     with pytest.raises(ValueError, match=r"x\.csv, row 2 .*2 values"):
         load(str(tmp_path / "x.csv"))
-
-
-def test_folder_without_readable_files_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"known are \.jsonl"):
-        load(str(tmp_path))
 
 
 FAULTY = (

@@ -38,11 +38,8 @@ def test_parts_are_sampled_by_weight_and_each_problem_once_an_epoch() -> None:
             assert len(set(own[epoch * size : (epoch + 1) * size])) == size
 
 
-def test_no_step_of_a_mixture_has_a_problem_twice() -> None:
+def test_step_of_a_mixture_has_no_problem_twice_and_does_not_depend_on_the_steps_before() -> None:
     assert all(len(set(MIXTURE.indices(step, 20, seed=1))) == 20 for step in range(300))
-
-
-def test_step_of_a_mixture_does_not_depend_on_the_steps_before() -> None:
     straight = [MIXTURE.indices(step, 8, seed=5) for step in range(40)]
     assert [MIXTURE.indices(step, 8, seed=5) for step in reversed(range(40))] == straight[::-1]
     assert MIXTURE.indices(0, 8, seed=6) != straight[0]

@@ -55,13 +55,10 @@ def test_copy_is_exact_or_near_and_other_numbers_are_another_problem(training: s
     assert all(one.training.id == "t" for one in overlaps)
 
 
-def test_the_most_similar_training_problem_is_named() -> None:
+def test_the_most_similar_training_problem_is_named_and_short_questions_are_compared_exactly() -> None:
     others = {"near": f"{QUESTION} Say it now.", "exact": QUESTION, "late": f"{QUESTION} So."}
     (overlap,) = find_overlaps([problem(text, name) for name, text in others.items()], [problem(QUESTION)])
     assert overlap.training.id == "exact" and overlap.share == 1.0
-
-
-def test_short_questions_are_compared_exactly() -> None:
     assert find_overlaps([problem("Compute 12 + 5 now.")], [problem("Compute 12 + 5.")]) == []
     assert len(find_overlaps([problem("compute 12 + 5")], [problem("Compute 12 + 5.")])) == 1
 

@@ -162,13 +162,10 @@ def test_auto_takes_the_first_way_that_fits_half_of_the_gpu(held, during, weight
     assert first_that_fits(held, during, processes=4, memory=100) == weights
 
 
-def test_auto_is_replicated_on_a_cpu():
+def test_auto_is_replicated_on_a_cpu_and_what_needs_whole_weights_refuses_shards():
     cfg = Config(processes=2, optim=OptimConfig(sharding="auto"))
     resolved = resolve_sharding(cfg, resolve_algorithm(cfg.algo), Path("a model"), torch.device("cpu"))
     assert resolved.optim.sharding == "replicated"
-
-
-def test_what_needs_whole_weights_refuses_shards():
     algo = AlgoConfig(trust="constrained")
     with pytest.raises(ValueError, match=r"optim\.sharding in .* needs algo\.trust"):
         check_run(Config(algo=algo, optim=OptimConfig(sharding="sharded")))

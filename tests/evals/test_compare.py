@@ -96,14 +96,11 @@ def test_force_warns_and_compares_the_shared_problems(tmp_path, capsys):
     assert "2/0/0" in text
 
 
-def test_names_of_style_and_set_do_not_matter(pair):
+def test_names_of_style_and_set_do_not_matter_and_disjoint_sets_are_refused(pair, tmp_path):
     a = eval_log.read_manifest(pair[0])
     renamed = a | {"prompt": a["prompt"] | {"style": "mine.txt"}}
     renamed["data"] = {"copy.jsonl": a["data"]["s"], "t": a["data"]["t"]}
     assert mismatches(a, renamed) == []
-
-
-def test_compare_refuses_disjoint_sets(tmp_path, pair):
     write(tmp_path / "c", {"u": [1, 1, 1]})
     with pytest.raises(ValueError, match="no data set in common"):
         compare("a", "c", out=tmp_path, force=True)

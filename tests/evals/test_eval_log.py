@@ -65,13 +65,10 @@ def test_flat_table_has_a_row_per_response(folder):
     assert rows[3]["verdict"] == "no_answer" and rows[3]["answer"] is None
 
 
-def test_equal_evaluations_have_equal_bytes(folder, manifest, sets, tmp_path):
+def test_equal_evaluations_have_equal_bytes_and_a_folder_without_one_is_refused(folder, manifest, sets, tmp_path):
     eval_log.write(tmp_path / "again", manifest, sets, "the table")
     one, other = ({p.name: p.read_bytes() for p in path.iterdir()} for path in (folder, tmp_path / "again"))
     assert one == other
-
-
-def test_a_folder_without_an_evaluation_is_refused(tmp_path):
     with pytest.raises(ValueError, match="holds no evaluation"):
         eval_log.read_manifest(tmp_path)
 

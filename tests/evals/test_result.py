@@ -45,14 +45,11 @@ def test_cons_counts_equal_answers_as_one_vote(evaluation):
     assert evaluation.ties == pytest.approx(1 / 3)
 
 
-def test_well_formed_and_lenient_shares_are_counted(evaluation):
+def test_well_formed_and_lenient_shares_are_counted_and_of_no_well_formed_responses_unknown(evaluation, pool):
     well_formed = 3 + 4 + 2  # an empty answer is not well-formed
     assert evaluation.well_formed == pytest.approx(well_formed / 12)
     assert evaluation.correct_given_well_formed == pytest.approx(3 / well_formed)
     assert evaluation.lenient.value == pytest.approx(4 / 12)  # the untagged "4" too
-
-
-def test_a_share_of_no_well_formed_responses_is_unknown(pool):
     one = evaluated({"a": ["4"]}, pool, PROMPTS[:1])
     assert one.well_formed == 0 and one.correct_given_well_formed is None
     (line,) = [line for line in details("x", {"sampled": one}).splitlines() if line.startswith("correct given")]

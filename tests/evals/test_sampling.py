@@ -68,16 +68,13 @@ def test_a_torn_cache_line_is_cut_and_its_batch_sampled_again(path, monkeypatch,
     assert path.read_bytes() == content
 
 
-def test_a_damaged_cache_line_is_refused_by_number(path):
+def test_a_damaged_cache_line_is_refused_by_number_and_a_cache_in_use_by_another_evaluation(path):
     cached(path, Scripted(SCRIPT), 2)
+    with ResponseCache(path, {}), pytest.raises(ValueError, match="another evaluation is writing"):
+        ResponseCache(path, {}).__enter__()
     path.write_bytes(b'{"rows": 3}\n' + path.read_bytes())
     with pytest.raises(ValueError, match=r"x\.jsonl, line 1 is damaged"):
         cached(path, Scripted(SCRIPT), 2)
-
-
-def test_a_cache_in_use_by_another_evaluation_is_refused(path):
-    with ResponseCache(path, {}), pytest.raises(ValueError, match="another evaluation is writing"):
-        ResponseCache(path, {}).__enter__()
 
 
 def test_cache_keys_differ_by_prompt_sample_and_seed():

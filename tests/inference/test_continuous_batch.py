@@ -153,14 +153,11 @@ def test_memory_left_by_others_does_not_reach_completions(folder, prompts):
     check_equal(groups, [c for group in expected for c in group])
 
 
-def test_group_is_reported_when_its_last_completion_ends(folder, prompts):
+def test_group_is_reported_when_its_last_completion_ends_and_no_prompts_are_no_groups(folder, prompts):
     engine, order = engine_of(folder), []
     groups = engine.generate(prompts, SAMPLING, seeds(prompts, 2), lambda place, own: order.append(place))
     last = [max(len(c.token_ids) for c in group) for group in groups]
     assert [last[place] for place in order] == sorted(last) and sorted(order) == list(range(12)) != order
-
-
-def test_call_without_prompts_returns_no_groups(folder, prompts):
     assert engine_of(folder).generate([], SAMPLING, []) == []
     assert engine_of(folder).generate(prompts[:1], SAMPLING, [[]]) == [()]
 

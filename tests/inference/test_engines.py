@@ -204,12 +204,9 @@ def test_tags_are_kept_in_text(engine, prompts, folder):  # trap 20
     assert all("<think>" in c.text for c in tagged)
 
 
-def test_update_weights_refuses_unknown_names(engine):
+def test_unknown_weights_and_a_prompt_longer_than_the_context_are_refused(engine, prompts):
     with pytest.raises((ValueError, KeyError, AttributeError), match="elsewhere"):
         engine.update_weights([("elsewhere.weight", torch.zeros(2))], version=9)
-
-
-def test_sample_refuses_prompt_longer_than_context(engine, prompts):
     endless = replace(prompts[0], token_ids=prompts[0].token_ids * 9)
     with pytest.raises(ValueError, match=f"{len(endless.token_ids)}"):
         engine.generate([endless], SAMPLED, seeds([endless]))

@@ -140,20 +140,14 @@ def tokenizer():
     return train_tokenizer(document(0, index) for index in range(500))
 
 
-def test_the_tokenizer_gives_every_document_back(tokenizer):
+def test_the_tokenizer_gives_documents_back_keeps_digits_and_tags_and_cuts_a_prompt_the_same_way_anywhere(tokenizer):
     for index in range(500, 700):
         text = document(0, index)
         assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
-
-
-def test_digits_and_tags_are_single_tokens_that_decoding_keeps(tokenizer):
     for tag in TAGS:
         assert len(tokenizer(tag)["input_ids"]) == 1
         assert tokenizer.decode(tokenizer(tag)["input_ids"], skip_special_tokens=True) == tag
     assert len(tokenizer("12345")["input_ids"]) == 5
-
-
-def test_a_prompt_is_cut_the_same_way_alone_and_inside_a_document(tokenizer):
     text = next(text for text in (document(0, i) for i in range(500)) if "Assistant:" in text)
     prompt = text[: text.rindex("Assistant:") + len("Assistant:")]
     ids = tokenizer(prompt)["input_ids"]

@@ -79,12 +79,9 @@ def test_the_digits_mixture_states_no_calculation_of_another_split_and_subtracts
     assert not [b for b in amounts if len(b.rstrip("0")) > 1]
 
 
-def test_without_checks_in_textbooks_there_are_none():
+def test_without_checks_in_textbooks_there_are_none_and_without_corrections_none_finds_an_error():
     none = with_checks(MIXTURES["places"], conversations=0.0, textbooks=0.0)
     assert not [text for text in documents_of(none) if "Check:" in text or "I had" in text]
-
-
-def test_without_corrections_no_check_finds_an_error():
     texts = "\n".join(documents_of(with_checks(MIXTURES["digits"], corrections=False)))
     assert texts.count("Good,") > 500
     assert "Wait" not in texts

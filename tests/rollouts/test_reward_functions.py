@@ -80,14 +80,11 @@ def test_none_adds_nothing_and_records_nothing():
     assert [["only_odd" in score.parts for score in one.scores] for one in result] == [[True, True], [False, False]]
 
 
-def test_order_of_groups_does_not_change_their_rewards():
+def test_order_of_groups_and_no_functions_or_groups_change_no_rewards():
     def size(completions):
         return [len(completion) for completion in completions]
 
     assert applied(size, groups=GROUPS[::-1]) == applied(size)[::-1]
-
-
-def test_without_functions_or_groups_nothing_changes():
     assert applied() == GROUPS
     assert applied(lambda completions: 1 / 0, groups=[]) == []
 

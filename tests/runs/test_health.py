@@ -349,13 +349,10 @@ def test_read_alarms_refuses_a_damaged_file(tmp_path, text):
         read_alarms(tmp_path)
 
 
-def test_health_document_lists_every_check():
+def test_health_document_lists_every_check_and_settings_named_in_help_exist():
     document = (ROOT / "docs" / "DOCTOR.md").read_text().partition("\n## Health checks\n")[2].partition("\n## ")[0]
     rows = [f"| {check.name} | {check.when} | {check.meaning} | {check.help} |" for check in CHECKS]
     assert [row for row in rows if row not in document or row.count("|") != 5] == []
     assert document.count("\n| ") == len(rows) + 1 + 3  # and its head, and the table of --run.on_alarm
-
-
-def test_settings_named_in_help_exist():
     named = re.findall(r"--([a-z]+\.[a-z_]+)", " ".join(check.help for check in CHECKS))
     assert len(named) > 10 and set(named) <= settings().keys()

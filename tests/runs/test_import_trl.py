@@ -60,13 +60,10 @@ def test_rollouts_without_tokens_are_shown_with_an_unknown_number(tmp_path, impo
     assert "tokens unknown, ended by unknown" in " ".join(capsys.readouterr().out.split())
 
 
-def test_trl_files_may_lie_in_the_folder_itself(tmp_path, imported):
+def test_trl_files_may_lie_in_the_folder_itself_whose_name_is_no_reward(tmp_path, imported):
     trl_step(tmp_path, 3, [("2 + 2?", "4", (1.0, 0.0), 0.0)])
     (tmp_path / "completions").rename(tmp_path / "dump")
     assert columns(imported("trl"), 3, "step") == [(3,)]
-
-
-def test_trl_folders_named_like_partitions_are_not_rewards(tmp_path):
     trl_step(tmp_path / "beta=7", 3, [("2 + 2?", "4", (1.0, 0.0), 0.0)])
     import_run("trl", tmp_path / "beta=7", tmp_path / "run")
     assert columns(tmp_path / "run", 3, "reward") == [(1.0,)]

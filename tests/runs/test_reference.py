@@ -80,13 +80,10 @@ def test_a_shifted_run_is_outside_from_its_first_compared_step(bands, change, me
     assert {(one.step, one.direction) for one in found} == {(FIRST_STEP, direction)}
 
 
-def test_one_spike_is_no_departure(bands):
+def test_one_spike_a_step_without_a_metric_and_steps_beyond_the_reference_are_no_departure(bands):
     lines = curve(50)
     lines[9] |= dict.fromkeys(LOGARITHMIC, 1e6)
     assert departures(lines, bands) == []
-
-
-def test_a_step_without_a_metric_and_a_run_beyond_the_reference_are_compared_as_far_as_possible(bands):
     lines = [*curve(50), dict.fromkeys((*LINEAR, *LOGARITHMIC), 1e9) | {"step": STEPS}]
     del lines[12]["kl"]
     assert departures(lines, bands) == []

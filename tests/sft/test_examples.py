@@ -36,11 +36,8 @@ def text(ids: Sequence[int]) -> str:
     return str(TOKENIZER.decode(list(ids)))
 
 
-def test_ids_are_used_as_they_are() -> None:
+def test_ids_are_used_as_they_are_and_turns_between_answers_of_tools_are_examples_of_their_own() -> None:
     assert read({"prompt_ids": [5, 6], "completion_ids": [7], "text": "ignored"}) == [Example((5, 6), (7,))]
-
-
-def test_turns_between_answers_of_tools_are_examples_of_their_own() -> None:
     row = {"prompt_ids": [5, 6], "completion_ids": [7, 8, 20, 21, 9, 22, 10], "observation_tokens": [2, 4, 5, 6]}
     before = (5, 6, 7, 8, 20, 21)
     assert read(row) == [Example((5, 6), (7, 8)), Example(before, (9,)), Example((*before, 9, 22), (10,))]

@@ -70,14 +70,11 @@ def test_sets_of_different_places_are_named_with_their_origins(tmp_path):
     assert note(**{"data.train": "mine.jsonl"}, **unused) == ""
 
 
-def test_named_setting_without_effect_is_refused_in_a_file_too_and_its_default_is_not(tmp_path):
+def test_named_setting_without_effect_is_refused_in_a_file_too_and_a_default_or_one_of_a_preset_is_not(tmp_path):
     values = {"run.dir": str(tmp_path), "algo.beta": 0.0}
     with pytest.raises(ValueError, match=r"algo\.kl is 'k2', which has no effect here: it needs algo\.beta > 0"):
         resolve_new_run(values, origin="a test", files=[("one.toml", {"algo.kl": "k2"})])
     resolve_new_run(values | {"lora.alpha": settings()["lora.alpha"].default}, origin="a test")  # what holds anyway
-
-
-def test_setting_of_a_preset_without_effect_is_left_as_it_is(tmp_path):
     values = {"run.dir": str(tmp_path), "algo.name": "trpo", "algo.beta": 0.0}
     assert resolve_new_run(values, origin="a test")[0].config.optim.lr == 5e-4  # of the preset
 
