@@ -111,12 +111,9 @@ def packages_imported(module: str, *, typing_too: bool) -> set[str]:
     return {name.partition(".")[0] for name in modules_imported(tree, typing_too=typing_too, functions_too=True)}
 
 
-def test_data_verifiers_and_app_never_import_torch() -> None:
+def test_data_verifiers_and_app_never_import_torch_and_gradio_is_the_dashboards_alone() -> None:
     modules = [name for name in MODULES if box(name) in ("data", "verifiers", "app")]
     assert [module for module in modules if STACK & packages_imported(module, typing_too=False)] == []
-
-
-def test_gradio_is_the_dashboards_alone() -> None:
     modules = [name for name in MODULES if name.partition(".")[0] in NO_GRADIO]
     assert [module for module in modules if "gradio" in packages_imported(module, typing_too=True)] == []
 

@@ -59,15 +59,12 @@ def write(folder: Path, name: str, answers: range) -> str:
     return str(folder / name)
 
 
-def test_parts_are_joined_with_their_names_and_distinct_ids(tmp_path: Path) -> None:
+def test_parts_are_joined_with_their_names_and_distinct_ids_and_limited_by_weight(tmp_path: Path) -> None:
     first, second = write(tmp_path, "one/x.jsonl", range(3)), write(tmp_path, "two/x.jsonl", range(10, 14))
     problems = load(f"{first}=0.7,{second}=0.3")
     assert [problem.answer for problem in problems] == ["0", "1", "2", "10", "11", "12", "13"]
     assert [problem.source for problem in problems] == [first] * 3 + [second] * 4
     assert len({problem.id for problem in problems}) == 7 and problems[3].id == "x/file/0#2"
-
-
-def test_limit_takes_of_each_part_what_its_weight_says(tmp_path: Path) -> None:
     first, second = write(tmp_path, "a.jsonl", range(20)), write(tmp_path, "b.jsonl", range(20, 40))
     counts = Counter(problem.source for problem in load(f"{first}=0.75,{second}=0.25", limit=8))
     assert counts == {first: 6, second: 2}

@@ -61,13 +61,10 @@ def test_a_jsonl_file_with_the_usual_columns_is_loaded(tmp_path: Path) -> None:
     ]
 
 
-def test_columns_can_be_mapped_and_the_answer_is_cut_from_a_solution(tmp_path: Path) -> None:
+def test_columns_can_be_mapped_and_a_solution_may_be_an_answer_in_a_few_words(tmp_path: Path) -> None:
     path = write_lines(tmp_path, "math.jsonl", {"q": "Half?", "worked": r"It is $\boxed{\frac12}$.", "answer": "no"})
     (problem,) = load(f"{path}?question=q&answer=worked")
     assert (problem.question, problem.answer) == ("Half?", r"\frac12")
-
-
-def test_a_solution_may_be_an_answer_in_a_few_words(tmp_path: Path) -> None:
     golds = ["all real numbers", r"$\left\{ \frac{\sqrt{2} + \operatorname{sgn} x}{\alpha\beta\gamma} \right\}$"]
     rows = [{"question": "?", "solution": gold} for gold in golds]
     assert [problem.answer for problem in load(str(write_lines(tmp_path, "s.jsonl", *rows)))] == golds

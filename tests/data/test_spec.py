@@ -52,13 +52,10 @@ def test_spec_that_cannot_be_read_is_refused(spec: str, message: str) -> None:
         check(spec)
 
 
-def test_weights_are_told_from_columns() -> None:
+def test_weights_are_told_from_columns_and_a_comma_inside_a_json_value_divides_nothing() -> None:
     parts = split_mixture("a.csv?question=q&answer=a=0.25,gsm8k=3e-1")
     assert parts == [("a.csv?question=q&answer=a", Fraction(1, 4)), ("gsm8k", Fraction(3, 10))]
     assert split_mixture("a.csv?question=q&answer=a") == [("a.csv?question=q&answer=a", None)]
-
-
-def test_comma_inside_a_json_value_of_an_option_divides_nothing() -> None:
     nested = 'env:mine?flags=[1, 2]&names={"a":["b],c","\\"d"]}'
     assert split_mixture(nested) == [(nested, None)]
     assert split_mixture(f"{nested}=0.5,gsm8k=1.5") == [(nested, Fraction(1, 2)), ("gsm8k", Fraction(3, 2))]

@@ -162,7 +162,7 @@ def test_auto_takes_the_first_way_that_fits_half_of_the_gpu(held, during, weight
     assert first_that_fits(held, during, processes=4, memory=100) == weights
 
 
-def test_auto_is_replicated_on_a_cpu_and_what_needs_whole_weights_refuses_shards():
+def test_auto_is_replicated_on_a_cpu_and_what_shards_cannot_hold_is_refused():
     cfg = Config(processes=2, optim=OptimConfig(sharding="auto"))
     resolved = resolve_sharding(cfg, resolve_algorithm(cfg.algo), Path("a model"), torch.device("cpu"))
     assert resolved.optim.sharding == "replicated"
@@ -170,9 +170,6 @@ def test_auto_is_replicated_on_a_cpu_and_what_needs_whole_weights_refuses_shards
     with pytest.raises(ValueError, match=r"optim\.sharding in .* needs algo\.trust"):
         check_run(Config(algo=algo, optim=OptimConfig(sharding="sharded")))
     check_run(Config(algo=algo))
-
-
-def test_layer_norms_in_bfloat16_shards_are_refused_on_a_cpu():
     gpt2 = GPT2LMHeadModel(GPT2Config(vocab_size=8, n_embd=8, n_layer=1, n_head=1, n_positions=8))
     with pytest.raises(ValueError, match=r"GPT2LMHeadModel.* --optim.dtype float32, or --optim.sharding replicated"):
         sharding._mixed_precision(gpt2, "bfloat16")

@@ -148,13 +148,10 @@ def test_large_temporaries_leave_no_gaps_between_layers():
     assert need_of(policy, long, prompt=40).parts()["gaps"] == sizes.layers * small + large
 
 
-def test_overhead_is_counted_on_a_cpu_alone():
+def test_overhead_is_counted_on_a_cpu_alone_and_logits_and_gradients_of_a_layer_not_together():
     policy = tiny_model(vocabulary=300)
     sizes = [need_of(policy, Config(), prompt=40, device=device).parts()["overhead"] for device in ("cpu", "cuda")]
     assert sizes[0] > 2**24 and sizes[1] == 0
-
-
-def test_logits_of_the_head_and_gradients_of_a_layer_are_not_there_together():
     policy = tiny_model(vocabulary=300)
     need = need_of(policy, Config(sampling=SamplingConfig(max_tokens=64)), prompt=40)
     part = need.parts()

@@ -47,7 +47,7 @@ def test_results_have_all_metrics_by_set_and_way(folder, sets):
     assert results["sampled"]["metrics"]["pass@1"] == asdict(sets[SPEC]["sampled"].pass_at_1)
 
 
-def test_samples_have_lm_evals_format_and_can_be_regraded(folder):
+def test_samples_have_lm_evals_format_can_be_regraded_and_are_rows_of_a_flat_table(folder):
     rows = eval_log.read_samples(folder, SPEC)
     assert [row["filter"] for row in rows] == ["none", "none", "greedy", "greedy"]
     assert rows[0]["metrics"] == ["pass@1", "pass@2", "cons@2"] and rows[0]["pass@1"] == 0.5
@@ -55,9 +55,6 @@ def test_samples_have_lm_evals_format_and_can_be_regraded(folder):
     again = read_responses(folder / "samples_generated_heldout.jsonl")
     assert [problem.id for problem, _, _ in again] == ["a", "b"]
     assert [[r.text for r in responses] for _, _, responses in again] == [SCRIPT["a"], SCRIPT["b"]]
-
-
-def test_flat_table_has_a_row_per_response(folder):
     rows = pq.read_table(folder / "samples.parquet").to_pylist()
     assert len(rows) == 6
     assert [row["correct"] for row in rows] == [True, False, False, False, True, False]

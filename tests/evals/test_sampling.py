@@ -43,12 +43,9 @@ def test_more_samples_extend_the_earlier_ones(path):
     assert cached(path, None, 3) == [row[:3] for row in more]
 
 
-def test_responses_do_not_depend_on_other_problems_or_order(path):
+def test_responses_depend_on_the_seed_and_not_on_other_problems_or_order(path):
     alone = cached(path, Scripted(SCRIPT), 2, [PROMPTS[1]])
     assert cached(path, Scripted(SCRIPT), 2, PROMPTS[::-1])[1] == alone[0]
-
-
-def test_another_seed_gives_other_samples(path):
     cached(path, Scripted(SCRIPT), 2)
     with ResponseCache(path, {}) as cache:
         assert num_missing(PROMPTS, SamplingParams(num_samples=3), seed=0, cache=cache) == 3

@@ -96,15 +96,12 @@ def test_completion_depends_on_seed_not_on_batch(engine, prompts):  # trap 33
     assert all(len({tuple(c.token_ids) for c in row}) > 1 for row in together)
 
 
-def test_on_group_done_is_called_once_per_prompt_with_its_completions(engine, prompts):
+def test_groups_are_reported_once_when_done_and_token_counts_during_sampling(engine, prompts):
     finished = {}
     groups = engine.generate(
         prompts[:6], SAMPLED, seeds(prompts[:6]), lambda place, own: finished.setdefault(place, own)
     )
     assert [finished[place] for place in range(6)] == groups and len(finished) == 6
-
-
-def test_on_decode_step_reports_token_counts_during_sampling(engine, prompts):
     counts: list[tuple[int, int]] = []
     arguments = (prompts[:6], SAMPLED, seeds(prompts[:6]))
     groups = engine.generate(*arguments, on_decode_step=lambda counted: counts.append(counted()))
@@ -126,14 +123,11 @@ def test_engine_samples_same_completions_after_interrupt(engine, prompts):
     assert engine.generate(prompts[:6], SAMPLED, seeds(prompts[:6])) == expected
 
 
-def test_sleep_and_wake_up_do_not_change_samples(engine, prompts):
+def test_sleep_and_wake_up_do_not_change_samples_and_sampling_compiles_no_kernel(engine, prompts):
     before = engine.generate(prompts[:8], SAMPLED, seeds(prompts[:8]))
     engine.sleep(keeps_weights=False)
     engine.wake_up()
     assert engine.generate(prompts[:8], SAMPLED, seeds(prompts[:8])) == before
-
-
-def test_sampling_compiles_no_kernel(engine, prompts):  # it took two seconds, and a compiler
     torch._dynamo.reset()
     counters.clear()
     engine.generate(prompts[:2], SAMPLED, seeds(prompts[:2]))

@@ -19,16 +19,13 @@ def logprobs(model, temperature=1.0):
     return token_logprobs(model, *PROMPTS, *ROWS, temperature=temperature)
 
 
-def test_folder_without_model_is_refused_in_one_line(tmp_path):
+def test_folder_without_model_and_tokenizer_without_end_token_are_refused(tmp_path):
     with pytest.raises(ValueError, match="no language model can be loaded from") as error:
         load_policy(tmp_path, device=CPU)
     assert "\n" not in str(error.value)
     with pytest.raises(ValueError, match="no tokenizer can be loaded from") as error:
         load_tokenizer(tmp_path)
     assert "\n" not in str(error.value)
-
-
-def test_tokenizer_without_end_token_is_refused(tmp_path):
     tokenizer = tiny_tokenizer()
     tokenizer.eos_token = None
     tokenizer.save_pretrained(tmp_path)

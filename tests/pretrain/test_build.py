@@ -110,13 +110,10 @@ def test_sizes_on_the_command_line_are_those_of_the_model(tmp_path):
     assert config.intermediate_size == 40
 
 
-def test_texts_of_the_corpus_are_examples(tmp_path):
+def test_texts_of_the_corpus_are_examples_of_the_mixture_that_is_chosen_on_the_command_line(tmp_path):
     assert main(["base", "corpus", str(tmp_path / "a.jsonl"), "--documents", "2", "--seed", "7"]) == 0
     rows = [row for _, row in read_source(str(tmp_path / "a.jsonl"), tmp_path).rows]
     assert rows == [{"text": document(7, number, MIXTURES["places"])} for number in range(2)]
-
-
-def test_a_mixture_is_chosen_on_the_command_line(tmp_path):
     words = ["--documents", "300", "--mixture", "digits", "--checks", "0.5", "--no-corrections"]
     assert main(["base", "corpus", str(tmp_path / "a.jsonl"), *words]) == 0
     texts = [row["text"] for _, row in read_source(str(tmp_path / "a.jsonl"), tmp_path).rows]

@@ -149,15 +149,12 @@ def test_a_file_is_a_stage_that_is_done_once(tmp_path):
     assert path == tmp_path / "p" / "text.txt" and done(tmp_path) == [True]
 
 
-def test_a_run_that_another_process_holds_is_waited_for(tmp_path):
+def test_a_run_that_another_process_holds_is_waited_for_and_a_pipeline_that_runs_is_not_run_twice(tmp_path):
     with lock_run_dir(tmp_path / "p-a"):
         first = start(tmp_path)
         while "waiting for the process" not in (line := first.stderr.readline()):
             assert line, "it did not wait"
         assert not (tmp_path / "calls").exists()
     assert first.wait(timeout=60) == 0 and len(calls(tmp_path)) == 2
-
-
-def test_a_pipeline_that_runs_is_not_run_twice(tmp_path):
     with lock_run_dir(tmp_path / "p"), pytest.raises(ValueError, match="another process"):
         run(tmp_path)

@@ -32,7 +32,7 @@ def wrong_gold_problems():
     return shuffled_answers(PROMPTS, seed=3)
 
 
-def test_exchanged_gives_wrong_answers_of_same_family():
+def test_exchanged_gives_wrong_answers_of_same_family_and_refuses_one_with_one_answer():
     by_id = wrong_gold_problems()
     golds = {(p.subject, p.answer) for p in PROBLEMS}
     for problem in PROBLEMS:
@@ -40,9 +40,6 @@ def test_exchanged_gives_wrong_answers_of_same_family():
         assert other.answer != problem.answer and (problem.subject, other.answer) in golds
         assert other.verifier == "countdown" or not judge(other.answer, problem.answer, problem.verifier)
     assert by_id == wrong_gold_problems() != shuffled_answers(PROMPTS, seed=4)
-
-
-def test_exchanged_refuses_family_with_one_answer():
     prompts = [Prompt(Problem(f"a/{i}", "?", "7", "a", "train"), "", "", (1,)) for i in range(3)]
     with pytest.raises(ValueError, match=r"wrong gold answers.*the answer '7'"):
         shuffled_answers(prompts, 0)

@@ -81,7 +81,7 @@ def test_qwen_math_is_chatml_text_with_whole_stop_markers():  # EVAL trap 6
     assert all(stop == "\n\n" or (stop.startswith("<") and stop.endswith(">")) for stop in stops)
 
 
-def test_few_shot_examples_are_training_calculations_and_a_blank_line_ends_an_answer():
+def test_few_shot_prompt_is_that_of_the_measured_run_of_training_calculations():
     template = load_template("few-shot")
     assert (template.stop, template.extract, template.chat) == (("\n\n",), "boxed", False)
     examples = re.findall(r"(\d+) ([-+*]) (\d+) = (\d+)\. \\boxed\{(\d+)\}", template.text)
@@ -90,9 +90,6 @@ def test_few_shot_examples_are_training_calculations_and_a_blank_line_ends_an_an
         assert value == box and split_of(operator, int(left), int(right)) == "train"
     text = render(PROBLEM, template, tiny_tokenizer()).text
     assert text.endswith("\n\nQuestion: What is {x} + 1?\nAnswer:") and text.count("Question: ") == 4
-
-
-def test_few_shot_prompt_is_that_of_the_measured_run():
     text = json.dumps(asdict(load_template("few-shot")), ensure_ascii=False)  # as reasoner.trainer.fingerprints
     recorded = "6ebad88840107917cac3d5e6b3fab938c9f857d549af991928f288bfbffef2ef"
     assert hashlib.sha256(text.encode()).hexdigest() == recorded

@@ -281,15 +281,12 @@ def test_an_active_alarm_has_its_step_and_the_first_step_of_its_window():
     assert active_alarms(history[:1]) == active_alarms([]) == new_alarms([]) == []
 
 
-def test_unknown_metrics_raise_no_alarm():
+def test_unknown_metrics_and_steps_without_a_computed_token_raise_no_alarm():
     bare = line_up(*[{"reward/mean": 0.5, "correct": 0.5}] * 30)
     assert alarms_of(bare) == []
     assert alarms_of([line | {"kl": math.nan, "entropy": math.inf} for line in bare]) == []
-
-
-def test_steps_without_a_computed_token_raise_no_entropy_alarm():
-    """Without a reference, groups that are all flat leave nothing to compute, and the metrics at 0."""
     seen = {"entropy": 0.2, "sampling/logprob_diff_mean": 2e-3, "sampling/logprob_diff_max": 0.1}
+    # Without a reference, groups that are all flat leave nothing to compute, and the metrics at 0.
     none = dict.fromkeys(seen, 0.0)
     history = [line | {"parity/logprob_diff_max": 0.1} for line in line_up(none, *[seen] * 4, *[none] * 4)]
     assert alarms_of(history) == []

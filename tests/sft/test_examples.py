@@ -98,12 +98,9 @@ def test_every_turn_of_the_assistant_is_an_example_that_sees_the_turns_before() 
     assert text(second.completion_ids) == f"56{END}"
 
 
-def test_a_template_without_an_end_of_the_turn_gets_the_end_token() -> None:
+def test_a_template_without_an_end_of_the_turn_gets_the_end_token_and_a_completion_is_learnt_alone() -> None:
     texts = [text(one.completion_ids) for one in read({"messages": CONVERSATION}, chat=LLAMA)]
     assert texts == [f"<think> 40 + 2 </think> 42{END}", f"56{END}"]
-
-
-def test_a_conversational_prompt_and_completion_learns_the_completion_alone() -> None:
     [example] = read({"prompt": CONVERSATION[:3], "completion": CONVERSATION[3:]}, chat=CHATML)
     assert text(example.completion_ids) == f"56{END}"
 
