@@ -117,11 +117,16 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory, chromium: Any, trained: Path) -> Path:
+def runs(tmp_path_factory: pytest.TempPathFactory, chromium: Any) -> Path:
+    """Where a file's `real` makes the runs that its dashboard shows."""
+    return tmp_path_factory.mktemp("dashboard") / "runs"
+
+
+@pytest.fixture(scope="module")
+def real(runs: Path, trained: Path) -> Path:
     """The folder of runs: `real` was trained; `other` is it with another seed's name and the untrained model's held-out
     evaluation; `nasty` and `growing` are made up; `torn` is damaged.
     """
-    runs = tmp_path_factory.mktemp("dashboard") / "runs"
     shutil.copytree(trained, runs / "real")
     other = Path(shutil.copytree(trained, runs / "other"))
     shutil.rmtree(other / "heldout" / "after")

@@ -12,9 +12,8 @@ RUN = "curves"
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory, chromium):
+def real(runs):
     """A run of 40 steps whose values are small, large, constant and zero."""
-    runs = tmp_path_factory.mktemp("charts") / "runs"
     path = made_up(runs, RUN, steps=40, texts=["4", "5"]) / "metrics.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:

@@ -11,8 +11,7 @@ from tests.app.library_of import rows_of, until, write_run
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory, chromium):
-    runs = tmp_path_factory.mktemp("failures") / "runs"
+def real(runs):
     write_run(runs / "whole", steps=4, written=4)
     texts = ["2+2=4", f"{NASTY} 2+2=5. <script>window.PWNED=4</script>", f"<think>{NASTY}</think>"]
     made_up(runs, "nasty", steps=1, texts=texts, question=NASTY)

@@ -12,9 +12,8 @@ PERFECT = {one.problem.id: [answering(one.problem.answer)] * N for one in PROMPT
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory, chromium, pool):
+def real(runs, pool):
     """Runs `first` and `second` with checkpoints and evaluations, `bare` without; an evaluation of no run."""
-    runs = tmp_path_factory.mktemp("following") / "runs"
     for name in ("first", "second", "bare"):
         made_up(runs, name, steps=1, texts=["4", "5"])
     for name, steps in (("first", (2, 4)), ("second", (8,))):

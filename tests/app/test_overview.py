@@ -153,9 +153,8 @@ def test_a_run_is_shown_beside_its_reference(fresh):
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory, chromium):
+def real(runs):
     """The runs of the pages: `yes` within its band, `no` outside, `long`."""
-    runs = tmp_path_factory.mktemp("overview") / "runs"
     for name, low in (("yes", -1.0), ("no", 2.0)):
         give_reference(write_run(runs / name, steps=8, written=8), low=low, high=low + 3)
     long_run(runs, steps=8000)

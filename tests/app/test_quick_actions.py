@@ -15,8 +15,7 @@ ROWS_OF_A_BLOCK = 100
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory, chromium):
-    runs = tmp_path_factory.mktemp("quick") / "runs"
+def real(runs):
     made_up(runs, "own", steps=3, texts=TEXTS)
     made_up(runs, "long", steps=20, texts=TEXTS)  # 120 rollouts: more than a block of the list
     write_run(runs / "whole", steps=8)

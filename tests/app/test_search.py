@@ -22,8 +22,7 @@ PANE = '.pane[data-state="ready"][data-rollout="{}"]'
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory, chromium):
-    runs = tmp_path_factory.mktemp("search") / "runs"
+def real(runs):
     made_up(runs, "words", steps=30, texts=TEXTS)
     made_up(runs, "many", steps=1, texts=["word " * 5_000, "5"])
     made_up(runs, "party", steps=1, texts=["<think>🎉🎉 2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "5"])

@@ -9,8 +9,7 @@ ANSWER = "\n<script>alert(1)</script>\n"
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory, chromium):
-    runs = tmp_path_factory.mktemp("tools") / "runs"
+def real(runs):
     run = made_up(runs, "called", steps=1, texts=["<think>", "so"])
     completion = f"<think> 🎉 <python>2</python>{ANSWER} is 4"
     start, rows = completion.index(ANSWER), store.read(run, 0)
