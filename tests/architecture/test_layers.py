@@ -133,9 +133,10 @@ def test_a_planted_import_is_found(source: str, count: int) -> None:
     assert len(heavy_imports(ast.parse(source))) == count
 
 
-def test_starting_a_command_loads_no_torch() -> None:
-    modules = "reasoner, reasoner.cli.main, reasoner.trainer.preflight, app.server"
-    script = f"import sys, {modules}; print(sorted({{'torch', 'vllm', 'transformers'}} & set(sys.modules)))"
+def test_starting_a_command_loads_no_torch_and_no_tracker() -> None:
+    modules = "reasoner, reasoner.cli.main, reasoner.trainer.preflight, reasoner.trainer.trackers, app.server"
+    heavy = {"torch", "vllm", "transformers", "wandb", "tensorboard"}
+    script = f"import sys, {modules}; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.strip() == "[]"
 

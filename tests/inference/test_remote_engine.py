@@ -1,7 +1,6 @@
 """The remote engine against servers in this process, which sample with the transformers engine."""
 
 import json
-import resource
 import subprocess
 import sys
 import threading
@@ -24,6 +23,7 @@ from reasoner.rollouts.prompts import load_template, render
 from reasoner.trainer.parity import max_logprob_diff
 from reasoner.types import Prompt, SamplingParams
 from tests.fixtures.families import save_family
+from tests.fixtures.full_disk import largest_file
 from tests.fixtures.inference_server import InferenceServer, alive
 from tests.fixtures.tiny import perturbed, save_tiny, tiny_tokenizer
 
@@ -199,13 +199,9 @@ def test_weight_file_that_is_not_the_trainer_s_is_refused(tmp_path):
 def test_weights_without_room_are_an_error_with_folder_and_setting(tmp_path):
     folder = WeightFolder(str(tmp_path))
     file = folder.write([("a", torch.ones(9))], "one", torch.float32)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))  # as a full disk
-    try:
-        with pytest.raises(ValueError, match=rf"4 MiB.* {folder.path}: .*engine\.transfer_dir"):
-            folder.write([("a", torch.ones(2**20))], "two", torch.float32)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    told = rf"4 MiB.* {folder.path}: .*engine\.transfer_dir"
+    with largest_file(100_000), pytest.raises(ValueError, match=told):
+        folder.write([("a", torch.ones(2**20))], "two", torch.float32)
     assert [str(path) for path in folder.path.glob("*.*")] == [file.path]
 
 
