@@ -299,11 +299,11 @@ def test_a_process_that_ends_without_an_answer_is_an_error_with_its_last_line(tm
 def test_a_start_that_takes_too_long_is_an_error_with_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
-    monkeypatch.setattr(environment_spec, "LOAD_SECONDS", 2.0)
+    monkeypatch.setattr(environment_spec, "LOAD_SECONDS", 1.0)
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    with pytest.raises(ValueError, match=f"{program}.* 2 s"):
+    with pytest.raises(ValueError, match=f"{program}.* 1 s"):
         load(f"env:sums?env_python={program}")
 
 

@@ -234,7 +234,7 @@ def test_sampling_waits_for_a_server_to_come_back(servers, capfd):
     pool, port = connect(pool_of(servers[:1])), servers[0].port
     servers[0].die()
     restarted = []
-    timer = threading.Timer(1.5, lambda: restarted.append(InferenceServer(port=port)))
+    timer = threading.Timer(0.5, lambda: restarted.append(InferenceServer(port=port)))
     timer.start()
     assert sample(pool, requests_of()) == expected(requests_of())
     assert "no inference server is left; waiting for one" in capfd.readouterr().err
