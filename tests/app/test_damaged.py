@@ -54,18 +54,13 @@ RUNS = {
     "metrics.jsonl": NO_LINES
     | GROWS
     | {
-        with_line(STEP, step="LEFT OUT"): "it has no 'step'",
-        with_line(STEP, step=None): "step is None",
-        with_line(STEP, step="0"): "step is '0'",
-        with_line(STEP, step=-1): "step is -1",
-        with_line(STEP, step=0.5): "step is 0.5",
-        with_line(STEP, step="HUGE"): "step is a huge number",
-        with_line(STEP, correct=None): "correct is None",
-        with_line(STEP, correct="half"): "correct is 'half'",
+        with_line(STEP, step="LEFT OUT"): "it has no 'step'", with_line(STEP, step=None): "step is None",
+        with_line(STEP, step="0"): "step is '0'", with_line(STEP, step=-1): "step is -1",
+        with_line(STEP, step=0.5): "step is 0.5", with_line(STEP, step="HUGE"): "step is a huge number",
+        with_line(STEP, correct=None): "correct is None", with_line(STEP, correct="half"): "correct is 'half'",
         with_line(STEP, correct="\ud800"): "correct is '\\ud800'",
         with_line(STEP, correct="HUGE"): "correct is a huge number",
-        with_line(STEP, correct=float("nan")): "NaN is not JSON",
-        with_line(STEP, correct=[1]): "correct is [1]",
+        with_line(STEP, correct=float("nan")): "NaN is not JSON", with_line(STEP, correct=[1]): "correct is [1]",
     },
     "times.jsonl": NO_LINES | GROWS | {with_line(STEP, **{"time/step": None}): "time/step is None"},
     "evals.jsonl": NO_LINES

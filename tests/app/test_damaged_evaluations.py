@@ -30,18 +30,12 @@ EVALS = {
     "evaluation.json": NOT_A_FILE
     | NO_OBJECT
     | {
-        empty: "is damaged",
-        truncated: "is damaged",
-        holding("{}"): "it has no 'model'",
-        about(model=None): "model is None",
-        about(model="LEFT OUT"): "it has no 'model'",
-        about(data=None): "data is None",
-        about(data=[]): "data is []",
-        about(data={}): "it lists no data set",
+        empty: "is damaged", truncated: "is damaged", holding("{}"): "it has no 'model'",
+        about(model=None): "model is None", about(model="LEFT OUT"): "it has no 'model'",
+        about(data=None): "data is None", about(data=[]): "data is []", about(data={}): "it lists no data set",
         about(data={SPEC: None}): "it is not a JSON object",
         about(data={SPEC: {"rows": float("nan"), "sha256": ""}}): "NaN is not JSON",
-        about(data={SPEC: {"rows": 1e300, "sha256": ""}}): "rows is 1e+300",
-        about(samples="two"): "samples is 'two'",
+        about(data={SPEC: {"rows": 1e300, "sha256": ""}}): "rows is 1e+300", about(samples="two"): "samples is 'two'",
         about(prompt="none"): "prompt is 'none'",
     },
     "results.json": NOT_A_FILE
@@ -54,7 +48,7 @@ EVALS = {
         holding('{"set": {"sampled": {"metrics": {"pass@1": {"value": "x"}}}}}'): "value is 'x'",
         holding('{"set": {"sampled": {"metrics": {"pass@1": {"value": NaN}}}}}'): "NaN is not JSON",
     },
-}
+}  # fmt: skip
 SAMPLES = {
     f"samples_{SPEC}.jsonl": NOT_A_FILE
     | {

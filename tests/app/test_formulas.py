@@ -43,18 +43,13 @@ def test_money_and_prose_stay_text(text):
 @pytest.mark.parametrize(
     ("text", "formulas"),
     [
-        ("$x$ costs $5", ["$x$"]),
-        ("$x$ apples at $3 each cost $3x$.", ["$x$", "$3x$"]),
+        ("$x$ costs $5", ["$x$"]), ("$x$ apples at $3 each cost $3x$.", ["$x$", "$3x$"]),
         ("so \\(x\\) and \\[y\\] and $$z$$ and $w$", ["\\(x\\)", "\\[y\\]", "$$z$$", "$w$"]),
-        ("$x,$ $y$; ($z$)", ["$x,$", "$y$", "$z$"]),
-        ("\\[a\n= b\\]", ["\\[a\n= b\\]"]),
-        ("it is $\\$5$ in all", ["$\\$5$"]),
-        ("$10 \\text{ cm}$", ["$10 \\text{ cm}$"]),
-        ("$1 + 1 = 2$", ["$1 + 1 = 2$"]),
-        ("\\(\\(x\\)", ["\\(\\(x\\)"]),
-        ("<think>$x$</think>", ["$x$"]),
+        ("$x,$ $y$; ($z$)", ["$x,$", "$y$", "$z$"]), ("\\[a\n= b\\]", ["\\[a\n= b\\]"]),
+        ("it is $\\$5$ in all", ["$\\$5$"]), ("$10 \\text{ cm}$", ["$10 \\text{ cm}$"]),
+        ("$1 + 1 = 2$", ["$1 + 1 = 2$"]), ("\\(\\(x\\)", ["\\(\\(x\\)"]), ("<think>$x$</think>", ["$x$"]),
     ],
-)
+)  # fmt: skip
 def test_formulas_are_found_between_their_signs(text, formulas):
     assert sources(text) == formulas and joined(text) == text
 

@@ -23,18 +23,14 @@ def test_every_other_name_leads_to_a_setting_or_says_why_there_is_none():
 @pytest.mark.parametrize(
     ("flag", "names"),
     [
-        ("--num_generations", "TRL --algo.group_size"),
-        ("--num-generations=4", "TRL --algo.group_size"),
+        ("--num_generations", "TRL --algo.group_size"), ("--num-generations=4", "TRL --algo.group_size"),
         ("--rollout.n", "verl --algo.group_size"),
         ("--actor_rollout_ref.actor.clip_ratio_high", "verl --algo.clip_high"),
-        ("--kl_coef", "verl --algo.beta algo.kl_in"),
-        ("--optim.learning_rate", "TRL --optim.lr"),
-        ("--critic.learning_rate", "TRL --critic.lr"),
-        ("--algo.num-generations", "TRL --algo.group_size"),
-        ("--epsilon", "TRL --algo.clip_low algo.clip_high"),
-        ("--top_k", "TRL nothing"),
+        ("--kl_coef", "verl --algo.beta algo.kl_in"), ("--optim.learning_rate", "TRL --optim.lr"),
+        ("--critic.learning_rate", "TRL --critic.lr"), ("--algo.num-generations", "TRL --algo.group_size"),
+        ("--epsilon", "TRL --algo.clip_low algo.clip_high"), ("--top_k", "TRL nothing"),
     ],
-)
+)  # fmt: skip
 def test_flag_of_another_project_is_refused_with_the_one_here(flag, names, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["train", flag, *([] if "=" in flag else ["4"])])

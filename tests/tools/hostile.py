@@ -14,18 +14,13 @@ _READS = (
     "import io\nprint(io.open({path!r}).readlines())",
 )
 _WRITES = (
-    "open('written.txt', 'w').write('x')",
-    "open('/tmp/written.txt', 'a').write('x')",
-    "from pathlib import Path\nPath('written.txt').write_text('x')",
-    "from pathlib import Path\nPath('made').mkdir()",
-    "import os\nos.mkdir('made')",
-    "import os\nos.remove('secret.txt')",
-    "import os\nos.rename('secret.txt', 'moved.txt')",
-    "import os\nos.chdir('/')\nopen('written.txt', 'w')",
-    "import tempfile\nprint(tempfile.mkstemp())",
-    "import shutil\nshutil.rmtree('.')",
+    "open('written.txt', 'w').write('x')", "open('/tmp/written.txt', 'a').write('x')",
+    "from pathlib import Path\nPath('written.txt').write_text('x')", "from pathlib import Path\nPath('made').mkdir()",
+    "import os\nos.mkdir('made')", "import os\nos.remove('secret.txt')",
+    "import os\nos.rename('secret.txt', 'moved.txt')", "import os\nos.chdir('/')\nopen('written.txt', 'w')",
+    "import tempfile\nprint(tempfile.mkstemp())", "import shutil\nshutil.rmtree('.')",
     "print('x', file=open('written.txt', 'w'))",
-)
+)  # fmt: skip
 _MODULES = ("subprocess", "socket", "ctypes", "sys", "os", "builtins", "importlib", "pickle", "marshal",
             "multiprocessing", "threading", "signal", "urllib.request", "http.client", "requests", "numpy",
             "torch", "sympy", "reasoner",
@@ -136,24 +131,15 @@ _LOOPS = (
     "simplify('x')\nwhile True:\n    simplify('x')",
 )
 _RECURSION = (
-    "def f(n):\n    return f(n + 1)\nf(0)",
-    "f = lambda: f()\nf()",
-    "def f():\n    g()\ndef g():\n    f()\nf()",
-    "x = []\nx.append(x)\nprint(x)",
-    "x = []\nfor _ in range(10**5):\n    x = [x]\nprint(x)",
-    "x = {}\nx['a'] = x\nx",
-    "x = []\nx.append(x)\nx",
-    "x = []\nfor _ in range(10**4):\n    x = [x]\nx",
+    "def f(n):\n    return f(n + 1)\nf(0)", "f = lambda: f()\nf()", "def f():\n    g()\ndef g():\n    f()\nf()",
+    "x = []\nx.append(x)\nprint(x)", "x = []\nfor _ in range(10**5):\n    x = [x]\nprint(x)", "x = {}\nx['a'] = x\nx",
+    "x = []\nx.append(x)\nx", "x = []\nfor _ in range(10**4):\n    x = [x]\nx",
     "class A:\n    def __repr__(self):\n        return repr(self)\nprint(A())",
-    "class A:\n    def __eq__(self, o):\n        return self == o\nA() == A()",
-    "(" * 5000 + "1" + ")" * 5000,
-    "[" * 5000 + "]" * 5000,
-    "-" * 100000 + "1",
-    "x" + ".a" * 50000,
-    "if 1:\n" + "".join(" " * i + "if 1:\n" for i in range(1, 300)) + " " * 300 + "1",
-    "eval('(' * 5000 + ')' * 5000)",
+    "class A:\n    def __eq__(self, o):\n        return self == o\nA() == A()", "(" * 5000 + "1" + ")" * 5000,
+    "[" * 5000 + "]" * 5000, "-" * 100000 + "1", "x" + ".a" * 50000,
+    "if 1:\n" + "".join(" " * i + "if 1:\n" for i in range(1, 300)) + " " * 300 + "1", "eval('(' * 5000 + ')' * 5000)",
     "lambda: " * 3000 + "0",
-)
+)  # fmt: skip
 _OUTPUT = (
     "while True: print('x' * 1000)", "print('x' * 10**7)", "for i in range(10**7): print(i)",
     "print('{:>1000000000}'.format(1))", "print('%1000000000d' % 1)", "print(f'{1:>1000000000}')",
