@@ -20,13 +20,8 @@ def real(runs):
 
 def analysed(site, run):
     """Open the page when all steps have been analysed."""
-    assert until(lambda: _is_done(site, run))
+    assert until(lambda: len((reply := site.ask("failures", run=run))["timeline"]) == reply["num_steps"] > 0)
     return site.open(f"/failures?run={run}")
-
-
-def _is_done(site, run):
-    reply = site.ask("failures", run=run)
-    return len(reply["timeline"]) == reply["num_steps"] > 0
 
 
 def causes_of(rows):

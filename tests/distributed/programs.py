@@ -193,7 +193,8 @@ def _two_steps(
     teacher = tiny_model(vocabulary=60, width=48, layers=1, seed=6).double().requires_grad_(False) if own else None
     cfg = replace(config(**changes), lora=lora, critic=critic, teacher=TeacherConfig(**(own or {})))
     if cfg.teacher.prompt:
-        groups = [replace(one, prompt=_with_longer_prompt(one.prompt)) for one in groups]
+        prompts = [replace(own := one.prompt, teacher_ids=(7, 8, *own.token_ids, *own.token_ids)) for one in groups]
+        groups = [replace(one, prompt=prompt) for one, prompt in zip(groups, prompts, strict=True)]
     cfg = replace(cfg, optim=replace(cfg.optim, sharding=weights, recompute=recompute, compile=compiles))
     model = tiny_model(vocabulary=60, width=32, layers=2)
     if lora.rank:
@@ -218,10 +219,6 @@ def _two_steps(
     at_end = torch.cat([whole(parameter.detach()).flatten() for parameter in model.parameters()])
     rows = world.from_first(lambda: float(len(stats.tokens)), "the rows with values")
     return [*results, at_end.numpy()], metrics | {"rows with values": rows}
-
-
-def _with_longer_prompt(prompt: Prompt) -> Prompt:
-    return replace(prompt, teacher_ids=(7, 8, *prompt.token_ids, *prompt.token_ids))
 
 
 def record_gradients(optimizer: Optimizer, results: list[np.ndarray]) -> None:
