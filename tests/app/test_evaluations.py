@@ -15,7 +15,7 @@ from reasoner.evals.compare import compare_metrics, find_flips, samples_by_probl
 from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, pass_at_k
 from reasoner.runs.json_files import write_json
 from tests.app import library_of
-from tests.app.library_of import OTHER_SPEC, PROMPTS, SPEC, N, asking, grouped, num_correct, rows_of, write_evaluation
+from tests.app.library_of import OTHER_SPEC, PROMPTS, SPEC, N, grouped, num_correct, rows_of, write_evaluation
 
 WITHOUT_CHECKSUMS = shutil.ignore_patterns("sha256.json")  # of evaluations that a test changes
 
@@ -28,6 +28,15 @@ def folder(tmp_path_factory, pool):
     write_evaluation(path / "runs" / "whole" / "heldout" / "after", pool)
     write_evaluation(path / "runs" / "other" / "heldout" / "after", pool, library_of.WORSE)
     return path
+
+
+@pytest.fixture
+def copied(folder, fresh):
+    """A function: a copy of an evaluation in a library without others, and the function that calls its queries."""
+    return lambda name: (
+        shutil.copytree(folder / "evals" / name, fresh[0].parent / "evals" / name, ignore=WITHOUT_CHECKSUMS),
+        fresh[1],
+    )
 
 
 def responses(folder, name, spec=SPEC):
@@ -48,13 +57,10 @@ def test_the_list_has_a_row_for_each_evaluation_and_set(call, folder):
 
 
 @pytest.mark.parametrize("model", ["whole/best", "whole/step-000008", "org/name", "whole", "a/whole/best", "responses"])
-def test_an_evaluation_of_a_checkpoint_is_of_its_run(folder, tmp_path, model):
-    (tmp_path / "runs").mkdir()
-    copied = tmp_path / "evals" / "some"
-    shutil.copytree(folder / "evals" / "unvoted", copied, ignore=WITHOUT_CHECKSUMS)
-    write_json(copied / "evaluation.json", files.read_manifest(copied) | {"model": model})
-    for call in asking(tmp_path):
-        assert call("evals")["rows"][0]["run"] == ("whole" if model.startswith("whole/") else None)
+def test_an_evaluation_of_a_checkpoint_is_of_its_run(copied, model):
+    path, ask = copied("unvoted")
+    write_json(path / "evaluation.json", files.read_manifest(path) | {"model": model})
+    assert ask("evals")["rows"][0]["run"] == ("whole" if model.startswith("whole/") else None)
 
 
 @pytest.mark.parametrize("name", ["voted", "unvoted"])
@@ -109,16 +115,13 @@ def test_curves_are_those_of_the_counts_and_of_every_draw(call, folder):
     assert curves["pass@k"][0]["value"] == pytest.approx(curves["cons@k"][0]["value"])
 
 
-def test_k_is_never_above_the_fewest_samples(call, folder, tmp_path):
+def test_k_is_never_above_the_fewest_samples(copied):
     """A problem with four responses among those with six ends the curves at four."""
-    (tmp_path / "runs").mkdir()
-    shutil.copytree(folder / "evals" / "voted", tmp_path / "evals" / "short", ignore=WITHOUT_CHECKSUMS)
-    path = tmp_path / "evals" / "short" / "samples.parquet"
-    table = pq.read_table(path)
-    pq.write_table(table.filter([r["problem_id"] != "tied" or r["sample"] < 4 for r in table.to_pylist()]), path)
-    for asked_short in asking(tmp_path):
-        curves = asked_short("evaluation", name="short", set=SPEC)["curves"]
-    for curve in curves.values():
+    path, ask = copied("voted")
+    table = pq.read_table(path / "samples.parquet")
+    kept = table.filter([r["problem_id"] != "tied" or r["sample"] < 4 for r in table.to_pylist()])
+    pq.write_table(kept, path / "samples.parquet")
+    for curve in ask("evaluation", name="voted", set=SPEC)["curves"].values():
         assert [point["k"] for point in curve] == [1, 2, 3, 4]
 
 
@@ -152,18 +155,15 @@ def test_the_vote_of_each_problem(call, folder, name, votes):
     assert len(page["problems"]) == len(votes) and ("cons@k" in page["curves"]) == (name == "voted")
 
 
-def test_responses_that_could_not_be_graded_do_not_vote(folder, tmp_path):
+def test_responses_that_could_not_be_graded_do_not_vote(copied):
     """As in reasoner.evals.result, also where no classes are stored."""
-    (tmp_path / "runs").mkdir()
-    copied = tmp_path / "evals" / "unvoted"
-    shutil.copytree(folder / "evals" / "unvoted", copied, ignore=WITHOUT_CHECKSUMS)
-    table = pq.read_table(copied / "samples.parquet")
+    path, ask = copied("unvoted")
+    table = pq.read_table(path / "samples.parquet")
     rows = table.to_pylist()
     for row in rows:
         row |= {"verdict": "timed_out", "correct": False} if row["problem_id"] == "unanimous" else {}
-    pq.write_table(pa.Table.from_pylist(rows, table.schema), copied / "samples.parquet")
-    for call in asking(tmp_path):
-        page = {p["problem"]: p for p in call("evaluation", name="unvoted", set=SPEC)["problems"]}
+    pq.write_table(pa.Table.from_pylist(rows, table.schema), path / "samples.parquet")
+    page = {p["problem"]: p for p in ask("evaluation", name="unvoted", set=SPEC)["problems"]}
     assert (page["unanimous"]["winner"], page["unanimous"]["abstentions"]) == ("nobody", N)
     assert page["unanimous"]["classes"] == []
 
@@ -192,32 +192,14 @@ def test_pages_of_problems_follow_one_another(call):
     assert [problem["problem"] for page in pages for problem in page] == list(VOTES)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"name": "voted", "show": "colour"}, "unknown choice 'colour'"),
-        ({"name": "voted", "set": "nothing"}, "has no set 'nothing'; it has generated:heldout, other:set"),
-        ({"name": "../evals/voted"}, "no evaluation '../evals/voted'"),
-        ({"name": "whole/before"}, "no evaluation 'whole/before'"),
-    ],
-)
-def test_an_evaluation_that_is_not_there_is_named(call, arguments, message):
-    with pytest.raises(ValueError) as caught:
-        call("evaluation", **arguments)
-    assert message in str(caught.value)
-
-
 @pytest.mark.parametrize("sign", ["\u2028", "\u0085", "\x1c"])
-def test_texts_with_strange_line_ends_can_be_read(folder, tmp_path, sign):
-    (tmp_path / "runs").mkdir()
-    copied = tmp_path / "evals" / "strange"
-    shutil.copytree(folder / "evals" / "voted", copied, ignore=WITHOUT_CHECKSUMS)
-    lines = files.read_samples(copied, SPEC)
+def test_texts_with_strange_line_ends_can_be_read(copied, sign):
+    path, ask = copied("voted")
+    lines = files.read_samples(path, SPEC)
     lines[0]["resps"][0][0] = f"one{sign}two"
-    path = copied / f"samples_{files.task_name(SPEC)}.jsonl"
-    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
-    for call in asking(tmp_path):
-        assert call("evaluation", name="strange", set=SPEC)["total"] == len(PROMPTS)
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    (path / f"samples_{files.task_name(SPEC)}.jsonl").write_text(text, "utf-8")
+    assert ask("evaluation", name="voted", set=SPEC)["total"] == len(PROMPTS)
 
 
 # ---------------------------------------------------------------------------------------------- comparing
@@ -244,12 +226,12 @@ def test_compare_names_a_run_without_held_out_evaluation(call):
     assert both["fault"].startswith("stopped and theirs")
 
 
-def test_evaluations_with_different_specifications_are_not_compared(folder, tmp_path):
-    shutil.copytree(folder / "runs", tmp_path / "runs", ignore=WITHOUT_CHECKSUMS)
-    path = tmp_path / "runs" / "other" / "heldout" / "after"
+def test_evaluations_with_different_specifications_are_not_compared(folder, fresh):
+    runs, call = fresh
+    shutil.copytree(folder / "runs", runs, ignore=WITHOUT_CHECKSUMS, dirs_exist_ok=True)
+    path = runs / "other" / "heldout" / "after"
     write_json(path / "evaluation.json", files.read_manifest(path) | {"grader": "another"})
-    for call in asking(tmp_path):
-        (page,) = call("compare", runs=["whole", "other"])["heldout"]
+    (page,) = call("compare", runs=["whole", "other"])["heldout"]
     assert "the grader differs (another, abc" in page["fault"] and page["flips"] == []
 
 
@@ -267,16 +249,24 @@ def test_compare_has_curves_and_differing_settings(call, folder):
 
 
 @pytest.mark.parametrize(
-    ("runs", "message"),
+    ("query", "arguments", "message"),
     [
-        ([], "0 runs are chosen; choose two to 6"),
-        (["whole", "whole"], "1 runs are chosen"),
-        ([str(n) for n in range(7)], "7 runs are chosen"),
-        (["whole", "nobody"], "no run 'nobody'"),
-        (["whole", "damaged"], "is damaged"),
+        ("evaluation", {"name": "voted", "show": "colour"}, "unknown choice 'colour'"),
+        (
+            "evaluation",
+            {"name": "voted", "set": "nothing"},
+            "no set 'nothing'; it has generated:heldout, other:set",
+        ),
+        ("evaluation", {"name": "../evals/voted"}, "no evaluation '../evals/voted'"),
+        ("evaluation", {"name": "whole/before"}, "no evaluation 'whole/before'"),
+        ("compare", {"runs": []}, "0 runs are chosen; choose two to 6"),
+        ("compare", {"runs": ["whole", "whole"]}, "1 runs are chosen"),
+        ("compare", {"runs": [str(n) for n in range(7)]}, "7 runs are chosen"),
+        ("compare", {"runs": ["whole", "nobody"]}, "no run 'nobody'"),
+        ("compare", {"runs": ["whole", "damaged"]}, "is damaged"),
     ],
 )
-def test_compare_refuses_invalid_runs(call, runs, message):
+def test_what_is_not_there_or_cannot_be_compared_is_named(call, query, arguments, message):
     with pytest.raises(ValueError) as caught:
-        call("compare", runs=runs)
+        call(query, **arguments)
     assert message in str(caught.value)
