@@ -146,9 +146,7 @@ def test_another_thread_gets_the_gpu_and_the_stream_of_the_one_that_asks(monkeyp
         ("0", "echo '[N/A]'", None), ("0", "true", None), ("", "echo 23028", 0),
     ],
 )  # fmt: skip
-def test_gpu_memory_is_what_the_driver_says_of_the_first_visible_device(
-    tmp_path, monkeypatch, devices, script, expected
-):
+def test_gpu_memory_is_what_the_driver_says_of_the_first_device(tmp_path, monkeypatch, devices, script, expected):
     (tmp_path / "nvidia0").touch()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", devices)
     program = tmp_path / "nvidia-smi"

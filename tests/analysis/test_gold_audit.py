@@ -62,9 +62,7 @@ def test_counts_are_of_problems_by_source_and_the_printout_holds_the_first_findi
     assert values(findings)[0]["kind"] == findings[0].kind
 
 
-def test_audit_of_a_file_leaves_out_the_rows_that_hold_no_problem(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_audit_of_a_file_leaves_out_rows_without_a_problem(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file, out = tmp_path / "mine.jsonl", tmp_path / "findings.json"
     rows = [{"question": "1+1?", "answer": "2"}, {"question": "1+2?"}, {"question": "1+3?", "answer": "3"}]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -46,10 +46,7 @@ def test_card_names_no_place_on_this_machine(tmp_path):
 def test_card_names_no_folder_of_a_settings_file_or_of_a_part_of_a_list(tmp_path):
     run_dir = write_records(tmp_path / "run", values={"eval.heldout": "math,/home/ada/private/extra.jsonl"})
     stored = read_settings(run_dir)
-    stored["origin"] |= {
-        "seed": "/home/ada/private/settings.toml",
-        "reward.functions": "/home/ada/private/settings.toml",
-    }
+    stored["origin"] |= dict.fromkeys(("seed", "reward.functions"), "/home/ada/private/settings.toml")
     stored["config"] |= {"reward.functions": "/home/ada/private/text.py:f"}
     (run_dir / "config.json").write_text(json.dumps(stored))
     text = card(run_dir)

@@ -134,10 +134,8 @@ def real(runs: Path, trained: Path) -> Path:
     stored = json.loads((other / "config.json").read_text())
     stored["config"] |= {"seed": 1, "run.name": "other"}
     (other / "config.json").write_text(json.dumps(stored))
-    long = " ".join(["word"] * 50_000)
-    made_up(
-        runs, "nasty", steps=2, texts=[NASTY, f"<think>{NASTY} Wait, let me check.</think> 4", long], question=NASTY
-    )
+    texts = [NASTY, f"<think>{NASTY} Wait, let me check.</think> 4", " ".join(["word"] * 50_000)]
+    made_up(runs, "nasty", steps=2, texts=texts, question=NASTY)
     made_up(runs, "growing", steps=3, texts=["<think>2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "5", "6"])
     (runs / "torn").mkdir()
     (runs / "torn" / "config.json").write_text('{"config": ')

@@ -92,10 +92,8 @@ def write_run(run: Path, *, steps: int, written: int = STEPS, seed: int = 0, ana
 def write_step(run: Path, step: int, *, seed: int = 0) -> None:
     draw = random.Random(1000 * seed + step)
     problems = [PROBLEMS[0], PROBLEMS[1 + step % 6], PROBLEMS[1 + (step + 2 * (step % 3 > 0)) % 6]]  # may repeat
-    groups = [
-        _group(draw, problem, right=RETURNS[step % len(RETURNS)] if number == 0 else None)
-        for number, problem in enumerate(problems)
-    ]
+    rights = (RETURNS[step % len(RETURNS)], None, None)
+    groups = [_group(draw, problem, right=right) for problem, right in zip(problems, rights, strict=True)]
     rewards = [[score.reward for score in group.scores] for group in groups]
     rows = store.write_step(run, step, groups, [r - sum(own) / len(own) for own in rewards for r in own])
     line = {
@@ -125,9 +123,8 @@ def _group(draw: random.Random, problem: Problem, *, right: int | None) -> Rollo
     ]
     if has_zero_variance:
         scores = [replace(score, reward=scores[0].reward) for score in scores]
-    return RolloutGroup(
-        Prompt(problem, f"Q: {problem.question}", "", (1,)), tuple(c for c, _ in completions), tuple(scores)
-    )
+    prompt_of = Prompt(problem, f"Q: {problem.question}", "", (1,))
+    return RolloutGroup(prompt_of, tuple(c for c, _ in completions), tuple(scores))
 
 
 def _completion(draw: random.Random, problem: Problem, *, is_correct: bool) -> tuple[Completion, Score]:
@@ -205,10 +202,9 @@ def labels_of(rows: Rows) -> dict[str, list[str]]:
     """The labels of each rollout's reflection spans by its name, detected directly."""
     labels = {}
     for own in grouped(rows, "step", "group").values():
-        members = [
-            Member(r["verdict"] == "correct", tuple(spans(r["completion"], r["question"], r["gold"], r["verifier"])))
-            for r in own
-        ]
+        texts = [[row[name] for name in ("completion", "question", "gold", "verifier")] for row in own]
+        found = zip(own, texts, strict=True)
+        members = [Member(row["verdict"] == "correct", tuple(spans(*text))) for row, text in found]
         for row, member in zip(own, assign_labels(members), strict=True):
             labels[row["name"]] = [span.label for span in member.spans]
     return labels

@@ -37,9 +37,8 @@ def ticks(page, title, axis="y"):
 
 def wait_for_reward(page, *, highest, points):
     """Wait until the chart of the reward ends at this label and has so many points."""
-    wait_for_value(
-        lambda: (ticks(page, "Reward")[-1], chart(page, "Reward").get_attribute("data-points")), (highest, points)
-    )
+    reward = chart(page, "Reward")
+    wait_for_value(lambda: (ticks(page, "Reward")[-1], reward.get_attribute("data-points")), (highest, points))
 
 
 def drag(page, title, start, end):

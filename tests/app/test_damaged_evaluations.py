@@ -19,9 +19,8 @@ PRESET_DESCRIPTIONS = {
 
 
 def about(**changes):
-    damage = holding(
-        json.dumps({name: value for name, value in (PRESET_DESCRIPTIONS | changes).items() if value != "LEFT OUT"})
-    )
+    values = PRESET_DESCRIPTIONS | changes
+    damage = holding(json.dumps({name: value for name, value in values.items() if value != "LEFT OUT"}))
     damage.__name__ = ", ".join(f"{name} is {value!r}"[:40] for name, value in changes.items())
     return damage
 

@@ -34,9 +34,7 @@ def causes_of(rows):
 def test_the_page_counts_what_the_rules_find(site):
     causes = causes_of(rows_of(site.runs / "whole"))
     page = analysed(site, "whole")
-    counts = page.eval_on_selector_all(
-        "tr[data-cause]", "rows => rows.map(r => [r.dataset.cause, Number(r.dataset.count)])"
-    )
+    counts = page.eval_on_selector_all("tr[data-cause]", "rows => rows.map(r => [r.dataset.cause, +r.dataset.count])")
     assert {name: n for name, n in counts if n} == Counter(causes.values())
     last_step = Counter(cause for name, cause in causes.items() if name.startswith("3."))
     legend = page.eval_on_selector_all(".legend .key", "keys => keys.map(k => [k.dataset.line, Number(k.dataset.y)])")

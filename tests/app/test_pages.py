@@ -213,11 +213,8 @@ def test_runs_are_compared_problem_by_problem(site):
     page.get_by_label("other", exact=True).check()
     page.wait_for_url("**/compare?run=real&runs=real%2Cother")
     site.ready()
-    folders = [site.runs / name / "heldout" / "after" for name in ("other", "real")]
-    wanted = compare_metrics(
-        {"generated:heldout": [samples_by_problem(folder, "generated:heldout") for folder in folders]}
-    )
-    for one in wanted:
+    folders, spec = [site.runs / name / "heldout" / "after" for name in ("other", "real")], "generated:heldout"
+    for one in compare_metrics({spec: [samples_by_problem(folder, spec) for folder in folders]}):
         shown = page.locator(f'[data-difference="{one.metric}"]').get_attribute("data-mean")
         assert float(shown) == pytest.approx(one.difference.mean)
     assert "seed" in text(page, "main") and "run.name" in text(page, "main")

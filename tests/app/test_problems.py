@@ -135,9 +135,8 @@ def test_pages_of_the_map_are_consecutive(call):
     whole = call("problems", run="whole", by="problem", sort="rate")
     pages = [call("problems", run="whole", by="problem", sort="rate", offset=n, limit=2) for n in range(0, 8, 2)]
     assert [row for page in pages for row in page["rows"]] == whole["rows"]
-    assert [len(page["cells"]) for page in pages] == [
-        sum(row in range(n, n + 2) for row, *_ in whole["cells"]) for n in range(0, 8, 2)
-    ]
+    sizes = Counter(row // 2 for row, *_ in whole["cells"])
+    assert [len(page["cells"]) for page in pages] == [sizes[n] for n in range(4)]
 
 
 def test_solve_rates_count_the_groups_by_tenths_of_the_run(call, rows, fresh):

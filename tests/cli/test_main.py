@@ -171,9 +171,8 @@ def test_dry_run_reads_every_row_of_a_local_file(capsys, tmp_path):
     file.write_text('{"question": "1+1?", "answer": "2"}\n{"question": "1+2?"}\n')
     assert "line 2: no column 'answer'" in refused(capsys, "train", "--dry-run", "--data", file)
     file.write_text(json.dumps({"question": "1+1?", "answer": "9" * 600}) + "\n")
-    assert "1 of 1 problems have a gold answer that cannot be graded" in refused(
-        capsys, "train", "--dry-run", "--data", file
-    )
+    said = refused(capsys, "train", "--dry-run", "--data", file)
+    assert "1 of 1 problems have a gold answer that cannot be graded" in said
 
 
 GRADED = '{"gold": "9", "answer": "9"}'
@@ -232,9 +231,8 @@ def help_without(arguments: list[str], modules: set[str]) -> str:
 
 
 def test_the_help_of_a_command_does_not_make_the_arguments_of_the_others():
-    text = help_without(
-        ["grade"], {"verifiers", "reasoner.config.schema", "reasoner.config.resolve", "reasoner.runs.filters"}
-    )
+    others = {"verifiers", "reasoner.config.schema", "reasoner.config.resolve", "reasoner.runs.filters"}
+    text = help_without(["grade"], others)
     assert "--gold" in text and "--algo" not in text
 
 

@@ -79,15 +79,11 @@ def test_limit_gives_the_first_problems_of_a_larger_limit(tmp_path: Path, weight
     assert all(load(spec, limit=limit) == whole[:limit] for limit in range(1, 28))
 
 
-def test_part_that_is_too_small_leaves_its_places_and_is_named(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_too_small_part_leaves_its_places_and_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     first, second = write(tmp_path, "a.jsonl", range(200)), write(tmp_path, "b.jsonl", range(200, 210))
     counts = Counter(problem.source for problem in load(f"{first}=1,{second}=1", limit=100))
     assert counts == {first: 90, second: 10}
-    assert [record.message for record in caplog.records] == [
-        f"{second} has 10 of the 50 problems that its weight asks for"
-    ]
+    assert caplog.messages == [f"{second} has 10 of the 50 problems that its weight asks for"]
     caplog.clear()
     load(f"{first},{second}", limit=100), load(f"{first}=1,{second}=1", limit=20), load(f"{first}=1,{second}=1")
     assert not caplog.records

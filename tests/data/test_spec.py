@@ -24,9 +24,7 @@ def test_spec_of_a_table_is_taken_apart(spec: str, table: TableSpec) -> None:
     assert table_parts(spec) == [spec] and parse_table(spec) == table
 
 
-def test_named_set_is_no_table_even_beside_a_folder_of_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_named_set_is_no_table_beside_a_folder_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "generated").mkdir()
     (tmp_path / "org" / "name").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)

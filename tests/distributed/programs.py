@@ -342,10 +342,9 @@ def model_scores(world: World, folder: Path) -> list[list[float]]:
     problems = [Problem(f"p/{n}", f"What is {n}?", "1", "sums", "train") for n in range(20)]
     prompts = [Prompt(problem, "?", "<think>", (n + 3, n + 4)) for n, problem in enumerate(problems)]
     cfg = replace(config(), data=DataConfig(prompts_per_step=5), reward=RewardConfig(model="rm"))
-    scorer = RewardModel(folder, device=torch.device("cpu"), dtype="float32", micro_batch_tokens=10)
+    models = {"rm": RewardModel(folder, device=torch.device("cpu"), dtype="float32", micro_batch_tokens=10)}
+    sampling = SamplingParams(num_samples=3)
     with VerifierPool(1) as pool:
-        generator = RolloutGenerator(
-            OneWord(), pool, prompts, SamplingParams(num_samples=3), cfg, reward_models={"rm": scorer}, world=world
-        )
+        generator = RolloutGenerator(OneWord(), pool, prompts, sampling, cfg, reward_models=models, world=world)
         groups = generator.generate(0).groups
     return [[score.parts["model:rm"] for score in group.scores] for group in groups]

@@ -60,10 +60,8 @@ def test_activations_of_qwen_1_5b_take_126_kb_a_token_and_layer_in_bfloat16():
     """Measured with the kernel's count of resident memory."""
     sizes = QWEN_MATH | {"num_hidden_layers": 8}
     cfg = one_prompt(128, OptimConfig(dtype="bfloat16", micro_batch_tokens=4096), algo=AlgoConfig(group_size=32))
-    by_layers = [
-        need_of(qwen(sizes, num_hidden_layers=layers), cfg, prompt=1).parts()["activations"] for layers in (8, 9)
-    ]
-    assert (by_layers[1] - by_layers[0]) / (32 * 128 + 1) == pytest.approx(126_000, rel=0.05)
+    needs = [need_of(qwen(sizes, num_hidden_layers=layers), cfg, prompt=1).parts() for layers in (8, 9)]
+    assert (needs[1]["activations"] - needs[0]["activations"]) / (32 * 128 + 1) == pytest.approx(126_000, rel=0.05)
 
 
 def test_reward_models_are_resident_in_the_precision_of_the_trainer(tmp_path):
@@ -107,10 +105,8 @@ def test_a_gpu_that_packs_rows_stores_no_mask_and_no_repeated_keys():
     assert stored["cpu", "bfloat16"] - stored["cuda", "bfloat16"] == 2 * layers * (mask + repeated)
     assert stored["cpu", "float32"] == stored["cuda", "float32"]
     sliding = qwen(_NARROW | {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0})
-    by_device = [
-        need_of(sliding, cfg, prompt=prompt, device=device).parts()["activations"] for device in ("cpu", "cuda")
-    ]
-    assert by_device[0] == by_device[1]
+    needs = [need_of(sliding, cfg, prompt=prompt, device=device).parts() for device in ("cpu", "cuda")]
+    assert needs[0]["activations"] == needs[1]["activations"]
 
 
 def test_a_teacher_s_whole_distribution_is_two_more_copies_of_a_tile():
@@ -274,10 +270,9 @@ def test_gradients_of_large_embeddings_take_no_copy():
 
 def test_long_completions_have_no_mask_on_a_cpu():
     cfg = one_prompt(1024, OptimConfig(micro_batch_tokens=2048), algo=AlgoConfig(group_size=2))
-    by_device = [
-        need_of(qwen(QWEN_HALF), cfg, prompt=100, device=device).parts()["activations"] for device in ("cuda", "cpu")
-    ]
-    assert by_device[0] - by_device[1] == 4 * 2 * 1024 * (100 + 1024) * QWEN_HALF["num_hidden_layers"]
+    cuda, cpu = (need_of(qwen(QWEN_HALF), cfg, prompt=100, device=one).parts() for one in ("cuda", "cpu"))
+    mask = 4 * 2 * 1024 * (100 + 1024)
+    assert cuda["activations"] - cpu["activations"] == mask * QWEN_HALF["num_hidden_layers"]
 
 
 @pytest.fixture

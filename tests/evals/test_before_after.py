@@ -6,11 +6,8 @@ from reasoner.evals.before_after import HeldOutEvals, example_answers, table
 from reasoner.evals.result import MetricKs
 from tests.fixtures.scripted import answering, evaluated, prompt
 
-PROMPTS = [
-    prompt("a", "5", subject="sums", level=1),
-    prompt("b", "9", subject="words", level=1),
-    prompt("c", "7", subject="words", level=2),
-]
+ASKED = (("a", "5", "sums", 1), ("b", "9", "words", 1), ("c", "7", "words", 2))
+PROMPTS = [prompt(name, gold, subject=subject, level=level) for name, gold, subject, level in ASKED]
 MENDED = "2+3=6. Check: 2+3=5. I had 6. Wait, 5."
 BEFORE = {"a": [answering(6, "About 6.\x1b[2J")], "b": [answering(9)], "c": [answering(6)]}
 AFTER = {"a": [answering(5, MENDED)], "b": [answering(9)], "c": [answering(7, "4+3=7.")]}

@@ -10,11 +10,8 @@ from reasoner.progress import Progress
 from reasoner.types import Response
 from tests.fixtures.scripted import answering, evaluated, prompt
 
-PROMPTS = [
-    prompt("a", "4", subject="sums", level=1),
-    prompt("b", "1/2", subject="sums", level=2),
-    prompt("c", "9", subject="words", level=1),
-]
+ASKED = (("a", "4", "sums", 1), ("b", "1/2", "sums", 2), ("c", "9", "words", 1))
+PROMPTS = [prompt(name, gold, subject=subject, level=level) for name, gold, subject, level in ASKED]
 SCRIPT = {
     "a": [answering(4), answering(4), answering(5), "4"],  # right, right, wrong, malformed
     "b": [answering("0.5"), answering(7), answering("7.0"), answering("14/2")],  # one right, three of one wrong class

@@ -13,10 +13,9 @@ SCRIPT = {name: [f"{name}{j} \ud800" for j in range(8)] for name in "abc"}  # a 
 
 
 def cached(path, engine, num, prompts=PROMPTS):
+    sampler, sampling = engine_sampler(lambda: engine), SamplingParams(num_samples=num)
     with ResponseCache(path, {"model": "x"}) as cache:
-        return generate_responses(
-            engine_sampler(lambda: engine), prompts, SamplingParams(num_samples=num), seed=0, cache=cache
-        )
+        return generate_responses(sampler, prompts, sampling, seed=0, cache=cache)
 
 
 @pytest.fixture

@@ -97,13 +97,10 @@ def test_completion_depends_on_seed_not_on_batch(engine, prompts):  # trap 33
 
 
 def test_groups_are_reported_once_when_done_and_token_counts_during_sampling(engine, prompts):
-    finished = {}
-    groups = engine.generate(
-        prompts[:6], SAMPLED, seeds(prompts[:6]), lambda place, own: finished.setdefault(place, own)
-    )
+    finished, arguments = {}, (prompts[:6], SAMPLED, seeds(prompts[:6]))
+    groups = engine.generate(*arguments, lambda place, own: finished.setdefault(place, own))
     assert [finished[place] for place in range(6)] == groups and len(finished) == 6
     counts: list[tuple[int, int]] = []
-    arguments = (prompts[:6], SAMPLED, seeds(prompts[:6]))
     groups = engine.generate(*arguments, on_decode_step=lambda counted: counts.append(counted()))
     assert groups == engine.generate(*arguments)
     num_tokens = sum(len(completion.token_ids) for row in groups for completion in row)

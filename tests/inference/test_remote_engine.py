@@ -37,12 +37,10 @@ class SamplingServer(InferenceServer):
     """A server that samples as vLLM does with our extension: by the transformers engine, one completion at a time."""
 
     def __init__(self, folder: Path, **options) -> None:
-        config, tokenizer = load_config(folder), load_tokenizer(folder)
+        own = identity(load_config(folder), load_tokenizer(folder), "float32", 512)
         self.engine = TransformersEngine(folder, EngineConfig(name="transformers"), max_model_len=512)
         self._lock_of_engine = threading.Lock()
-        super().__init__(
-            identity=identity(config, tokenizer, "float32", 512), complete=self._sample, load=self._load, **options
-        )
+        super().__init__(identity=own, complete=self._sample, load=self._load, **options)
 
     def _sample(self, body, version):
         own = {name: body[name] for name in ("temperature", "top_p", "top_k", "max_tokens")}

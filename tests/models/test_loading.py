@@ -71,9 +71,7 @@ def test_log_softmax_is_float32_under_bfloat16():  # trap 31
     model = tiny_model(vocabulary=60, width=32, layers=2)
     states, ids = torch.randn(2, 3, 32), torch.tensor([[5, 6, 7], [8, 9, 10]])
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        sampled_logprobs, entropy = completion_logprobs(
-            model, states, ids, torch.ones(2, 3, dtype=torch.bool), temperature=1.0
-        )
+        sampled_logprobs, entropy = completion_logprobs(model, states, ids, torch.ones(2, 3) > 0, temperature=1.0)
         logits = model.get_output_embeddings()(states)
     assert sampled_logprobs.dtype == entropy.dtype == torch.float32 and logits.dtype == torch.bfloat16
     expected = logits.float().log_softmax(-1).gather(2, ids[..., None])[..., 0]

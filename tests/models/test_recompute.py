@@ -29,11 +29,8 @@ def tiny_gpt2():
     return GPT2LMHeadModel(GPT2Config(vocab_size=60, n_embd=16, n_layer=2, n_head=2, n_positions=64)).eval()
 
 
-MODELS = {
-    "llama": partial(tiny_llama, 3),
-    "qwen2": lambda: tiny_model(vocabulary=60, width=32, layers=2),
-    "gpt2": tiny_gpt2,
-}
+QWEN = partial(tiny_model, vocabulary=60, width=32, layers=2)
+MODELS = {"llama": partial(tiny_llama, 3), "qwen2": QWEN, "gpt2": tiny_gpt2}
 SETTINGS = {
     "plain": {}, "kl and entropy": {"beta": 0.05, "entropy_coef": 0.01},
     "several updates": {"epochs": 2, "minibatches": 2}, "separate critic": {"name": "ppo"},

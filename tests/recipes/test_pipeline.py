@@ -52,10 +52,8 @@ def run(here: Path, *arguments: str, **values: int) -> None:
 
 
 def start(here: Path) -> subprocess.Popen[str]:
-    environment, pipe = os.environ | {"PYTHONPATH": str(ROOT)}, subprocess.PIPE
-    return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(here)], env=environment, stderr=pipe, stdout=pipe, text=True
-    )
+    command, pipe = [sys.executable, "-c", SCRIPT, str(here)], subprocess.PIPE
+    return subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=pipe, stdout=pipe, text=True)
 
 
 def until(path: Path) -> None:

@@ -52,9 +52,8 @@ def results(runs: Path) -> dict[str, bytes]:
     """The files of the runs that no clock has a part in; paths of the folder are left out."""
     names = ("metrics.jsonl", "report.json", "data.json", "student.jsonl", "pairs.parquet")
     paths = [path for path in runs.rglob("*") if path.name in names or path.suffix == ".safetensors"]
-    return {
-        str(path.relative_to(runs)): path.read_bytes().replace(str(runs).encode(), b"RUNS") for path in sorted(paths)
-    }
+    place = str(runs).encode()
+    return {str(path.relative_to(runs)): path.read_bytes().replace(place, b"RUNS") for path in sorted(paths)}
 
 
 def table(runs: Path) -> list[str]:

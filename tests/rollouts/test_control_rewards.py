@@ -20,9 +20,8 @@ RIGHT = "<think> So. </think> <answer> {} </answer>"
 
 def group(problem: Problem, texts: list[str], pool: VerifierPool) -> RolloutGroup:
     completions = tuple(Completion(text, (1,), (0.0,), "stop", 0) for text in texts)
-    return RolloutGroup(
-        Prompt(problem, "", "", (1,)), completions, tuple(pool.score([(text, problem) for text in texts]))
-    )
+    scores = tuple(pool.score([(text, problem) for text in texts]))
+    return RolloutGroup(Prompt(problem, "", "", (1,)), completions, scores)
 
 
 PROMPTS = [Prompt(problem, "", "", (1,)) for problem in PROBLEMS]

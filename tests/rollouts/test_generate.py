@@ -20,11 +20,9 @@ SCRIPT = {"a": [answering(4), answering(5), "4"], "b": [answering(8), answering(
 
 
 def generate(engine, pool, prompts=PROMPTS, *, samples=3, seed=0, step=0, weights=None, repeats=None):
-    sampling = SamplingParams(num_samples=samples)
+    sampling, weights = SamplingParams(num_samples=samples), weights or RewardWeights()
     more = {} if repeats is None else {"repeats": repeats}
-    return generate_groups(
-        engine, pool, prompts, sampling, weights or RewardWeights(), run_seed=seed, step=step, **more
-    )
+    return generate_groups(engine, pool, prompts, sampling, weights, run_seed=seed, step=step, **more)
 
 
 def test_rollout_grades_each_completion_against_its_problem(pool):

@@ -144,12 +144,10 @@ def test_rendered_prompt_has_one_bos_and_no_end_token():  # trap 18
 def test_begin_token_that_template_and_tokenizer_write_is_refused():
     tokenizer = tiny_tokenizer()
     tokenizer.add_special_tokens({"bos_token": "<|begin|>"})
-    begin = tokenizer.bos_token_id
+    begin, special = tokenizer.bos_token_id, [("<|begin|>", tokenizer.bos_token_id)]
     template = Template("<|begin|>Question: {question}")
     assert render(PROBLEM, template, tokenizer).token_ids.count(begin) == 1
-    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
-        single="<|begin|> $A", special_tokens=[("<|begin|>", begin)]
-    )
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single="<|begin|> $A", special_tokens=special)
     with pytest.raises(ValueError, match=r"'t/1' .*'<\|begin\|>'"):
         render(PROBLEM, template, tokenizer)
 

@@ -70,9 +70,8 @@ def lived(
     """The metrics of a run: what reasoner.trainer.train asks for at each step, of a real engine and trainer."""
     cfg = replace(config(**settings), critic=CriticConfig(lr=critic_lr))
     policy, reference = (load_policy(folder, device=torch.device("cpu")) for _ in range(2))
-    trainer = Trainer(
-        policy, reference.requires_grad_(False) if cfg.algo.beta else None, resolve_algorithm(cfg.algo), cfg
-    )
+    reference = reference.requires_grad_(False) if cfg.algo.beta else None
+    trainer = Trainer(policy, reference, resolve_algorithm(cfg.algo), cfg)
     engine = engine(folder, EngineConfig(), max_model_len=64)
     sampling = SamplingParams(num_samples=G, temperature=temperature, max_tokens=max_tokens)
     history = []
@@ -177,9 +176,7 @@ def test_each_alarm_is_raised_once_by_its_cause(name, request):
     assert all(line.keys() <= METRICS.keys() for line in history)
     assert [alarm for alarm, _ in alarms_of(history)].count(name) == 1, alarms_of(history)
     finite = [{key: value for key, value in line.items() if math.isfinite(value)} for line in history]
-    assert alarms_of(finite) == alarms_of(history), (
-        "the file has what it takes: a run that goes on comes to the same alarms"
-    )
+    assert alarms_of(finite) == alarms_of(history)  # a run that goes on from the file comes to the same alarms
 
 
 def test_stale_weights_alarm_is_raised_at_the_first_step(deaf):
@@ -229,11 +226,10 @@ def test_proxy_alarm_needs_a_fall_of_the_rule_and_a_rise_of_the_score(factor, le
     right = sum(line["correct"] for line in history[:3]) / 3
     changes = {"correct": factor * right} | ({} if learned is None else {"reward/model": learned})
     more = [history[-1] | {"step": step} | changes for step in range(10, 15)]
+    history += more
     if learned is None:
-        history, more = (
-            [{k: v for k, v in line.items() if k != "reward/model"} for line in part] for part in (history, more)
-        )
-    assert ("reward model over-optimisation" in {alarm for alarm, _ in alarms_of([*history, *more])}) is is_raised
+        history = [{name: value for name, value in line.items() if name != "reward/model"} for line in history]
+    assert ("reward model over-optimisation" in {alarm for alarm, _ in alarms_of(history)}) is is_raised
 
 
 def test_proxy_alarm_ignores_falls_of_less_than_three_points():

@@ -24,14 +24,11 @@ WEIGHTS = RewardWeights(1.0, 0.2)
 
 def group():
     prompt = Prompt(Problem("p/1", "2+2?", "4", "mine", "train", 1, "sums"), "Q 2+2?<think>", "<think>", (1, 2, 3))
-    completions = (
-        Completion("so 4", (5, 6), (-0.5, -0.25), "stop", 3),
-        Completion("\x00\ud7ff👍", (7,), (-1.5,), "length", 3),
-    )
+    first = Completion("so 4", (5, 6), (-0.5, -0.25), "stop", 3)
+    second = Completion("\x00\ud7ff👍", (7,), (-1.5,), "length", 3)
     scores = (Score(1.0, {}, Verdict.CORRECT, well_formed=True), Score(0.0, {}, Verdict.MALFORMED))
-    return RolloutGroup(
-        prompt, completions, tuple(add_reward(RewardInput("", prompt.problem, score), WEIGHTS) for score in scores)
-    )
+    rewarded = tuple(add_reward(RewardInput("", prompt.problem, score), WEIGHTS) for score in scores)
+    return RolloutGroup(prompt, (first, second), rewarded)
 
 
 def test_read_returns_the_rows_that_were_written(tmp_path):

@@ -74,9 +74,8 @@ def test_a_text_is_learnt_from_its_second_token_on() -> None:
 @pytest.mark.parametrize("written", ["", END])
 def test_text_ends_once_with_a_tokenizer_that_ends_every_text(written: str) -> None:
     tokenizer = tiny_tokenizer()
-    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
-        single=f"$A {END}", special_tokens=[(END, tokenizer.eos_token_id)]
-    )
+    ends = TemplateProcessing(single=f"$A {END}", special_tokens=[(END, tokenizer.eos_token_id)])
+    tokenizer.backend_tokenizer.post_processor = ends
     row = {"text": f"12 + 30 = 42{written}"}
     [example] = examples_of([("row 0", row)], tokenizer, PLAIN)
     assert text((*example.prompt_ids, *example.completion_ids)) == "12 + 30 = 42" + END

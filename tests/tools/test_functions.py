@@ -75,10 +75,9 @@ def test_calls_reach_functions_by_name_and_failures_are_answers(spec):
 
 def test_python_is_called_beside_functions(spec):
     pytest.importorskip("pydantic_monty")
+    calls = [call("python", code="print(6 * 7)"), call("number_of", word="two"), call("python", code=["x"])]
     with ToolPool(ToolsConfig(names=f"python,{spec}", seconds=1.0), is_json=True) as pool:
-        one, two, three = pool.answers(
-            [call("python", code="print(6 * 7)"), call("number_of", word="two"), call("python", code=["x"])]
-        )
+        one, two, three = pool.answers(calls)
     assert (one.text, two.text, three.text) == ("42", "2", "['x']")
 
 

@@ -50,9 +50,8 @@ def test_answer_is_what_the_code_prints_and_its_last_value_or_the_last_line_of_i
 
 
 def test_calls_share_nothing(pool):
-    answers = pool.answers(
-        ["x = 1\nprint(x)", "print(x)", "import random\nrandom.seed(9)", "import random\nrandom.random()"]
-    )
+    calls = ["x = 1\nprint(x)", "print(x)", "import random\nrandom.seed(9)", "import random\nrandom.random()"]
+    answers = pool.answers(calls)
     assert [one.is_error for one in answers] == [False, True, False, False]
     assert answers[3].text == "0.8444218515250481"
 

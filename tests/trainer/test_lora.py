@@ -125,6 +125,5 @@ def test_toy_learns_with_lora_and_keeps_its_reference():
 def test_reference_that_follows_and_base_in_bfloat16_that_does_not_fit_are_refused(cfg):
     with pytest.raises(ValueError, match=r"lora\.(rank|base_dtype) .* needs "):
         check_run(cfg)
-    check_run(
-        replace(cfg, lora=replace(LORA, base_dtype="bfloat16"), optim=OptimConfig(dtype="bfloat16"), algo=AlgoConfig())
-    )
+    lora = replace(LORA, base_dtype="bfloat16")
+    check_run(replace(cfg, lora=lora, optim=OptimConfig(dtype="bfloat16"), algo=AlgoConfig()))

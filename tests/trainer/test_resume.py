@@ -158,9 +158,7 @@ def test_a_damaged_checkpoint_is_told_of_beside_records_that_are_short(run):
     (run / "checkpoints" / "step-000006" / "sha256.json").write_text("[]")
     keep_lines("metrics", 3)(run)
     start, told = resumed(run)
-    assert (
-        start == 2 and "step-000006 is damaged" in told and "holds 3 of the 4 steps of checkpoint step-000004" in told
-    )
+    assert start == 2 and "step-000006 is damaged" in told and "3 of the 4 steps of checkpoint step-000004" in told
 
 
 def test_a_run_whose_checkpoints_were_removed_is_refused_and_one_before_its_first_begins_anew(run):

@@ -273,21 +273,16 @@ def test_full_kl_is_refused_for_another_kind_of_head_and_with_trpo(folders):
 
 def test_teacher_with_another_tokenizer_is_refused_where_the_context_is_not_stated(folders, tmp_path):
     policy, own_teacher = folders
-    copy, other = tmp_path / "policy", tmp_path / "teacher"
-    shutil.copytree(policy, copy)
+    copy, other = shutil.copytree(policy, tmp_path / "policy"), shutil.copytree(own_teacher, tmp_path / "teacher")
     settings = json.loads((copy / "config.json").read_text())
     del settings["max_position_embeddings"]  # transformers has a default
     (copy / "config.json").write_text(json.dumps(settings))
-    shutil.copytree(own_teacher, other)
     vocabulary = json.loads((other / "tokenizer.json").read_text())
     ids = vocabulary["model"]["vocab"]
-    one, two = "7", "8"
-    ids[one], ids[two] = ids[two], ids[one]
+    ids["7"], ids["8"] = ids["8"], ids["7"]
     (other / "tokenizer.json").write_text(json.dumps(vocabulary))
     common = {"model": str(copy), "run.dir": str(tmp_path), "sampling.max_tokens": 32}
-    preflight(
-        resolve([("test", common | {"teacher.model": str(own_teacher)})]).config, tmp_path / "a", with_problems=False
-    )
-    cfg = resolve([("test", common | {"teacher.model": str(other)})]).config
+    own, others = (resolve([("test", common | {"teacher.model": str(one)})]).config for one in (own_teacher, other))
+    preflight(own, tmp_path / "a", with_problems=False)
     with pytest.raises(ValueError, match=r"teacher.* does not have the vocabulary.*'7'"):
-        preflight(cfg, tmp_path / "a", with_problems=False)
+        preflight(others, tmp_path / "a", with_problems=False)
