@@ -29,18 +29,19 @@ GROUPS = {
     ),
     "dashboard": ("tests/app/",),
     "vllm": (
-        "tests/trainer/test_sync_certificate.py",
-        "tests/inference/test_engines.py", "tests/inference/test_fp8_engine.py", "tests/inference/test_lora_engines.py",
+        "tests/trainer/test_sync_certificate.py", "tests/inference/test_factory.py",
+        "tests/inference/test_engines.py", "tests/inference/test_tool_engine.py",
+        "tests/inference/test_fp8_engine.py", "tests/inference/test_lora_engines.py",
     ),
     "tables": ("tests/verifiers/test_tables.py",),
     "pool": ("tests/verifiers/test_pool.py",),
 }  # fmt: skip
+GROUP_OF = {part: name for name, paths in GROUPS.items() for part in paths}
 
 
-def group_of(path: str) -> str:
-    """The group of a test file, by the longest beginning of its path; a file that is in none is a group by itself."""
-    names = {part: name for name, paths in GROUPS.items() for part in paths if path.startswith(part)}
-    return names[max(names, key=len)] if names else path
+def part_of(path: str) -> str:
+    """The longest beginning of a test file's path that is in a group; of one that is in none its path."""
+    return max((part for part in GROUP_OF if path.startswith(part)), key=len, default=path)
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +80,8 @@ def pytest_runtest_protocol() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    order = {name: place for place, name in enumerate(GROUPS)}
-    items.sort(key=lambda item: order.get(group_of(item.nodeid.partition("::")[0]), len(order)))
+    order = {part: place for place, part in enumerate(GROUP_OF)}
+    items.sort(key=lambda item: order.get(part_of(item.nodeid.partition("::")[0]), len(order)))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -91,6 +92,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class GroupScheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return group_of(super()._split_scope(nodeid))
+            part = part_of(super()._split_scope(nodeid))
+            return GROUP_OF.get(part, part)
 
     return GroupScheduling(config, log)

@@ -17,19 +17,10 @@ def place(tmp_path_factory):
     """A folder with a tiny language model, examples and preferences."""
     folder = tmp_path_factory.mktemp("stages")
     save_tiny(folder / "model", width=32)
-    rows = [
-        {
-            "prompt": f"{i} + 1?", "completion": f" {i + 1}", "chosen": f" {i + 1}", "rejected": " no",
-            "problem_id": str(i),
-        }
-        for i in range(10)
-    ]  # fmt: skip
-    for name, columns in (
-        ("examples", ("prompt", "completion")),
-        ("pairs", ("prompt", "chosen", "rejected", "problem_id")),
-    ):
-        lines = [json.dumps({column: row[column] for column in columns}) for row in rows]
-        (folder / f"{name}.jsonl").write_text("\n".join(lines))
+    examples = [{"prompt": f"{i} + 1?", "completion": f" {i + 1}"} for i in range(10)]
+    pairs = [{"prompt": f"{i} + 1?", "chosen": f" {i + 1}", "rejected": " no", "problem_id": str(i)} for i in range(10)]
+    for name, rows in (("examples", examples), ("pairs", pairs)):
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
     return folder
 
 
@@ -44,17 +35,15 @@ def test_finetuned_run_is_resumed_and_its_model_is_used(place):
 
 
 def test_trained_reward_model_scores_completions(place):
-    run = train_reward_model(
-        str(place / "model"), place / "pairs.jsonl", name="judge", runs=place / "runs", preset="base", settings=PAIRS
-    )
+    where = {"name": "judge", "runs": place / "runs", "preset": "base"}
+    run = train_reward_model(str(place / "model"), place / "pairs.jsonl", settings=PAIRS, **where)
     assert 0 <= run.report["accuracy"]["value"] <= 1
     rows = [{"prompt": "3 + 1?", "completion": text, "name": text} for text in (" 4", " no")]
     scores = score_completions(run.model, rows, threads=1)
     assert [row["name"] for row in scores] == [" 4", " no"]
     assert scores[0]["score"] != scores[1]["score"]
-    assert score_completions("judge", rows[:1], runs=place / "runs", threads=1)[0]["score"] == pytest.approx(
-        scores[0]["score"], abs=1e-5
-    )
+    (alone,) = score_completions("judge", rows[:1], runs=place / "runs", threads=1)
+    assert alone["score"] == pytest.approx(scores[0]["score"], abs=1e-5)
 
 
 @pytest.mark.parametrize(

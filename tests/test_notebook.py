@@ -58,10 +58,6 @@ def run_notebook(notebook, changes):
             exec(compile(ast.Module([last], []), name, "exec"), namespace)
 
 
-def test_every_notebook_has_a_case():
-    assert {notebook.stem for notebook in NOTEBOOKS} == set(EXPECTED)
-
-
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
 def test_notebook_is_stored_without_outputs_and_its_cells_parse(notebook):
     cells = code_cells(notebook)

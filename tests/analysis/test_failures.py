@@ -46,24 +46,21 @@ def test_a_failure_has_the_first_cause_that_applies(cause, fields, detail):
     assert failure is not None and (failure.cause, failure.detail) == (cause, detail)
 
 
-def test_every_cause_has_a_case():
+def test_every_cause_has_a_case_and_a_correct_response_has_no_cause():
     assert {cause for cause, _, _ in CASES} == CAUSES.keys()
-
-
-def test_a_correct_response_has_no_cause():
     assert failure_of(response(text=LOOP, verdict="correct")) is None
 
 
-def test_a_slip_is_marked_where_it_stands():
-    text = "First **2+3**=5. Then 6 × 7 = 43."
-    failure = failure_of(response(text=text, answer="43"))
-    assert failure is not None and text[failure.start : failure.end] == "6 × 7 = 43"
-
-
-def test_a_right_answer_in_another_form_is_marked_where_it_stands():
-    text = r"6*7 is \boxed{42}, I think"
-    failure = failure_of(response(text=text, verdict="malformed"))
-    assert failure is not None and text[failure.start : failure.end] == "42"
+@pytest.mark.parametrize(
+    ("text", "fields", "marked"),
+    [
+        ("First **2+3**=5. Then 6 × 7 = 43.", {"answer": "43"}, "6 × 7 = 43"),
+        (r"6*7 is \boxed{42}, I think", {"verdict": "malformed"}, "42"),
+    ],
+)
+def test_a_slip_or_a_right_answer_in_another_form_is_marked_where_it_stands(text, fields, marked):
+    failure = failure_of(response(text=text, **fields))
+    assert failure is not None and text[failure.start : failure.end] == marked
 
 
 def test_the_causes_of_a_run_partition_its_failures(tmp_path):
@@ -75,11 +72,8 @@ def test_the_causes_of_a_run_partition_its_failures(tmp_path):
     assert (classify(table), classify(table)) == (2, 0)
     lines = timeline(table)
     assert [line["rollouts"] for line in lines] == [4, 2]
-    assert {cause: n for cause, n in lines[0]["causes"].items() if n} == {
-        "arithmetic slip": 1,
-        "other wrong answer": 1,
-        "repeated": 1,
-    }
+    once = {"arithmetic slip", "other wrong answer", "repeated"}
+    assert {cause: n for cause, n in lines[0]["causes"].items() if n} == dict.fromkeys(once, 1)
     assert not any(lines[1]["causes"].values())
     assert [one["name"] for one in examples(table, cause="", offset=0, limit=9)] == ["0.0.3", "0.0.2", "0.0.0"]
     assert [one["name"] for one in examples(table, cause="arithmetic slip", offset=0, limit=9)] == ["0.0.0"]

@@ -13,18 +13,11 @@ from reasoner.cli.main import main
 @pytest.mark.parametrize(
     ("gold", "kinds"),
     [
-        ("12", []),
-        (r"\frac{1}{2}", []),
-        (r"1 \pm \sqrt{2}", []),
-        (r"\text{Friday}", []),
-        ("ellipse", []),
-        ("NaN", ["missing"]),
-        ("N/A", ["missing"]),
-        ("f(4 - x)", ["unread"]),
-        ("MR = SRMC", ["unread"]),
+        ("12", []), (r"\frac{1}{2}", []), (r"1 \pm \sqrt{2}", []), (r"\text{Friday}", []), ("ellipse", []),
+        ("NaN", ["missing"]), ("N/A", ["missing"]), ("f(4 - x)", ["unread"]), ("MR = SRMC", ["unread"]),
         ("7" * 600, ["unread"]),
     ],
-)
+)  # fmt: skip
 def test_gold_has_the_findings_of_its_form(gold: str, kinds: list[str]) -> None:
     assert [kind for kind, _ in gold_findings(Problem("1", "?", gold))] == kinds
 
@@ -59,22 +52,17 @@ def test_contradictions_are_found_across_sources(findings: list[Finding]) -> Non
     assert found["conflict", "b", "1"] == "2 in a.jsonl, 1"
 
 
-def test_counts_are_of_problems_by_source(findings: list[Finding]) -> None:
+def test_counts_are_of_problems_by_source_and_the_printout_holds_the_first_findings(findings: list[Finding]) -> None:
     header, first, second = counts(SETS, findings)
     assert header == ["source", "problems", *KINDS]
     assert first[:2] == ["a.jsonl", "4"] and second[:2] == ["b.jsonl", "3"]
     assert dict(zip(header, second, strict=True))["undecided"] == "1"  # two of its texts, one problem
-
-
-def test_printout_holds_the_first_findings_and_says_how_many_are_left(findings: list[Finding]) -> None:
     shown = text(SETS, findings, examples=1)
     assert shown.count("not accepted: ") == 1 and "  and 1 more" in shown
     assert values(findings)[0]["kind"] == findings[0].kind
 
 
-def test_audit_of_a_file_leaves_out_the_rows_that_hold_no_problem(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_audit_of_a_file_leaves_out_rows_without_a_problem(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file, out = tmp_path / "mine.jsonl", tmp_path / "findings.json"
     rows = [{"question": "1+1?", "answer": "2"}, {"question": "1+2?"}, {"question": "1+3?", "answer": "3"}]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -36,11 +36,8 @@ def test_front_matter_is_read_by_the_hub_library(tmp_path, values, licence, expe
 
 def test_card_names_no_place_on_this_machine(tmp_path):
     (tmp_path / "secret.toml").write_text('text = "Q {question}"')
-    values = {
-        "prompt.style": str(tmp_path / "secret.toml"),
-        "run.dir": "/home/ada/runs",
-        "data.train": "/home/ada/my.jsonl",
-    }
+    values = {"run.dir": "/home/ada/runs", "data.train": "/home/ada/my.jsonl"}
+    values["prompt.style"] = str(tmp_path / "secret.toml")
     text = card(write_records(tmp_path / "run", values=values))
     assert "my.jsonl" in text and "secret.toml" in text
     assert not any(place in text for place in ("/home/ada", str(tmp_path), "a machine"))
@@ -49,10 +46,7 @@ def test_card_names_no_place_on_this_machine(tmp_path):
 def test_card_names_no_folder_of_a_settings_file_or_of_a_part_of_a_list(tmp_path):
     run_dir = write_records(tmp_path / "run", values={"eval.heldout": "math,/home/ada/private/extra.jsonl"})
     stored = read_settings(run_dir)
-    stored["origin"] |= {
-        "seed": "/home/ada/private/settings.toml",
-        "reward.functions": "/home/ada/private/settings.toml",
-    }
+    stored["origin"] |= dict.fromkeys(("seed", "reward.functions"), "/home/ada/private/settings.toml")
     stored["config"] |= {"reward.functions": "/home/ada/private/text.py:f"}
     (run_dir / "config.json").write_text(json.dumps(stored))
     text = card(run_dir)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from reasoner.models.checksums import write_checksums
 from reasoner.rollouts.prompts import TEMPLATES, Template, render
 from reasoner.trainer.checkpoint import damage
 from reasoner.types import SamplingParams
+from tests.fixtures.ranks import free_port
 from tests.fixtures.tiny import END, OTHER_END, tiny_model, tiny_tokenizer
 from tests.fixtures.trained_run import trained_run
 
@@ -71,10 +71,8 @@ def test_export_has_the_weights_of_the_checkpoint_and_leaves_it_unchanged(run_di
     for name in ("model.safetensors", "config.json", "tokenizer.json"):
         assert (model / name).read_bytes() == (checkpoint / name).read_bytes()
     assert damage(checkpoint) == ""
-    assert {path.name for path in model.iterdir()} == {path.name for path in checkpoint.iterdir()} - {"trainer"} | {
-        "README.md",
-        "chat_template.jinja",
-    }
+    exported, stored = ({path.name for path in folder.iterdir()} for folder in (model, checkpoint))
+    assert exported == stored - {"trainer"} | {"README.md", "chat_template.jinja"}
 
 
 def test_generation_config_samples_as_the_run(model):
@@ -172,9 +170,7 @@ def ask(port, path, **body):
 def server(model, tmp_path):
     """The port of vLLM's server with the export, which is stopped at the end."""
     pytest.importorskip("vllm")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     words = ["--model", str(model), "--served-model-name", "m", "--host", "127.0.0.1", "--port", str(port)]
     settings = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_NO_USAGE_STATS": "1"}
     with (tmp_path / "log").open("w") as log:

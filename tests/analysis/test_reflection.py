@@ -132,11 +132,8 @@ def test_study_whose_files_were_deleted_gives_the_same_answers(run, table):
 
 def test_gallery_has_the_best_span_per_rollout_by_score(table):
     result = study.gallery(table)
-    assert [(card["name"], card["label"]) for card in result[:3]] == [
-        ("1.0.0", "aha"),
-        ("1.1.1", "self-correction"),
-        ("1.0.3", "cue"),
-    ]
+    first = [(card["name"], card["label"]) for card in result[:3]]
+    assert first == [("1.0.0", "aha"), ("1.1.1", "self-correction"), ("1.0.3", "cue")]
     assert result[2]["kind"] == "aha", "the published trace stands before what merely doubts or checks"
     assert {card["kind"] for card in result[3:]} == {"doubt", "verify"}
     assert len({card["id"] for card in result}) == len(result) == 9
@@ -163,9 +160,8 @@ def test_spans_of_equals_the_study_and_needs_none(run, table):
     result = [item for spans in of_groups for item in spans.items()]
     assert {(number, span.start, span.label) for number, own in result for span in own} == stored
     assert dict(result)[fresh.find("0.0.0").id] == []
-    assert [(span.outcome, span.label) for span in dict(result)[fresh.find("1.1.1").id]] == [
-        ("correct", "self-correction")
-    ]
+    (span,) = dict(result)[fresh.find("1.1.1").id]
+    assert (span.outcome, span.label) == ("correct", "self-correction")
 
 
 def test_study_includes_steps_without_reflection(tmp_path):

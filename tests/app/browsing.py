@@ -129,10 +129,9 @@ def grow(run: Path, step: int, *, texts: list[str], question: str = "What is 2 +
     groups, advantages = [], []
     for number in range(2):
         problem = Problem(f"made/up/{number}", question, "4", "made", "up", 1, "sums")
-        completions = tuple(
-            Completion(text, tuple(range(len(text.split()))), (-0.1,) * len(text.split()), "stop", step)
-            for text in texts
-        )
+        sizes = [len(text.split()) for text in texts]
+        tokens = [(tuple(range(size)), (-0.1,) * size) for size in sizes]
+        completions = tuple(Completion(text, *own, "stop", step) for text, own in zip(texts, tokens, strict=True))
         verdicts = [Verdict.CORRECT if i == 0 else Verdict.WRONG for i in range(len(texts))]
         scores = tuple(
             add_reward(RewardInput(text, problem, Score(0.0, {}, verdict, text[:30], "rational")), RewardWeights())
@@ -141,20 +140,12 @@ def grow(run: Path, step: int, *, texts: list[str], question: str = "What is 2 +
         groups.append(RolloutGroup(Prompt(problem, f"Q: {question}", "", (1,)), completions, scores))
         advantages += [1.0, *[-0.5] * (len(texts) - 1)]
     store.write_step(run, step, groups, advantages)
-    line: dict[str, Any] = {"step": step, "correct": 1 / len(texts), "reward/mean": 0.5 + 0.01 * step, "kl": 0.001}
-    line |= {
-        "completions/mean_length": 5.0,
-        "reflection/self_check_rate": 0.25,
-        "time/step": 1.0,
-        "tokens_per_second": 10.0,
-    }
+    line = {
+        "step": step, "correct": 1 / len(texts), "reward/mean": 0.5 + 0.01 * step, "kl": 0.001, "time/step": 1.0,
+        "completions/mean_length": 5.0, "reflection/self_check_rate": 0.25, "tokens_per_second": 10.0,
+    }  # fmt: skip
     with (run / "metrics.jsonl").open("a") as file:
         file.write(json.dumps(line) + "\n")
-
-
-def stored_rows(run: Path, steps: int = 3) -> list[dict[str, Any]]:
-    """The rollouts of a run's first steps, as its shards have them."""
-    return [row for step in range(steps) for row in store.read(run, step)]
 
 
 def text(page: Any, selector: str) -> str:

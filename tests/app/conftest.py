@@ -19,7 +19,7 @@ import pytest
 
 from tests.app.browsing import CHROMIUM, FLAGS, NASTY, PATIENCE, made_up, new_page, ready, served, train
 from tests.app.damage import write_healthy
-from tests.app.library_of import asking, labels_of, rows_of, write_library
+from tests.app.library_of import asking, client_of, labels_of, rows_of, write_library
 
 
 class Site:
@@ -117,11 +117,16 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory, chromium: Any, trained: Path) -> Path:
+def runs(tmp_path_factory: pytest.TempPathFactory, chromium: Any) -> Path:
+    """Where a file's `real` makes the runs that its dashboard shows."""
+    return tmp_path_factory.mktemp("dashboard") / "runs"
+
+
+@pytest.fixture(scope="module")
+def real(runs: Path, trained: Path) -> Path:
     """The folder of runs: `real` was trained; `other` is it with another seed's name and the untrained model's held-out
     evaluation; `nasty` and `growing` are made up; `torn` is damaged.
     """
-    runs = tmp_path_factory.mktemp("dashboard") / "runs"
     shutil.copytree(trained, runs / "real")
     other = Path(shutil.copytree(trained, runs / "other"))
     shutil.rmtree(other / "heldout" / "after")
@@ -129,10 +134,8 @@ def real(tmp_path_factory: pytest.TempPathFactory, chromium: Any, trained: Path)
     stored = json.loads((other / "config.json").read_text())
     stored["config"] |= {"seed": 1, "run.name": "other"}
     (other / "config.json").write_text(json.dumps(stored))
-    long = " ".join(["word"] * 50_000)
-    made_up(
-        runs, "nasty", steps=2, texts=[NASTY, f"<think>{NASTY} Wait, let me check.</think> 4", long], question=NASTY
-    )
+    texts = [NASTY, f"<think>{NASTY} Wait, let me check.</think> 4", " ".join(["word"] * 50_000)]
+    made_up(runs, "nasty", steps=2, texts=texts, question=NASTY)
     made_up(runs, "growing", steps=3, texts=["<think>2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "5", "6"])
     (runs / "torn").mkdir()
     (runs / "torn" / "config.json").write_text('{"config": ')
@@ -193,6 +196,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def call(folder: Path) -> Iterator[Any]:
     """A function that calls the queries of that library."""
     yield from asking(folder)
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> Iterator[Any]:
+    """A client of the dashboard over that library, in this process."""
+    with client_of(folder) as connection:
+        yield connection
 
 
 @pytest.fixture(scope="module")

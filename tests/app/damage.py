@@ -25,23 +25,12 @@ from verifiers import Score, Verdict
 SPEC = "set"
 RUN = {"run": "good"}
 QUESTIONS = [
-    ("overview", RUN),
-    ("rollouts", RUN),
-    ("rollout", RUN | {"name": "0.0.0"}),
-    ("group", RUN | {"step": 0, "group": 0}),
-    ("difference", RUN | {"a": "0.0.0", "b": "0.0.1"}),
-    ("problem", RUN | {"id": "made/0"}),
-    ("problems", RUN),
-    ("reflection", RUN),
-    ("words", RUN | {"text": "wait"}),
-    ("notes", RUN),
-    ("compare", {"runs": ["good", "fine"]}),
-    ("evaluation", {"name": "good"}),
-    ("evaluation", {"name": "good/after"}),
-    ("runs", {}),
-    ("evals", {}),
-    ("models", {}),
-]
+    ("overview", RUN), ("rollouts", RUN), ("rollout", RUN | {"name": "0.0.0"}),
+    ("group", RUN | {"step": 0, "group": 0}), ("difference", RUN | {"a": "0.0.0", "b": "0.0.1"}),
+    ("problem", RUN | {"id": "made/0"}), ("problems", RUN), ("reflection", RUN), ("words", RUN | {"text": "wait"}),
+    ("notes", RUN), ("compare", {"runs": ["good", "fine"]}), ("evaluation", {"name": "good"}),
+    ("evaluation", {"name": "good/after"}), ("runs", {}), ("evals", {}), ("models", {}),
+]  # fmt: skip
 ALARM = {
     "name": "truncation", "step": 1, "since": 0, "value": 0.5, "limit": 0.3, "when": "w", "meaning": "m", "help": "h",
 }  # fmt: skip
@@ -54,16 +43,11 @@ def write_evaluation(folder: Path) -> Path:
     """Two problems with two answers each, one problem right."""
     sets = {}
     for way, num, temperature in (("sampled", 2, 1.0), ("greedy", 1, 0.0)):
-        answered = tuple(
-            EvalSample(
-                Problem(f"p{i}", f"question {i}", "4", SPEC, "x"),
-                "?",
-                (Response("r", 3, "stop", 0),) * num,
-                (Score(float(i), {}, Verdict.CORRECT if i else Verdict.WRONG, "4"),) * num,
-            )
-            for i in range(2)
-        )
-        sets[way] = EvalResult(SPEC, temperature, MetricKs(), answered, ())
+        answered = []
+        for i, verdict in enumerate((Verdict.WRONG, Verdict.CORRECT)):
+            problem, score = Problem(f"p{i}", f"question {i}", "4", SPEC, "x"), Score(float(i), {}, verdict, "4")
+            answered.append(EvalSample(problem, "?", (Response("r", 3, "stop", 0),) * num, (score,) * num))
+        sets[way] = EvalResult(SPEC, temperature, MetricKs(), tuple(answered), ())
     data = {SPEC: files.data_entry([one.problem for one in sets["sampled"].samples])}
     about = {"model": "org/name", "engine": "x", "sampling": {}, "samples": 2, "seed": 0, "grader": "g", "data": data}
     files.write(folder, about | {"prompt": {"style": "none", **asdict(load_template("none"))}}, {SPEC: sets}, "table")

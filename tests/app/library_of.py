@@ -22,15 +22,15 @@ from app.run_library import RunLibrary
 from data import Problem
 from reasoner.analysis.reflection import study
 from reasoner.evals import eval_log as files
-from reasoner.evals.result import MetricKs, sample_and_score
+from reasoner.evals.result import MetricKs
 from reasoner.recipes.stages import PipelineState, Stage, write_state
 from reasoner.rollouts.prompts import load_template
 from reasoner.runs import rollouts as store
 from reasoner.runs import run_start
 from reasoner.runs.importers import import_run
 from reasoner.runs.rollout_table import RolloutTable
-from reasoner.types import Completion, Prompt, RolloutGroup, SamplingParams
-from tests.fixtures.scripted import Scripted, answering, prompt
+from reasoner.types import Completion, Prompt, RolloutGroup
+from tests.fixtures.scripted import answering, evaluated, prompt
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
 from verifiers.reflection.outcomes import Member, assign_labels, spans
 from verifiers.rewards import add_reward
@@ -92,10 +92,8 @@ def write_run(run: Path, *, steps: int, written: int = STEPS, seed: int = 0, ana
 def write_step(run: Path, step: int, *, seed: int = 0) -> None:
     draw = random.Random(1000 * seed + step)
     problems = [PROBLEMS[0], PROBLEMS[1 + step % 6], PROBLEMS[1 + (step + 2 * (step % 3 > 0)) % 6]]  # may repeat
-    groups = [
-        _group(draw, problem, right=RETURNS[step % len(RETURNS)] if number == 0 else None)
-        for number, problem in enumerate(problems)
-    ]
+    rights = (RETURNS[step % len(RETURNS)], None, None)
+    groups = [_group(draw, problem, right=right) for problem, right in zip(problems, rights, strict=True)]
     rewards = [[score.reward for score in group.scores] for group in groups]
     rows = store.write_step(run, step, groups, [r - sum(own) / len(own) for own in rewards for r in own])
     line = {
@@ -125,9 +123,8 @@ def _group(draw: random.Random, problem: Problem, *, right: int | None) -> Rollo
     ]
     if has_zero_variance:
         scores = [replace(score, reward=scores[0].reward) for score in scores]
-    return RolloutGroup(
-        Prompt(problem, f"Q: {problem.question}", "", (1,)), tuple(c for c, _ in completions), tuple(scores)
-    )
+    prompt_of = Prompt(problem, f"Q: {problem.question}", "", (1,))
+    return RolloutGroup(prompt_of, tuple(c for c, _ in completions), tuple(scores))
 
 
 def _completion(draw: random.Random, problem: Problem, *, is_correct: bool) -> tuple[Completion, Score]:
@@ -137,13 +134,9 @@ def _completion(draw: random.Random, problem: Problem, *, is_correct: bool) -> t
     thought = stated + "".join(draw.sample(PHRASES, draw.randint(0, 4)))
     text = f"<think>{thought}</think> <answer>{answer}</answer>"
     score = Score(
-        0.0,
-        {},
-        verdict,
-        None if verdict is Verdict.NO_ANSWER else answer,
-        "rational",
+        0.0, {}, verdict, None if verdict is Verdict.NO_ANSWER else answer, "rational",
         well_formed=verdict not in (Verdict.NO_ANSWER, Verdict.MALFORMED),
-    )
+    )  # fmt: skip
     size = len(text.split()) + 1
     completion = Completion(text, tuple(range(size)), (-0.5,) * size, draw.choice(["stop", "stop", "length"]), 0)
     return completion, add_reward(RewardInput(text, problem, score), RewardWeights())
@@ -209,10 +202,9 @@ def labels_of(rows: Rows) -> dict[str, list[str]]:
     """The labels of each rollout's reflection spans by its name, detected directly."""
     labels = {}
     for own in grouped(rows, "step", "group").values():
-        members = [
-            Member(r["verdict"] == "correct", tuple(spans(r["completion"], r["question"], r["gold"], r["verifier"])))
-            for r in own
-        ]
+        texts = [[row[name] for name in ("completion", "question", "gold", "verifier")] for row in own]
+        found = zip(own, texts, strict=True)
+        members = [Member(row["verdict"] == "correct", tuple(spans(*text))) for row, text in found]
         for row, member in zip(own, assign_labels(members), strict=True):
             labels[row["name"]] = [span.label for span in member.spans]
     return labels
@@ -245,13 +237,10 @@ def write_pipeline(folder: Path, data: str = "generated") -> None:
 SPEC, OTHER_SPEC = "generated:heldout", "other:set"
 N = 6
 PROMPTS = [
-    prompt("unanimous", "4", subject="sums", level=1),
-    prompt("spelt", "1/2", subject="sums", level=2),
-    prompt("confident", "7", subject="words", level=1),
-    prompt("tied", "8", subject="words", level=2),
-    prompt("silent", "9"),
-    prompt("two-wrong", "5"),
-]
+    prompt("unanimous", "4", subject="sums", level=1), prompt("spelt", "1/2", subject="sums", level=2),
+    prompt("confident", "7", subject="words", level=1), prompt("tied", "8", subject="words", level=2),
+    prompt("silent", "9"), prompt("two-wrong", "5"),
+]  # fmt: skip
 NOTHING = "I do not know"
 SCRIPT = {
     "unanimous": [answering(4)] * N,
@@ -269,23 +258,12 @@ def write_evaluation(folder: Path, pool: VerifierPool, script=SCRIPT, *, specs=(
     ks = MetricKs(pass_at=(2, 4), cons_at=(2, 3) if has_votes else ())
     sets = {}
     for spec in specs:
-        common = {"seed": 0, "label": spec}
-        sampled = sample_and_score(
-            lambda: Scripted(script), pool, PROMPTS, SamplingParams(num_samples=N), ks=ks, **common
-        )
-        greedy = sample_and_score(
-            lambda: Scripted(script), pool, PROMPTS, SamplingParams(num_samples=1, temperature=0.0), **common
-        )
-        sets[spec] = {"sampled": sampled, "greedy": greedy}
+        sampled = evaluated(script, pool, PROMPTS, N, ks=ks, label=spec)
+        sets[spec] = {"sampled": sampled, "greedy": evaluated(script, pool, PROMPTS, label=spec)}
     about = {
-        "model": "org/name",
-        "engine": "scripted",
-        "sampling": {"sampled": {"temperature": 1.0}},
-        "samples": N,
-        "seed": 0,
-        "data": {spec: files.data_entry([p.problem for p in PROMPTS]) for spec in specs},
-        "grader": "abc",
+        "model": "org/name", "engine": "scripted", "sampling": {"sampled": {"temperature": 1.0}}, "samples": N,
+        "data": {spec: files.data_entry([p.problem for p in PROMPTS]) for spec in specs}, "grader": "abc", "seed": 0,
         "prompt": {"style": "r1-zero", **asdict(load_template("r1-zero"))},
-    }
+    }  # fmt: skip
     files.write(folder, about, sets, "the table")
     return folder

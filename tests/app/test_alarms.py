@@ -13,9 +13,8 @@ def alarm(name, *, step=1):
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory):
+def real(runs):
     """Runs that were made up: `well` has no alarm, `nasty` two."""
-    runs = tmp_path_factory.mktemp("alarms") / "runs"
     made_up(runs, "well", steps=3, texts=SAID)
     record(made_up(runs, "nasty", steps=3, texts=SAID), [alarm("first"), alarm(NASTY, step=2)])
     return runs

@@ -12,9 +12,8 @@ RUN = "curves"
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory, chromium):
+def real(runs):
     """A run of 40 steps whose values are small, large, constant and zero."""
-    runs = tmp_path_factory.mktemp("charts") / "runs"
     path = made_up(runs, RUN, steps=40, texts=["4", "5"]) / "metrics.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:
@@ -38,9 +37,8 @@ def ticks(page, title, axis="y"):
 
 def wait_for_reward(page, *, highest, points):
     """Wait until the chart of the reward ends at this label and has so many points."""
-    wait_for_value(
-        lambda: (ticks(page, "Reward")[-1], chart(page, "Reward").get_attribute("data-points")), (highest, points)
-    )
+    reward = chart(page, "Reward")
+    wait_for_value(lambda: (ticks(page, "Reward")[-1], reward.get_attribute("data-points")), (highest, points))
 
 
 def drag(page, title, start, end):
@@ -63,25 +61,12 @@ TICKS = """async (cases) => {
     return cases.map((values) => ticksOf(...values));
 }"""
 RANGES = [
-    (0, 0.004, {"isShare": True}),
-    (0, 1, {"isShare": True}),
-    (0.41, 0.43, {"isShare": True}),
-    (0.98765, 0.98766, {"isShare": True}),
-    (0, 60, {"isWhole": True}),
-    (0, 3, {"isWhole": True}),
-    (17, 19, {"isWhole": True}),
-    (0, 1_000_000, {"isWhole": True}),
-    (0, 74_400_000, {}),
-    (123_456_000, 123_457_000, {}),
-    (9e-7, 1.1e-6, {}),
-    (0, 1.1e-5, {}),
-    (-0.3, 0.7, {}),
-    (0.0999, 0.1001, {}),
-    (5e-5, 20, {"isLog": True}),
-    (1e-9, 1e9, {"isLog": True}),
-    (0.2, 0.9, {"isLog": True}),
-    (0.2, 0.21, {"isLog": True, "isShare": True}),
-]
+    (0, 0.004, {"isShare": True}), (0, 1, {"isShare": True}), (0.41, 0.43, {"isShare": True}),
+    (0.98765, 0.98766, {"isShare": True}), (0, 60, {"isWhole": True}), (0, 3, {"isWhole": True}),
+    (17, 19, {"isWhole": True}), (0, 1_000_000, {"isWhole": True}), (0, 74_400_000, {}), (123_456_000, 123_457_000, {}),
+    (9e-7, 1.1e-6, {}), (0, 1.1e-5, {}), (-0.3, 0.7, {}), (0.0999, 0.1001, {}), (5e-5, 20, {"isLog": True}),
+    (1e-9, 1e9, {"isLog": True}), (0.2, 0.9, {"isLog": True}), (0.2, 0.21, {"isLog": True, "isShare": True}),
+]  # fmt: skip
 
 
 def test_ticks_are_round_distinct_and_correct(site):

@@ -9,41 +9,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from reasoner.runs.sync_certificate import write_certificate
-from tests.app.damage import (
-    ALARM,
-    CERTIFICATE,
-    LOOK,
-    NO_OBJECT,
-    NOT_A_FILE,
-    NOTE,
-    QUESTIONS,
-    binary,
-    cases,
-    changed,
-    circle,
-    copies,
-    directory,
-    empty,
-    holding,
-    link_out,
-    missing,
-    pipe,
-    plain_file,
-    refused_at_most,
-    truncated,
-    with_line,
-)  # fmt: skip
+from tests.app import damage as ways
+from tests.app.damage import NOT_A_FILE, binary, changed, directory, empty, holding, missing, truncated, with_line
 from tests.app.library_of import client_of, until
 
 pytestmark = pytest.mark.timeout(600)  # nothing here may wait for a named pipe
 
-NO_LINES = NOT_A_FILE | NO_OBJECT | {holding("{}\n{}\n{}"): "it has no"}
+NO_LINES = NOT_A_FILE | ways.NO_OBJECT | {holding("{}\n{}\n{}"): "it has no"}
 GROWS = {missing: None, empty: None, truncated: None}
 SETTINGS = '{{"format": 2, "config": {}}}'
 STEP = {"step": 0, "correct": 0.5}
 RUNS = {
     "config.json": NOT_A_FILE
-    | NO_OBJECT
+    | ways.NO_OBJECT
     | {
         missing: "has no config.json",
         empty: "is damaged",
@@ -62,69 +40,63 @@ RUNS = {
         holding(SETTINGS.format('{"model": "\\ud800"}')): None,  # half a pair of surrogates is a text of JSON
         holding(SETTINGS.format("{}")): None,
     },
-    "versions.json": NOT_A_FILE | NO_OBJECT | {missing: None, empty: "is damaged", truncated: "is damaged"},
+    "versions.json": NOT_A_FILE | ways.NO_OBJECT | {missing: None, empty: "is damaged", truncated: "is damaged"},
     "sync.json": NOT_A_FILE
-    | NO_OBJECT
+    | ways.NO_OBJECT
     | {
         missing: None,
         empty: "is damaged",
         truncated: "is damaged",
         holding("{}"): "it has no 'model'",
-        holding(json.dumps(asdict(CERTIFICATE) | {"changed": "0"})): "changed is '0'; it must be a number",
-        holding(json.dumps(asdict(CERTIFICATE) | {"unseen": [1]})): "unseen is [1]; it must be a list of texts",
+        holding(json.dumps(asdict(ways.CERTIFICATE) | {"changed": "0"})): "changed is '0'; it must be a number",
+        holding(json.dumps(asdict(ways.CERTIFICATE) | {"unseen": [1]})): "unseen is [1]; it must be a list of texts",
     },
     "metrics.jsonl": NO_LINES
     | GROWS
     | {
-        with_line(STEP, step="LEFT OUT"): "it has no 'step'",
-        with_line(STEP, step=None): "step is None",
-        with_line(STEP, step="0"): "step is '0'",
-        with_line(STEP, step=-1): "step is -1",
-        with_line(STEP, step=0.5): "step is 0.5",
-        with_line(STEP, step="HUGE"): "step is a huge number",
-        with_line(STEP, correct=None): "correct is None",
-        with_line(STEP, correct="half"): "correct is 'half'",
+        with_line(STEP, step="LEFT OUT"): "it has no 'step'", with_line(STEP, step=None): "step is None",
+        with_line(STEP, step="0"): "step is '0'", with_line(STEP, step=-1): "step is -1",
+        with_line(STEP, step=0.5): "step is 0.5", with_line(STEP, step="HUGE"): "step is a huge number",
+        with_line(STEP, correct=None): "correct is None", with_line(STEP, correct="half"): "correct is 'half'",
         with_line(STEP, correct="\ud800"): "correct is '\\ud800'",
         with_line(STEP, correct="HUGE"): "correct is a huge number",
-        with_line(STEP, correct=float("nan")): "NaN is not JSON",
-        with_line(STEP, correct=[1]): "correct is [1]",
+        with_line(STEP, correct=float("nan")): "NaN is not JSON", with_line(STEP, correct=[1]): "correct is [1]",
     },
     "times.jsonl": NO_LINES | GROWS | {with_line(STEP, **{"time/step": None}): "time/step is None"},
     "evals.jsonl": NO_LINES
     | GROWS
     | {
-        with_line(LOOK, sampled=None): "sampled is None",
-        with_line(LOOK, sampled={}): "it has no 'metrics'",
-        with_line(LOOK, greedy={}): "it has no 'metrics'",
-        with_line(LOOK, greedy={"metrics": {"pass@1": None}}): "pass@1 is None",
-        with_line(LOOK, greedy={"metrics": {"pass@1": {"value": "x"}}}): "value is 'x'",
+        with_line(ways.LOOK, sampled=None): "sampled is None",
+        with_line(ways.LOOK, sampled={}): "it has no 'metrics'",
+        with_line(ways.LOOK, greedy={}): "it has no 'metrics'",
+        with_line(ways.LOOK, greedy={"metrics": {"pass@1": None}}): "pass@1 is None",
+        with_line(ways.LOOK, greedy={"metrics": {"pass@1": {"value": "x"}}}): "value is 'x'",
     },
     "alarms.jsonl": NO_LINES
     | GROWS
-    | {with_line(ALARM, step="x"): "step is 'x'", with_line(ALARM, help=3): "help is 3"},
+    | {with_line(ways.ALARM, step="x"): "step is 'x'", with_line(ways.ALARM, help=3): "help is 3"},
     "notes.jsonl": NO_LINES
     | GROWS
-    | {with_line(NOTE, rollout=None): "rollout is None", with_line(NOTE, time="LEFT OUT"): "it has no 'time'"},
+    | {with_line(ways.NOTE, rollout=None): "rollout is None"}
+    | {with_line(ways.NOTE, time="LEFT OUT"): "it has no 'time'"},
     "lock": NOT_A_FILE | {missing: None, binary: None},
     "tokenizer.json": NOT_A_FILE | {missing: None, empty: None, binary: None, truncated: None, holding("{}"): None},
     "report.json": NOT_A_FILE | {missing: None, binary: None},
     "rollouts": {
-        missing: None,
-        plain_file: "is not a directory",
-        pipe: "is not a directory",
-        circle: "is a circle of links",
+        missing: None, ways.plain_file: "is not a directory", ways.pipe: "is not a directory",
+        ways.circle: "is a circle of links",
     },
-    "checkpoints": {missing: None, plain_file: "is not a directory", pipe: "is not a directory"},
-    "heldout": {missing: None, plain_file: "is not a directory", pipe: "is not a directory"},
-}
+    "checkpoints": {missing: None, ways.plain_file: "is not a directory", ways.pipe: "is not a directory"},
+    "heldout": {missing: None, ways.plain_file: "is not a directory", ways.pipe: "is not a directory"},
+}  # fmt: skip
 
 
-ABOUT_A_RUN = [(query, arguments) for query, arguments in QUESTIONS if "run" in arguments]
+ABOUT_A_RUN = [(query, arguments) for query, arguments in ways.QUESTIONS if "run" in arguments]
 
 
-@cases(RUNS)
+@ways.cases(RUNS)
 def test_damaged_runs_are_rows_with_their_reasons_and_every_page_of_another_run_works(library, ask, table):
-    damaged = copies(library / "runs", table)
+    damaged = ways.copies(library / "runs", table)
     faults = {row["name"]: row["fault"] for row in ask("runs")["runs"]}
     assert [faults.pop(name) for name in ("good", "fine", "bad")] == [None] * 3
     assert faults.keys() == damaged.keys()
@@ -137,16 +109,16 @@ def test_damaged_runs_are_rows_with_their_reasons_and_every_page_of_another_run_
         by_file.setdefault(file, []).append(name)
     for name in (name for names in by_file.values() for name in names[:2]):  # the pages read as the list of runs does
         for query, arguments in ABOUT_A_RUN:
-            refused_at_most(ask, query, arguments | {"run": name})
-        refused_at_most(ask, "compare", {"runs": ["good", name]})
-    for query, arguments in QUESTIONS:
+            ways.refused_at_most(ask, query, arguments | {"run": name})
+        ways.refused_at_most(ask, "compare", {"runs": ["good", name]})
+    for query, arguments in ways.QUESTIONS:
         ask(query, **arguments)
 
 
 def test_the_overview_says_whether_the_engine_takes_its_weights_where_the_run_has_a_certificate(library, ask):
     line = "vllm takes all 15 kinds of weights: 5e-06 nats from the trainer (at most 0.001)"
     assert ask("overview", run="bad")["weight_sync"] == line
-    write_certificate(library / "runs" / "bad", replace(CERTIFICATE, unseen=("norm",)))
+    write_certificate(library / "runs" / "bad", replace(ways.CERTIFICATE, unseen=("norm",)))
     assert "14 of 15" in ask("overview", run="bad")["weight_sync"]
     missing(library / "runs" / "bad" / "sync.json")
     assert ask("overview", run="bad")["weight_sync"] is None
@@ -157,7 +129,7 @@ def test_the_overview_says_whether_the_engine_takes_its_weights_where_the_run_ha
 
 def test_links_that_come_while_the_dashboard_runs_are_refused(library, ask):
     assert ask("rollouts", run="bad")["total"] > 0
-    link_out(library / "runs" / "bad" / "rollouts" / "step-000001.parquet")
+    ways.link_out(library / "runs" / "bad" / "rollouts" / "step-000001.parquet")
     with pytest.raises(ValueError, match="is a link that leads outside it"):
         ask("rollouts", run="bad")
 
@@ -187,7 +159,7 @@ SHARDS = {
     binary: "",
     holding("null"): "",
     directory: "is no file but a directory",
-    pipe: "is no file but a named pipe",
+    ways.pipe: "is no file but a named pipe",
     changed("completion", None): "it has no column 'completion'",
     changed("completion", [3]): "column 'completion' holds int64 values",
     changed("question", [None], pa.string()): "column 'question' has empty cells",
@@ -217,7 +189,7 @@ HARMLESS = [  # damages of one shard
 
 def test_a_damaged_shard_is_named_with_its_reason_and_the_others_are_shown(library, ask):
     table = [("rollouts/step-000001.parquet", damage, reason) for damage, reason in SHARDS.items()]
-    for run, (_, damage, reason) in copies(library / "runs", table).items():
+    for run, (_, damage, reason) in ways.copies(library / "runs", table).items():
         answer, case = ask("rollouts", run=run), damage.__name__
         assert (answer["total"], list(answer["faults"])) == (24, ["1"]) and reason in answer["faults"]["1"], case
         assert ask("rollout", run=run, name="2.0.0")["completion"], case
@@ -259,9 +231,7 @@ def test_a_file_that_is_named_like_no_step_is_no_shard(library, ask, name):
 
 def test_a_checkpoint_with_an_invalid_name_is_not_listed(library, ask):
     (library / "runs" / "bad" / "checkpoints" / "step-abcdef").mkdir()
-    assert [(entry["model"], entry["steps"]) for entry in ask("models")["models"] if entry["model"] == "bad"] == [
-        ("bad", ["2"])
-    ]
+    assert {one["model"]: one["steps"] for one in ask("models")["models"]}["bad"] == ["2"]
 
 
 # ------------------------------------------------------------------------------------------------ through the server
@@ -272,7 +242,6 @@ def test_half_a_pair_of_surrogates_reaches_the_page_as_its_escape(library):
     with client_of(library) as client:
         reply = client.post("/ask/runs", json={})
         assert reply.status_code == 200 and b"half \\ud83d" in reply.content
-        refused = client.post(
-            "/ask/rollouts", content=b'{"run": "\\ud83d"}', headers={"content-type": "application/json"}
-        )
+        json_type = {"content-type": "application/json"}
+        refused = client.post("/ask/rollouts", content=b'{"run": "\\ud83d"}', headers=json_type)
         assert refused.status_code == 400 and "no run" in refused.json()["error"]

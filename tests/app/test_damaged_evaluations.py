@@ -8,38 +8,19 @@ import pytest
 
 from reasoner.cli.main import main
 from reasoner.models.checksums import CHECKSUMS
-from tests.app.damage import (
-    NO_OBJECT,
-    NOT_A_FILE,
-    QUESTIONS,
-    SPEC,
-    binary,
-    cases,
-    changed,
-    copies,
-    empty,
-    holding,
-    link_out,
-    missing,
-    refused_at_most,
-    truncated,
-)  # fmt: skip
+from tests.app import damage as ways
+from tests.app.damage import NO_OBJECT, NOT_A_FILE, SPEC, changed, empty, holding, truncated
 
 pytestmark = pytest.mark.timeout(600)  # nothing here may wait for a named pipe
 
 PRESET_DESCRIPTIONS = {
-    "model": "m",
-    "data": {SPEC: {"rows": 2, "sha256": "s"}},
-    "samples": 2,
-    "grader": "g",
-    "prompt": {},
-}
+    "model": "m", "data": {SPEC: {"rows": 2, "sha256": "s"}}, "samples": 2, "grader": "g", "prompt": {},
+}  # fmt: skip
 
 
 def about(**changes):
-    damage = holding(
-        json.dumps({name: value for name, value in (PRESET_DESCRIPTIONS | changes).items() if value != "LEFT OUT"})
-    )
+    values = PRESET_DESCRIPTIONS | changes
+    damage = holding(json.dumps({name: value for name, value in values.items() if value != "LEFT OUT"}))
     damage.__name__ = ", ".join(f"{name} is {value!r}"[:40] for name, value in changes.items())
     return damage
 
@@ -48,18 +29,12 @@ EVALS = {
     "evaluation.json": NOT_A_FILE
     | NO_OBJECT
     | {
-        empty: "is damaged",
-        truncated: "is damaged",
-        holding("{}"): "it has no 'model'",
-        about(model=None): "model is None",
-        about(model="LEFT OUT"): "it has no 'model'",
-        about(data=None): "data is None",
-        about(data=[]): "data is []",
-        about(data={}): "it lists no data set",
+        empty: "is damaged", truncated: "is damaged", holding("{}"): "it has no 'model'",
+        about(model=None): "model is None", about(model="LEFT OUT"): "it has no 'model'",
+        about(data=None): "data is None", about(data=[]): "data is []", about(data={}): "it lists no data set",
         about(data={SPEC: None}): "it is not a JSON object",
         about(data={SPEC: {"rows": float("nan"), "sha256": ""}}): "NaN is not JSON",
-        about(data={SPEC: {"rows": 1e300, "sha256": ""}}): "rows is 1e+300",
-        about(samples="two"): "samples is 'two'",
+        about(data={SPEC: {"rows": 1e300, "sha256": ""}}): "rows is 1e+300", about(samples="two"): "samples is 'two'",
         about(prompt="none"): "prompt is 'none'",
     },
     "results.json": NOT_A_FILE
@@ -72,28 +47,25 @@ EVALS = {
         holding('{"set": {"sampled": {"metrics": {"pass@1": {"value": "x"}}}}}'): "value is 'x'",
         holding('{"set": {"sampled": {"metrics": {"pass@1": {"value": NaN}}}}}'): "NaN is not JSON",
     },
-}
+}  # fmt: skip
 SAMPLES = {
     f"samples_{SPEC}.jsonl": NOT_A_FILE
     | {
-        missing: "has no samples_set.jsonl",
-        truncated: "is damaged",
-        binary: "is damaged",
-        holding("{}"): "it has no 'doc'",
-        holding("null"): "it is not a JSON object",
+        ways.missing: "has no samples_set.jsonl", truncated: "is damaged", ways.binary: "is damaged",
+        holding("{}"): "it has no 'doc'", holding("null"): "it is not a JSON object",
         holding('{"doc": {"id": 1}, "filter": "none", "metrics": []}'): "id is 1",
     },
     "samples.parquet": NOT_A_FILE
     | {
-        missing: "has no samples.parquet",
+        ways.missing: "has no samples.parquet",
         empty: "is damaged",
         truncated: "is damaged",
-        binary: "is damaged",
+        ways.binary: "is damaged",
         changed("correct", None): "it has no column 'correct'",
         changed("correct", [None], pa.bool_()): "column 'correct' has empty cells",
         changed("correct", ["perhaps"]): "is damaged",
     },
-}
+}  # fmt: skip
 
 
 def damaged_evaluations(library, table, *, of_run):
@@ -104,21 +76,21 @@ def damaged_evaluations(library, table, *, of_run):
     inside = "heldout/after/" if of_run else ""
     (library / ("runs" if of_run else "evals") / "bad" / inside / CHECKSUMS).unlink()
     located = [(f"{inside}{file}", damage, reason) for file, damage, reason in table]
-    by_name = copies(library / ("runs" if of_run else "evals"), located)
+    by_name = ways.copies(library / ("runs" if of_run else "evals"), located)
     return {f"{name}/after" if of_run else name: case for name, case in by_name.items()}
 
 
 def expect_others(ask, names):
     """Every page of the other evaluations works, and one of a damaged evaluation says at most why it does not."""
-    for query, arguments in QUESTIONS:
+    for query, arguments in ways.QUESTIONS:
         ask(query, **arguments)
     for name in names:
-        refused_at_most(ask, "evaluation", {"name": name})
-        refused_at_most(ask, "compare", {"runs": ["good", name.partition("/")[0]]})
+        ways.refused_at_most(ask, "evaluation", {"name": name})
+        ways.refused_at_most(ask, "compare", {"runs": ["good", name.partition("/")[0]]})
 
 
 @pytest.mark.parametrize("of_run", [False, True])
-@cases(EVALS)
+@ways.cases(EVALS)
 def test_damaged_evaluations_are_listed_with_their_reasons_and_the_others_work(library, ask, table, of_run):
     damaged = damaged_evaluations(library, table, of_run=of_run)
     answer = ask("evals")
@@ -131,7 +103,7 @@ def test_damaged_evaluations_are_listed_with_their_reasons_and_the_others_work(l
 
 
 @pytest.mark.parametrize("of_run", [False, True])
-@cases(SAMPLES)
+@ways.cases(SAMPLES)
 def test_damaged_samples_are_the_reason_of_their_evaluation_alone(library, ask, table, of_run):
     damaged = damaged_evaluations(library, table, of_run=of_run)
     for name, (path, _, reason) in damaged.items():
@@ -142,6 +114,6 @@ def test_damaged_samples_are_the_reason_of_their_evaluation_alone(library, ask, 
 
 
 def test_an_evaluation_that_is_compared_on_the_command_line_has_no_links_out(library, capsys):
-    link_out(library / "evals" / "bad" / f"samples_{SPEC}.jsonl")
+    ways.link_out(library / "evals" / "bad" / f"samples_{SPEC}.jsonl")
     assert main(["compare", "good", "bad", "--out", str(library / "evals")]) == 2
     assert "is a link that leads outside it" in capsys.readouterr().err

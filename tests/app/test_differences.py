@@ -43,8 +43,5 @@ def test_pieces_join_to_both_texts_and_equal_texts_are_one(a, b):
 
 def test_a_changed_word_is_the_only_difference():
     assert word_difference("the sum is 7, so", "the sum is 8, so") == [
-        ("same", "the sum is"),
-        ("a", " 7"),
-        ("b", " 8"),
-        ("same", ", so"),
-    ]
+        ("same", "the sum is"), ("a", " 7"), ("b", " 8"), ("same", ", so"),
+    ]  # fmt: skip

@@ -33,8 +33,7 @@ def write_step(run, step, answers):
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory, chromium):
-    runs = tmp_path_factory.mktemp("disagreements") / "runs"
+def real(runs):
     open_run(runs / "a", steps=2)
     for step, answers in enumerate(ANSWERS):
         write_step(runs / "a", step, answers)

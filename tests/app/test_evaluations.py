@@ -14,19 +14,29 @@ from reasoner.evals import eval_log as files
 from reasoner.evals.compare import compare_metrics, find_flips, samples_by_problem
 from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, pass_at_k
 from reasoner.runs.json_files import write_json
-from tests.app.library_of import OTHER_SPEC, PROMPTS, SPEC, WORSE, N, asking, rows_of, write_evaluation, write_library
+from tests.app import library_of
+from tests.app.library_of import OTHER_SPEC, PROMPTS, SPEC, N, grouped, num_correct, rows_of, write_evaluation
 
 WITHOUT_CHECKSUMS = shutil.ignore_patterns("sha256.json")  # of evaluations that a test changes
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, pool):
-    path = write_library(tmp_path_factory.mktemp("library"))
+    path = library_of.write_library(tmp_path_factory.mktemp("library"))
     write_evaluation(path / "evals" / "voted", pool, specs=(SPEC, OTHER_SPEC))
     write_evaluation(path / "evals" / "unvoted", pool, has_votes=False)
     write_evaluation(path / "runs" / "whole" / "heldout" / "after", pool)
-    write_evaluation(path / "runs" / "other" / "heldout" / "after", pool, WORSE)
+    write_evaluation(path / "runs" / "other" / "heldout" / "after", pool, library_of.WORSE)
     return path
+
+
+@pytest.fixture
+def copied(folder, fresh):
+    """A function: a copy of an evaluation in a library without others, and the function that calls its queries."""
+    return lambda name: (
+        shutil.copytree(folder / "evals" / name, fresh[0].parent / "evals" / name, ignore=WITHOUT_CHECKSUMS),
+        fresh[1],
+    )
 
 
 def responses(folder, name, spec=SPEC):
@@ -42,20 +52,15 @@ def test_the_list_has_a_row_for_each_evaluation_and_set(call, folder):
         ("other/after", SPEC), ("unvoted", SPEC), ("voted", SPEC), ("voted", OTHER_SPEC), ("whole/after", SPEC),
     ]  # fmt: skip
     assert {(row["problems"], row["samples"]) for row in rows} == {(len(PROMPTS), N)}
-    assert {(row["name"], row["run"]) for row in rows if row["run"]} == {
-        ("other/after", "other"),
-        ("whole/after", "whole"),
-    }
+    runs = {row["name"]: row["run"] for row in rows if row["run"]}
+    assert runs == {"other/after": "other", "whole/after": "whole"}
 
 
 @pytest.mark.parametrize("model", ["whole/best", "whole/step-000008", "org/name", "whole", "a/whole/best", "responses"])
-def test_an_evaluation_of_a_checkpoint_is_of_its_run(folder, tmp_path, model):
-    (tmp_path / "runs").mkdir()
-    copied = tmp_path / "evals" / "some"
-    shutil.copytree(folder / "evals" / "unvoted", copied, ignore=WITHOUT_CHECKSUMS)
-    write_json(copied / "evaluation.json", files.read_manifest(copied) | {"model": model})
-    for call in asking(tmp_path):
-        assert call("evals")["rows"][0]["run"] == ("whole" if model.startswith("whole/") else None)
+def test_an_evaluation_of_a_checkpoint_is_of_its_run(copied, model):
+    path, ask = copied("unvoted")
+    write_json(path / "evaluation.json", files.read_manifest(path) | {"model": model})
+    assert ask("evals")["rows"][0]["run"] == ("whole" if model.startswith("whole/") else None)
 
 
 @pytest.mark.parametrize("name", ["voted", "unvoted"])
@@ -110,29 +115,21 @@ def test_curves_are_those_of_the_counts_and_of_every_draw(call, folder):
     assert curves["pass@k"][0]["value"] == pytest.approx(curves["cons@k"][0]["value"])
 
 
-def test_k_is_never_above_the_fewest_samples(call, folder, tmp_path):
+def test_k_is_never_above_the_fewest_samples(copied):
     """A problem with four responses among those with six ends the curves at four."""
-    (tmp_path / "runs").mkdir()
-    shutil.copytree(folder / "evals" / "voted", tmp_path / "evals" / "short", ignore=WITHOUT_CHECKSUMS)
-    path = tmp_path / "evals" / "short" / "samples.parquet"
-    table = pq.read_table(path)
-    pq.write_table(table.filter([r["problem_id"] != "tied" or r["sample"] < 4 for r in table.to_pylist()]), path)
-    for asked_short in asking(tmp_path):
-        curves = asked_short("evaluation", name="short", set=SPEC)["curves"]
-    for curve in curves.values():
+    path, ask = copied("voted")
+    table = pq.read_table(path / "samples.parquet")
+    kept = table.filter([r["problem_id"] != "tied" or r["sample"] < 4 for r in table.to_pylist()])
+    pq.write_table(kept, path / "samples.parquet")
+    for curve in ask("evaluation", name="voted", set=SPEC)["curves"].values():
         assert [point["k"] for point in curve] == [1, 2, 3, 4]
 
 
+HALVES = {"0.5", "1/2", "\\frac{1}{2}"}
 # By problem: winner, share, correct, abstentions, and the classes: (is it correct, votes, spellings).
 VOTES = {
     "unanimous": ("correct", 1, 6, 0, [(True, 6, {"4"})]),
-    "spelt": (
-        "correct",
-        1 / 2,
-        3,
-        0,
-        [(True, 3, {"0.5", "1/2", "\\frac{1}{2}"}), (False, 2, {"3"}), (False, 1, {"2"})],
-    ),
+    "spelt": ("correct", 1 / 2, 3, 0, [(True, 3, HALVES), (False, 2, {"3"}), (False, 1, {"2"})]),
     "confident": ("wrong", 4 / 6, 1, 1, [(False, 4, {"3/4", "0.75"}), (True, 1, {"7"})]),
     "tied": ("tie", 2 / 6, 2, 2, [(True, 2, {"8"}), (False, 2, {"1"})]),
     "silent": ("nobody", 0, 0, 6, []),
@@ -145,42 +142,28 @@ UNMERGED = ("tie", 2 / 6, 1, 1, [(False, 2, {"0.75"}), (False, 2, {"3/4"}), (Tru
 def test_the_vote_of_each_problem(call, folder, name, votes):
     """Where no vote was asked for, wrong answers are told apart by their texts alone, and do not all abstain."""
     page = call("evaluation", name=name, set=SPEC)
-    assert {
-        p["problem"]: (
-            p["winner"],
-            pytest.approx(p["share"]),
-            p["correct"],
-            p["abstentions"],
-            [(c["is_correct"], c["votes"], set(c["spellings"])) for c in p["classes"]],
-        )
-        for p in page["problems"]
-    } == votes
+    answers = {p.problem.id: p.problem.answer for p in PROMPTS}
     for one in page["problems"]:
+        classes = [(own["is_correct"], own["votes"], set(own["spellings"])) for own in one["classes"]]
+        vote = (one["winner"], pytest.approx(one["share"]), one["correct"], one["abstentions"], classes)
+        assert vote == votes[one["problem"]]
         assert one["is_tied"] == (one["winner"] == "tie")
         assert one["n"] == N == one["abstentions"] + sum(c["votes"] for c in one["classes"])
-        assert (one["question"], one["gold"]) == (
-            "?",
-            {p.problem.id: p.problem.answer for p in PROMPTS}[one["problem"]],
-        )
-        assert [text["text"] for text in one["texts"]] == [
-            r["text"] for r in responses(folder, name)[one["problem"]][:4]
-        ]
-    assert ("cons@k" in page["curves"]) == (name == "voted")
+        assert (one["question"], one["gold"]) == ("?", answers[one["problem"]])
+        texts = [row["text"] for row in responses(folder, name)[one["problem"]]]
+        assert [text["text"] for text in one["texts"]] == texts[:4]
+    assert len(page["problems"]) == len(votes) and ("cons@k" in page["curves"]) == (name == "voted")
 
 
-def test_responses_that_could_not_be_graded_do_not_vote(folder, tmp_path):
+def test_responses_that_could_not_be_graded_do_not_vote(copied):
     """As in reasoner.evals.result, also where no classes are stored."""
-    (tmp_path / "runs").mkdir()
-    copied = tmp_path / "evals" / "unvoted"
-    shutil.copytree(folder / "evals" / "unvoted", copied, ignore=WITHOUT_CHECKSUMS)
-    table = pq.read_table(copied / "samples.parquet")
-    rows = [
-        row | ({"verdict": "timed_out", "correct": False} if row["problem_id"] == "unanimous" else {})
-        for row in table.to_pylist()
-    ]
-    pq.write_table(pa.Table.from_pylist(rows, table.schema), copied / "samples.parquet")
-    for call in asking(tmp_path):
-        page = {p["problem"]: p for p in call("evaluation", name="unvoted", set=SPEC)["problems"]}
+    path, ask = copied("unvoted")
+    table = pq.read_table(path / "samples.parquet")
+    rows = table.to_pylist()
+    for row in rows:
+        row |= {"verdict": "timed_out", "correct": False} if row["problem_id"] == "unanimous" else {}
+    pq.write_table(pa.Table.from_pylist(rows, table.schema), path / "samples.parquet")
+    page = {p["problem"]: p for p in ask("evaluation", name="unvoted", set=SPEC)["problems"]}
     assert (page["unanimous"]["winner"], page["unanimous"]["abstentions"]) == ("nobody", N)
     assert page["unanimous"]["classes"] == []
 
@@ -192,13 +175,9 @@ def test_votes_page_has_greedy_answers(call):
 
 
 SHOWN = {
-    "all": list(VOTES),
-    "correct": ["unanimous", "spelt"],
-    "confident and wrong": ["confident"],
-    "correct in the minority": ["confident", "two-wrong"],
-    "tied": ["tied", "two-wrong"],
-    "never correct": ["silent"],
-}
+    "all": list(VOTES), "correct": ["unanimous", "spelt"], "confident and wrong": ["confident"],
+    "correct in the minority": ["confident", "two-wrong"], "tied": ["tied", "two-wrong"], "never correct": ["silent"],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("show", SHOWN)
@@ -213,32 +192,14 @@ def test_pages_of_problems_follow_one_another(call):
     assert [problem["problem"] for page in pages for problem in page] == list(VOTES)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"name": "voted", "show": "colour"}, "unknown choice 'colour'"),
-        ({"name": "voted", "set": "nothing"}, "has no set 'nothing'; it has generated:heldout, other:set"),
-        ({"name": "../evals/voted"}, "no evaluation '../evals/voted'"),
-        ({"name": "whole/before"}, "no evaluation 'whole/before'"),
-    ],
-)
-def test_an_evaluation_that_is_not_there_is_named(call, arguments, message):
-    with pytest.raises(ValueError) as caught:
-        call("evaluation", **arguments)
-    assert message in str(caught.value)
-
-
 @pytest.mark.parametrize("sign", ["\u2028", "\u0085", "\x1c"])
-def test_texts_with_strange_line_ends_can_be_read(folder, tmp_path, sign):
-    (tmp_path / "runs").mkdir()
-    copied = tmp_path / "evals" / "strange"
-    shutil.copytree(folder / "evals" / "voted", copied, ignore=WITHOUT_CHECKSUMS)
-    lines = files.read_samples(copied, SPEC)
+def test_texts_with_strange_line_ends_can_be_read(copied, sign):
+    path, ask = copied("voted")
+    lines = files.read_samples(path, SPEC)
     lines[0]["resps"][0][0] = f"one{sign}two"
-    path = copied / f"samples_{files.task_name(SPEC)}.jsonl"
-    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
-    for call in asking(tmp_path):
-        assert call("evaluation", name="strange", set=SPEC)["total"] == len(PROMPTS)
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    (path / f"samples_{files.task_name(SPEC)}.jsonl").write_text(text, "utf-8")
+    assert ask("evaluation", name="voted", set=SPEC)["total"] == len(PROMPTS)
 
 
 # ---------------------------------------------------------------------------------------------- comparing
@@ -265,12 +226,12 @@ def test_compare_names_a_run_without_held_out_evaluation(call):
     assert both["fault"].startswith("stopped and theirs")
 
 
-def test_evaluations_with_different_specifications_are_not_compared(folder, tmp_path):
-    shutil.copytree(folder / "runs", tmp_path / "runs", ignore=WITHOUT_CHECKSUMS)
-    path = tmp_path / "runs" / "other" / "heldout" / "after"
+def test_evaluations_with_different_specifications_are_not_compared(folder, fresh):
+    runs, call = fresh
+    shutil.copytree(folder / "runs", runs, ignore=WITHOUT_CHECKSUMS, dirs_exist_ok=True)
+    path = runs / "other" / "heldout" / "after"
     write_json(path / "evaluation.json", files.read_manifest(path) | {"grader": "another"})
-    for call in asking(tmp_path):
-        (page,) = call("compare", runs=["whole", "other"])["heldout"]
+    (page,) = call("compare", runs=["whole", "other"])["heldout"]
     assert "the grader differs (another, abc" in page["fault"] and page["flips"] == []
 
 
@@ -281,25 +242,31 @@ def test_compare_has_curves_and_differing_settings(call, folder):
     assert page["versions"] == []
     for name in page["runs"]:
         rows = rows_of(folder / "runs" / name)
-        assert [step["correct"] for step in page["curves"][name]["steps"]] == [
-            sum(row["verdict"] == "correct" for row in rows if row["step"] == step)
-            for step in range(rows[-1]["step"] + 1)
-        ]
+        correct = [num_correct(own) for own in grouped(rows, "step").values()]
+        assert [step["correct"] for step in page["curves"][name]["steps"]] == correct
         alone = call("overview", run=name)
         assert all(page["curves"][name][key] == alone[key] for key in page["curves"][name])
 
 
 @pytest.mark.parametrize(
-    ("runs", "message"),
+    ("query", "arguments", "message"),
     [
-        ([], "0 runs are chosen; choose two to 6"),
-        (["whole", "whole"], "1 runs are chosen"),
-        ([str(n) for n in range(7)], "7 runs are chosen"),
-        (["whole", "nobody"], "no run 'nobody'"),
-        (["whole", "damaged"], "is damaged"),
+        ("evaluation", {"name": "voted", "show": "colour"}, "unknown choice 'colour'"),
+        (
+            "evaluation",
+            {"name": "voted", "set": "nothing"},
+            "no set 'nothing'; it has generated:heldout, other:set",
+        ),
+        ("evaluation", {"name": "../evals/voted"}, "no evaluation '../evals/voted'"),
+        ("evaluation", {"name": "whole/before"}, "no evaluation 'whole/before'"),
+        ("compare", {"runs": []}, "0 runs are chosen; choose two to 6"),
+        ("compare", {"runs": ["whole", "whole"]}, "1 runs are chosen"),
+        ("compare", {"runs": [str(n) for n in range(7)]}, "7 runs are chosen"),
+        ("compare", {"runs": ["whole", "nobody"]}, "no run 'nobody'"),
+        ("compare", {"runs": ["whole", "damaged"]}, "is damaged"),
     ],
 )
-def test_compare_refuses_invalid_runs(call, runs, message):
+def test_what_is_not_there_or_cannot_be_compared_is_named(call, query, arguments, message):
     with pytest.raises(ValueError) as caught:
-        call("compare", runs=runs)
+        call(query, **arguments)
     assert message in str(caught.value)

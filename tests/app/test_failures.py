@@ -11,8 +11,7 @@ from tests.app.library_of import rows_of, until, write_run
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory, chromium):
-    runs = tmp_path_factory.mktemp("failures") / "runs"
+def real(runs):
     write_run(runs / "whole", steps=4, written=4)
     texts = ["2+2=4", f"{NASTY} 2+2=5. <script>window.PWNED=4</script>", f"<think>{NASTY}</think>"]
     made_up(runs, "nasty", steps=1, texts=texts, question=NASTY)
@@ -21,13 +20,8 @@ def real(tmp_path_factory, chromium):
 
 def analysed(site, run):
     """Open the page when all steps have been analysed."""
-    assert until(lambda: _is_done(site, run))
+    assert until(lambda: len((reply := site.ask("failures", run=run))["timeline"]) == reply["num_steps"] > 0)
     return site.open(f"/failures?run={run}")
-
-
-def _is_done(site, run):
-    reply = site.ask("failures", run=run)
-    return len(reply["timeline"]) == reply["num_steps"] > 0
 
 
 def causes_of(rows):
@@ -40,9 +34,7 @@ def causes_of(rows):
 def test_the_page_counts_what_the_rules_find(site):
     causes = causes_of(rows_of(site.runs / "whole"))
     page = analysed(site, "whole")
-    counts = page.eval_on_selector_all(
-        "tr[data-cause]", "rows => rows.map(r => [r.dataset.cause, Number(r.dataset.count)])"
-    )
+    counts = page.eval_on_selector_all("tr[data-cause]", "rows => rows.map(r => [r.dataset.cause, +r.dataset.count])")
     assert {name: n for name, n in counts if n} == Counter(causes.values())
     last_step = Counter(cause for name, cause in causes.items() if name.startswith("3."))
     legend = page.eval_on_selector_all(".legend .key", "keys => keys.map(k => [k.dataset.line, Number(k.dataset.y)])")

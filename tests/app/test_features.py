@@ -15,8 +15,7 @@ WHOLE = {"a": "<think>2+2=5. Wait, 2+2=4. Hmm, that is not right. $x$</think> 4"
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory, chromium):
-    runs = tmp_path_factory.mktemp("features") / "runs"
+def real(runs):
     write_run(runs / "whole", steps=12, written=12)
     made_up(runs, "keys", steps=3, texts=list(WHOLE.values()))
     return runs

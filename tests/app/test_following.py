@@ -12,9 +12,8 @@ PERFECT = {one.problem.id: [answering(one.problem.answer)] * N for one in PROMPT
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory, chromium, pool):
+def real(runs, pool):
     """Runs `first` and `second` with checkpoints and evaluations, `bare` without; an evaluation of no run."""
-    runs = tmp_path_factory.mktemp("following") / "runs"
     for name in ("first", "second", "bare"):
         made_up(runs, name, steps=1, texts=["4", "5"])
     for name, steps in (("first", (2, 4)), ("second", (8,))):
@@ -59,14 +58,11 @@ def test_evals_show_those_of_the_selected_run(site):
     expect_evaluations(page, "second/after")
 
 
-def test_evals_of_a_run_without_any_say_how_to_make_one(site):
+def test_a_run_without_evaluations_says_how_to_make_one_and_a_link_to_another_s_shows_it_among_all(site):
     page = site.open("/evals?run=bare")
     expect(page.locator("#reasoner main")).to_contain_text("reasoner eval --model bare")
     expect(page.get_by_role("link", name="all evaluations (3)")).to_have_count(1)
     expect_evaluations(page)
-
-
-def test_a_link_to_another_run_s_evaluation_shows_it_among_all(site):
     page = site.open("/evals?run=first&eval=second/after")
     expect_evaluations(page, "apart", "first/after", "second/after")
     expect(page.locator("tr.current")).to_have_attribute("data-eval", "second/after")

@@ -43,33 +43,22 @@ def test_money_and_prose_stay_text(text):
 @pytest.mark.parametrize(
     ("text", "formulas"),
     [
-        ("$x$ costs $5", ["$x$"]),
-        ("$x$ apples at $3 each cost $3x$.", ["$x$", "$3x$"]),
+        ("$x$ costs $5", ["$x$"]), ("$x$ apples at $3 each cost $3x$.", ["$x$", "$3x$"]),
         ("so \\(x\\) and \\[y\\] and $$z$$ and $w$", ["\\(x\\)", "\\[y\\]", "$$z$$", "$w$"]),
-        ("$x,$ $y$; ($z$)", ["$x,$", "$y$", "$z$"]),
-        ("\\[a\n= b\\]", ["\\[a\n= b\\]"]),
-        ("it is $\\$5$ in all", ["$\\$5$"]),
-        ("$10 \\text{ cm}$", ["$10 \\text{ cm}$"]),
-        ("$1 + 1 = 2$", ["$1 + 1 = 2$"]),
-        ("\\(\\(x\\)", ["\\(\\(x\\)"]),
-        ("<think>$x$</think>", ["$x$"]),
+        ("$x,$ $y$; ($z$)", ["$x,$", "$y$", "$z$"]), ("\\[a\n= b\\]", ["\\[a\n= b\\]"]),
+        ("it is $\\$5$ in all", ["$\\$5$"]), ("$10 \\text{ cm}$", ["$10 \\text{ cm}$"]),
+        ("$1 + 1 = 2$", ["$1 + 1 = 2$"]), ("\\(\\(x\\)", ["\\(\\(x\\)"]), ("<think>$x$</think>", ["$x$"]),
     ],
-)
+)  # fmt: skip
 def test_formulas_are_found_between_their_signs(text, formulas):
     assert sources(text) == formulas and joined(text) == text
 
 
-def test_display_formulas_are_blocks():
+def test_display_formulas_are_blocks_and_trees_are_mathml():
     assert [piece["block"] for piece in formulas("\\(x\\) \\[x\\] $$x$$ $x$")] == [False, True, True, False]
-
-
-def test_tree_of_a_formula_is_mathml():
     (piece,) = formulas("$x^2$")
     math, _, row = piece["tree"]
     assert math == "math" and row == ["mrow", {}, ["msup", {}, ["mi", {}, "x"], ["mn", {}, "2"]]]
-
-
-def test_aligned_lines_are_a_table():
     node = tree("\\begin{aligned} a &= b \\\\ c &= d \\end{aligned}")
     assert sum(name == "mtr" for name, _ in elements(node)) == 2
 
@@ -126,30 +115,14 @@ def test_allowed_elements_and_attributes_are_inert():
 
 
 HOSTILE = [
-    "\\text{<script>alert(1)</script>}",
-    "<script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    "\\href{javascript:alert(1)}{x}",
-    "\\href{javascript:alert(1)}{\\text{<a>}}",
-    "\\style{position:fixed}{x}",
-    "\\class{big}{x}",
-    '\\color{red" onclick="alert(1)}{x}',
-    "\\hspace{100000em} \\rule{9999em}{9999em}",
-    '<!DOCTYPE a [<!ENTITY b "c"><!ENTITY d "&b;&b;">]>&d;',
-    "&lt;script&gt; &#60;script&#62; &b;",
-    "]]></math><script>",
-    "\\begin{array}{" + "c|" * 200 + "}a\\end{array}",
-    "\\left(" * 80,
-    "\\frac" * 100,
-    "\\sqrt[" * 80,
-    "\\begin{matrix}" * 40,
-    "^" * 500,
-    "x" + "'" * 500,
-    "&" * 500,
-    "\u202e\u200b\ufeff",
-    "\x1b[2J\x07",
+    "\\text{<script>alert(1)</script>}", "<script>alert(1)</script>", "<img src=x onerror=alert(1)>",
+    "\\href{javascript:alert(1)}{x}", "\\href{javascript:alert(1)}{\\text{<a>}}", "\\style{position:fixed}{x}",
+    "\\class{big}{x}", '\\color{red" onclick="alert(1)}{x}', "\\hspace{100000em} \\rule{9999em}{9999em}",
+    '<!DOCTYPE a [<!ENTITY b "c"><!ENTITY d "&b;&b;">]>&d;', "&lt;script&gt; &#60;script&#62; &b;",
+    "]]></math><script>", "\\begin{array}{" + "c|" * 200 + "}a\\end{array}", "\\left(" * 80, "\\frac" * 100,
+    "\\sqrt[" * 80, "\\begin{matrix}" * 40, "^" * 500, "x" + "'" * 500, "&" * 500, "\u202e\u200b\ufeff", "\x1b[2J\x07",
     "\ud800",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("latex", HOSTILE)

@@ -10,8 +10,7 @@ TEXTS = ["<think>2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "<think>2+2=5.
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory, chromium):
-    runs = tmp_path_factory.mktemp("late") / "runs"
+def real(runs):
     made_up(runs, "own", steps=3, texts=TEXTS)
     write_run(runs / "whole", steps=8)
     return runs

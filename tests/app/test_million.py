@@ -29,20 +29,15 @@ def test_a_page_of_a_million_rollouts_stays_small_and_jumps_anywhere(million, ch
     with served(million.parent, million.parent) as url:
         page = new_page(chromium, viewport={"width": 1440, "height": 900})
         sizes = []  # of the replies, in bytes
-        page.on(
-            "response", lambda one: sizes.append(int(one.headers["content-length"])) if "/ask/" in one.url else None
-        )
+        page.on("response", lambda it: sizes.append(int(it.headers["content-length"])) if "/ask/" in it.url else None)
         for path in ("/rollouts?run=big", "/overview?run=big", "/problems?run=big&by=problem"):
             page.goto(url + path)
             ready(page)
             if "rollouts" in path:
                 for share in (0.1, 0.777777, 0.5):
-                    page.evaluate(
-                        "s => { const l = document.querySelector('.list'); l.scrollTop = s * l.scrollHeight }", share
-                    )
-                    page.wait_for_function(
-                        f"Math.abs(+(({ROW})().split('.')[0] || -1e9) - {share * ROLLOUTS / STEP}) < 2"
-                    )
+                    page.locator(".list").evaluate("(l, s) => { l.scrollTop = s * l.scrollHeight }", share)
+                    step = share * ROLLOUTS / STEP
+                    page.wait_for_function(f"Math.abs(+(({ROW})().split('.')[0] || -1e9) - {step}) < 2")
                 page.get_by_label("text").fill("aha moment")
                 page.keyboard.press("Enter")
                 page.wait_for_function("document.querySelector('[data-count]').textContent.length < 7")

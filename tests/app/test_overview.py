@@ -18,7 +18,7 @@ from tests.app.browsing import expect
 from tests.app.library_of import STEPS, grouped, num_correct, rows_of, until, write_run
 
 
-def test_list_of_runs_has_the_state_of_each(call, folder):
+def test_list_of_runs_has_the_state_of_each_and_the_newest_first(call, folder, rows):
     page = call("runs")
     by_name = {row["name"]: row for row in page["runs"]}
     assert {name: row["status"] for name, row in by_name.items()} == {
@@ -27,42 +27,28 @@ def test_list_of_runs_has_the_state_of_each(call, folder):
     }  # fmt: skip
     assert "config.json is damaged" in by_name["damaged"]["fault"] and by_name["whole"]["fault"] is None
     assert (by_name["stopped"]["step"], by_name["stopped"]["steps"]) == (3, 2 * STEPS)
-    assert (by_name["whole"]["step"], by_name["whole"]["algorithm"], by_name["theirs"]["algorithm"]) == (
-        8,
-        "grpo",
-        "rows",
-    )
+    assert (by_name["whole"]["step"], by_name["whole"]["algorithm"]) == (8, "grpo")
+    assert by_name["theirs"]["algorithm"] == "rows"
+    correct = [num_correct(own) / len(own) for own in grouped(rows, "step").values()]
+    assert by_name["whole"]["correct"] == correct  # of the shards
     assert by_name["whole"]["metrics"] == {"pass@1": 0.4} and by_name["empty"]["correct"] == []
     assert page["folder"] == str(folder / "runs")
+    times = [(folder / "runs" / row["name"] / "config.json").stat().st_mtime for row in page["runs"]]
+    assert times == sorted(times, reverse=True)
 
 
-def test_another_stage_than_rl_stands_in_the_place_of_the_algorithm(fresh):
+def test_another_stage_than_rl_stands_in_the_place_of_the_algorithm_and_a_model_folder_is_no_run(fresh):
     runs, call = fresh
     for name, stage in (("tuned", "sft"), ("taste", "reward-model"), ("drawn", "sample")):
         open_run(runs / name, {"algo.name": "grpo", "steps": 1}, {}, resuming=False, stage=stage)
     rows = {row["name"]: row["algorithm"] for row in call("runs")["runs"]}
     assert rows == {"tuned": "sft", "taste": "reward-model", "drawn": "sample"}
-
-
-def test_a_model_folder_among_the_runs_is_no_run(fresh):
-    runs, call = fresh
-    write_run(runs / "a", steps=2, written=1, analysed=False)
     (runs / "small").mkdir()
     (runs / "small" / "config.json").write_text('{"model_type": "llama"}')
     (runs / "small" / "model.safetensors").touch()
-    assert [row["name"] for row in call("runs")["runs"]] == ["a"]
+    assert {row["name"] for row in call("runs")["runs"]} == rows.keys()
     with pytest.raises(ValueError, match="small is the folder of a model"):
         find_run("small", runs)
-
-
-def test_runs_come_newest_first(call, folder):
-    times = [(folder / "runs" / row["name"] / "config.json").stat().st_mtime for row in call("runs")["runs"]]
-    assert times == sorted(times, reverse=True)
-
-
-def test_the_curve_of_right_answers_is_that_of_the_shards(call, rows):
-    (row,) = [row for row in call("runs")["runs"] if row["name"] == "whole"]
-    assert row["correct"] == [num_correct(own) / len(own) for own in grouped(rows, "step").values()]
 
 
 def test_time_left_is_given_for_live_runs_only(fresh):
@@ -74,13 +60,10 @@ def test_time_left_is_given_for_live_runs_only(fresh):
     assert row["status"] == "live" and row["seconds_left"] == 6 * median([2.0, 3.0, 4.0, 5.0])
 
 
-@pytest.mark.parametrize("query", ["rollouts", "problems", "reflection", "notes"])
-def test_queries_on_a_run_without_rollouts_are_refused(call, query):
-    with pytest.raises(ValueError, match="empty has no rollouts"):
-        call(query, run="empty")
-
-
-def test_a_run_without_rollouts_has_an_overview(call):
+def test_a_run_without_rollouts_has_an_overview_alone(call):
+    for query in ("rollouts", "problems", "reflection", "notes"):
+        with pytest.raises(ValueError, match="empty has no rollouts"):
+            call(query, run="empty")
     page = call("overview", run="empty")
     assert page["steps"] == page["metrics"] == page["validations"] == page["alarms"] == []
 
@@ -123,9 +106,8 @@ def test_an_overview_since_a_step_is_the_end_of_the_whole_one(call):
     for name in ("steps", "metrics", "validations"):
         assert end[name] == [line for line in whole[name] if line["step"] >= 5]
     assert [look["step"] for look in whole["validations"]] == [0, 4]
-    assert whole["validations"][1]["metrics"]["pass@1"]["value"] == 0.4 and whole["validations"][1]["greedy"] == {
-        "value": 0.2
-    }
+    look = whole["validations"][1]
+    assert look["metrics"]["pass@1"]["value"] == 0.4 and look["greedy"] == {"value": 0.2}
 
 
 def long_run(runs, *, steps):
@@ -171,9 +153,8 @@ def test_a_run_is_shown_beside_its_reference(fresh):
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory, chromium):
+def real(runs):
     """The runs of the pages: `yes` within its band, `no` outside, `long`."""
-    runs = tmp_path_factory.mktemp("overview") / "runs"
     for name, low in (("yes", -1.0), ("no", 2.0)):
         give_reference(write_run(runs / name, steps=8, written=8), low=low, high=low + 3)
     long_run(runs, steps=8000)
@@ -222,10 +203,8 @@ def test_alarms_are_listed_newest_first_with_their_state(fresh):
     record(run, [replace(recorded, name="later", step=6)])
     with (run / "metrics.jsonl").open("a") as file:
         file.writelines(json.dumps({"step": step, "completions/clipped_ratio": 0.0}) + "\n" for step in (6, 7, 8))
-    assert [(a["name"], a["is_active"]) for a in call("overview", run="a")["alarms"]] == [
-        ("later", False),
-        ("truncation", False),
-    ]
+    alarms = call("overview", run="a")["alarms"]
+    assert [(one["name"], one["is_active"]) for one in alarms] == [("later", False), ("truncation", False)]
 
 
 def test_an_imported_run_can_be_shown(call, folder):

@@ -12,8 +12,8 @@ from reasoner.evals.compare import compare_metrics, samples_by_problem
 from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.sync_certificate import read_certificate, write_certificate
-from tests.app.browsing import NASTY, expect, grow, stored_rows, text, wait_for_address, wait_for_value
-from tests.app.library_of import write_pipeline
+from tests.app.browsing import NASTY, expect, grow, text, wait_for_address, wait_for_value
+from tests.app.library_of import grouped, rows_of, write_pipeline
 
 PAGES = [
     "/", "/overview?run=real", "/rollouts?run=real&rollout=0.0.0", "/group?run=real&step=0&group=0",
@@ -47,6 +47,7 @@ def test_the_page_shows_a_pipeline_as_a_row_of_stages(site):
         assert texts[3][1] in ("stopped", "starting")  # as its run
         assert NASTY[:30] in str(tiles.nth(1).get_attribute("title"))  # as text
         assert page.evaluate("window.PWNED") is None
+        expect(page.locator('tr[data-run="r1"]')).to_have_count(0)  # a pipeline is no run
         page.wait_for_function("document.documentElement.scrollWidth <= innerWidth")
         page.locator('[data-stage="cold-sft"] a').click()
         page.wait_for_url("**/overview?run=real")
@@ -68,7 +69,7 @@ def test_the_first_screen_says_whether_the_run_has_learned_and_is_healthy(site):
 def test_the_curves_are_the_metrics_and_the_shards(site):
     page = site.open("/overview?run=real")
     metrics, validations = read_metrics(site.runs / "real"), read_evals(site.runs / "real")
-    rows = stored_rows(site.runs / "real")
+    rows = rows_of(site.runs / "real")
 
     def last(chart, line):
         return float(page.locator(f'[data-chart="{chart}"] [data-line="{line}"]').get_attribute("data-y"))
@@ -101,17 +102,16 @@ def test_click_on_a_curve_opens_its_rollouts_and_back_returns(site):
     page.wait_for_selector('[data-chart="Reward"]')
 
 
-@pytest.mark.parametrize("path", ["/rollouts?run=growing", "/problems?run=growing"])  # the overview: test_charts.py
-def test_pages_grow_while_a_writer_appends_without_a_reload(site, path):
+@pytest.mark.parametrize(
+    ("path", "shown"), [("rollouts", '[data-count]:has-text("{1}")'), ("problems", 'canvas[data-cells="{0}"]')]
+)  # the overview: test_charts.py
+def test_pages_grow_while_a_writer_appends_without_a_reload(site, path, shown):
     run = site.runs / "growing"
-    page = site.open(path)
+    page = site.open(f"/{path}?run=growing")
     page.evaluate("window.same = true")
     step = len(read_metrics(run))
     grow(run, step, texts=["<think>2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "5", "6"])
-    shown = {"rollouts": f'[data-count]:has-text("{6 * (step + 1)}")', "problems": f'canvas[data-cells="{step + 1}"]'}[
-        path[1:].partition("?")[0]
-    ]
-    page.wait_for_selector(shown)
+    page.wait_for_selector(shown.format(step + 1, 6 * (step + 1)))
     assert page.evaluate("window.same") is True
 
 
@@ -160,29 +160,21 @@ def test_a_failed_change_of_the_problems_is_shown_and_can_be_tried_again(site):
 
 
 def test_group_page_shows_rewards_and_advantages(site):
-    run = site.runs / "real"
-    rows = stored_rows(run)
-    groups = {}
-    for row in rows:
-        groups.setdefault((row["step"], row["group"]), []).append(row)
-    mixed = next((key for key, own in groups.items() if len({r["reward"] for r in own}) > 1), None)
-    flat = next((key for key, own in groups.items() if len({r["reward"] for r in own}) == 1), None)
-    assert mixed, "three steps of the base without one group that has something to teach"
-    page = site.open(f"/group?run=real&step={mixed[0]}&group={mixed[1]}")
-    rewards = [r["reward"] for r in groups[mixed]]
+    groups = list(grouped(rows_of(site.runs / "real"), "step", "group").values())
+    mixed = next(own for own in groups if len({row["reward"] for row in own}) > 1)
+    flat = [own for own in groups if len({row["reward"] for row in own}) == 1]
+    page = site.open(f"/group?run=real&step={mixed[0]['step']}&group={mixed[0]['group']}")
+    rewards = [row["reward"] for row in mixed]
     assert float(page.locator("[data-mean]").get_attribute("data-mean")) == pytest.approx(fmean(rewards), abs=1e-6)
     assert float(page.locator("[data-std]").get_attribute("data-std")) == pytest.approx(pstdev(rewards), abs=1e-6)
-    shown = [
-        float(value)
-        for value in page.evaluate("[...document.querySelectorAll('[data-advantage]')].map(e => e.dataset.advantage)")
-    ]
-    assert sorted(shown) == sorted(r["advantage"] for r in groups[mixed])
+    shown = page.evaluate("[...document.querySelectorAll('[data-advantage]')].map(e => +e.dataset.advantage)")
+    assert sorted(shown) == sorted(row["advantage"] for row in mixed)
     assert sum(shown) == pytest.approx(0, abs=1e-3)
     expect(page.locator("[data-diff] .diff")).to_have_count(2)
     page.keyboard.press("l")
     wait_for_address(page, "rollout=")
-    if flat:
-        page = site.open(f"/group?run=real&step={flat[0]}&group={flat[1]}")
+    for own in flat[:1]:
+        page = site.open(f"/group?run=real&step={own[0]['step']}&group={own[0]['group']}")
         assert "no gradient" in text(page, "[data-zero-variance]")
 
 
@@ -221,11 +213,8 @@ def test_runs_are_compared_problem_by_problem(site):
     page.get_by_label("other", exact=True).check()
     page.wait_for_url("**/compare?run=real&runs=real%2Cother")
     site.ready()
-    folders = [site.runs / name / "heldout" / "after" for name in ("other", "real")]
-    wanted = compare_metrics(
-        {"generated:heldout": [samples_by_problem(folder, "generated:heldout") for folder in folders]}
-    )
-    for one in wanted:
+    folders, spec = [site.runs / name / "heldout" / "after" for name in ("other", "real")], "generated:heldout"
+    for one in compare_metrics({spec: [samples_by_problem(folder, spec) for folder in folders]}):
         shown = page.locator(f'[data-difference="{one.metric}"]').get_attribute("data-mean")
         assert float(shown) == pytest.approx(one.difference.mean)
     assert "seed" in text(page, "main") and "run.name" in text(page, "main")

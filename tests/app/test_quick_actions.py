@@ -15,8 +15,7 @@ ROWS_OF_A_BLOCK = 100
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory, chromium):
-    runs = tmp_path_factory.mktemp("quick") / "runs"
+def real(runs):
     made_up(runs, "own", steps=3, texts=TEXTS)
     made_up(runs, "long", steps=20, texts=TEXTS)  # 120 rollouts: more than a block of the list
     write_run(runs / "whole", steps=8)
@@ -96,10 +95,8 @@ def test_the_key_j_waits_for_the_rows_of_a_new_filter(site):
 
 
 def test_the_key_j_waits_for_a_block_of_rows_that_another_key_has_asked_for(site):
-    names = [
-        row["name"]
-        for row in site.ask("rollouts", run="long", order="-step", offset=ROWS_OF_A_BLOCK - 1, limit=3)["rows"]
-    ]
+    rows = site.ask("rollouts", run="long", order="-step", offset=ROWS_OF_A_BLOCK - 1, limit=3)["rows"]
+    names = [row["name"] for row in rows]
     page = site.open(f"/rollouts?run=long&order=-step&rollout={names[0]}")
     page.wait_for_selector(f".pane[data-state=ready][data-rollout='{names[0]}']")
     held = Held(page, "rollouts")

@@ -13,8 +13,7 @@ from tests.app.library_of import PROBLEMS, rows_of, write_run
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory, chromium):
-    runs = tmp_path_factory.mktemp("reading") / "runs"
+def real(runs):
     shutil.copy(ROOT / "reasoner" / "pretrain" / "model" / "tokenizer.json", write_run(runs / "whole", steps=8))
     return runs
 

@@ -4,11 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.app.library_of import (
-    STEPS,
-    TEXTS,
-    grouped,
-)  # fmt: skip
+from tests.app.library_of import STEPS, TEXTS, grouped
 
 
 def test_reflection_page_counts_the_spans_of_the_rollouts(call, rows, labels):
@@ -34,7 +30,6 @@ def test_reflection_page_counts_the_spans_of_the_rollouts(call, rows, labels):
 def test_words_are_counted_step_by_step(call, rows, text):
     holds = [(row["step"], text.lower() in row["completion"].lower()) for row in rows]
     page = call("words", run="whole", text=text)
-    assert page["points"] == [
-        {"step": step, "share": sum(h for s, h in holds if s == step) / 12} for step in range(STEPS)
-    ]
+    shares = [sum(has for at, has in holds if at == step) / 12 for step in range(STEPS)]
+    assert page["points"] == [{"step": step, "share": share} for step, share in enumerate(shares)]
     assert page["total"] == sum(has for _, has in holds)

@@ -7,16 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reasoner.runs import rollouts as store
-from tests.app.library_of import (
-    PROBLEMS,
-    STEPS,
-    TEXTS,
-    grouped,
-    num_correct,
-    open_run,
-    save_byte_tokenizer,
-    write_step,
-)  # fmt: skip
+from tests.app.library_of import PROBLEMS, STEPS, TEXTS, grouped, num_correct, open_run, save_byte_tokenizer, write_step
 
 
 def between(name, kind):
@@ -53,6 +44,10 @@ FILTERS = {
 wheres = st.fixed_dictionaries({}, optional=FILTERS)
 
 
+def typed(where):
+    return {name: text for name, (text, _) in where.items()}
+
+
 def chosen(rows, labels, where):
     page = [row | {"labels": labels[row["name"]]} for row in rows]
     return [row for row in page if all(holds(row) for _, holds in where.values())]
@@ -62,7 +57,7 @@ def chosen(rows, labels, where):
 @given(where=wheres)
 def test_filters_select_the_same_rows_as_python_conditions(call, rows, labels, where):
     expected = chosen(rows, labels, where)
-    page = call("rollouts", run="whole", where={name: text for name, (text, _) in where.items()}, limit=500)
+    page = call("rollouts", run="whole", where=typed(where), limit=500)
     assert [row["name"] for row in page["rows"]] == [row["name"] for row in expected]
     assert page["total"] == len(expected)
 
@@ -71,34 +66,23 @@ def test_filters_select_the_same_rows_as_python_conditions(call, rows, labels, w
 @given(where=wheres, near=st.integers(0, 12 * STEPS - 1))
 def test_place_counts_the_matching_rollouts_before(call, rows, labels, where, near):
     expected = {row["name"] for row in chosen(rows, labels, where)}
-    page = call(
-        "rollouts",
-        run="whole",
-        where={name: text for name, (text, _) in where.items()},
-        near=rows[near]["name"],
-        limit=0,
-    )
+    page = call("rollouts", run="whole", where=typed(where), near=rows[near]["name"], limit=0)
     assert page["place"] == sum(row["name"] in expected for row in rows[:near])
 
 
 ORDERS = {
-    "step": lambda row: 0,
-    "-step": lambda row: (-row["step"], -row["group"], -row["sample"]),
-    "tokens": lambda row: row["tokens"],
-    "-tokens": lambda row: -row["tokens"],
-    "reward": lambda row: row["reward"],
+    "step": lambda row: 0, "-step": lambda row: (-row["step"], -row["group"], -row["sample"]),
+    "tokens": lambda row: row["tokens"], "-tokens": lambda row: -row["tokens"], "reward": lambda row: row["reward"],
     "-reward": lambda row: -row["reward"],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("where", [{}, {"correct": "no"}])
 def test_pages_are_consecutive_in_any_order(call, rows, order, where):
     expected = sorted((row for row in rows if not where or row["verdict"] != "correct"), key=ORDERS[order])
-    pages = [
-        call("rollouts", run="whole", where=where, order=order, offset=offset, limit=7)
-        for offset in range(0, len(expected) + 7, 7)
-    ]
+    offsets = range(0, len(expected) + 7, 7)
+    pages = [call("rollouts", run="whole", where=where, order=order, offset=at, limit=7) for at in offsets]
     assert [row["name"] for page in pages for row in page["rows"]] == [row["name"] for row in expected]
     assert {page["total"] for page in pages} == {len(expected)}
 

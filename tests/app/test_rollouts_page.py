@@ -2,11 +2,12 @@
 
 import re
 
-from tests.app.browsing import expect, stored_rows, text, wait_for_address
+from tests.app.browsing import expect, text, wait_for_address
+from tests.app.library_of import rows_of
 
 
 def test_filters_compose_and_an_invalid_one_is_taken_back(site):
-    rows = stored_rows(site.runs / "real")
+    rows = rows_of(site.runs / "real")
     some = rows[0]["subject"]
     page = site.open("/rollouts?run=real")
     page.wait_for_selector('.list[data-state="ready"]')
@@ -23,7 +24,7 @@ def test_filters_compose_and_an_invalid_one_is_taken_back(site):
     page.get_by_label("correct").select_option("no")
     expect_count(lambda r: r["subject"] == some and r["verdict"] != "correct")
     first = next(r for r in rows if r["subject"] == some and r["verdict"] != "correct")
-    page.wait_for_selector(f'.pane[data-rollout="{first["step"]}.{first["group"]}.{first["sample"]}"]')
+    page.wait_for_selector(f'.pane[data-rollout="{first["name"]}"]')
     page.get_by_label("reward").fill("x")
     page.keyboard.press("Enter")
     page.wait_for_selector('[role="alert"]:has-text("reward is \'x\'")')
@@ -33,7 +34,7 @@ def test_filters_compose_and_an_invalid_one_is_taken_back(site):
 
 
 def test_link_opens_its_rollout_and_keys_select_neighbours(site):
-    rows = {f"{r['step']}.{r['group']}.{r['sample']}": r for r in stored_rows(site.runs / "real")}
+    rows = {row["name"]: row for row in rows_of(site.runs / "real")}
     page = site.open("/rollouts?run=real&rollout=1.2.1")
 
     def shown(name):
@@ -46,15 +47,10 @@ def test_link_opens_its_rollout_and_keys_select_neighbours(site):
     assert (row["extracted"] or "none") in text(page, '[data-fact="answer"]')
     assert f"{abs(row['advantage']):.3f}" in text(page, '[data-fact="advantage"]')
     page.wait_for_selector('.row[data-rollout="1.2.1"][aria-selected="true"]')
-    page.keyboard.press("j")
-    shown("1.2.2")
-    wait_for_address(page, "rollout=1.2.2")
-    page.keyboard.press("k")
-    shown("1.2.1")
-    page.keyboard.press("l")
-    shown("1.2.2")
-    page.keyboard.press("h")
-    shown("1.2.1")
+    for key, name in (("j", "1.2.2"), ("k", "1.2.1"), ("l", "1.2.2"), ("h", "1.2.1")):
+        page.keyboard.press(key)
+        shown(name)
+        wait_for_address(page, f"rollout={name}")
     page.go_back()
     shown("1.2.2")
     page.keyboard.press("/")
@@ -69,9 +65,8 @@ def test_link_opens_its_rollout_and_keys_select_neighbours(site):
 
 
 def test_tokens_carry_their_figures(site):
-    row = next(r for r in stored_rows(site.runs / "real") if r["entropy"])
-    name = f"{row['step']}.{row['group']}.{row['sample']}"
-    page = site.open(f"/rollouts?run=real&rollout={name}&colour=entropy")
+    row = next(r for r in rows_of(site.runs / "real") if r["entropy"])
+    page = site.open(f"/rollouts?run=real&rollout={row['name']}&colour=entropy")
     page.wait_for_selector(".tokens .token")
     pieces = page.locator(".tokens .token").all_inner_texts()
     assert len(pieces) == len(row["token_ids"])

@@ -22,8 +22,7 @@ PANE = '.pane[data-state="ready"][data-rollout="{}"]'
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory, chromium):
-    runs = tmp_path_factory.mktemp("search") / "runs"
+def real(runs):
     made_up(runs, "words", steps=30, texts=TEXTS)
     made_up(runs, "many", steps=1, texts=["word " * 5_000, "5"])
     made_up(runs, "party", steps=1, texts=["<think>🎉🎉 2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "5"])
@@ -125,14 +124,11 @@ def test_rollout_without_hits_says_so(site):
     expect_marks(page, ".pane")
 
 
-def test_a_tag_of_the_thought_is_shown_where_it_is_the_hit(site):
+def test_a_tag_that_is_the_hit_is_shown_and_hits_are_marked_where_formulas_are_set(site):
     page = search(site, "/rollouts?run=words&text=think&rollout=0.0.0")
     page.wait_for_selector(PANE.format("0.0.0"))
     expect_marks(page, ".pane", "think", "think")
     assert page.locator('[data-part="think"] .text').text_content().startswith("<think>The waiter")
-
-
-def test_hits_are_marked_where_formulas_are_set(site):
     page = search(site, "/rollouts?run=words&text=wait&rollout=0.0.1&formulas=1")
     page.wait_for_selector(PANE.format("0.0.1"))
     expect_marks(page, ".pane .formulas", "wait")

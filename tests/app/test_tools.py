@@ -9,19 +9,12 @@ ANSWER = "\n<script>alert(1)</script>\n"
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory, chromium):
-    runs = tmp_path_factory.mktemp("tools") / "runs"
-    run, completion = (
-        made_up(runs, "called", steps=1, texts=["<think>", "so"]),
-        f"<think> 🎉 <python>2</python>{ANSWER} is 4",
-    )
+def real(runs):
+    run = made_up(runs, "called", steps=1, texts=["<think>", "so"])
+    completion = f"<think> 🎉 <python>2</python>{ANSWER} is 4"
     start, rows = completion.index(ANSWER), store.read(run, 0)
-    rows[0] |= {
-        "completion": completion,
-        "observation_text": [start, start + len(ANSWER)],
-        "observation_tokens": [0, 1],
-        "tool_errors": 1,
-    }
+    rows[0] |= {"completion": completion, "observation_tokens": [0, 1], "tool_errors": 1}
+    rows[0]["observation_text"] = [start, start + len(ANSWER)]
     store.write_shard(store.shard_path(run, 0), rows)
     return runs
 

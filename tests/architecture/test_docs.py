@@ -14,10 +14,7 @@ from reasoner.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 GENERATED = "docs/config.md"
-DOCUMENTS = [
-    path.relative_to(ROOT).as_posix()
-    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"))
-]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in ROOT.glob("docs/*.md"))]
 PROSE = [name for name in DOCUMENTS if name != GENERATED]
 ACTIONS = {"rollouts", "runs", "data", "base", "reward-model", "pipeline"}  # commands with a second word
 
@@ -113,14 +110,9 @@ def all_flags() -> frozenset[str]:
     """The flags of all commands and of the scripts in bench/ and scripts/."""
     names = re.findall(r"^    ([a-z-]+)\b", help_of()[1], re.MULTILINE)
     actions = [("rollouts", name) for name in ("list", "show", "export")] + [
-        ("data", "list"),
-        ("data", "show"),
-        ("data", "contamination"),
-        ("base", "build"),
-        ("base", "corpus"),
-        ("pipeline", "r1"),
-        *(("reward-model", name) for name in ("train", "eval", "score")),
-    ]
+        ("data", "list"), ("data", "show"), ("data", "contamination"), ("base", "build"), ("base", "corpus"),
+        ("pipeline", "r1"), *(("reward-model", name) for name in ("train", "eval", "score")),
+    ]  # fmt: skip
     ours = [flags_of(command) or frozenset() for command in [*((name,) for name in names), *actions]]
     scripts = [path.read_text("utf-8") for folder in ("bench", "scripts") for path in (ROOT / folder).glob("*.py")]
     return frozenset().union(*ours, *(_FLAG.findall(text) for text in scripts), {"--help", "--version"})
@@ -189,9 +181,7 @@ def test_modules_of_python_commands_exist() -> None:
 
 
 def test_lines_that_a_diff_in_the_docs_changes_or_keeps_are_in_the_file() -> None:
-    (diff,) = re.findall(
-        r"^```diff\n(.*?)^```", (ROOT / "docs/ALGORITHMS.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
-    )
+    (diff,) = re.findall(r"(?ms)^```diff\n(.*?)^```", (ROOT / "docs/ALGORITHMS.md").read_text("utf-8"))
     missing, lines = [], set[str]()
     for line in diff.splitlines():
         if line.startswith("+++ "):

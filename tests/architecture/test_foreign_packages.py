@@ -12,9 +12,8 @@ ROOT = Path(__file__).parents[2]
 def run_python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Python in `folder`, whose modules come before ours on the path."""
     environment = {"PYTHONPATH": f"{folder}:{ROOT}", "PATH": "/usr/bin:/bin", "HOME": str(folder)}
-    return subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
-    )
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
 
 
 @pytest.fixture

@@ -92,19 +92,10 @@ def our_graphs() -> tuple[Graph, Graph]:
     return graphs(ROOT)
 
 
-def test_every_package_is_in_the_import_order(our_graphs: tuple[Graph, Graph]) -> None:
-    _, by_box = our_graphs
-    assert set(by_box) == set(ORDER)
-
-
-def test_imports_run_downwards_only(our_graphs: tuple[Graph, Graph]) -> None:
-    _, by_box = our_graphs
-    upward = [(a, b) for a, others in by_box.items() for b in others if ORDER.index(b) <= ORDER.index(a)]
-    assert upward == []
-
-
-def test_packages_and_files_have_no_import_cycle(our_graphs: tuple[Graph, Graph]) -> None:
+def test_imports_of_all_packages_run_downwards_only_and_in_no_cycle(our_graphs: tuple[Graph, Graph]) -> None:
     by_file, by_box = our_graphs
+    assert set(by_box) == set(ORDER)
+    assert [(a, b) for a, others in by_box.items() for b in others if ORDER.index(b) <= ORDER.index(a)] == []
     assert circles(by_box) == [] and circles(by_file) == []
 
 
@@ -120,12 +111,9 @@ def packages_imported(module: str, *, typing_too: bool) -> set[str]:
     return {name.partition(".")[0] for name in modules_imported(tree, typing_too=typing_too, functions_too=True)}
 
 
-def test_data_verifiers_and_app_never_import_torch() -> None:
+def test_data_verifiers_and_app_never_import_torch_and_gradio_is_the_dashboards_alone() -> None:
     modules = [name for name in MODULES if box(name) in ("data", "verifiers", "app")]
     assert [module for module in modules if STACK & packages_imported(module, typing_too=False)] == []
-
-
-def test_gradio_is_the_dashboards_alone() -> None:
     modules = [name for name in MODULES if name.partition(".")[0] in NO_GRADIO]
     assert [module for module in modules if "gradio" in packages_imported(module, typing_too=True)] == []
 
@@ -145,9 +133,10 @@ def test_a_planted_import_is_found(source: str, count: int) -> None:
     assert len(heavy_imports(ast.parse(source))) == count
 
 
-def test_starting_a_command_loads_no_torch() -> None:
-    modules = "reasoner, reasoner.cli.main, reasoner.trainer.preflight, app.server"
-    script = f"import sys, {modules}; print(sorted({{'torch', 'vllm', 'transformers'}} & set(sys.modules)))"
+def test_starting_a_command_loads_no_torch_and_no_tracker() -> None:
+    modules = "reasoner, reasoner.cli.main, reasoner.trainer.preflight, reasoner.trainer.trackers, app.server"
+    heavy = {"torch", "vllm", "transformers", "wandb", "tensorboard"}
+    script = f"import sys, {modules}; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -23,13 +23,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_document_and_notebook_is_a_page(site: Path) -> None:
+def test_every_document_notebook_and_section_of_the_readme_is_a_page_that_links_lead_to(site: Path) -> None:
     files = [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/**/*.ipynb")]
     pages = [path.relative_to(ROOT / "docs").with_suffix("") / "index.html" for path in files]
     assert pages and [page for page in pages if not (site / page).is_file()] == []
-
-
-def test_sections_of_the_readme_are_pages_that_links_lead_to(site: Path) -> None:
     home = (site / "index.html").read_text()
     assert "<h1" in home and 'id="your-own-problems"' not in home
     assert "problems.jsonl" in (site / "your-own-problems" / "index.html").read_text()

@@ -74,13 +74,10 @@ def test_complete_evaluation_samples_nothing(first, monkeypatch, capsys):
     assert "generated:heldout, sampled: 24 of 24 responses are cached" in capsys.readouterr().err
 
 
-def test_regrading_what_is_not_stored_is_refused(first, capsys):
+def test_regrading_what_is_not_stored_and_a_name_in_use_are_refused(first, capsys):
     tmp_path, _ = first
     error = refused(capsys, "--pass@8", "--out", str(tmp_path / "evals"), "--regrade")
     assert "--regrade samples nothing, and 24 of 48 responses (generated:heldout, sampled) are not stored" in error
-
-
-def test_evaluation_name_in_use_is_refused(first, capsys):
     tmp_path, _ = first
     error = refused(capsys, "--pass@1", "--out", str(tmp_path / "evals"), "--name", "one")
     assert "holds another evaluation (sampling differ); choose another --name" in error

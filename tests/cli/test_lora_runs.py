@@ -93,10 +93,8 @@ def test_evaluation_of_a_run_samples_its_base_with_the_adapter(runs, merged):
     for model in ("adapter", str(merged), str(runs / "tiny")):
         name = Path(model).name
         where = ("--runs", str(runs), "--out", str(runs / "evals"), "--name", name, "--engine", "transformers")
-        assert (
-            main(["eval", "--model", model, "--problems", "2", "--pass@1", "--num-samples", "2", *where, *sampling])
-            == 0
-        )
+        words = ["--model", model, "--problems", "2", "--pass@1", "--num-samples", "2"]
+        assert main(["eval", *words, *where, *sampling]) == 0
         texts[name] = pq.read_table(runs / "evals" / name / "samples.parquet").column("text").to_pylist()
     assert len(texts["adapter"]) == 4
     assert texts["adapter"] == texts["merged"] != texts["tiny"]

@@ -12,7 +12,6 @@ from reasoner.cli.main import COMMANDS, Command, main
 from reasoner.config.schema import settings
 from reasoner.config.stages import is_used
 from reasoner.models.resolve import BASE
-from reasoner.rl.algorithms import ALGORITHMS
 from tests.fixtures.ranks import environment
 
 FROM_HERE = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
@@ -144,27 +143,28 @@ def test_refused_settings_print_one_line_without_importing_torch(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"mine.jsonl", "used", "bare"}
 
 
-def test_dry_run_prints_every_setting_with_its_origin_and_writes_nothing(capsys, tmp_path):
-    assert main(["train", "--dry-run", "--seed", "4", "--run.dir", str(tmp_path / "runs")]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    values = {line.split()[0]: line.split()[1:] for line in lines}
-    assert values["seed"] == ["4", "command", "line"]
-    assert values["algo.beta"] == ["0.001", "default"]
-    assert values["optim.lr"] == ["0.0002", "preset", "base"]
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("--seed 4", {"seed": "4 command line", "algo.beta": "0.001 default", "optim.lr": "0.0002 preset base"}),
+        (
+            "--model base --algo dapo --algo.clip_low 0.1 --algo.minibatches 2",
+            {
+                "algo.clip_high": "0.28 algorithm dapo", "algo.clip_low": "0.1 command line",
+                "algo.filter_zero_advantages": "True algorithm dapo",
+            },
+        ),
+        ("--config {tmp}/a.toml --seed 4", {"steps": "3 {tmp}/a.toml", "seed": "4 command line"}),
+    ],
+)  # fmt: skip
+def test_dry_run_prints_every_setting_with_its_origin_and_writes_nothing(capsys, tmp_path, arguments, expected):
+    (tmp_path / "a.toml").write_text("steps = 3\nseed = 9\n")
+    words = arguments.format(tmp=tmp_path).split()
+    assert main(["train", "--dry-run", "--run.dir", str(tmp_path / "runs"), *words]) == 0
+    values = {line.split()[0]: " ".join(line.split()[1:]) for line in capsys.readouterr().out.splitlines()}
+    assert values.items() >= {name: value.format(tmp=tmp_path) for name, value in expected.items()}.items()
+    assert not [name for name, value in values.items() if name.startswith("algo.") and value.startswith("None ")]
     assert not (tmp_path / "runs").exists()
-
-
-CLIP = ["--algo.clip_low", "0.1", "--algo.minibatches", "2"]
-
-
-def test_dry_run_prints_the_parts_of_the_algorithm_that_no_setting_names(capsys):
-    assert main(["train", "--dry-run", "--model", "base", "--algo", "dapo", *CLIP]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    values = {line.split()[0]: line.split()[1:] for line in lines if line.startswith("algo.")}
-    assert values["algo.clip_high"] == ["0.28", "algorithm", "dapo"]
-    assert values["algo.clip_low"] == ["0.1", "command", "line"]
-    assert values["algo.filter_zero_advantages"] == ["True", "algorithm", "dapo"]
-    assert not [name for name, value in values.items() if value[0] == "None"]
 
 
 def test_dry_run_reads_every_row_of_a_local_file(capsys, tmp_path):
@@ -172,9 +172,11 @@ def test_dry_run_reads_every_row_of_a_local_file(capsys, tmp_path):
     file.write_text('{"question": "1+1?", "answer": "2"}\n{"question": "1+2?"}\n')
     assert "line 2: no column 'answer'" in refused(capsys, "train", "--dry-run", "--data", file)
     file.write_text(json.dumps({"question": "1+1?", "answer": "9" * 600}) + "\n")
-    assert "1 of 1 problems have a gold answer that cannot be graded" in refused(
-        capsys, "train", "--dry-run", "--data", file
-    )
+    said = refused(capsys, "train", "--dry-run", "--data", file)
+    assert "1 of 1 problems have a gold answer that cannot be graded" in said
+
+
+GRADED = '{"gold": "9", "answer": "9"}'
 
 
 @pytest.mark.parametrize("arguments", [[], ["rollouts"], ["data"], ["base"]])
@@ -187,48 +189,26 @@ def test_a_command_without_its_action_shows_the_help(capsys, arguments):
     assert (bare.value.code, shown.err) == (0, "") and shown.out == capsys.readouterr().out
 
 
-def test_settings_file_overrides_preset_and_yields_to_command_line(capsys, tmp_path):
-    (tmp_path / "a.toml").write_text("steps = 3\nseed = 9\n")
-    assert main(["train", "--dry-run", "--config", str(tmp_path / "a.toml"), "--seed", "4"]) == 0
-    values = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
-    assert values["steps"] == ["3", str(tmp_path / "a.toml")] and values["seed"] == ["4", "command", "line"]
-
-
 @pytest.mark.parametrize(
-    ("row", "message"),
+    ("arguments", "row", "message"),
     [
-        ('{"gold": null, "answer": "None"}', "line 1: it must have gold"),
-        ('{"gold": [1, 2], "answer": "1, 2"}', "line 1: the gold is ["),
-        ('{"gold": "1, 2", "answer": ["1", "2"]}', "line 1: the answer is ["),
+        ("{file}", '{"gold": null, "answer": "None"}', "line 1: it must have gold"),
+        ("{file}", '{"gold": [1, 2], "answer": "1, 2"}', "line 1: the gold is ["),
+        ("{file}", '{"gold": "1, 2", "answer": ["1", "2"]}', "line 1: the answer is ["),
+        ("{file} --gold 9 --explain --question hi", GRADED, "--gold, --question, --explain cannot be used"),
+        ("--compare {file} --explain", GRADED, "--explain cannot be used with a file"),
+        ("--compare {file} --verifier countdown", GRADED, "--compare compares by verifier maths"),
+        ("--compare --gold 1 --answer 1", GRADED, "--compare cannot be used with a single answer"),
     ],
 )
-def test_grade_refuses_a_line_without_a_gold_and_an_answer_that_are_texts(capsys, tmp_path, row, message):
+def test_grade_refuses_what_are_no_texts_and_arguments_without_effect(capsys, tmp_path, arguments, row, message):
     (tmp_path / "a.jsonl").write_text(f"{row}\n")
-    assert main(["grade", str(tmp_path / "a.jsonl")]) == 2
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["{file}", "--gold", "9", "--explain", "--question", "hi"], "--gold, --question, --explain cannot be used"),
-        (["--compare", "{file}", "--explain"], "--explain cannot be used with a file"),
-        (["--compare", "{file}", "--verifier", "countdown"], "--compare compares by verifier maths"),
-        (["--compare", "--gold", "1", "--answer", "1"], "--compare cannot be used with a single answer"),
-    ],
-)
-def test_grade_refuses_arguments_without_effect(capsys, tmp_path, arguments, message):
-    (tmp_path / "a.jsonl").write_text('{"gold": "9", "answer": "9"}\n')
-    assert main(["grade", *(one.format(file=tmp_path / "a.jsonl") for one in arguments)]) == 2
-    assert message in capsys.readouterr().err
+    assert message in refused(capsys, "grade", *arguments.format(file=tmp_path / "a.jsonl").split())
 
 
 def test_grade_reads_a_file_and_counts(capsys, tmp_path):
-    rows = [
-        {"gold": "12", "answer": "12.0"},
-        {"gold": "12", "response": "<think> so </think> <answer> 13 </answer>"},
-        {"gold": "12", "response": "it is 12"},
-    ]
+    responses = ({"response": "<think> so </think> <answer> 13 </answer>"}, {"response": "it is 12"})
+    rows = [{"gold": "12"} | row for row in ({"answer": "12.0"}, *responses)]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert main(["grade", str(tmp_path / "a.jsonl")]) == 0
     out = capsys.readouterr().out.splitlines()
@@ -252,9 +232,8 @@ def help_without(arguments: list[str], modules: set[str]) -> str:
 
 
 def test_the_help_of_a_command_does_not_make_the_arguments_of_the_others():
-    text = help_without(
-        ["grade"], {"verifiers", "reasoner.config.schema", "reasoner.config.resolve", "reasoner.runs.filters"}
-    )
+    others = {"verifiers", "reasoner.config.schema", "reasoner.config.resolve", "reasoner.runs.filters"}
+    text = help_without(["grade"], others)
     assert "--gold" in text and "--algo" not in text
 
 
@@ -277,19 +256,6 @@ def test_help_of_train_is_quick_and_grouped_by_section():
     shown = {word.removeprefix("--").rstrip(",") for word in text.split() if word.startswith("--")}
     assert {key for key in settings() if is_used(key, "rl")} <= shown
     assert not {key for key in settings() if not is_used(key, "rl")} & shown
-
-
-def test_help_of_train_shows_defaults_and_presets(capsys):
-    with pytest.raises(SystemExit):
-        main(["train", "--help"])
-    text = " ".join(capsys.readouterr().out.split())
-    for part in (
-        "--seed INT Seed of the run. It decides which problems each step gets, and every sample. (default: 0)",
-        "(at least 1; default: 60)",
-        f"({', '.join(ALGORITHMS)}; default: grpo)",
-        "qwen2.5-7b Qwen2.5-7B on MATH with LoRA: cpu -, 24gb -, 80gb",
-    ):
-        assert part in text
 
 
 def test_rank_that_fails_ends_without_the_end_of_its_interpreter(monkeypatch, capsys):

@@ -20,23 +20,14 @@ def run_dir(tmp_path: Path) -> Path:
     return run_dir
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
-def test_pairs_of_a_run_read_back(run_dir: Path, suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
-    file = run_dir / f"pairs{suffix}"
-    assert main(["rollouts", "export", str(run_dir), str(file), "--as", "preferences"]) == 0
-    assert "12 pairs of 6 groups; left out 0 of identical texts and 6 that" in capsys.readouterr().out
-    rows = list(read_files(file))
-    assert {(row["chosen"], row["rejected"]) for _, row in rows} == {("a", "b"), ("a", "c")}
-    assert rows[0][1]["correct_chosen"] is True
-
-
-def test_filters_select_the_rollouts_that_are_compared(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = run_dir / "pairs.jsonl"
-    assert main(["rollouts", "export", str(run_dir), str(file), "--as", "preferences", "--step", "1"]) == 0
-    assert "6 pairs of 3 groups; left out 0 of identical texts and 3 that" in capsys.readouterr().out
-    assert all(row["group"].startswith("1.") for _, row in read_files(file))
-
-
-def test_other_kinds_of_file_are_refused(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["rollouts", "export", str(run_dir), str(run_dir / "pairs.md"), "--as", "preferences"]) == 2
-    assert "known are .jsonl, .parquet" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("name", "more", "groups"), [("a.jsonl", [], 6), ("a.parquet", [], 6), ("a.jsonl", ["--step", "1"], 3)]
+)
+def test_pairs_of_a_run_or_filter_read_back(run_dir: Path, capsys, name: str, more: list[str], groups: int) -> None:
+    file = run_dir / name
+    assert main(["rollouts", "export", str(run_dir), str(file), "--as", "preferences", *more]) == 0
+    said = f"{2 * groups} pairs of {groups} groups; left out 0 of identical texts and {groups} that"
+    assert said in capsys.readouterr().out
+    rows = [row for _, row in read_files(file)]
+    assert {(row["chosen"], row["rejected"]) for row in rows} == {("a", "b"), ("a", "c")}
+    assert rows[0]["correct_chosen"] is True and (not more or all(row["group"].startswith("1.") for row in rows))

@@ -44,13 +44,6 @@ def test_expert_iteration_of_several_processes_is_refused_before_it_samples(caps
     assert list(tmp_path.iterdir()) == []
 
 
-def test_reward_model_of_several_processes_is_refused(capsys, tmp_path):
-    command = ["reward-model", "train", "--model", "base", "--data", str(SOLUTIONS), "--run.dir", str(tmp_path)]
-    assert main([*command, "--processes", "2"]) == 2
-    assert "processes is 2, which has no effect here" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("flags", "data"),
     [([], "generated"), (["--preset", "smollm-135m@cpu"], "one-step"), (["--data", "gsm8k"], "gsm8k")],

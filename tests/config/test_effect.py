@@ -12,23 +12,13 @@ from reasoner.trainer.resolve_run import resolve_new_run
 
 # Runs in which settings have no effect. The engine is named: which one `auto` is depends on the machine.
 RUNS = [
-    {"engine.name": "vllm"},
-    {"engine.name": "transformers"},
-    {"algo.beta": 0.0},
-    {"algo.kl_target": 0.1},
-    {"control": "random-reward"},
-    {"control": "random-reward", "algo.filter_zero_advantages": False},
-    {"validation.interval": 0},
-    {"eval.heldout_problems": 0},
-    {"run.token_stats": False},
-    {"data.prompts_per_step": 1},
-    {"algo.name": "rloo", "algo.beta": 0.0},
-    {"algo.name": "ppo", "algo.returns": "to_go"},
-    {"algo.name": "ppo", "algo.critic_backbone": "shared"},
-    *({"algo.name": name} for name in ALGORITHMS),
-    {"sft.data": "a.jsonl", "validation.interval": 0, "eval.heldout_problems": 0},
-    {"rm.data": "a.jsonl"},
-]
+    {"engine.name": "vllm"}, {"engine.name": "transformers"}, {"algo.beta": 0.0}, {"algo.kl_target": 0.1},
+    {"control": "random-reward"}, {"control": "random-reward", "algo.filter_zero_advantages": False},
+    {"validation.interval": 0}, {"eval.heldout_problems": 0}, {"run.token_stats": False}, {"data.prompts_per_step": 1},
+    {"algo.name": "rloo", "algo.beta": 0.0}, {"algo.name": "ppo", "algo.returns": "to_go"},
+    {"algo.name": "ppo", "algo.critic_backbone": "shared"}, *({"algo.name": name} for name in ALGORITHMS),
+    {"sft.data": "a.jsonl", "validation.interval": 0, "eval.heldout_problems": 0}, {"rm.data": "a.jsonl"},
+]  # fmt: skip
 # Values for settings whose other choices need more than one setting.
 VALUES = {
     "algo.minibatches": 2, "algo.dual_clip": 3.0, "optim.sharding": "gathered",

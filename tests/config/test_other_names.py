@@ -23,18 +23,14 @@ def test_every_other_name_leads_to_a_setting_or_says_why_there_is_none():
 @pytest.mark.parametrize(
     ("flag", "names"),
     [
-        ("--num_generations", "TRL --algo.group_size"),
-        ("--num-generations=4", "TRL --algo.group_size"),
+        ("--num_generations", "TRL --algo.group_size"), ("--num-generations=4", "TRL --algo.group_size"),
         ("--rollout.n", "verl --algo.group_size"),
         ("--actor_rollout_ref.actor.clip_ratio_high", "verl --algo.clip_high"),
-        ("--kl_coef", "verl --algo.beta algo.kl_in"),
-        ("--optim.learning_rate", "TRL --optim.lr"),
-        ("--critic.learning_rate", "TRL --critic.lr"),
-        ("--algo.num-generations", "TRL --algo.group_size"),
-        ("--epsilon", "TRL --algo.clip_low algo.clip_high"),
-        ("--top_k", "TRL nothing"),
+        ("--kl_coef", "verl --algo.beta algo.kl_in"), ("--optim.learning_rate", "TRL --optim.lr"),
+        ("--critic.learning_rate", "TRL --critic.lr"), ("--algo.num-generations", "TRL --algo.group_size"),
+        ("--epsilon", "TRL --algo.clip_low algo.clip_high"), ("--top_k", "TRL nothing"),
     ],
-)
+)  # fmt: skip
 def test_flag_of_another_project_is_refused_with_the_one_here(flag, names, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["train", flag, *([] if "=" in flag else ["4"])])
@@ -43,12 +39,9 @@ def test_flag_of_another_project_is_refused_with_the_one_here(flag, names, capsy
     assert [name for name in names.split() if not re.search(rf"(?<![\w.]){re.escape(name)}(?![\w])", message)] == []
 
 
-def test_setting_of_another_project_in_a_file_is_refused_with_the_one_here():
+def test_setting_of_another_project_in_a_file_is_refused_with_the_one_here_and_not_named_without_one(capsys):
     with pytest.raises(ValueError, match=r"num_generations .*TRL.* algo\.group_size$"):
         resolve([("file", {"num_generations": 8})])
-
-
-def test_command_without_the_setting_does_not_name_it(capsys):
     with pytest.raises(SystemExit):
         main(["grade", "--gold", "1", "--answer", "1", "--num_generations", "4"])
     assert "unknown argument '--num_generations'" in capsys.readouterr().err

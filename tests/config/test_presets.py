@@ -3,7 +3,6 @@
 import pytest
 
 from data.registry import check, load
-from reasoner.config.preset_docs import listing
 from reasoner.config.presets import GPUS, MACHINES, find_preset, fits, is_same_preset, machine_of, preset_for
 from reasoner.config.recipes import RECIPES
 from reasoner.config.resolve import resolve
@@ -25,29 +24,20 @@ def test_machine_is_the_largest_that_is_not_larger_than_the_gpu(memory, machine)
 @pytest.mark.parametrize(
     ("model", "parameters", "memory", "label"),
     [
-        ("base", None, CPU, "base"),
-        ("base", None, A100, "base"),
-        ("folder", 5_000_000, CPU, "base"),
-        ("folder", 5_000_000, A100, "base"),
-        ("folder", 134_515_008, CPU, "smollm-135m@cpu"),
-        ("folder", 134_515_008, A10G, "smollm-135m@24gb"),
-        ("folder", 134_515_009, A10G, "qwen2.5-0.5b@24gb"),
-        ("folder", 361_821_120, CPU, "qwen2.5-0.5b@cpu"),
-        ("folder", 494_032_768, H200, "qwen2.5-0.5b@141gb"),
-        ("folder", 1_235_814_400, A10G, "qwen2.5-1.5b@24gb"),
-        ("folder", 1_543_714_304, CPU, "qwen2.5-0.5b@cpu"),
-        ("folder", 3_085_938_688, A100, "qwen2.5-7b@80gb"),
-        ("folder", 14_770_033_664, A100, "qwen2.5-7b@80gb"),
+        ("base", None, CPU, "base"), ("base", None, A100, "base"), ("folder", 5_000_000, CPU, "base"),
+        ("folder", 5_000_000, A100, "base"), ("folder", 134_515_008, CPU, "smollm-135m@cpu"),
+        ("folder", 134_515_008, A10G, "smollm-135m@24gb"), ("folder", 134_515_009, A10G, "qwen2.5-0.5b@24gb"),
+        ("folder", 361_821_120, CPU, "qwen2.5-0.5b@cpu"), ("folder", 494_032_768, H200, "qwen2.5-0.5b@141gb"),
+        ("folder", 1_235_814_400, A10G, "qwen2.5-1.5b@24gb"), ("folder", 1_543_714_304, CPU, "qwen2.5-0.5b@cpu"),
+        ("folder", 3_085_938_688, A100, "qwen2.5-7b@80gb"), ("folder", 14_770_033_664, A100, "qwen2.5-7b@80gb"),
         ("Qwen/Qwen2.5-0.5B", None, CPU, "qwen2.5-0.5b@cpu"),
         ("Qwen/Qwen2.5-0.5B-Instruct", None, A10G, "qwen2.5-0.5b@24gb"),
         ("Qwen/Qwen2.5-Math-1.5B", None, A100, "qwen2.5-math-1.5b@80gb"),
         ("Qwen/Qwen2.5-7B", None, CPU, "qwen2.5-0.5b@cpu"),
-        ("HuggingFaceTB/SmolLM2-135M", None, CPU, "smollm-135m@cpu"),
-        ("some/model", None, CPU, "smollm-135m@cpu"),
-        ("some/model", None, A100, "qwen2.5-0.5b@80gb"),
-        ("some/model", None, UNKNOWN, "qwen2.5-0.5b@24gb"),
+        ("HuggingFaceTB/SmolLM2-135M", None, CPU, "smollm-135m@cpu"), ("some/model", None, CPU, "smollm-135m@cpu"),
+        ("some/model", None, A100, "qwen2.5-0.5b@80gb"), ("some/model", None, UNKNOWN, "qwen2.5-0.5b@24gb"),
     ],
-)
+)  # fmt: skip
 def test_preset_of_a_model_follows_its_name_or_size_and_the_machine(model, parameters, memory, label):
     preset, why = preset_for(model, parameters, gpu_memory=memory)
     assert preset.label == label
@@ -138,12 +128,8 @@ def test_validation_problems_of_a_preset_are_not_trained_on(label, monkeypatch):
 
     def rows(path, config, split, **_):
         for number in range(300):
-            question = f"What is {number} + 1 ({path}, {split})?"
-            yield (
-                f"row {number}",
-                dict.fromkeys(("question", "problem"), question)
-                | dict.fromkeys(("answer", "solution"), rf"\boxed{{{number + 1}}}"),
-            )
+            question, answer = f"What is {number} + 1 ({path}, {split})?", rf"\boxed{{{number + 1}}}"
+            yield f"row {number}", {"question": question, "problem": question, "answer": answer, "solution": answer}
 
     monkeypatch.setattr("data.hub.hub_rows", rows)
     cfg = CONFIGS[label]
@@ -167,8 +153,3 @@ def test_table_has_a_row_for_every_preset_and_machine():
     assert list(fits()) == expected
     sizes = [recipe.largest for recipe in RECIPES.values()]
     assert sizes == sorted(sizes)
-
-
-def test_presets_in_the_help_are_up_to_date():
-    rows = listing().splitlines()[1:]
-    assert [row.split()[0] for row in rows] == list(RECIPES) and "24gb -" in rows[-1]

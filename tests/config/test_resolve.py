@@ -17,7 +17,7 @@ from reasoner.trainer.components import sampling_params
 ROOT = Path(__file__).parents[2]
 
 
-def test_later_settings_layer_overrides_earlier_and_origin_is_recorded():
+def test_later_settings_layer_overrides_earlier_origin_is_recorded_and_to_dict_resolves_to_the_same():
     resolved = resolve(
         [("preset", {"steps": 7, "optim.lr": 0.1}), ("a.toml", {"optim.lr": 0.2}), ("command line", {"seed": 3})]
     )
@@ -26,9 +26,6 @@ def test_later_settings_layer_overrides_earlier_and_origin_is_recorded():
         "preset", "a.toml", "command line", "default",
     ]  # fmt: skip
     assert resolved.origin.keys() == settings().keys() == to_dict(resolved.config).keys()
-
-
-def test_to_dict_resolves_to_the_same_settings():
     changed = resolve([("x", {"algo.clip_low": 0.1, "engine.dtype": "bfloat16", "run.name": "a"})]).config
     assert resolve([("stored", to_dict(changed))]).config == changed != Config()
 
@@ -36,29 +33,26 @@ def test_to_dict_resolves_to_the_same_settings():
 @pytest.mark.parametrize(
     ("key", "text", "value"),
     [
-        ("steps", "12", 12),
-        ("optim.lr", "5e-4", 5e-4),
-        ("optim.lr", "1", 1.0),
-        ("algo.clip_high", "none", None),
-        ("algo.clip_high", "0.28", 0.28),
-        ("algo.baseline", "none", "none"),
-        ("algo.baseline", "", None),
-        ("algo.filter_zero_advantages", "true", True),
-        ("run.token_stats", "False", False),
-        ("run.name", "12", "12"),
+        ("steps", "12", 12), ("optim.lr", "5e-4", 5e-4), ("optim.lr", "1", 1.0), ("algo.clip_high", "none", None),
+        ("algo.clip_high", "0.28", 0.28), ("algo.baseline", "none", "none"), ("algo.baseline", "", None),
+        ("algo.filter_zero_advantages", "true", True), ("run.token_stats", "False", False), ("run.name", "12", "12"),
         ("data.train", "a b.jsonl", "a b.jsonl"),
     ],
-)
+)  # fmt: skip
 def test_texts_of_the_command_line_are_read_by_the_type_of_the_setting(key, text, value):
     parsed = parse(settings()[key], text)
     assert parsed == value and type(parsed) is type(value)
 
 
 @pytest.mark.parametrize(
-    ("key", "text"), [("steps", "many"), ("steps", "1.5"), ("steps", "True"), ("optim.lr", "fast"), ("seed", "")]
-)
-def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
-    with pytest.raises(ValueError, match=rf"--{key} takes a (whole )?number, not '{text}'"):
+    ("key", "text", "kind"),
+    [
+        ("steps", "many", "a whole number"), ("steps", "1.5", "a whole number"), ("steps", "True", "a whole number"),
+        ("seed", "", "a whole number"), ("optim.lr", "fast", "a number"), ("run.token_stats", "yes", "true or false"),
+    ],
+)  # fmt: skip
+def test_a_text_of_another_type_is_refused_by_key_and_value(key, text, kind):
+    with pytest.raises(ValueError, match=rf"--{key} takes {kind}, not '{text}'"):
         parse(settings()[key], text)
 
 
@@ -98,8 +92,9 @@ def test_a_value_out_of_range_is_refused_with_the_allowed_ones(values, message):
 
 def test_settings_file_is_read_as_flat_keys(tmp_path):
     path = tmp_path / "a.toml"
-    path.write_text('steps = 4\n[optim]\nlr = 1\n[algo]\nname = "dapo"\n')
-    assert read_file(path) == {"steps": 4, "optim.lr": 1, "algo.name": "dapo"}
+    path.write_text('steps = 4\n[optim]\nlr = 1\ncompile = true\n[algo]\nname = "dapo"\n[run]\ntoken_stats = false\n')
+    flags = {"optim.compile": True, "run.token_stats": False}
+    assert read_file(path) == {"steps": 4, "optim.lr": 1, "algo.name": "dapo"} | flags
 
 
 @pytest.mark.parametrize(
@@ -110,6 +105,7 @@ def test_settings_file_is_read_as_flat_keys(tmp_path):
         ("[algo]\ngroup = 4", "unknown setting 'algo.group'; did you mean 'algo.group_size'"),
         ("steps = 'four'", "steps takes a whole number, not 'four'"),
         ("steps = true", "steps takes a whole number, not True"),
+        ("run.token_stats = 1", "true or false"),
     ],
 )
 def test_a_file_that_holds_something_else_is_refused_by_name(tmp_path, text, message):
@@ -125,14 +121,6 @@ def test_the_table_of_settings_in_the_docs_is_up_to_date():
     assert (ROOT / "docs" / "config.md").read_text() == markdown(), "make docs"
 
 
-def test_every_setting_has_a_help_text_of_whole_sentences():
-    for key, setting in settings().items():
-        assert len(setting.help) > 8, key
-        if not key.startswith("reward."):
-            assert setting.help[0].isupper() or setting.help[0].isdigit(), key
-            assert setting.help.endswith("."), key
-
-
 @pytest.mark.parametrize(
     ("key", "table"),
     [
@@ -144,34 +132,6 @@ def test_every_setting_has_a_help_text_of_whole_sentences():
 )
 def test_choices_of_a_setting_are_the_rows_of_its_table(key, table):
     assert set(settings()[key].choices) == set(table)
-
-
-@pytest.mark.parametrize(
-    ("key", "text"),
-    [
-        ("steps", "at least 1"),
-        ("optim.decay_share", "at least 0, at most 1"),
-        ("engine.gpu_memory", "above 0, at most 1"),
-        ("run.token_stats", "true or false"),
-        ("verify.seconds", "seconds, at least 0.1"),
-        ("sft.loss_on", "completion: those of the completion; all: those of the prompt as well, but for the first"),
-        ("seed", ""),
-    ],
-)
-def test_allowed_states_the_range_that_check_enforces(key, text):
-    assert settings()[key].allowed_values == text
-
-
-def test_a_file_may_hold_true_and_false_and_no_other_word_for_them(tmp_path):
-    path = tmp_path / "a.toml"
-    path.write_text("[run]\ntoken_stats = false\n[algo]\nfilter_zero_advantages = true\nbeta = 1\n")
-    assert read_file(path) == {"run.token_stats": False, "algo.filter_zero_advantages": True, "algo.beta": 1}
-    for line, message in (("steps = true", "steps takes a whole number"), ("run.token_stats = 1", "true or false")):
-        path.write_text(line + "\n")
-        with pytest.raises(ValueError, match=message):
-            read_file(path)
-    with pytest.raises(ValueError, match=r"--run\.token_stats takes true or false, not 'yes'"):
-        parse(settings()["run.token_stats"], "yes")
 
 
 def test_the_defaults_stay_clear_of_known_traps():  # traps 8, 44

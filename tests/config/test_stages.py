@@ -2,13 +2,7 @@
 
 import pytest
 
-from reasoner.config.schema import settings
 from reasoner.config.stages import STAGES, check_used, is_used, preset_values, stage_defaults
-
-
-def test_stages_of_the_settings_are_those_of_the_table():
-    assert {stage.source for stage in STAGES.values()} <= settings().keys()
-    assert {name for setting in settings().values() for name in setting.stages} == STAGES.keys()
 
 
 def test_settings_without_a_meaning_are_named():

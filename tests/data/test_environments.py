@@ -59,12 +59,9 @@ def test_environments_are_no_files_and_are_evaluated_on_their_own_split() -> Non
 
 
 PLACE = {
-    "name": '{"kind": "env", "name": "evil", "parameters": {}, "split": "train"}',
-    "env_python": "./evil.sh",
-    "row": 0,
-    "has_turns": False,
-    "tools": "",
-}
+    "name": '{"kind": "env", "name": "evil", "parameters": {}, "split": "train"}', "env_python": "./evil.sh", "row": 0,
+    "has_turns": False, "tools": "",
+}  # fmt: skip
 ROW: dict[str, Any] = {"question": "1+1?", "answer": "2", "verifier": "environment", "environment": PLACE}
 
 
@@ -104,14 +101,7 @@ def test_problems_of_an_environment_are_read_back_from_the_file_of_a_run(tmp_pat
 
 @pytest.mark.parametrize(
     "place",
-    [
-        None,
-        {"name": "{}"},
-        PLACE | {"row": "0"},
-        PLACE | {"row": True},
-        PLACE | {"has_turns": 1},
-        PLACE | {"tools": None},
-    ],
+    [None, {"name": "{}"}, *(PLACE | one for one in ({"row": "0"}, {"row": True}, {"has_turns": 1}, {"tools": None}))],
 )
 def test_a_faulty_row_of_an_environment_is_refused(tmp_path: Path, place: object) -> None:
     (tmp_path / "rows.jsonl").write_text(json.dumps(ROW | {"environment": place}) + "\n")
@@ -309,11 +299,11 @@ def test_a_process_that_ends_without_an_answer_is_an_error_with_its_last_line(tm
 def test_a_start_that_takes_too_long_is_an_error_with_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
-    monkeypatch.setattr(environment_spec, "LOAD_SECONDS", 2.0)
+    monkeypatch.setattr(environment_spec, "LOAD_SECONDS", 1.0)
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    with pytest.raises(ValueError, match=f"{program}.* 2 s"):
+    with pytest.raises(ValueError, match=f"{program}.* 1 s"):
         load(f"env:sums?env_python={program}")
 
 

@@ -40,15 +40,12 @@ def test_columns_take_no_part_in_the_comparison_of_problems() -> None:
     assert PROBLEMS[0] == replace(PROBLEMS[0], columns={}) and len({PROBLEMS[0], replace(PROBLEMS[0], columns={})}) == 1
 
 
-def test_other_problems_in_the_file_are_not_overwritten(tmp_path: Path) -> None:
+def test_a_column_that_json_cannot_hold_is_named_and_other_problems_are_not_overwritten(tmp_path: Path) -> None:
     file = tmp_path / "mine.jsonl"
+    with pytest.raises(ValueError, match="'a': column 'picture'"):
+        write_jsonl(file, [replace(PROBLEMS[0], columns={"picture": b"x"})])
+    assert list(tmp_path.iterdir()) == []
     write_jsonl(file, PROBLEMS[:1])
     with pytest.raises(ValueError, match=r"mine\.jsonl holds other problems"):
         write_jsonl(file, PROBLEMS[1:])
     assert len(load(str(file))) == 1
-
-
-def test_column_that_json_cannot_hold_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="'a': column 'picture'"):
-        write_jsonl(tmp_path / "mine.jsonl", [replace(PROBLEMS[0], columns={"picture": b"x"})])
-    assert list(tmp_path.iterdir()) == []

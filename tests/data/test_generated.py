@@ -13,12 +13,9 @@ from data.splits import split_of_step
 CELLS = [(family, level) for level in LEVELS for family in FAMILIES]
 
 
-def test_a_problem_is_a_function_of_its_index():
+def test_a_problem_is_a_function_of_its_index_and_every_prefix_is_balanced():
     assert problems("heldout", 45) == problems("heldout", 60)[:45]
     assert draft("sums", 2, "train", 7) == draft("sums", 2, "train", 7)
-
-
-def test_every_prefix_is_balanced_over_families_and_levels():
     first = problems("validation", 2 * len(CELLS))
     assert [(p.subject, p.level) for p in first] == [*CELLS, *CELLS]
 

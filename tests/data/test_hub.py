@@ -39,7 +39,7 @@ def test_files_with_other_columns_are_an_error_with_its_reason(hub: Path) -> Non
     assert "network" not in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_missing_configuration_is_an_error_with_those_that_there_are(hub: Path) -> None:
+def test_missing_configuration_or_split_is_an_error_with_those_that_there_are(hub: Path) -> None:
     write(hub / "two", a=ROW, b=ROW)
     configs = "".join(f"- config_name: part_{name}\n  data_files: {name}.jsonl\n" for name in "ab")
     (hub / "two" / "README.md").write_text(f"---\nconfigs:\n{configs}---\n")
@@ -47,9 +47,6 @@ def test_missing_configuration_is_an_error_with_those_that_there_are(hub: Path) 
         load("org/two")
     assert "network" not in str(caught.value) and "\n" not in str(caught.value) and ".." not in str(caught.value)
     assert load("org/two?config=part_a")[0].answer == "2"
-
-
-def test_unknown_split_is_an_error_with_those_that_there_are(hub: Path) -> None:
     write(hub / "one", train=ROW)
     with pytest.raises(DownloadError, match=r"test.*train.*ORG/NAME:SPLIT"):
         load("org/one:test")

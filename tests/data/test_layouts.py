@@ -50,14 +50,11 @@ def parquet_of_verl(folder: Path, rows: Rows) -> str:
 
     lines = [
         {
-            "id": row["id"],
-            "data_source": "openai/gsm8k",
-            "prompt": [{"role": "user", "content": row["question"]}],
-            "reward_model": {"style": "rule", "ground_truth": row["answer"]},
-            "extra_info": {"split": "train"},
+            "id": row["id"], "data_source": "openai/gsm8k", "prompt": [{"role": "user", "content": row["question"]}],
+            "reward_model": {"style": "rule", "ground_truth": row["answer"]}, "extra_info": {"split": "train"},
         }
         for row in rows
-    ]
+    ]  # fmt: skip
     parquet.write_table(pa.Table.from_pylist(lines), folder / "verl.parquet")
     return str(folder / "verl.parquet")
 
@@ -125,26 +122,19 @@ def test_conversation_that_cannot_be_read_is_refused_with_its_line(tmp_path: Pat
         load(path)
 
 
-def test_csv_row_with_too_few_values_is_refused(tmp_path: Path) -> None:
+def test_csv_row_with_too_few_values_and_folder_without_readable_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"known are \.jsonl"):
+        load(str(tmp_path))
     (tmp_path / "x.csv").write_text("question,answer\n1+1?,2\n2+2?\n")
     with pytest.raises(ValueError, match=r"x\.csv, row 2 .*2 values"):
         load(str(tmp_path / "x.csv"))
 
 
-def test_folder_without_readable_files_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"known are \.jsonl"):
-        load(str(tmp_path))
-
-
 FAULTY = (
-    {"question": "1+1?", "answer": "It is \\boxed{2}", "hint": "two"},
-    {"question": "1+2?"},
-    "not json",
-    {"question": "1+3?", "answer": "#### 4"},
-    {"question": "Make 6.", "answer": "six", "verifier": "countdown"},
-    {"question": "1+5?", "answer": 6},
-    {"question": " ", "answer": "7"},
-)
+    {"question": "1+1?", "answer": "It is \\boxed{2}", "hint": "two"}, {"question": "1+2?"}, "not json",
+    {"question": "1+3?", "answer": "#### 4"}, {"question": "Make 6.", "answer": "six", "verifier": "countdown"},
+    {"question": "1+5?", "answer": 6}, {"question": " ", "answer": "7"},
+)  # fmt: skip
 
 
 def test_rows_that_cannot_be_used_are_skipped_where_the_spec_says_so(tmp_path: Path) -> None:
@@ -212,10 +202,3 @@ def test_data_show_of_a_file_without_problems_is_an_error(
     assert main(["data", "show", path]) == 2
     printed = capsys.readouterr()
     assert f"left out: {len(lines)}" in printed.out and path in printed.err
-
-
-def test_data_show_names_reasons_and_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["data", "show", write_lines(tmp_path, *FAULTY)]) == 0
-    output = capsys.readouterr().out
-    assert "left out, 1: the question is blank" in output and "mine.jsonl, line 7" in output
-    assert "?faulty=skip leaves them out" in output

@@ -38,11 +38,8 @@ def test_parts_are_sampled_by_weight_and_each_problem_once_an_epoch() -> None:
             assert len(set(own[epoch * size : (epoch + 1) * size])) == size
 
 
-def test_no_step_of_a_mixture_has_a_problem_twice() -> None:
+def test_step_of_a_mixture_has_no_problem_twice_and_does_not_depend_on_the_steps_before() -> None:
     assert all(len(set(MIXTURE.indices(step, 20, seed=1))) == 20 for step in range(300))
-
-
-def test_step_of_a_mixture_does_not_depend_on_the_steps_before() -> None:
     straight = [MIXTURE.indices(step, 8, seed=5) for step in range(40)]
     assert [MIXTURE.indices(step, 8, seed=5) for step in reversed(range(40))] == straight[::-1]
     assert MIXTURE.indices(0, 8, seed=6) != straight[0]
@@ -62,15 +59,12 @@ def write(folder: Path, name: str, answers: range) -> str:
     return str(folder / name)
 
 
-def test_parts_are_joined_with_their_names_and_distinct_ids(tmp_path: Path) -> None:
+def test_parts_are_joined_with_their_names_and_distinct_ids_and_limited_by_weight(tmp_path: Path) -> None:
     first, second = write(tmp_path, "one/x.jsonl", range(3)), write(tmp_path, "two/x.jsonl", range(10, 14))
     problems = load(f"{first}=0.7,{second}=0.3")
     assert [problem.answer for problem in problems] == ["0", "1", "2", "10", "11", "12", "13"]
     assert [problem.source for problem in problems] == [first] * 3 + [second] * 4
     assert len({problem.id for problem in problems}) == 7 and problems[3].id == "x/file/0#2"
-
-
-def test_limit_takes_of_each_part_what_its_weight_says(tmp_path: Path) -> None:
     first, second = write(tmp_path, "a.jsonl", range(20)), write(tmp_path, "b.jsonl", range(20, 40))
     counts = Counter(problem.source for problem in load(f"{first}=0.75,{second}=0.25", limit=8))
     assert counts == {first: 6, second: 2}
@@ -85,25 +79,19 @@ def test_limit_gives_the_first_problems_of_a_larger_limit(tmp_path: Path, weight
     assert all(load(spec, limit=limit) == whole[:limit] for limit in range(1, 28))
 
 
-def test_part_that_is_too_small_leaves_its_places_and_is_named(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_too_small_part_leaves_its_places_and_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     first, second = write(tmp_path, "a.jsonl", range(200)), write(tmp_path, "b.jsonl", range(200, 210))
     counts = Counter(problem.source for problem in load(f"{first}=1,{second}=1", limit=100))
     assert counts == {first: 90, second: 10}
-    assert [record.message for record in caplog.records] == [
-        f"{second} has 10 of the 50 problems that its weight asks for"
-    ]
+    assert caplog.messages == [f"{second} has 10 of the 50 problems that its weight asks for"]
     caplog.clear()
     load(f"{first},{second}", limit=100), load(f"{first}=1,{second}=1", limit=20), load(f"{first}=1,{second}=1")
     assert not caplog.records
 
 
 def test_ids_of_a_mixture_are_distinct_also_where_a_part_has_numbered_ones() -> None:
-    parts = {
-        name: [Problem(id, "?", "1") for id in ids]
-        for name, ids in {"x": ["a", "a#2"], "y": ["a", "b"], "z": ["a#3", "a", "b"]}.items()
-    }
+    ids_of = {"x": ["a", "a#2"], "y": ["a", "b"], "z": ["a#3", "a", "b"]}
+    parts = {name: [Problem(id, "?", "1") for id in ids] for name, ids in ids_of.items()}
     ids = [problem.id for problem in join_parts(parts, [None] * 3)]
     assert ids == ["a", "a#2", "a#3", "b", "a#3#3", "a#4", "b#3"]
     assert {problem.id for problem in join_parts(parts, [None] * 3, limit=5)} <= set(ids)
@@ -112,9 +100,3 @@ def test_ids_of_a_mixture_are_distinct_also_where_a_part_has_numbered_ones() -> 
 def test_part_without_problems_is_refused() -> None:
     with pytest.raises(ValueError, match=r"'b\.csv'"):
         mixture_of("a.csv=1,b.csv=1", ["a.csv", "a.csv"])
-
-
-def test_description_has_share_and_epochs_of_each_part() -> None:
-    mixture = mixture_of("a.csv=3,b.csv=1", ["a.csv"] * 10 + ["b.csv"] * 5)
-    assert mixture is not None
-    assert mixture.describe(40) == "75.0% a.csv (10 problems, 3.0 epochs), 25.0% b.csv (5 problems, 2.0 epochs)"

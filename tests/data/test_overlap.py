@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from data import Problem, load
-from data.overlap import describe_overlaps, find_overlaps, words_of
+from data.overlap import find_overlaps, words_of
 from reasoner.cli.main import main
 from reasoner.evals.contamination import contamination_line, contamination_of_model
 from reasoner.runs.run_start import open_run
@@ -55,17 +55,10 @@ def test_copy_is_exact_or_near_and_other_numbers_are_another_problem(training: s
     assert all(one.training.id == "t" for one in overlaps)
 
 
-def test_the_most_similar_training_problem_is_named() -> None:
-    others = [
-        problem(f"{QUESTION} Say it now.", "near"),
-        problem(QUESTION, "exact"),
-        problem(QUESTION + " So.", "late"),
-    ]
-    (overlap,) = find_overlaps(others, [problem(QUESTION)])
+def test_the_most_similar_training_problem_is_named_and_short_questions_are_compared_exactly() -> None:
+    others = {"near": f"{QUESTION} Say it now.", "exact": QUESTION, "late": f"{QUESTION} So."}
+    (overlap,) = find_overlaps([problem(text, name) for name, text in others.items()], [problem(QUESTION)])
     assert overlap.training.id == "exact" and overlap.share == 1.0
-
-
-def test_short_questions_are_compared_exactly() -> None:
     assert find_overlaps([problem("Compute 12 + 5 now.")], [problem("Compute 12 + 5.")]) == []
     assert len(find_overlaps([problem("compute 12 + 5")], [problem("Compute 12 + 5.")])) == 1
 
@@ -75,13 +68,6 @@ def test_generated_splits_share_no_problem_and_few_have_the_same_numbers() -> No
     overlaps = find_overlaps(load("generated"), load("generated:heldout"))
     assert len(overlaps) < 10 and {one.evaluation.subject for one in overlaps} <= {"countdown", "equations"}
     assert not any(one.is_exact for one in overlaps)
-
-
-def test_counts_are_described() -> None:
-    exact, near = problem(QUESTION, "a"), problem(QUESTION + " Why?", "b")
-    overlaps = find_overlaps([problem(QUESTION)], [exact, near, problem("Other words stand here.")])
-    assert describe_overlaps(overlaps, 3) == "2 of 3 stand in the training set (1 exact, 1 near)"
-    assert describe_overlaps([], 3) == "none of 3 is a training problem"
 
 
 def write(path: Path, *questions: str) -> Path:

@@ -27,21 +27,15 @@ def test_training_problems_of_a_benchmark_bring_its_other_problems(spec: str, ex
 @pytest.mark.parametrize(
     ("training", "evaluation", "shared"),
     [
-        ("a.jsonl", "./a.jsonl", "./a.jsonl"),
-        ("a.jsonl", "a.jsonl?sample=5", "a.jsonl?sample=5"),
-        ("a.jsonl?answer=gold", "a.jsonl", "a.jsonl"),
-        ("b.jsonl=1,a.jsonl=2", "c.jsonl,a.jsonl", "a.jsonl"),
+        ("a.jsonl", "./a.jsonl", "./a.jsonl"), ("a.jsonl", "a.jsonl?sample=5", "a.jsonl?sample=5"),
+        ("a.jsonl?answer=gold", "a.jsonl", "a.jsonl"), ("b.jsonl=1,a.jsonl=2", "c.jsonl,a.jsonl", "a.jsonl"),
         ("gsm8k", "openai/gsm8k?config=main", "openai/gsm8k?config=main"),
-        ("generated", "generated:train", "generated:train"),
-        ("gym:chain_sum", "gym:chain_sum", "gym:chain_sum"),
+        ("generated", "generated:train", "generated:train"), ("gym:chain_sum", "gym:chain_sum", "gym:chain_sum"),
         ("a.jsonl?without_sample=5", "a.jsonl?sample=6", "a.jsonl?sample=6"),
-        ("a.jsonl?without_sample=5", "a.jsonl?sample=5", ""),
-        ("a.jsonl?sample=5", "a.jsonl?without_sample=9", ""),
-        ("a.jsonl", "b.jsonl", ""),
-        ("gsm8k", "gsm8k:test", ""),
-        ("gym:chain_sum", "gym:chain_sum:validation", ""),
+        ("a.jsonl?without_sample=5", "a.jsonl?sample=5", ""), ("a.jsonl?sample=5", "a.jsonl?without_sample=9", ""),
+        ("a.jsonl", "b.jsonl", ""), ("gsm8k", "gsm8k:test", ""), ("gym:chain_sum", "gym:chain_sum:validation", ""),
     ],
-)
+)  # fmt: skip
 def test_set_that_both_specs_name_is_found(training: str, evaluation: str, shared: str) -> None:
     assert shared_set(training, evaluation) == shared
 

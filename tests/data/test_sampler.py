@@ -8,15 +8,11 @@ SIZES = [(10, 10), (10, 3), (7, 4), (7, 5), (5, 4), (3, 1), (97, 32), (12, 8), (
 
 
 @pytest.mark.parametrize(("num_problems", "count"), SIZES)
-def test_every_epoch_has_every_problem_once(num_problems: int, count: int) -> None:
+def test_every_epoch_has_every_problem_once_and_no_step_one_twice(num_problems: int, count: int) -> None:
     steps = num_problems * 6 // count + 2
     stream = [index for step in range(steps) for index in sample_indices(num_problems, step, count, seed=1)]
     for epoch in range(6):
         assert sorted(stream[epoch * num_problems : (epoch + 1) * num_problems]) == list(range(num_problems))
-
-
-@pytest.mark.parametrize(("num_problems", "count"), SIZES)
-def test_no_step_has_a_problem_twice(num_problems: int, count: int) -> None:
     for step in range(200):
         assert len(set(sample_indices(num_problems, step, count, seed=2))) == count
 
@@ -32,12 +28,9 @@ def test_a_step_does_not_depend_on_what_was_picked_before() -> None:  # trap 40:
     assert sample_indices(97, 59, 32, seed=5) == straight[59]
 
 
-def test_seeds_and_epochs_give_different_orders() -> None:
+def test_seeds_and_epochs_give_different_orders_and_late_steps_stay_cheap() -> None:
     assert sample_indices(50, 0, 50, seed=0) != sample_indices(50, 0, 50, seed=1)
     assert sample_indices(50, 0, 50, seed=0) != sample_indices(50, 1, 50, seed=0)
-
-
-def test_a_step_count_near_the_set_size_stays_cheap_late_in_a_run() -> None:
     assert len(sample_indices(1031, 100_000, 1024, seed=0)) == 1024  # 1,031 is a prime: the longest chain of epochs
 
 

@@ -24,9 +24,7 @@ def test_spec_of_a_table_is_taken_apart(spec: str, table: TableSpec) -> None:
     assert table_parts(spec) == [spec] and parse_table(spec) == table
 
 
-def test_named_set_is_no_table_even_beside_a_folder_of_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_named_set_is_no_table_beside_a_folder_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "generated").mkdir()
     (tmp_path / "org" / "name").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
@@ -52,22 +50,15 @@ def test_spec_that_cannot_be_read_is_refused(spec: str, message: str) -> None:
         check(spec)
 
 
-def test_weights_are_told_from_columns() -> None:
-    assert split_mixture("a.csv?question=q&answer=a=0.25,gsm8k=3e-1") == [
-        ("a.csv?question=q&answer=a", Fraction(1, 4)),
-        ("gsm8k", Fraction(3, 10)),
-    ]
+def test_weights_are_told_from_columns_and_a_comma_inside_a_json_value_divides_nothing() -> None:
+    parts = split_mixture("a.csv?question=q&answer=a=0.25,gsm8k=3e-1")
+    assert parts == [("a.csv?question=q&answer=a", Fraction(1, 4)), ("gsm8k", Fraction(3, 10))]
     assert split_mixture("a.csv?question=q&answer=a") == [("a.csv?question=q&answer=a", None)]
-
-
-def test_comma_inside_a_json_value_of_an_option_divides_nothing() -> None:
     nested = 'env:mine?flags=[1, 2]&names={"a":["b],c","\\"d"]}'
     assert split_mixture(nested) == [(nested, None)]
     assert split_mixture(f"{nested}=0.5,gsm8k=1.5") == [(nested, Fraction(1, 2)), ("gsm8k", Fraction(3, 2))]
-    assert split_mixture("org/n:test[:9]=1,a.csv?question=What's [x]=2") == [
-        ("org/n:test[:9]", Fraction(1)),
-        ("a.csv?question=What's [x]", Fraction(2)),
-    ]
+    parts = split_mixture("org/n:test[:9]=1,a.csv?question=What's [x]=2")
+    assert parts == [("org/n:test[:9]", Fraction(1)), ("a.csv?question=What's [x]", Fraction(2))]
 
 
 def test_long_mixture_is_not_taken_for_a_file() -> None:

@@ -8,11 +8,12 @@ import signal
 import sys
 import time
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Thread
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -46,6 +47,11 @@ from reasoner.types import Completion, Prompt, RolloutGroup, SamplingParams
 from tests.fixtures.tiny import tiny_model
 from tests.fixtures.toys import config, group, random_groups
 from verifiers import VerifierPool
+
+
+def in_turn(world: World, *functions: Callable[[World], Any]) -> list[Any]:
+    """The result of each function(world): ranks are dear to start."""
+    return [function(world) for function in functions]
 
 
 def operations(world: World) -> dict[str, object]:
@@ -121,10 +127,8 @@ def interrupt_of_last(world: World) -> None:
 
 def slow_first(world: World) -> list[str]:
     """The first rank computes for longer than the time limit, in a world and in another thread's."""
-    return [
-        own.from_first(lambda: time.sleep(1.5) or "a checkpoint", "the checkpoint")
-        for own in (world, world.with_own_group())
-    ]
+    worlds = (world, world.with_own_group())
+    return [own.from_first(lambda: time.sleep(1.5) or "a checkpoint", "the checkpoint") for own in worlds]
 
 
 def fault_of_last(world: World) -> None:
@@ -208,7 +212,8 @@ def _two_steps(
     teacher = tiny_model(vocabulary=60, width=48, layers=1, seed=6).double().requires_grad_(False) if own else None
     cfg = replace(config(**changes), lora=lora, critic=critic, teacher=TeacherConfig(**(own or {})))
     if cfg.teacher.prompt:
-        groups = [replace(one, prompt=_with_longer_prompt(one.prompt)) for one in groups]
+        prompts = [replace(own := one.prompt, teacher_ids=(7, 8, *own.token_ids, *own.token_ids)) for one in groups]
+        groups = [replace(one, prompt=prompt) for one, prompt in zip(groups, prompts, strict=True)]
     cfg = replace(cfg, optim=replace(cfg.optim, sharding=weights, recompute=recompute, compile=compiles))
     model = tiny_model(vocabulary=60, width=32, layers=2)
     if lora.rank:
@@ -233,10 +238,6 @@ def _two_steps(
     at_end = torch.cat([whole(parameter.detach()).flatten() for parameter in model.parameters()])
     rows = world.from_first(lambda: float(len(stats.tokens)), "the rows with values")
     return [*results, at_end.numpy()], metrics | {"rows with values": rows}
-
-
-def _with_longer_prompt(prompt: Prompt) -> Prompt:
-    return replace(prompt, teacher_ids=(7, 8, *prompt.token_ids, *prompt.token_ids))
 
 
 def record_gradients(optimizer: Optimizer, results: list[np.ndarray]) -> None:
@@ -375,10 +376,9 @@ def model_scores(world: World, folder: Path) -> list[list[float]]:
     problems = [Problem(f"p/{n}", f"What is {n}?", "1", "sums", "train") for n in range(20)]
     prompts = [Prompt(problem, "?", "<think>", (n + 3, n + 4)) for n, problem in enumerate(problems)]
     cfg = replace(config(), data=DataConfig(prompts_per_step=5), reward=RewardConfig(model="rm"))
-    scorer = RewardModel(folder, device=torch.device("cpu"), dtype="float32", micro_batch_tokens=10)
+    models = {"rm": RewardModel(folder, device=torch.device("cpu"), dtype="float32", micro_batch_tokens=10)}
+    sampling = SamplingParams(num_samples=3)
     with VerifierPool(1) as pool:
-        generator = RolloutGenerator(
-            OneWord(), pool, prompts, SamplingParams(num_samples=3), cfg, reward_models={"rm": scorer}, world=world
-        )
+        generator = RolloutGenerator(OneWord(), pool, prompts, sampling, cfg, reward_models=models, world=world)
         groups = generator.generate(0).groups
     return [[score.parts["model:rm"] for score in group.scores] for group in groups]

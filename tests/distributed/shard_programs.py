@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -45,12 +46,7 @@ from verifiers import VerifierPool
 
 def shards(
     world: World, cases: Sequence[tuple[str, str]], ways: Sequence[str], folder: Path
-) -> dict[
-    str,
-    tuple[
-        list[tuple[list[np.ndarray], dict[str, float]]], dict[str, object], dict[str, np.ndarray], dict[str, np.ndarray]
-    ],
-]:
+) -> dict[str, tuple[Any, ...]]:
     """For each way of holding the weights: (gradients(), checkpoint_and_resume(), adapter_checkpoint(),
     critic_from_reward_model()).
     """
@@ -182,20 +178,11 @@ def lost_servers(world: World, weights: str, folder: Path) -> tuple[float, str, 
     ):
         generator = RolloutGenerator(engine, pool, prompts, sampling, trainer.cfg, world=world)
         run = TrainingRun(
-            cfg=trainer.cfg,
-            run_dir=folder,
-            base=folder,
-            generator=generator,
-            validator=Validator(generator, [], trainer.cfg, logger),
-            heldout=[],
-            tokenizer=tiny_tokenizer(),
-            trainer=trainer,
-            logger=logger,
-            tracking=tracking,
-            shutdown=shutdown,
-            start=0,
+            cfg=trainer.cfg, run_dir=folder, base=folder, generator=generator,
+            validator=Validator(generator, [], trainer.cfg, logger), heldout=[], tokenizer=tiny_tokenizer(),
+            trainer=trainer, logger=logger, tracking=tracking, shutdown=shutdown, start=0,
             writer=CheckpointWriter(world),
-        )
+        )  # fmt: skip
 
         def sample() -> None:
             with run.save_if_interrupted():

@@ -5,6 +5,7 @@ import pytest
 from reasoner.runs.metrics import read_metrics
 from reasoner.runs.rollouts import read
 from tests.distributed.runs import finish, start
+from tests.fixtures.inference_server import alive
 from tests.inference.test_remote_engine import SamplingServer
 from tests.inference.test_remote_engine import folder as folder
 
@@ -17,10 +18,7 @@ SETTINGS = {
 
 @pytest.fixture
 def servers(folder):
-    two = [SamplingServer(folder), SamplingServer(folder)]
-    yield two
-    for server in two:
-        server.die()
+    yield from alive(SamplingServer(folder), SamplingServer(folder))
 
 
 def train(runs, folder, servers, size):

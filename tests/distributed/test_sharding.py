@@ -19,25 +19,14 @@ from reasoner.models.loading import load_tokenizer
 from reasoner.models.lora import load_weights, policy_state
 from reasoner.models.sharding import DistributedModel, distribute
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
-from reasoner.rl.batch import collate
 from reasoner.trainer import checkpoint
 from reasoner.trainer.weights import first_that_fits, resolve_sharding
+from tests.distributed import shard_programs
 from tests.distributed.programs import CASES, GROUPS, gradients
-from tests.distributed.shard_programs import (
-    automatic_sharding,
-    critic_from_reward_model,
-    failed_part,
-    lost_servers,
-    shards,
-    toy_adapter_trainer,
-    toy_reward_model,
-    toy_step,
-    toy_trainer,
-)
+from tests.distributed.shard_programs import shards, toy_step, toy_trainer
 from tests.distributed.test_gradients import assert_same, gradients_alone
 from tests.fixtures.ranks import run_ranks
 from tests.fixtures.tiny import tiny_model
-from tests.fixtures.toys import random_groups
 
 WAYS = ("gathered", "sharded")
 NAMES = [name for name in CASES if name != "trpo" and ("LoRA" not in name or find_spec("peft"))]
@@ -93,24 +82,14 @@ def test_every_algorithm_has_the_gradient_of_one_process(weights, size):
 
 
 @pytest.mark.parametrize("weights", WAYS)
-def test_each_of_two_ranks_holds_half_of_the_weights_and_moments(two_ranks, weights):
-    trainer = toy_trainer(ALONE, "replicated")
-    parameters = sum(parameter.numel() for parameter in trainer.policy.parameters())
-    held = [own[weights][1]["bytes"] for own in two_ranks]
+def test_ranks_hold_half_of_the_weights_and_moments_move_every_weight_and_resume_with_the_same_bits(two_ranks, weights):
+    results = [own[weights][1] for own in two_ranks]
+    parameters = sum(parameter.numel() for parameter in toy_trainer(ALONE, "replicated").policy.parameters())
+    held = [result["bytes"] for result in results]
     assert sum(held) == 12 * parameters
     assert max(held) < 0.52 * 12 * parameters  # 61 tokens are not divided evenly
-
-
-@pytest.mark.parametrize("weights", WAYS)
-def test_every_weight_moves_and_tied_ones_together(two_ranks, weights):
-    for own in two_ranks:
-        assert own[weights][1]["unmoved"] == [] and own[weights][1]["is tied"]
-
-
-@pytest.mark.parametrize("weights", WAYS)
-def test_resumed_shards_have_the_same_bits(two_ranks, weights):
-    for own in two_ranks:
-        result = own[weights][1]
+    for result in results:
+        assert result["unmoved"] == [] and result["is tied"]
         assert result["gap"] == 0 and result["continued"] == result["resumed"]
 
 
@@ -135,7 +114,8 @@ def test_checkpoint_of_shards_is_one_of_whole_tensors_for_one_process(two_ranks,
 
 @pytest.mark.parametrize("weights", WAYS)
 def test_critic_in_shards_starts_from_a_reward_model_as_a_whole_one_does(two_ranks, weights):
-    expected, other = critic_from_reward_model(ALONE, "replicated"), toy_reward_model().base_model.state_dict()
+    expected = shard_programs.critic_from_reward_model(ALONE, "replicated")
+    other = shard_programs.toy_reward_model().base_model.state_dict()
     assert np.array_equal(expected["trunk.embed_tokens.weight"], other["embed_tokens.weight"][:61].numpy())
     for own in two_ranks:
         assert own[weights][3].keys() == expected.keys()
@@ -145,7 +125,7 @@ def test_critic_in_shards_starts_from_a_reward_model_as_a_whole_one_does(two_ran
 @pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
 @pytest.mark.parametrize("weights", WAYS)
 def test_adapter_of_shards_is_that_of_one_process(two_ranks, weights):
-    trainer = toy_adapter_trainer(ALONE, "replicated")
+    trainer = shard_programs.toy_adapter_trainer(ALONE, "replicated")
     untrained = dict(policy_state(trainer.policy))
     for seed in (0, 1):
         toy_step(trainer, seed)
@@ -158,7 +138,7 @@ def test_adapter_of_shards_is_that_of_one_process(two_ranks, weights):
 
 
 def test_run_in_shards_whose_engine_is_lost_on_one_rank_saves_its_last_step(tmp_path):
-    results = run_ranks(2, lost_servers, "sharded", tmp_path, seconds=60)
+    results = run_ranks(2, shard_programs.lost_servers, "sharded", tmp_path, seconds=60)
     assert all(isinstance(own, tuple) for own in results), results
     lost = "EngineUnavailableError: no inference server is left"
     for gap, of_parity, of_sampling in results:
@@ -169,17 +149,9 @@ def test_run_in_shards_whose_engine_is_lost_on_one_rank_saves_its_last_step(tmp_
 
 
 def test_part_of_a_checkpoint_that_one_rank_cannot_write_is_an_error_of_all(tmp_path):
-    first, last = run_ranks(2, failed_part, tmp_path, seconds=30)
+    first, last = run_ranks(2, shard_programs.failed_part, tmp_path, seconds=30)
     reason = "'str' object has no attribute 'data_ptr'"
     assert (first, last) == (f"OSError: cannot write {checkpoint.folder(tmp_path, 0)}: {reason}", f"OSError: {reason}")
-
-
-def test_empty_row_adds_nothing_to_a_batch():
-    batch = collate(random_groups(2))
-    row = batch.empty_row()
-    assert len(row) == 1 and not row.mask.any() and not row.weights.any()
-    assert row.prompt_ids.shape == row.completion_ids.shape == (1, 1)
-    assert row.row_index.tolist() == [-1]
 
 
 def test_single_process_holds_the_whole_model():
@@ -196,26 +168,20 @@ def test_auto_takes_the_first_way_that_fits_half_of_the_gpu(held, during, weight
     assert first_that_fits(held, during, processes=4, memory=100) == weights
 
 
-def test_auto_is_replicated_on_a_cpu():
+def test_auto_is_replicated_on_a_cpu_and_what_shards_cannot_hold_is_refused():
     cfg = Config(processes=2, optim=OptimConfig(sharding="auto"))
     resolved = resolve_sharding(cfg, resolve_algorithm(cfg.algo), Path("a model"), torch.device("cpu"), ALONE)
     assert resolved.optim.sharding == "replicated"
-
-
-def test_auto_is_the_same_on_gpus_of_unequal_memory():
-    assert run_ranks(2, automatic_sharding, (2**40, 2**20)) == ["sharded", "sharded"]
-
-
-def test_what_needs_whole_weights_refuses_shards():
     algo = AlgoConfig(trust="constrained")
     with pytest.raises(ValueError, match=r"optim\.sharding in .* needs algo\.trust"):
         check_run(Config(algo=algo, optim=OptimConfig(sharding="sharded")))
     check_run(Config(algo=algo))
-
-
-def test_layer_norms_in_bfloat16_shards_are_refused_on_a_cpu():
     gpt2 = GPT2LMHeadModel(GPT2Config(vocab_size=8, n_embd=8, n_layer=1, n_head=1, n_positions=8))
     with pytest.raises(ValueError, match=r"GPT2LMHeadModel.* --optim.dtype float32, or --optim.sharding replicated"):
         sharding._mixed_precision(gpt2, "bfloat16")
     assert sharding._mixed_precision(gpt2, "float32").param_dtype is None
     assert sharding._mixed_precision(tiny_model(vocabulary=60), "bfloat16").param_dtype == torch.bfloat16
+
+
+def test_auto_is_the_same_on_gpus_of_unequal_memory():
+    assert run_ranks(2, shard_programs.automatic_sharding, (2**40, 2**20)) == ["sharded", "sharded"]

@@ -5,6 +5,7 @@ import signal
 import sys
 import time
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from subprocess import PIPE, Popen
@@ -103,37 +104,24 @@ def test_python_api_refuses_several_processes(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_refills_of_three_ranks_are_those_of_one():
-    expected = programs.refills(ALONE, 3)
-    assert any(replaced for _, replaced, _ in expected)
-    assert run_ranks(3, programs.refills, 3) == [expected] * 3
-
-
-def test_two_ranks_sample_a_problem_that_a_step_asks_again_as_one_does():
-    expected = programs.refills(ALONE, 2, 3)
-    groups = [tuple(own) for _, _, tokens in expected for own in tokens]
-    assert len(groups) == 10 and len(set(groups)) > 7  # of five prompts a step on three problems
-    assert run_ranks(2, programs.refills, 2, 3) == [expected] * 2
-
-
-def test_validation_of_three_ranks_is_that_of_one_to_the_byte(tmp_path):
+def test_three_ranks_sample_validate_and_score_as_one_does(tmp_path):
     alone, three = tmp_path / "1", tmp_path / "3"
     alone.mkdir()
     three.mkdir()
-    programs.validations(ALONE, alone)
-    assert run_ranks(3, programs.validations, three) == [None] * 3
-    assert (three / "evals.jsonl").read_bytes() == (alone / "evals.jsonl").read_bytes()
-
-
-def test_two_ranks_score_completions_as_one_does(tmp_path):
+    model = tiny_model(vocabulary=60, width=32, layers=2)
     head = torch.linspace(-1, 1, 32)
-    folder = save_reward_model(
-        tmp_path, tiny_model(vocabulary=60, width=32, layers=2), tiny_tokenizer(), head=head, mean=0.3
-    )
-    expected = programs.model_scores(ALONE, folder)
-    assert len({value for own in expected for value in own}) > 10
-    for scores in run_ranks(2, programs.model_scores, folder):
-        assert np.array(scores) == pytest.approx(np.array(expected), abs=1e-5)
+    folder = save_reward_model(tmp_path / "rm", model, tiny_tokenizer(), head=head, mean=0.3)
+    calls = [partial(programs.refills, steps=3), partial(programs.refills, steps=2, num_problems=3)]
+    calls.append(partial(programs.model_scores, folder=folder))
+    (refills, again, scores), _ = programs.in_turn(ALONE, *calls), programs.validations(ALONE, alone)
+    assert any(replaced for _, replaced, _ in refills)
+    groups = [tuple(own) for _, _, tokens in again for own in tokens]
+    assert len(groups) == 10 and len(set(groups)) > 7  # of five prompts a step on three problems
+    assert len({value for own in scores for value in own}) > 10
+    for own in run_ranks(3, programs.in_turn, *calls, partial(programs.validations, folder=three)):
+        assert own[:2] == [refills, again]
+        assert np.array(own[2]) == pytest.approx(np.array(scores), abs=1e-5)
+    assert (three / "evals.jsonl").read_bytes() == (alone / "evals.jsonl").read_bytes()
 
 
 @contextmanager

@@ -27,27 +27,17 @@ def test_every_operation_of_a_single_process_is_the_identity():
     assert ALONE.with_own_group() is ALONE
 
 
-def test_operations_of_two_ranks_give_both_the_same():
-    zero, one = run_ranks(2, programs.operations)
+def test_two_ranks_have_the_same_results_threads_do_not_meet_and_values_of_tokens_go_to_the_first_alone():
+    calls = (programs.operations, programs.two_threads, programs.token_values)
+    (zero, *threads, first), (one, *same_threads, second) = run_ranks(2, programs.in_turn, *calls)
     assert (zero.pop("to first"), one.pop("to first")) == ([("rank", 0), ("rank", 1)], [])
     assert zero.pop("place") == (0, 2, 0, True) and one.pop("place") == (1, 2, 1, False)
     assert zero == one == {
         "sum": [3.0, 4.0], "gather": [("rank", 0), ("rank", 1)], "total": 2.0, "largest": 0, "first": "of rank 0",
         "stripe": [(0, 0), (1, 1), (2, 0), (3, 1), (4, 0)], "few": ["one"],
     }  # fmt: skip
-
-
-def test_threads_with_groups_of_their_own_do_not_meet():
-    expected = [sum(2.0 * number for number in range(50)), sum(2.0 * (1000 + number) for number in range(50))]
-    assert run_ranks(2, programs.two_threads) == [expected, expected]
-
-
-def test_error_of_the_first_rank_is_said_once_and_ends_all():
-    assert run_ranks(2, programs.failure_of_first) == ["ValueError: the disk is full", "SystemExit: 1"]
-
-
-def test_values_of_tokens_go_to_the_first_rank_alone():
-    (tokens, sums, gap, _), (none, same, same_gap, sent) = run_ranks(2, programs.token_values)
+    assert threads == same_threads == [[sum(start + 2.0 * number for number in range(50)) for start in (0, 2000)]]
+    (tokens, sums, gap, _), (none, same, same_gap, sent) = first, second
     values = torch.arange(2000).view(2, 1000) / 3
     rows = {
         2 * rank + row: {"entropy": array("f", (values + rank)[row, :length].tolist())}
@@ -58,14 +48,24 @@ def test_values_of_tokens_go_to_the_first_rank_alone():
     assert sent < 200
 
 
-def test_interrupt_of_one_rank_reaches_all():
-    assert run_ranks(2, programs.interrupt_of_last) == ["RunInterrupt: stopped by SIGTERM"] * 2
+@pytest.mark.parametrize(
+    ("program", "seconds", "results"),
+    [
+        (programs.failure_of_first, 60, ["ValueError: the disk is full", "SystemExit: 1"]),  # is said once
+        (programs.interrupt_of_last, 60, ["RunInterrupt: stopped by SIGTERM"] * 2),
+        (programs.slow_first, 1, [["a checkpoint"] * 2] * 2),  # longer than the time limit
+    ],
+)
+def test_fault_or_wait_of_one_rank_is_that_of_both(program, seconds, results):
+    assert run_ranks(2, program, seconds=seconds) == results
 
 
-def test_rank_that_ended_is_reported_with_what_was_waited_for():
+def test_rank_that_ended_or_does_not_come_is_reported_with_what_was_waited_for():
     waiting, absent = run_ranks(2, programs.absent_rank)
     assert absent is None
     assert waiting.startswith("LostRankError: waited for the gradient's sum, and another rank has ended")
+    waiting, _ = run_ranks(2, programs.late_rank, seconds=1)
+    assert "waited for the gradient's sum" in waiting and "within 0.0166667 minutes" in waiting
 
 
 def test_rank_that_fails_ends_without_waiting_for_those_that_wait_for_it():
@@ -78,15 +78,6 @@ def test_rank_that_fails_ends_without_waiting_for_those_that_wait_for_it():
 @pytest.mark.skipif(find_spec("vllm") is None, reason="vllm is not installed")
 def test_engine_of_vllm_that_is_closed_leaves_the_groups_of_the_ranks(tmp_path):
     assert run_ranks(2, programs.closed_engine, save_tiny(tmp_path / "tiny")) == [[0, 1], [0, 1]]
-
-
-def test_rank_that_does_not_come_is_reported_after_the_time_limit():
-    waiting, _ = run_ranks(2, programs.late_rank, seconds=1)
-    assert "waited for the gradient's sum" in waiting and "within 0.0166667 minutes" in waiting
-
-
-def test_what_the_first_rank_alone_does_may_take_longer_than_the_time_limit():
-    assert run_ranks(2, programs.slow_first, seconds=1) == [["a checkpoint"] * 2] * 2
 
 
 def start_rank(rank, size, port, place="alive", *, seconds=1.0):
@@ -125,11 +116,8 @@ def test_more_processes_than_gpus_are_refused(monkeypatch, gpus, processes, is_r
 def test_rank_of_more_processes_than_gpus_is_refused_before_it_connects(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    with (
-        patch.dict(os.environ, environment(1, 2, free_port())),
-        pytest.raises(ValueError, match=r"2 processes .* 1 GPU"),
-        open_world(),
-    ):
+    monkeypatch.setattr(os, "environ", os.environ | environment(1, 2, free_port()))
+    with pytest.raises(ValueError, match=r"2 processes .* 1 GPU"), open_world():
         pass
 
 

@@ -19,12 +19,9 @@ from tests.fixtures.trainings import flags
 
 def train_on_sums(model, tokenizer) -> None:
     """Train the model to write the strict form, with an answer that is sometimes correct."""
-    rows = [
-        tokenizer(f"Question: {problem.question} Answer: <think> so </think> <answer> {answer} </answer><|end|>")
-        for problem in SUMS
-        for answer in (2, 3, 4)
-    ]
-    ids = torch.tensor([row["input_ids"] for row in rows])
+    text = "Question: {} Answer: <think> so </think> <answer> {} </answer><|end|>"
+    texts = [text.format(problem.question, answer) for problem in SUMS for answer in (2, 3, 4)]
+    ids = torch.tensor(tokenizer(texts)["input_ids"])
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     for _ in range(50):
         model(input_ids=ids, labels=ids).loss.backward()

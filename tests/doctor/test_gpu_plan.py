@@ -72,13 +72,10 @@ def test_reward_models_are_whole_on_every_rank(tmp_path):
         assert peaks[1] - peaks[0] == 2 * num_parameters(folder) > 0
 
 
-def test_reward_model_that_is_not_here_is_not_downloaded(monkeypatch):
+def test_reward_model_that_is_not_here_is_not_downloaded_and_an_unknown_gpu_is_refused(monkeypatch):
     monkeypatch.setattr("reasoner.doctor.memory.resolve_cached_model", lambda name, *, runs: None)
     with pytest.raises(ValueError, match=r"reward\.model .*org/rm"):
         plan("qwen2.5-0.5b", "h100", 4, **{"reward.model": "org/rm"}).peak("sharded")
-
-
-def test_unknown_kind_of_gpu_is_refused():
     with pytest.raises(ValueError, match=r"'b300'.* rtx-4090, a100, h100, h200"):
         gpu_bytes("b300")
 

@@ -17,7 +17,7 @@ from reasoner.config.resolve import resolve
 from reasoner.config.schema import Config, DataConfig, EngineConfig, SamplingConfig
 from reasoner.doctor import memory_advice
 from reasoner.doctor.findings import Severity
-from reasoner.doctor.memory import MemoryEstimate, memory_of, model_sizes, peak_memory
+from reasoner.doctor.memory import MemoryEstimate, model_sizes
 from reasoner.doctor.memory_advice import memory_finding, processes_finding
 from reasoner.models.fused_lm_head import CPU_TILE
 from reasoner.rl.algorithms import resolve_algorithm as resolve_algorithm
@@ -46,6 +46,12 @@ def qwen(sizes: dict[str, int], **changed: int) -> Qwen2ForCausalLM:
         return Qwen2ForCausalLM(Qwen2Config(vocab_size=151936, tie_word_embeddings=True, **(sizes | changed)))
 
 
+def one_prompt(max_tokens: int, optim: OptimConfig, **parts: object) -> Config:
+    """Settings of a step of one prompt."""
+    sampling = SamplingConfig(max_tokens=max_tokens)
+    return Config(data=DataConfig(prompts_per_step=1), sampling=sampling, optim=optim, **parts)
+
+
 def need_of(model, cfg: Config, *, prompt: int, device: str = "cpu", total: int = 2**34) -> MemoryEstimate:
     return MemoryEstimate(model, resolve_algorithm(cfg.algo), cfg, prompt, device, total)
 
@@ -53,14 +59,9 @@ def need_of(model, cfg: Config, *, prompt: int, device: str = "cpu", total: int 
 def test_activations_of_qwen_1_5b_take_126_kb_a_token_and_layer_in_bfloat16():
     """Measured with the kernel's count of resident memory."""
     sizes = QWEN_MATH | {"num_hidden_layers": 8}
-    cfg = Config(
-        data=DataConfig(prompts_per_step=1), sampling=SamplingConfig(max_tokens=128), algo=AlgoConfig(group_size=32),
-        optim=OptimConfig(dtype="bfloat16", micro_batch_tokens=4096),
-    )  # fmt: skip
-    by_layers = [
-        need_of(qwen(sizes, num_hidden_layers=layers), cfg, prompt=1).parts()["activations"] for layers in (8, 9)
-    ]
-    assert (by_layers[1] - by_layers[0]) / (32 * 128 + 1) == pytest.approx(126_000, rel=0.05)
+    cfg = one_prompt(128, OptimConfig(dtype="bfloat16", micro_batch_tokens=4096), algo=AlgoConfig(group_size=32))
+    needs = [need_of(qwen(sizes, num_hidden_layers=layers), cfg, prompt=1).parts() for layers in (8, 9)]
+    assert (needs[1]["activations"] - needs[0]["activations"]) / (32 * 128 + 1) == pytest.approx(126_000, rel=0.05)
 
 
 def test_reward_models_are_resident_in_the_precision_of_the_trainer(tmp_path):
@@ -92,10 +93,7 @@ def test_the_formula_is_within_a_tenth_of_what_an_update_takes():
 def test_a_gpu_that_packs_rows_stores_no_mask_and_no_repeated_keys():
     """Packed in bfloat16 alone, and in models whose layers all see every earlier token."""
     rows, length, prompt, layers = 4, 64, 40, 2
-    cfg = Config(
-        data=DataConfig(prompts_per_step=1), sampling=SamplingConfig(max_tokens=length),
-        algo=AlgoConfig(group_size=rows, beta=0.0), optim=OptimConfig(micro_batch_tokens=rows * length),
-    )  # fmt: skip
+    cfg = one_prompt(length, OptimConfig(micro_batch_tokens=rows * length), algo=AlgoConfig(group_size=rows, beta=0.0))
     stored = {
         (device, dtype): need_of(
             qwen(_NARROW), replace(cfg, optim=replace(cfg.optim, dtype=dtype)), prompt=prompt, device=device
@@ -107,22 +105,15 @@ def test_a_gpu_that_packs_rows_stores_no_mask_and_no_repeated_keys():
     assert stored["cpu", "bfloat16"] - stored["cuda", "bfloat16"] == 2 * layers * (mask + repeated)
     assert stored["cpu", "float32"] == stored["cuda", "float32"]
     sliding = qwen(_NARROW | {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0})
-    by_device = [
-        need_of(sliding, cfg, prompt=prompt, device=device).parts()["activations"] for device in ("cpu", "cuda")
-    ]
-    assert by_device[0] == by_device[1]
+    needs = [need_of(sliding, cfg, prompt=prompt, device=device).parts() for device in ("cpu", "cuda")]
+    assert needs[0]["activations"] == needs[1]["activations"]
 
 
 def test_a_teacher_s_whole_distribution_is_two_more_copies_of_a_tile():
-    cfg = Config(
-        data=DataConfig(prompts_per_step=1), sampling=SamplingConfig(max_tokens=512), algo=AlgoConfig(group_size=2),
-        optim=OptimConfig(micro_batch_tokens=512),
-    )  # fmt: skip
+    cfg = one_prompt(512, OptimConfig(micro_batch_tokens=512), algo=AlgoConfig(group_size=2))
     for model, is_tiled in ((qwen(_NARROW), True), (tiny_model(vocabulary=300, width=64), False)):
-        plain, full = (
-            need_of(model, replace(cfg, teacher=TeacherConfig(model="base", kl=kl)), prompt=40)._micro_batch()["logits"]
-            for kl in ("sampled", "full")
-        )
+        taught = [replace(cfg, teacher=TeacherConfig(model="base", kl=kl)) for kl in ("sampled", "full")]
+        plain, full = (need_of(model, own, prompt=40)._micro_batch()["logits"] for own in taught)
         tile = min(512 * model.config.vocab_size, CPU_TILE)
         gradients = 4 * 64 * (512 + (0 if is_tiled else 300))  # a small head's is not added in place
         assert full == 5 * 4 * tile + gradients
@@ -133,10 +124,7 @@ def test_gaps_are_a_layer_s_temporaries_and_with_stored_activations_those_of_all
     """One response of 64 tokens. Width 64, 2 of 4 heads for keys and values, so that those take 64 as well."""
     policy = tiny_model(vocabulary=300, width=64)
     inner, layers = policy.config.intermediate_size, policy.config.num_hidden_layers
-    stored = Config(
-        data=DataConfig(prompts_per_step=1), sampling=SamplingConfig(max_tokens=64), algo=AlgoConfig(beta=0.0),
-        optim=OptimConfig(micro_batch_tokens=64),
-    )  # fmt: skip
+    stored = one_prompt(64, OptimConfig(micro_batch_tokens=64), algo=AlgoConfig(beta=0.0))
     recomputed = replace(stored, optim=replace(stored.optim, recompute=True))
     plain = 4 * 64 * (4 * 64 + 5 * 64 + 4.5 * 64)  # bytes: float32, tokens, values
     adapter = 4 * 64 * (64 + 64 + 2 * 64 + 2 * inner)
@@ -151,21 +139,15 @@ def test_large_temporaries_leave_no_gaps_between_layers():
     """A tensor of 2 MiB: 8,192 tokens of width 64; keys and values, of half that width, are below."""
     policy = tiny_model(vocabulary=300, width=64)
     sizes = model_sizes(policy)
-    long = Config(
-        data=DataConfig(prompts_per_step=1), sampling=SamplingConfig(max_tokens=8192), algo=AlgoConfig(beta=0.0),
-        optim=OptimConfig(micro_batch_tokens=8192),
-    )  # fmt: skip
+    long = one_prompt(8192, OptimConfig(micro_batch_tokens=8192), algo=AlgoConfig(beta=0.0))
     small, large = 9 * 4 * 8192 * (sizes.keys // 2), 4 * 8192 * (4 * sizes.hidden + 5 * sizes.query)
     assert need_of(policy, long, prompt=40).parts()["gaps"] == sizes.layers * small + large
 
 
-def test_overhead_is_counted_on_a_cpu_alone():
+def test_overhead_is_counted_on_a_cpu_alone_and_logits_and_gradients_of_a_layer_not_together():
     policy = tiny_model(vocabulary=300)
     sizes = [need_of(policy, Config(), prompt=40, device=device).parts()["overhead"] for device in ("cpu", "cuda")]
     assert sizes[0] > 2**24 and sizes[1] == 0
-
-
-def test_logits_of_the_head_and_gradients_of_a_layer_are_not_there_together():
     policy = tiny_model(vocabulary=300)
     need = need_of(policy, Config(sampling=SamplingConfig(max_tokens=64)), prompt=40)
     part = need.parts()
@@ -213,11 +195,8 @@ def test_memory_that_is_not_there_is_red_and_names_the_settings_to_lower():
     lowered = need_of(policy, replace(cfg, optim=OptimConfig(micro_batch_tokens=4096)), prompt=40)
     assert lowered.peak() < need.peak()
     nothing = memory_finding(need, 1000)
-    assert (
-        nothing.severity is Severity.ERROR
-        and nothing.message.endswith("take a smaller model")
-        and not nothing.suggestion
-    )
+    assert nothing.severity is Severity.ERROR and not nothing.suggestion
+    assert nothing.message.endswith("take a smaller model")
 
 
 @pytest.mark.parametrize("share", [0.1, 0.15])  # of 16 GiB; the weights are 1.8, and vLLM takes 1 beside them
@@ -227,20 +206,10 @@ def test_a_share_of_the_gpu_that_does_not_hold_the_engine_is_red(share):
     assert (line.severity, line.suggestion) == (Severity.ERROR, f"--engine.gpu_memory {share + 0.2:g}")
 
 
-def test_memory_of_a_gpu_is_what_cuda_reports(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (3, 4))
-    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 2)
-    assert memory_of(torch.device("cuda")) == (3, 4)
-    assert peak_memory(torch.device("cuda")) == 2
-
-
 def test_recomputed_layers_and_bfloat16_reference_are_predicted():
     cfg = Config(sampling=SamplingConfig(max_tokens=256), optim=OptimConfig(dtype="bfloat16", micro_batch_tokens=2048))
-    small = replace(
-        cfg,
-        optim=replace(cfg.optim, recompute=True),
-        algo=replace(cfg.algo, reference_dtype="bfloat16"),
-    )
+    algo = replace(cfg.algo, reference_dtype="bfloat16")
+    small = replace(cfg, optim=replace(cfg.optim, recompute=True), algo=algo)
     plain, lean = (need_of(qwen(QWEN_HALF), one, prompt=200) for one in (cfg, small))
     assert lean.parts()["reference"] == plain.parts()["reference"] / 2
     assert lean.passes_peak() < plain.passes_peak() / 3
@@ -284,10 +253,8 @@ def test_gradients_are_not_counted_beside_the_engine_that_samples():
 )
 def test_copies_of_the_weights_that_wait_for_steps_ahead_are_counted(steps, device, rank, engine, copies):
     cfg = Config(sampling=SamplingConfig(max_tokens=64), engine=engine, lora=LoraConfig(rank=rank))
-    one, several = (
-        need_of(qwen(QWEN_HALF), replace(cfg, max_off_policy_steps=ahead), prompt=40, device=device)
-        for ahead in (1, steps)
-    )
+    plans = [replace(cfg, max_off_policy_steps=ahead) for ahead in (1, steps)]
+    one, several = (need_of(qwen(QWEN_HALF), own, prompt=40, device=device) for own in plans)
     parameters = sum(parameter.numel() for parameter in one.model.parameters())
     a_copy = 4 * (parameters + 151_936 * 896)  # a tied output layer is sent under both of its names
     adapter = steps * one.parts()["gradients"] if rank and not copies else 0  # 4 bytes for each of its parameters
@@ -296,26 +263,17 @@ def test_copies_of_the_weights_that_wait_for_steps_ahead_are_counted(steps, devi
 
 def test_gradients_of_large_embeddings_take_no_copy():
     """The formula without them beside that of a vocabulary just too small to be summed in place."""
-    cfg = Config(
-        data=DataConfig(prompts_per_step=1), sampling=SamplingConfig(max_tokens=1024), algo=AlgoConfig(group_size=8),
-        optim=OptimConfig(micro_batch_tokens=1024, recompute=True),
-    )  # fmt: skip
-    small, large = (
-        need_of(Qwen2ForCausalLM(Qwen2Config(vocab_size=size, tie_word_embeddings=True, **_NARROW)), cfg, prompt=40)
-        for size in (2**16 - 1, 2**16)
-    )
+    cfg = one_prompt(1024, OptimConfig(micro_batch_tokens=1024, recompute=True), algo=AlgoConfig(group_size=8))
+    configs = [Qwen2Config(vocab_size=size, tie_word_embeddings=True, **_NARROW) for size in (2**16 - 1, 2**16)]
+    small, large = (need_of(Qwen2ForCausalLM(own), cfg, prompt=40) for own in configs)
     assert small.passes_peak() - large.passes_peak() == pytest.approx(4 * 64 * 2**16, rel=0.01)
 
 
 def test_long_completions_have_no_mask_on_a_cpu():
-    cfg = Config(
-        data=DataConfig(prompts_per_step=1), sampling=SamplingConfig(max_tokens=1024), algo=AlgoConfig(group_size=2),
-        optim=OptimConfig(micro_batch_tokens=2048),
-    )  # fmt: skip
-    by_device = [
-        need_of(qwen(QWEN_HALF), cfg, prompt=100, device=device).parts()["activations"] for device in ("cuda", "cpu")
-    ]
-    assert by_device[0] - by_device[1] == 4 * 2 * 1024 * (100 + 1024) * QWEN_HALF["num_hidden_layers"]
+    cfg = one_prompt(1024, OptimConfig(micro_batch_tokens=2048), algo=AlgoConfig(group_size=2))
+    cuda, cpu = (need_of(qwen(QWEN_HALF), cfg, prompt=100, device=one).parts() for one in ("cuda", "cpu"))
+    mask = 4 * 2 * 1024 * (100 + 1024)
+    assert cuda["activations"] - cpu["activations"] == mask * QWEN_HALF["num_hidden_layers"]
 
 
 @pytest.fixture
@@ -343,10 +301,8 @@ def test_extras_that_are_not_installed_are_not_suggested(monkeypatch):
 
 def test_micro_batches_are_as_large_as_later_settings_allow(has_all_extras):
     """All weights with their gradients do not fit: LoRA is suggested, and then micro-batches need not be smaller."""
-    cfg = Config(
-        data=DataConfig(prompts_per_step=1), sampling=SamplingConfig(max_tokens=256), algo=AlgoConfig(group_size=16),
-        optim=OptimConfig(micro_batch_tokens=4096), engine=EngineConfig(name="transformers"),
-    )  # fmt: skip
+    cfg = one_prompt(256, OptimConfig(micro_batch_tokens=4096), algo=AlgoConfig(group_size=16))
+    cfg = replace(cfg, engine=EngineConfig(name="transformers"))
     lean = replace(cfg, lora=LoraConfig(rank=16), optim=replace(cfg.optim, recompute=True))
     line = memory_finding(need_of(qwen(QWEN_HALF), cfg, prompt=100), need_of(qwen(QWEN_HALF), lean, prompt=100).peak())
     assert "--optim.recompute true" in line.suggestion and "--lora.rank 16" in line.suggestion

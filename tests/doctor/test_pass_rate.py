@@ -23,19 +23,21 @@ def written(name: str, letters: str) -> RolloutGroup:
     """A group with a letter a completion: r right, w wrong, f formless, all of 10 tokens; R, W, F cut off at 50."""
     verdicts = {"r": Verdict.CORRECT, "w": Verdict.WRONG, "f": Verdict.NO_ANSWER}
     worth = {"r": 1.2, "w": 0.2, "f": 0.0}
-    return RolloutGroup(
-        Prompt(replace(SUMS[0], id=name), "?", "", (1,)),
-        tuple(
-            Completion("</answer>", (1,) * (50 if c.isupper() else 10), (), "length" if c.isupper() else "stop", 0)
-            for c in letters
-        ),
-        tuple(Score(worth[c], {}, verdicts[c], well_formed=c != "f", lenient=c == "r") for c in letters.lower()),
-    )
+    ends = [(50, "length") if letter.isupper() else (10, "stop") for letter in letters]
+    completions = tuple(Completion("</answer>", (1,) * tokens, (), finish, 0) for tokens, finish in ends)
+    scores = (Score(worth[c], {}, verdicts[c], well_formed=c != "f", lenient=c == "r") for c in letters.lower())
+    return RolloutGroup(Prompt(replace(SUMS[0], id=name), "?", "", (1,)), completions, tuple(scores))
 
 
 CFG = Config(
     sampling=SamplingConfig(max_tokens=50), algo=AlgoConfig(group_size=4), data=DataConfig(prompts_per_step=32)
 )
+R1 = load_template("r1-zero")
+
+
+def findings(groups):
+    lines = response_findings(response_stats(groups, R1, CFG), R1, tiny_tokenizer(), CFG, 400)
+    return {line.subject: line for line in lines}
 
 
 @pytest.mark.parametrize(
@@ -58,12 +60,8 @@ CFG = Config(
 )
 def test_responses_give_the_expected_severity_and_suggestion(groups, subject, severity, suggestion):
     sampled = [written(f"p{i}", letters) for i, letters in enumerate(groups)]
-    responses = response_stats(sampled, load_template("r1-zero"), CFG)
-    lines = {
-        line.subject: line
-        for line in response_findings(responses, load_template("r1-zero"), tiny_tokenizer(), CFG, 400)
-    }
-    assert (lines[subject].severity, lines[subject].suggestion) == (severity, suggestion)
+    line = findings(sampled)[subject]
+    assert (line.severity, line.suggestion) == (severity, suggestion)
 
 
 @pytest.mark.parametrize("rewards", [[0, 0, 0, 1, 1, 0.2], [0, 0, 0, 0, 0, 1], [1, 1, 1, 1, 1, 1], [0, 1, 2, 3, 4, 5]])
@@ -77,23 +75,14 @@ def test_share_of_mixed_groups_is_that_of_all_subsets(rewards, group):
 def test_grading_that_fails_is_a_warning():
     group = written("p", "rwff")
     group = replace(group, scores=(*group.scores[:3], replace(group.scores[3], verdict=Verdict.TIMED_OUT)))
-    responses = response_stats([group], load_template("r1-zero"), CFG)
-    lines = {
-        line.subject: line
-        for line in response_findings(responses, load_template("r1-zero"), tiny_tokenizer(), CFG, 400)
-    }
-    assert lines["grading"].suggestion == "--verify.seconds 4"
+    assert findings([group])["grading"].suggestion == "--verify.seconds 4"
 
 
 def test_the_expected_time_is_the_sum_of_steps_validations_and_table():
     """A quarter of a step's 128 completions took 2 s and 3 s; 100 others took 5 s."""
     trial = TrialStep([], StepTiming(32, 320, 1.5, 3.0, 0.5), StepTiming(100, 1000, 5.0), 0.3, 0.2, 0.0, {}, 0)
-    cfg = replace(
-        CFG,
-        steps=10,
-        validation=ValidationConfig(interval=5, problems=4, samples=4),
-        eval=EvalConfig(heldout_problems=10, samples=4),
-    )
+    looks = {"validation": ValidationConfig(interval=5, problems=4, samples=4)}
+    cfg = replace(CFG, steps=10, eval=EvalConfig(heldout_problems=10, samples=4), **looks)
     rest = {"cfg": cfg, "informative_share": 0.5}
     time = estimate_time(trial, ALGORITHMS["grpo"], **rest)
     assert (time.step, time.steps) == (4 * 5 + 0.5, 10 * 20.5)

@@ -25,6 +25,5 @@ def test_questions_that_come_twice_in_a_step_or_are_evaluated_on_are_warnings():
     prompts = [render(problem, load_template("none"), tiny_tokenizer()) for problem in SUMS]
     lines = list(check_epochs(prompts, prompts[:3], Config(data=DataConfig(prompts_per_step=32))))
     assert [line.severity for line in lines] == [Severity.WARNING, Severity.WARNING]
-    assert (
-        lines[0].suggestion == "--data.prompts_per_step 12" and "3 of 3 stand in the training set" in lines[1].message
-    )
+    assert lines[0].suggestion == "--data.prompts_per_step 12"
+    assert "3 of 3 stand in the training set" in lines[1].message

@@ -71,9 +71,7 @@ def gym_scores(rows: Sequence[Mapping[str, Any]]) -> list[float]:
         curriculum = create_curriculum(name)
         curriculum.set_global_level(0)
         config = asdict(curriculum.generate_configuration())
-        specs.append(
-            DatasetSpec(name, 1.0, {key: value for key, value in config.items() if key not in ("seed", "size")})
-        )
+        specs.append(DatasetSpec(name, 1.0, {key: config[key] for key in config.keys() - {"seed", "size"}}))
     library = create_dataset("composite", datasets=specs, size=48, seed=20250101)
     entries = [library[number_of(row)] for row in rows]
     assert [entry["question"].strip() for entry in entries] == [row["question"].strip() for row in rows]

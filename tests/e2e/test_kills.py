@@ -96,10 +96,9 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer.save_pretrained(folder / "model")
     tiny_model(vocabulary=len(tokenizer)).save_pretrained(folder / "model")
     ids = [[draw.randrange(10, 90) for _ in range(draw.randrange(4, 9))] for _ in range(240)]
-    rows = [
-        {"prompt_ids": [11], "chosen_ids": [11, *a], "rejected_ids": [11, *b], "problem_id": str(n // 3)}
-        for n, (a, b) in enumerate(zip(ids[::2], ids[1::2], strict=True))
-    ]
+    pairs, rows = zip(ids[::2], ids[1::2], strict=True), []
+    for n, (a, b) in enumerate(pairs):
+        rows.append({"prompt_ids": [11], "chosen_ids": [11, *a], "rejected_ids": [11, *b], "problem_id": str(n // 3)})
     (folder / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "dump").mkdir()
     for step in range(60):

@@ -29,9 +29,8 @@ def test_resident_memory_after_300_steps_is_that_after_50(tmp_path):
     }  # fmt: skip
     command = [sys.executable, "-m", "reasoner", "train", "--model", "base", *flags(settings)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        command, cwd=Path(__file__).parents[2], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
-    )
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, cwd=Path(__file__).parents[2], env=environment, **pipes)
     found = {}
     for step in (50, 300):
         while process.poll() is None and not (tmp_path / f"a/rollouts/step-{step:06d}.parquet").exists():

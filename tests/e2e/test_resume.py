@@ -16,17 +16,14 @@ from reasoner.trainer.checkpoint import list_checkpoints
 from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
 from tests.fixtures.trainings import contents, differing, flags
 
-SMALL = {
-    "steps": 5, "data.prompts_per_step": 3, "algo.group_size": 4, "sampling.max_tokens": 24, "validation.interval": 2,
-    "validation.problems": 2, "validation.samples": 2, "eval.heldout_problems": 2, "eval.samples": 2,
-    "run.save_interval": 2, "threads": 1, "run.name": "a", "data.train": ROOT / "tests" / "fixtures" / "sums.jsonl",
+FIXTURES = ROOT / "tests" / "fixtures"
+COMMON = {
+    "sampling.max_tokens": 24, "validation.interval": 2, "validation.problems": 2, "validation.samples": 2,
+    "eval.heldout_problems": 2, "eval.samples": 2, "run.save_interval": 2, "threads": 1, "run.name": "a",
 }  # fmt: skip
-SFT = {
-    "sft.data": ROOT / "tests" / "fixtures" / "solutions.jsonl", "sft.rows": 4, "sft.epochs": 1,
-    "sft.validation_share": 0.2, "sampling.max_tokens": 24, "validation.interval": 2, "validation.problems": 2,
-    "validation.samples": 2, "eval.heldout_problems": 2, "eval.samples": 2, "run.save_interval": 2, "threads": 1,
-    "run.name": "a", "optim.lr": 1e-3,
-}  # fmt: skip
+SMALL = {"steps": 5, "data.prompts_per_step": 3, "algo.group_size": 4, "data.train": FIXTURES / "sums.jsonl"} | COMMON
+SFT = {"sft.data": FIXTURES / "solutions.jsonl", "sft.rows": 4, "sft.epochs": 1, "sft.validation_share": 0.2} | COMMON
+SFT |= {"optim.lr": 1e-3}
 SETTINGS = {"train": SMALL, "sft": SFT}
 
 
@@ -142,10 +139,8 @@ def test_signalled_run_saves_and_resumes_to_equal_bytes(tmp_path, uninterrupted,
         assert process.wait(timeout=100) == status, process.errors()[-2000:]
         errors = process.errors()
         assert f"stopped by {number.name}; resume with: reasoner train --resume {tmp_path / 'a'}" in errors
-        assert (
-            list_checkpoints(tmp_path / "a")[-1].name == f"step-{step + 1:06d}"
-            and len(read_metrics(tmp_path / "a")) == step + 1
-        )
+        assert list_checkpoints(tmp_path / "a")[-1].name == f"step-{step + 1:06d}"
+        assert len(read_metrics(tmp_path / "a")) == step + 1
     finish(tmp_path, resume=True)
     assert differing(content(tmp_path), content(uninterrupted)) == []
 

@@ -175,12 +175,10 @@ NO_CONFIG, NO_TOKENIZER = "no model configuration can be loaded from", "no token
 )
 def test_code_in_a_model_folder_is_not_run_though_standard_input_says_yes(tmp_path, module, parts, outcome):
     folder = own_code(tmp_path / "own", tmp_path / "code_was_run", parts)
-    arguments = {
-        EVAL: ["eval", "--model", folder, *EVAL_FLAGS, "--out", tmp_path / "evals"],
-        CHAT: ["--runs", tmp_path / "runs"],
-    }
-    text = (_chat(folder) if module == CHAT else "") + "yes\n" * 20
-    command = forkserver(TRAINING).start(*arguments[module], module=module, text=text)
+    words, text = ["eval", "--model", folder, *EVAL_FLAGS, "--out", tmp_path / "evals"], "yes\n" * 20
+    if module == CHAT:
+        words, text = ["--runs", tmp_path / "runs"], _chat(folder) + text
+    command = forkserver(TRAINING).start(*words, module=module, text=text)
     command.wait(timeout=250)
     said = command.output() + command.errors()
     assert not (tmp_path / "code_was_run").exists(), said

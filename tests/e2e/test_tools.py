@@ -49,9 +49,8 @@ def test_rollouts_hold_what_the_tool_returned_and_its_tokens_are_not_counted(tra
     for row in with_calls:
         inside = sum(end - start for start, end in ranges(row["observation_tokens"]))
         assert row["tokens"] == len(row["token_ids"]) - inside
-        for (start, end), (first, last) in zip(
-            ranges(row["observation_text"]), ranges(row["observation_tokens"]), strict=True
-        ):
+        places = (ranges(row[f"observation_{kind}"]) for kind in ("text", "tokens"))
+        for (start, end), (first, last) in zip(*places, strict=True):
             assert row["completion"][start:end].strip().startswith("<output>")
             assert own_text(row)[start:end].strip() == "" and not any(row["logprobs"][first:last])
             for name in ("loss", "entropy", "kl"):
@@ -85,9 +84,8 @@ def test_an_evaluation_of_a_checkpoint_calls_the_tools_of_its_run_and_grades_no_
         samples = next((tmp_path / name).glob("samples_*.jsonl")).read_text().splitlines()
         texts[name] = [text for line in samples for text in json.loads(line)["resps"][0]]
     assert texts["with"] == texts["again"]
-    assert any("</python>\n\n" in text for text in texts["with"]) and not any(
-        "<output>\n42" in t for t in texts["with"]
-    )
+    assert any("</python>\n\n" in text for text in texts["with"])
+    assert not any("<output>\n42" in text for text in texts["with"])
     assert not any("</python>\n\n" in text for text in texts["without"])
     assert "tools python" in capsys.readouterr().out
 

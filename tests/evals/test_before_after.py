@@ -1,20 +1,13 @@
 """The report at the end of a run: the table of before and after, and example answers."""
 
-from functools import partial
-from pathlib import Path
-
 import pytest
 
-from reasoner.evals.before_after import HeldOutEvals, example_answers, next_commands, table
-from reasoner.evals.result import MetricKs, sample_and_score
-from reasoner.types import SamplingParams
-from tests.fixtures.scripted import Scripted, answering, prompt
+from reasoner.evals.before_after import HeldOutEvals, example_answers, table
+from reasoner.evals.result import MetricKs
+from tests.fixtures.scripted import answering, evaluated, prompt
 
-PROMPTS = [
-    prompt("a", "5", subject="sums", level=1),
-    prompt("b", "9", subject="words", level=1),
-    prompt("c", "7", subject="words", level=2),
-]
+ASKED = (("a", "5", "sums", 1), ("b", "9", "words", 1), ("c", "7", "words", 2))
+PROMPTS = [prompt(name, gold, subject=subject, level=level) for name, gold, subject, level in ASKED]
 MENDED = "2+3=6. Check: 2+3=5. I had 6. Wait, 5."
 BEFORE = {"a": [answering(6, "About 6.\x1b[2J")], "b": [answering(9)], "c": [answering(6)]}
 AFTER = {"a": [answering(5, MENDED)], "b": [answering(9)], "c": [answering(7, "4+3=7.")]}
@@ -22,21 +15,9 @@ AFTER = {"a": [answering(5, MENDED)], "b": [answering(9)], "c": [answering(7, "4
 
 @pytest.fixture(scope="module")
 def evals(pool):
-    return [
-        HeldOutEvals(
-            sample_and_score(
-                engine,
-                pool,
-                PROMPTS,
-                SamplingParams(num_samples=4),
-                seed=0,
-                label="x",
-                ks=MetricKs(pass_at=(1, 4), cons_at=(4,)),
-            ),
-            sample_and_score(engine, pool, PROMPTS, SamplingParams(num_samples=1, temperature=0.0), seed=0, label="y"),
-        )
-        for engine in (partial(Scripted, BEFORE), partial(Scripted, AFTER))
-    ]
+    ks = MetricKs(pass_at=(1, 4), cons_at=(4,))
+    pairs = [(evaluated(own, pool, PROMPTS, 4, ks=ks), evaluated(own, pool, PROMPTS)) for own in (BEFORE, AFTER)]
+    return [HeldOutEvals(*pair) for pair in pairs]
 
 
 def row(text, name):
@@ -58,10 +39,3 @@ def test_traces_show_newly_correct_problems_self_corrected_first(evals):
     assert first.splitlines()[0].endswith("(gold: 5)") and "Wait, 5." in first.splitlines()[2]
     assert second.splitlines()[0].endswith("(gold: 7)")  # a family each; b was right before
     assert "\x1b" not in text and "\\x1b[2J" in text
-
-
-def test_next_commands_name_the_run():
-    usual, elsewhere = next_commands(Path("runs/mine"), 200), next_commands(Path("/data/r/mine"), 200)
-    assert "reasoner eval --model mine --pass@1 --cons@16" in usual
-    assert "reasoner train --resume mine --steps 400" in usual  # more than it had
-    assert "reasoner eval --model /data/r/mine --pass@1" in elsewhere and "reasoner app /data/r " in elsewhere

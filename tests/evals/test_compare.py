@@ -16,16 +16,13 @@ PROMPT = {"style": "none", "text": "{question}", "extract": "strict"}
 
 def evaluation(spec, correct_by_problem):
     """Problems p0, p1... with so many of four responses right."""
-    samples = tuple(
-        EvalSample(
-            Problem(f"p{i}", f"question {i}\x1b[2J", "4", spec, "x"),
-            "?",
-            (Response("r", 3, "stop", 0),) * 4,
-            tuple(Score(0.0, {}, Verdict.CORRECT if j < num_correct else Verdict.WRONG, "4") for j in range(4)),
-        )
-        for i, num_correct in enumerate(correct_by_problem)
-    )
-    return EvalResult(spec, 1.0, MetricKs(pass_at=(1, 4)), samples, ())
+    samples = []
+    for i, num_correct in enumerate(correct_by_problem):
+        problem = Problem(f"p{i}", f"question {i}\x1b[2J", "4", spec, "x")
+        verdicts = [Verdict.CORRECT] * num_correct + [Verdict.WRONG] * (4 - num_correct)
+        scores = tuple(Score(0.0, {}, verdict, "4") for verdict in verdicts)
+        samples.append(EvalSample(problem, "?", (Response("r", 3, "stop", 0),) * 4, scores))
+    return EvalResult(spec, 1.0, MetricKs(pass_at=(1, 4)), tuple(samples), ())
 
 
 def write(folder, sets, **changes):
@@ -41,10 +38,8 @@ def write(folder, sets, **changes):
 
 @pytest.fixture
 def pair(tmp_path):
-    return (
-        write(tmp_path / "a", {"s": [4, 4, 3, 2, 0, 1], "t": [4] * 6}),
-        write(tmp_path / "b", {"s": [2, 4, 1, 2, 1, 0], "t": [0] * 6}),
-    )
+    sets = {"a": {"s": [4, 4, 3, 2, 0, 1], "t": [4] * 6}, "b": {"s": [2, 4, 1, 2, 1, 0], "t": [0] * 6}}
+    return tuple(write(tmp_path / name, own) for name, own in sets.items())
 
 
 def test_compare_pairs_problems_and_lists_flips(pair, tmp_path, capsys):
@@ -101,14 +96,11 @@ def test_force_warns_and_compares_the_shared_problems(tmp_path, capsys):
     assert "2/0/0" in text
 
 
-def test_names_of_style_and_set_do_not_matter(pair):
+def test_names_of_style_and_set_do_not_matter_and_disjoint_sets_are_refused(pair, tmp_path):
     a = eval_log.read_manifest(pair[0])
     renamed = a | {"prompt": a["prompt"] | {"style": "mine.txt"}}
     renamed["data"] = {"copy.jsonl": a["data"]["s"], "t": a["data"]["t"]}
     assert mismatches(a, renamed) == []
-
-
-def test_compare_refuses_disjoint_sets(tmp_path, pair):
     write(tmp_path / "c", {"u": [1, 1, 1]})
     with pytest.raises(ValueError, match="no data set in common"):
         compare("a", "c", out=tmp_path, force=True)

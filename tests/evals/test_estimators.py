@@ -9,35 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasoner.evals.estimators import (
-    class_sizes,
-    cons_at_k,
-    estimate,
-    is_tied,
-    macro,
-    pass_at_k,
-    pass_hat_k,
-    se_run,
-    vote_labels,
-    vote_share,
-    wilson,
-)
+from reasoner.evals import estimators
+from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, is_tied, pass_at_k, pass_hat_k, vote_labels
 
 
 @pytest.mark.parametrize(
     ("n", "c", "k", "expected"),
     [
-        (16, 3, 1, Fraction(3, 16)),
-        (16, 3, 4, Fraction(17, 28)),
-        (16, 3, 8, Fraction(9, 10)),
-        (16, 3, 13, Fraction(559, 560)),
-        (16, 3, 14, 1),
-        (16, 0, 4, 0),
-        (10, 1, 5, Fraction(1, 2)),
-        (4, 2, 2, Fraction(5, 6)),
-        (64, 1, 16, Fraction(1, 4)),
+        (16, 3, 1, Fraction(3, 16)), (16, 3, 4, Fraction(17, 28)), (16, 3, 8, Fraction(9, 10)),
+        (16, 3, 13, Fraction(559, 560)), (16, 3, 14, 1), (16, 0, 4, 0), (10, 1, 5, Fraction(1, 2)),
+        (4, 2, 2, Fraction(5, 6)), (64, 1, 16, Fraction(1, 4)),
     ],
-)
+)  # fmt: skip
 def test_pass_at_k_is_unbiased(n, c, k, expected):  # trap 35
     assert pass_at_k(n, c, k) == expected
 
@@ -52,27 +35,14 @@ def test_k_above_the_number_of_samples_is_refused():
 @pytest.mark.parametrize(
     ("right", "others", "abstained", "k", "expected"),
     [
-        (3, [2], 0, 5, 1),
-        (2, [2], 0, 4, Fraction(1, 2)),
-        (2, [2], 0, 3, Fraction(1, 2)),
-        (2, [2, 1], 0, 3, Fraction(13, 30)),
-        (2, [2, 1], 0, 5, Fraction(1, 2)),
-        (1, [1, 1, 1], 0, 4, Fraction(1, 4)),
-        (1, [1, 1, 1], 0, 2, Fraction(1, 4)),
-        (2, [1], 3, 2, Fraction(8, 15)),
-        (1, [], 3, 1, Fraction(1, 4)),
-        (1, [], 3, 4, 1),
-        (4, [3, 1], 0, 4, Fraction(22, 35)),
-        (3, [4, 1], 0, 4, Fraction(13, 35)),
-        (3, [4, 1], 0, 8, 0),
-        (6, [6, 3], 1, 16, Fraction(1, 2)),
-        (6, [6, 3], 1, 8, Fraction(815, 1716)),
-        (8, [5, 2], 1, 16, 1),
-        (8, [5, 2], 1, 4, Fraction(881, 1365)),
-        (0, [3, 1], 0, 4, 0),
-        (0, [], 4, 4, 0),
+        (3, [2], 0, 5, 1), (2, [2], 0, 4, Fraction(1, 2)), (2, [2], 0, 3, Fraction(1, 2)),
+        (2, [2, 1], 0, 3, Fraction(13, 30)), (2, [2, 1], 0, 5, Fraction(1, 2)), (1, [1, 1, 1], 0, 4, Fraction(1, 4)),
+        (1, [1, 1, 1], 0, 2, Fraction(1, 4)), (2, [1], 3, 2, Fraction(8, 15)), (1, [], 3, 1, Fraction(1, 4)),
+        (1, [], 3, 4, 1), (4, [3, 1], 0, 4, Fraction(22, 35)), (3, [4, 1], 0, 4, Fraction(13, 35)),
+        (3, [4, 1], 0, 8, 0), (6, [6, 3], 1, 16, Fraction(1, 2)), (6, [6, 3], 1, 8, Fraction(815, 1716)),
+        (8, [5, 2], 1, 16, 1), (8, [5, 2], 1, 4, Fraction(881, 1365)), (0, [3, 1], 0, 4, 0), (0, [], 4, 4, 0),
     ],
-)
+)  # fmt: skip
 def test_cons_at_k_is_the_exact_expectation(right, others, abstained, k, expected):  # trap 36
     assert cons_at_k(right, others, abstained, k) == expected
 
@@ -101,7 +71,8 @@ def test_votes_are_counted_by_class_and_not_by_text():
     assert labels == [0, 0, 0, 1, 1, 1, 2, None]
     assert vote_labels(answers[::-1], correct[::-1], same) == labels[::-1]
     assert class_sizes(labels) == (3, [3, 1], 1)
-    assert vote_share(3, [3, 1], 1) == 3 / 8 and is_tied(3, [3, 1]) and not is_tied(0, []) and not is_tied(3, [2, 2])
+    assert estimators.vote_share(3, [3, 1], 1) == 3 / 8
+    assert is_tied(3, [3, 1]) and not is_tied(0, []) and not is_tied(3, [2, 2])
 
 
 def test_equal_answers_are_one_class_and_ties_are_split():
@@ -130,7 +101,7 @@ def test_pass_hat_k_is_the_probability_that_all_are_correct(n, c, k, expected):
 
 
 def test_macro_average_weighs_sets_equally():
-    mean, se = macro([estimate([1.0, 0.0]), estimate([1.0] * 10)])
+    mean, se = estimators.macro([estimate([1.0, 0.0]), estimate([1.0] * 10)])
     assert mean == pytest.approx(0.75) and se == pytest.approx(0.5 / 2)
 
 
@@ -139,11 +110,11 @@ def test_estimate_equals_values_worked_out_by_hand():
     assert estimated.value == 0.5
     assert estimated.se == pytest.approx(0.1767766953)
     assert (estimated.low, estimated.high) == pytest.approx((0.2365930905, 0.7634069095))
-    assert se_run([4] * 5, [4, 3, 0, 1, 2]) == pytest.approx(0.0912870929)
+    assert estimators.se_run([4] * 5, [4, 3, 0, 1, 2]) == pytest.approx(0.0912870929)
     nine = estimate([1.0] * 9 + [0.0] * 21)
     assert nine.se == pytest.approx(0.0850962943)
     assert (nine.low, nine.high) == pytest.approx((0.1666474827, 0.4787578746))
-    assert wilson(0.0, 30) == pytest.approx((0, 0.1135133932))
+    assert estimators.wilson(0.0, 30) == pytest.approx((0, 0.1135133932))
     mixed = estimate([1.0] * 6 + [0.5] * 6 + [0.0] * 18)
     assert mixed.se == pytest.approx(0.0742781353)
     assert (mixed.low, mixed.high) == pytest.approx((0.1800000569, 0.4555554599))
@@ -171,7 +142,7 @@ def test_estimators_equal_the_exact_shared_cases():
         assert (estimated.low, estimated.high) == pytest.approx(case["wilson95"], abs=1e-9)
         assert estimated.effective == pytest.approx(case["n_eff"])
         if case["n"] > 1:
-            assert se_run([case["n"]] * len(case["correct"]), case["correct"]) == pytest.approx(
+            assert estimators.se_run([case["n"]] * len(case["correct"]), case["correct"]) == pytest.approx(
                 case["se_same_problems"]
             )
 
@@ -211,10 +182,8 @@ def test_estimators_agree_for_every_k_of_real_samples():
     for file, by_k in json.loads((GRADED / "estimator_cases.json").read_text())["files"].items():
         for k, case in by_k.items():
             if k.isdigit():
-                assert figures_of(file, int(k)) == (Fraction(case["pass_exact"]), Fraction(case["cons_exact"])), (
-                    file,
-                    k,
-                )
+                exact = Fraction(case["pass_exact"]), Fraction(case["cons_exact"])
+                assert figures_of(file, int(k)) == exact, (file, k)
 
 
 def test_estimate_of_no_problem_is_refused():

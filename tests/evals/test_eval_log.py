@@ -8,10 +8,9 @@ import pytest
 
 from reasoner.evals import eval_log
 from reasoner.evals.response_files import read_responses
-from reasoner.evals.result import MetricKs, sample_and_score
+from reasoner.evals.result import MetricKs
 from reasoner.evals.tables import details, table
-from reasoner.types import SamplingParams
-from tests.fixtures.scripted import Scripted, answering, prompt
+from tests.fixtures.scripted import answering, evaluated, prompt
 
 SPEC = "generated:heldout"
 PROMPTS = [prompt("a", "4", subject="sums", level=1), prompt("b", "1/2", subject="words", level=2)]
@@ -20,32 +19,18 @@ SCRIPT = {"a": [answering(4), answering(5)], "b": [answering("0.5\x1b[2J"), "no"
 
 @pytest.fixture(scope="module")
 def sets(pool):
-    sampled = sample_and_score(
-        lambda: Scripted(SCRIPT),
-        pool,
-        PROMPTS,
-        SamplingParams(num_samples=2),
-        seed=0,
-        label=SPEC,
-        ks=MetricKs(pass_at=(2,), cons_at=(2,)),
-    )
-    greedy = sample_and_score(
-        lambda: Scripted(SCRIPT), pool, PROMPTS, SamplingParams(num_samples=1, temperature=0.0), seed=0, label=SPEC
-    )
-    return {SPEC: {"sampled": sampled, "greedy": greedy}}
+    ks = MetricKs(pass_at=(2,), cons_at=(2,))
+    sampled = evaluated(SCRIPT, pool, PROMPTS, 2, label=SPEC, ks=ks)
+    return {SPEC: {"sampled": sampled, "greedy": evaluated(SCRIPT, pool, PROMPTS, label=SPEC)}}
 
 
 @pytest.fixture(scope="module")
 def manifest(sets):
     return {
-        "model": "org/name",
-        "engine": "scripted",
-        "sampling": {"sampled": {"temperature": 1.0}},
-        "seed": 0,
-        "data": {SPEC: eval_log.data_entry([p.problem for p in PROMPTS])},
-        "grader": "abc",
+        "model": "org/name", "engine": "scripted", "sampling": {"sampled": {"temperature": 1.0}}, "seed": 0,
+        "data": {SPEC: eval_log.data_entry([p.problem for p in PROMPTS])}, "grader": "abc",
         "prompt": {"style": "none", "extract": "strict"},
-    }
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +47,7 @@ def test_results_have_all_metrics_by_set_and_way(folder, sets):
     assert results["sampled"]["metrics"]["pass@1"] == asdict(sets[SPEC]["sampled"].pass_at_1)
 
 
-def test_samples_have_lm_evals_format_and_can_be_regraded(folder):
+def test_samples_have_lm_evals_format_can_be_regraded_and_are_rows_of_a_flat_table(folder):
     rows = eval_log.read_samples(folder, SPEC)
     assert [row["filter"] for row in rows] == ["none", "none", "greedy", "greedy"]
     assert rows[0]["metrics"] == ["pass@1", "pass@2", "cons@2"] and rows[0]["pass@1"] == 0.5
@@ -70,9 +55,6 @@ def test_samples_have_lm_evals_format_and_can_be_regraded(folder):
     again = read_responses(folder / "samples_generated_heldout.jsonl")
     assert [problem.id for problem, _, _ in again] == ["a", "b"]
     assert [[r.text for r in responses] for _, _, responses in again] == [SCRIPT["a"], SCRIPT["b"]]
-
-
-def test_flat_table_has_a_row_per_response(folder):
     rows = pq.read_table(folder / "samples.parquet").to_pylist()
     assert len(rows) == 6
     assert [row["correct"] for row in rows] == [True, False, False, False, True, False]
@@ -80,14 +62,10 @@ def test_flat_table_has_a_row_per_response(folder):
     assert rows[3]["verdict"] == "no_answer" and rows[3]["answer"] is None
 
 
-def test_equal_evaluations_have_equal_bytes(folder, manifest, sets, tmp_path):
+def test_equal_evaluations_have_equal_bytes_and_a_folder_without_one_is_refused(folder, manifest, sets, tmp_path):
     eval_log.write(tmp_path / "again", manifest, sets, "the table")
-    assert {p.name: p.read_bytes() for p in (tmp_path / "again").iterdir()} == {
-        p.name: p.read_bytes() for p in folder.iterdir()
-    }
-
-
-def test_a_folder_without_an_evaluation_is_refused(tmp_path):
+    one, other = ({p.name: p.read_bytes() for p in path.iterdir()} for path in (folder, tmp_path / "again"))
+    assert one == other
     with pytest.raises(ValueError, match="holds no evaluation"):
         eval_log.read_manifest(tmp_path)
 

@@ -20,9 +20,8 @@ def test_difference_equals_the_exact_case():
     assert result.se == pytest.approx(0.1236033081)
     assert result.p == pytest.approx(24 / 64)
     assert (result.wins, result.ties, result.losses) == (3, 2, 1)
-    assert (result.low, result.high) == pytest.approx(
-        (1 / 6 - 2.5705818 * 0.1236033081, 1 / 6 + 2.5705818 * 0.1236033081)
-    )
+    half = 2.5705818 * 0.1236033081
+    assert (result.low, result.high) == pytest.approx((1 / 6 - half, 1 / 6 + half))
     assert not result.is_shown and result.detectable == pytest.approx(2.8016 * 0.1236033081, rel=1e-4)
 
 

@@ -14,14 +14,10 @@ def lines(path, *rows):
 
 def lm_eval_row(number, texts, filter="none", **doc):
     return {
-        "doc_id": number,
-        "doc": {"question": "1+1?", **doc},
-        "target": "2",
-        "arguments": {"gen_args_0": {"arg_0": "Q: 1+1?\nA:", "arg_1": {"until": ["Q:"]}}},
-        "resps": [texts],
-        "filtered_resps": ["2"],
-        "filter": filter,
-    }
+        "doc_id": number, "doc": {"question": "1+1?", **doc}, "target": "2",
+        "arguments": {"gen_args_0": {"arg_0": "Q: 1+1?\nA:", "arg_1": {"until": ["Q:"]}}}, "resps": [texts],
+        "filtered_resps": ["2"], "filter": filter,
+    }  # fmt: skip
 
 
 def texts(rows):

@@ -1,7 +1,5 @@
 """The response cache: cached responses are not sampled again, and torn ones are sampled with the same seeds."""
 
-import json
-
 import pytest
 
 from reasoner.evals.response_cache import ResponseCache
@@ -15,10 +13,9 @@ SCRIPT = {name: [f"{name}{j} \ud800" for j in range(8)] for name in "abc"}  # a 
 
 
 def cached(path, engine, num, prompts=PROMPTS):
+    sampler, sampling = engine_sampler(lambda: engine), SamplingParams(num_samples=num)
     with ResponseCache(path, {"model": "x"}) as cache:
-        return generate_responses(
-            engine_sampler(lambda: engine), prompts, SamplingParams(num_samples=num), seed=0, cache=cache
-        )
+        return generate_responses(sampler, prompts, sampling, seed=0, cache=cache)
 
 
 @pytest.fixture
@@ -45,12 +42,9 @@ def test_more_samples_extend_the_earlier_ones(path):
     assert cached(path, None, 3) == [row[:3] for row in more]
 
 
-def test_responses_do_not_depend_on_other_problems_or_order(path):
+def test_responses_depend_on_the_seed_and_not_on_other_problems_or_order(path):
     alone = cached(path, Scripted(SCRIPT), 2, [PROMPTS[1]])
     assert cached(path, Scripted(SCRIPT), 2, PROMPTS[::-1])[1] == alone[0]
-
-
-def test_another_seed_gives_other_samples(path):
     cached(path, Scripted(SCRIPT), 2)
     with ResponseCache(path, {}) as cache:
         assert num_missing(PROMPTS, SamplingParams(num_samples=3), seed=0, cache=cache) == 3
@@ -70,25 +64,13 @@ def test_a_torn_cache_line_is_cut_and_its_batch_sampled_again(path, monkeypatch,
     assert path.read_bytes() == content
 
 
-def test_a_damaged_cache_line_is_refused_by_number(path):
+def test_a_damaged_cache_line_is_refused_by_number_and_a_cache_in_use_by_another_evaluation(path):
     cached(path, Scripted(SCRIPT), 2)
+    with ResponseCache(path, {}), pytest.raises(ValueError, match="another evaluation is writing"):
+        ResponseCache(path, {}).__enter__()
     path.write_bytes(b'{"rows": 3}\n' + path.read_bytes())
     with pytest.raises(ValueError, match=r"x\.jsonl, line 1 is damaged"):
         cached(path, Scripted(SCRIPT), 2)
-
-
-def test_a_cache_in_use_by_another_evaluation_is_refused(path):
-    with (
-        ResponseCache(path, {}),
-        pytest.raises(ValueError, match="another evaluation is writing"),
-        ResponseCache(path, {}),
-    ):
-        pass
-
-
-def test_cache_writes_its_specification_beside_it(path):
-    cached(path, Scripted(SCRIPT), 1)
-    assert json.loads(path.with_suffix(".about.json").read_text()) == {"model": "x"}
 
 
 def test_cache_keys_differ_by_prompt_sample_and_seed():

@@ -14,7 +14,7 @@ from reasoner.inference.slot_cache import decode_masks
 from reasoner.models.loading import load_policy
 from reasoner.rollouts.prompts import load_template, render
 from reasoner.types import Completion, Prompt, SamplingParams
-from tests.fixtures.tiny import tiny_tokenizer
+from tests.fixtures.tiny import seeds, tiny_tokenizer
 
 SAMPLING = SamplingParams(num_samples=4, temperature=1.0, max_tokens=60, stop=("</answer>", " and"))
 SMALL = {"num_attention_heads": 4, "num_hidden_layers": 2, "hidden_size": 64, "intermediate_size": 128}
@@ -57,10 +57,6 @@ def engine_of(folder: Path, **settings) -> TransformersEngine:
     return TransformersEngine(folder, EngineConfig(name="transformers", **settings), max_model_len=1024)
 
 
-def seeds(prompts, num=4):
-    return [[1000 * i + j for j in range(num)] for i in range(len(prompts))]
-
-
 def alone(engine, prompts, sampling, seeds) -> list[Completion]:
     return [engine.generate([p], sampling, [[s]])[0][0] for p, own in zip(prompts, seeds, strict=True) for s in own]
 
@@ -84,11 +80,8 @@ def batch_sizes(engine, *arguments) -> tuple[list[tuple[int, int]], list[tuple[C
 @pytest.mark.parametrize("name", CONFIGS)
 @torch.no_grad()
 def test_completions_equal_those_sampled_alone_and_the_model_s_logprobs(folders, prompts, name):
-    engine, model, prompts = (
-        engine_of(folders[name]),
-        load_policy(folders[name], device=torch.device("cpu")),
-        prompts[:8],
-    )
+    engine, prompts = engine_of(folders[name]), prompts[:8]
+    model = load_policy(folders[name], device=torch.device("cpu"))
     groups = engine.generate(prompts, SAMPLING, seeds(prompts))
     assert len({len(c.token_ids) for group in groups for c in group}) > 5
     check_equal(groups[:2], alone(engine, prompts[:2], SAMPLING, seeds(prompts[:2])))
@@ -160,14 +153,11 @@ def test_memory_left_by_others_does_not_reach_completions(folder, prompts):
     check_equal(groups, [c for group in expected for c in group])
 
 
-def test_group_is_reported_when_its_last_completion_ends(folder, prompts):
+def test_group_is_reported_when_its_last_completion_ends_and_no_prompts_are_no_groups(folder, prompts):
     engine, order = engine_of(folder), []
     groups = engine.generate(prompts, SAMPLING, seeds(prompts, 2), lambda place, own: order.append(place))
     last = [max(len(c.token_ids) for c in group) for group in groups]
     assert [last[place] for place in order] == sorted(last) and sorted(order) == list(range(12)) != order
-
-
-def test_call_without_prompts_returns_no_groups(folder, prompts):
     assert engine_of(folder).generate([], SAMPLING, []) == []
     assert engine_of(folder).generate(prompts[:1], SAMPLING, [[]]) == [()]
 

@@ -1,65 +1,26 @@
 """Both engines under one contract, on a tiny random model: real vLLM, real transformers."""
 
-import importlib.util
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 from torch._dynamo.utils import counters
-from transformers import GenerationConfig
 
 from data.generated import problems
-from reasoner.config.schema import EngineConfig
-from reasoner.inference.factory import make_engine
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.rollouts.prompts import load_template, render
 from reasoner.trainer.parity import max_logprob_diff
 from reasoner.types import Prompt, SamplingParams
-from tests.fixtures.tiny import END, OTHER_END, perturbed, tiny_model, tiny_tokenizer
+from tests.fixtures.tiny import END, OTHER_END, perturbed, seeds
 
-HAS_VLLM = importlib.util.find_spec("vllm") is not None
 GREEDY = SamplingParams(num_samples=1, temperature=0.0, max_tokens=24, stop=("</answer>",))
 SAMPLED = SamplingParams(num_samples=4, temperature=1.0, max_tokens=24, stop=("</answer>",))
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("tiny")
-    tokenizer = tiny_tokenizer()
-    # More rows than ids, as Qwen2.5 has; vLLM on a CPU wants heads of 32 or more.
-    model = tiny_model(vocabulary=len(tokenizer) + 90, heads=2, key_value_heads=1)
-    ends = [tokenizer.eos_token_id, tokenizer.convert_tokens_to_ids(OTHER_END)]
-    model.generation_config = GenerationConfig(eos_token_id=ends)
-    model.save_pretrained(path)
-    tokenizer.save_pretrained(path)
-    return path
 
 
 @pytest.fixture(scope="module")
 def prompts(folder) -> list[Prompt]:
     tokenizer = load_tokenizer(folder)
     return [render(problem, load_template("r1-zero"), tokenizer) for problem in problems("train", 64)]
-
-
-@pytest.fixture(scope="module")
-def engines(folder):
-    names = (["vllm"] if HAS_VLLM else []) + ["transformers"]
-    by_name = {n: make_engine(EngineConfig(name=n), folder, max_model_len=512, seed=0) for n in names}
-    yield by_name
-    for engine in by_name.values():
-        engine.close()
-
-
-def seeds(prompts, num, start=0):
-    return [[1000 * i + j + start for j in range(num)] for i in range(len(prompts))]
-
-
-@pytest.fixture(params=["vllm", "transformers"])
-def engine(request, engines):
-    if request.param not in engines:
-        pytest.skip("vLLM is not installed")
-    return engines[request.param]
 
 
 def restore_weights(engine, folder):
@@ -83,7 +44,7 @@ def check_greedy(outputs, model, prompts):
 def test_greedy_texts_agree_between_engines_before_and_after_weight_sync(engines, folder, prompts):
     if len(engines) < 2:
         pytest.skip("vLLM is not installed")
-    one = seeds(prompts, 1)
+    one = seeds(prompts, num=1)
     before = {name: engine.generate(prompts, GREEDY, one) for name, engine in engines.items()}
     check_greedy(before, load_policy(folder, device=torch.device("cpu")), prompts)
     model = perturbed(folder)
@@ -102,7 +63,7 @@ def test_engines_sample_same_tokens_from_same_seeds(engines, prompts):
     if len(engines) < 2:
         pytest.skip("vLLM is not installed")
     assert sum(len(prompt.token_ids) for prompt in prompts) > 4096
-    outputs = {name: engine.generate(prompts, SAMPLED, seeds(prompts, 4)) for name, engine in engines.items()}
+    outputs = {name: engine.generate(prompts, SAMPLED, seeds(prompts)) for name, engine in engines.items()}
     ids = {name: [c.token_ids for row in rows for c in row] for name, rows in outputs.items()}
     assert sum(a != b for a, b in zip(ids["vllm"], ids["transformers"], strict=True)) <= 2  # a tie within rounding
 
@@ -122,30 +83,24 @@ def test_logprobs_equal_trainer_s_before_and_after_weight_sync(engine, folder, p
 
 def test_every_sampled_id_has_a_text(engine, folder, prompts):
     """At random, more than a fifth of the ids would have none, and finetuning refuses such completions."""
-    groups = engine.generate(prompts[:16], SAMPLED, seeds(prompts[:16], 4))
+    groups = engine.generate(prompts[:16], SAMPLED, seeds(prompts[:16]))
     assert max(id for row in groups for one in row for id in one.token_ids) < len(load_tokenizer(folder))
 
 
 def test_completion_depends_on_seed_not_on_batch(engine, prompts):  # trap 33
-    together = engine.generate(prompts[:8], SAMPLED, seeds(prompts[:8], 4))
-    alone = [engine.generate([p], SAMPLED, [s])[0] for p, s in zip(prompts[:8], seeds(prompts[:8], 4), strict=True)]
+    together = engine.generate(prompts[:8], SAMPLED, seeds(prompts[:8]))
+    alone = [engine.generate([p], SAMPLED, [s])[0] for p, s in zip(prompts[:8], seeds(prompts[:8]), strict=True)]
     assert [[c.token_ids for c in row] for row in together] == [[c.token_ids for c in row] for row in alone]
     other = engine.generate(prompts[:8], SAMPLED, seeds(prompts[:8], 4, start=50))
     assert [[c.token_ids for c in row] for row in together] != [[c.token_ids for c in row] for row in other]
     assert all(len({tuple(c.token_ids) for c in row}) > 1 for row in together)
 
 
-def test_on_group_done_is_called_once_per_prompt_with_its_completions(engine, prompts):
-    finished = {}
-    groups = engine.generate(
-        prompts[:6], SAMPLED, seeds(prompts[:6], 4), lambda place, own: finished.setdefault(place, own)
-    )
+def test_groups_are_reported_once_when_done_and_token_counts_during_sampling(engine, prompts):
+    finished, arguments = {}, (prompts[:6], SAMPLED, seeds(prompts[:6]))
+    groups = engine.generate(*arguments, lambda place, own: finished.setdefault(place, own))
     assert [finished[place] for place in range(6)] == groups and len(finished) == 6
-
-
-def test_on_decode_step_reports_token_counts_during_sampling(engine, prompts):
     counts: list[tuple[int, int]] = []
-    arguments = (prompts[:6], SAMPLED, seeds(prompts[:6], 4))
     groups = engine.generate(*arguments, on_decode_step=lambda counted: counts.append(counted()))
     assert groups == engine.generate(*arguments)
     num_tokens = sum(len(completion.token_ids) for row in groups for completion in row)
@@ -155,27 +110,24 @@ def test_on_decode_step_reports_token_counts_during_sampling(engine, prompts):
 
 
 def test_engine_samples_same_completions_after_interrupt(engine, prompts):
-    expected = engine.generate(prompts[:6], SAMPLED, seeds(prompts[:6], 4))
+    expected = engine.generate(prompts[:6], SAMPLED, seeds(prompts[:6]))
 
     def interrupt(place, own):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        engine.generate(prompts, replace(SAMPLED, max_tokens=8), seeds(prompts, 4), interrupt)
-    assert engine.generate(prompts[:6], SAMPLED, seeds(prompts[:6], 4)) == expected
+        engine.generate(prompts, replace(SAMPLED, max_tokens=8), seeds(prompts), interrupt)
+    assert engine.generate(prompts[:6], SAMPLED, seeds(prompts[:6])) == expected
 
 
-def test_sleep_and_wake_up_do_not_change_samples(engine, prompts):
-    before = engine.generate(prompts[:8], SAMPLED, seeds(prompts[:8], 4))
+def test_sleep_and_wake_up_do_not_change_samples_and_sampling_compiles_no_kernel(engine, prompts):
+    before = engine.generate(prompts[:8], SAMPLED, seeds(prompts[:8]))
     engine.sleep(keeps_weights=False)
     engine.wake_up()
-    assert engine.generate(prompts[:8], SAMPLED, seeds(prompts[:8], 4)) == before
-
-
-def test_sampling_compiles_no_kernel(engine, prompts):  # it took two seconds, and a compiler
+    assert engine.generate(prompts[:8], SAMPLED, seeds(prompts[:8])) == before
     torch._dynamo.reset()
     counters.clear()
-    engine.generate(prompts[:2], SAMPLED, seeds(prompts[:2], 4))
+    engine.generate(prompts[:2], SAMPLED, seeds(prompts[:2]))
     assert not counters["frames"]
 
 
@@ -183,7 +135,7 @@ def test_finish_reason_matches_last_token(engine, folder, prompts):  # traps 13,
     tokenizer = load_tokenizer(folder)
     end, other, close = (tokenizer.convert_tokens_to_ids(token) for token in (END, OTHER_END, "</answer>"))
     sampling = replace(SAMPLED, num_samples=16, temperature=1.5, max_tokens=60)
-    completions = [c for row in engine.generate(prompts[:16], sampling, seeds(prompts[:16], 16)) for c in row]
+    completions = [c for row in engine.generate(prompts[:16], sampling, seeds(prompts[:16], num=16)) for c in row]
     assert {c.finish for c in completions} == {"stop", "length"}
     for completion in completions:
         assert not {end, other, close} & set(completion.token_ids[:-1])
@@ -203,7 +155,7 @@ def test_finish_reason_matches_last_token(engine, folder, prompts):  # traps 13,
 def test_stop_text_ends_completion_and_is_kept(engine, folder, prompts):  # trap 16
     tokenizer = load_tokenizer(folder)
     sampling = replace(SAMPLED, num_samples=16, temperature=1.2, max_tokens=40, stop=(" and",))
-    completions = [c for row in engine.generate(prompts[:8], sampling, seeds(prompts[:8], 16)) for c in row]
+    completions = [c for row in engine.generate(prompts[:8], sampling, seeds(prompts[:8], num=16)) for c in row]
     cut = [c for c in completions if " and" in c.text]
     assert cut
     for completion in cut:
@@ -220,10 +172,10 @@ def test_vllm_s_own_record_of_a_request_has_the_same_tokens_and_logprobs(engines
     from vllm import SamplingParams as Params
 
     engine, sampling = engines["vllm"], replace(SAMPLED, max_tokens=40, stop=(" and", "?"))
-    ours = [c for row in engine.generate(prompts[:16], sampling, seeds(prompts[:16], 4)) for c in row]
+    ours = [c for row in engine.generate(prompts[:16], sampling, seeds(prompts[:16])) for c in row]
     ends = sorted(engine._end_ids)
     own = {"stop": [*sampling.stop], "stop_token_ids": ends, "logprobs": 0, "max_tokens": 40, "temperature": 1.0}
-    params = [Params(**own, extra_args={"seed": seed}) for row in seeds(prompts[:16], 4) for seed in row]
+    params = [Params(**own, extra_args={"seed": seed}) for row in seeds(prompts[:16]) for seed in row]
     texts = [{"prompt_token_ids": list(prompt.token_ids)} for prompt in prompts[:16] for _ in range(4)]
     theirs = [answer.outputs[0] for answer in engine._llm.generate(texts, params, use_tqdm=False)]
     assert {one.stop_reason for one in theirs} >= {" and", "?", None}
@@ -235,26 +187,20 @@ def test_vllm_s_own_record_of_a_request_has_the_same_tokens_and_logprobs(engines
 
 def test_tags_are_kept_in_text(engine, prompts, folder):  # trap 20
     tokenizer = load_tokenizer(folder)
-    completions = [
-        c
-        for row in engine.generate(prompts[:16], replace(SAMPLED, num_samples=16), seeds(prompts[:16], 16))
-        for c in row
-    ]
+    groups = engine.generate(prompts[:16], replace(SAMPLED, num_samples=16), seeds(prompts[:16], num=16))
+    completions = [completion for own in groups for completion in own]
     tag = tokenizer.convert_tokens_to_ids("<think>")
     tagged = [c for c in completions if tag in c.token_ids]
     assert tagged
     assert all("<think>" in c.text for c in tagged)
 
 
-def test_update_weights_refuses_unknown_names(engine):
+def test_unknown_weights_and_a_prompt_longer_than_the_context_are_refused(engine, prompts):
     with pytest.raises((ValueError, KeyError, AttributeError), match="elsewhere"):
         engine.update_weights([("elsewhere.weight", torch.zeros(2))], version=9)
-
-
-def test_sample_refuses_prompt_longer_than_context(engine, prompts):
     endless = replace(prompts[0], token_ids=prompts[0].token_ids * 9)
     with pytest.raises(ValueError, match=f"{len(endless.token_ids)}"):
-        engine.generate([endless], SAMPLED, seeds([endless], 4))
+        engine.generate([endless], SAMPLED, seeds([endless]))
 
 
 def test_engine_leaves_torch_set_num_threads_usable(engines):

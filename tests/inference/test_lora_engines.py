@@ -94,9 +94,8 @@ def test_engine_of_an_adapter_s_folder_samples_with_it_and_takes_merged_weights(
 def test_vllm_adds_an_adapter_of_an_adapter_to_the_weights(folder, prompts, tmp_path):
     first = checkpoint(folder, tmp_path / "one", policy_of(folder, 5))
     second = policy_of(first, 6)
-    engine = make_engine(
-        EngineConfig(name="vllm"), checkpoint(first, tmp_path / "two", second), max_model_len=512, seed=0
-    )
+    path = checkpoint(first, tmp_path / "two", second)
+    engine = make_engine(EngineConfig(name="vllm"), path, max_model_len=512, seed=0)
     assert not engine.accepts_adapter
     assert max_logprob_diff(engine, second, prompts, SAMPLING) < 1e-5
     with pytest.raises(ValueError, match="created without adapters"):

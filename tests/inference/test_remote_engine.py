@@ -1,7 +1,6 @@
 """The remote engine against servers in this process, which sample with the transformers engine."""
 
 import json
-import resource
 import subprocess
 import sys
 import threading
@@ -24,31 +23,28 @@ from reasoner.rollouts.prompts import load_template, render
 from reasoner.trainer.parity import max_logprob_diff
 from reasoner.types import Prompt, SamplingParams
 from tests.fixtures.families import save_family
-from tests.fixtures.inference_server import InferenceServer
+from tests.fixtures.full_disk import largest_file
+from tests.fixtures.inference_server import InferenceServer, alive
 from tests.fixtures.tiny import perturbed, save_tiny, tiny_tokenizer
 
 CPU = torch.device("cpu")
 ROOT = Path(__file__).parents[2]
 SAMPLED = SamplingParams(num_samples=4, temperature=1.0, max_tokens=24, stop=("</answer>", " and"))
+SEEDS = [[2**62 + 1000 * i + j for j in range(4)] for i in range(4)]
 
 
 class SamplingServer(InferenceServer):
     """A server that samples as vLLM does with our extension: by the transformers engine, one completion at a time."""
 
     def __init__(self, folder: Path, **options) -> None:
-        config, tokenizer = load_config(folder), load_tokenizer(folder)
+        own = identity(load_config(folder), load_tokenizer(folder), "float32", 512)
         self.engine = TransformersEngine(folder, EngineConfig(name="transformers"), max_model_len=512)
         self._lock_of_engine = threading.Lock()
-        super().__init__(
-            identity=identity(config, tokenizer, "float32", 512), complete=self._sample, load=self._load, **options
-        )
+        super().__init__(identity=own, complete=self._sample, load=self._load, **options)
 
     def _sample(self, body, version):
-        sampling = SamplingParams(
-            num_samples=1,
-            **{name: body[name] for name in ("temperature", "top_p", "top_k", "max_tokens")},
-            stop=tuple(body.get("stop", ())),
-        )
+        own = {name: body[name] for name in ("temperature", "top_p", "top_k", "max_tokens")}
+        sampling = SamplingParams(num_samples=1, stop=tuple(body.get("stop", ())), **own)
         self.engine._end_ids = frozenset(body["stop_token_ids"])
         prompt = Prompt(problems("train", 1)[0], "", "", tuple(body["prompt"]))
         with self._lock_of_engine:
@@ -72,10 +68,7 @@ def prompts() -> list[Prompt]:
 
 @pytest.fixture(scope="module")
 def servers(folder):
-    two = [SamplingServer(folder), SamplingServer(folder)]
-    yield two
-    for server in two:
-        server.die()
+    yield from alive(SamplingServer(folder), SamplingServer(folder))
 
 
 def engine_of(servers, folder, **settings):
@@ -83,19 +76,15 @@ def engine_of(servers, folder, **settings):
     return make_engine(EngineConfig(urls=urls, **settings), folder, max_model_len=512, seed=0)
 
 
-def seeds(prompts, num=4):
-    return [[2**62 + 1000 * i + j for j in range(num)] for i in range(len(prompts))]
-
-
 def test_completions_equal_those_of_an_engine_in_this_process(servers, folder, prompts):
     engine = engine_of(servers, folder)
     assert engine.name == "remote" and not engine.accepts_adapter
     order, counts = [], []
     groups = engine.generate(
-        prompts, SAMPLED, seeds(prompts), lambda place, own: order.append(place), lambda count: counts.append(count())
+        prompts, SAMPLED, SEEDS, lambda place, own: order.append(place), lambda count: counts.append(count())
     )
     local = TransformersEngine(folder, EngineConfig(name="transformers"), max_model_len=512)
-    for one, other in zip(groups, local.generate(prompts, SAMPLED, seeds(prompts)), strict=True):
+    for one, other in zip(groups, local.generate(prompts, SAMPLED, SEEDS), strict=True):
         for here, there in zip(one, other, strict=True):
             assert (here.token_ids, here.text, here.finish) == (there.token_ids, there.text, there.finish)
             assert here.logprobs == pytest.approx(there.logprobs, abs=1e-5)
@@ -113,7 +102,7 @@ def test_gap_to_the_policy_is_rounding_after_each_update_and_completions_carry_i
         assert max_logprob_diff(engine, model, prompts, SAMPLED) > 1e-2  # stale weights would be noticed
         engine.update_weights(model.state_dict().items(), version)
         assert max_logprob_diff(engine, model, prompts, SAMPLED) < 1e-5
-        assert {c.policy_version for own in engine.generate(prompts, SAMPLED, seeds(prompts)) for c in own} == {version}
+        assert {c.policy_version for own in engine.generate(prompts, SAMPLED, SEEDS) for c in own} == {version}
     engine.close()
 
 
@@ -180,7 +169,7 @@ def test_completion_that_a_server_has_no_room_for_is_refused(folder, prompts):
     server.max_model_len = 64
     engine = engine_of([server], folder)
     with pytest.raises(ValueError, match=rf"{server.url} .* 64 tokens .*--max-model-len"):
-        engine.generate(prompts, SAMPLED, seeds(prompts))
+        engine.generate(prompts, SAMPLED, SEEDS)
     engine.close()
     server.die()
 
@@ -208,13 +197,9 @@ def test_weight_file_that_is_not_the_trainer_s_is_refused(tmp_path):
 def test_weights_without_room_are_an_error_with_folder_and_setting(tmp_path):
     folder = WeightFolder(str(tmp_path))
     file = folder.write([("a", torch.ones(9))], "one", torch.float32)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))  # as a full disk
-    try:
-        with pytest.raises(ValueError, match=rf"4 MiB.* {folder.path}: .*engine\.transfer_dir"):
-            folder.write([("a", torch.ones(2**20))], "two", torch.float32)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    told = rf"4 MiB.* {folder.path}: .*engine\.transfer_dir"
+    with largest_file(100_000), pytest.raises(ValueError, match=told):
+        folder.write([("a", torch.ones(2**20))], "two", torch.float32)
     assert [str(path) for path in folder.path.glob("*.*")] == [file.path]
 
 

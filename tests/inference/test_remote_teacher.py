@@ -15,7 +15,7 @@ from reasoner.inference.server_client import ServerError
 from reasoner.rl.batch import collate
 from reasoner.trainer.resolve_run import resolve_new_run
 from reasoner.types import EngineUnavailableError, Observation
-from tests.fixtures.inference_server import IDENTITY, InferenceServer
+from tests.fixtures.inference_server import IDENTITY, InferenceServer, alive
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, group, make_trainer
 
@@ -32,10 +32,7 @@ def scores(ids):
 
 @pytest.fixture
 def servers():
-    two = [InferenceServer(identity=SAME, score=scores) for _ in range(2)]
-    yield two
-    for server in two:
-        server.die()
+    yield from alive(*(InferenceServer(identity=SAME, score=scores) for _ in range(2)))
 
 
 def teacher_of(*servers, seconds=20.0):
@@ -97,19 +94,13 @@ def test_server_with_another_tokenizer_or_too_little_room_is_refused(servers):
 @pytest.mark.parametrize(
     "entries",
     [
-        None,
-        [],
-        [None],
-        [None, {"7": {"logprob": -1.0}}],
-        [None, {"7": {"logprob": -1.0}}, {"9": {"logprob": -1.0}}],
+        None, [], [None], [None, {"7": {"logprob": -1.0}}], [None, {"7": {"logprob": -1.0}}, {"9": {"logprob": -1.0}}],
         [None, {"7": {"logprob": -1.0}}, {"8": {"logprob": 0.1}}],
         [None, {"7": {"logprob": -1.0}}, {"8": {"logprob": float("nan")}}],
-        [None, {"7": {"logprob": True}}, {"8": {"logprob": -1.0}}],
-        [None, {"7": {"logprob": -1.0}}, {"8": -1.0}],
-        [None, {"7": {"logprob": -1.0}}, None],
-        [None, *[{"7": {"logprob": -1.0}}] * 3],
+        [None, {"7": {"logprob": True}}, {"8": {"logprob": -1.0}}], [None, {"7": {"logprob": -1.0}}, {"8": -1.0}],
+        [None, {"7": {"logprob": -1.0}}, None], [None, *[{"7": {"logprob": -1.0}}] * 3],
     ],
-)
+)  # fmt: skip
 def test_answer_without_a_log_probability_of_each_token_is_the_servers_fault(entries):
     answer = json.loads(json.dumps({"choices": [{"prompt_logprobs": entries}]}))
     with pytest.raises(ServerError, match="malformed"):

@@ -6,7 +6,6 @@ import importlib.util
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -26,6 +25,8 @@ from reasoner.rollouts.prompts import load_template, render
 from reasoner.runs.metrics import read_metrics
 from reasoner.trainer.parity import max_logprob_diff
 from reasoner.types import SamplingParams
+from tests.fixtures.ranks import free_port
+from tests.fixtures.tiny import perturb, seeds
 from tests.fixtures.trainings import flags as flags_of
 
 ROOT = Path(__file__).parents[2]
@@ -38,12 +39,6 @@ SAMPLED = SamplingParams(num_samples=8, temperature=1.0, max_tokens=64, stop=("<
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 
 
-def free_port() -> int:
-    with socket.socket() as own:
-        own.bind(("127.0.0.1", 0))
-        return own.getsockname()[1]
-
-
 def stop(process, number):
     """Signal the whole group: a server killed by SIGKILL cannot end its workers."""
     if process.poll() is None:
@@ -54,37 +49,24 @@ def stop(process, number):
 @pytest.fixture
 def servers():
     ports = [free_port(), free_port()]
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", "reasoner", "serve", "--port", str(port)], env=ENVIRONMENT, start_new_session=True
-        )
-        for port in ports
-    ]
+    commands = [[sys.executable, "-m", "reasoner", "serve", "--port", str(port)] for port in ports]
+    processes = [subprocess.Popen(words, env=ENVIRONMENT, start_new_session=True) for words in commands]
     yield processes, ",".join(f"http://127.0.0.1:{port}" for port in ports)
     for process in processes:
         stop(process, signal.SIGKILL)
-
-
-@torch.no_grad()
-def shifted(model):
-    """The model with noise added to its weights."""
-    for parameter in model.parameters():
-        parameter.add_(0.01 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0)))
-    return model
 
 
 def test_completions_equal_in_process_ones_and_weights_follow_the_policy(servers):
     _, urls = servers
     tokenizer, model = load_tokenizer(BASE), load_policy(BASE, device=torch.device("cpu"))
     prompts = [render(problem, load_template("r1-zero"), tokenizer) for problem in problems("train", 16)]
-    seeds = [[2**62 + 100 * i + j for j in range(8)] for i in range(16)]
     remote = make_engine(EngineConfig(urls=urls), BASE, max_model_len=512, seed=0)
     local = make_engine(EngineConfig(name="vllm"), BASE, max_model_len=512, seed=0)
-    sampled = [engine.generate(prompts, SAMPLED, seeds) for engine in (remote, local)]
+    sampled = [engine.generate(prompts, SAMPLED, seeds(prompts, num=8, start=2**62)) for engine in (remote, local)]
     pairs = [pair for rows in zip(*sampled, strict=True) for pair in zip(*rows, strict=True)]
     same = sum((a.token_ids, a.text, a.finish) == (b.token_ids, b.text, b.finish) for a, b in pairs)
     assert same >= len(pairs) - 2  # a tie within rounding
-    shifted(model)
+    perturb(model, noise=0.01)
     assert max_logprob_diff(remote, model, prompts[:4], SAMPLED) > 1e-2
     remote.update_weights(model.state_dict().items(), 1)
     assert max_logprob_diff(remote, model, prompts[:4], SAMPLED) < 2e-4  # rounding: a server computes other batches
@@ -95,7 +77,7 @@ def test_completions_equal_in_process_ones_and_weights_follow_the_policy(servers
 def test_teacher_on_servers_teaches_what_the_same_one_in_this_process_does(servers, tmp_path):
     _, urls = servers
     student = tmp_path / "student"
-    shifted(load_policy(BASE, device=torch.device("cpu"))).save_pretrained(student)
+    perturb(load_policy(BASE, device=torch.device("cpu")), noise=0.01).save_pretrained(student)
     load_tokenizer(BASE).save_pretrained(student)
     settings = {
         "model": student, "preset": "base", "steps": 3, "run.dir": tmp_path, "threads": 1,

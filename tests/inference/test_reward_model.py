@@ -40,9 +40,8 @@ def test_scores_by_ids_equal_those_of_transformers_for_any_micro_batch(folder):
 
 def test_reward_model_is_frozen_and_in_bfloat16_close_to_float32(folder):
     groups = random_groups(4, vocabulary=500)
-    exact, rounded = (
-        RewardModel(folder, device=CPU, dtype=kind, micro_batch_tokens=1000) for kind in ("float32", "bfloat16")
-    )
+    kinds = ("float32", "bfloat16")
+    exact, rounded = (RewardModel(folder, device=CPU, dtype=kind, micro_batch_tokens=1000) for kind in kinds)
     assert not any(parameter.requires_grad for parameter in exact.model.parameters())
     assert rounded.model.score.weight.dtype == torch.float32
     gaps = [abs(a - b) for a, b in zip(exact.scores(groups), rounded.scores(groups), strict=True)]

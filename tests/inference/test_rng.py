@@ -21,15 +21,12 @@ def test_mixing_matches_murmurhash3_finaliser():
     assert [x % 2**32 for x in _mix(signed).tolist()] == [finaliser(n) for n in numbers]
 
 
-def test_draw_frequencies_match_probabilities():
+def test_draw_frequencies_match_probabilities_also_over_a_large_vocabulary():
     p = torch.tensor([0.5, 0.3, 0.15, 0.05])
     rows = 100_000
     for seeds, positions in ((range(rows), [5] * rows), ([5] * rows, range(rows))):
         counts = sample_tokens(p.log().expand(rows, 4), seeds, positions).bincount(minlength=4)
         assert ((counts - rows * p).abs() < 4 * (rows * p * (1 - p)).sqrt()).all()
-
-
-def test_draw_is_uniform_over_large_vocabulary():
     rows, size = 64_000, 640
     counts = sample_tokens(torch.full((rows, size), 1 / size).log(), range(rows), [0] * rows).bincount(minlength=size)
     chi_square = ((counts - 100.0) ** 2 / 100).sum()
@@ -44,14 +41,11 @@ def test_draws_of_neighbouring_seeds_and_positions_are_independent():
         assert abs((here == there).float().mean() - 0.5) < 4 * 0.5 / rows**0.5
 
 
-def test_draw_is_independent_of_batch():
+def test_draw_is_independent_of_batch_and_never_an_excluded_token():
     log_softmax = torch.randn(6, 50, generator=torch.Generator().manual_seed(0)).log_softmax(dim=1)
     seeds, positions = [2**63 - 1, 1, 2, 3, 4, 5], [9, 8, 7, 6, 5, 4]
     together = sample_tokens(log_softmax, seeds, positions)
     alone = [sample_tokens(log_softmax[i : i + 1], seeds[i : i + 1], positions[i : i + 1]).item() for i in range(6)]
     assert together.tolist() == alone
-
-
-def test_draw_never_returns_excluded_token():
     log_softmax = torch.tensor([[-torch.inf, 0.0, -torch.inf]]).expand(5000, 3)
     assert sample_tokens(log_softmax, range(5000), [0] * 5000).unique().tolist() == [1]

@@ -4,12 +4,7 @@ from array import array
 
 import pytest
 
-from reasoner.inference.server_answers import (
-    SampledTokens,
-    ServerInfo,
-    parse_completion,
-    parse_server_info,
-)
+from reasoner.inference.server_answers import SampledTokens, ServerInfo, parse_completion, parse_server_info
 from reasoner.inference.server_client import ServerError
 
 GOOD = {"token_ids": [0, 9], "logprobs": {"token_logprobs": [-0.1, 0]}, "finish_reason": "length"}
@@ -20,29 +15,17 @@ def logprobs(*values):
 
 
 MALFORMED = {
-    "no token": {"token_ids": [], "logprobs": {"token_logprobs": []}},
-    "no token ids": {"token_ids": None},
-    "ids as a text": {"token_ids": "12"},
-    "no log-probabilities": {"logprobs": None},
-    "fewer log-probabilities": {"logprobs": {"token_logprobs": [-0.1]}},
-    "too many tokens": logprobs(*[-1] * 25),
-    "negative id": {"token_ids": [1, -1]},
-    "id behind the vocabulary": {"token_ids": [1, 10]},
-    "huge id": {"token_ids": [1, 2**40]},
-    "id as a fraction": {"token_ids": [1, 2.0]},
-    "id as a truth value": {"token_ids": [1, True]},
-    "null": logprobs(None),
-    "truth value": logprobs(False),
-    "above 0": logprobs(50.0),
-    "just above 0": logprobs(1e-3),
-    "huge": logprobs(-1e308),
-    "400 digits": logprobs(-(10**400)),
-    "NaN": logprobs(float("nan")),
-    "minus infinity": logprobs(float("-inf")),
-    "broken off": {"finish_reason": "abort"},
-    "finish reason as a list": {"finish_reason": ["stop"]},
+    "no token": {"token_ids": [], "logprobs": {"token_logprobs": []}}, "no token ids": {"token_ids": None},
+    "ids as a text": {"token_ids": "12"}, "no log-probabilities": {"logprobs": None},
+    "fewer log-probabilities": {"logprobs": {"token_logprobs": [-0.1]}}, "too many tokens": logprobs(*[-1] * 25),
+    "negative id": {"token_ids": [1, -1]}, "id behind the vocabulary": {"token_ids": [1, 10]},
+    "huge id": {"token_ids": [1, 2**40]}, "id as a fraction": {"token_ids": [1, 2.0]},
+    "id as a truth value": {"token_ids": [1, True]}, "null": logprobs(None), "truth value": logprobs(False),
+    "above 0": logprobs(50.0), "just above 0": logprobs(1e-3), "huge": logprobs(-1e308),
+    "400 digits": logprobs(-(10**400)), "NaN": logprobs(float("nan")), "minus infinity": logprobs(float("-inf")),
+    "broken off": {"finish_reason": "abort"}, "finish reason as a list": {"finish_reason": ["stop"]},
     "no finish reason": {"finish_reason": None},
-}
+}  # fmt: skip
 
 
 def test_completion_is_read_into_typed_values():

@@ -85,18 +85,14 @@ def test_answer_up_to_the_limit_is_read_compressed_or_not(url):
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("/larger", "it: the answer has more than 1.01 MiB"),
-        ("/large error", "it: the answer has more than 1.01 MiB"),
-        ("/brotli", "it: the answer is compressed as 'br'"),
-        ("/twice", "it: the answer is compressed as 'gzip, gzip'"),
-        ("/no gzip", "it: "),
-        ("/brackets", r"it: the answer is not JSON: b'\[\["),
-        ("/error with brackets", r"it: status 500: \[\["),
-        ("/digits", "it: the answer is not JSON"),
+        ("/larger", "it: the answer has more than 1.01 MiB"), ("/large error", "it: the answer has more than 1.01 MiB"),
+        ("/brotli", "it: the answer is compressed as 'br'"), ("/twice", "it: the answer is compressed as 'gzip, gzip'"),
+        ("/no gzip", "it: "), ("/brackets", r"it: the answer is not JSON: b'\[\["),
+        ("/error with brackets", r"it: status 500: \[\["), ("/digits", "it: the answer is not JSON"),
         ("/list", "it: the answer is not a JSON object"),
         ("/redirect", r"it: redirected to http://elsewhere/ \(status 307\)"),
     ],
-)
+)  # fmt: skip
 def test_answer_that_is_none_is_a_fault_of_the_server(url, path, message):
     with pytest.raises(ServerError, match=message) as error:
         ask(url, path)

@@ -14,7 +14,7 @@ from reasoner.inference.server_dispatch import Request
 from reasoner.inference.server_pool import ServerPool
 from reasoner.inference.server_token import read_token
 from reasoner.types import EngineUnavailableError
-from tests.fixtures.inference_server import IDENTITY, InferenceServer, hashed_completion
+from tests.fixtures.inference_server import IDENTITY, InferenceServer, alive, hashed_completion
 
 
 class Weights:
@@ -30,21 +30,14 @@ class Weights:
 
 @pytest.fixture
 def servers():
-    two = [InferenceServer(), InferenceServer()]
-    yield two
-    for server in two:
-        server.die()
+    yield from alive(InferenceServer(), InferenceServer())
 
 
 def pool_of(servers, *, seconds=20.0, requests_per_server=8) -> ServerPool:
     return ServerPool(
-        [getattr(server, "url", server) for server in servers],
-        Weights(),
-        IDENTITY,
-        seconds,
-        requests_per_server,
+        [getattr(server, "url", server) for server in servers], Weights(), IDENTITY, seconds, requests_per_server,
         read_token(),
-    )
+    )  # fmt: skip
 
 
 def connect(pool, version="one"):
@@ -61,16 +54,12 @@ def update(pool, version):
 def requests_of(prompts=6, samples=4, tokens=9):
     return [
         Request(
-            f"p{place}",
-            place,
-            number,
-            100 * place + number,
-            3 + tokens,
+            f"p{place}", place, number, 100 * place + number, 3 + tokens,
             {"prompt": [place, 2, 3], "max_tokens": tokens},
         )
         for place in range(prompts)
         for number in range(samples)
-    ]
+    ]  # fmt: skip
 
 
 def sample(pool, requests, parse=None):
@@ -132,14 +121,9 @@ def test_samples_of_a_prompt_go_to_the_same_server(servers):
 
 
 FAULTS = {
-    "status 500": 500,
-    "connection is broken off": "cut",
-    "not JSON": "{",
-    "brackets": "[" * 200_000,
-    "redirect": 307,
-    "not an object": "[1, 2]",
-    "no choices": json.dumps({"choices": []}),
-}
+    "status 500": 500, "connection is broken off": "cut", "not JSON": "{", "brackets": "[" * 200_000, "redirect": 307,
+    "not an object": "[1, 2]", "no choices": json.dumps({"choices": []}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
@@ -179,9 +163,8 @@ def test_update_clears_the_prefixes_of_requests_that_a_server_still_holds(server
     servers[1].holds_blocks = servers[1].keeps_blocks = True
     pool = connect(pool_of(servers))
     assert not servers[0].holds_blocks and [server.is_ready for server in pool.servers] == [True, False]
-    assert (
-        f"{servers[1].url} is left out: POST /reset_prefix_cache: prefixes of older weights" in capfd.readouterr().err
-    )
+    told = f"{servers[1].url} is left out: POST /reset_prefix_cache: prefixes of older weights"
+    assert told in capfd.readouterr().err
 
 
 def test_server_without_an_answer_in_time_is_left_out(servers, capfd):
@@ -251,7 +234,7 @@ def test_sampling_waits_for_a_server_to_come_back(servers, capfd):
     pool, port = connect(pool_of(servers[:1])), servers[0].port
     servers[0].die()
     restarted = []
-    timer = threading.Timer(1.5, lambda: restarted.append(InferenceServer(port=port)))
+    timer = threading.Timer(0.5, lambda: restarted.append(InferenceServer(port=port)))
     timer.start()
     assert sample(pool, requests_of()) == expected(requests_of())
     assert "no inference server is left; waiting for one" in capfd.readouterr().err

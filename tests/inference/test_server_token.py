@@ -32,10 +32,14 @@ def test_token_of_the_environment_comes_first_and_no_file_is_made(monkeypatch):
     assert make_token() == read_token() == "a" * 20 and not token_file().exists()
 
 
-def test_trainer_without_a_token_is_told_how_to_get_one():
+def test_trainer_without_a_token_is_told_how_to_get_one_and_one_that_others_can_read_is_refused():
     with pytest.raises(ValueError, match=rf"{token_file()} .* {VARIABLE}"):
         read_token()
     assert not token_file().exists()
+    make_token()
+    token_file().chmod(0o640)
+    with pytest.raises(ValueError, match="chmod 600"):
+        read_token()
 
 
 @pytest.mark.parametrize("token", ["", "short", "a" * 20 + " b", "ä" * 20, "a" * 20 + "\nb"])
@@ -44,13 +48,6 @@ def test_token_that_is_none_is_refused_and_not_shown(monkeypatch, token):
     with pytest.raises(ValueError, match=f"{VARIABLE} .* 20 ") as error:
         read_token()
     assert not token or token not in str(error.value)
-
-
-def test_token_that_others_can_read_is_refused():
-    make_token()
-    token_file().chmod(0o640)
-    with pytest.raises(ValueError, match="chmod 600"):
-        read_token()
 
 
 def test_token_without_a_place_is_an_error_that_names_the_variable(tmp_path, monkeypatch):

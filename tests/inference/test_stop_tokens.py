@@ -21,11 +21,7 @@ def test_end_token_ids_combine_tokenizer_and_generation_config(tmp_path: Path, t
     assert end_token_ids(tmp_path, tokenizer) == {end, other}
     GenerationConfig(eos_token_id=other).save_pretrained(tmp_path)
     assert end_token_ids(tmp_path, tokenizer) == {end, other}
-
-
-def test_end_token_ids_fall_back_to_model_config(tmp_path: Path, tokenizer):
-    end, other = tokenizer.convert_tokens_to_ids([END, OTHER_END])
-    model = tiny_model(vocabulary=len(tokenizer))
+    (tmp_path / "generation_config.json").unlink()
     model.config.eos_token_id = other
     model.config.save_pretrained(tmp_path)
     assert end_token_ids(tmp_path, tokenizer) == {end, other}
@@ -66,12 +62,8 @@ def test_stop_token_ids_accept_only_added_tokens(tokenizer):
 )
 def test_texts_end_at_end_token_or_stop_text(written, stop_texts, expected, tokenizer):
     ends = frozenset({tokenizer.eos_token_id})
-    assert decode_completions([tokenizer(written)["input_ids"]], ends, stop_texts, tokenizer) == [expected]
-
-
-def test_texts_decode_rows_independently(tokenizer):
-    written = ["12 plus 30", "", " Wait, so 42."]
-    assert decode_completions([tokenizer(t)["input_ids"] for t in written], frozenset(), (), tokenizer) == written
+    rows = [tokenizer(text)["input_ids"] for text in (written, "12 plus 30", "")]
+    assert decode_completions(rows, ends, stop_texts, tokenizer) == [expected, "12 plus 30", ""]
 
 
 @pytest.mark.parametrize("texts", [("</answer>",), ("\n\n", " 42."), ("é",), ("End", "ünd")])

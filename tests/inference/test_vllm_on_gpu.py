@@ -75,14 +75,11 @@ def test_import_of_vllm_holds_nothing_of_who_starts_an_engine(engine):
     assert start()() is None
 
 
-def test_engine_on_a_gpu_asks_for_its_share_of_memory_sleep_mode_and_cuda_graphs(engine):
+def test_engine_on_a_gpu_asks_for_memory_sleep_mode_cuda_graphs_and_fp8_as_on_a_cpu(engine):
     arguments = engine._llm.arguments
     expected = {"gpu_memory_utilization": 0.3, "enable_sleep_mode": True, "enforce_eager": False, "dtype": "bfloat16"}
     assert {name: arguments[name] for name in expected} == expected
     assert "block_size" not in arguments
-
-
-def test_fp8_is_asked_of_vllm_by_the_way_that_its_cpu_build_has_too(engine):
     assert (engine._llm.arguments["dtype"], engine._llm.arguments["quantization"]) == ("bfloat16", None)
     cfg = EngineConfig(name="vllm", dtype="fp8")
     arguments = VllmEngine(Path(engine._llm.folder), cfg, max_model_len=128, seed=7)._llm.arguments

@@ -29,11 +29,12 @@ def gradients(monkeypatch, *, tied, in_place, micro, dtype="float32", **algo):
     cfg = config(micro=micro, **algo)
     trainer = make_trainer(replace(cfg, optim=replace(cfg.optim, dtype=dtype)), llama(tie_word_embeddings=tied))
     captured = {}
-    monkeypatch.setattr(
-        trainer,
-        "apply_gradient",
-        lambda _: captured.update({name: p.grad.clone() for name, p in trainer.policy.named_parameters()}) or 1.0,
-    )
+
+    def capture(_):
+        captured.update({name: p.grad.clone() for name, p in trainer.policy.named_parameters()})
+        return 1.0
+
+    monkeypatch.setattr(trainer, "apply_gradient", capture)
     take_step(trainer, random_groups())
     return captured
 
@@ -41,23 +42,19 @@ def gradients(monkeypatch, *, tied, in_place, micro, dtype="float32", **algo):
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_gradient_of_one_micro_batch_equals_autograds_to_the_bit(monkeypatch, tied, dtype):
-    plain, in_place = (
-        gradients(monkeypatch, tied=tied, in_place=way, micro=10_000, dtype=dtype) for way in (False, True)
-    )
-    assert plain.keys() == in_place.keys() and plain
+    plain, added = (gradients(monkeypatch, tied=tied, in_place=way, micro=10_000, dtype=dtype) for way in (False, True))
+    assert plain.keys() == added.keys() and plain
     for name, gradient in plain.items():
-        assert torch.equal(in_place[name], gradient), name
+        assert torch.equal(added[name], gradient), name
     assert plain["model.embed_tokens.weight"].abs().sum() > 0
 
 
 @pytest.mark.parametrize("micro", [1, 12, 40])
 @pytest.mark.parametrize("settings", [{}, {"entropy_coef": 0.01}])
 def test_gradient_equals_autograds_for_any_micro_batch(monkeypatch, micro, settings):
-    plain, in_place = (
-        gradients(monkeypatch, tied=True, in_place=way, micro=micro, **settings) for way in (False, True)
-    )
+    plain, added = (gradients(monkeypatch, tied=True, in_place=way, micro=micro, **settings) for way in (False, True))
     for name, gradient in plain.items():
-        torch.testing.assert_close(in_place[name], gradient, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(added[name], gradient, rtol=1e-4, atol=1e-6)
 
 
 def test_lookup_gradient_sums_repeated_tokens_and_omits_the_padding(monkeypatch):

@@ -14,11 +14,8 @@ IDS = torch.tensor([[1, 2, 3, 4, 5, 6]])
 
 @pytest.mark.parametrize("family", ["qwen3_moe", "mixtral", "gpt_oss"])
 def test_experts_are_multiplied_in_the_precision_of_autocast_and_learn_in_float32(family, tmp_path, monkeypatch):
-    policy, dtypes, product = (
-        load_policy(save_family(family, tmp_path), device=torch.device("cpu")),
-        [],
-        moe._grouped_mm,
-    )
+    policy = load_policy(save_family(family, tmp_path), device=torch.device("cpu"))
+    dtypes, product = [], moe._grouped_mm
 
     def recorded(states, weight, *rest, **more):
         dtypes.append(weight.dtype)

@@ -43,24 +43,21 @@ def test_tiled_log_softmax_equals_dense_in_values_and_gradients(bias, temperatur
     leaves = [states, *head.parameters()]
     outputs = selective_log_softmax(layer, states, sampled, temperature=temperature, learns_entropy=learns_entropy)
     expected = _whole(layer, states, sampled, temperature)
-    for one, other in zip(outputs, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=2e-6)
+    torch.testing.assert_close(outputs, expected, rtol=1e-5, atol=2e-6)
     assert outputs[1].requires_grad == learns_entropy
 
     def gradients(logprobs, entropy):
         loss = (weights[0] * logprobs).sum() + ((weights[1] * entropy).sum() if learns_entropy else 0)
         return torch.autograd.grad(loss, leaves)
 
-    for one, other in zip(gradients(*outputs), gradients(*expected), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(gradients(*outputs), gradients(*expected), rtol=1e-4, atol=1e-5)
 
 
 def test_rows_of_the_head_without_an_id_have_no_probability_and_no_gradient():
     head, states, _, _ = _example(bias=True)
     layer, sampled = OutputLayer(head, num_ids=9), torch.arange(7)
     outputs = selective_log_softmax(layer, states, sampled, temperature=1.0, learns_entropy=False)
-    for one, other in zip(outputs, _whole(layer, states, sampled, 1.0), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=2e-6)
+    torch.testing.assert_close(outputs, _whole(layer, states, sampled, 1.0), rtol=1e-5, atol=2e-6)
     outputs[0].sum().backward()
     for gradient in (head.weight.grad, head.bias.grad):
         assert (gradient[:9] != 0).any(-1).all() if gradient.ndim > 1 else (gradient[:9] != 0).all()
@@ -117,9 +114,8 @@ def _kl_by_loop(layer, states, teacher, teacher_states, temperature):
     def probabilities(own, state):
         weight, bias = own.head.weight[: own.num_ids].double(), own.head.bias
         logits = [row @ state * own.scale for row in weight]
-        logits = (
-            logits if bias is None else [one + b * own.scale for one, b in zip(logits, bias.double(), strict=False)]
-        )
+        if bias is not None:
+            logits = [one + b * own.scale for one, b in zip(logits, bias.double(), strict=False)]
         logits = [own.soft_cap * torch.tanh(one / own.soft_cap) for one in logits] if own.soft_cap else logits
         masses = [torch.exp(one / temperature) for one in logits]
         return [mass / sum(masses) for mass in masses]
@@ -151,12 +147,10 @@ def test_kl_to_a_teacher_and_its_gradient_are_those_of_a_loop(dtype, tolerance, 
 def test_kl_adds_its_gradient_to_those_of_log_probabilities_and_entropy():
     head, states, sampled, weights = _example(bias=True)
     head, states = head.double(), states.detach().double().requires_grad_()
-    layer, (teacher, teacher_states) = OutputLayer(head, num_ids=11), _teacher(torch.float64)
-    outputs = log_softmax_and_kl(
-        layer, states, sampled, (teacher, teacher_states), temperature=1.0, learns_entropy=True
-    )
+    layer, (teacher, others) = OutputLayer(head, num_ids=11), _teacher(torch.float64)
+    outputs = log_softmax_and_kl(layer, states, sampled, (teacher, others), temperature=1.0, learns_entropy=True)
     logits = head(states)
-    log_p, log_q = logits.log_softmax(-1), teacher(teacher_states).double().log_softmax(-1)
+    log_p, log_q = logits.log_softmax(-1), teacher(others).double().log_softmax(-1)
     wanted = (
         log_p.gather(1, sampled[:, None])[:, 0],
         -(log_p.exp() * log_p).sum(-1),
@@ -164,14 +158,10 @@ def test_kl_adds_its_gradient_to_those_of_log_probabilities_and_entropy():
     )
     scales = (*weights.double(), weights[0].double() + 1)
     leaves = [states, *head.parameters()]
-    for one, other in zip(outputs, wanted, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6)  # OutputLayer's logits are in float32
-    gradients, expected = (
-        torch.autograd.grad(sum((w * one).sum() for w, one in zip(scales, own, strict=True)), leaves)
-        for own in (outputs, wanted)
-    )
-    for one, other in zip(gradients, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(outputs, wanted, rtol=1e-6, atol=1e-6)  # OutputLayer's logits are in float32
+    losses = [sum((w * one).sum() for w, one in zip(scales, own, strict=True)) for own in (outputs, wanted)]
+    gradients, expected = (torch.autograd.grad(loss, leaves) for loss in losses)
+    torch.testing.assert_close(gradients, expected, rtol=1e-6, atol=1e-6)
 
 
 def test_a_policy_has_no_kl_to_itself():
@@ -185,14 +175,12 @@ def test_a_policy_has_no_kl_to_itself():
 
 def test_nothing_of_tokens_times_vocabulary_is_kept_for_the_gradient(monkeypatch):
     head, states, sampled, _ = _example(bias=False)
-    layer, (teacher, teacher_states) = OutputLayer(head, num_ids=11), _teacher(torch.float32)
+    layer, teacher = OutputLayer(head, num_ids=11), _teacher(torch.float32)
     tiles_computed, shapes = [], []
     linear = nn.functional.linear
     monkeypatch.setattr(nn.functional, "linear", lambda *a: tiles_computed.append(linear(*a).numel()) or linear(*a))
     with torch.autograd.graph.saved_tensors_hooks(lambda tensor: shapes.append(tensor.shape) or tensor, lambda t: t):
-        kl = log_softmax_and_kl(
-            layer, states, sampled, (teacher, teacher_states), temperature=1.0, learns_entropy=False
-        )[2]
+        kl = log_softmax_and_kl(layer, states, sampled, teacher, temperature=1.0, learns_entropy=False)[2]
     forward = len(tiles_computed)
     kl.sum().backward()
     assert max(tiles_computed) <= 12

@@ -10,18 +10,10 @@ import torch
 pytest.importorskip("peft")
 
 from reasoner.config.learning import LoraConfig
+from reasoner.models import lora as adapters
 from reasoner.models.folder import BaseModel, model_fingerprint
 from reasoner.models.loading import load_policy, token_logprobs
-from reasoner.models.lora import (
-    adapter_off,
-    add_adapter,
-    load_weights,
-    merged_state,
-    num_adapter_parameters,
-    save_policy,
-    trained_parameters,
-    write_merged,
-)
+from reasoner.models.lora import adapter_off, add_adapter, load_weights, merged_state, trained_parameters
 from reasoner.models.resolve import full_folder
 from tests.fixtures.tiny import save_tiny, tiny_model, tiny_tokenizer
 
@@ -55,7 +47,7 @@ def saved(tmp_path, policy=None):
     base, folder = tmp_path / "base", tmp_path / "adapter"
     save_tiny(base, vocabulary=60, width=32)
     policy = policy or policy_with_adapter(load_policy(base, device=CPU))
-    save_policy(policy, folder, BaseModel("tiny", str(base), model_fingerprint(base)))
+    adapters.save_policy(policy, folder, BaseModel("tiny", str(base), model_fingerprint(base)))
     tiny_tokenizer().save_pretrained(folder)
     return base, folder, policy
 
@@ -117,7 +109,7 @@ def test_adapter_starts_from_its_seed_alone():
 def test_parameters_of_an_adapter_are_counted_before_it_exists(target):
     lora = LoraConfig(rank=3, target=target)
     model = base_model()
-    expected = num_adapter_parameters(model, lora)
+    expected = adapters.num_adapter_parameters(model, lora)
     add_adapter(model, lora, seed=0)
     assert expected == sum(parameter.numel() for _, parameter in trained_parameters(model)) > 0
 
@@ -167,7 +159,7 @@ def test_adapter_of_a_download_names_its_base_on_the_hub(tmp_path, cache):
 @torch.no_grad()
 def test_write_merged_writes_a_full_model_folder(tmp_path):
     _, folder, policy = saved(tmp_path)
-    write_merged(folder, tmp_path / "out")
+    adapters.write_merged(folder, tmp_path / "out")
     full = load_policy(tmp_path / "out", device=CPU)
     assert full_folder(tmp_path / "out") == tmp_path / "out"
     assert float((logprobs(full) - logprobs(policy)).abs().max()) < 1e-5

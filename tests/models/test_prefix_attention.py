@@ -39,10 +39,8 @@ def test_output_and_gradients_are_those_of_the_masked_attention(length, padding,
     width = 5
     prompt_mask = torch.arange(width) >= torch.tensor(padding)[:, None]
     heads, mask = random_heads(length, width, torch.float64), PrefixCausalMask.of(prompt_mask, length)
-    for split, dense in zip(
-        with_gradients(heads, mask, scale), with_gradients(heads, mask.dense(), scale), strict=True
-    ):
-        torch.testing.assert_close(split, dense, rtol=0, atol=1e-12)
+    split, dense = (with_gradients(heads, one, scale) for one in (mask, mask.dense()))
+    torch.testing.assert_close(split, dense, rtol=0, atol=1e-12)
 
 
 def test_heads_whose_values_have_another_size_take_the_mask():
@@ -107,8 +105,7 @@ def test_second_derivatives_are_those_of_the_masked_attention():
             output = scaled_dot_product_attention(*heads, attn_mask=one)
             (first,) = torch.autograd.grad(output.square().sum(), heads[:1], create_graph=True)
         results.append(torch.autograd.grad(first.square().sum(), heads))
-    for split, dense in zip(*results, strict=True):
-        torch.testing.assert_close(split, dense)
+    torch.testing.assert_close(*results)
 
 
 def test_only_long_completions_of_models_with_full_attention_avoid_the_mask():
@@ -155,8 +152,7 @@ def test_packed_rows_give_output_and_gradients_of_the_masked_attention(length, p
         output, _ = attend(module, *heads, own, scaling=scale)
         weights = torch.randn(output.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
         results.append([output, *torch.autograd.grad((output * weights).sum(), heads)])
-    for packed, masked in zip(*results, strict=True):
-        torch.testing.assert_close(packed, masked, rtol=0, atol=1e-12)
+    torch.testing.assert_close(*results, rtol=0, atol=1e-12)
     assert packs == [groups]
 
 

@@ -11,20 +11,15 @@ def model(folder):
     return folder
 
 
-def test_locate_returns_last_or_selected_checkpoint_of_run(tmp_path):
+def test_locate_returns_last_or_selected_checkpoint_of_run_and_none_of_another_name(tmp_path):
     steps = [model(tmp_path / "runs" / "a" / "checkpoints" / f"step-{step:06d}") for step in (2, 10)]
+    for name in ("step-backup", "step-00000\u0665"):  # 5 in Arabic digits
+        model(steps[0].with_name(name))
     for name in ("a", str(tmp_path / "runs" / "a")):
         assert resolve_model(name, runs=tmp_path / "runs") == steps[1]
         assert resolve_model(name, runs=tmp_path / "runs", step="2") == steps[0]
     with pytest.raises(ValueError, match=r"'3' .* 2, 10"):
         resolve_model("a", runs=tmp_path / "runs", step="3")
-
-
-def test_folders_whose_names_are_no_steps_are_no_checkpoints(tmp_path):
-    step = model(tmp_path / "runs" / "a" / "checkpoints" / "step-000002")
-    for name in ("step-backup", "step-00000\u0665"):  # 5 in Arabic digits
-        model(step.with_name(name))
-    assert resolve_model("a", runs=tmp_path / "runs") == step
 
 
 def test_locate_refuses_run_without_checkpoint(tmp_path):

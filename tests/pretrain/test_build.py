@@ -7,7 +7,6 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from reasoner.cli.base import _SIZES
 from reasoner.cli.main import main
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.resolve import BASE
@@ -24,18 +23,23 @@ from tests.fixtures.trainings import flags
 TINY = Recipe(width=32, layers=1, heads=2, feed_forward=64, steps=8, rows=2)
 
 
-def test_the_same_seed_builds_the_same_weights(tmp_path, monkeypatch):
-    monkeypatch.setattr("reasoner.pretrain.build.NUM_TOKENIZER_DOCUMENTS", 300)
-    first, second = (load_policy(build(tmp_path / n, recipe=TINY), device=torch.device("cpu")) for n in "ab")
-    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+@pytest.fixture(scope="module", autouse=True)
+def _few_documents():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reasoner.pretrain.build.NUM_TOKENIZER_DOCUMENTS", 300)
+        yield
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("built") / "whole", recipe=TINY)
+
+
+def test_a_build_that_was_stopped_goes_on_to_the_same_weights(whole, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="not empty"):
-        build(tmp_path / "a", recipe=TINY)
-
-
-def test_a_build_that_was_stopped_goes_on_to_the_same_weights(tmp_path, monkeypatch):
-    monkeypatch.setattr("reasoner.pretrain.build.NUM_TOKENIZER_DOCUMENTS", 300)
+        build(whole, recipe=TINY)
     monkeypatch.setattr("reasoner.pretrain.build._STATE_INTERVAL", 3)
-    whole, step, done = build(tmp_path / "a", recipe=TINY), Pretraining.step, []
+    step, done = Pretraining.step, []
 
     def stop_in_the_fifth_step(pretraining):
         done.append(step(pretraining))
@@ -55,38 +59,30 @@ def test_a_build_that_was_stopped_goes_on_to_the_same_weights(tmp_path, monkeypa
     left = state_file(tmp_path / "b", TINY, 0)  # as where it is killed before its last line
     left.touch()
     assert build(tmp_path / "b", recipe=TINY) == resumed
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
 
 
-def test_a_build_that_does_not_fit_leaves_its_state_and_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr("reasoner.pretrain.build.NUM_TOKENIZER_DOCUMENTS", 300)
-    monkeypatch.setattr("reasoner.pretrain.build._STATE_INTERVAL", 5)
-    with largest_file(10_000), pytest.raises(OSError, match=r"\.state: .*File too large"):
-        build(tmp_path / "a", recipe=TINY)
-    assert list(tmp_path.iterdir()) == []
-    monkeypatch.setattr("reasoner.pretrain.build._STATE_INTERVAL", 9)
-    with largest_file(10_000), pytest.raises(OSError, match=r"a: .*File too large"):
+@pytest.mark.parametrize(("interval", "message"), [(5, r"\.state: .*File too large"), (9, r"a: .*File too large")])
+def test_a_build_that_does_not_fit_leaves_nothing(tmp_path, monkeypatch, interval, message):
+    monkeypatch.setattr("reasoner.pretrain.build._STATE_INTERVAL", interval)
+    with largest_file(10_000), pytest.raises(OSError, match=message):
         build(tmp_path / "a", recipe=TINY)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_state_of_another_recipe_is_not_read(tmp_path):
-    assert (
-        len({state_file(tmp_path / "a", recipe, seed) for recipe in (TINY, replace(TINY, steps=9)) for seed in (0, 1)})
-        == 4
-    )
+    recipes = (TINY, replace(TINY, steps=9))
+    assert len({state_file(tmp_path / "a", recipe, seed) for recipe in recipes for seed in (0, 1)}) == 4
 
 
-def test_a_build_starts_from_the_weights_and_the_tokenizer_of_another_base(tmp_path, monkeypatch):
-    monkeypatch.setattr("reasoner.pretrain.build.NUM_TOKENIZER_DOCUMENTS", 300)
-    first = build(tmp_path / "first", recipe=TINY)
-    still = build(tmp_path / "still", recipe=Recipe(steps=2, rows=2, lr_scale=0.0), start=first, seed=1)
-    assert (still / "model.safetensors").read_bytes() == (first / "model.safetensors").read_bytes()
-    assert (still / "tokenizer.json").read_bytes() == (first / "tokenizer.json").read_bytes()
-    moved = build(tmp_path / "moved", recipe=Recipe(steps=2, rows=2), start=first, seed=1)
-    assert (moved / "model.safetensors").read_bytes() != (first / "model.safetensors").read_bytes()
+def test_a_build_starts_from_the_weights_and_the_tokenizer_of_another_base(whole, tmp_path):
+    still = build(tmp_path / "still", recipe=Recipe(steps=2, rows=2, lr_scale=0.0), start=whole, seed=1)
+    assert (still / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+    assert (still / "tokenizer.json").read_bytes() == (whole / "tokenizer.json").read_bytes()
+    moved = build(tmp_path / "moved", recipe=Recipe(steps=2, rows=2), start=whole, seed=1)
+    assert (moved / "model.safetensors").read_bytes() != (whole / "model.safetensors").read_bytes()
     record = json.loads((moved / "build.json").read_text())
-    assert record["start"] == json.loads((first / "build.json").read_text())
+    assert record["start"] == json.loads((whole / "build.json").read_text())
     assert (record["recipe"]["width"], record["recipe"]["steps"]) == (32, 2)
 
 
@@ -106,8 +102,7 @@ def test_sizes_that_no_model_can_have_are_refused(tmp_path, size, message):
         build(tmp_path / "a", recipe=replace(TINY, **size))
 
 
-def test_sizes_on_the_command_line_are_those_of_the_model(tmp_path, monkeypatch):
-    monkeypatch.setattr("reasoner.pretrain.build.NUM_TOKENIZER_DOCUMENTS", 300)
+def test_sizes_on_the_command_line_are_those_of_the_model(tmp_path):
     sizes = {"width": 24, "layers": 2, "heads": 3, "feed-forward": 40, "steps": 1}
     assert main(["base", "build", "--out", str(tmp_path / "a"), *flags(sizes)]) == 0
     config = load_policy(tmp_path / "a", device=torch.device("cpu")).config
@@ -115,18 +110,10 @@ def test_sizes_on_the_command_line_are_those_of_the_model(tmp_path, monkeypatch)
     assert config.intermediate_size == 40
 
 
-def test_help_of_the_sizes_has_the_defaults_of_the_recipe():
-    defaults = {name: default for name, (_, default) in _SIZES.items()}
-    assert defaults == {name: getattr(Recipe(), name) for name in _SIZES}
-
-
-def test_texts_of_the_corpus_are_examples(tmp_path):
+def test_texts_of_the_corpus_are_examples_of_the_mixture_that_is_chosen_on_the_command_line(tmp_path):
     assert main(["base", "corpus", str(tmp_path / "a.jsonl"), "--documents", "2", "--seed", "7"]) == 0
     rows = [row for _, row in read_source(str(tmp_path / "a.jsonl"), tmp_path).rows]
     assert rows == [{"text": document(7, number, MIXTURES["places"])} for number in range(2)]
-
-
-def test_a_mixture_is_chosen_on_the_command_line(tmp_path):
     words = ["--documents", "300", "--mixture", "digits", "--checks", "0.5", "--no-corrections"]
     assert main(["base", "corpus", str(tmp_path / "a.jsonl"), *words]) == 0
     texts = [row["text"] for _, row in read_source(str(tmp_path / "a.jsonl"), tmp_path).rows]
@@ -138,10 +125,9 @@ def cuts(tokenizer, text):
     return tokenizer.convert_ids_to_tokens(tokenizer(text)["input_ids"])
 
 
-def test_a_folder_is_read_back_with_the_tokenizer_that_the_model_was_trained_with(tmp_path, monkeypatch):
+def test_a_folder_is_read_back_with_the_tokenizer_that_the_model_was_trained_with(whole):
     # transformers gives folders of some architectures (qwen2) another way of cutting words than their tokenizer.json's
-    monkeypatch.setattr("reasoner.pretrain.build.NUM_TOKENIZER_DOCUMENTS", 300)
-    read = load_tokenizer(build(tmp_path / "a", recipe=TINY))
+    read = load_tokenizer(whole)
     trained = train_tokenizer(document(0, index, TINY.mixture) for index in range(300))
     assert all(cuts(read, text) == cuts(trained, text) for text in (document(0, index) for index in range(100)))
 
@@ -151,20 +137,14 @@ def tokenizer():
     return train_tokenizer(document(0, index) for index in range(500))
 
 
-def test_the_tokenizer_gives_every_document_back(tokenizer):
+def test_the_tokenizer_gives_documents_back_keeps_digits_and_tags_and_cuts_a_prompt_the_same_way_anywhere(tokenizer):
     for index in range(500, 700):
         text = document(0, index)
         assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
-
-
-def test_digits_and_tags_are_single_tokens_that_decoding_keeps(tokenizer):
     for tag in TAGS:
         assert len(tokenizer(tag)["input_ids"]) == 1
         assert tokenizer.decode(tokenizer(tag)["input_ids"], skip_special_tokens=True) == tag
     assert len(tokenizer("12345")["input_ids"]) == 5
-
-
-def test_a_prompt_is_cut_the_same_way_alone_and_inside_a_document(tokenizer):
     text = next(text for text in (document(0, i) for i in range(500)) if "Assistant:" in text)
     prompt = text[: text.rindex("Assistant:") + len("Assistant:")]
     ids = tokenizer(prompt)["input_ids"]

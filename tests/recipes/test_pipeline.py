@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reasoner.recipes.pipeline import in_own_process, run_pipeline
+from reasoner.recipes.pipeline import run_pipeline
 from reasoner.recipes.plan import Change, Plan
 from reasoner.recipes.stages import FILE
 from reasoner.runs.run_start import lock_run_dir
@@ -52,10 +52,8 @@ def run(here: Path, *arguments: str, **values: int) -> None:
 
 
 def start(here: Path) -> subprocess.Popen[str]:
-    environment, pipe = os.environ | {"PYTHONPATH": str(ROOT)}, subprocess.PIPE
-    return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(here)], env=environment, stderr=pipe, stdout=pipe, text=True
-    )
+    command, pipe = [sys.executable, "-c", SCRIPT, str(here)], subprocess.PIPE
+    return subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=pipe, stdout=pipe, text=True)
 
 
 def until(path: Path) -> None:
@@ -149,25 +147,12 @@ def test_a_file_is_a_stage_that_is_done_once(tmp_path):
     assert path == tmp_path / "p" / "text.txt" and done(tmp_path) == [True]
 
 
-def test_a_run_that_another_process_holds_is_waited_for(tmp_path):
+def test_a_run_that_another_process_holds_is_waited_for_and_a_pipeline_that_runs_is_not_run_twice(tmp_path):
     with lock_run_dir(tmp_path / "p-a"):
         first = start(tmp_path)
         while "waiting for the process" not in (line := first.stderr.readline()):
             assert line, "it did not wait"
         assert not (tmp_path / "calls").exists()
     assert first.wait(timeout=60) == 0 and len(calls(tmp_path)) == 2
-
-
-def test_a_pipeline_that_runs_is_not_run_twice(tmp_path):
     with lock_run_dir(tmp_path / "p"), pytest.raises(ValueError, match="another process"):
         run(tmp_path)
-
-
-def test_a_process_of_its_own_raises_what_its_function_raises():
-    with pytest.raises(ZeroDivisionError):
-        in_own_process(divmod_of, by=0)
-    in_own_process(divmod_of, by=1)
-
-
-def divmod_of(by: int) -> tuple[int, int]:
-    return divmod(1, by)

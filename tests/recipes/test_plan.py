@@ -50,12 +50,9 @@ def test_what_a_stage_reads_was_made_by_a_stage_before_it():
     assert len(made) == 14
 
 
-def test_samples_of_the_two_finetunings_and_of_the_reward_model_are_of_different_problems():
+def test_samples_of_the_stages_are_of_different_problems_and_mix_is_a_second_source():
     own = calls(R1Settings(cold_problems=10, rejection_problems=20))
     assert "skip=10, problems=20" in own["rejection-samples"] and "skip=30" in own["preference-samples"]
-
-
-def test_mix_is_a_second_source_of_examples():
     assert "per_problem=4;texts.jsonl'" in calls(EVERYTHING)["sft"] and ";" not in calls()["sft"]
 
 

@@ -52,9 +52,8 @@ def results(runs: Path) -> dict[str, bytes]:
     """The files of the runs that no clock has a part in; paths of the folder are left out."""
     names = ("metrics.jsonl", "report.json", "data.json", "student.jsonl", "pairs.parquet")
     paths = [path for path in runs.rglob("*") if path.name in names or path.suffix == ".safetensors"]
-    return {
-        str(path.relative_to(runs)): path.read_bytes().replace(str(runs).encode(), b"RUNS") for path in sorted(paths)
-    }
+    place = str(runs).encode()
+    return {str(path.relative_to(runs)): path.read_bytes().replace(place, b"RUNS") for path in sorted(paths)}
 
 
 def table(runs: Path) -> list[str]:
@@ -100,20 +99,6 @@ def test_a_dry_run_refuses_what_the_run_would(tmp_path, capsys):
         (["--set", "rl:sft.epochs=2"], "sft.epochs is 2, which has no effect here: it needs reasoner sft"),
         (["--set", "cold-samples:steps=2"], "sample takes no 'steps'"),
         (["--set", "nothing:steps=3"], "there is no stage 'nothing'"),
-    ],
-)
-def test_settings_that_a_later_stage_would_refuse_are_refused_at_once(tmp_path, capsys, arguments, message):
-    try:
-        status = main(["pipeline", "r1", "--runs", str(tmp_path), *arguments])
-    except SystemExit as stop:
-        status = stop.code
-    assert status == 2 and message in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
         (["--mix", "missing.jsonl"], "stage sft: no examples 'missing.jsonl'"),
         (["--student", "nowhere"], "stage student: no model 'nowhere'"),
         (["--model", "nowhere"], "stage cold-samples: no model 'nowhere'"),
@@ -122,13 +107,16 @@ def test_settings_that_a_later_stage_would_refuse_are_refused_at_once(tmp_path, 
         (["--set", "rl:data=nonsense"], "stage rl: "),
     ],
 )
-def test_what_a_later_stage_would_not_find_is_refused_at_once(tmp_path, monkeypatch, capsys, arguments, message):
+def test_what_a_later_stage_would_refuse_is_refused_at_once(tmp_path, monkeypatch, capsys, arguments, message):
     monkeypatch.chdir(tmp_path)
     problems = [{"question": f"What is {i} + 1?", "answer": str(i + 1)} for i in range(9)]
     Path("few.jsonl").write_text("".join(json.dumps(row) + "\n" for row in problems))
     for mode in (["--dry-run"], []):
-        assert main(["pipeline", "r1", *mode, *arguments]) == 2
-        assert f"error: {message}" in capsys.readouterr().err
+        try:
+            status = main(["pipeline", "r1", *mode, *arguments])
+        except SystemExit as stop:
+            status = stop.code
+        assert status == 2 and message in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["few.jsonl"]
 
 

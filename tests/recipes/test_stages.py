@@ -65,10 +65,8 @@ def test_sampled_tokens_are_those_of_all_but_controls():
 
 
 def test_table_has_the_first_model_each_run_and_the_sums():
-    cells = [
-        [cell.strip() for cell in line.split("  ") if cell.strip()]
-        for line in table([SAMPLES, TUNING, CONTROL]).splitlines()
-    ]
+    lines = table([SAMPLES, TUNING, CONTROL]).splitlines()
+    cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines]
     tokens = "80.0 [75.0, 85.0]"
     assert cells[1:] == [
         ["samples", "12,000", "1.5"],

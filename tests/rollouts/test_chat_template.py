@@ -119,14 +119,11 @@ def test_conversation_repeats_prompt_for_each_user_message():
     assert rendered(tiny_tokenizer(), template, *turns[:2], generation=False) == f"Q: 1+1 A: 2{END}"
 
 
-def test_system_message_replaces_that_of_prompt_in_a_chat():
+def test_system_message_replaces_that_of_prompt_in_a_chat_and_is_refused_where_training_had_none():
     template = Template("{question}!", chat=True, system="Trained.")
     assert "system\nTrained.<" in rendered(with_chatml(), template, ("user", "1+1"))
     text = rendered(with_chatml(), template, ("system", "Mine."), ("user", "1+1"))
     assert "system\nMine.<" in text and "Trained." not in text and "1+1!" in text
-
-
-def test_system_message_is_refused_where_training_had_none():
     with pytest.raises(Exception, match="trained on questions alone"):
         rendered(tiny_tokenizer(), load_template("r1-zero"), ("system", "Be brief."), ("user", "1+1"))
 

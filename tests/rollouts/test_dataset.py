@@ -21,14 +21,7 @@ def test_gradable_drops_and_names_ungradable_gold_answers(capsys):
     message = capsys.readouterr().err
     assert message.startswith("dropped: 3 of 6 problems have a gold answer that cannot be graded: mine/3 (refused:")
     assert "mine/4" in message and "mine/5 (unknown verifier 'chess'" in message and message.count("\n") == 1
-
-
-def test_gradable_logs_nothing_if_all_pass(capsys):
-    assert filter_gradable(GOOD) == GOOD
-    assert capsys.readouterr().err == ""
-
-
-def test_gradable_refuses_if_none_is_left():
+    assert filter_gradable(GOOD) == GOOD and capsys.readouterr().err == ""
     with pytest.raises(ValueError, match="3 of 3 problems"):
         filter_gradable(BAD)
 
@@ -42,11 +35,13 @@ def test_askable_drops_long_questions_with_count(capsys):
         filter_prompts([long], load_template("none"), tiny_tokenizer(), context=100, max_tokens=50)
 
 
-def test_askable_refuses_context_without_room():
-    with pytest.raises(ValueError, match=r"sampling\.max_tokens is 100; .* leaves no room"):
-        filter_prompts(GOOD, load_template("none"), tiny_tokenizer(), context=100, max_tokens=100)
-
-
-def test_askable_applies_max_prompt_tokens():
-    with pytest.raises(ValueError, match="longer than 3 tokens"):
-        filter_prompts(GOOD, load_template("none"), tiny_tokenizer(), context=100, max_tokens=50, max_prompt_tokens=3)
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"max_tokens": 100}, r"sampling\.max_tokens is 100; .* leaves no room"),
+        ({"max_tokens": 50, "max_prompt_tokens": 3}, "longer than 3 tokens"),
+    ],
+)
+def test_limits_that_leave_no_prompt_are_refused(limits, message):
+    with pytest.raises(ValueError, match=message):
+        filter_prompts(GOOD, load_template("none"), tiny_tokenizer(), context=100, **limits)

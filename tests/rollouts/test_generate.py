@@ -20,11 +20,9 @@ SCRIPT = {"a": [answering(4), answering(5), "4"], "b": [answering(8), answering(
 
 
 def generate(engine, pool, prompts=PROMPTS, *, samples=3, seed=0, step=0, weights=None, repeats=None):
-    sampling = SamplingParams(num_samples=samples)
+    sampling, weights = SamplingParams(num_samples=samples), weights or RewardWeights()
     more = {} if repeats is None else {"repeats": repeats}
-    return generate_groups(
-        engine, pool, prompts, sampling, weights or RewardWeights(), run_seed=seed, step=step, **more
-    )
+    return generate_groups(engine, pool, prompts, sampling, weights, run_seed=seed, step=step, **more)
 
 
 def test_rollout_grades_each_completion_against_its_problem(pool):
@@ -100,62 +98,43 @@ def test_groups_of_one_problem_in_a_step_have_different_seeds(pool):
 
 
 def graded_group(problem, rewards):
-    prompt = Prompt(replace(PROBLEM, id=problem), "", "", (1,))
     completions = tuple(Completion("", (1,), (0.0,), "stop", 0) for _ in rewards)
-    return RolloutGroup(
-        prompt,
-        completions,
-        tuple(Score(reward, {}, Verdict.CORRECT if reward >= 1 else Verdict.WRONG) for reward in rewards),
-    )
+    scores = tuple(Score(reward, {}, Verdict.CORRECT if reward >= 1 else Verdict.WRONG) for reward in rewards)
+    return RolloutGroup(Prompt(replace(PROBLEM, id=problem), "", "", (1,)), completions, scores)
 
 
-class RewardTable:
-    """Generates groups with rewards from a table by problem id, and records the prompts of each round."""
-
-    def __init__(self, **rewards):
-        self.rewards, self.turns = rewards, []
-
-    def __call__(self, prompts):
-        self.turns.append([prompt.problem.id for prompt in prompts])
-        return [graded_group(prompt.problem.id, self.rewards[prompt.problem.id]) for prompt in prompts]
-
-    def prompts(self, names):
-        return [graded_group(name, (0.0,)).prompt for name in names]
+FORMS = {"a": (0.2, 0.1), "b": (1, 1.2), "c": (1, 0.2)}  # the rewards of a and b differ by the form alone
 
 
-def test_gathered_without_refills_returns_first_round():
-    generate = RewardTable(a=(1, 0), b=(1, 1))
-    groups, flat = sample_until_full(generate, [generate.prompts("ab")], dynamic_sampling=False)
-    assert ([g.prompt.problem.id for g in groups], flat) == (["a", "b"], [])
+@pytest.mark.parametrize(
+    ("rewards", "rounds", "settings", "turns", "kept", "replaced"),
+    [
+        ({"a": (1, 0), "b": (1, 1)}, ["ab"], {"dynamic_sampling": False}, ["ab"], "ab", ""),
+        (
+            {"a": (1, 0), "b": (1, 1), "c": (0, 0), "d": (0, 1), "e": (1, 0)}, ["abc", "abde", "e"], {},
+            ["abc", "de"], "ade", "bc",
+        ),
+        (FORMS, ["ab", "c"], {"metric": "correct"}, ["ab", "c"], "c", "ab"),
+        (FORMS, ["ab", "c"], {}, ["ab"], "ab", ""),
+        ({"a": (1, 1), "b": (1, 1), "c": (0, 0)}, ["ab", "c"], {}, ["ab", "c"], "ab", "c"),  # none left: the first ones
+        ({"a": (1, 1), "b": (1, 1), "d": (1, 0)}, ["ab", "d"], {}, ["ab", "d"], "d", "ab"),
+    ],
+)  # fmt: skip
+def test_gathered_replaces_zero_variance_groups_without_repeating_prompts(
+    rewards, rounds, settings, turns, kept, replaced
+):
+    sampled = []
 
+    def sample(prompts):
+        sampled.append(names(prompts))
+        return [graded_group(name, rewards[name]) for name in sampled[-1]]
 
-def test_gathered_replaces_zero_variance_groups_without_repeating_prompts():
-    generate = RewardTable(a=(1, 0), b=(1, 1), c=(0, 0), d=(0, 1), e=(1, 0))
-    groups, flat = sample_until_full(
-        generate, [generate.prompts("abc"), generate.prompts("abde"), generate.prompts("e")], dynamic_sampling=True
-    )
-    assert generate.turns == [["a", "b", "c"], ["d", "e"]]
-    assert [g.prompt.problem.id for g in groups] == ["a", "d", "e"]
-    assert [g.prompt.problem.id for g in flat] == ["b", "c"]
+    def names(prompts):
+        return "".join(prompt.problem.id for prompt in prompts)
 
-
-def test_gathered_by_verdicts_replaces_groups_whose_rewards_differ_by_the_form_alone():
-    generate = RewardTable(a=(0.2, 0.1), b=(1, 1.2), c=(1, 0.2))
-    rounds = [generate.prompts("ab"), generate.prompts("c")]
-    groups, filtered = sample_until_full(generate, rounds, dynamic_sampling=True, metric="correct")
-    assert [g.prompt.problem.id for g in groups] == ["c"]
-    assert [g.prompt.problem.id for g in filtered] == ["a", "b"]
-    assert sample_until_full(generate, rounds, dynamic_sampling=True)[1] == []
-
-
-def test_gathered_ends_with_rounds_and_falls_back_to_zero_variance_groups():
-    generate = RewardTable(a=(1, 1), b=(1, 1), c=(0, 0), d=(1, 0))
-    assert [
-        g.prompt.problem.id
-        for g in sample_until_full(generate, [generate.prompts("ab"), generate.prompts("c")], dynamic_sampling=True)[0]
-    ] == ["a", "b"]
-    groups, flat = sample_until_full(generate, [generate.prompts("ab"), generate.prompts("d")], dynamic_sampling=True)
-    assert ([g.prompt.problem.id for g in groups], len(flat)) == (["d"], 2)
+    asked = [[graded_group(name, ()).prompt for name in own] for own in rounds]
+    results = sample_until_full(sample, asked, **{"dynamic_sampling": True} | settings)
+    assert sampled == turns and [names(group.prompt for group in own) for own in results] == [kept, replaced]
 
 
 def test_penalise_missing_eos_changes_reward_variance_batch_and_steps():

@@ -101,11 +101,9 @@ class VersionedEngine(Scripted):
 def test_deferred_weights_are_those_of_their_version_and_in_use_from_the_next_step_that_is_started():
     engine, versions = VersionedEngine({"a": [answering(1), answering(2)]}), []
     policy = torch.nn.ParameterDict({"w": torch.nn.Parameter(torch.zeros(1), requires_grad=False)})
-    cfg = Config(data=DataConfig(prompts_per_step=1))
+    cfg, sampling = Config(data=DataConfig(prompts_per_step=1)), SamplingParams(num_samples=2)
     with VerifierPool(1) as pool, RolloutPrefetcher() as prefetcher:
-        generator = RolloutGenerator(
-            engine, pool, [prompt("a", "1")], SamplingParams(num_samples=2), cfg, prefetcher=prefetcher
-        )
+        generator = RolloutGenerator(engine, pool, [prompt("a", "1")], sampling, cfg, prefetcher=prefetcher)
         for step in range(6):
             versions.append(generator.generate(step).policy_version)
             with generator.prefetching(range(step + 1, min(step + 3, 6))):

@@ -32,12 +32,6 @@ def test_r1_zero_matches_paper_without_prefill():
     assert prompt.prefill == ""
 
 
-def test_prefill_ends_prompt():
-    prompt = render(PROBLEM, Template("Q: {question} A: ", prefill="<think>"), tiny_tokenizer())
-    assert prompt.text.endswith(" A: <think>")
-    assert prompt.prefill == "<think>"
-
-
 def test_chat_uses_tokenizer_s_template():
     tokenizer = tiny_tokenizer()
     with pytest.raises(ValueError, match="chat template"):
@@ -46,13 +40,6 @@ def test_chat_uses_tokenizer_s_template():
     prompt = render(PROBLEM, load_template("chat"), tokenizer)
     assert prompt.text.startswith("<|user|>First think")
     assert prompt.text.endswith("What is {x} + 1?<|bot|>")
-
-
-def test_system_message_precedes_question():
-    tokenizer = tiny_tokenizer()
-    tokenizer.chat_template = CHAT
-    prompt = render(PROBLEM, Template("{question}", chat=True, system="Be brief."), tokenizer)
-    assert prompt.text == "<|user|>Be brief.<|user|>What is {x} + 1?<|bot|>"
 
 
 def test_thinking_that_the_chat_template_opens_begins_the_response():  # trap 20
@@ -94,10 +81,8 @@ def test_tools_of_an_environment_stand_in_the_system_message_or_before_the_quest
 def test_frame_of_a_reply_is_that_of_a_users_message():
     tokenizer = tiny_tokenizer()
     tokenizer.chat_template = CHAT.replace("{% endfor", "<|end|>{% endfor")
-    assert reply_frame(Template("{question}!", chat=True, prefill="<think>"), tokenizer) == (
-        "<|end|><|user|>",
-        "<|end|><|bot|><think>",
-    )
+    frame = reply_frame(Template("{question}!", chat=True, prefill="<think>"), tokenizer)
+    assert frame == ("<|end|><|user|>", "<|end|><|bot|><think>")
     for style, frame in (
         ("r1-zero", ("\nUser: ", "\nAssistant:")),
         ("few-shot", ("\nQuestion: ", "\nAnswer:")),
@@ -118,7 +103,7 @@ def test_qwen_math_is_chatml_text_with_whole_stop_markers():  # EVAL trap 6
     assert all(stop == "\n\n" or (stop.startswith("<") and stop.endswith(">")) for stop in stops)
 
 
-def test_few_shot_examples_are_training_calculations_and_a_blank_line_ends_an_answer():
+def test_few_shot_prompt_is_that_of_the_measured_run_of_training_calculations():
     template = load_template("few-shot")
     assert (template.stop, template.extract, template.chat) == (("\n\n",), "boxed", False)
     examples = re.findall(r"(\d+) ([-+*]) (\d+) = (\d+)\. \\boxed\{(\d+)\}", template.text)
@@ -127,9 +112,6 @@ def test_few_shot_examples_are_training_calculations_and_a_blank_line_ends_an_an
         assert value == box and split_of(operator, int(left), int(right)) == "train"
     text = render(PROBLEM, template, tiny_tokenizer()).text
     assert text.endswith("\n\nQuestion: What is {x} + 1?\nAnswer:") and text.count("Question: ") == 4
-
-
-def test_few_shot_prompt_is_that_of_the_measured_run():
     text = json.dumps(asdict(load_template("few-shot")), ensure_ascii=False)  # as reasoner.trainer.fingerprints
     recorded = "6ebad88840107917cac3d5e6b3fab938c9f857d549af991928f288bfbffef2ef"
     assert hashlib.sha256(text.encode()).hexdigest() == recorded
@@ -184,12 +166,10 @@ def test_rendered_prompt_has_one_bos_and_no_end_token():  # trap 18
 def test_begin_token_that_template_and_tokenizer_write_is_refused():
     tokenizer = tiny_tokenizer()
     tokenizer.add_special_tokens({"bos_token": "<|begin|>"})
-    begin = tokenizer.bos_token_id
+    begin, special = tokenizer.bos_token_id, [("<|begin|>", tokenizer.bos_token_id)]
     template = Template("<|begin|>Question: {question}")
     assert render(PROBLEM, template, tokenizer).token_ids.count(begin) == 1
-    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
-        single="<|begin|> $A", special_tokens=[("<|begin|>", begin)]
-    )
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single="<|begin|> $A", special_tokens=special)
     with pytest.raises(ValueError, match=r"'t/1' .*'<\|begin\|>'"):
         render(PROBLEM, template, tokenizer)
 

@@ -50,19 +50,12 @@ def test_function_is_called_once_with_a_column_for_every_field_and_all_of_one_le
     assert columns == {
         "prompts": ["Q: 1+2? ", "Q: 1+2? ", "Q: 1+3? ", "Q: 1+3? "],
         "completions": ["<think>a", "<think>bb", "<think>ccc", "<think>dddd"],
-        "completion_ids": [[0], [0, 1], [0, 1, 2], [0, 1, 2, 3]],
-        "correct": [True, False, True, False],
-        "well_formed": [True] * 4,
-        "id": ["odd", "odd", "even", "even"],
-        "question": ["1+2?", "1+2?", "1+3?", "1+3?"],
-        "answer": ["3", "3", "4", "4"],
-        "source": ["a book", "a book", "sums", "sums"],
-        "split": ["train"] * 4,
-        "level": [None, None, 2, 2],
-        "subject": [None] * 4,
-        "verifier": ["maths"] * 4,
+        "completion_ids": [[0], [0, 1], [0, 1, 2], [0, 1, 2, 3]], "correct": [True, False, True, False],
+        "well_formed": [True] * 4, "id": ["odd", "odd", "even", "even"], "question": ["1+2?", "1+2?", "1+3?", "1+3?"],
+        "answer": ["3", "3", "4", "4"], "source": ["a book", "a book", "sums", "sums"], "split": ["train"] * 4,
+        "level": [None, None, 2, 2], "subject": [None] * 4, "verifier": ["maths"] * 4,
         "hint": ["odd", "odd", None, None],
-    }
+    }  # fmt: skip
 
 
 def test_weighted_values_are_added_and_recorded_without_their_weights():
@@ -87,14 +80,11 @@ def test_none_adds_nothing_and_records_nothing():
     assert [["only_odd" in score.parts for score in one.scores] for one in result] == [[True, True], [False, False]]
 
 
-def test_order_of_groups_does_not_change_their_rewards():
+def test_order_of_groups_and_no_functions_or_groups_change_no_rewards():
     def size(completions):
         return [len(completion) for completion in completions]
 
     assert applied(size, groups=GROUPS[::-1]) == applied(size)[::-1]
-
-
-def test_without_functions_or_groups_nothing_changes():
     assert applied() == GROUPS
     assert applied(lambda completions: 1 / 0, groups=[]) == []
 

@@ -7,11 +7,7 @@ import pandas as pd
 from reasoner.runs import rollouts as store
 
 WELL_FORMED = "<think>2 + 2 is 4</think> <answer>4</answer>"
-
-
 BOXED = "<think>so</think> \\boxed{4}"
-
-
 HOSTILE = "\x1b[2J \u202e <img src=x onerror=y> \u2028 \x00 ${a} $5 and $10 \U0001f600"
 
 
@@ -19,12 +15,9 @@ def trl_step(folder, step, rows, columns=("accuracy_reward", "format_reward")):
     """What GRPOTrainer.log writes: `rows` of (prompt, completion, rewards, advantage)."""
     prompts, completions, rewards, advantages = zip(*rows, strict=True)
     table = {
-        "step": [step] * len(rows),
-        "prompt": prompts,
-        "completion": completions,
-        **dict(zip(columns, zip(*rewards, strict=True), strict=True)),
-        "advantage": advantages,
-    }
+        "step": [step] * len(rows), "prompt": prompts, "completion": completions,
+        **dict(zip(columns, zip(*rewards, strict=True), strict=True)), "advantage": advantages,
+    }  # fmt: skip
     (folder / "completions").mkdir(parents=True, exist_ok=True)
     pd.DataFrame(table).to_parquet(folder / "completions" / f"completions_{step:05d}.parquet")
 

@@ -70,9 +70,8 @@ def lived(
     """The metrics of a run: what reasoner.trainer.train asks for at each step, of a real engine and trainer."""
     cfg = replace(config(**settings), critic=CriticConfig(lr=critic_lr))
     policy, reference = (load_policy(folder, device=torch.device("cpu")) for _ in range(2))
-    trainer = Trainer(
-        policy, reference.requires_grad_(False) if cfg.algo.beta else None, resolve_algorithm(cfg.algo), cfg
-    )
+    reference = reference.requires_grad_(False) if cfg.algo.beta else None
+    trainer = Trainer(policy, reference, resolve_algorithm(cfg.algo), cfg)
     engine = engine(folder, EngineConfig(), max_model_len=64)
     sampling = SamplingParams(num_samples=G, temperature=temperature, max_tokens=max_tokens)
     history = []
@@ -177,9 +176,7 @@ def test_each_alarm_is_raised_once_by_its_cause(name, request):
     assert all(line.keys() <= METRICS.keys() for line in history)
     assert [alarm for alarm, _ in alarms_of(history)].count(name) == 1, alarms_of(history)
     finite = [{key: value for key, value in line.items() if math.isfinite(value)} for line in history]
-    assert alarms_of(finite) == alarms_of(history), (
-        "the file has what it takes: a run that goes on comes to the same alarms"
-    )
+    assert alarms_of(finite) == alarms_of(history)  # a run that goes on from the file comes to the same alarms
 
 
 def test_stale_weights_alarm_is_raised_at_the_first_step(deaf):
@@ -229,11 +226,10 @@ def test_proxy_alarm_needs_a_fall_of_the_rule_and_a_rise_of_the_score(factor, le
     right = sum(line["correct"] for line in history[:3]) / 3
     changes = {"correct": factor * right} | ({} if learned is None else {"reward/model": learned})
     more = [history[-1] | {"step": step} | changes for step in range(10, 15)]
+    history += more
     if learned is None:
-        history, more = (
-            [{k: v for k, v in line.items() if k != "reward/model"} for line in part] for part in (history, more)
-        )
-    assert ("reward model over-optimisation" in {alarm for alarm, _ in alarms_of([*history, *more])}) is is_raised
+        history = [{name: value for name, value in line.items() if name != "reward/model"} for line in history]
+    assert ("reward model over-optimisation" in {alarm for alarm, _ in alarms_of(history)}) is is_raised
 
 
 def test_proxy_alarm_ignores_falls_of_less_than_three_points():
@@ -281,25 +277,15 @@ def test_an_active_alarm_has_its_step_and_the_first_step_of_its_window():
     assert active_alarms(history[:1]) == active_alarms([]) == new_alarms([]) == []
 
 
-def test_alarm_text_has_name_step_condition_meaning_and_help():
-    (alarm,) = active_alarms(line_up(*[CUT] * 3))
-    assert alarm.text.startswith("ALARM  truncation at step 2: over 30 %") and "(1, limit 0.3)" in alarm.text
-    assert alarm.meaning in alarm.text and alarm.help in alarm.text and "\n" not in alarm.text
-
-
-def test_unknown_metrics_raise_no_alarm():
+def test_unknown_metrics_and_steps_without_a_computed_token_raise_no_alarm():
     bare = line_up(*[{"reward/mean": 0.5, "correct": 0.5}] * 30)
     assert alarms_of(bare) == []
     assert alarms_of([line | {"kl": math.nan, "entropy": math.inf} for line in bare]) == []
-
-
-def test_steps_without_a_computed_token_raise_no_entropy_alarm():
-    """Without a reference, groups that are all flat leave nothing to compute, and the metrics at 0."""
     seen = {"entropy": 0.2, "sampling/logprob_diff_mean": 2e-3, "sampling/logprob_diff_max": 0.1}
+    # Without a reference, groups that are all flat leave nothing to compute, and the metrics at 0.
     none = dict.fromkeys(seen, 0.0)
-    assert (
-        alarms_of([line | {"parity/logprob_diff_max": 0.1} for line in line_up(none, *[seen] * 4, *[none] * 4)]) == []
-    )
+    history = [line | {"parity/logprob_diff_max": 0.1} for line in line_up(none, *[seen] * 4, *[none] * 4)]
+    assert alarms_of(history) == []
 
 
 # ------------------------------------------------------------------------------------------------- repetition
@@ -356,15 +342,10 @@ def test_read_alarms_refuses_a_damaged_file(tmp_path, text):
         read_alarms(tmp_path)
 
 
-def test_health_document_lists_every_check():
+def test_health_document_lists_every_check_and_settings_named_in_help_exist():
     document = (ROOT / "docs" / "DOCTOR.md").read_text().partition("\n## Health checks\n")[2].partition("\n## ")[0]
     rows = [f"| {check.name} | {check.when} | {check.meaning} | {check.help} |" for check in CHECKS]
     assert [row for row in rows if row not in document or row.count("|") != 5] == []
-    assert document.count("\n| ") == len(rows) + 1 + 3, (
-        "the table has other rows"
-    )  # its head, and the table of --run.on_alarm
-
-
-def test_settings_named_in_help_exist():
+    assert document.count("\n| ") == len(rows) + 1 + 3  # and its head, and the table of --run.on_alarm
     named = re.findall(r"--([a-z]+\.[a-z_]+)", " ".join(check.help for check in CHECKS))
     assert len(named) > 10 and set(named) <= settings().keys()

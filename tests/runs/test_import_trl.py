@@ -35,12 +35,9 @@ def test_trl_rows_are_grouped_by_prompt_and_scored_by_accuracy(tmp_path, importe
     assert first["problem_id"] == hashlib.sha256(b"2 + 2?").hexdigest()[:16] == store.read(run, 9)[0]["problem_id"]
     assert first.keys() == set(store.SCHEMA.names)
     assert read_metrics(run)[1] == {
-        "step": 10,
-        "reward/mean": pytest.approx((2.0 + 0.5 + 0.0 + 0.4) / 4),
-        "correct": 0.25,
-        "well_formed": 0.5,
+        "step": 10, "reward/mean": pytest.approx((2.0 + 0.5 + 0.0 + 0.4) / 4), "correct": 0.25, "well_formed": 0.5,
         "frac_reward_zero_std": 0.0,
-    }
+    }  # fmt: skip
     assert [line["step"] for line in read_metrics(run)] == [9, 10]
 
 
@@ -51,9 +48,8 @@ def test_trl_conversations_become_texts_and_the_question_is_the_users_last(tmp_p
     trl_step(tmp_path / "dump", 1, [(messages, said, (1.0, 1.0), 0.0)])
     trl_step(tmp_path / "dump", 2, [(parts, said, (1.0, 1.0), 0.0)])
     run = imported("trl")
-    assert columns(run, 1, "prompt", "question", "completion") == [
-        ("system:\nThink.\n\nuser:\n2 + 2?", "2 + 2?", WELL_FORMED)
-    ]
+    (row,) = columns(run, 1, "prompt", "question", "completion")
+    assert row == ("system:\nThink.\n\nuser:\n2 + 2?", "2 + 2?", WELL_FORMED)
     assert columns(run, 2, "question") == [("[image]\nWhat is it?",)]
 
 
@@ -61,18 +57,13 @@ def test_rollouts_without_tokens_are_shown_with_an_unknown_number(tmp_path, impo
     trl_step(tmp_path / "dump", 1, [("2 + 2?", WELL_FORMED, (1.0, 1.0), 0.0)])
     run = imported("trl")
     assert main(["rollouts", "show", str(run), "1.0.0"]) == 0
-    assert ["tokens", "unknown,", "ended", "by", "unknown"] in [
-        line.split() for line in capsys.readouterr().out.splitlines()
-    ]
+    assert "tokens unknown, ended by unknown" in " ".join(capsys.readouterr().out.split())
 
 
-def test_trl_files_may_lie_in_the_folder_itself(tmp_path, imported):
+def test_trl_files_may_lie_in_the_folder_itself_whose_name_is_no_reward(tmp_path, imported):
     trl_step(tmp_path, 3, [("2 + 2?", "4", (1.0, 0.0), 0.0)])
     (tmp_path / "completions").rename(tmp_path / "dump")
     assert columns(imported("trl"), 3, "step") == [(3,)]
-
-
-def test_trl_folders_named_like_partitions_are_not_rewards(tmp_path):
     trl_step(tmp_path / "beta=7", 3, [("2 + 2?", "4", (1.0, 0.0), 0.0)])
     import_run("trl", tmp_path / "beta=7", tmp_path / "run")
     assert columns(tmp_path / "run", 3, "reward") == [(1.0,)]

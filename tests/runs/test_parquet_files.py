@@ -27,8 +27,5 @@ def test_table_comes_back_and_columns_that_are_missing_are_left_out(tmp_path):
     assert read_table(tmp_path / "a.parquet") == TABLE
     assert read_table(tmp_path / "a.parquet", ["tokens", "kl"]).column_names == ["tokens"]
     assert not list(tmp_path.glob("*.partial"))
-
-
-def test_files_of_other_writers_are_read(tmp_path):
-    pq.write_table(TABLE, tmp_path / "a.parquet", store_schema=False)
+    pq.write_table(TABLE, tmp_path / "a.parquet", store_schema=False)  # as other writers do
     assert read_table(tmp_path / "a.parquet") == TABLE

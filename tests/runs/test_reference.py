@@ -10,16 +10,9 @@ import pytest
 from reasoner.cli.main import main
 from reasoner.config.recipes import RECIPES
 from reasoner.config.resolve import resolve, to_dict
+from reasoner.runs import reference as references
 from reasoner.runs.bands import FIRST_STEP, LINEAR, LOGARITHMIC, SECONDS, Departure, band_of, departures
-from reasoner.runs.reference import (
-    CAUSES,
-    REFERENCE,
-    compare_run,
-    likely_causes,
-    make_reference,
-    read_reference,
-    write_reference,
-)
+from reasoner.runs.reference import REFERENCE, compare_run, make_reference, read_reference, write_reference
 from reasoner.runs.run_dir import FORMAT
 
 STEPS = 24
@@ -45,12 +38,8 @@ def write_run(folder: Path, seed: int, lines: list[dict[str, float]] | None = No
     config = {
         "seed": seed, "model": "base", "optim.lr": 1e-3, "algo.name": "grpo", "reward.format": 0.2, "steps": STEPS,
     }  # fmt: skip
-    stored = {
-        "format": FORMAT,
-        "config": config | changes,
-        "origin": {"optim.lr": "preset base"},
-        "fingerprints": PRINTS,
-    }
+    stored = {"format": FORMAT, "config": config | changes, "fingerprints": PRINTS}
+    stored["origin"] = {"optim.lr": "preset base"}
     (folder / "config.json").write_text(json.dumps(stored))
     lines = curve(seed) if lines is None else lines
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -71,16 +60,13 @@ def runs(tmp_path: Path) -> list[Path]:
     return [write_run(tmp_path / f"seed-{seed}", seed) for seed in range(6)]
 
 
-def test_a_band_holds_the_runs_that_it_is_made_of_and_each_beside_the_others():
-    curves = [curve(seed) for seed in range(8)]
-    for left_out in range(8):
-        bands = {name: band_of(name, curves) for name in (*LINEAR, *LOGARITHMIC)}
-        assert departures(curves[left_out], bands) == []
+@pytest.fixture(scope="module")
+def bands():
+    return {name: band_of(name, [curve(seed) for seed in range(8)]) for name in (*LINEAR, *LOGARITHMIC)}
 
 
-def test_of_forty_new_seeds_none_or_one_is_outside():
-    curves = [curve(seed) for seed in range(8)]
-    bands = {name: band_of(name, curves) for name in (*LINEAR, *LOGARITHMIC)}
+def test_a_band_holds_the_runs_that_it_is_made_of_and_all_but_one_of_forty_new_seeds(bands):
+    assert not any(departures(curve(seed), bands) for seed in range(8))
     assert sum(bool(departures(curve(100 + seed), bands)) for seed in range(40)) <= 1
 
 
@@ -88,22 +74,16 @@ def test_of_forty_new_seeds_none_or_one_is_outside():
     ({"factor": 3.0}, LOGARITHMIC, "high"), ({"factor": 0.3}, LOGARITHMIC, "low"),
     ({"shift": 0.4}, LINEAR, "high"), ({"shift": -0.4}, LINEAR, "low"),
 ])  # fmt: skip
-def test_a_shifted_run_is_outside_from_its_first_compared_step(change, metrics, direction):
-    bands = {name: band_of(name, [curve(seed) for seed in range(8)]) for name in (*LINEAR, *LOGARITHMIC)}
+def test_a_shifted_run_is_outside_from_its_first_compared_step(bands, change, metrics, direction):
     found = departures(curve(50, **change), bands)
     assert {one.metric for one in found} == {*metrics}
     assert {(one.step, one.direction) for one in found} == {(FIRST_STEP, direction)}
 
 
-def test_one_spike_is_no_departure():
-    bands = {name: band_of(name, [curve(seed) for seed in range(8)]) for name in (*LINEAR, *LOGARITHMIC)}
+def test_one_spike_a_step_without_a_metric_and_steps_beyond_the_reference_are_no_departure(bands):
     lines = curve(50)
     lines[9] |= dict.fromkeys(LOGARITHMIC, 1e6)
     assert departures(lines, bands) == []
-
-
-def test_a_step_without_a_metric_and_a_run_beyond_the_reference_are_compared_as_far_as_possible():
-    bands = {name: band_of(name, [curve(seed) for seed in range(8)]) for name in (*LINEAR, *LOGARITHMIC)}
     lines = [*curve(50), dict.fromkeys((*LINEAR, *LOGARITHMIC), 1e9) | {"step": STEPS}]
     del lines[12]["kl"]
     assert departures(lines, bands) == []
@@ -156,24 +136,19 @@ def test_the_command_makes_a_file_and_the_doctor_compares_a_run_with_it(runs, tm
     assert main(["doctor", "--run.dir", str(tmp_path), "--run", "new"]) == 2  # no reference for this model
 
 
-def test_a_run_is_compared_with_its_own_copy_of_a_reference(runs, tmp_path):
-    run = write_run(tmp_path / "new", 77)
+def test_a_run_is_compared_with_its_own_copy_of_a_reference_also_without_seconds(runs, tmp_path):
+    run, reference = write_run(tmp_path / "new", 77), make_reference(runs)
     assert compare_run(run, curve(77)) is None  # this package has none for its model
-    write_reference(run / REFERENCE, make_reference(runs))
+    write_reference(run / REFERENCE, reference)
     comparison = compare_run(run, curve(77))
     assert comparison.is_inside and comparison.num_steps == STEPS
-
-
-def test_a_reference_without_seconds_compares_all_the_same(runs, tmp_path):
-    run = write_run(tmp_path / "new", 77)
-    reference = make_reference(runs)
     bands = {name: band for name, band in reference.bands.items() if name != SECONDS}
     write_reference(run / REFERENCE, replace(reference, bands=bands))
     assert compare_run(run, curve(77)).is_inside
 
 
 def test_every_cause_is_found_by_its_signs_alone():
-    for signs, meaning in CAUSES:
+    for signs, meaning in references.CAUSES:
         departures = [Departure(name, 5, 2.0 if way == "high" else 0.0, 0.5, 1.0) for name, way in signs.items()]
-        assert meaning in likely_causes(departures)
-        assert meaning not in likely_causes(departures[1:])
+        assert meaning in references.likely_causes(departures)
+        assert meaning not in references.likely_causes(departures[1:])

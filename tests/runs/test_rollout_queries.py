@@ -1,24 +1,17 @@
 """Sums over the groups, compared with counts of the rollouts in Python."""
 
 import shutil
-from collections import Counter
 
 import pytest
 
-from reasoner.runs.filters import Filter
 from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.rollouts import shard_path
-from tests.app.library_of import STEPS, rows_of, write_run
+from tests.app.library_of import STEPS, write_run
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     return write_run(tmp_path_factory.mktemp("runs") / "a", steps=STEPS)
-
-
-@pytest.fixture(scope="module")
-def rows(run):
-    return rows_of(run)
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +28,3 @@ def test_sums_are_the_same_where_shards_are_read_one_by_one_and_the_first_ones_l
         late = late.renewed()
         assert sum(group["size"] for group in late.groups) == late.count()
     assert (late.groups, late.steps) == (table.groups, table.steps)
-
-
-def test_words_are_counted_by_step(table, rows):
-    found = Counter(row["step"] for row in rows if "found" in row["completion"].lower())
-    assert table.counts_by_step(Filter(text="found")) == found

@@ -6,38 +6,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from data import Problem
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
 from reasoner.runs.filters import Filter
 from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.run_start import open_run
-from reasoner.types import Completion, Prompt, RolloutGroup
-from verifiers import RewardWeights, Score, Verdict
-from verifiers.rewards import add_reward
-from verifiers.score import RewardInput
+from tests.fixtures.rollouts import group
 
-TEXTS = [
-    "I see. Wait, let me check 5 * 3.",
-    "the answer is \\boxed{7}",
-    "",
-    "waiter \x1b[2J \u202e <img src=x onerror=y>",
-]
+CHECKED = "I see. Wait, let me check 5 * 3."
+TEXTS = [CHECKED, "the answer is \\boxed{7}", "", "waiter \x1b[2J \u202e <img src=x onerror=y>"]
 
 
 def write(run, step, texts=TEXTS):
     """Two groups of two; the first sample of each is right."""
-    groups = []
-    for number in range(2):
-        problem = Problem(f"p{number}", f"question {number}", "4", "sums", "train", number + 1, "sums")
-        own = texts[2 * number : 2 * number + 2]
-        completions = tuple(Completion(t, tuple(range(len(t) + 1)), (0.0,) * (len(t) + 1), "stop", step) for t in own)
-        verdicts = [Verdict.CORRECT, Verdict.WRONG]
-        scores = tuple(
-            add_reward(RewardInput(t, problem, Score(0.0, {}, v, "4", "rational")), RewardWeights())
-            for t, v in zip(own, verdicts, strict=True)
-        )
-        groups.append(RolloutGroup(Prompt(problem, "?", "", (1,)), completions, scores))
+    said = list(zip(texts, [True, False] * 2, strict=True))
+    groups = [group(f"p{number}", "4", said[2 * number : 2 * number + 2]) for number in range(2)]
     store.write_step(run, step, groups, [0.5, -0.5, 1.0, -1.0])
 
 
@@ -93,12 +76,6 @@ def test_findings_are_kept_until_the_shard_has_other_content(run, table):
     assert len(RolloutTable(run).lacking("failures")) == 3
 
 
-def test_a_partial_shard_is_ignored(run):
-    (run / "rollouts" / "step-000009.parquet.partial").write_bytes(b"PAR1")
-    table = RolloutTable(run)
-    assert table.count() == 12 and table.faults() == {}
-
-
 def reasoner(capsys, *arguments):
     status = main(["rollouts", *map(str, arguments)])
     return status, capsys.readouterr()
@@ -110,7 +87,7 @@ def test_rollouts_command_lists_searches_and_shows(run, capsys):
     status, said = reasoner(capsys, "list", run, "--text", "wait,", "--step", 2)
     assert "2.0.0" in said.out and "Wait, let me check" in said.out and "1 of 1 rollouts" in said.out
     status, said = reasoner(capsys, "show", run, "2.1.1")
-    assert "question 1" in said.out and "advantage  -1.000" in said.out
+    assert "What is p1?" in said.out and "advantage  -1.000" in said.out
     assert "\x1b" not in said.out and "\u202e" not in said.out and "<img src=x onerror=y>" in said.out
 
 
@@ -149,7 +126,7 @@ def test_exports_hold_the_matching_rollouts(run, tmp_path, capsys, suffix):
         (["export", "{run}", "{run}.jsonl", "--finish", "stopped"], "it must be one of stop, length, abort"),
         (["list", "{run}", "--subject", "sumz"], "has no subject 'sumz'; did you mean 'sums'?"),
         (["list", "{run}", "--problem", "q"], "has no problem 'q'; it has p0, p1"),
-        (["list", "{run}", "--level", "9"], "has no level '9'; it has 1, 2"),
+        (["list", "{run}", "--level", "9"], "has no level '9'; it has 1"),
         (["show", "{run}", f"{'9' * 23}.0.0"], "is not the name of a rollout"),
         (["show", "{run}", "9999999999.9999999999.9999999999"], "has no rollout 9999999999.9999999999.9999999999"),
         (["list", "{run}", "--tokens", "9" * 23], "with either left out (at most 9,223,372,036,854,775,807)"),
@@ -169,12 +146,7 @@ def test_bad_input_prints_one_line_and_exits_with_two(run, capsys, arguments, me
 def test_a_run_without_shards_has_no_rollouts_groups_or_steps(tmp_path):
     open_run(tmp_path / "a", {}, {}, resuming=False)
     table = RolloutTable(tmp_path / "a")
-    assert (table.page(), table.page(Filter(text="wait"), order="-tokens"), table.groups, table.steps) == (
-        [],
-        [],
-        [],
-        [],
-    )
+    assert [table.page(), table.page(Filter(text="wait"), order="-tokens"), table.groups, table.steps] == [[]] * 4
 
 
 def test_a_shard_without_rows_has_no_groups(run):

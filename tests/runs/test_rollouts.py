@@ -13,7 +13,7 @@ from datasets import load_dataset
 from data import Problem
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
-from reasoner.runs.run_start import open_run, versions
+from reasoner.runs.run_start import open_run
 from reasoner.types import Completion, Prompt, RolloutGroup
 from verifiers import RewardWeights, Score, Verdict
 from verifiers.rewards import add_reward
@@ -24,14 +24,11 @@ WEIGHTS = RewardWeights(1.0, 0.2)
 
 def group():
     prompt = Prompt(Problem("p/1", "2+2?", "4", "mine", "train", 1, "sums"), "Q 2+2?<think>", "<think>", (1, 2, 3))
-    completions = (
-        Completion("so 4", (5, 6), (-0.5, -0.25), "stop", 3),
-        Completion("\x00\ud7ff👍", (7,), (-1.5,), "length", 3),
-    )
+    first = Completion("so 4", (5, 6), (-0.5, -0.25), "stop", 3)
+    second = Completion("\x00\ud7ff👍", (7,), (-1.5,), "length", 3)
     scores = (Score(1.0, {}, Verdict.CORRECT, well_formed=True), Score(0.0, {}, Verdict.MALFORMED))
-    return RolloutGroup(
-        prompt, completions, tuple(add_reward(RewardInput("", prompt.problem, score), WEIGHTS) for score in scores)
-    )
+    rewarded = tuple(add_reward(RewardInput("", prompt.problem, score), WEIGHTS) for score in scores)
+    return RolloutGroup(prompt, (first, second), rewarded)
 
 
 def test_read_returns_the_rows_that_were_written(tmp_path):
@@ -102,11 +99,6 @@ def test_shards_and_exports_open_in_other_libraries(tmp_path, reader):
             (step, *rest) for step in range(2) for rest in ((0, "correct"), (1, "malformed"))
         ]
         assert [list(row["rewards"]) for row in rows[::2]] == [PARTS] * 2 and list(rows[0]["token_ids"]) == [5, 6]
-
-
-def test_versions_has_python_and_packages(tmp_path):
-    packages = versions()
-    assert {"python", "torch", "transformers", "processor", "platform"} <= packages.keys()
 
 
 def test_token_statistics_are_stored_with_their_completion(tmp_path):

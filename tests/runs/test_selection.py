@@ -42,12 +42,9 @@ def test_selection_takes_what_meets_all_conditions_and_counts_the_rest(run, sele
     assert (names(selected), dict(selected.left_out)) == (rows, left_out)
 
 
-def test_a_rollout_without_token_ids_is_left_out(run):
+def test_a_rollout_without_token_ids_and_an_answer_that_another_run_has_already_are_left_out(run):
     row = next(read_rollouts([run])) | {"token_ids": []}
     assert select([row], RIGHT).left_out == {"without token ids": 1}
-
-
-def test_an_answer_that_another_run_has_already_is_left_out(run):
     assert names(select(read_rollouts([run, run]), RIGHT)) == names(select(read_rollouts([run]), RIGHT))
 
 

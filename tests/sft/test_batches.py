@@ -14,12 +14,9 @@ from tests.fixtures.tiny import tiny_model
 
 # Shared prompts, prompts of several lengths, and a completion of one token.
 EXAMPLES = [
-    Example((5, 6, 7), (8, 9, 10, 11)),
-    Example((5, 6, 7), (12,)),
-    Example((20,), (21, 22)),
-    Example((5, 6, 7), (13, 14)),
-    Example((30, 31, 32, 33, 34), (35, 36, 37, 38, 39, 40)),
-]
+    Example((5, 6, 7), (8, 9, 10, 11)), Example((5, 6, 7), (12,)), Example((20,), (21, 22)),
+    Example((5, 6, 7), (13, 14)), Example((30, 31, 32, 33, 34), (35, 36, 37, 38, 39, 40)),
+]  # fmt: skip
 
 
 def gradient(model: PreTrainedModel) -> Tensor:
@@ -54,18 +51,14 @@ def test_the_gradient_is_that_of_transformers_loss_for_any_micro_batch(micro_bat
     assert likelihood.tokens == sum(len(example.completion_ids) for example in EXAMPLES)
 
 
-def test_a_row_without_tokens_adds_nothing() -> None:
+def test_a_batch_without_gradient_has_the_same_likelihood_and_a_row_without_tokens_adds_nothing() -> None:
     """With sharded weights a rank whose rows are done runs such rows until the others are."""
-    passes = ModelPasses(DistributedModel(tiny_model(vocabulary=64)), "float32", 6, 1.0)
-    assert batch_likelihood(passes, collate_examples(EXAMPLES).empty_row()) == Likelihood()
-
-
-def test_a_batch_without_gradient_has_the_same_likelihood() -> None:
     passes = ModelPasses(DistributedModel(tiny_model(vocabulary=64)), "float32", 6, 1.0)
     batch = collate_examples(EXAMPLES)
     trained, measured = backward_likelihood(passes, batch), batch_likelihood(passes, batch)
     assert measured.loss == pytest.approx(trained.loss, rel=1e-6)
     assert 0 < measured.mean_entropy < 64
+    assert batch_likelihood(passes, batch.empty_row()) == Likelihood()
 
 
 def test_examples_with_the_same_prompt_share_it() -> None:

@@ -17,15 +17,12 @@ def of_problems(*numbers: int) -> list[Example]:
     return [Example((1,), (2, number), f"p{number % 10}") for number in numbers]
 
 
-def test_no_problem_is_on_both_sides_of_the_split() -> None:
+def test_no_problem_is_on_both_sides_of_the_split_whatever_its_examples() -> None:
     examples = of_problems(*range(100))
     training, validation = split_by_problem(examples, 0.3)
     assert {one.problem for one in training}.isdisjoint(one.problem for one in validation)
     assert (len(training), len(validation)) == (70, 30)
     assert sorted(training + validation, key=repr) == sorted(examples, key=repr)
-
-
-def test_other_examples_of_the_same_problems_are_split_alike() -> None:
     first, second = (split_by_problem(of_problems(*numbers), 0.3)[1] for numbers in (range(10), range(90, 100)))
     assert [one.problem for one in first] == [one.problem for one in second]
 
@@ -60,9 +57,6 @@ def test_examples_are_counted_and_split_by_the_ids_of_problems(tmp_path) -> None
     assert (len(split.training), len(split.validation)) == (4, 4)
     assert split.left_out == {"longer than 20 tokens": 1, "repeated": 1}
     assert split.loss_share == 2 / 3
-
-
-def test_loss_on_all_counts_the_prompts_tokens(tmp_path) -> None:
     assert load(tmp_path, {"prompt": "12", "completion": "3"}, loss_on="all").loss_share == 3 / 4
 
 
@@ -89,11 +83,8 @@ def test_the_fingerprint_is_that_of_the_examples(tmp_path) -> None:
     assert load(tmp_path, row | {"completion": "3"}).fingerprint != first
 
 
-def test_an_empty_file_is_refused_by_its_name(tmp_path) -> None:
+def test_an_empty_file_and_one_of_which_nothing_is_left_are_refused_by_name(tmp_path) -> None:
     with pytest.raises(ValueError, match=r"a\.jsonl"):
         load(tmp_path)
-
-
-def test_nothing_left_is_refused_with_the_reason(tmp_path) -> None:
     with pytest.raises(ValueError, match=r"a\.jsonl: .* 1 .* 2 tokens"):
         load(tmp_path, {"prompt": "1", "completion": "234"}, max_tokens=2)

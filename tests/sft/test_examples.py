@@ -8,7 +8,7 @@ from tokenizers import normalizers, pre_tokenizers
 from tokenizers.processors import TemplateProcessing
 
 from reasoner.rollouts.prompts import Template
-from reasoner.sft.examples import Example, examples_of, select, with_loss_on_prompts
+from reasoner.sft.examples import Example, examples_of, with_loss_on_prompts
 from tests.fixtures.tiny import END, OTHER_END, tiny_tokenizer
 
 R1 = Template("User: {question}\nAssistant:", stop=("</answer>",))
@@ -37,11 +37,8 @@ def text(ids: Sequence[int]) -> str:
     return str(TOKENIZER.decode(list(ids)))
 
 
-def test_ids_are_used_as_they_are() -> None:
+def test_ids_are_used_as_they_are_and_turns_between_answers_of_tools_are_examples_of_their_own() -> None:
     assert read({"prompt_ids": [5, 6], "completion_ids": [7], "text": "ignored"}) == [Example((5, 6), (7,))]
-
-
-def test_turns_between_answers_of_tools_are_examples_of_their_own() -> None:
     row = {"prompt_ids": [5, 6], "completion_ids": [7, 8, 20, 21, 9, 22, 10], "observation_tokens": [2, 4, 5, 6]}
     before = (5, 6, 7, 8, 20, 21)
     assert read(row) == [Example((5, 6), (7, 8)), Example(before, (9,)), Example((*before, 9, 22), (10,))]
@@ -108,9 +105,8 @@ def test_a_text_is_learnt_from_its_second_token_on() -> None:
 @pytest.mark.parametrize("written", ["", END])
 def test_text_ends_once_with_a_tokenizer_that_ends_every_text(written: str) -> None:
     tokenizer = tiny_tokenizer()
-    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
-        single=f"$A {END}", special_tokens=[(END, tokenizer.eos_token_id)]
-    )
+    ends = TemplateProcessing(single=f"$A {END}", special_tokens=[(END, tokenizer.eos_token_id)])
+    tokenizer.backend_tokenizer.post_processor = ends
     row = {"text": f"12 + 30 = 42{written}"}
     [example] = examples_of([("row 0", row)], tokenizer, PLAIN)
     assert text((*example.prompt_ids, *example.completion_ids)) == "12 + 30 = 42" + END
@@ -132,14 +128,9 @@ def test_every_turn_of_the_assistant_is_an_example_that_sees_the_turns_before() 
     assert text(second.completion_ids) == f"56{END}"
 
 
-def test_a_template_without_an_end_of_the_turn_gets_the_end_token() -> None:
-    assert [text(one.completion_ids) for one in read({"messages": CONVERSATION}, chat=LLAMA)] == [
-        f"<think> 40 + 2 </think> 42{END}",
-        f"56{END}",
-    ]
-
-
-def test_a_conversational_prompt_and_completion_learns_the_completion_alone() -> None:
+def test_a_template_without_an_end_of_the_turn_gets_the_end_token_and_a_completion_is_learnt_alone() -> None:
+    texts = [text(one.completion_ids) for one in read({"messages": CONVERSATION}, chat=LLAMA)]
+    assert texts == [f"<think> 40 + 2 </think> 42{END}", f"56{END}"]
     [example] = read({"prompt": CONVERSATION[:3], "completion": CONVERSATION[3:]}, chat=CHATML)
     assert text(example.completion_ids) == f"56{END}"
 
@@ -165,23 +156,10 @@ def test_no_line_break_is_learnt_after_a_turn_whose_end_is_another_special_token
     assert text(first.completion_ids) == f"<think> 40 + 2 </think> 42{OTHER_END}"
 
 
-def test_a_conversation_that_the_chat_template_refuses_is_named() -> None:
-    chat = "{{ raise_exception('System role not supported') }}"
-    with pytest.raises(ValueError, match=r"row 0: .* System role not"):
-        read({"messages": CONVERSATION}, chat=chat)
-
-
 def test_equal_token_ids_are_one_object() -> None:
-    first, second = read(
-        {"prompt_ids": [int("300")], "completion_ids": [int("301")]},
-        {"prompt_ids": [int("300")], "completion_ids": [int("300")]},
-    )
+    rows = [{"prompt_ids": [int("300")], "completion_ids": [int(own)]} for own in ("301", "300")]
+    first, second = read(*rows)
     assert first.prompt_ids[0] is second.prompt_ids[0] is second.completion_ids[0]
-
-
-def test_a_chat_template_that_drops_the_thought_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"row 0: .* <think>"):
-        read({"messages": CONVERSATION}, chat=DROPS_THOUGHTS)
 
 
 def test_a_thought_that_the_chat_template_opens_is_learnt_from_there_on() -> None:
@@ -199,44 +177,26 @@ def test_nothing_is_learnt_behind_the_end_of_a_turn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "message"),
+    ("row", "chat", "message"),
     [
-        ({"answer": "42"}, "row 0: the columns are answer; known forms are: prompt_ids, completion_ids; question"),
-        ({"prompt": "a", "completion": 42}, "row 0: completion is 42; it must be a text"),
-        ({"prompt": "", "completion": "42"}, "row 0: the prompt or the completion has no tokens"),
-        ({"prompt_ids": [1], "completion_ids": [10**6]}, "row 0: completion_ids must be a list of token ids from 0 to"),
-        ({"messages": CONVERSATION}, "row 0: it is a conversation, and the model's tokenizer has no chat template"),
-        ({"text": "\ud83d"}, "row 0: text holds half of a surrogate pair"),
+        ({"answer": "42"}, None, "the columns are answer; known forms are: prompt_ids, completion_ids; question"),
+        ({"prompt": "a", "completion": 42}, None, "completion is 42; it must be a text"),
+        ({"prompt": "", "completion": "42"}, None, "the prompt or the completion has no tokens"),
+        ({"prompt_ids": [1], "completion_ids": [10**6]}, None, "completion_ids must be a list of token ids from 0 to"),
+        ({"text": "\ud83d"}, None, "text holds half of a surrogate pair"),
+        ({"messages": CONVERSATION}, None, "it is a conversation, and the model's tokenizer has no chat template"),
+        ({"messages": CONVERSATION[:1]}, CHATML, "the conversation has no turn of the assistant to learn"),
+        ({"messages": [{"role": "user"}]}, CHATML, "message 0 is {'role': 'user'}; it must have role and content"),
+        ({"messages": "hello"}, CHATML, "messages is 'hello'; it must be a list of messages"),
+        ({"messages": CONVERSATION}, "{{ raise_exception('System role not supported') }}", "System role not supported"),
+        ({"messages": CONVERSATION}, DROPS_THOUGHTS, " <think>"),
+        ({"messages": CONVERSATION}, PREFILLS, " <think>"),
     ],
 )
-def test_a_row_that_cannot_be_used_is_named(row: dict[str, Any], message: str) -> None:
+def test_a_row_that_cannot_be_used_is_named(row: dict[str, Any], chat: str | None, message: str) -> None:
     with pytest.raises(ValueError) as error:
-        read(row)
-    assert str(error.value).startswith(message)
-
-
-@pytest.mark.parametrize(
-    ("messages", "message"),
-    [
-        (CONVERSATION[:1], "the conversation has no turn of the assistant to learn"),
-        ([{"role": "user"}], "message 0 is {'role': 'user'}; it must have role and content"),
-        ("hello", "messages is 'hello'; it must be a list of messages"),
-    ],
-)
-def test_a_conversation_that_cannot_be_used_is_refused(messages: Any, message: str) -> None:
-    with pytest.raises(ValueError, match="row 0: ") as error:
-        read({"messages": messages}, chat=CHATML)
-    assert message in str(error.value)
-
-
-def test_selection_counts_what_it_leaves_out() -> None:
-    short, long = Example((1,), (2, 3)), Example((1,), (2, 3, 4, 5))
-    selection = select([short, long, short], max_tokens=4)
-    assert (selection.examples, selection.too_long, selection.repeated) == ((short,), 1, 1)
-    assert sum(len(example.completion_ids) for example in selection.examples) == 2
-    assert selection.loss_share == 2 / 3
-    with pytest.raises(ValueError, match=r"1 .* 4 tokens"):
-        select([long], max_tokens=4)
+        read(row, chat=chat)
+    assert str(error.value).startswith("row 0: ") and message in str(error.value)
 
 
 def test_loss_on_all_leaves_the_first_token_alone_as_the_prompt() -> None:

@@ -21,15 +21,9 @@ TEXTS = [("Question: 7 * 8 - 5 = ", "56 - 5 = 51"), ("What is 12 plus 30? ", "42
 def rollout(tokenizer, number, prompt, completion):
     ids = [tokenizer(text)["input_ids"] for text in (prompt, completion)]
     return {
-        "prompt_token_ids": ids[0],
-        "token_ids": [*ids[1], tokenizer.eos_token_id],
-        "prompt": prompt,
-        "completion": completion,
-        "problem_id": str(number),
-        "question": prompt,
-        "reward": 1.0,
-        "step": 0,
-    }
+        "prompt_token_ids": ids[0], "token_ids": [*ids[1], tokenizer.eos_token_id], "prompt": prompt,
+        "completion": completion, "problem_id": str(number), "question": prompt, "reward": 1.0, "step": 0,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])

@@ -27,17 +27,12 @@ def test_rollouts_of_a_run_are_rows_with_the_sampled_ids_and_the_texts(runs):
     assert len(list(read_source("runs:a?where=", runs).rows)) == 2
 
 
-def test_lines_of_a_file_are_rows(tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"text": "one"}\n{"text": "two"}\n')
-    rows = list(read_source(str(tmp_path / "a.jsonl"), tmp_path).rows)
-    assert [row["text"] for _, row in rows] == ["one", "two"]
-    assert rows[1][0].endswith("a.jsonl, line 2")
-
-
 def test_several_sources_are_rows_of_one_after_the_other(runs, tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"text": "one"}\n')
+    (tmp_path / "a.jsonl").write_text('{"text": "one"}\n{"text": "two"}\n')
     source = read_source(f"runs:a?where=correct;{tmp_path / 'a.jsonl'};runs:a?where=wrong", runs)
-    assert [row.get("text") or row["completion"] for _, row in source.rows] == [RIGHT, "one", "2"]
+    rows = list(source.rows)
+    assert [row.get("text") or row["completion"] for _, row in rows] == [RIGHT, "one", "two", "2"]
+    assert rows[2][0].endswith("a.jsonl, line 2")
     assert source.left_out == {"not correct": 1, "not wrong": 1}
     with pytest.raises(ValueError, match=r"no examples 'missing.jsonl'"):
         check_source("runs:a;missing.jsonl", runs)

@@ -57,22 +57,15 @@ def call(name, **arguments):
 
 def test_calls_reach_functions_by_name_and_failures_are_answers(spec):
     cases = {
-        call("number_of", word="two", times=3): ("6", False),
-        f"\n{call('number_of', word='one')}\n": ("1", False),
-        call("number_of", word="ten"): ("KeyError: 'ten'", True),
-        call("number_of", letters="x"): (None, True),
+        call("number_of", word="two", times=3): ("6", False), f"\n{call('number_of', word='one')}\n": ("1", False),
+        call("number_of", word="ten"): ("KeyError: 'ten'", True), call("number_of", letters="x"): (None, True),
         call("hang", seconds=100): ("TimeoutError: the call took too long", True),
         call("leave"): ("RuntimeError: the tool ended", True),
-        call("fill", size=10**10): ("MemoryError: the call used too much memory", True),
-        call("nothing"): (None, True),
-        "{": (None, True),
-        "[]": (None, True),
-        "null": (None, True),
-        '{"name": ["a"], "arguments": {}}': (None, True),
-        '{"name": "number_of", "arguments": [1]}': (None, True),
-        '{"name": "number_of"}': (None, True),
+        call("fill", size=10**10): ("MemoryError: the call used too much memory", True), call("nothing"): (None, True),
+        "{": (None, True), "[]": (None, True), "null": (None, True), '{"name": ["a"], "arguments": {}}': (None, True),
+        '{"name": "number_of", "arguments": [1]}': (None, True), '{"name": "number_of"}': (None, True),
         "[" * 100_000: (None, True),
-    }
+    }  # fmt: skip
     with ToolPool(ToolsConfig(names=spec, seconds=0.5), is_json=True) as pool:
         answers = pool.answers(list(cases))
     for (text, is_error), answer, request in zip(cases.values(), answers, cases, strict=True):
@@ -82,10 +75,9 @@ def test_calls_reach_functions_by_name_and_failures_are_answers(spec):
 
 def test_python_is_called_beside_functions(spec):
     pytest.importorskip("pydantic_monty")
+    calls = [call("python", code="print(6 * 7)"), call("number_of", word="two"), call("python", code=["x"])]
     with ToolPool(ToolsConfig(names=f"python,{spec}", seconds=1.0), is_json=True) as pool:
-        one, two, three = pool.answers(
-            [call("python", code="print(6 * 7)"), call("number_of", word="two"), call("python", code=["x"])]
-        )
+        one, two, three = pool.answers(calls)
     assert (one.text, two.text, three.text) == ("42", "2", "['x']")
 
 

@@ -35,16 +35,6 @@ def pool():
         ('print(factor("360"), factor("x^2 - 1"))', "2**3*3**2*5 (x - 1)*(x + 1)"),
         ("import random, time\nprint(random.random(), time.time())", "0.8444218515250481 946684800.0"),
         ("x = 1", ""),
-    ],
-)
-def test_answer_is_what_the_code_prints_and_its_last_value(pool, code, text):
-    (answer,) = pool.answers([code])
-    assert (answer.text, answer.is_error) == (text, False)
-
-
-@pytest.mark.parametrize(
-    ("code", "text"),
-    [
         ("print(1)\n1 / 0", "1\nZeroDivisionError: division by zero"),
         ("print(y)", "NameError: name 'y' is not defined"),
         ("while True: pass", "TimeoutError: the call took too long"),
@@ -54,15 +44,14 @@ def test_answer_is_what_the_code_prints_and_its_last_value(pool, code, text):
         ('simplify("__import__(1)")', "ValueError: not in an expression: __import__(1)"),
     ],
 )
-def test_a_call_that_fails_answers_with_the_last_line_of_its_traceback(pool, code, text):
+def test_answer_is_what_the_code_prints_and_its_last_value_or_the_last_line_of_its_traceback(pool, code, text):
     (answer,) = pool.answers([code])
-    assert (answer.text, answer.is_error) == (text, True)
+    assert (answer.text, answer.is_error) == (text, "Error: " in text)
 
 
 def test_calls_share_nothing(pool):
-    answers = pool.answers(
-        ["x = 1\nprint(x)", "print(x)", "import random\nrandom.seed(9)", "import random\nrandom.random()"]
-    )
+    calls = ["x = 1\nprint(x)", "print(x)", "import random\nrandom.seed(9)", "import random\nrandom.random()"]
+    answers = pool.answers(calls)
     assert [one.is_error for one in answers] == [False, True, False, False]
     assert answers[3].text == "0.8444218515250481"
 

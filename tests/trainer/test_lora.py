@@ -32,14 +32,10 @@ def lora_trainer(cfg):
 
 
 ALGORITHMS = {
-    "grpo": {"name": "grpo", "beta": 0.05},
-    "dapo": {"name": "dapo"},
-    "gspo": {"name": "gspo"},
-    "trpo": {"name": "trpo"},
-    "ppo": {"name": "ppo"},
-    "ppo shared": {"name": "ppo", "critic_backbone": "shared"},
+    "grpo": {"name": "grpo", "beta": 0.05}, "dapo": {"name": "dapo"}, "gspo": {"name": "gspo"},
+    "trpo": {"name": "trpo"}, "ppo": {"name": "ppo"}, "ppo shared": {"name": "ppo", "critic_backbone": "shared"},
     "penalty": {"name": "grpo", "trust": "penalty", "epochs": 2},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -67,7 +63,7 @@ def test_reference_logprobs_are_those_of_the_base_to_the_bit():
     for seed in range(2):
         take_step(made, random_groups(seed=seed))
     batch = collate(random_groups(seed=3))
-    base = make_trainer(config(), tiny_model(vocabulary=60, width=32, layers=2))
+    base = make_trainer(config())
     assert torch.equal(made.compute_logprobs(batch).ref_logprobs, base.passes.all_logprobs(batch))
     assert not torch.equal(made.passes.all_logprobs(batch), base.passes.all_logprobs(batch))
 
@@ -129,6 +125,5 @@ def test_toy_learns_with_lora_and_keeps_its_reference():
 def test_reference_that_follows_and_base_in_bfloat16_that_does_not_fit_are_refused(cfg):
     with pytest.raises(ValueError, match=r"lora\.(rank|base_dtype) .* needs "):
         check_run(cfg)
-    check_run(
-        replace(cfg, lora=replace(LORA, base_dtype="bfloat16"), optim=OptimConfig(dtype="bfloat16"), algo=AlgoConfig())
-    )
+    lora = replace(LORA, base_dtype="bfloat16")
+    check_run(replace(cfg, lora=lora, optim=OptimConfig(dtype="bfloat16"), algo=AlgoConfig()))

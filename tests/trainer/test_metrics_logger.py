@@ -3,7 +3,6 @@
 import time
 from io import StringIO
 
-import pytest
 from rich.console import Console
 
 from reasoner.console import escape_controls, speed
@@ -35,9 +34,8 @@ def test_logger_writes_a_line_per_step_and_plain_console_lines(tmp_path, capsys)
     assert read_evals(tmp_path)[1]["sampled"] == {"metrics": {"x": {"value": 1}}, "problems": 2}
     shown = capsys.readouterr().err.splitlines()
     assert len(shown) == 2 and "\x1b" not in shown[1]
-    assert shown[1].startswith(
-        "step 1 (2/9 done)  reward 0.500  correct 40%  well-formed 90%  tokens 30  truncated 0.0%  zero-variance 25%  "
-    )
+    figures = "reward 0.500  correct 40%  well-formed 90%  tokens 30  truncated 0.0%  zero-variance 25%"
+    assert shown[1].startswith(f"step 1 (2/9 done)  {figures}  ")
     assert len(shown[1]) <= 120 and not shown[1].count("correct completion")
 
 
@@ -62,13 +60,6 @@ def test_a_non_finite_value_is_left_out_of_the_file(tmp_path):
         logger.write({"step": 0, **LINE, "grad_norm": float("nan"), "loss": float("inf")}, TIMED)
     (line,) = read_metrics(tmp_path)
     assert line.pop("time/run") >= 0 and line == {"step": 0, **LINE, **TIMED}
-
-
-def test_write_refuses_an_unknown_metric(tmp_path):
-    with MetricsLogger(tmp_path, steps=1, start=0) as logger, pytest.raises(AssertionError, match="made_up"):
-        logger.write({"step": 0, **LINE, "made_up": 1.0}, TIMED)
-    with MetricsLogger(tmp_path, steps=1, start=0) as logger, pytest.raises(AssertionError, match="made_up"):
-        logger.write({"step": 0, **LINE}, {"made_up": 1.0})
 
 
 def test_times_are_not_in_the_metrics_file(tmp_path):

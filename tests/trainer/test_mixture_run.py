@@ -21,9 +21,7 @@ SMALL = {
 
 def test_mixture_is_trained_on_by_weight_with_a_function_of_a_column_and_resumed_to_the_byte(tmp_path: Path) -> None:
     sums = [{"task": f"What is {n} + 5?", "gold": n + 5, "kind": "sum"} for n in range(20, 40)]
-    products = [
-        {"task": f"What is {n} * 5?", "gold": f"It is \\boxed{{{5 * n}}}.", "kind": "product"} for n in range(9)
-    ]
+    products = [{"task": f"What is {n} * 5?", "gold": f"It is \\boxed{{{5 * n}}}", "kind": "product"} for n in range(9)]
     (tmp_path / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in sums))
     (tmp_path / "products.json").write_text(json.dumps({"data": products}))
     (tmp_path / "heldout.jsonl").write_text(json.dumps({"task": "what is 25 + 5", "gold": 30}) + "\n")

@@ -37,16 +37,6 @@ def test_operation_on_tensors_of_two_devices_is_refused(mix):
         mix(torch.ones(3).to(DEVICE))
 
 
-def test_numbers_indices_and_copies_may_be_on_the_cpu():
-    with OtherDevice():
-        moved = torch.arange(3, device=DEVICE)
-        assert (moved + torch.tensor(1)).device == moved[torch.tensor([2, 0])].device == DEVICE
-        assert moved[torch.tensor([2, 0])].tolist() == [2, 0]
-        assert moved.cpu().device == torch.device("cpu")
-        moved[1:].copy_(torch.tensor([7, 8]))
-        assert moved.tolist() == [0, 7, 8]
-
-
 def step(cfg, *, is_moved, stats):
     """The metrics of one training step with a reference; on DEVICE if `is_moved`."""
     place = move if is_moved else lambda model: model

@@ -26,14 +26,9 @@ def test_shared_prompts_and_padding_do_not_change_a_logprob():  # trap 17
     groups = random_groups()
     batch = collate(groups)
     found, _ = token_logprobs(
-        model,
-        batch.prompt_ids,
-        batch.prompt_lengths,
-        batch.prompt_of,
-        batch.completion_ids,
-        batch.lengths,
+        model, batch.prompt_ids, batch.prompt_lengths, batch.prompt_of, batch.completion_ids, batch.lengths,
         temperature=0.7,
-    )
+    )  # fmt: skip
     row = 0
     for g in groups:
         for completion in g.completions:
@@ -88,17 +83,13 @@ def test_zero_variance_groups_have_no_gradient_without_reference():  # trap 4
     flat = [group([5, 6], [[7, 8], [9], [10], [11]], [1, 1, 1, 1])]
     assert (gradient(config(), flat) == 0).all()
     other = random_groups(2)
-    alone, beside = (
-        gradient(config(loss_aggregation="token"), other),
-        gradient(config(loss_aggregation="token"), other + flat),
-    )
+    alone, beside = (gradient(config(loss_aggregation="token"), groups) for groups in (other, other + flat))
     tokens = [sum(len(c.token_ids) for g in gs for c in g.completions) for gs in (other, other + flat)]
     rounding = 1e-5 * float(alone.abs().max())
     assert torch.allclose(alone * tokens[0] / tokens[1], beside, atol=rounding)  # they stay in the denominator
     dapo = config(name="dapo")
-    assert torch.allclose(
-        gradient(dapo, other), gradient(dapo, other + flat), atol=rounding
-    )  # where the row says so, they do not
+    own, both = (gradient(dapo, groups) for groups in (other, other + flat))
+    assert torch.allclose(own, both, atol=rounding)  # where the row says so, they do not
 
 
 def test_ratio_is_one_before_the_first_update_and_old_logprobs_stay_fixed():  # traps 9, 29

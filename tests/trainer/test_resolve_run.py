@@ -79,19 +79,13 @@ def test_sets_of_different_places_are_named_with_their_origins(tmp_path):
     assert note(**{"data.train": "mine.jsonl"}, **unused) == ""
 
 
-def test_named_setting_without_effect_is_refused_in_a_file_too_and_its_default_is_not(tmp_path):
+def test_named_settings_without_effect_are_refused_in_a_file_too_and_a_default_or_one_of_a_preset_is_not(tmp_path):
     values = {"run.dir": str(tmp_path), "algo.beta": 0.0}
     with pytest.raises(ValueError, match=r"algo\.kl is 'k2', which has no effect here: it needs algo\.beta > 0"):
         resolve_new_run(values, origin="a test", files=[("one.toml", {"algo.kl": "k2"})])
     resolve_new_run(values | {"lora.alpha": settings()["lora.alpha"].default}, origin="a test")  # what holds anyway
-
-
-def test_setting_of_a_preset_without_effect_is_left_as_it_is(tmp_path):
     values = {"run.dir": str(tmp_path), "algo.name": "trpo", "algo.beta": 0.0}
     assert resolve_new_run(values, origin="a test")[0].config.optim.lr == 5e-4  # of the preset
-
-
-def test_more_minibatches_than_prompts_are_refused_where_they_are_named(tmp_path):
     values = {"run.dir": str(tmp_path), "data.prompts_per_step": 2}
     assert resolve_new_run(values, origin="a test")[0].config.algo.minibatches == 4  # of the preset: an update a group
     with pytest.raises(ValueError, match=r"algo\.minibatches is 3, .*needs .*data\.prompts_per_step"):
@@ -106,11 +100,6 @@ def test_run_that_was_started_with_a_setting_without_effect_is_resumed(tmp_path)
     assert resolve_resumed_run("a", {"steps": 70}, origin="a test", runs=tmp_path)[0].config.lora.alpha == 16.0
     with pytest.raises(ValueError, match=r"eval\.samples is 3, .*needs eval\.heldout_problems > 0"):
         resolve_resumed_run("a", {"eval.heldout_problems": 0, "eval.samples": 3}, origin="a test", runs=tmp_path)
-
-
-def test_default_name_tells_model_and_algorithm(tmp_path):
-    _, run_dir = resolve_new_run({"run.dir": str(tmp_path), "algo.name": "rloo"}, origin="a test")
-    assert run_dir.parent == tmp_path and run_dir.name.startswith("base-rloo-")
 
 
 @pytest.mark.parametrize(

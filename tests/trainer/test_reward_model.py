@@ -116,14 +116,10 @@ def test_eval_of_a_file_leaves_out_what_the_model_cannot_read(place: Path, capsy
 
 def test_scores_of_a_file_are_normalised(place: Path) -> None:
     rows = [json.loads(line) for line in (place / "pairs.jsonl").read_text().splitlines()]
-    whole = dict.fromkeys(
-        (len(one["prompt_ids"]), tuple(one[f"{side}_ids"])) for one in rows for side in ("chosen", "rejected")
-    )
-    lines = [
-        json.dumps({"prompt_ids": ids[:size], "token_ids": ids[size:], "name": name})
-        for name, (size, ids) in enumerate(whole)
-    ]
-    (place / "completions.jsonl").write_text("\n".join(lines))
+    sides = ("chosen_ids", "rejected_ids")
+    whole = dict.fromkeys((len(one["prompt_ids"]), tuple(one[side])) for one in rows for side in sides)
+    lines = [{"prompt_ids": ids[:size], "token_ids": ids[size:], "name": n} for n, (size, ids) in enumerate(whole)]
+    (place / "completions.jsonl").write_text("\n".join(map(json.dumps, lines)))
     out = place / "scores.jsonl"
     arguments = ["reward-model", "score", "whole", str(place / "completions.jsonl"), str(out)]
     assert main([*arguments, "--runs", str(place / "runs")]) == 0

@@ -128,13 +128,9 @@ def test_every_setting_is_read_by_a_run_in_which_it_has_an_effect(
         own = {key: value.format(folder=folder) if isinstance(value, str) else value for key, value in changes.items()}
         common = {"threads": 1} if stage == "reward-model" else SMALL
         values = {
-            "model": str(model),
-            **common,
-            **(STEP if stage == "rl" else {}),
-            **own,
-            "run.dir": str(folder / "runs"),
+            "model": str(model), **common, **(STEP if stage == "rl" else {}), **own, "run.dir": str(folder / "runs"),
             "run.name": name,
-        }
+        }  # fmt: skip
         read.clear()
         resolved, run_dir = resolve_new_run(values, origin="a test", stage=stage)
         run_stage(resolved, run_dir)

@@ -15,17 +15,11 @@ from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.runs.sync_certificate import SyncCertificate
 from reasoner.sft.batches import batch_likelihood
 from reasoner.sft.examples import Example
+from reasoner.trainer import supervised
 from reasoner.trainer.checkpoint import list_checkpoints
 from reasoner.trainer.resolve_run import resolve_new_run
 from reasoner.trainer.setup import open_training_run
-from reasoner.trainer.supervised import (
-    SFT,
-    batch_of_step,
-    passes_of,
-    train_on_examples,
-    with_length,
-    without_unused_validation,
-)
+from reasoner.trainer.supervised import SFT, batch_of_step, passes_of, train_on_examples, with_length
 from reasoner.types import Completion
 from tests.fixtures.forkserver import ROOT, finish
 from tests.fixtures.switched_off import without
@@ -86,7 +80,7 @@ def test_without_validation_no_examples_are_left_out_for_it():
     for interval, share in ((0, 0.0), (10, cfg.sft.validation_share)):
         own = replace(cfg, validation=replace(cfg.validation, interval=interval))
         resolved = RunSettings(own, dict.fromkeys(settings(), "default"))
-        assert without_unused_validation(resolved).config.sft.validation_share == share
+        assert supervised.without_unused_validation(resolved).config.sft.validation_share == share
     assert cfg.sft.validation_share > 0
 
 

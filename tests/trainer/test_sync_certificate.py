@@ -54,10 +54,8 @@ def test_a_trainer_that_computes_in_bfloat16_has_the_limit_of_bfloat16(tmp_path)
 @pytest.mark.parametrize(("layers", "factor"), [(2, 1), (32, 2)])
 def test_an_engine_in_bfloat16_is_certified_for_models_in_which_rounding_grows(layers, factor, tmp_path):
     """A change of every weight by much makes a deep model round by more than the limit, in pretrained ones too."""
-    folder, cfg = (
-        save_tiny(tmp_path, layers=layers),
-        settings(engine=EngineConfig(name="transformers", dtype="bfloat16")),
-    )
+    folder = save_tiny(tmp_path, layers=layers)
+    cfg = settings(engine=EngineConfig(name="transformers", dtype="bfloat16"))
     policy = load_policy(folder, device=CPU)
     for name, weight in policy.named_parameters():
         weight.data *= factor if "_proj.weight" in name else 1

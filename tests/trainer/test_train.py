@@ -76,14 +76,6 @@ def test_validation_keeps_the_best_policy(folder):  # trap 46
     assert first["step"] == 0 and last["step"] == 2
     assert {"pass@1", "cons@2"} <= first["sampled"]["metrics"].keys()
     best = json.loads((folder / "checkpoints" / "best" / "best.json").read_text())
-    scores = {
-        look["step"]: look["sampled"]["metrics"]["pass@1"]["value"] for look in read_evals(folder) if look["step"]
-    }
-    assert best == {"steps_done": best["steps_done"], "validation/pass@1": max(scores.values())}
+    scores = [look["sampled"]["metrics"]["pass@1"]["value"] for look in read_evals(folder) if look["step"]]
+    assert best == {"steps_done": best["steps_done"], "validation/pass@1": max(scores)}
     assert load_tokenizer(folder / "checkpoints" / "best").get_vocab() == load_tokenizer(BASE).get_vocab()
-
-
-def test_run_name_in_use_is_refused(folder):
-    again = {"model": "base", "run.dir": folder.parent, "run.name": folder.name}
-    refusal = finish("train", *flags(again), status=2).errors()
-    assert "is in use" in refusal and refusal.count("\n") == 1
