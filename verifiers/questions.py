@@ -29,7 +29,7 @@ from verifiers.answers.forms import (
 )
 from verifiers.answers.layer import letter_of, read, read_with_units
 from verifiers.answers.rationals import NoValueError, TooLargeError
-from verifiers.answers.scalars import equal_amounts, is_undone_for
+from verifiers.answers.scalars import comparable, equal_amounts, is_undone_for
 from verifiers.answers.syntax import UnreadableError
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.units import UNITS, unit
@@ -49,6 +49,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("factored", re.compile(r"\bfactor(?:ise|ize)?\b", re.IGNORECASE)),
 )
 _TOLERANCES = ("tolerance", "error")  # columns of data sets that hold a tolerance: OlympiadBench has "error"
+_EQUALS = re.compile(r"=|≈|\\(?:approx|sim(?:eq)?)(?![a-z])")
 _BARE = ("list", "set")  # values without an order
 _MAX_CHARACTERS = 20_000
 
@@ -175,7 +176,7 @@ def _is_said_back(gold: str, answer: str, formulas: tuple[str, ...]) -> bool:
     """
     gold, answer = maths.answer_part(gold), maths.answer_part(answer)
     question_forms, expected = _forms_in(formulas), _forms_in((gold,))
-    stated = _forms_of(answer) | _forms_of(answer.rpartition("=")[2])
+    stated = _forms_of(answer) | _forms_of(_EQUALS.split(answer)[-1])
     if stated & question_forms - expected:
         return True
     is_whole = any(each[0] == "number" and each[1].denominator == 1 for each in expected)
@@ -331,7 +332,12 @@ def _is_near(gold: Value, answer: Value, tolerance: str) -> bool:
     assert isinstance(gold, Expression | Amount) and isinstance(answer, Expression | Amount)
     if isinstance(gold, Amount) and isinstance(answer, Amount) and gold.powers != answer.powers:
         return False
+    if type(gold) is not type(answer) and {gold.node.op, answer.node.op} & {"percent", "degrees"}:  # 5 cm and 5%
+        return False
     scale = answer.factor / gold.factor if isinstance(gold, Amount) and isinstance(answer, Amount) else Fraction(1)
-    value = approximation(gold.node)
-    size = float(Fraction(tolerance.removesuffix("%"))) * (abs(value) / 100 if tolerance.endswith("%") else 1)
-    return abs(approximation(answer.node) * float(scale) - value) <= size * (1 + 1e-12)
+    near = []
+    for one, other in comparable(gold.node, answer.node):
+        value = approximation(one)
+        size = float(Fraction(tolerance.removesuffix("%"))) * (abs(value) / 100 if tolerance.endswith("%") else 1)
+        near.append(abs(approximation(other) * float(scale) - value) <= size * (1 + 1e-12))
+    return any(near)
