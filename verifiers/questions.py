@@ -27,7 +27,7 @@ from verifiers.answers.forms import (
     num_factors,
     numbers_in,
 )
-from verifiers.answers.layer import letter_of, read, read_with_units
+from verifiers.answers.layer import letter_of, read, read_with_units, split_letter, wording, words_of
 from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.scalars import comparable, equal_amounts, is_undone_for
 from verifiers.answers.syntax import UnreadableError
@@ -50,6 +50,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 _TOLERANCES = ("tolerance", "error")  # columns of data sets that hold a tolerance: OlympiadBench has "error"
 _EQUALS = re.compile(r"=|≈|\\(?:approx|sim(?:eq)?)(?![a-z])")
+_OTHER = "the letter of another choice"
 _BARE = ("list", "set")  # values without an order
 _MAX_CHARACTERS = 20_000
 
@@ -226,17 +227,28 @@ def _by_choices(
 ) -> bool | None:
     """A letter for the text of its choice, and the text of a choice for its letter."""
     texts = dict(question.choices)
-    letters = [_letter(each) for each in (gold_value, answer_value)]
+    letters = [
+        _letter(each) or _letter_of_words(text, texts) for each, text in ((gold_value, gold), (answer_value, answer))
+    ]
     if isinstance(answer_value, Choice) and isinstance(gold_value, Choice):
         return None
-    if isinstance(answer_value, Choice) and letters[0] == letters[1] in texts:  # the right letter with another value
+    if isinstance(answer_value, Choice) and letters[1] in texts:  # a letter with another value
         value = read(texts[letters[1]])
         return False if value is not None and equal(value, answer_value.value) is False else None
+    if letters[1] == _OTHER:
+        return False
     if letters[0] in texts and not letters[1]:
         return True if _is(texts[letters[0]], answer) else None
     if letters[1] in texts and not letters[0] and not isinstance(answer_value, Choice):
         return _is(texts[letters[1]], gold) and _is(gold, texts[letters[1]])
     return None
+
+
+def _letter_of_words(text: str, texts: Mapping[str, str]) -> str:
+    """The letter of a choice beside its own words, "(B) blue"; _OTHER beside those of another one, "" for none."""
+    letter, rest = split_letter(words_of(maths.answer_part(text)))
+    choices = [each for each, words in texts.items() if wording(words_of(words)) == wording(rest) != ()]
+    return letter if letter in choices else _OTHER if letter and choices else ""
 
 
 def _letter(value: Value | None) -> str:

@@ -116,7 +116,7 @@ def _choice(tokens: Tokens) -> tuple[str, Tokens]:
     if len(tokens) > 3 and tokens[0].is_word("option", "choice"):
         tokens = tokens[1:]
     is_behind = len(tokens) > 3 and _is_bracketed_choice(tokens[-3:]) and tokens[-3].gap
-    if is_behind and (tokens[-4].kind in ("number", "word") or tokens[-4].is_sign("}")):  # 2010 (C)
+    if is_behind and (tokens[-4].kind in ("number", "word") or tokens[-4].is_sign("}")) and not AND_OR(tokens[-4]):
         return tokens[-2].text, tokens[:-3]
     if len(tokens) > 3 and _is_bracketed_choice(tokens[:3]):
         is_value = tokens[3].kind in ("number", "function", "letter") or tokens[3].is_sign("-", "$", "|")
@@ -311,15 +311,22 @@ def bracketed_letter(tokens: Tokens) -> str:
 
 def letter_with_text(tokens: Tokens) -> str:
     """The letter of a choice, as a capital, with its text behind it: "(b) Beta", "b. Beta", "B (6)"; "" for others."""
+    letter, rest = split_letter(tokens)
+    is_list = all(t.text in tuple(CHOICES) or t.is_sign(*_LISTING) for t in rest)
+    is_doubted = any(t.kind == "word" and (t.text == "or" or has_doubt(t.text)) for t in rest)
+    return "" if is_list or is_doubted or names_choice(rest) else letter
+
+
+def split_letter(tokens: Tokens) -> tuple[str, Tokens]:
+    """The letter of a choice, as a capital, and the tokens behind it, or in front of it: "Beta (b)"; "" for none."""
     if len(tokens) > 2 and tokens[0].kind == "letter" and tokens[1].is_sign(".", ")", ":"):
         tokens = (Token("sign", "("), tokens[0], Token("sign", ")"), *tokens[2:])
-    letter = bracketed_letter(tokens[:3])
+    if letter := bracketed_letter(tokens[:3]):
+        return letter, tokens[3:]
+    if letter := bracketed_letter(tokens[-3:]):
+        return letter, tokens[:-3]
     is_plain = len(tokens) > 3 and tokens[0].kind == "letter" and tokens[1].is_sign("(") and tokens[-1].is_sign(")")
-    rest = tokens[3:] if letter else tokens[2:-1] if is_plain else []
-    is_list = all(t.text in tuple(CHOICES) or t.is_sign(*_LISTING) for t in rest)
-    if is_list or names_choice(rest) or any(t.kind == "word" and has_doubt(t.text) for t in rest):
-        return ""
-    return letter or letter_in(tokens[:1])
+    return (letter_in(tokens[:1]), tokens[2:-1]) if is_plain else ("", ())
 
 
 def names_choice(tokens: Tokens) -> bool:
