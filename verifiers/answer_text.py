@@ -36,7 +36,7 @@ _DELIMITED = re.compile(
 )  # not "$5 and $6"
 _AFTERWORD = re.compile(
     r"(?<!\.)\.$|\s(?:because|since)\b[^,]*$|\s(?:is|are) (?:the|our|my) (?:only|answer|smallest|largest|least|greatest"
-    r"|minimum|maximum|required|desired|correct|final)\b[^\d=]*$"
+    r"|minimum|maximum|required|desired|correct|final)\b(?:(?!\bor\b)[^\d=,A-Z])*$"
 )
 _WORD = re.compile(
     r"(?<![\\\w{^_])(?!(?:log|ln|sin|cos|tan|mod|max|min|gcd|lcm|sqrt|pi)\b)"

@@ -7,8 +7,10 @@ from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate
 
 from data.boxes import last_box
+from verifiers import equations
 from verifiers.score import Judgement, Verdict
 
 MAX_CHARACTERS = 500
@@ -21,7 +23,8 @@ _SPELLINGS = (
     (re.compile(r"\\div|[÷∕]"), "/"),
     (re.compile(r"[−–]"), "-"),
 )
-_TOKEN = re.compile(r"\s*(?:(\d+)|([-+*/()]))")
+_OTHER = re.compile(r"[^0-9\s+\-*/()]")
+_LONG_NUMBER = re.compile(rf"\d{{{MAX_DIGITS + 1}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ def equivalent(gold: str, answer: str) -> Judgement:
     A true "= value" may follow the expression. ValueError for a gold that is not an expression.
     """
     expected = evaluate(gold)
-    if len(answer) > MAX_CHARACTERS or re.search(rf"\d{{{MAX_DIGITS + 1}}}", answer):
+    if len(answer) > MAX_CHARACTERS or _LONG_NUMBER.search(answer):
         return Judgement(Verdict.REFUSED, "too long")
     try:
         result = evaluate(answer)
@@ -64,9 +67,9 @@ def evaluate(text: str) -> Arithmetic:
         raise ValueError(f"over {MAX_CHARACTERS} characters")
     box = last_box(text)
     expression, equals, stated_value = _plain(text if box is None else box).partition("=")
-    result = _Parser(expression).result()
+    result = _arithmetic(expression)
     if equals:
-        claim = _Parser(stated_value).result()
+        claim = _arithmetic(stated_value)
         if len(claim.numbers) != 1 or claim.value != result.value:
             raise ValueError(f"{stated_value.strip()!r} is not the value of {expression.strip()!r}")
     return result
@@ -78,70 +81,15 @@ def _plain(text: str) -> str:
     return text.strip().rstrip(".")
 
 
-class _Parser:
-    """By descent: sum = ["-"] product (("+"|"-") product)*; product = atom (("*"|"/") atom)*; atom = n | (sum)."""
-
-    def __init__(self, text: str) -> None:
-        self.tokens = _tokens(text)
-        self.place = 0
-        self.depth = 0
-        self.numbers: list[int] = []
-
-    def result(self) -> Arithmetic:
-        value = self.sum()
-        if self.place < len(self.tokens):
-            raise ValueError(f"unexpected {self.tokens[self.place]!r}")
-        return Arithmetic(value, tuple(sorted(self.numbers)))
-
-    def sum(self) -> Fraction:
-        value = -self.product() if self.take("-") else self.product()
-        while sign := self.take("+", "-"):
-            value += self.product() if sign == "+" else -self.product()
-        return value
-
-    def product(self) -> Fraction:
-        value = self.atom()
-        while sign := self.take("*", "/"):
-            factor = self.atom()
-            if sign == "/" and factor == 0:
-                raise ValueError("division by zero")
-            value = value * factor if sign == "*" else value / factor
-        return value
-
-    def atom(self) -> Fraction:
-        if self.take("("):
-            self.depth += 1
-            if self.depth > MAX_DEPTH:
-                raise ValueError(f"brackets over {MAX_DEPTH} deep")
-            value = self.sum()
-            self.depth -= 1
-            if not self.take(")"):
-                raise ValueError("a bracket is not closed")
-            return value
-        token = self.tokens[self.place] if self.place < len(self.tokens) else "the end"
-        if not token.isdecimal():
-            raise ValueError(f"expected a number, got {token!r}")
-        self.place += 1
-        self.numbers.append(int(token))
-        return Fraction(int(token))
-
-    def take(self, *signs: str) -> str:
-        """The next token if it is one of the signs, else ""."""
-        if self.place < len(self.tokens) and self.tokens[self.place] in signs:
-            self.place += 1
-            return self.tokens[self.place - 1]
-        return ""
-
-
-def _tokens(text: str) -> list[str]:
-    text = text.strip()
-    tokens, place = [], 0
-    while place < len(text):
-        match = _TOKEN.match(text, place)
-        if match is None:
-            raise ValueError(f"{text[place]!r} is not part of an expression")
-        if match[1] and (len(match[1]) > MAX_DIGITS or not match[1].isascii()):
-            raise ValueError(f"a number of over {MAX_DIGITS} digits")
-        tokens.append(match[0].strip())
-        place = match.end()
-    return tokens
+def _arithmetic(text: str) -> Arithmetic:
+    if other := _OTHER.search(text):
+        raise ValueError(f"{other[0]!r} is not part of an expression")
+    if (
+        _LONG_NUMBER.search(text)
+        or max(accumulate((sign == "(") - (sign == ")") for sign in text), default=0) > MAX_DEPTH
+    ):
+        raise ValueError(f"a number of over {MAX_DIGITS} digits, or brackets over {MAX_DEPTH} deep")
+    value = equations.evaluate(" ".join(text.split()))
+    if value is None:
+        raise ValueError(f"{text.strip()!r} is no expression, or divides by zero")
+    return Arithmetic(value, tuple(sorted(map(int, re.findall(r"\d+", text)))))

@@ -90,7 +90,9 @@ def evaluate(expression: str) -> Fraction | None:
 
 
 def _sum(tokens: list[str]) -> Fraction:
-    """Parse a sum of products; its tokens are removed from the front of the list."""
+    """Parse a sum of products, with or without a minus in front; its tokens are removed from the list."""
+    if tokens[:1] == ["-"]:
+        tokens.insert(0, "0")
     value = _product(tokens)
     while tokens and tokens[0] in "+-":
         sign = 1 if tokens.pop(0) == "+" else -1

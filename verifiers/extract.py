@@ -14,7 +14,7 @@ from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.syntax import VULGAR, Token, bracket_content
 from verifiers.answers.tokens import spans
 from verifiers.answers.values import Amount, Collection, Expression, Literal, Value, is_undone
-from verifiers.format import blocks
+from verifiers.format import blocks, is_empty
 from verifiers.limits import too_long
 
 
@@ -40,8 +40,7 @@ def extract_answer(response: str, extract: str = "strict") -> Extraction:
     if extract == "strict" and fault:
         return Extraction(None, False, fault)
     answer = EXTRACTORS[extract](behind_thinking(response))
-    if answer is not None:
-        answer = answer.strip() or None
+    answer = None if answer is None or is_empty(answer) else answer.strip()
     return Extraction(answer, not fault, "" if answer else f"no answer ({extract})")
 
 
@@ -214,7 +213,7 @@ def first_answer(*extractors: Callable[[str], str | None]) -> Callable[[str], st
 
     def first_of_all(response: str) -> str | None:
         answers = (extractor(response) for extractor in extractors)
-        return next((answer for answer in answers if answer is not None and answer.strip()), None)
+        return next((answer for answer in answers if answer is not None and not is_empty(answer)), None)
 
     return first_of_all
 

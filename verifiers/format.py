@@ -1,6 +1,6 @@
 """The strict R1-Zero form: exactly one think block, then exactly one answer block, only white space around them.
 
-A block without a letter, a digit or a symbol is empty: dots, dashes and characters of no width earn no reward.
+A text without a letter, a digit, a symbol or a bracket is empty: dots, dashes and characters of no width earn nothing.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ def blocks(response: str) -> Blocks:
         "text before <think>": before,
         "text between the blocks": between,
         "text after </answer>": after,
-        "empty think block": _is_empty(think),
-        "empty answer block": _is_empty(answer),
+        "empty think block": is_empty(think),
+        "empty answer block": is_empty(answer),
     }
     return Blocks(think, answer, next((fault for fault, is_there in faults.items() if is_there), ""))
 
 
-def _is_empty(text: str) -> bool:
-    return not any(category(each)[0] in "LNS" for each in text)
+def is_empty(text: str) -> bool:
+    r"""Whether a text says nothing; `\{\}` is the empty set."""
+    return not any(category(each)[0] in "LNS" or category(each) == "Ps" for each in text)

@@ -27,9 +27,9 @@ from verifiers.answers.forms import (
     num_factors,
     numbers_in,
 )
-from verifiers.answers.layer import letter_of, read, read_with_units
+from verifiers.answers.layer import letter_of, read, read_with_units, split_letter, wording, words_of
 from verifiers.answers.rationals import NoValueError, TooLargeError
-from verifiers.answers.scalars import equal_amounts, is_undone_for
+from verifiers.answers.scalars import comparable, equal_amounts, is_undone_for
 from verifiers.answers.syntax import UnreadableError
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.units import UNITS, unit
@@ -49,6 +49,8 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("factored", re.compile(r"\bfactor(?:ise|ize)?\b", re.IGNORECASE)),
 )
 _TOLERANCES = ("tolerance", "error")  # columns of data sets that hold a tolerance: OlympiadBench has "error"
+_EQUALS = re.compile(r"=|≈|\\(?:approx|sim(?:eq)?)(?![a-z])")
+_OTHER = "the letter of another choice"
 _BARE = ("list", "set")  # values without an order
 _MAX_CHARACTERS = 20_000
 
@@ -175,7 +177,7 @@ def _is_said_back(gold: str, answer: str, formulas: tuple[str, ...]) -> bool:
     """
     gold, answer = maths.answer_part(gold), maths.answer_part(answer)
     question_forms, expected = _forms_in(formulas), _forms_in((gold,))
-    stated = _forms_of(answer) | _forms_of(answer.rpartition("=")[2])
+    stated = _forms_of(answer) | _forms_of(_EQUALS.split(answer)[-1])
     if stated & question_forms - expected:
         return True
     is_whole = any(each[0] == "number" and each[1].denominator == 1 for each in expected)
@@ -225,17 +227,28 @@ def _by_choices(
 ) -> bool | None:
     """A letter for the text of its choice, and the text of a choice for its letter."""
     texts = dict(question.choices)
-    letters = [_letter(each) for each in (gold_value, answer_value)]
+    letters = [
+        _letter(each) or _letter_of_words(text, texts) for each, text in ((gold_value, gold), (answer_value, answer))
+    ]
     if isinstance(answer_value, Choice) and isinstance(gold_value, Choice):
         return None
-    if isinstance(answer_value, Choice) and letters[0] == letters[1] in texts:  # the right letter with another value
+    if isinstance(answer_value, Choice) and letters[1] in texts:  # a letter with another value
         value = read(texts[letters[1]])
         return False if value is not None and equal(value, answer_value.value) is False else None
+    if letters[1] == _OTHER:
+        return False
     if letters[0] in texts and not letters[1]:
         return True if _is(texts[letters[0]], answer) else None
     if letters[1] in texts and not letters[0] and not isinstance(answer_value, Choice):
         return _is(texts[letters[1]], gold) and _is(gold, texts[letters[1]])
     return None
+
+
+def _letter_of_words(text: str, texts: Mapping[str, str]) -> str:
+    """The letter of a choice beside its own words, "(B) blue"; _OTHER beside those of another one, "" for none."""
+    letter, rest = split_letter(words_of(maths.answer_part(text)))
+    choices = [each for each, words in texts.items() if wording(words_of(words)) == wording(rest) != ()]
+    return letter if letter in choices else _OTHER if letter and choices else ""
 
 
 def _letter(value: Value | None) -> str:
@@ -331,7 +344,12 @@ def _is_near(gold: Value, answer: Value, tolerance: str) -> bool:
     assert isinstance(gold, Expression | Amount) and isinstance(answer, Expression | Amount)
     if isinstance(gold, Amount) and isinstance(answer, Amount) and gold.powers != answer.powers:
         return False
+    if type(gold) is not type(answer) and {gold.node.op, answer.node.op} & {"percent", "degrees"}:  # 5 cm and 5%
+        return False
     scale = answer.factor / gold.factor if isinstance(gold, Amount) and isinstance(answer, Amount) else Fraction(1)
-    value = approximation(gold.node)
-    size = float(Fraction(tolerance.removesuffix("%"))) * (abs(value) / 100 if tolerance.endswith("%") else 1)
-    return abs(approximation(answer.node) * float(scale) - value) <= size * (1 + 1e-12)
+    near = []
+    for one, other in comparable(gold.node, answer.node):
+        value = approximation(one)
+        size = float(Fraction(tolerance.removesuffix("%"))) * (abs(value) / 100 if tolerance.endswith("%") else 1)
+        near.append(abs(approximation(other) * float(scale) - value) <= size * (1 + 1e-12))
+    return any(near)

@@ -64,11 +64,13 @@ def language(reward_input: RewardInput) -> float:
 
 def steps(reward_input: RewardInput) -> float:
     """Correct minus wrong equations in the think block, divided by their number. In [-1, 1]; 0 without equations.
+    Equal equations count once and trivial ones (5 * 1 = 5) not at all, so that no repetition outweighs a wrong one.
 
     A process reward by rule, not by a model (compare DeepSeekMath, 2402.03300, section 4.1.3).
     """
-    claims = equations(plain(think_block(reward_input.response)[:MAX_SCANNED]))
-    num_correct = sum(equation.is_correct for equation in claims)
+    all_claims = equations(plain(think_block(reward_input.response)[:MAX_SCANNED]))
+    claims = {claim.statement for claim in all_claims if not claim.is_trivial}
+    num_correct = sum(is_correct for _, _, is_correct in claims)
     return (2 * num_correct - len(claims)) / len(claims) if claims else 0.0
 
 

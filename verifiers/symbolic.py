@@ -53,7 +53,7 @@ def compare(gold: str, answer: str) -> tuple[Verdict, str]:
 @lru_cache(maxsize=1024)
 def expression(text: str) -> Any | None:
     """Parse a canonical text into a sympy object, or None. `i` is the imaginary unit, decimals are exact."""
-    if not _ALLOWED.fullmatch(text) or "__" in text:
+    if not _ALLOWED.fullmatch(text) or "__" in text or "|_" in text:  # x^2|_{x=1}, whose end the parser drops
         return None
     library = _libraries()
     sympy = library.sympy
@@ -193,7 +193,10 @@ def _value_at(expression: Any, point: dict[Any, Any]) -> Any | None:
     value = expression.subs(point) if is_bound else expression.xreplace(point)
     if value.is_Rational:
         return value
-    number = sympy.N(value, DIGITS, maxn=2 * DIGITS) if is_bound else sympy.N(value)
+    try:
+        number = sympy.N(value, DIGITS, maxn=2 * DIGITS) if is_bound else sympy.N(value)
+    except (ValueError, ZeroDivisionError):  # a pole, as mpmath reports it
+        return None
     if not number.is_number or number.has(sympy.nan, sympy.zoo, *binders):
         return None
     return number if is_bound or number.is_infinite else value

@@ -45,6 +45,26 @@ the number is an integer; positive; negative; even; odd; prime; circle; square; 
 """
 CONSTANTS = tuple(dict.fromkeys(["", " ", *map(str, range(-12, 151)), *map(str.strip, _CONSTANTS.split(";"))]))
 
+# Answers that name two values, and pairs of unequal golds.
+_HEDGES = r"""
+{a} or {b}; {a} {b}; {a}, {b}; {a} and {b}; {a}/{b}; {a} = {b}; {a} \to {b}; {a} \approx {b}; {a} ({b}); ({a}) {b};
+{a} (or {b}); {a} (= {b}); {a} [{b}]; {a} (not {b}); not {a} but {b}; {a}. Alternatively, the answer is {b};
+{a}. Or {b}.; {a} if so, else {b}; either {a} or {b}; from {a} to {b}; {a} - {b}; {a}: {b}; x = {a}, y = {b};
+x = {a} or x = {b}; f(1) = {a}, f(2) = {b}; x is {a} and y is {b}; {a} is the answer or {b}; it is {a}, it is {b};
+The answer is {a}. The answer is {b}.; Answer: {a} Answer: {b}; (A) {a} (B) {b}; A) {a} B) {b}; A: {a}, B: {b};
+(i) {a} (ii) {b}; 1. {a} 2. {b}; {a} (A), {b} (B); \boxed{{{a}}} \boxed{{{b}}}; \boxed{{{a}, \boxed{{{b}}}}};
+\begin{{cases}} {a} \\ {b} \end{{cases}}; \{{{a}\}} \cup \{{{b}\}}; {a} \mid {b}; {a} % {b}; \phantom{{{a}}} {b};
+{a}_{{{b}}}; {a}^{{{b}}}; \underbrace{{{a}}}_{{{b}}}; \max({a}, {b}); \left.{a}\right|_{{{b}}}; {a} \choose {b};
+{a}​{b}; {a} cm = {b} cm; {a} vs {b}; {a} also {b}; {a} 或 {b}; <b>{a}</b> {b}; **{a}** {b}; `{a}` {b}
+"""
+_PAIRS = r"""
+5|42; 3|12; 1|2; -3|3; 0.5|0.25; 1/2|1/3; \frac12|\frac13; 2\sqrt3|3\sqrt2; \pi|2\pi; x+1|x-1; x^2|2x; n|n+1;
+(1,2)|(2,1); [1,2]|(1,2); A|B; C|D; (B)|(C); yes|no; \text{even}|\text{odd}; x>2|x<2; 25\%|50\%; 60^\circ|30^\circ;
+\emptyset|5; \infty|0; 101_2|110_2; y=2x+1|y=x; \{1,2\}|\{1,3\}; 2k+1|2k; \text{Alice}|\text{Bob}; 3+4i|3-4i; \ln2|\ln3
+"""
+HEDGES = tuple(map(str.strip, _HEDGES.split(";")))
+PAIRS = [tuple(pair.strip().split("|")) for pair in _PAIRS.split(";")]
+
 # Answers that are paid in another form than the gold's, by problem or gold, and why they are right.
 JUSTIFIED = {
     ("0", r"\{0\}"): "the set of the only value",
@@ -186,6 +206,12 @@ def sample(name: str, size: int) -> list[Problem]:
     chosen = [problem for problem in every if not problem.answer.isdigit()]
     chosen = chosen if len(chosen) >= size else every
     return chosen[:: len(chosen) // size][:size]
+
+
+def test_no_answer_is_paid_for_two_golds(pool: VerifierPool) -> None:
+    answers = [(template.format(a=a, b=b), a, b) for template in HEDGES for a, b in PAIRS]
+    results = pool.judge([(answer, gold) for answer, a, b in answers for gold in (a, b)])
+    assert [row for row, *both in zip(answers, results[::2], results[1::2], strict=True) if all(both)] == []
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -26,6 +26,15 @@ CASES = [
     (LINES, r"\frac{3}{4}", "C", True, False),
     (WORDS, "B", "square", True, False),
     (WORDS, "B", "circle", False, False),
+    (WORDS, "B", "(B) circle", False, True),
+    (WORDS, "B", "(A) square", False, False),
+    (WORDS, "B", "square (A)", False, False),
+    (WORDS, "B", "B. circle", False, True),
+    (WORDS, r"\text{square}", "(B) square", True, False),
+    (WORDS, r"\text{square}", "(A) square", False, True),
+    (WORDS, "(B) square", "B", True, True),
+    (AMC, r"24\pi", r"(C)\ 24\pi", False, True),
+    (AMC, r"24\pi", r"24\pi or (C)", False, False),
     ("How many minutes does it take?", "120", "2 hours", True, False),
     ("How many minutes does it take?", "120", "120 minutes", True, True),
     ("How many minutes does it take?", "120", "120 hours", False, True),
@@ -47,7 +56,7 @@ SAID_BACK = [
     (
         "Factor $t^2-49$.",
         "(t-7)(t+7)",
-        ["t^2-49", "-(49-t^2)", "t^2-7^2", "7(t^2/7-7)"],
+        ["t^2-49", "-(49-t^2)", "t^2-7^2", "7(t^2/7-7)", r"t^2-49 \approx t^2-49"],
         ["(t+7)(t-7)", "t^2-49=(t-7)(t+7)"],
     ),
     ("Factor $9y^2-30y+25$.", "(3y-5)^2", ["9(y^2-10y/3)+25"], ["(5-3y)^2", r"9(y-\frac53)^2", "(3y-5)(3y-5)"]),
@@ -159,7 +168,21 @@ def test_a_tolerance_converts_units_and_leaves_no_arithmetic_to_do() -> None:
     assert grade("5.05 cm", "5 cm", question=question) and grade("50.5 mm", "5 cm", question=question)
     assert not grade("5.05 mm", "5 cm", question=question) and not grade("5.05 s", "5 cm", question=question)
     assert not grade("2+3", "5", question=question)
+    assert not grade("2+3", "5 cm", question=question) and not grade("5%", "5 cm", question=question)
     assert not grade("5.05, 7", "5", question=question) and not grade("5.05x", "5", question=question)
+
+
+@pytest.mark.parametrize(
+    ("gold", "right", "wrong"),
+    [
+        ("60", [r"60^\circ", "60.05°", "60%"], ["6000%", r"\pi/3", "59°"]),
+        (r"60^\circ", ["60", "60.05°", r"\pi/3"], ["57°", "64°", "1.05"]),
+        (r"25\%", ["25", "25.05", "25.05%", "0.25"], ["34%", "26%", "2500%"]),
+    ],
+)
+def test_a_tolerance_is_of_the_number_in_front_of_a_sign(gold: str, right: list[str], wrong: list[str]) -> None:
+    question = Question(tolerance="0.1")
+    assert [answer for answer in (*right, *wrong) if grade(answer, gold, question=question)] == right
 
 
 def test_a_list_has_one_tolerance_or_one_for_each_value() -> None:

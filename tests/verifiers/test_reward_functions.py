@@ -68,6 +68,8 @@ def test_steps_are_right_equations_less_wrong_ones_in_the_thought() -> None:
     assert function(reward_input("<think>2+3=5, 5*2=11</think>")) == 0.0
     assert function(reward_input("<think>2+3=6</think>")) == -1.0
     assert function(reward_input("<think>so</think>")) == 0.0
+    assert function(reward_input("<think>2+3=6" + ", 1+1=2" * 99 + ", 3+1=4, 1+3=4</think>")) == pytest.approx(1 / 3)
+    assert function(reward_input("<think>5*1=5, 7+0=7</think>")) == 0.0
 
 
 def test_a_reward_of_weight_zero_is_not_computed() -> None:

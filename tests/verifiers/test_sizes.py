@@ -69,7 +69,7 @@ def test_grade_file_keeps_the_verdicts_around_hostile_lines(tmp_path: Path) -> N
         "nested boxes": (f"<think>a</think><answer>{nested}</answer>", r"\sqrt{25}", {"correct"}),
         "ten million characters": ("x" * 10_000_000, r"\sqrt{25}", {"refused"}),
         "endless algebra": (f"<think>a</think><answer>{ENDLESS}</answer>", "x", {"timed_out"}),
-        "a lone surrogate": ("<think>a</think><answer>\udcff</answer>", r"\sqrt{25}", {"malformed"}),
+        "a lone surrogate": ("<think>a</think><answer>\udcff</answer>", r"\sqrt{25}", {"no_answer"}),
         "digits": (int("9" * 4_000), r"\sqrt{25}", {"malformed"}),
     }
     lines, expected = [], []

@@ -112,11 +112,16 @@ class Atoms:
             return Node("absolute", (self._enclosed("|"),))
         raise UnreadableError(f"token {token.text}")
 
+    def group(self) -> Node:
+        r"""A sum, or the two of `a \over b` and `a \choose b`, which take all of their group."""
+        node = self.sum()
+        if self.take("over"):
+            return divide(node, self.sum())
+        return Node("binomial", (node, self.sum())) if self.take("chosen") else node
+
     def _enclosed(self, closing: str) -> Node:
         bars, self.bars = self.bars, 1 if closing == "|" else 0
-        node = self.sum()
-        if closing == "}" and self.take("over"):
-            node = divide(node, self.sum())
+        node = self.group() if closing == "}" else self.sum()
         self.bars = bars - (closing == "|")
         self.expect(closing)
         return node
@@ -150,8 +155,11 @@ class Atoms:
         name = token.text + self.subscript()
         while self.take("'"):
             name += "'"
-        is_zero = self.ahead().text == "0" and self.ahead(2).is_sign(")")
-        if (is_zero or name in _FUNCTIONS_OF_LETTERS) and self.here.is_sign("(") and not self.here.gap:
+        is_called = self.here.is_sign("(") and not self.here.gap
+        if is_called and self.ahead().text == "0" and self.ahead(2).is_sign(")"):  # I(0), the value at the start
+            self.at += 3
+            return symbol(f"{name}_0")
+        if is_called and name in _FUNCTIONS_OF_LETTERS:
             raise UnreadableError("a function's value")
         return _CONSTANTS.get(name) or symbol(name)
 

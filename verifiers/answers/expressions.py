@@ -22,9 +22,7 @@ _DEGREES, _RADIANS = ("degrees", "degree", "deg"), ("radians", "radian", "rad", 
 def expression(tokens: Sequence[Token]) -> Node:
     """The tree of tokens that are one expression and nothing else. UnreadableError otherwise."""
     parser = Parser(tokens)
-    node = parser.sum()
-    if parser.take("over"):
-        node = divide(node, parser.sum())
+    node = parser.group()
     if parser.here is not END:
         raise UnreadableError(f"after the expression: {parser.here.text}")
     return node

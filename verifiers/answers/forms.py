@@ -73,7 +73,7 @@ def _form(node: Node) -> Form:
             return _product([_form(each) for each in node.args])
         case "div":
             return _product([_form(node.args[0]), _reciprocal(_form(node.args[1]))])
-        case "degrees" | "percent" | "absolute":
+        case "degrees" | "percent" | "absolute" | "floor" | "ceil":
             return _form(node.args[0])
         case "root":
             return _power(_form(node.args[0]), _reciprocal(_form(node.args[1])))

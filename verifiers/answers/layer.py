@@ -13,7 +13,7 @@ from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.relations import with_approximation
 from verifiers.answers.scalars import is_undone_for
 from verifiers.answers.statements import statement
-from verifiers.answers.syntax import NUMBER_SETS, Token, Tokens, UnreadableError, at_signs, bracket_content, cut
+from verifiers.answers.syntax import AND_OR, NUMBER_SETS, Token, Tokens, UnreadableError, at_signs, bracket_content, cut
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.values import (
     EMPTY,
@@ -58,11 +58,10 @@ def words_of(text: str) -> tuple[Token, ...]:
 
 def read_tokens(tokens: Tokens) -> Value | None:
     """The typed value of tokens without the words that lead to them; None where the grammar does not read them."""
-    if (value := _without_aside(tokens)) is not None:
-        return value
-    for reading in (_value, quantity, _things):
+    for reading in (_without_aside, _value, quantity, _things):
         try:
-            return reading(tokens)
+            if (value := reading(tokens)) is not None:
+                return value
         except UnreadableError:
             continue
         except (NoValueError, TooLargeError, RecursionError):
@@ -73,7 +72,7 @@ def read_tokens(tokens: Tokens) -> Value | None:
 def _value(tokens: Tokens) -> Value:
     letter, tokens = _choice(tokens)
     if letter:
-        if len(tokens) == 1 and tokens[0].kind == "letter":
+        if names_choice(tokens) or letter_in([token for token in tokens if not AND_OR(token)]):
             raise UnreadableError("two letters")
         return Choice(letter, statement(rewrite(tokens)))
     parts = amount(tokens) or amount(rewrite(tokens)) if has_unit(tokens) else None
@@ -117,7 +116,7 @@ def _choice(tokens: Tokens) -> tuple[str, Tokens]:
     if len(tokens) > 3 and tokens[0].is_word("option", "choice"):
         tokens = tokens[1:]
     is_behind = len(tokens) > 3 and _is_bracketed_choice(tokens[-3:]) and tokens[-3].gap
-    if is_behind and (tokens[-4].kind in ("number", "word") or tokens[-4].is_sign("}")):  # 2010 (C)
+    if is_behind and (tokens[-4].kind in ("number", "word") or tokens[-4].is_sign("}")) and not AND_OR(tokens[-4]):
         return tokens[-2].text, tokens[:-3]
     if len(tokens) > 3 and _is_bracketed_choice(tokens[:3]):
         is_value = tokens[3].kind in ("number", "function", "letter") or tokens[3].is_sign("-", "$", "|")
@@ -137,6 +136,8 @@ def _is_bracketed_choice(tokens: Tokens) -> bool:
     return is_bracketed and tokens[1].kind == "letter" and tokens[1].text in tuple(CHOICES)
 
 
+_JOINING = ("and", "or", "also", "too", "same", "alternatively", "answer")  # one choice to another
+_LISTING = (",", ";", "=", "/", "(", ")")
 _AROUND = frozenset(["the", "correct", "final", "answer", "choice", "option", "statement", "player", "is", "true"])
 _SIGNS = ("(", ")", "{", "}", ".", ":")
 _ARTICLES = ("the", "a", "an", "on", "in", "solutions")
@@ -310,16 +311,40 @@ def bracketed_letter(tokens: Tokens) -> str:
 
 def letter_with_text(tokens: Tokens) -> str:
     """The letter of a choice, as a capital, with its text behind it: "(b) Beta", "b. Beta", "B (6)"; "" for others."""
+    letter, rest = split_letter(tokens)
+    is_list = all(t.text in tuple(CHOICES) or t.is_sign(*_LISTING) for t in rest)
+    is_doubted = any(t.kind == "word" and (t.text == "or" or has_doubt(t.text)) for t in rest)
+    return "" if is_list or is_doubted or names_choice(rest) else letter
+
+
+def split_letter(tokens: Tokens) -> tuple[str, Tokens]:
+    """The letter of a choice, as a capital, and the tokens behind it, or in front of it: "Beta (b)"; "" for none."""
     if len(tokens) > 2 and tokens[0].kind == "letter" and tokens[1].is_sign(".", ")", ":"):
         tokens = (Token("sign", "("), tokens[0], Token("sign", ")"), *tokens[2:])
-    letter = bracketed_letter(tokens[:3])
+    if letter := bracketed_letter(tokens[:3]):
+        return letter, tokens[3:]
+    if letter := bracketed_letter(tokens[-3:]):
+        return letter, tokens[:-3]
     is_plain = len(tokens) > 3 and tokens[0].kind == "letter" and tokens[1].is_sign("(") and tokens[-1].is_sign(")")
-    rest = tokens[3:] if letter else tokens[2:-1] if is_plain else []
-    others = any(bracketed_letter(rest[place : place + 3]) for place in range(len(rest)))
-    others = others or (len(rest) == 1 and bool(letter_in(rest)))  # A: C
-    if not rest or others or any(t.kind == "word" and (t.text == "or" or has_doubt(t.text)) for t in rest):
-        return ""
-    return letter or letter_in(tokens[:1])
+    return (letter_in(tokens[:1]), tokens[2:-1]) if is_plain else ("", ())
+
+
+def names_choice(tokens: Tokens) -> bool:
+    """Whether tokens beside a letter name another choice: "(C)", "C) 5", "also C"; not "P(A)" or "vitamin C"."""
+    is_joined = any(token.is_word(*_JOINING) for token in tokens)
+    end = Token("sign", "")
+    padded = (end, end, *tokens, end, end)
+    for first, before, token, after, last in zip(*(padded[k:] for k in range(5)), strict=False):
+        is_alone = (token.gap or before.kind != "letter") and (after.gap or after.kind != "letter")
+        if token.kind != "letter" or token.text.upper() not in tuple(CHOICES) or not is_alone:
+            continue
+        if before.is_sign("("):
+            is_named = after.is_sign(")") and (before.gap or first.kind not in ("letter", "function"))
+        else:
+            is_named = after.is_sign(")", ":", ".") and last is not end
+        if is_named or (is_joined and token.text.isupper()):
+            return True
+    return False
 
 
 def choice_in_words(tokens: Tokens) -> tuple[str, Tokens]:
@@ -355,10 +380,14 @@ def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
         turns = (*_TURNS, _OPPOSITES[gold[0]])
         return len(gold) == 1 and not any(token.text.casefold() in turns for token in tokens)  # yes, by induction
     is_labelled = [token.is_sign(":") and before.is_word("answer", "winner") for before, token in pairwise(tokens)]
-    ends = [place for place, token in enumerate(tokens, 1) if token.is_sign("=") or token.is_word(*_VERBS)]
-    ends += [place for place, is_label in enumerate(is_labelled, 2) if is_label]
-    end = max(ends, default=0)
-    return end > 0 and not has_doubt(" ".join(token.text for token in tokens[:end])) and wording(tokens[end:]) == gold
+    labels = [place for place, is_label in enumerate(is_labelled, 2) if is_label]
+    equals = [place for place, token in enumerate(tokens, 1) if token.is_sign("=")]
+    verbs = [place for place, token in enumerate(tokens, 1) if token.is_word(*_VERBS)]
+    end = max((*labels, *equals, *verbs), default=0)
+    texts = [token.text.casefold() for token in tokens[:end]]
+    if len(labels) > 1 or len(equals) > 1 or "or" in texts or _OPPOSITES.get(gold[0]) in texts:
+        return False
+    return end > 0 and not has_doubt(" ".join(texts)) and wording(tokens[end:]) == gold
 
 
 def layer_of(value: Value) -> str:

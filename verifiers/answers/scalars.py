@@ -53,12 +53,8 @@ def equal_scalars(gold: Expression, answer: Expression) -> bool | None:
         return False
     if bool(names(gold.node)) != bool(names(answer.node)) or is_unfinished(gold.node, answer.node):
         return False  # a number is no expression with a letter, whatever algebra could make of it
-    gold_node, answer_node = gold.node, answer.node
-    if "percent" in (_top(gold_node), _top(answer_node)):
-        return _equal_percentages(gold_node, answer_node)
-    if has(gold_node, "degrees") != has(answer_node, "degrees"):
-        return _equal_angles(gold_node, answer_node)
-    return equal_expressions(gold_node, answer_node)
+    results = [equal_expressions(*pair) for pair in comparable(gold.node, answer.node)]
+    return True if True in results else False if results and None not in results else None
 
 
 def is_unfinished(gold: Node, answer: Node) -> bool:
@@ -98,7 +94,7 @@ def _is_integer(node: Node) -> bool:
 
 def is_undone_for(gold: Value, answer: Value) -> bool:
     """Whether the gold is a number and the answer arithmetic that is not carried out."""
-    if not (isinstance(gold, Expression) and isinstance(answer, Expression)):
+    if not (isinstance(gold, Expression | Amount) and isinstance(answer, Expression | Amount)):
         return False
     return is_numeral(gold.node) and is_undone(answer.node)
 
@@ -120,26 +116,25 @@ def _bare(node: Node) -> Node:
     return node.args[0] if node.op in ("percent", "degrees") else node
 
 
-def _equal_percentages(gold: Node, answer: Node) -> bool | None:
-    """A gold with the sign takes the number and the share; one without it, from -1 to 1 a share, beyond a number."""
-    signs = [_top(each) == "percent" for each in (gold, answer)]
-    if all(signs):
-        return equal_expressions(_bare(gold), _bare(answer))
-    if signs[0]:
-        results = [equal_expressions(value, answer) for value in (_bare(gold), divide(_bare(gold), _HUNDRED))]
-        return True if True in results else None if None in results else False
-    value = rational(gold)
-    if value is None:
-        return None
-    return equal_expressions(gold, _bare(answer) if abs(value) > 1 else divide(_bare(answer), _HUNDRED))
+def comparable(gold: Node, answer: Node) -> list[tuple[Node, Node]]:
+    """The pairs one of which must be equal where two numbers, with or without a per cent or degree sign, are.
 
-
-def _equal_angles(gold: Node, answer: Node) -> bool | None:
-    """A degree sign may be left out or added around a whole value; beside multiples of pi it is converted."""
-    with_sign, plain = (gold, answer) if has(gold, "degrees") else (answer, gold)
-    if _top(with_sign) == "degrees" and not has(plain, "pi", "sin", "cos", "tan", "radians"):
-        return equal_expressions(_bare(with_sign), plain)
-    return equal_expressions(gold, answer)
+    A gold with a per cent sign takes the number and the share; one without it, from -1 to 1 a share, beyond a number. A
+    degree sign may be left out or added around a whole value; beside multiples of pi it is converted.
+    """
+    tops, bare = (_top(gold), _top(answer)), (_bare(gold), _bare(answer))
+    if tops[0] == tops[1] and tops[0] in ("percent", "degrees"):
+        return [bare]
+    if tops[0] == "percent":
+        return [(bare[0], answer), (divide(bare[0], _HUNDRED), answer)]
+    if tops[1] == "percent":
+        value = rational(gold)
+        share = bare[1] if value is not None and abs(value) > 1 else divide(bare[1], _HUNDRED)
+        return [] if value is None else [(gold, share)]
+    if "degrees" in tops and has(gold, "degrees") != has(answer, "degrees"):
+        is_turn = any(has(each, "pi", "sin", "cos", "tan", "radians") for each in (gold, answer))
+        return [(gold, answer) if is_turn else bare]
+    return [(gold, answer)]
 
 
 # -------------------------------------------------------------------------------------------------- amounts
@@ -213,13 +208,15 @@ def equal_relations(gold: Value, answer: Value) -> Result:
         left, right = answer.sides
         if not names(left) and equal_expressions(left, right) is not True:
             return False
-        if names(right):
-            return _stated(gold, left, right)
-        if names(gold.node):
-            return False
+        if bool(names(right)) != bool(names(gold.node)):
+            return None if names(right) else False
+        if names(right) and equal_expressions(left, right):
+            return equal_scalars(gold, Expression(right))
         is_open = left.op in _OF_UNKNOWN and left.args[0].op == "symbol"  # ln x = 2 is to be solved
         is_asked = len(names(left)) != 1 or has(left, *_FUNCTIONS) or _has_reciprocal(left)
         is_asked = is_asked and not is_open  # a + b = 12, x + 1/x = 5, but not x^2 = 12 or x + 2 = 5
+        if names(right) and not names(left).isdisjoint(names(gold.node) | names(right)):
+            return None
         return equal_scalars(gold, Expression(right)) if is_asked else False
     if isinstance(gold, Relation) and isinstance(answer, Expression) and is_closed(answer.node):
         return equal_scalars(Expression(gold.sides[1]), answer) if _is_asked(gold) else False
@@ -237,12 +234,6 @@ def _has_reciprocal(node: Node) -> bool:
     """Whether a sum has a letter and its reciprocal: x + 1/x."""
     is_over = [each.op == "div" and bool(names(each.args[1])) for each in node.args if names(each)]
     return node.op == "add" and True in is_over and False in is_over
-
-
-def _stated(gold: Expression, left: Node, right: Node) -> Result:
-    """The right side with letters that an answer states: of an identity, or behind a name in other letters."""
-    is_name = bool(names(left)) and names(left).isdisjoint(names(gold.node) | names(right))
-    return equal_scalars(gold, Expression(right)) if is_name or equal_expressions(left, right) else None
 
 
 def _rising(relation: Relation) -> Relation:

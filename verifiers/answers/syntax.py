@@ -64,7 +64,7 @@ def _by_pairs(kind: str, text: str) -> dict[str, tuple[str, str]]:
 
 COMMANDS: dict[str, tuple[str, str]] = {
     **_by_pairs("sign", _SIGN_WORDS),
-    **_by_pairs("sign", "choose choose over over euro € textdollar $ textdegree ° mapsto ↦ of of cr \\\\ pounds £"),
+    **_by_pairs("sign", "choose chosen over over euro € textdollar $ textdegree ° mapsto ↦ of of cr \\\\ pounds £"),
     **_by_pairs("word", "land and wedge and lor or vee or deg deg bmod mod mod mod pmod mod cent cents textcent cents"),
     **dict.fromkeys(("therefore", "implies", "Rightarrow", "Longrightarrow"), ("word", "therefore")),
     **_by_pairs("letter", "Pr P odot ⊙ oplus ⊕ star ★"),  # M_\odot
