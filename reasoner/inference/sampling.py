@@ -80,11 +80,13 @@ def end_token_ids(folder: Path, tokenizer: PreTrainedTokenizerBase) -> frozenset
 def stop_token_ids(sampling: SamplingParams, tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], tuple[str, ...]]:
     """Split the stop texts into (ids of those that are added tokens, the others): a token is cheaper to check for.
 
-    Only an added token represents its text in every context; an ordinary one ("and") may be part of others (" hand").
+    Only an added token represents its text in every context; an ordinary one ("and") may be part of others (" hand"),
+    and so may an added one that is a part of another: two line breaks of three (Gemma).
     """
     vocabulary = tokenizer.get_added_vocab()
-    others = tuple(text for text in sampling.stop if text not in vocabulary)
-    return [vocabulary[text] for text in sampling.stop if text in vocabulary], others
+    alone = {text for text in sampling.stop if [text] == [token for token in vocabulary if text in token]}
+    others = tuple(text for text in sampling.stop if text not in alone)
+    return [vocabulary[text] for text in sampling.stop if text in alone], others
 
 
 class StopTexts:

@@ -34,7 +34,9 @@ def find_in_cache(name: str) -> Path | None:
     from huggingface_hub.errors import DryRunError, LocalEntryNotFoundError, RepositoryNotFoundError
 
     try:
-        return Path(snapshot_download(name, **FILES, local_files_only=True))
+        folder = Path(snapshot_download(name, **FILES, local_files_only=True))
+        if any(folder.glob("*.safetensors")):  # or a part of the model is there, such as its tokenizer
+            return folder
     except LocalEntryNotFoundError:
         pass
     try:

@@ -46,6 +46,8 @@ def test_stop_token_ids_accept_only_added_tokens(tokenizer):
     learnt = min(token for token in tokenizer.get_vocab() if token.isascii() and token.isalpha() and len(token) == 2)
     ids, others = stop_token_ids(SamplingParams(num_samples=1, stop=("</answer>", learnt, "###")), tokenizer)
     assert (ids, others) == ([tokenizer.convert_tokens_to_ids("</answer>")], (learnt, "###"))
+    gemma = tiny_tokenizer(tags=("\n\n", "\n\n\n"))
+    assert stop_token_ids(SamplingParams(num_samples=1, stop=("\n\n",)), gemma) == ([], ("\n\n",))
 
 
 @pytest.mark.parametrize(

@@ -91,3 +91,13 @@ def test_hub_without_a_network_is_named_as_not_reached(cache, monkeypatch):
         with pytest.raises(ValueError, match=r"the hub .*refused"):
             resolve_model("ada/model", runs=cache)
         assert resolve_cached_model("ada/model", runs=cache) is None
+
+
+def test_model_of_which_the_cache_holds_the_tokenizer_alone_is_not_in_the_cache(hub):
+    folder = hub / "cache" / "models--ada--silent"
+    (folder / "snapshots" / "1").mkdir(parents=True)
+    (folder / "refs").mkdir()
+    (folder / "refs" / "main").write_text("1")
+    assert resolve_cached_model("ada/silent", runs=hub) is None
+    (folder / "snapshots" / "1" / "model.safetensors").touch()
+    assert resolve_cached_model("ada/silent", runs=hub) == folder / "snapshots" / "1"
