@@ -115,7 +115,7 @@ class Parser(Atoms):
         is_exponent = last.kind == "letter" and (self.ahead(-2).is_sign("^") or self.ahead().is_sign("^"))
         if (
             (token.gap and (is_exponent or last.is_sign("}", ")")))  # C 2^x
-            or (last.is_sign("}") and before.op == "power")  # 2^{10}3^{5}
+            or (last.is_sign("}") and (before.op == "power" or self.ahead().is_sign("^")))  # 2^{10}3^5
             or (last.kind == "letter" and last.text == "i" and not token.gap)  # i4
             or (last.is_sign(")") and self.ahead().is_sign("°", "^"))  # (2n+1)45°
             or last.is_sign("!")
