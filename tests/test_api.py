@@ -185,9 +185,8 @@ def test_resume_needs_the_same_reward_functions_and_data(run, capsys):
 
 
 def test_benchmark_that_was_divided_is_resumed_by_its_name(tmp_path):
-    resolved, run_dir = resolve_new_run(
-        {"run.dir": str(tmp_path), "run.name": "a", "data.train": "gsm8k"}, origin="reasoner.train"
-    )
+    values = {"run.dir": str(tmp_path), "run.name": "a", "data.train": "gsm8k"}
+    resolved, run_dir = resolve_new_run(values, origin="reasoner.train")
     run_dir.mkdir()
     stored = {"format": 2, "config": to_dict(resolved.config), "origin": resolved.origin}
     (run_dir / "config.json").write_text(json.dumps(stored))

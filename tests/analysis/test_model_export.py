@@ -159,9 +159,8 @@ def test_prompt_file_that_changed_since_the_run_is_refused(tmp_path):
 
 
 def ask(port, path, **body):
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
+    content, headers = json.dumps(body).encode(), {"Content-Type": "application/json"}
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", content, headers)
     with urllib.request.urlopen(request) as response:
         return json.load(response)
 

@@ -33,10 +33,8 @@ def folder(tmp_path_factory, pool):
 @pytest.fixture
 def copied(folder, fresh):
     """A function: a copy of an evaluation in a library without others, and the function that calls its queries."""
-    return lambda name: (
-        shutil.copytree(folder / "evals" / name, fresh[0].parent / "evals" / name, ignore=WITHOUT_CHECKSUMS),
-        fresh[1],
-    )
+    (runs, call), evals = fresh, folder / "evals"
+    return lambda name: (shutil.copytree(evals / name, runs.parent / "evals" / name, ignore=WITHOUT_CHECKSUMS), call)
 
 
 def responses(folder, name, spec=SPEC):
@@ -102,15 +100,12 @@ def test_curves_are_those_of_the_counts_and_of_every_draw(call, folder):
     assert [point["k"] for curve in curves.values() for point in curve] == 2 * [1, 2, 3, 4, 6]
     for passed, voted in zip(curves["pass@k"], curves["cons@k"], strict=True):
         k = passed["k"]
-        for point, scores in (
-            (passed, [pass_at_k(n, c, k) for n, c in counts]),
-            (voted, [cons_at_k(*vote, k) for vote in votes]),
-        ):
-            assert scores == over_draws(own, k, is_passed if point is passed else wins)
+        passes, wins_of = [pass_at_k(n, c, k) for n, c in counts], [cons_at_k(*vote, k) for vote in votes]
+        for point, scores, score in ((passed, passes, is_passed), (voted, wins_of, wins)):
+            assert scores == over_draws(own, k, score)
             expected = estimate([float(score) for score in scores])
-            assert {key: point[key] for key in ("value", "low", "high", "se")} == pytest.approx(
-                {key: getattr(expected, key) for key in ("value", "low", "high", "se")}
-            )
+            keys = ("value", "low", "high", "se")
+            assert [point[key] for key in keys] == pytest.approx([getattr(expected, key) for key in keys])
     assert all(a["value"] <= b["value"] for a, b in pairwise(curves["pass@k"]))
     assert curves["pass@k"][0]["value"] == pytest.approx(curves["cons@k"][0]["value"])
 

@@ -83,14 +83,11 @@ def test_problem_map_counts_every_group_once(call, rows, by, subject, sort):
     page = call("problems", run="whole", by=by, sort=sort, subject=subject)
     assert [{name: row[name] for name in expected[0]} for row in page["rows"]] == expected
     assert page["total"] == len(expected) and page["sorts"] == list(SORTS)
-    cells = Counter()
-    for row in own:
-        cells[name_of(by, row), row["step"]] += 1
+    cells = Counter((name_of(by, row), row["step"]) for row in own)
     right = Counter((name_of(by, row), row["step"]) for row in own if row["verdict"] == "correct")
     names = [row["problem"] for row in page["rows"]]
-    assert {(names[row], step): (correct, size) for row, step, correct, size in page["cells"]} == {
-        key: (right[key], size) for key, size in cells.items()
-    }
+    found = {(names[row], step): (correct, size) for row, step, correct, size in page["cells"]}
+    assert found == {key: (right[key], size) for key, size in cells.items()}
     assert page["steps"] == list(range(STEPS)) and page["subjects"] == ["sums", "words"]
 
 

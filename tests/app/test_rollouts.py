@@ -106,12 +106,10 @@ def test_rollout_page_has_all_columns_of_the_shard(call, rows, labels):
             assert page[name] == row[name]
         assert page["rewards"] == dict(row["rewards"]) and page["num_tokens"] == row["tokens"]
         mates = [mate for mate in rows if (mate["step"], mate["group"]) == (row["step"], row["group"])]
-        assert [(mate["sample"], mate["reward"], mate["verdict"]) for mate in page["members"]] == [
-            (mate["sample"], mate["reward"], mate["verdict"]) for mate in mates
-        ]
-        assert [[visit["step"], visit["group"]] for visit in page["visits"]] == [
-            place for place in seen if problem_of[tuple(place)] == row["problem_id"]
-        ]
+        members, own = ([(m["sample"], m["reward"], m["verdict"]) for m in side] for side in (page["members"], mates))
+        assert members == own
+        places = [place for place in seen if problem_of[tuple(place)] == row["problem_id"]]
+        assert [[visit["step"], visit["group"]] for visit in page["visits"]] == places
         assert [span["label"] for span in page["spans"]] == labels[row["name"]]
         start, end = page["think"]
         assert f"<think>{row['completion'][start:end]}</think>" in row["completion"]

@@ -46,11 +46,10 @@ def runs(tmp_path_factory):
 
 def set_values(path):
     """Set B of the adapter in a file to random values."""
-    generator = torch.Generator().manual_seed(0)
-    tensors = {
-        name: torch.empty_like(tensor).normal_(0, 0.3, generator=generator) if ".lora_B." in name else tensor
-        for name, tensor in load_file(path).items()
-    }
+    generator, tensors = torch.Generator().manual_seed(0), load_file(path)
+    for name in tensors:
+        if ".lora_B." in name:
+            tensors[name].normal_(0, 0.3, generator=generator)
     save_file(tensors, path)
     write_checksums(path.parent)
 

@@ -131,10 +131,8 @@ def test_refused_settings_print_one_line_without_importing_torch(tmp_path):
         "        except SystemExit as stopped: status = stopped.code\n"
         "    print(json.dumps([status, err.getvalue(), 'torch' in sys.modules]))\n"
     )
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(
-        command, input=json.dumps(filled), capture_output=True, text=True, check=False, cwd=tmp_path, env=FROM_HERE
-    )
+    command, words = [sys.executable, "-c", script], json.dumps(filled)
+    done = subprocess.run(command, input=words, capture_output=True, text=True, cwd=tmp_path, env=FROM_HERE)
     assert (done.returncode, done.stderr) == (0, "")
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     for (arguments, message), (status, err, has_torch) in zip(cases, answers, strict=True):

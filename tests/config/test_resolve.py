@@ -18,9 +18,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_later_settings_layer_overrides_earlier_origin_is_recorded_and_to_dict_resolves_to_the_same():
-    resolved = resolve(
-        [("preset", {"steps": 7, "optim.lr": 0.1}), ("a.toml", {"optim.lr": 0.2}), ("command line", {"seed": 3})]
-    )
+    layers = {"preset": {"steps": 7, "optim.lr": 0.1}, "a.toml": {"optim.lr": 0.2}, "command line": {"seed": 3}}
+    resolved = resolve([*layers.items()])
     assert (resolved.config.steps, resolved.config.optim.lr, resolved.config.seed) == (7, 0.2, 3)
     assert [resolved.origin[key] for key in ("steps", "optim.lr", "seed", "algo.group_size")] == [
         "preset", "a.toml", "command line", "default",

@@ -37,14 +37,12 @@ def all_of(split):
 
 
 def test_no_problem_is_repeated_or_in_two_splits():
-    calculations = {
-        split: [(problem.subject, own.steps, own.numbers, own.target) for problem, own in all_of(split)]
+    train, validation, heldout = (
+        [(problem.subject, own.steps, own.numbers, own.target) for problem, own in all_of(split)]
         for split in ("train", "validation", "heldout")
-    }
-    for split in ("validation", "heldout"):
-        assert len(set(calculations[split])) == len(calculations[split])
-    assert not set(calculations["train"]) & {*calculations["validation"], *calculations["heldout"]}
-    assert not set(calculations["validation"]) & set(calculations["heldout"])
+    )
+    assert len({*validation, *heldout}) == len(validation) + len(heldout)
+    assert not set(train) & {*validation, *heldout}
     assert len({problem.question for problem, _ in all_of("train")}) == len(all_of("train"))
 
 

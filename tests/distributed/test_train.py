@@ -36,10 +36,8 @@ def test_two_processes_have_the_numbers_of_one(unbroken):
         assert [row[name] for row in one] == [row[name] for row in two]
     lines = [read_metrics(unbroken[size] / "a") for size in (1, 2)]
     for alone, shared in zip(*lines, strict=True):
-        metrics = [name for name in alone if not name.startswith("time") and "per_second" not in name]
-        assert {name: shared[name] for name in metrics} == pytest.approx(
-            {name: alone[name] for name in metrics}, rel=1e-2, abs=2e-3
-        )
+        metrics = {key: own for key, own in alone.items() if not key.startswith("time") and "per_second" not in key}
+        assert {name: shared[name] for name in metrics} == pytest.approx(metrics, rel=1e-2, abs=2e-3)
     assert set(content(unbroken[1])) == set(content(unbroken[2]))
     untrained = [name for name in content(unbroken[1]) if name.startswith("heldout/before/")]
     assert untrained and not set(untrained) & set(differing(content(unbroken[1]), content(unbroken[2])))

@@ -118,9 +118,8 @@ def test_no_call_exceeds_the_limits_on_problems_and_samples(doctor, monkeypatch,
             return super().generate(prompts, sampling, seeds, *others, **more)
 
     monkeypatch.setattr("reasoner.inference.hf_engine.TransformersEngine", Counting)
-    status, _, report, _ = doctor(
-        problems=problems, **{"num-samples": samples, "data.prompts_per_step": 8, "algo.group_size": 8}
-    )
+    sizes = {"num-samples": samples, "data.prompts_per_step": 8, "algo.group_size": 8}
+    status, _, report, _ = doctor(problems=problems, **sizes)
     assert status == 0 and len({name for call in calls for name, _ in call}) <= problems
     assert max(count for call in calls for _, count in call) <= samples
     assert all(len(call) <= problems for call in calls)
@@ -132,9 +131,8 @@ def test_no_call_exceeds_the_limits_on_problems_and_samples(doctor, monkeypatch,
 def test_a_model_larger_than_the_machine_is_refused_before_its_weights_are_loaded(doctor, place, tmp_path):
     """There are no weights to load, so an attempt would fail."""
     vast = {"hidden_size": 2**16, "intermediate_size": 2**18, "num_attention_heads": 512, "num_key_value_heads": 512}
-    Qwen2Config(vocab_size=400, num_hidden_layers=8, **vast, architectures=["Qwen2ForCausalLM"]).save_pretrained(
-        tmp_path / "vast"
-    )
+    config = Qwen2Config(vocab_size=400, num_hidden_layers=8, **vast, architectures=["Qwen2ForCausalLM"])
+    config.save_pretrained(tmp_path / "vast")
     tiny_tokenizer().save_pretrained(tmp_path / "vast")
     (tmp_path / "vast" / "model.safetensors").write_bytes(b"")
     status, lines, report, _ = doctor(model=tmp_path / "vast")

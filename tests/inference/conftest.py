@@ -34,10 +34,8 @@ def _engines(folder: Path) -> dict[str, Any]:
     from reasoner.inference.factory import make_engine
 
     names = ["vllm", "transformers"] if importlib.util.find_spec("vllm") else ["transformers"]
-    return {
-        name: _OPEN.enter_context(closing(make_engine(EngineConfig(name=name), folder, max_model_len=512, seed=0)))
-        for name in names
-    }
+    made = {name: make_engine(EngineConfig(name=name), folder, max_model_len=512, seed=0) for name in names}
+    return {name: _OPEN.enter_context(closing(engine)) for name, engine in made.items()}
 
 
 @pytest.hookimpl(trylast=True)

@@ -80,9 +80,8 @@ def test_completions_equal_those_of_an_engine_in_this_process(servers, folder, p
     engine = engine_of(servers, folder)
     assert engine.name == "remote" and not engine.accepts_adapter
     order, counts = [], []
-    groups = engine.generate(
-        prompts, SAMPLED, SEEDS, lambda place, own: order.append(place), lambda count: counts.append(count())
-    )
+    hooks = (lambda place, own: order.append(place), lambda count: counts.append(count()))
+    groups = engine.generate(prompts, SAMPLED, SEEDS, *hooks)
     local = TransformersEngine(folder, EngineConfig(name="transformers"), max_model_len=512)
     for one, other in zip(groups, local.generate(prompts, SAMPLED, SEEDS), strict=True):
         for here, there in zip(one, other, strict=True):

@@ -37,6 +37,7 @@ pytestmark = [
 ]
 SAMPLED = SamplingParams(num_samples=8, temperature=1.0, max_tokens=64, stop=("</answer>",))
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+TRAIN = (sys.executable, "-m", "reasoner", "train")
 
 
 def stop(process, number):
@@ -88,10 +89,8 @@ def test_teacher_on_servers_teaches_what_the_same_one_in_this_process_does(serve
     }  # fmt: skip
     lines = {}
     for name, model in (("here", "base"), ("there", urls)):
-        words = flags_of(settings | {"teacher.model": model, "run.name": name})
-        done = subprocess.run(
-            [sys.executable, "-m", "reasoner", "train", *words], env=ENVIRONMENT, capture_output=True, text=True
-        )
+        command = [*TRAIN, *flags_of(settings | {"teacher.model": model, "run.name": name})]
+        done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[-3000:]
         lines[name] = read_metrics(tmp_path / name)
     for here, there in zip(*lines.values(), strict=True):
@@ -125,11 +124,8 @@ def test_run_goes_on_when_a_server_is_killed(servers, tmp_path):
         "data.prompts_per_step": "4", "algo.group_size": "4", "sampling.max_tokens": "32", "validation.interval": "0",
         "eval.heldout_problems": "0", "threads": "1",
     }  # fmt: skip
-    flags = flags_of(settings)
-    metrics = tmp_path / "r" / "metrics.jsonl"
-    run = subprocess.Popen(
-        [sys.executable, "-m", "reasoner", "train", *flags], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
-    )
+    metrics, command = tmp_path / "r" / "metrics.jsonl", [*TRAIN, *flags_of(settings)]
+    run = subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
     while run.poll() is None and not (metrics.is_file() and len(metrics.read_text().splitlines()) >= 2):
         time.sleep(0.2)
     stop(processes[1], signal.SIGKILL)

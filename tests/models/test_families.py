@@ -55,11 +55,9 @@ def test_a_score_has_the_soft_cap_of_attention(tmp_path):
     model = new_reward_model(folder, load_tokenizer(folder), device=CPU)
     model.score.weight.data.normal_()
     model.save_pretrained(tmp_path / "scorer")
-    kind = AutoModelForSequenceClassification
-    plain, uncapped = (
-        kind.from_pretrained(tmp_path / "scorer", attn_implementation=name, dtype=torch.float32).eval()
-        for name in ("eager", "sdpa")
-    )
+    load, scorer = AutoModelForSequenceClassification.from_pretrained, tmp_path / "scorer"
+    ways = ({"attn_implementation": name, "dtype": torch.float32} for name in ("eager", "sdpa"))
+    plain, uncapped = (load(scorer, **way).eval() for way in ways)
     rows = [((5, 6, 7), (8, 9, 10)), ((5, 6, 7), (11, 12))]
     scores = RewardModelPasses(model).rewards(collate_rows(rows))
     for score, (prompt, completion) in zip(scores, rows, strict=True):

@@ -46,11 +46,9 @@ def step(trainer, seed):
 
 
 ALGORITHMS = {
-    "grpo": {"name": "grpo", "beta": 0.1},
-    "ppo": {"name": "ppo"},
-    "ppo shared": {"name": "ppo", "critic_backbone": "shared"},
-    "trpo": {"name": "trpo"},
-}
+    "grpo": {"name": "grpo", "beta": 0.1}, "ppo": {"name": "ppo"},
+    "ppo shared": {"name": "ppo", "critic_backbone": "shared"}, "trpo": {"name": "trpo"},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("model", "algorithm"), [("llama", "grpo"), *(("qwen2", name) for name in ALGORITHMS)])

@@ -94,9 +94,8 @@ def test_frame_of_a_reply_is_that_of_a_users_message():
 
 def test_qwen_math_is_chatml_text_with_whole_stop_markers():  # EVAL trap 6
     prompt = render(PROBLEM, load_template("qwen-math"), tiny_tokenizer())
-    assert prompt.text.startswith(
-        "<|im_start|>system\nPlease reason step by step, and put your final answer within \\boxed{}."
-    )
+    system = "Please reason step by step, and put your final answer within \\boxed{}."
+    assert prompt.text.startswith(f"<|im_start|>system\n{system}")
     assert prompt.text.endswith("<|im_start|>user\nWhat is {x} + 1?<|im_end|>\n<|im_start|>assistant\n")
     assert prompt.extract == "boxed"
     stops = {stop for template in TEMPLATES.values() for stop in template.stop}
@@ -120,9 +119,8 @@ def test_few_shot_prompt_is_that_of_the_measured_run_of_training_calculations():
 def test_template_is_read_from_txt_or_toml(tmp_path):
     (tmp_path / "mine.txt").write_text("Q: {question}\nA:")
     assert load_template(str(tmp_path / "mine.txt")) == Template("Q: {question}\nA:", extract="lenient")
-    (tmp_path / "mine.toml").write_text(
-        'text = "{question}"\nprefill = "<think>"\nstop = ["</answer>"]\nextract = "strict"\nchat = false\n'
-    )
+    rest = 'stop = ["</answer>"]\nextract = "strict"\nchat = false\n'
+    (tmp_path / "mine.toml").write_text('text = "{question}"\nprefill = "<think>"\n' + rest)
     from_toml = load_template(str(tmp_path / "mine.toml"))
     assert from_toml == Template("{question}", prefill="<think>", stop=("</answer>",))
 
@@ -152,15 +150,12 @@ def test_rendered_prompt_has_one_bos_and_no_end_token():  # trap 18
     tokenizer = tiny_tokenizer()
     tokenizer.add_special_tokens({"bos_token": "<|begin|>"})
     begin, end = tokenizer.bos_token_id, tokenizer.eos_token_id
-    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
-        single=f"<|begin|> $A {END}", special_tokens=[("<|begin|>", begin), (END, end)]
-    )
+    ends = TemplateProcessing(single=f"<|begin|> $A {END}", special_tokens=[("<|begin|>", begin), (END, end)])
+    tokenizer.backend_tokenizer.post_processor = ends
     tokenizer.chat_template = "<|begin|>" + CHAT
     for name in TEMPLATES:
         ids = render(PROBLEM, load_template(name), tokenizer).token_ids
-        assert ids[0] == begin
-        assert ids.count(begin) == 1
-        assert end not in ids
+        assert ids[0] == begin and ids.count(begin) == 1 and end not in ids
 
 
 def test_begin_token_that_template_and_tokenizer_write_is_refused():

@@ -14,11 +14,9 @@ from tests.runs.foreign_files import BOXED, WELL_FORMED, columns, trl_step
 
 def test_trl_rows_are_grouped_by_prompt_and_scored_by_accuracy(tmp_path, imported):
     rows = [
-        ("2 + 2?", WELL_FORMED, (1.0, 1.0), 0.7),
-        ("3 + 3?", "6", (0.0, 0.0), 0.0),
-        ("2 + 2?", "5", (0.0, 0.5), -0.7),
-        ("3 + 3?", BOXED, (0.4, 0.0), 0.1),
-    ]
+        ("2 + 2?", WELL_FORMED, (1.0, 1.0), 0.7), ("3 + 3?", "6", (0.0, 0.0), 0.0),
+        ("2 + 2?", "5", (0.0, 0.5), -0.7), ("3 + 3?", BOXED, (0.4, 0.0), 0.1),
+    ]  # fmt: skip
     trl_step(tmp_path / "dump", 10, rows)
     trl_step(tmp_path / "dump", 9, rows[:1])
     run = imported("trl")

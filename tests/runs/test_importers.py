@@ -40,9 +40,8 @@ def test_rows_are_taken_as_they_are_and_completed_from_each_other(tmp_path, impo
     (whole,) = store.read(run, 6)
     parts = whole.pop("rewards")
     assert parts == [("accuracy", 1.0), ("length", -0.5)]
-    assert {name: whole[name] for name in given if name in whole} == {
-        name: value for name, value in given.items() if name not in ("rewards", "unknown")
-    }
+    kept = {name: value for name, value in given.items() if name not in ("rewards", "unknown")}
+    assert {name: whole[name] for name in given if name in whole} == kept
     assert (whole["reward"], whole["tokens"], whole["group"], whole["sample"]) == (0.5, 3, 0, 0)
     first, second = store.read(run, 7)
     assert (first["question"], first["source"], first["tokens"]) == ("3 + 3?", "rows", None)

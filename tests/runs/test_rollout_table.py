@@ -46,9 +46,8 @@ def test_table_has_every_rollout_and_reads_it_back_complete(run, table):
     result = table.page()
     assert [one.name for one in result[:4]] == ["0.0.0", "0.0.1", "0.1.0", "0.1.1"]
     assert [table.rollout(one.id) for one in result] == rows(run)
-    assert [(one.reward, one.tokens, one.problem) for one in result] == [
-        (row["reward"], len(row["token_ids"]), row["problem_id"]) for row in rows(run)
-    ]
+    expected = [(row["reward"], len(row["token_ids"]), row["problem_id"]) for row in rows(run)]
+    assert [(one.reward, one.tokens, one.problem) for one in result] == expected
 
 
 def test_a_renewed_table_has_new_rewritten_and_removed_shards_and_keeps_the_others(run, table):

@@ -95,9 +95,8 @@ def test_shards_and_exports_open_in_other_libraries(tmp_path, reader):
     assert main(["rollouts", "export", str(run), str(exported)]) == 0
     for files in ([str(store.shard_path(run, step)) for step in range(2)], [str(exported)]):
         rows = list(reader(files))
-        assert [(row["step"], row["sample"], row["verdict"]) for row in rows] == [
-            (step, *rest) for step in range(2) for rest in ((0, "correct"), (1, "malformed"))
-        ]
+        expected = [(step, *rest) for step in range(2) for rest in ((0, "correct"), (1, "malformed"))]
+        assert [(row["step"], row["sample"], row["verdict"]) for row in rows] == expected
         assert [list(row["rewards"]) for row in rows[::2]] == [PARTS] * 2 and list(rows[0]["token_ids"]) == [5, 6]
 
 
@@ -110,15 +109,12 @@ def test_token_statistics_are_stored_with_their_completion(tmp_path):
 
 
 def test_arrays_and_lists_of_numbers_are_stored_as_the_same_bytes(tmp_path):
-    in_tuples = group()
-    completions = [
-        replace(one, token_ids=array("i", one.token_ids), logprobs=array("f", one.logprobs))
-        for one in in_tuples.completions
-    ]
-    for name, own, values in (
-        ("lists", in_tuples, [0.25, 1 / 3]),
-        ("arrays", replace(in_tuples, completions=tuple(completions)), array("f", [0.25, 1 / 3])),
-    ):
+    def in_arrays(one):
+        return replace(one, token_ids=array("i", one.token_ids), logprobs=array("f", one.logprobs))
+
+    lists, numbers = group(), [0.25, 1 / 3]
+    arrays = replace(lists, completions=tuple(map(in_arrays, lists.completions)))
+    for name, own, values in (("lists", lists, numbers), ("arrays", arrays, array("f", numbers))):
         open_run(tmp_path / name, {}, {}, resuming=False)
         store.write_step(tmp_path / name, 0, [own], [0.5, -0.5], {0: {"entropy": values}})
     lists, arrays = (store.shard_path(tmp_path / name, 0).read_bytes() for name in ("lists", "arrays"))

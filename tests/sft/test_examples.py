@@ -138,10 +138,9 @@ def test_a_template_without_an_end_of_the_turn_gets_the_end_token_and_a_completi
 def test_a_text_that_begins_with_the_begin_token_gets_it_once() -> None:
     tokenizer = tiny_tokenizer()
     tokenizer.add_special_tokens({"bos_token": OTHER_END})
-    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
-        single=f"{OTHER_END} $A", special_tokens=[(OTHER_END, tokenizer.bos_token_id)]
-    )
     begin = tokenizer.bos_token_id
+    begins = TemplateProcessing(single=f"{OTHER_END} $A", special_tokens=[(OTHER_END, begin)])
+    tokenizer.backend_tokenizer.post_processor = begins
     assert tokenizer(f"{OTHER_END}12")["input_ids"][:2] == [begin, begin]
     rows = [{"prompt": f"{start}12", "completion": "3"} for start in ("", OTHER_END)]
     rows.append({"text": f"{OTHER_END}123"})

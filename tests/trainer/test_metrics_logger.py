@@ -21,11 +21,8 @@ def written(folder, steps, start=0):
     with MetricsLogger(folder, steps=9, start=start) as logger:
         for step in steps:
             logger.write({"step": step, **LINE}, TIMED)
-            logger.log_validation(
-                step + 1,
-                sampled={"metrics": {"x": {"value": step}}, "problems": 2},
-                greedy={"metrics": {"pass@1": {"value": 0}}},
-            )
+            sampled = {"metrics": {"x": {"value": step}}, "problems": 2}
+            logger.log_validation(step + 1, sampled=sampled, greedy={"metrics": {"pass@1": {"value": 0}}})
 
 
 def test_logger_writes_a_line_per_step_and_plain_console_lines(tmp_path, capsys):

@@ -27,9 +27,8 @@ def test_mixture_is_trained_on_by_weight_with_a_function_of_a_column_and_resumed
     (tmp_path / "heldout.jsonl").write_text(json.dumps({"task": "what is 25 + 5", "gold": 30}) + "\n")
     function = "def is_sum(completions, kind):\n    return [float(one == 'sum') for one in kind]\n"
     (tmp_path / "rewards.py").write_text(function)
-    sums_spec, products_spec, heldout = (
-        f"{tmp_path}/{name}?question=task&answer=gold" for name in ("sums.jsonl", "products.json", "heldout.jsonl")
-    )
+    names = ("sums.jsonl", "products.json", "heldout.jsonl")
+    sums_spec, products_spec, heldout = (f"{tmp_path}/{name}?question=task&answer=gold" for name in names)
     common = ["--model", "base", "--data", f"{sums_spec}=0.75,{products_spec}=0.25", "--eval.heldout", heldout]
     common += ["--reward.functions", f"{tmp_path}/rewards.py:is_sum=0.5", "--run.dir", tmp_path / "runs"]
     common += flags(SMALL)
