@@ -17,8 +17,7 @@ from verifiers.answer_text import texts_of
 from verifiers.answers.layer import UNREAD
 from verifiers.answers.layer import compare as compare_values
 from verifiers.limits import too_big, too_costly
-from verifiers.normalise import canonical
-from verifiers.numbers import numeral
+from verifiers.normalise import canonical, numeral
 from verifiers.score import Judgement, Verdict
 from verifiers.symbolic import compare
 

@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import pytest
 
-from verifiers.numbers import numeral
+from verifiers.normalise import numeral
 
 
 @pytest.mark.parametrize(

@@ -213,11 +213,6 @@ class Atoms:
         pair = self._pair() if self.here.is_sign("(") else None
         return Node("binomial", pair or (self.argument(), self.argument()))
 
-    def indexed_root(self) -> Node:
-        index = self.argument()
-        self.expect("of")
-        return Node("root", (self.argument(), index))
-
     def root(self, index: int = 2) -> Node:
         node = number(index)
         if self.take("[") and not self.take("]"):
@@ -323,7 +318,6 @@ _READERS: dict[str, Callable[[Atoms], Node]] = {
     "binom": Atoms.binomial,
     "sum": lambda parser: parser.series("sum"),
     "product": lambda parser: parser.series("product"),
-    "root": Atoms.indexed_root,
     "sqrt": Atoms.root,
     "cbrt": lambda parser: parser.root(3),
     "log": Atoms.logarithm,

@@ -243,14 +243,10 @@ def _declaring(value: Value, domains: dict[str, Domain], argument: str) -> Value
 
 
 def _under(value: Value, other: Value) -> Value:
-    """A set or a letter alone under one more condition, or a value where it only leaves out what has no value."""
-    if leaves_out_poles(value, other):
-        return value
+    """A set or a letter alone under one more condition."""
     node = value.node if isinstance(value, Expression) else None
     if node is not None and node.op == "symbol" and isinstance(other, Integers | Family):
         return other  # n such that 3 ∤ n
-    if node is not None and node.op == "symbol" and isinstance(other, Reals) and other.name == node.name:
-        return other
     if isinstance(value, Integers | Family) or isinstance(other, Integers | Family):
         return both(value, other)
     if isinstance(value, Reals) and isinstance(other, Reals) and other.name and value.name in ("", other.name):
@@ -273,9 +269,7 @@ def leaves_out_poles(value: Value, condition: Value) -> bool:
 
 
 def _samples(low: Node, high: Node) -> list[Node]:
-    """The point that an interval is, or some numbers in it."""
-    if low == high:
-        return [low]
+    """Some numbers in an interval."""
     ends = [None if is_infinite(end) else rational(end) for end in (low, high)]
     start = ends[0] if ends[0] is not None else (ends[1] or Fraction(0)) - 10
     size = (ends[1] if ends[1] is not None else start + 10) - start

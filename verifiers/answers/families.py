@@ -1,6 +1,6 @@
 r"""Values for all integers of some letters, `k\pi, k \in \mathbb{Z}`, or for all reals: rows, members and equality.
 
-Spaces, `(1,2) + t(3,4)` or `y = C_1e^x + C_2e^{2x}`, are equal if other names and signs of the parameters make them the
+Spaces, `(1,2) + t(3,4)` or `y = C_1e^x + C_2e^{2x}`, are equal if other names of the parameters make them the
 same; and, where both are linear in parameters without bounds, if each spans the other: the changes of their values at
 points, and the difference of these.
 """
@@ -23,7 +23,6 @@ from verifiers.answers.values import (
     Collection,
     Expression,
     Family,
-    Interval,
     Named,
     Node,
     Reals,
@@ -36,7 +35,6 @@ from verifiers.answers.values import (
     listed,
     matched,
     names,
-    negate,
     nodes_of,
     number,
     replace_symbols,
@@ -240,28 +238,13 @@ def _equal_rows(gold: Row, gold_space: Space, answer: Row, answer_space: Space) 
 
 
 def _is_renamed(gold: Row, ones: list[tuple[str, Reals]], answer: Row, others: list[tuple[str, Reals]]) -> bool:
-    """Whether other names and signs of the parameters make two rows the same, and their domains."""
+    """Whether other names of the parameters make two rows the same, and their domains."""
     for order in permutations(ones):
-        for directions in product((1, -1), repeat=len(order)):
-            rows = list(zip(others, order, directions, strict=True))
-            change = {name: symbol(to) if sign > 0 else negate(symbol(to)) for (name, _), (to, _), sign in rows}
-            if all(
-                equal_expressions(one, replace_symbols(other, change)) is True
-                for one, other in zip(gold, answer, strict=True)
-            ):
-                return all(
-                    equal_reals(domain, own if sign > 0 else _mirrored(own)) for (_, own), (_, domain), sign in rows
-                )
+        change = {name: symbol(to) for (name, _), (to, _) in zip(others, order, strict=True)}
+        rows = zip(gold, (replace_symbols(node, change) for node in answer), strict=True)
+        if all(equal_expressions(*pair) is True for pair in rows):
+            return all(equal_reals(own, domain) for (_, own), (_, domain) in zip(order, others, strict=True))
     return False
-
-
-def _mirrored(reals: Reals) -> Reals:
-    return Reals(
-        tuple(
-            Interval(negate(part.high), negate(part.low), part.has_high, part.has_low)
-            for part in reversed(reals.intervals)
-        )
-    )
 
 
 def _same_span(gold: Row, ones: list[str], answer: Row, others: list[str]) -> Result:

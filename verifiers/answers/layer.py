@@ -58,7 +58,7 @@ def words_of(text: str) -> tuple[Token, ...]:
 
 def read_tokens(tokens: Tokens) -> Value | None:
     """The typed value of tokens without the words that lead to them; None where the grammar does not read them."""
-    for reading in (_without_aside, _value, quantity, _things):
+    for reading in (_without_aside, _value, quantity, lambda each: number_of_things(number_in_front(each))):
         try:
             if (value := reading(tokens)) is not None:
                 return value
@@ -104,17 +104,8 @@ def _without_aside(tokens: Tokens) -> Value | None:
     return read_tokens([*tokens[:place], *inside[1]]) if is_noun else None
 
 
-def _things(tokens: Tokens) -> Value:
-    value = number_of_things(number_in_front(tokens))
-    if value is None:
-        raise UnreadableError("no number of things")
-    return value
-
-
 def _choice(tokens: Tokens) -> tuple[str, Tokens]:
     """The letter of a choice beside its value, `(B) 24`, `B: 24` or `24 (B)`, and the rest; "" for none."""
-    if len(tokens) > 3 and tokens[0].is_word("option", "choice"):
-        tokens = tokens[1:]
     is_behind = len(tokens) > 3 and _is_bracketed_choice(tokens[-3:]) and tokens[-3].gap
     if is_behind and (tokens[-4].kind in ("number", "word") or tokens[-4].is_sign("}")) and not AND_OR(tokens[-4]):
         return tokens[-2].text, tokens[:-3]
@@ -192,9 +183,6 @@ def _by_value(gold: str, answer: str, gold_value: Value | None, answer_value: Va
 
 def read_with_units(text: str, value: Value) -> Value:
     """The value of a text beside an amount: where its letters can be units, `5m`, an amount as well."""
-    inner = bare(value)
-    if not isinstance(inner, Expression) or not names(inner.node):
-        return value
     try:
         return amount(cut(tokenize(text), at_signs("="))[0][-1]) or value  # v = 15 m/s
     except UnreadableError:

@@ -170,8 +170,6 @@ def _member(left: Tokens, right: Tokens, statement: Statement, *, is_member: boo
         return Relation(("≤" if part.has_low else "<", "≤" if part.has_high else "<"), (part.low, node, part.high))
     if letters is None or (isinstance(value, Expression) and len(left) > 1):
         raise UnreadableError("a member that is not a name")
-    if isinstance(value, Family | Integers) and is_member and len(letters) == 1:
-        return value
     if not is_member:
         if reals is None or len(letters) > 1:
             raise UnreadableError("not a member of what?")
@@ -222,8 +220,6 @@ def _chain(sides: list[list[Token]], statement: Statement) -> Value | None:
     if len(set(several)) < len(sides) - 1 or not is_name:
         return None
     value = statement(sides[-1])
-    if isinstance(value, Collection) and value.kind != "list":  # x = y = (1, 2)
-        return Named(several, (value,) * len(several), is_chain=True)
     values = value.items if isinstance(value, Collection) else (value,)
     if not all(isinstance(v, Expression) and (v.node.op == "symbol" or not names(v.node)) for v in values):
         return None

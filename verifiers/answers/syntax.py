@@ -64,11 +64,11 @@ def _by_pairs(kind: str, text: str) -> dict[str, tuple[str, str]]:
 
 COMMANDS: dict[str, tuple[str, str]] = {
     **_by_pairs("sign", _SIGN_WORDS),
-    **_by_pairs("sign", "choose chosen over over euro € textdollar $ textdegree ° mapsto ↦ of of cr \\\\ pounds £"),
+    **_by_pairs("sign", "choose chosen over over euro € textdollar $ textdegree ° mapsto ↦ cr \\\\ pounds £"),
     **_by_pairs("word", "land and wedge and lor or vee or deg deg bmod mod mod mod pmod mod cent cents textcent cents"),
     **dict.fromkeys(("therefore", "implies", "Rightarrow", "Longrightarrow"), ("word", "therefore")),
     **_by_pairs("letter", "Pr P odot ⊙ oplus ⊕ star ★"),  # M_\odot
-    **_by_pairs("function", "root root sum sum prod product"),
+    **_by_pairs("function", "sum sum prod product"),
     **{name: ("operator", name) for name in _OPERATORS.split()},
 }
 
