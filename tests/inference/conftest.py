@@ -1,17 +1,14 @@
-"""One tiny random model, and one engine of each kind that samples from it, for the files that test both."""
+"""A tiny random model, and for a file of tests an engine of each kind that samples from it."""
 
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-_FILES = ("test_engines.py", "test_tool_engine.py")
-_OPEN = ExitStack()  # of the engines
 
 
 @pytest.fixture(scope="session")
@@ -28,28 +25,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@cache
-def _engines(folder: Path) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def engines(folder: Path) -> Iterator[dict[str, Any]]:
+    """By name; without vLLM's where it is not installed."""
     from reasoner.config.schema import EngineConfig
     from reasoner.inference.factory import make_engine
 
     names = ["vllm", "transformers"] if importlib.util.find_spec("vllm") else ["transformers"]
-    made = {name: make_engine(EngineConfig(name=name), folder, max_model_len=512, seed=0) for name in names}
-    return {name: _OPEN.enter_context(closing(engine)) for name, engine in made.items()}
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Close the engines after the last test of their files: others start vLLM too."""
-    if nextitem is None or nextitem.path.name not in _FILES:
-        _OPEN.close()
-        _engines.cache_clear()
-
-
-@pytest.fixture
-def engines(folder: Path) -> dict[str, Any]:
-    """By name; without vLLM's where it is not installed."""
-    return _engines(folder)
+    with ExitStack() as stack:
+        made = {name: make_engine(EngineConfig(name=name), folder, max_model_len=512, seed=0) for name in names}
+        yield {name: stack.enter_context(closing(engine)) for name, engine in made.items()}
 
 
 @pytest.fixture(params=["transformers", "vllm"])
