@@ -21,8 +21,7 @@ from verifiers.answers.layer import read
 from verifiers.answers.rationals import rational
 from verifiers.answers.values import names
 from verifiers.equivalence import judge
-from verifiers.normalise import canonical
-from verifiers.numbers import numeral
+from verifiers.normalise import canonical, numeral
 from verifiers.peer import in_box
 from verifiers.symbolic import expression
 

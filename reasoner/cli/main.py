@@ -23,7 +23,7 @@ from typing import Any
 from reasoner import __version__
 from reasoner.cli.arguments import Parser
 from reasoner.console import drop_output, log, print_result
-from reasoner.distributed.world import num_launched, record_cause
+from reasoner.distributed.world import is_connected, record_cause
 from reasoner.runtime import set_environment
 
 
@@ -257,10 +257,10 @@ def _fail(error: Exception, status: int) -> int:
 
 
 def _end_rank(status: int) -> None:
-    """End this process at once, if it is one of several ranks: at the end of the interpreter torch frees what it has of
-    NCCL, which may wait for the other ranks.
+    """End this process at once, if it is still connected to other ranks: at the end of the interpreter torch frees what
+    it has of NCCL, which may wait for them.
     """
-    if num_launched() > 1:
+    if is_connected():
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)

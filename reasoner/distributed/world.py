@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -220,6 +221,12 @@ ALONE = World()
 def num_launched() -> int:
     """The number of processes that torchrun has started, by its environment variables; 0 if it has not."""
     return int(os.environ["WORLD_SIZE"]) if {"RANK", "WORLD_SIZE", "LOCAL_RANK"} <= os.environ.keys() else 0
+
+
+def is_connected() -> bool:
+    """Whether this process has joined a group of ranks and not left it."""
+    dist = sys.modules.get("torch.distributed")
+    return dist is not None and dist.is_available() and dist.is_initialized()
 
 
 @contextmanager
