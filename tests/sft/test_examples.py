@@ -189,7 +189,6 @@ def test_nothing_is_learnt_behind_the_end_of_a_turn() -> None:
         ({"messages": "hello"}, CHATML, "messages is 'hello'; it must be a list of messages"),
         ({"messages": CONVERSATION}, "{{ raise_exception('System role not supported') }}", "System role not supported"),
         ({"messages": CONVERSATION}, DROPS_THOUGHTS, " <think>"),
-        ({"messages": CONVERSATION}, PREFILLS, " <think>"),
     ],
 )
 def test_a_row_that_cannot_be_used_is_named(row: dict[str, Any], chat: str | None, message: str) -> None:
