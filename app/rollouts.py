@@ -65,7 +65,7 @@ def _excerpts(table: RolloutTable, rows: Sequence[ListedRollout], text: str | No
 def rollout(library: RunLibrary, run: str, name: str, with_formulas: bool = False, text: str = "") -> dict[str, Any]:
     """One rollout in full: texts, per-token statistics, reflection spans, and the names of related rollouts.
 
-    `hits`: [start, end) of the words of the search `text` in the completion, in characters.
+    `hits`: [start, end) of the search `text` in the completion, in characters.
     `with_formulas`: add `formulas`, the question and the completion split into text and formulas.
     """
     run_dir = library.run(run)

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from reasoner.config.schema import EngineConfig
+from reasoner.distributed.world import is_connected
 from reasoner.inference.sampling import (
     StopTexts,
     decode_completions,
@@ -82,7 +83,7 @@ class VllmEngine:
         on_gpu = {"gpu_memory_utilization": cfg.gpu_memory, "enable_sleep_mode": True}
         on_cpu = {"block_size": 32}  # with the default of 128 no shorter prompt is cached
         # One of several ranks: an engine of its own, on the device of its local rank; the default is device 0 for all.
-        has_ranks = torch.distributed.is_available() and torch.distributed.is_initialized()
+        has_ranks = is_connected()
         on_rank: dict[str, Any] = {"distributed_executor_backend": "external_launcher"} if has_ranks else {}
         if has_ranks:
             _keep_groups()
