@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from math import isfinite
@@ -170,6 +172,9 @@ def _lookup(row: Mapping[str, Any], column: str) -> tuple[bool, Any]:
 
 def _text(name: str, value: Any) -> str:
     if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
+    if name == "answer" and isinstance(value, str) and value.startswith('["'):  # JSON in a text, as in Skywork-OR1
+        with suppress(ValueError):
+            value = json.loads(value)
         value = ", ".join(part.strip() for part in value)  # several answers, as in OlympiadBench
     if isinstance(value, bool) or not isinstance(value, str | Real | Decimal):
         raise ValueError(f"the {name} is {value!r}; it must be a text or a number")

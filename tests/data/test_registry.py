@@ -39,6 +39,13 @@ def test_several_answers_in_one_row_are_joined_to_one_gold(tmp_path: Path) -> No
     assert load(str(path))[0].answer == "$1$, $-2$"
 
 
+def test_list_of_answers_may_be_json_in_a_text(tmp_path: Path) -> None:
+    texts = [r'["\\frac{1}{2}"]', '["1", "-2"]', "[1, 2)", '["1']  # the first two as in Skywork-OR1
+    rows = [{"question": text, "reward_model": {"ground_truth": text}} for text in texts]
+    golds = [problem.answer for problem in load(str(write_lines(tmp_path, "skywork.jsonl", *rows)))]
+    assert golds == [r"\frac{1}{2}", "1, -2", *texts[2:]]
+
+
 def test_limit_takes_the_first_problems() -> None:
     assert load("generated", limit=7) == load("generated", limit=20)[:7]
     with pytest.raises(ValueError, match="limit is 0"):
