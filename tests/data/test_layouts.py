@@ -104,6 +104,13 @@ def test_the_question_is_the_user_s_last_turn_and_few_shot_turns_are_left_out(tm
     assert (problem.question, problem.answer) == ("1+1?", "2")
 
 
+def test_question_of_verl_is_the_one_without_an_instruction(tmp_path: Path) -> None:
+    prompt = [SYSTEM, {"role": "user", "content": "1+1? Output the final answer after \"####\"."}]
+    row = {"prompt": prompt, "reward_model": {"ground_truth": "2"}, "extra_info": {"question": "1+1?"}}
+    assert load(write_lines(tmp_path, row))[0].question == "1+1?"
+    assert load(write_lines(tmp_path, row) + "?question=prompt&system=drop")[0].question == prompt[1]["content"]
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [
