@@ -124,6 +124,11 @@ def test_byte_order_mark_loses_no_row(tmp_path: Path, name: str) -> None:
     assert [problem.answer for problem in load(str(tmp_path / name))] == ["2", "3"]
 
 
+def test_lines_of_json_in_a_json_file_are_rows(tmp_path: Path) -> None:
+    path = write_lines(tmp_path, "lines.json", {"question": "1+1?", "answer": 2}, {"question": "2+1?", "answer": 3})
+    assert [problem.answer for problem in load(str(path))] == ["2", "3"]
+
+
 GOOD = {"question": "1+1?", "answer": "2"}
 FAULTS = [
     ((), "the file holds no problems"),
