@@ -11,7 +11,7 @@ from data.files import Row
 from data.problem import Problem
 from data.spec import TableSpec
 from data.table_rows import USUAL_COLUMNS, RowReading
-from data.tables import read_table, table_rows
+from data.tables import read_table, table_rows, without_repeats
 
 _MAX_REASONS = 10
 _MAX_ROWS = 5  # named for each reason
@@ -29,6 +29,7 @@ class Preview:
     problems: list[Problem] = field(default_factory=list)
 
     def add(self, reading: RowReading) -> None:
+    repeats: Counter[str] = field(default_factory=Counter)  # others that it leaves out, by the reason
         """Count a row that became a problem."""
         self.problems.append(reading.problem)
         for name, column in reading.columns.items():
@@ -36,7 +37,7 @@ class Preview:
 
     def lines(self) -> Iterator[str]:
         """The counts as lines of text."""
-        num_left_out = len(self.faults) + len(self.bad_golds)
+        num_left_out = len(self.faults) + len(self.bad_golds) + self.repeats.total()
         num_rows = len(self.problems) + num_left_out
         yield f"rows: {num_rows:,}, problems: {len(self.problems):,}, left out: {num_left_out:,}"
         yield "columns: " + (", ".join(self._column(name) for name in self.table_columns) or "none")
@@ -49,6 +50,7 @@ class Preview:
         number = self.table_columns[name]
         return name if number == self.num_rows else f"{name} ({number:,} rows)"
 
+        yield from (f"left out, {number:,}: they {reason}" for reason, number in self.repeats.items())
     def _fault_lines(self) -> Iterator[str]:
         places: dict[str, list[str]] = defaultdict(list)
         for fault in (*self.faults, *self.bad_golds):
@@ -73,7 +75,7 @@ def preview_table(table: TableSpec, gold_fault: Callable[[Problem], str]) -> Pre
             yield where, row
 
     places: list[str] = []
-    for reading in read_table(table, rows(), preview.faults.append):
+    for reading in without_repeats(read_table(table, rows(), preview.faults.append), preview.repeats):
         if reason := gold_fault(reading.problem):
             preview.bad_golds.append(RowFault(places[-1], f"the gold answer cannot be graded ({reason})"))
         else:

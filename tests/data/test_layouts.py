@@ -147,8 +147,33 @@ FAULTY = (
 def test_rows_that_cannot_be_used_are_skipped_where_the_spec_says_so(tmp_path: Path) -> None:
     path = write_lines(tmp_path, *FAULTY)
     assert [problem.answer for problem in load(f"{path}?faulty=skip")] == ["2", "4", "six", "6"]
-    with pytest.raises(ValueError, match="line 2: no column 'answer'"):
+    with pytest.raises(ValueError, match=r"line 2: no column 'answer'.*\?faulty=skip"):
         load(path)
+
+
+def test_rows_that_are_skipped_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    load(write_lines(tmp_path, *FAULTY) + "?faulty=skip")
+    assert [record.getMessage().partition(": 3 rows")[1] for record in caplog.records] == [": 3 rows"]
+
+
+REPEATED = [{"question": "1+1?", "answer": 2, "extra_info": {"index": number}} for number in range(3)]
+
+
+def test_rows_that_repeat_question_and_answer_are_one_problem(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write_lines(tmp_path, *REPEATED, {"question": "1+1?", "answer": "3"}, {"question": "2+2?", "answer": "4"})
+    assert [(problem.id, problem.answer) for problem in load(path)] == [
+        ("mine/file/0", "2"), ("mine/file/3", "3"), ("mine/file/4", "4"),
+    ]  # fmt: skip
+    assert "2 rows" in caplog.text
+    assert [problem.answer for problem in load(path, limit=2)] == ["2", "3"]
+    preview = preview_table(parse_table(path), gold_fault)
+    assert next(iter(preview.lines())) == "rows: 5, problems: 3, left out: 2"
+
+
+def test_rows_with_ids_of_their_own_are_problems_of_their_own(tmp_path: Path) -> None:
+    assert len(load(write_lines(tmp_path, *({"id": number, **row} for number, row in enumerate(REPEATED))))) == 3
 
 
 def test_preview_counts_columns_and_what_is_left_out(tmp_path: Path) -> None:
