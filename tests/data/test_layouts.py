@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from data import Problem, load
-from data.preview import preview_table
+from data.preview import preview_table, shared_ending
 from data.spec import parse_table
 from reasoner.cli.main import main
 from reasoner.rollouts.dataset import gold_fault
@@ -105,7 +105,7 @@ def test_the_question_is_the_user_s_last_turn_and_few_shot_turns_are_left_out(tm
 
 
 def test_question_of_verl_is_the_one_without_an_instruction(tmp_path: Path) -> None:
-    prompt = [SYSTEM, {"role": "user", "content": "1+1? Output the final answer after \"####\"."}]
+    prompt = [SYSTEM, {"role": "user", "content": '1+1? Output the final answer after "####".'}]
     row = {"prompt": prompt, "reward_model": {"ground_truth": "2"}, "extra_info": {"question": "1+1?"}}
     assert load(write_lines(tmp_path, row))[0].question == "1+1?"
     assert load(write_lines(tmp_path, row) + "?question=prompt&system=drop")[0].question == prompt[1]["content"]
@@ -159,9 +159,7 @@ def test_rows_that_are_skipped_are_counted(tmp_path: Path, caplog: pytest.LogCap
 REPEATED = [{"question": "1+1?", "answer": 2, "extra_info": {"index": number}} for number in range(3)]
 
 
-def test_rows_that_repeat_question_and_answer_are_one_problem(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_rows_that_repeat_question_and_answer_are_one_problem(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = write_lines(tmp_path, *REPEATED, {"question": "1+1?", "answer": "3"}, {"question": "2+2?", "answer": "4"})
     assert [(problem.id, problem.answer) for problem in load(path)] == [
         ("mine/file/0", "2"), ("mine/file/3", "3"), ("mine/file/4", "4"),
@@ -234,3 +232,18 @@ def test_data_show_of_a_file_without_problems_is_an_error(
     assert main(["data", "show", path]) == 2
     printed = capsys.readouterr()
     assert f"left out: {len(lines)}" in printed.out and path in printed.err
+
+
+@pytest.mark.parametrize(
+    ("questions", "ending"),
+    [
+        (["1+1?\n\nPut it after \"Answer:\".", "Is 2 < 3?\n\nPut it after \"Answer:\"."], 'Put it after "Answer:".'),
+        (["Find a, as a fraction in lowest terms", "Find b, as a fraction in lowest terms"],
+         "as a fraction in lowest terms"),
+        (["How many are left?", "How many of them are left?"], ""),
+        (["What is the sum of 1 and 1?"] * 2, ""),
+        ([], ""),
+    ],
+)  # fmt: skip
+def test_instruction_that_all_questions_end_with_is_found(questions: list[str], ending: str) -> None:
+    assert shared_ending(questions) == ending
