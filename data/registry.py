@@ -47,7 +47,7 @@ def load(
 ) -> list[Problem]:
     """Load the first `limit` problems of a spec (data.spec), always in the same order.
 
-    ValueError for a name, split, file or row that cannot be used; DownloadError (a ValueError) for a failed download.
+    ValueError for a name, split, file or row that cannot be used, and for a failed download.
     `on_fault`: called with each row of a file or hub data set that cannot be used, which is then left out.
     `memory_mib`: address space of the process that loads an environment, at least 4 GiB (the default).
     """

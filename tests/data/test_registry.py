@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from data.hub import HUB, DownloadError
+from data.hub import HUB
 from data.problem import Problem
 from data.registry import evaluation_spec, fingerprint, load
 from data.table_rows import problems
@@ -226,7 +226,7 @@ def test_a_failed_download_names_the_alternative(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(DownloadError, match=r"cannot get 'gsm8k'.*PATH\.jsonl or PATH\.parquet") as caught:
+    with pytest.raises(ValueError, match=r"cannot get 'gsm8k'.*PATH\.jsonl or PATH\.parquet") as caught:
         load("gsm8k")
     assert "\n" not in str(caught.value)
 
