@@ -17,7 +17,7 @@ from data.hub import HUB, load_hub
 from data.mixture import join_parts
 from data.options import join_options, split_options
 from data.problem import Problem
-from data.spec import is_file_or_hub, map_parts, parse_table, split_mixture
+from data.spec import is_file, is_file_or_hub, map_parts, parse_table, split_mixture
 from data.subset import split_subset
 from data.tables import load_table
 
@@ -130,8 +130,10 @@ def _evaluation_part(spec: str) -> str:
     name, options = split_options(spec)
     if environments.is_environment(spec):
         splits = (environments.EVALUATION_SPLIT[name.partition(":")[0]],) * (name.count(":") == 1)
+    elif name in SOURCES:
+        splits = SOURCES[name].splits
     else:
-        splits = SOURCES[name].splits if name in SOURCES else ()
+        splits = next((row.splits for row in HUB.values() if row.path == name and not is_file(name)), ())
     own = [split for split in ("test", "heldout", "eval") if split in splits]
     return join_options(f"{name}:{own[0]}", options) if own else spec
 
