@@ -68,9 +68,9 @@ def load(
     return source.load(split, limit)
 
 
-def check(spec: str, *, memory_mib: int = environments.MEMORY_MIB) -> None:
-    """Raise ValueError for a name, split, file or first row that `load` refuses. Nothing is downloaded, except by an
-    environment, which is started with so much address space.
+def check(spec: str, *, memory_mib: int = environments.MEMORY_MIB, download: bool = False) -> None:
+    """Raise ValueError for a name, split, file or first row that `load` refuses. What is on the hub is checked with
+    `download`. An environment is started with so much address space, and may download its own data.
     """
     for part, _ in split_mixture(spec):
         if environments.is_environment(part):
@@ -81,6 +81,8 @@ def check(spec: str, *, memory_mib: int = environments.MEMORY_MIB) -> None:
             _source(whole)
         elif not (table := parse_table(part)).is_hub:
             load(part) if subset else load_table(table, 1)
+        if download and hub_sources(part):
+            load(whole, limit=1)
 
 
 def table_parts(spec: str) -> list[str]:
