@@ -95,11 +95,14 @@ def _jsonl(path: Path, on_fault: OnFault) -> Iterator[Row]:
 
 
 def _json(path: Path, on_fault: OnFault) -> Iterator[Row]:
-    """The rows of a JSON array, alone or as "data" of an object."""
+    """The rows of a JSON array, alone or as "data" of an object, or a row in each line, as `datasets` writes them."""
     text = path.read_text(encoding=_TEXT)
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
+        if isinstance(error, json.JSONDecodeError) and error.msg == "Extra data":
+            yield from _jsonl(path, on_fault)
+            return
         raise ValueError(f"{path}: not JSON that can be read ({error})") from None
     rows = content.get("data") if isinstance(content, dict) else content
     if not isinstance(rows, list):

@@ -18,9 +18,11 @@ def final_answer(solution: str) -> str:
 
 def gold_answer(solution: str) -> tuple[bool, str]:
     """(whether the text marks its answer by #### or a box, the answer trimmed)."""
-    if "####" in solution:
-        return True, solution.rpartition("####")[2].strip()
+    _, hashes, rest = solution.rpartition("####")
     spans = box_spans(solution)
+    is_heading = bool(spans) and ("\n" in rest.strip() or "box" in rest)  # of a solution in Markdown
+    if hashes and not is_heading:
+        return True, rest.strip()
     unbraced = deque(_UNBRACED.finditer(solution), maxlen=1)
     if unbraced and not (spans and spans[-1][0] > unbraced[0].start()):
         return True, unbraced[0][1].rstrip(".,;:")

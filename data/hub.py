@@ -11,10 +11,6 @@ from data.problem import Problem
 from data.table_rows import Columns, problems
 
 
-class DownloadError(ValueError):
-    """A data set of the hub cannot be loaded; the message says what to do without a network."""
-
-
 @dataclass(frozen=True, slots=True)
 class HubSource:
     """A data set of the hub and the columns to read. The final answer is extracted from a worked solution."""
@@ -59,7 +55,7 @@ HUB: dict[str, HubSource] = {
 
 
 def load_hub(name: str, split: str, limit: int | None = None) -> list[Problem]:
-    """Load the first `limit` problems of a split of HUB[name]. DownloadError if it is neither cached nor reachable."""
+    """Load the first `limit` problems of a split of HUB[name]. ValueError if it is neither cached nor reachable."""
     source = HUB[name]
     rows = hub_rows(source.path, source.config, split, name=name)
     return list(islice(problems(rows, source=name, split=split, columns=source.columns), limit))
@@ -80,7 +76,7 @@ def hub_rows(path: str, config: str | None, split: str, *, name: str = "") -> It
         title = f"{name!r} ({path} of the hub)" if name else f"{path!r} of the hub"
         is_offline = isinstance(error, ConnectionError | TimeoutError)
         advice = _OFFLINE_ADVICE if is_offline else _NAME_ADVICE if not name else ""
-        raise DownloadError(f"cannot get {title}: {_reason(error)}.{advice}") from error
+        raise ValueError(f"cannot get {title}: {_reason(error)}.{advice}") from error
     media = [column for column, feature in table.features.items() if require_decoding(feature)]
     for number, row in enumerate(table.remove_columns(media)):
         yield f"{path}, {split} row {number}", row

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from data.faults import RowFault
 from data.files import Row
 from data.problem import Problem
 from data.spec import TableSpec
 from data.table_rows import USUAL_COLUMNS, RowReading
-from data.tables import read_table, table_rows
+from data.tables import read_table, table_rows, without_repeats
 
 _MAX_REASONS = 10
 _MAX_ROWS = 5  # named for each reason
+_LEAST_WORDS = 4  # of an instruction
 
 
 @dataclass(slots=True)
@@ -26,6 +28,7 @@ class Preview:
     mapping: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # field -> its columns
     faults: list[RowFault] = field(default_factory=list)  # rows that a run refuses, or leaves out by ?faulty=skip
     bad_golds: list[RowFault] = field(default_factory=list)  # rows that a run leaves out
+    repeats: Counter[str] = field(default_factory=Counter)  # others that it leaves out, by the reason
     problems: list[Problem] = field(default_factory=list)
 
     def add(self, reading: RowReading) -> None:
@@ -36,14 +39,17 @@ class Preview:
 
     def lines(self) -> Iterator[str]:
         """The counts as lines of text."""
-        num_left_out = len(self.faults) + len(self.bad_golds)
+        num_left_out = len(self.faults) + len(self.bad_golds) + self.repeats.total()
         num_rows = len(self.problems) + num_left_out
         yield f"rows: {num_rows:,}, problems: {len(self.problems):,}, left out: {num_left_out:,}"
         yield "columns: " + (", ".join(self._column(name) for name in self.table_columns) or "none")
         for name in USUAL_COLUMNS:
             if columns := self.mapping.get(name):
                 yield f"{name} is read from " + ", ".join(_times(columns, len(self.problems)))
+        if ending := shared_ending([problem.question for problem in self.problems]):
+            yield f"each question ends with {ending!r}, beside what --prompt says"
         yield from self._fault_lines()
+        yield from (f"left out, {number:,}: they {reason}" for reason, number in self.repeats.items())
 
     def _column(self, name: str) -> str:
         number = self.table_columns[name]
@@ -73,12 +79,22 @@ def preview_table(table: TableSpec, gold_fault: Callable[[Problem], str]) -> Pre
             yield where, row
 
     places: list[str] = []
-    for reading in read_table(table, rows(), preview.faults.append):
+    for reading in without_repeats(read_table(table, rows(), preview.faults.append), preview.repeats):
         if reason := gold_fault(reading.problem):
             preview.bad_golds.append(RowFault(places[-1], f"the gold answer cannot be graded ({reason})"))
         else:
             preview.add(reading)
     return preview
+
+
+def shared_ending(questions: Sequence[str]) -> str:
+    """The words that all of several questions end with: an instruction on the form of the answer. Empty without one."""
+    backwards = {tuple(reversed(question.split())) for question in questions}
+    if len(backwards) < 2:
+        return ""
+    pairs = zip(min(backwards), max(backwards), strict=False)  # what these two have in common, all have
+    words = [word for word, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
+    return " ".join(reversed(words)) if len(words) >= _LEAST_WORDS else ""
 
 
 def _times(counts: Counter[str], total: int) -> Iterator[str]:

@@ -17,7 +17,7 @@ from data.hub import HUB, load_hub
 from data.mixture import join_parts
 from data.options import join_options, split_options
 from data.problem import Problem
-from data.spec import is_file_or_hub, map_parts, parse_table, split_mixture
+from data.spec import is_file, is_file_or_hub, map_parts, parse_table, split_mixture
 from data.subset import split_subset
 from data.tables import load_table
 
@@ -47,7 +47,7 @@ def load(
 ) -> list[Problem]:
     """Load the first `limit` problems of a spec (data.spec), always in the same order.
 
-    ValueError for a name, split, file or row that cannot be used; DownloadError (a ValueError) for a failed download.
+    ValueError for a name, split, file or row that cannot be used, and for a failed download.
     `on_fault`: called with each row of a file or hub data set that cannot be used, which is then left out.
     `memory_mib`: address space of the process that loads an environment, at least 4 GiB (the default).
     """
@@ -68,9 +68,9 @@ def load(
     return source.load(split, limit)
 
 
-def check(spec: str, *, memory_mib: int = environments.MEMORY_MIB) -> None:
-    """Raise ValueError for a name, split, file or first row that `load` refuses. Nothing is downloaded, except by an
-    environment, which is started with so much address space.
+def check(spec: str, *, memory_mib: int = environments.MEMORY_MIB, download: bool = False) -> None:
+    """Raise ValueError for a name, split, file or first row that `load` refuses. What is on the hub is checked with
+    `download`. An environment is started with so much address space, and may download its own data.
     """
     for part, _ in split_mixture(spec):
         if environments.is_environment(part):
@@ -81,6 +81,8 @@ def check(spec: str, *, memory_mib: int = environments.MEMORY_MIB) -> None:
             _source(whole)
         elif not (table := parse_table(part)).is_hub:
             load(part) if subset else load_table(table, 1)
+        if download and hub_sources(part):
+            load(whole, limit=1)
 
 
 def table_parts(spec: str) -> list[str]:
@@ -130,8 +132,10 @@ def _evaluation_part(spec: str) -> str:
     name, options = split_options(spec)
     if environments.is_environment(spec):
         splits = (environments.EVALUATION_SPLIT[name.partition(":")[0]],) * (name.count(":") == 1)
+    elif name in SOURCES:
+        splits = SOURCES[name].splits
     else:
-        splits = SOURCES[name].splits if name in SOURCES else ()
+        splits = next((row.splits for row in HUB.values() if row.path == name and not is_file(name)), ())
     own = [split for split in ("test", "heldout", "eval") if split in splits]
     return join_options(f"{name}:{own[0]}", options) if own else spec
 

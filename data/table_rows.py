@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from math import isfinite
@@ -19,9 +21,10 @@ from data.problem import Problem
 Columns = Mapping[str, str]  # field of Problem -> name of the column that holds it
 
 # The columns of a field without an explicit mapping: the first one that exists is used. A dot leads into a column that
-# holds named values: reward_model.ground_truth is where verl has the gold answer.
+# holds named values: reward_model.ground_truth is where verl has the gold answer, and extra_info.question the question
+# without what its prompt says about the form of the answer.
 USUAL_COLUMNS: dict[str, tuple[str, ...]] = {
-    "question": ("question", "problem", "prompt", "messages"),
+    "question": ("question", "problem", "extra_info.question", "prompt", "messages"),
     "answer": ("answer", "final_answer", "ground_truth", "reward_model.ground_truth", "solution"),
     "id": ("id", "unique_id"),
     "level": ("level",),
@@ -169,6 +172,9 @@ def _lookup(row: Mapping[str, Any], column: str) -> tuple[bool, Any]:
 
 
 def _text(name: str, value: Any) -> str:
+    if name == "answer" and isinstance(value, str) and value.startswith('["'):  # JSON in a text, as in Skywork-OR1
+        with suppress(ValueError):
+            value = json.loads(value)
     if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
         value = ", ".join(part.strip() for part in value)  # several answers, as in OlympiadBench
     if isinstance(value, bool) or not isinstance(value, str | Real | Decimal):

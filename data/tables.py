@@ -2,26 +2,56 @@
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from data.faults import OnFault, refuse
+from data.faults import OnFault, RowFault, refuse
 from data.files import Row, local_path, read_files
 from data.hub import hub_rows
 from data.problem import Problem
 from data.spec import TableSpec
 from data.table_rows import RowReading, read_rows
 
+_log = logging.getLogger(__name__)
+
 
 def load_table(table: TableSpec, limit: int | None = None, on_fault: OnFault | None = None) -> list[Problem]:
-    """Load the first `limit` problems. ValueError with the file and the line for a row that cannot be used, unless the
-    spec says faulty=skip or there is an `on_fault`, and where no problem is left.
+    """Load the first `limit` problems, each once (without_repeats). ValueError with the file and the line for a row
+    that cannot be used, unless the spec says faulty=skip or there is an `on_fault`, and where no problem is left.
+    Without a limit warnings count the rows that are left out.
     """
-    on_fault = on_fault or ((lambda fault: None) if table.faulty == "skip" else refuse)
-    problems = [reading.problem for reading in islice(read_table(table, table_rows(table, on_fault), on_fault), limit)]
+    left_out: Counter[str] = Counter()  # rows by the reason
+
+    def refuse_or_skip(fault: RowFault) -> None:
+        if table.faulty == "refuse":
+            raise RowFault(fault.where, f"{fault.reason}; ?faulty=skip leaves out rows that cannot be used")
+        left_out["cannot be used"] += 1
+
+    on_fault = on_fault or refuse_or_skip
+    readings = without_repeats(read_table(table, table_rows(table, on_fault), on_fault), left_out)
+    problems = [reading.problem for reading in islice(readings, limit)]
     if not problems:
         raise ValueError(f"{table.name}: the {_kind(table)} holds no problems")
+    for reason, number in left_out.items() if limit is None else ():
+        _log.warning(f"{table.name}: {number:,} rows {reason}: they are left out")
     return problems
+
+
+def without_repeats(readings: Iterable[RowReading], left_out: Counter[str]) -> Iterator[RowReading]:
+    """The readings without those of rows without an id that repeat the question, the answer and the verifier of an
+    earlier row, which are counted in `left_out`: DAPO-Math-17k has each of its rows a hundred times.
+    """
+    seen: set[tuple[str, ...]] = set()
+    for reading in readings:
+        problem = reading.problem
+        key = (problem.question, problem.answer, problem.verifier, problem.id if "id" in reading.columns else "")
+        if key in seen:
+            left_out["repeat the question and the answer of an earlier row"] += 1
+        else:
+            seen.add(key)
+            yield reading
 
 
 def read_table(table: TableSpec, rows: Iterable[Row], on_fault: OnFault = refuse) -> Iterator[RowReading]:

@@ -12,6 +12,7 @@ from data.gold_answers import final_answer
 from data.problem import Problem
 from reasoner.console import shorten
 from reasoner.evals.tables import align_rows, set_name
+from reasoner.rollouts.dataset import NO_ANSWER
 from verifiers import VerifierPool
 from verifiers.answers.explanation import value_text
 from verifiers.answers.layer import compare, letter_of, read
@@ -24,7 +25,7 @@ SECONDS = 5.0  # of processor time for a gold beside another text
 # Each kind of finding with what it means.
 KINDS: dict[str, str] = {
     "unusable": "the row has no question or no answer, or repeats an id: it is left out of the set",
-    "missing": "the gold is what programs write for a value that is not there: only the same word is correct",
+    "missing": "the gold is what is written where there is no answer: only the same word is correct",
     "unread": "the grammar cannot read the gold: an answer in another form is decided by algebra or by its text",
     "undecided": "the gold in a box and a sentence, or its value, is not accepted as equal to the gold",
     "solution": "the final answer of the row's own solution is not accepted for the gold",
@@ -48,7 +49,7 @@ class Finding:
 # ------------------------------------------------------------------------------------------------ one gold
 
 _WORD = re.compile(r"(\\text\{|\\mbox\{)?[A-Za-z][A-Za-z .'-]*\}?")  # compared as text, which is right for a word
-_MISSING = ("nan", "none", "null", "na", "n/a", "<na>", "#n/a")  # without case
+_MISSING = (*NO_ANSWER, "none", "na", "n/a")  # without case
 
 
 def gold_findings(problem: Problem) -> Iterator[tuple[str, str]]:

@@ -142,7 +142,7 @@ def problem_specs(request: EvalRequest) -> list[str]:
     specs = [evaluation_spec(spec) for spec in request.data or ["generated"]]
     check_set_names(specs)
     for spec in specs:
-        check_problems(spec)
+        check_problems(spec, download=True)  # before the model, which is larger
     return specs
 
 

@@ -74,10 +74,14 @@ def filter_gradable(problems: Sequence[Problem]) -> list[Problem]:
 
 
 _NUM_EXAMPLES = 5  # ids in the message
+# What data sets have in place of an answer, in any case: NuminaMath-1.5 of a proof, programs of a missing value.
+NO_ANSWER = ("proof", "notfound", "nan", "null", "<na>", "#n/a")
 
 
 def gold_fault(problem: Problem) -> str:
     """Say why the gold answer cannot be graded; empty if it can."""
+    if problem.verifier == "maths" and problem.answer.casefold() in NO_ANSWER:
+        return f"{problem.answer!r} stands for no answer"
     try:
         judgement = grade(problem.answer, problem.answer, problem.verifier)
     except ValueError as error:

@@ -2,7 +2,7 @@
 
 FILE.jsonl   FILE.parquet                                        columns: reasoner.sft.examples
 runs:RUN[,RUN...][?where=correct,well-formed&per_problem=4&steps=A:B]
-ORG/NAME[:SPLIT]                                                 a data set of the hub; the split is train
+ORG/NAME[:SPLIT][?config=NAME]                                   a data set of the hub; the split is train
 SOURCE;SOURCE                                                    all rows of several
 """
 
@@ -58,8 +58,9 @@ def _read_one(spec: str, runs: Path) -> Rows:
         rows = ((f"{row['step']}.{row['group']}.{row['sample']}", sft_row(row)) for row in selected.rows)
         return Rows(rows, selected.left_out)
     if _is_hub(spec):
-        name, _, split = spec.partition(":")
-        return Rows(hub_rows(name, None, split or "train"))
+        place, _, config = spec.partition("?config=")
+        name, _, split = place.partition(":")
+        return Rows(hub_rows(name, config or None, split or "train"))
     _check_file(spec)
     return Rows(read_file(Path(spec)))
 
@@ -92,7 +93,7 @@ def _parse_runs(spec: str, runs: Path) -> tuple[Sequence[Path], Selection]:
 
 
 def _is_hub(spec: str) -> bool:
-    """Whether a spec is ORG/NAME or ORG/NAME:SPLIT and no file."""
+    """Whether a spec is a data set of the hub and no file."""
     is_file = Path(spec).suffix in READERS or Path(spec).exists()
     return not is_file and spec.count("/") == 1 and not spec.startswith((".", "/", "~"))
 
@@ -101,5 +102,5 @@ def _check_file(spec: str) -> None:
     if not can_read(Path(spec)):
         raise ValueError(
             f"no examples {spec!r}: it must be a file {' or '.join(READERS)}, runs:RUN, or a data set of the hub "
-            "ORG/NAME[:SPLIT]"
+            "ORG/NAME[:SPLIT][?config=NAME]"
         )

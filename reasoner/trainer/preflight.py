@@ -49,9 +49,9 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
     """What the settings name. ValueError for the first that cannot be used, with what can; OSError where the
     run's folder cannot be written.
 
-    A hub model is downloaded, or with `download` False left unchecked where the user's cache does not hold it. The
-    problem sets are left unchecked without `with_problems`, for a caller that loads them: an environment is started for
-    its check, and again for its problems.
+    Problem sets and a model of the hub are downloaded, or with `download` False left unchecked, the model where the
+    user's cache does not hold it. The problem sets are left unchecked without `with_problems`, for a caller that loads
+    them: an environment is started for its check, and again for its problems.
     """
     check_tools(cfg.tools, cfg.prompt.style)
     algorithm, chosen = (
@@ -67,7 +67,7 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
     functions = load_reward_functions(cfg.reward.functions)
     sets = problem_sets(cfg) if with_problems else {}
     for spec in sets.values():
-        check_problems(spec, memory_mib=cfg.verify.memory_mib)
+        check_problems(spec, memory_mib=cfg.verify.memory_mib, download=download)  # before the model, which is larger
     check_validation_problems(sets)
     if with_problems and (download or not hub_sources(cfg.data.train)):
         check_columns(functions, lambda: load(cfg.data.train, memory_mib=cfg.verify.memory_mib))

@@ -114,9 +114,9 @@ def open_training_run(
     context = replace(context, resolved=data.resolved)
     cfg = context.cfg
     folders = {"start_from": context.start_from, "base": context.base}
-    trainer = stage.build_trainer(cfg, context.tokenizer, **folders, device=context.device, world=world)
     validation, heldout_problems = evaluation_problems(cfg)
     validation_prompts, heldout = context.render(validation), context.render(heldout_problems)
+    trainer = stage.build_trainer(cfg, context.tokenizer, **folders, device=context.device, world=world)
     with ExitStack() as stack:
         steps_done = _open_folder(stack, context, trainer, data, validation, reward_functions)
         _log_plan(context, data, trainer, steps_done, {"validation": validation_prompts, "heldout": heldout})

@@ -8,6 +8,7 @@ from pathlib import Path
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from data.mixture import mixture_of
+from data.preview import shared_ending
 from reasoner.config.resolve import RunSettings
 from reasoner.config.schema import Config
 from reasoner.console import colour, escape_controls
@@ -58,7 +59,9 @@ def _problems_line(cfg: Config, prompts: Sequence[Prompt]) -> str:
     count = cfg.data.prompts_per_step
     mixture = mixture_of(cfg.data.train, [prompt.problem.source for prompt in prompts])
     about = f"{cfg.data.train}: {len(prompts):,} problems" if mixture is None else mixture.describe(cfg.steps * count)
-    return f"{about}, {count} a step"
+    ending = shared_ending([prompt.problem.question for prompt in prompts])
+    instruction = f"; each question ends with {ending!r}, beside what prompt {cfg.prompt.style} says" if ending else ""
+    return f"{about}, {count} a step{instruction}"
 
 
 def sft_summary(

@@ -105,6 +105,7 @@ def test_two_evaluations_of_one_model_compare(first, capsys):
     ("arguments", "message"),
     [
         (["--data", "math500", "--pass@1"], "Without a network give a local copy instead"),
+        (["--data", "math500", "--model", "org/name"], "Without a network give a local copy instead"),
         (["--pass^8", "--num-samples", "4"], "the largest K asked for needs 8"),
         (["--data", "{tmp}/x.jsonl?question=q"], "no column 'q' for the question"),
         (["--data", "{tmp}/x.jsonl,{tmp}/x.jsonl"], "would have the same files"),

@@ -10,6 +10,9 @@ from data.gold_answers import final_answer
         (r"We get $\boxed{\frac12}$.", r"\frac12"),
         ("  \\left( 3, \\frac{\\pi}{2} \\right)\n", r"\left( 3, \frac{\pi}{2} \right)"),
         ("####", ""),
+        ("#### Step 1\n$x + 1 = 3$\n\n#### Conclusion\nSo $x = \\boxed{2}$.", "2"),  # headings of Markdown
+        ("So \\boxed{2}.\n#### A check\n$2 + 1 = 3$, as it should be.", "2"),
+        ("\\boxed{3} was wrong\n#### 2", "2"),
         (r"There are $\boxed 2$ of them, not 3.", "2"),  # MATH has some without braces
         (r"so \(x = \boxed 12\), as \boxed{1} was", "1"),
         ("\\boxed{1} was wrong: $\\boxed\n 12$.", "12"),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from data import Problem, load
-from data.preview import preview_table
+from data.preview import preview_table, shared_ending
 from data.spec import parse_table
 from reasoner.cli.main import main
 from reasoner.rollouts.dataset import gold_fault
@@ -104,6 +104,13 @@ def test_the_question_is_the_user_s_last_turn_and_few_shot_turns_are_left_out(tm
     assert (problem.question, problem.answer) == ("1+1?", "2")
 
 
+def test_question_of_verl_is_the_one_without_an_instruction(tmp_path: Path) -> None:
+    prompt = [SYSTEM, {"role": "user", "content": '1+1? Output the final answer after "####".'}]
+    row = {"prompt": prompt, "reward_model": {"ground_truth": "2"}, "extra_info": {"question": "1+1?"}}
+    assert load(write_lines(tmp_path, row))[0].question == "1+1?"
+    assert load(write_lines(tmp_path, row) + "?question=prompt&system=drop")[0].question == prompt[1]["content"]
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -140,8 +147,31 @@ FAULTY = (
 def test_rows_that_cannot_be_used_are_skipped_where_the_spec_says_so(tmp_path: Path) -> None:
     path = write_lines(tmp_path, *FAULTY)
     assert [problem.answer for problem in load(f"{path}?faulty=skip")] == ["2", "4", "six", "6"]
-    with pytest.raises(ValueError, match="line 2: no column 'answer'"):
+    with pytest.raises(ValueError, match=r"line 2: no column 'answer'.*\?faulty=skip"):
         load(path)
+
+
+def test_rows_that_are_skipped_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    load(write_lines(tmp_path, *FAULTY) + "?faulty=skip")
+    assert [record.getMessage().partition(": 3 rows")[1] for record in caplog.records] == [": 3 rows"]
+
+
+REPEATED = [{"question": "1+1?", "answer": 2, "extra_info": {"index": number}} for number in range(3)]
+
+
+def test_rows_that_repeat_question_and_answer_are_one_problem(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = write_lines(tmp_path, *REPEATED, {"question": "1+1?", "answer": "3"}, {"question": "2+2?", "answer": "4"})
+    assert [(problem.id, problem.answer) for problem in load(path)] == [
+        ("mine/file/0", "2"), ("mine/file/3", "3"), ("mine/file/4", "4"),
+    ]  # fmt: skip
+    assert "2 rows" in caplog.text
+    assert [problem.answer for problem in load(path, limit=2)] == ["2", "3"]
+    preview = preview_table(parse_table(path), gold_fault)
+    assert next(iter(preview.lines())) == "rows: 5, problems: 3, left out: 2"
+
+
+def test_rows_with_ids_of_their_own_are_problems_of_their_own(tmp_path: Path) -> None:
+    assert len(load(write_lines(tmp_path, *({"id": number, **row} for number, row in enumerate(REPEATED))))) == 3
 
 
 def test_preview_counts_columns_and_what_is_left_out(tmp_path: Path) -> None:
@@ -202,3 +232,18 @@ def test_data_show_of_a_file_without_problems_is_an_error(
     assert main(["data", "show", path]) == 2
     printed = capsys.readouterr()
     assert f"left out: {len(lines)}" in printed.out and path in printed.err
+
+
+@pytest.mark.parametrize(
+    ("questions", "ending"),
+    [
+        (["1+1?\n\nPut it after \"Answer:\".", "Is 2 < 3?\n\nPut it after \"Answer:\"."], 'Put it after "Answer:".'),
+        (["Find a, as a fraction in lowest terms", "Find b, as a fraction in lowest terms"],
+         "as a fraction in lowest terms"),
+        (["How many are left?", "How many of them are left?"], ""),
+        (["What is the sum of 1 and 1?"] * 2, ""),
+        ([], ""),
+    ],
+)  # fmt: skip
+def test_instruction_that_all_questions_end_with_is_found(questions: list[str], ending: str) -> None:
+    assert shared_ending(questions) == ending

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from data.hub import HUB, DownloadError
+from data.hub import HUB
 from data.problem import Problem
 from data.registry import evaluation_spec, fingerprint, load
 from data.table_rows import problems
@@ -29,6 +29,10 @@ def test_an_evaluation_uses_the_test_split_by_default_and_of_each_part_of_a_mixt
     assert [evaluation_spec(spec) for spec in specs] == [
         "gsm8k:test", "gsm8k:train", "generated:heldout", "aime24", "mine.jsonl"
     ]  # fmt: skip
+    specs = ["openai/gsm8k?config=main", "openai/gsm8k:train", "HuggingFaceH4/MATH-500", "org/set"]
+    assert [evaluation_spec(spec) for spec in specs] == [
+        "openai/gsm8k:test?config=main", "openai/gsm8k:train", "HuggingFaceH4/MATH-500:test", "org/set"
+    ]  # fmt: skip
     assert evaluation_spec("gsm8k,math?sample=9") == "gsm8k:test,math:test?sample=9"
     mixture = evaluation_spec("generated=0.25,math:train=1.5,gym:gcd?names=[1,2]=3,a.jsonl=0.001")
     assert mixture == "generated:heldout=0.25,math:train=1.5,gym:gcd:heldout?names=[1,2]=3,a.jsonl=0.001"
@@ -37,6 +41,13 @@ def test_an_evaluation_uses_the_test_split_by_default_and_of_each_part_of_a_mixt
 def test_several_answers_in_one_row_are_joined_to_one_gold(tmp_path: Path) -> None:
     path = write_lines(tmp_path, "olympiad.jsonl", {"question": "roots?", "final_answer": ["$1$", " $-2$"]})
     assert load(str(path))[0].answer == "$1$, $-2$"
+
+
+def test_list_of_answers_may_be_json_in_a_text(tmp_path: Path) -> None:
+    texts = [r'["\\frac{1}{2}"]', '["1", "-2"]', "[1, 2)", '["1']  # the first two as in Skywork-OR1
+    rows = [{"question": text, "reward_model": {"ground_truth": text}} for text in texts]
+    golds = [problem.answer for problem in load(str(write_lines(tmp_path, "skywork.jsonl", *rows)))]
+    assert golds == [r"\frac{1}{2}", "1, -2", *texts[2:]]
 
 
 def test_limit_takes_the_first_problems() -> None:
@@ -115,6 +126,11 @@ def test_byte_order_mark_loses_no_row(tmp_path: Path, name: str) -> None:
     }
     (tmp_path / name.partition("?")[0]).write_text(texts[name.partition("?")[0]], encoding="utf-8-sig")
     assert [problem.answer for problem in load(str(tmp_path / name))] == ["2", "3"]
+
+
+def test_lines_of_json_in_a_json_file_are_rows(tmp_path: Path) -> None:
+    path = write_lines(tmp_path, "lines.json", {"question": "1+1?", "answer": 2}, {"question": "2+1?", "answer": 3})
+    assert [problem.answer for problem in load(str(path))] == ["2", "3"]
 
 
 GOOD = {"question": "1+1?", "answer": "2"}
@@ -214,7 +230,7 @@ def test_a_failed_download_names_the_alternative(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(DownloadError, match=r"cannot get 'gsm8k'.*PATH\.jsonl or PATH\.parquet") as caught:
+    with pytest.raises(ValueError, match=r"cannot get 'gsm8k'.*PATH\.jsonl or PATH\.parquet") as caught:
         load("gsm8k")
     assert "\n" not in str(caught.value)
 

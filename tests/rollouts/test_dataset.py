@@ -26,6 +26,12 @@ def test_gradable_drops_and_names_ungradable_gold_answers(capsys):
         filter_gradable(BAD)
 
 
+def test_words_in_place_of_an_answer_are_no_gold_answers():
+    golds = ["proof", "NaN", "notfound", "None", "2"]  # "none" may be an answer
+    kept = filter_gradable([problem(number, answer=gold) for number, gold in enumerate(golds)])
+    assert [each.answer for each in kept] == ["None", "2"]
+
+
 def test_askable_drops_long_questions_with_count(capsys):
     long = problem(9, question="and " * 200)
     prompts = filter_prompts([*GOOD, long], load_template("none"), tiny_tokenizer(), context=100, max_tokens=50)

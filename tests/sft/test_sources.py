@@ -60,6 +60,19 @@ def test_a_split_of_a_data_set_is_rows(tmp_path, monkeypatch):
     assert [row for _, row in read_source("org/set:validation", tmp_path).rows] == [{"text": "one"}]
 
 
+def test_configuration_of_a_data_set_can_be_named(tmp_path, monkeypatch):
+    datasets, calls = pytest.importorskip("datasets"), []
+
+    def load_dataset(*arguments, split):
+        calls.append((*arguments, split))
+        return datasets.Dataset.from_list([{"text": "one"}])
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    for spec in ("org/set", "org/set?config=main", "org/set:test?config=main"):
+        assert len(list(read_source(spec, tmp_path).rows)) == 1
+    assert calls == [("org/set", None, "train"), ("org/set", "main", "train"), ("org/set", "main", "test")]
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [

@@ -61,3 +61,16 @@ def test_mixture_of_experts_in_low_precision_needs_a_named_correction(values, is
     cfg = resolve([("a test", small | values)]).config
     with pytest.raises(ValueError, match=r"mixture of experts.*token_mask") if is_refused else nullcontext():
         preflight(cfg, tmp_path / "run", with_problems=False)
+
+
+@pytest.mark.parametrize("key", ["data.train", "eval.heldout"])
+def test_problems_of_the_hub_are_had_before_the_model(tmp_path, monkeypatch, key):
+    datasets = pytest.importorskip("datasets")
+
+    def load_dataset(*arguments, **options):
+        raise FileNotFoundError("no such set")
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    cfg = resolve([("file", {"model": "org/model", "prompt.style": "none", key: "org/set"})]).config
+    with pytest.raises(ValueError, match="'org/set' of the hub: no such set"):
+        preflight(cfg, tmp_path / "run")

@@ -13,9 +13,10 @@ from reasoner.rollouts.prompts import Template
 from reasoner.runs.run_start import open_run
 from reasoner.trainer import components, setup
 from reasoner.trainer.components import build_trainer, open_generator
-from reasoner.trainer.train import train_step
+from reasoner.trainer.resolve_run import resolve_new_run
+from reasoner.trainer.train import RL, train_step
 from reasoner.types import Prompt
-from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.tiny import save_tiny, tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, random_groups
 
 
@@ -58,6 +59,18 @@ def test_the_engine_is_started_for_the_longest_prompt_and_not_for_the_models_who
     prompts = [Prompt(Problem("a", "?", "1"), "?", "", (5,) * size) for size in (4, longest)]
     with open_generator(cfg, prompts[:1], Template("{question}"), trainer, model_folder=tmp_path, evaluated=prompts):
         assert lengths == [length]
+
+
+def test_evaluation_problems_are_read_before_the_model(tmp_path):
+    rows = ['{"question": "1+1?", "answer": "2"}\n', '{"question": "1+2?"}\n']
+    for name, lines in (("a", rows[:1]), ("b", rows)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(lines))
+    values = {"model": str(save_tiny(tmp_path / "tiny")), "run.dir": str(tmp_path), "prompt.style": "none"}
+    values |= {"data.train": f"{tmp_path}/a.jsonl", "eval.heldout": f"{tmp_path}/b.jsonl", "validation.interval": 0}
+    resolved, run_dir = resolve_new_run(values, origin="test", preset="base")
+    stage = replace(RL, build_trainer=lambda *_, **__: pytest.fail("the model is loaded"))
+    with pytest.raises(ValueError, match=r"b\.jsonl, line 2"), setup.open_training_run(stage, resolved, run_dir):
+        pass
 
 
 @pytest.mark.parametrize(("style", "warns"), [("boxed", True), ("r1-zero", False)])
