@@ -176,13 +176,15 @@ def _problem(name: str, row: Mapping[str, Any], gold: str, source: str) -> Probl
 
 
 def _responses(texts: Sequence[Any], row: Mapping[str, Any], prompt: str) -> tuple[Response, ...]:
-    """The responses, each with the <think> that the prompt opens."""
-    if not texts or not all(isinstance(text, str) for text in texts):
+    """The responses, each with the <think> that the prompt opens. None is an empty one: of a server that keeps thinking
+    apart, where all tokens went into it.
+    """
+    if not texts or not all(isinstance(text, str | None) for text in texts):
         raise ValueError("its responses must be texts, at least one")
     tokens, finish, opened = row.get("tokens"), row.get("finish"), opened_thinking(str(prompt))
     return tuple(
         Response(
-            opened + without_prefill(text, opened),
+            opened + without_prefill(text or "", opened),
             tokens[place] if isinstance(tokens, list) else None,
             finish[place] if isinstance(finish, list) else None,
         )
