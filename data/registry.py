@@ -122,7 +122,9 @@ def _source(spec: str) -> tuple[Source, str]:
 
 
 def evaluation_spec(spec: str) -> str:
-    """Add the split that an evaluation uses by default to each part of a spec: test or heldout if there is one."""
+    """Add the split that an evaluation uses by default to each part of a spec: test or heldout if there is one. Of a
+    data set of the hub it is not known here whether there is: test, which is an error where it has none.
+    """
     return map_parts(spec, _evaluation_part)
 
 
@@ -130,6 +132,8 @@ def _evaluation_part(spec: str) -> str:
     name, options = split_options(spec)
     if environments.is_environment(spec):
         splits = (environments.EVALUATION_SPLIT[name.partition(":")[0]],) * (name.count(":") == 1)
+    elif is_table(spec):
+        splits = ("test",) * (":" not in name and parse_table(spec).is_hub)
     else:
         splits = SOURCES[name].splits if name in SOURCES else ()
     own = [split for split in ("test", "heldout", "eval") if split in splits]

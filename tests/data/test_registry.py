@@ -29,6 +29,10 @@ def test_an_evaluation_uses_the_test_split_by_default_and_of_each_part_of_a_mixt
     assert [evaluation_spec(spec) for spec in specs] == [
         "gsm8k:test", "gsm8k:train", "generated:heldout", "aime24", "mine.jsonl"
     ]  # fmt: skip
+    specs = ["org/name", "org/name:train", "org/name?config=main&sample=9", "org/mine.jsonl"]
+    assert [evaluation_spec(spec) for spec in specs] == [
+        "org/name:test", "org/name:train", "org/name:test?config=main&sample=9", "org/mine.jsonl"
+    ]  # fmt: skip
     assert evaluation_spec("gsm8k,math?sample=9") == "gsm8k:test,math:test?sample=9"
     mixture = evaluation_spec("generated=0.25,math:train=1.5,gym:gcd?names=[1,2]=3,a.jsonl=0.001")
     assert mixture == "generated:heldout=0.25,math:train=1.5,gym:gcd:heldout?names=[1,2]=3,a.jsonl=0.001"
