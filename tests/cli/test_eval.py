@@ -71,7 +71,9 @@ def test_complete_evaluation_samples_nothing(first, monkeypatch, capsys):
     evaluate(tmp_path, *again)
     evaluate(tmp_path, *again, "--regrade")
     assert written(tmp_path / "evals" / "one") == before
-    assert "generated:heldout, sampled: 24 of 24 responses are cached" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "generated:heldout, sampled: 24 of 24 responses are cached" in said
+    assert said.count("up to 12 tokens") == 4  # sampled and greedy, twice
 
 
 def test_regrading_what_is_not_stored_and_a_name_in_use_are_refused(first, capsys):
