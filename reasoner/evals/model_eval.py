@@ -177,7 +177,7 @@ def sampling_ways(request: EvalRequest, model: ModelSpec) -> dict[str, SamplingP
     n = request.num_samples or ks.largest
     if n < ks.largest:
         raise ValueError(f"--num-samples is {n}; the largest K asked for needs {ks.largest} samples of each problem")
-    if ks.pass_at or ks.pass_hat or ks.cons_at or not request.greedy:
+    if request.is_sampled:
         if not model.temperature > 0:
             raise ValueError(
                 f"--temperature is {model.temperature:g}; it must be above 0 (the likeliest answer is --greedy)"
