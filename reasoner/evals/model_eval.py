@@ -166,7 +166,10 @@ def _report_missing(
     total = sampling.num_samples * len(prompts)
     log(f"{title}: {total - missing:,} of {total:,} responses are cached")
     if request.regrade and missing:
-        raise ValueError(f"--regrade samples nothing, and {missing:,} of {total:,} responses ({title}) are not stored")
+        raise ValueError(
+            f"--regrade samples nothing, and {missing:,} of {total:,} responses ({title}) are not stored for this "
+            "model, engine, version and device; --responses grades the samples in an evaluation's folder"
+        )
 
 
 def sampling_ways(request: EvalRequest, model: ModelSpec) -> dict[str, SamplingParams]:
