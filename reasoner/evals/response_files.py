@@ -56,10 +56,16 @@ def grade_response_files(request: EvalRequest, pool: VerifierPool) -> tuple[dict
     )
     check_set_names(list(rows_of))
     sets = {
-        spec: {"sampled": score_responses(rows, pool, extract=extract, label=spec, temperature=None, ks=request.ks)}
+        spec: {_way(spec): score_responses(rows, pool, extract=extract, label=spec, temperature=None, ks=request.ks)}
         for spec, rows in rows_of.items()
     }
     return manifest, sets
+
+
+def _way(spec: str) -> str:
+    """How the responses of a file were sampled: greedily where it is one of our own that says so."""
+    _, first = next(read_file(Path(spec)))
+    return "greedy" if first.get("filter") == "greedy" else "sampled"
 
 
 def _report_unequal_counts(spec: str, rows: Sequence[ProblemResponses]) -> None:

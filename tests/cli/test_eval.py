@@ -96,6 +96,17 @@ def test_our_own_samples_grade_the_same_as_responses(first):
         assert values[metric] == ours["generated_heldout"]["sampled"]["metrics"][metric]
 
 
+def test_our_own_greedy_samples_are_greedy(first):
+    tmp_path, _ = first
+    samples = tmp_path / "evals" / "one" / "samples_mine.jsonl.jsonl"
+    lines = [line for line in samples.read_text().splitlines(keepends=True) if json.loads(line)["filter"] == "greedy"]
+    (tmp_path / "greedy.jsonl").write_text("".join(lines))
+    arguments = ["--extract", "strict", "--out", str(tmp_path / "evals"), "--name", "four"]
+    assert main(["eval", "--responses", str(tmp_path / "greedy.jsonl"), *arguments]) == 0
+    theirs, ours = (json.loads((tmp_path / "evals" / name / "results.json").read_text()) for name in ("four", "one"))
+    assert theirs["greedy.jsonl"]["greedy"]["metrics"] == ours["mine.jsonl"]["greedy"]["metrics"]
+
+
 def test_two_evaluations_of_one_model_compare(first, capsys):
     tmp_path, sets = first
     evaluate(tmp_path, "--data", sets, "--pass@1", "--num-samples", "4", "--seed", "1", "--name", "three")
