@@ -57,7 +57,7 @@ def eval_folder(request: EvalRequest, manifest: Mapping[str, Any], keys: Sequenc
 
     ValueError where the folder holds an evaluation that differs in one of the `keys`.
     """
-    identity = {name: manifest.get(name) for name in IDENTITY}
+    identity = {name: manifest.get(name) for name in (*IDENTITY, "samples", "metrics")}
     model = eval_log.model_name(str(manifest["model"]))
     folder = request.out / (request.name or f"{model}-{digest(identity, 8)}")
     if (folder / "evaluation.json").is_file():

@@ -96,6 +96,14 @@ def test_our_own_samples_grade_the_same_as_responses(first):
         assert values[metric] == ours["generated_heldout"]["sampled"]["metrics"][metric]
 
 
+def test_fewer_samples_or_metrics_do_not_take_the_place_of_more(first):
+    tmp_path, sets = first
+    before = set((tmp_path / "evals").iterdir())
+    evaluate(tmp_path, "--data", sets, "--pass@1", "--cons@4")
+    evaluate(tmp_path, "--data", sets, "--pass@1")
+    assert len(set((tmp_path / "evals").iterdir()) - before) == 2
+
+
 def test_our_own_greedy_samples_are_greedy(first):
     tmp_path, _ = first
     samples = tmp_path / "evals" / "one" / "samples_mine.jsonl.jsonl"
