@@ -17,7 +17,7 @@ from data.hub import HUB, load_hub
 from data.mixture import join_parts
 from data.options import join_options, split_options
 from data.problem import Problem
-from data.spec import is_file, is_file_or_hub, map_parts, parse_table, split_mixture
+from data.spec import is_file_or_hub, map_parts, parse_table, split_mixture
 from data.subset import split_subset
 from data.tables import load_table
 
@@ -124,7 +124,9 @@ def _source(spec: str) -> tuple[Source, str]:
 
 
 def evaluation_spec(spec: str) -> str:
-    """Add the split that an evaluation uses by default to each part of a spec: test or heldout if there is one."""
+    """Add the split that an evaluation uses by default to each part of a spec: test or heldout if there is one. Of a
+    data set of the hub that has no name here this is not known: test, which is an error where it has none.
+    """
     return map_parts(spec, _evaluation_part)
 
 
@@ -134,8 +136,10 @@ def _evaluation_part(spec: str) -> str:
         splits = (environments.EVALUATION_SPLIT[name.partition(":")[0]],) * (name.count(":") == 1)
     elif name in SOURCES:
         splits = SOURCES[name].splits
+    elif is_table(spec) and ":" not in name and parse_table(spec).is_hub:
+        splits = next((row.splits for row in HUB.values() if row.path == name), ("test",))
     else:
-        splits = next((row.splits for row in HUB.values() if row.path == name and not is_file(name)), ())
+        splits = ()
     own = [split for split in ("test", "heldout", "eval") if split in splits]
     return join_options(f"{name}:{own[0]}", options) if own else spec
 

@@ -83,11 +83,12 @@ def write_eval(folder: Path, evals: HeldOutEvals, cfg: Config, engine: str) -> N
     """Write an evaluation folder as `reasoner eval` does, for `reasoner compare`."""
     spec, style = cfg.eval.heldout, cfg.prompt.style
     template = with_tools(load_template(style), cfg.tools, style)
+    sampled = {"temperature": cfg.sampling.temperature, "top_p": 1.0, "max_tokens": cfg.sampling.max_tokens}
     manifest = make_manifest(
         model=folder.name,
         engine=engine,
         prompt={"style": style, **asdict(template)},
-        sampling={"sampled": {"temperature": cfg.sampling.temperature, "top_p": 1.0}, "greedy": {"temperature": 0.0}},
+        sampling={"sampled": sampled, "greedy": sampled | {"temperature": 0.0}},
         num_samples=cfg.eval.samples,
         seed=cfg.seed,
         ks=evals.sampled.ks,

@@ -48,14 +48,17 @@ class Flip:
 
 def compare(a: str, b: str, *, out: Path, force: bool, json_file: Path | None = None) -> None:
     """Print the comparison of evaluations `a` and `b`, folders or names in `out`; write it to `json_file` as well.
+    Other sampling is a warning.
 
-    ValueError when data, prompt or grader differ, unless `force`: then the differences are printed as warnings.
+    ValueError when data, prompt or grader differ, unless `force`: then the differences are printed as warnings; and
+    when the two have no metric in common.
     """
     folders = [_folder(name, out) for name in (a, b)]
     manifest_a, manifest_b = (eval_log.read_manifest(folder) for folder in folders)
     faults = mismatches(manifest_a, manifest_b)
     if faults and not force:
         raise ValueError(f"{a} and {b} cannot be compared: {'; '.join(faults)} (--force compares them anyway)")
+    faults += sampling_differences(manifest_a, manifest_b)
     for fault in faults:
         print_result(f"warning: {fault}")
     same = match_sets(manifest_a["data"], manifest_b["data"])
@@ -65,7 +68,8 @@ def compare(a: str, b: str, *, out: Path, force: bool, json_file: Path | None = 
         spec: (samples_by_problem(folders[0], spec), samples_by_problem(folders[1], other))
         for spec, other in same.items()
     }
-    comparisons = compare_metrics(pairs)
+    if not (comparisons := compare_metrics(pairs)):
+        raise ValueError(f"{a} and {b} have no metric of the same problems in common: is one of them greedy alone?")
     flips = [flip for spec, (samples_a, samples_b) in pairs.items() for flip in find_flips(spec, samples_a, samples_b)]
     heads = f"A: {a} ({manifest_a['model']})\nB: {b} ({manifest_b['model']})"
     print_result(f"{heads}\n\n{report(comparisons)}\n\n{flip_list(flips)}")
@@ -106,6 +110,19 @@ def mismatches(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
         names = [name for name in prompts[0] if prompts[0][name] != prompts[1].get(name)] or ["form"]
         faults.append(f"the prompt differs in its {', '.join(names)}")
     return faults
+
+
+def sampling_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
+    """List the sampling parameters in which the same way of answering differs, as texts, of those that both manifests
+    have: the difference is then not that of the models alone.
+    """
+    mine, theirs = a.get("sampling", {}), b.get("sampling", {})
+    return [
+        f"{way} responses have {name} {value} in A and {theirs[way][name]} in B"
+        for way, own in mine.items()
+        for name, value in own.items()
+        if theirs.get(way, {}).get(name, value) != value
+    ]
 
 
 def _sets(manifest: Mapping[str, Any]) -> str:

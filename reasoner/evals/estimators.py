@@ -55,7 +55,7 @@ def _draws_not_above(others: Sequence[int], num_abstained: int, votes: int, size
     """
     table = [[comb(num_abstained, x)] for x in range(size + 1)]  # table[samples drawn][tied classes]
     for members in others:
-        extended = [[0] * (len(table[0]) + 1) for _ in range(size + 1)]
+        extended = [[0] * (len(table[0]) + (members >= votes)) for _ in range(size + 1)]
         for num_drawn, by_tied in enumerate(table):
             for tied, count in enumerate(by_tied):
                 for num_taken in range(min(members, votes, size - num_drawn) + 1):

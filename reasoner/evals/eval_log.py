@@ -88,7 +88,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise ValueError(f"{folder} holds no evaluation: it has no evaluation.json")
     check_file(path)
     needs = {"model": TEXT, "data": OBJECT, "grader": TEXT, "prompt": OBJECT}
-    manifest = read_object(path, needs, {"samples": _SAMPLES})
+    manifest = read_object(path, needs, {"samples": _SAMPLES, "sampling": OBJECT})
+    check_each(manifest.get("sampling", {}), path, {})
     if not manifest["data"]:
         raise ValueError(f"{path} is damaged: it lists no data set")
     check_each(manifest["data"], path, {"rows": COUNT, "sha256": TEXT})

@@ -57,7 +57,7 @@ def eval_folder(request: EvalRequest, manifest: Mapping[str, Any], keys: Sequenc
 
     ValueError where the folder holds an evaluation that differs in one of the `keys`.
     """
-    identity = {name: manifest.get(name) for name in IDENTITY}
+    identity = {name: manifest.get(name) for name in (*IDENTITY, "samples", "metrics")}
     model = eval_log.model_name(str(manifest["model"]))
     folder = request.out / (request.name or f"{model}-{digest(identity, 8)}")
     if (folder / "evaluation.json").is_file():
@@ -82,7 +82,7 @@ def check_set_names(specs: Sequence[str]) -> None:
 
 
 def provenance(manifest: Mapping[str, Any]) -> str:
-    """Format data, model, engine, prompt and grader as lines of text."""
+    """Format data, model, engine, sampling, prompt and grader as lines of text."""
     prompt = manifest["prompt"]
     model = f"{manifest['model']} {manifest['model_fingerprint']}"
     sets = []
@@ -90,5 +90,9 @@ def provenance(manifest: Mapping[str, Any]) -> str:
         left_out = f" ({entry['left_out']:,} left out)" if entry["left_out"] else ""
         sets.append(f"data: {spec}, {entry['rows']:,} problems{left_out}, sha256 {entry['sha256']}")
     engine = f"model: {model}, engine: {manifest['engine']}, seed {manifest['seed']}"
+    sampling = [
+        f"{way}: temperature {own['temperature']:g}, top-p {own['top_p']:g}, up to {own['max_tokens']:,} tokens"
+        for way, own in manifest["sampling"].items()
+    ]
     grading = f"prompt: {prompt['style']}, answers read by {prompt['extract']!r}, grader {manifest['grader']}"
-    return "\n".join([*sets, engine, grading])
+    return "\n".join([*sets, engine, *sampling, grading])

@@ -166,7 +166,10 @@ def _report_missing(
     total = sampling.num_samples * len(prompts)
     log(f"{title}: {total - missing:,} of {total:,} responses are cached")
     if request.regrade and missing:
-        raise ValueError(f"--regrade samples nothing, and {missing:,} of {total:,} responses ({title}) are not stored")
+        raise ValueError(
+            f"--regrade samples nothing, and {missing:,} of {total:,} responses ({title}) are not stored for this "
+            "model, engine, version and device; --responses grades the samples in an evaluation's folder"
+        )
 
 
 def sampling_ways(request: EvalRequest, model: ModelSpec) -> dict[str, SamplingParams]:
@@ -177,7 +180,7 @@ def sampling_ways(request: EvalRequest, model: ModelSpec) -> dict[str, SamplingP
     n = request.num_samples or ks.largest
     if n < ks.largest:
         raise ValueError(f"--num-samples is {n}; the largest K asked for needs {ks.largest} samples of each problem")
-    if ks.pass_at or ks.pass_hat or ks.cons_at or not request.greedy:
+    if request.is_sampled:
         if not model.temperature > 0:
             raise ValueError(
                 f"--temperature is {model.temperature:g}; it must be above 0 (the likeliest answer is --greedy)"

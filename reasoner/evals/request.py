@@ -18,6 +18,7 @@ _OF_MODEL = (
     "max_tokens", "prompt", "stop", "seed", "regrade",
 )  # fmt: skip
 _OF_RESPONSES = ("cut",)
+_OF_SAMPLES = ("num_samples", "temperature", "top_p")  # of a model: without effect on greedy decoding alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +72,16 @@ class EvalRequest:
         subject = "a model that is sampled here"
         if self.responses:
             own, subject = _OF_MODEL, "the responses in files (--responses)"
+        elif not self.is_sampled:
+            own, subject = (*own, *_OF_SAMPLES), "greedy decoding alone (--greedy without --pass@K and --cons@K)"
         if refused := [f"--{field.replace('_', '-')}" for field in own if _is_given(getattr(self, field))]:
             verb = "have" if len(refused) > 1 else "has"
             raise ValueError(f"{', '.join(refused)} {verb} no effect on {subject}; leave out one of the two")
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether responses are sampled, and not decoded greedily alone."""
+        return bool(self.ks.pass_at or self.ks.pass_hat or self.ks.cons_at) or not self.greedy
 
     @property
     def sampling_seed(self) -> int:

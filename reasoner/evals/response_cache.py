@@ -36,11 +36,13 @@ class ResponseCache:
         self._file = path.open("a+b")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             self._file.close()
             raise ValueError(
                 f"another evaluation is writing to {path}; wait for it, or choose another --out"
             ) from error
+        except OSError:  # a file system without locks
+            pass
         self._responses = self._read()
         identity_path = path.with_suffix(".about.json")
         if not identity_path.exists():

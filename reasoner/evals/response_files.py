@@ -56,10 +56,16 @@ def grade_response_files(request: EvalRequest, pool: VerifierPool) -> tuple[dict
     )
     check_set_names(list(rows_of))
     sets = {
-        spec: {"sampled": score_responses(rows, pool, extract=extract, label=spec, temperature=None, ks=request.ks)}
+        spec: {_way(spec): score_responses(rows, pool, extract=extract, label=spec, temperature=None, ks=request.ks)}
         for spec, rows in rows_of.items()
     }
     return manifest, sets
+
+
+def _way(spec: str) -> str:
+    """How the responses of a file were sampled: greedily where it is one of our own that says so."""
+    _, first = next(read_file(Path(spec)))
+    return "greedy" if first.get("filter") == "greedy" else "sampled"
 
 
 def _report_unequal_counts(spec: str, rows: Sequence[ProblemResponses]) -> None:
@@ -176,13 +182,15 @@ def _problem(name: str, row: Mapping[str, Any], gold: str, source: str) -> Probl
 
 
 def _responses(texts: Sequence[Any], row: Mapping[str, Any], prompt: str) -> tuple[Response, ...]:
-    """The responses, each with the <think> that the prompt opens."""
-    if not texts or not all(isinstance(text, str) for text in texts):
+    """The responses, each with the <think> that the prompt opens. None is an empty one: of a server that keeps thinking
+    apart, where all tokens went into it.
+    """
+    if not texts or not all(isinstance(text, str | None) for text in texts):
         raise ValueError("its responses must be texts, at least one")
     tokens, finish, opened = row.get("tokens"), row.get("finish"), opened_thinking(str(prompt))
     return tuple(
         Response(
-            opened + without_prefill(text, opened),
+            opened + without_prefill(text or "", opened),
             tokens[place] if isinstance(tokens, list) else None,
             finish[place] if isinstance(finish, list) else None,
         )

@@ -43,7 +43,7 @@ class EvalResults:
 
     @property
     def provenance(self) -> str:
-        """Data, model, engine, prompt and grader in three lines or more."""
+        """Data, model, engine, sampling, prompt and grader in three lines or more."""
         return provenance(self.manifest)
 
     def to_dict(self) -> dict[str, dict[str, dict[str, Any]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from functools import cached_property
@@ -12,12 +13,13 @@ from typing import Any
 from reasoner.config.presets import find_preset
 from reasoner.config.schema import EngineConfig, ToolsConfig
 from reasoner.inference.factory import Turns, head_obstacle, make_engine, resolve_engine_name
+from reasoner.models.checksums import sha256
 from reasoner.models.folder import check_generates, check_tokenizer, context_length
 from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template, load_template
 from reasoner.runs.run_dir import read_settings
 from reasoner.runtime import free_gpu_share, has_gpu
-from reasoner.tools.names import check_tools
+from reasoner.tools.names import check_tools, function_tools
 from reasoner.tools.prompt import with_tools
 from reasoner.types import Engine
 from verifiers import VerifierPool
@@ -95,9 +97,11 @@ class ModelSpec:
 
     @property
     def tools_identity(self) -> str:
-        """The tools and their settings, beside engine_identity(); empty without tools."""
-        own = astuple(self.tools)
-        return f", tools {' '.join(map(str, own))}" if self.tools.names else ""
+        """The tools, their settings and the files of functions, beside engine_identity(); empty without tools."""
+        codes = (getattr(inspect.unwrap(one), "__code__", None) for one in function_tools(self.tools.names).values())
+        paths = [Path(code.co_filename) for code in codes if code]
+        files = [sha256(path)[:16] for path in paths if path.is_file()]
+        return f", tools {' '.join(map(str, [*astuple(self.tools), *files]))}" if self.tools.names else ""
 
     def engine_config(self, engine: str, dtype: str | None = None) -> EngineConfig:
         """The engine's settings. Default dtype: bfloat16 for completions above 1,024 tokens on a GPU, else float32.

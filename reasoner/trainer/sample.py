@@ -12,7 +12,6 @@ from data.registry import fingerprint
 from reasoner.config.schema import EngineConfig
 from reasoner.console import log
 from reasoner.inference.model_spec import EngineFactory, ModelSpec
-from reasoner.models.folder import model_fingerprint
 from reasoner.models.loading import load_tokenizer
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.generate import generate_groups
@@ -21,7 +20,7 @@ from reasoner.runs.metrics import metrics_prefix
 from reasoner.runs.run_dir import check_free, read_settings, stage_of
 from reasoner.runs.run_start import lock_run_dir, open_run
 from reasoner.tools.names import environments_of
-from reasoner.trainer.fingerprints import check_unchanged
+from reasoner.trainer.fingerprints import check_unchanged, fingerprints_of
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.step_metrics import StepTimer, grading_times, rollout_metrics, tool_metrics
 from reasoner.types import Prompt, SamplingParams
@@ -68,10 +67,12 @@ def sample(request: SampleRequest, run_dir: Path) -> None:
     """Sample and grade completions of each problem into a run folder. A folder that was begun by the same request is
     completed. The seed of a completion is a function of (seed, problem, sample), so more samples extend earlier ones.
 
-    ValueError for a folder that is in use by anything else, and where the model or the problems have changed since.
+    ValueError for a folder that is in use by anything else, and where model, prompt or problems have changed since.
     """
     settings = request.settings()
-    fingerprints = {"model": model_fingerprint(request.model.folder), "data.train": fingerprint(request.problems)}
+    fingerprints = fingerprints_of(
+        request.model.folder, request.model.template, {"data.train": fingerprint(request.problems)}, ()
+    )
     resuming = (run_dir / "config.json").is_file()
     start = _num_done(run_dir, settings, fingerprints) if resuming else 0
     if not resuming:

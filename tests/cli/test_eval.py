@@ -71,7 +71,9 @@ def test_complete_evaluation_samples_nothing(first, monkeypatch, capsys):
     evaluate(tmp_path, *again)
     evaluate(tmp_path, *again, "--regrade")
     assert written(tmp_path / "evals" / "one") == before
-    assert "generated:heldout, sampled: 24 of 24 responses are cached" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "generated:heldout, sampled: 24 of 24 responses are cached" in said
+    assert said.count("up to 12 tokens") == 4  # sampled and greedy, twice
 
 
 def test_regrading_what_is_not_stored_and_a_name_in_use_are_refused(first, capsys):
@@ -94,6 +96,25 @@ def test_our_own_samples_grade_the_same_as_responses(first):
         assert values[metric] == ours["generated_heldout"]["sampled"]["metrics"][metric]
 
 
+def test_fewer_samples_or_metrics_do_not_take_the_place_of_more(first):
+    tmp_path, sets = first
+    before = set((tmp_path / "evals").iterdir())
+    evaluate(tmp_path, "--data", sets, "--pass@1", "--cons@4")
+    evaluate(tmp_path, "--data", sets, "--pass@1")
+    assert len(set((tmp_path / "evals").iterdir()) - before) == 2
+
+
+def test_our_own_greedy_samples_are_greedy(first):
+    tmp_path, _ = first
+    samples = tmp_path / "evals" / "one" / "samples_mine.jsonl.jsonl"
+    lines = [line for line in samples.read_text().splitlines(keepends=True) if json.loads(line)["filter"] == "greedy"]
+    (tmp_path / "greedy.jsonl").write_text("".join(lines))
+    arguments = ["--extract", "strict", "--out", str(tmp_path / "evals"), "--name", "four"]
+    assert main(["eval", "--responses", str(tmp_path / "greedy.jsonl"), *arguments]) == 0
+    theirs, ours = (json.loads((tmp_path / "evals" / name / "results.json").read_text()) for name in ("four", "one"))
+    assert theirs["greedy.jsonl"]["greedy"]["metrics"] == ours["mine.jsonl"]["greedy"]["metrics"]
+
+
 def test_two_evaluations_of_one_model_compare(first, capsys):
     tmp_path, sets = first
     evaluate(tmp_path, "--data", sets, "--pass@1", "--num-samples", "4", "--seed", "1", "--name", "three")
@@ -112,6 +133,7 @@ def test_two_evaluations_of_one_model_compare(first, capsys):
         (["--model", "{tmp}/bare"], "no tokenizer can be loaded from"),
         (["--model", "org/name"], "the hub cannot be reached to download it"),
         (["--cut", "Q:"], "--cut has no effect on a model that is sampled here"),
+        (["--greedy", "--num-samples", "4", "--top-p", "0.9"], "--num-samples, --top-p have no effect on greedy"),
         (["--processes", "0"], "--processes is 0; it must be at least 1"),
         (["--responses", "{tmp}/x.jsonl", "--processes", "2"], "--responses is evaluated by one process, not 2"),
     ],

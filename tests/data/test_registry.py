@@ -29,9 +29,13 @@ def test_an_evaluation_uses_the_test_split_by_default_and_of_each_part_of_a_mixt
     assert [evaluation_spec(spec) for spec in specs] == [
         "gsm8k:test", "gsm8k:train", "generated:heldout", "aime24", "mine.jsonl"
     ]  # fmt: skip
-    specs = ["openai/gsm8k?config=main", "openai/gsm8k:train", "HuggingFaceH4/MATH-500", "org/set"]
+    specs = [
+        "openai/gsm8k?config=main&sample=9", "openai/gsm8k:train", "HuggingFaceH4/aime_2024", "org/set",
+        "org/mine.jsonl",
+    ]  # fmt: skip
     assert [evaluation_spec(spec) for spec in specs] == [
-        "openai/gsm8k:test?config=main", "openai/gsm8k:train", "HuggingFaceH4/MATH-500:test", "org/set"
+        "openai/gsm8k:test?config=main&sample=9", "openai/gsm8k:train", "HuggingFaceH4/aime_2024", "org/set:test",
+        "org/mine.jsonl",
     ]  # fmt: skip
     assert evaluation_spec("gsm8k,math?sample=9") == "gsm8k:test,math:test?sample=9"
     mixture = evaluation_spec("generated=0.25,math:train=1.5,gym:gcd?names=[1,2]=3,a.jsonl=0.001")

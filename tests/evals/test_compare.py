@@ -25,9 +25,9 @@ def evaluation(spec, correct_by_problem):
     return EvalResult(spec, 1.0, MetricKs(pass_at=(1, 4)), tuple(samples), ())
 
 
-def write(folder, sets, **changes):
-    result = {spec: {"sampled": evaluation(spec, right)} for spec, right in sets.items()}
-    data = {s: eval_log.data_entry([one.problem for one in ways["sampled"].samples]) for s, ways in result.items()}
+def write(folder, sets, way="sampled", **changes):
+    result = {spec: {way: evaluation(spec, right)} for spec, right in sets.items()}
+    data = {s: eval_log.data_entry([one.problem for one in ways[way].samples]) for s, ways in result.items()}
     manifest = {
         "model": folder.name, "engine": "x", "sampling": {}, "seed": 0, "grader": "g", "prompt": PROMPT,
         "data": data,
@@ -85,6 +85,22 @@ def test_compare_refuses_and_names_differences(tmp_path, changes, sets, message)
     write(tmp_path / "b", sets, **changes)
     with pytest.raises(ValueError, match=message):
         compare("a", "b", out=tmp_path, force=False)
+
+
+def test_other_sampling_is_told(tmp_path, capsys):
+    write(tmp_path / "a", {"s": [4, 2]}, sampling={"sampled": {"temperature": 0.6, "max_tokens": 9, "top_p": 1.0}})
+    write(tmp_path / "b", {"s": [0, 1]}, sampling={"sampled": {"temperature": 1.0, "max_tokens": 9}, "greedy": {}})
+    compare("a", "b", out=tmp_path, force=False, json_file=tmp_path / "out.json")
+    (warning,) = json.loads((tmp_path / "out.json").read_text())["mismatches"]
+    assert "temperature 0.6" in warning and warning in capsys.readouterr().out
+
+
+def test_sampled_and_greedy_responses_are_not_compared(tmp_path, capsys):
+    write(tmp_path / "a", {"s": [4, 2]})
+    write(tmp_path / "b", {"s": [0, 1]}, way="greedy")
+    with pytest.raises(ValueError, match="no metric"):
+        compare("a", "b", out=tmp_path, force=False)
+    assert "flipped" not in capsys.readouterr().out
 
 
 def test_force_warns_and_compares_the_shared_problems(tmp_path, capsys):

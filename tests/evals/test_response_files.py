@@ -71,6 +71,11 @@ def test_thinking_that_the_prompt_opens_begins_a_response(tmp_path):
     assert (first, second) == (["<think>\nSo \\boxed{2}", "<think>\nSo"], ["So"])
 
 
+def test_a_response_without_a_text_is_empty(tmp_path):
+    assert texts(read_responses(lines(tmp_path / "x.jsonl", {"gold": "4", "responses": ["4", None]}))) == [["4", ""]]
+    assert texts(read_responses(lines(tmp_path / "samples_x.jsonl", lm_eval_row(0, [None])))) == [[""]]
+
+
 def test_text_after_the_end_of_turn_is_cut_off(tmp_path):  # EVAL trap 11
     text = r"so \boxed{4}<|im_end|> Question: 5+5? \boxed{10}"
     path = lines(tmp_path / "x.jsonl", {"gold": "4", "response": text, "question": "2+2?"})

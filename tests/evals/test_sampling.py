@@ -1,5 +1,7 @@
 """The response cache: cached responses are not sampled again, and torn ones are sampled with the same seeds."""
 
+import errno
+
 import pytest
 
 from reasoner.evals.response_cache import ResponseCache
@@ -71,6 +73,15 @@ def test_a_damaged_cache_line_is_refused_by_number_and_a_cache_in_use_by_another
     path.write_bytes(b'{"rows": 3}\n' + path.read_bytes())
     with pytest.raises(ValueError, match=r"x\.jsonl, line 1 is damaged"):
         cached(path, Scripted(SCRIPT), 2)
+
+
+def test_a_cache_on_a_file_system_without_locks_is_used(path, monkeypatch):
+    def flock(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("reasoner.evals.response_cache.fcntl.flock", flock)
+    first = cached(path, Scripted(SCRIPT), 2)
+    assert cached(path, None, 2) == first
 
 
 def test_cache_keys_differ_by_prompt_sample_and_seed():

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from reasoner.config.schema import ToolsConfig
+from reasoner.inference.model_spec import ModelSpec
 from reasoner.rollouts.prompts import TEMPLATES
 from reasoner.tools.names import check_tools
 from reasoner.tools.pool import ToolPool
@@ -108,3 +109,15 @@ def test_tools_that_cannot_be_run_are_refused(spec, tmp_path):
         with pytest.raises(ValueError, match=message):
             check_tools(ToolsConfig(names=names), style)
     check_tools(ToolsConfig(names=spec), "chat")
+
+
+def test_responses_of_another_version_of_a_tool_are_others(tmp_path):
+    file = tmp_path / "mine.py"
+    tools = ToolsConfig(names=f"{file}:number_of", form="qwen3")
+
+    def identity(text):
+        file.write_text(text)
+        return ModelSpec.of("base", runs=tmp_path, tools=tools).tools_identity
+
+    first = identity(FILE)
+    assert identity(FILE) == first != identity(FILE.replace("* times", "+ times"))
