@@ -110,9 +110,8 @@ class Trainer:
         # bonus, a teacher's KL in the loss, a critic on the policy's backbone, or from the second update on the penalty
         # on KL(old || new).
         has_kl_loss = reference is not None and algorithm.kl_in == "loss"
-        has_penalty = algorithm.trust == "penalty" and algorithm.updates > 1
         others = critic is not None or full_teacher is not None
-        self._has_regularizer = has_kl_loss or cfg.algo.entropy_coef > 0 or others or has_penalty
+        self._has_regularizer = has_kl_loss or cfg.algo.entropy_coef > 0 or others or algorithm.trust == "penalty"
 
     @property
     def policy(self) -> PreTrainedModel:
