@@ -200,10 +200,11 @@ class Trainer:
                 yield minibatch
 
     def rows_with_gradient(self, batch: Batch) -> Tensor:
-        """Index of the rows that have a gradient. The others are left out of the passes; they stay in the denominators
-        of the weights.
+        """Index of the rows that have a gradient. The others are left out of the passes; those without an advantage
+        stay in the denominators of the weights.
         """
-        return ((batch.advantages != 0).any(dim=1) | self._has_regularizer).nonzero()[:, 0]
+        has_signal = (batch.advantages != 0).any(dim=1) | self._has_regularizer
+        return (has_signal & batch.weights.any(dim=1)).nonzero()[:, 0]
 
     @contextmanager
     def gradient(self) -> Iterator[None]:
