@@ -1,7 +1,7 @@
 """Sources of supervised examples: files, rollouts of own runs, data sets of the hub. Does not import torch.
 
 FILE.jsonl   FILE.parquet                                        columns: reasoner.sft.examples
-runs:RUN[,RUN...][?where=correct,well-formed&per_problem=4&steps=A:B]
+runs:RUN[,RUN...][?where=correct,ended&per_problem=4&steps=A:B]
 ORG/NAME[:SPLIT]                                                 a data set of the hub; the split is train
 SOURCE;SOURCE                                                    all rows of several
 """
