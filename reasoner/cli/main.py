@@ -44,7 +44,7 @@ COMMANDS = (
         "sft",
         "train a model by supervised finetuning on examples: files, rollouts of own runs, data sets of the hub",
         epilog="examples: reasoner sft --model base --data examples.jsonl;  "
-        "reasoner sft --model base --data 'runs:first?where=correct,well-formed&per_problem=4'",
+        "reasoner sft --model base --data 'runs:first?per_problem=4'",
         module="train",
         function="add_sft_arguments",
     ),

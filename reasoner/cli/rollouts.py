@@ -75,7 +75,7 @@ def _add_filters(action: Parser) -> None:
 
 def add_selection(group: argparse._ArgumentGroup, *, per_problem: int | None = None) -> None:
     """Add --where and --per-problem (its default: `per_problem`), which select rollouts (reasoner.runs.selection)."""
-    about = "what a rollout must be: correct, wrong, well-formed, ended (not cut off) [correct,well-formed]"
+    about = "what a rollout must be: correct, wrong, well-formed, ended (not cut off) [correct,well-formed,ended]"
     add_option(group, "--where", about, metavar="CONDITION[,...]")
     about = f"take the first N of a problem, at least 0; 0: all{'' if per_problem else ' [0]'}"
     add_option(group, "--per-problem", about, per_problem, int)

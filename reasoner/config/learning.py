@@ -186,7 +186,7 @@ class RewardModelConfig:
 @dataclass(frozen=True, slots=True)
 class SftConfig:
     data: str = setting("", "Supervised examples: a .jsonl or .parquet file (columns: docs/SFT.md), rollouts of own "
-        "runs (runs:RUN,RUN?where=correct,well-formed&per_problem=4&steps=A:B), or a data set of the hub "
+        "runs (runs:RUN,RUN?where=correct,ended&per_problem=4&steps=A:B), or a data set of the hub "
         "(ORG/NAME:SPLIT?config=NAME); several with semicolons between them.")
     epochs: int = setting(2, "Passes over the examples.", ge=1)
     rows: int = setting(64, "Examples per optimiser step.", ge=1)

@@ -106,6 +106,7 @@ PART_RULES = (
         "algo.surrogate == 'ratio' and algo.epochs * algo.minibatches > 1", "algo.trust != 'none'", "no clip holds it"
     ),
     Rule("algo.surrogate == 'plain'", "algo.epochs * algo.minibatches == 1", "it has no ratio for several updates"),
+    Rule("algo.trust == 'penalty'", "algo.epochs * algo.minibatches > 1", "its gradient is 0 at the first"),
     Rule("algo.dynamic_sampling", "algo.filter_zero_advantages", "it replaces the groups that are left out"),
     Rule("algo.dual_clip != 0", "algo.dual_clip > 1 and algo.surrogate == 'clip'", "it bounds the clipped ratio"),
     Rule("algo.kl == 'k1' and algo.kl_in == 'loss'", "algo.beta == 0", "k1 in the loss has no gradient on average"),

@@ -180,10 +180,13 @@ def collate_tokens(
 
 
 def collate_rows(rows: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Batch:
-    """Collate rows of (prompt ids, completion ids), in order. Rows with the same prompt share it. All else is 0."""
-    keys = [tuple(prompt) for prompt, _ in rows]
-    place = {prompt: number for number, prompt in enumerate(dict.fromkeys(keys))}
-    return collate_tokens(list(place), [completion for _, completion in rows], [place[key] for key in keys])
+    """Collate rows of (prompt ids, completion ids), in order. Rows with the same prompt share it, unless it is a single
+    token, such as that which begins all texts: ranks divide a batch by its prompts. All else is 0.
+    """
+    keys = [(tuple(prompt), number if len(prompt) == 1 else -1) for number, (prompt, _) in enumerate(rows)]
+    place = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    prompts = [prompt for prompt, _ in place]
+    return collate_tokens(prompts, [completion for _, completion in rows], [place[key] for key in keys])
 
 
 def collate(groups: Sequence[RolloutGroup], steps: Sequence[Sequence[Step]] | None = None) -> Batch:

@@ -18,9 +18,9 @@ CONDITIONS: dict[str, Callable[[Row], bool]] = {
     "correct": lambda row: row["verdict"] == Verdict.CORRECT,
     "wrong": lambda row: row["verdict"] != Verdict.CORRECT,
     "well-formed": lambda row: bool(row["well_formed"]),
-    "ended": lambda row: row["finish"] == "stop",
+    "ended": lambda row: row["finish"] in ("stop", None),  # imported rollouts may not say
 }
-DEFAULT = ("correct", "well-formed")
+DEFAULT = ("correct", "well-formed", "ended")
 _COLUMNS = (
     "step", "group", "sample", "problem_id", "question", "prompt", "completion", "prompt_token_ids", "token_ids",
     "verdict", "well_formed", "finish", "reward", "observation_tokens",

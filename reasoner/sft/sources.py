@@ -1,7 +1,7 @@
 """Sources of supervised examples: files, rollouts of own runs, data sets of the hub. Does not import torch.
 
 FILE.jsonl   FILE.parquet                                        columns: reasoner.sft.examples
-runs:RUN[,RUN...][?where=correct,well-formed&per_problem=4&steps=A:B]
+runs:RUN[,RUN...][?where=correct,ended&per_problem=4&steps=A:B]
 ORG/NAME[:SPLIT][?config=NAME]                                   a data set of the hub; the split is train
 SOURCE;SOURCE                                                    all rows of several
 """
@@ -67,10 +67,12 @@ def _read_one(spec: str, runs: Path) -> Rows:
 
 def sft_row(rollout: Row, *, with_ids: bool = True) -> dict[str, Any]:
     """A stored rollout as a row of an SFT file: token ids as sampled, and the texts that other trainers read, a <think>
-    that the prompt opens in the completion alone.
+    that the prompt opens in the completion alone. ValueError for answers of tools, which a text does not mark.
     """
     ids = {"prompt_ids": list(rollout["prompt_token_ids"]), "completion_ids": list(rollout["token_ids"])}
     if parts := rollout.get("observation_tokens"):
+        if not with_ids:
+            raise ValueError("tools answered in a rollout: without its token ids their answers would be learnt as well")
         ids["observation_tokens"] = list(parts)
     return {
         **(ids if with_ids else {}),

@@ -110,9 +110,8 @@ class Trainer:
         # bonus, a teacher's KL in the loss, a critic on the policy's backbone, or from the second update on the penalty
         # on KL(old || new).
         has_kl_loss = reference is not None and algorithm.kl_in == "loss"
-        has_penalty = algorithm.trust == "penalty" and algorithm.updates > 1
         others = critic is not None or full_teacher is not None
-        self._has_regularizer = has_kl_loss or cfg.algo.entropy_coef > 0 or others or has_penalty
+        self._has_regularizer = has_kl_loss or cfg.algo.entropy_coef > 0 or others or algorithm.trust == "penalty"
 
     @property
     def policy(self) -> PreTrainedModel:
@@ -201,10 +200,11 @@ class Trainer:
                 yield minibatch
 
     def rows_with_gradient(self, batch: Batch) -> Tensor:
-        """Index of the rows that have a gradient. The others are left out of the passes; they stay in the denominators
-        of the weights.
+        """Index of the rows that have a gradient. The others are left out of the passes; those without an advantage
+        stay in the denominators of the weights.
         """
-        return ((batch.advantages != 0).any(dim=1) | self._has_regularizer).nonzero()[:, 0]
+        has_signal = (batch.advantages != 0).any(dim=1) | self._has_regularizer
+        return (has_signal & batch.weights.any(dim=1)).nonzero()[:, 0]
 
     @contextmanager
     def gradient(self) -> Iterator[None]:

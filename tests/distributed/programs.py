@@ -179,7 +179,7 @@ CASES: dict[str, dict[str, object]] = {name: {"name": name} for name in ALGORITH
     "teacher": {"name": "grpo", "teacher": {"weight": 0.5}},
     "teacher over the vocabulary": {"name": "grpo", "micro": 13, "teacher": {"kl": "full", "weight": 0.5}},
     "teacher with prompts of its own": {"name": "dapo", "micro": 13, "teacher": {"kl": "full", "prompt": "longer"}},
-    "adaptive penalties": {"name": "grpo", "beta": 0.1, "kl_target": 0.01, "trust": "penalty", "penalty_target": 0.01},
+    "adaptive penalties": {"epochs": 2, "beta": 0.1, "kl_target": 0.01, "trust": "penalty", "penalty_target": 0.01},
 }
 _ROWS = [[7, 8, 9], [10, 11], [12], [13, 14, 15, 16]]
 _GROUPS = {

@@ -45,6 +45,14 @@ def statuses(monkeypatch):
     return ask
 
 
+def test_a_server_on_a_gpu_reads_a_response_in_parts_whose_logits_fit_beside_the_cache():
+    args = build_parser(["serve"]).parse_args(["serve"])
+    command = server_command(args, Path("m"), has_gpu=True)
+    tokens = int(command[command.index("--max-num-batched-tokens") + 1])
+    assert tokens >= int(command[command.index("--max-num-seqs") + 1])  # else vLLM refuses to start
+    assert 6 * tokens * 152_064 < (1 - args.gpu_memory) * 24e9
+
+
 def test_request_needs_the_token(statuses):
     assert statuses(GOOD) == 200
     for headers in (

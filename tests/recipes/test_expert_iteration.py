@@ -19,7 +19,7 @@ SMALL = {
 
 
 def test_a_round_trains_on_the_selected_samples_of_all_rounds_so_far():
-    assert PLAN.examples(1) == "runs:ei-samples-1?where=correct,well-formed&per_problem=4"
+    assert PLAN.examples(1) == "runs:ei-samples-1?where=correct,well-formed,ended&per_problem=4"
     assert PLAN.examples(2).startswith("runs:ei-samples-1,ei-samples-2?")
 
 

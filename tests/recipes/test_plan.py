@@ -25,7 +25,7 @@ def test_calls_have_the_settings_and_the_runs_of_other_stages():
         "sample(data='generated', seed=3, model='base', skip=0, problems=300, num_samples=8, name='p-cold-samples', "
         "runs='runs')"
     )
-    assert "data='runs:p-cold-samples?where=correct,well-formed&per_problem=4'" in own["cold-sft"]
+    assert "data='runs:p-cold-samples?where=correct,well-formed,ended&per_problem=4'" in own["cold-sft"]
     assert own["final-rl"] == (
         "train(model='runs/p-sft', data='generated', steps=16, seed=4, settings={'reward.model': "
         "'runs/p-reward-model=0.25', 'reward.language': 0.1, 'optim.decay_share': 1.0}, name='p-final-rl', runs='runs')"

@@ -8,6 +8,7 @@ import torch
 
 from reasoner.rl.batch import collate
 from reasoner.rl.losses import token_weights
+from reasoner.rl.token_stats import TokenStats
 from reasoner.trainer.schedule import minibatches
 from reasoner.trainer.train import train_step
 from tests.fixtures.toys import G, config, group, make_trainer, random_groups, take_step
@@ -66,6 +67,14 @@ def test_mask_truncated_excludes_rows_from_loss_and_denominator(how):  # trap 15
     assert (weights[cut] == 0).all()
     width = remaining.mask.shape[1]
     assert torch.allclose(weights[~cut][:, :width], token_weights(remaining.mask, how, max_tokens=16))
+
+
+@pytest.mark.parametrize("others", [{}, {"entropy_coef": 0.1}])
+def test_masked_truncated_completions_take_no_pass_of_the_update(others):
+    trainer = make_trainer(config(mask_truncated_completions=True, **others))
+    batch, stats = collate([group([5, 6], [[7, 8], [9], [10, 11], [13]], [1, 0, 1, 0])]), TokenStats(keeps_tokens=True)
+    take_step(trainer, replace(batch, missing_eos=torch.tensor([False, False, True, True])), stats)
+    assert sorted(stats.tokens) == [0, 1]
 
 
 def test_collate_refuses_empty_batch():

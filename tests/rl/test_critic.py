@@ -246,13 +246,13 @@ def test_adaptive_beta_is_unchanged_without_measured_kl():
 
 
 def test_adaptive_penalty_is_unchanged_in_warmup_and_after_skipped_update():
-    cfg = config(name="ppo", trust="penalty", surrogate="ratio", penalty_target=0.1, epochs=1, minibatches=1)
+    cfg = config(name="ppo", trust="penalty", surrogate="ratio", penalty_target=0.1, epochs=1, minibatches=2)
     trainer = make_trainer(replace(cfg, critic=CriticConfig(lr=1e-3, warmup_steps=1)))
     batch = collate(random_groups())
     figures = [take_step(trainer, batch)]
     ready = trainer.compute_advantages(trainer.compute_logprobs(batch))
     figures.append(train_step(trainer, replace(ready, advantages=ready.advantages * float("inf"))))
-    assert [own["penalty"] for own in figures] == [1.0, 1.0] and figures[1]["skipped_updates"] == 1
+    assert [own["penalty"] for own in figures] == [1.0, 1.0] and figures[1]["skipped_updates"] == 2
 
 
 def test_skipped_update_clears_gradients_of_shared_backbone():

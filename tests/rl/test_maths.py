@@ -357,6 +357,7 @@ def test_unknown_algorithm_is_refused_with_suggestion():
         ({"name": "trpo", "epochs": 2}, "'constrained' needs algo.epochs"),
         ({"name": "trpo", "surrogate": "plain"}, "'constrained' needs algo.surrogate in"),
         ({"surrogate": "ratio", "epochs": 2}, "needs algo.trust != 'none'"),
+        ({"trust": "penalty"}, "'penalty' needs algo.epochs"),
         ({"clip_high": -0.1}, "must be at least 0"),
         ({"name": "dapo", "filter_zero_advantages": False}, "dynamic_sampling needs algo.filter_zero_advantages"),
         ({"name": "dapo", "filter_metric": "acc"}, "algo.filter_metric is 'acc'; known are reward, correct"),

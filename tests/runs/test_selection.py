@@ -48,13 +48,21 @@ def test_a_rollout_without_token_ids_and_an_answer_that_another_run_has_already_
     assert names(select(read_rollouts([run, run]), RIGHT)) == names(select(read_rollouts([run]), RIGHT))
 
 
+def test_a_completion_that_was_cut_off_is_learnt_from_only_where_it_is_asked_for(run):
+    """A right answer in a box may stand before the cut; as text it would get an end token there."""
+    row = next(read_rollouts([run])) | {"well_formed": True}
+    cut, unknown = row | {"finish": "length"}, row | {"finish": None}
+    assert select([cut], Selection()).left_out == {"not ended": 1}
+    assert all(select([one], own).rows for one, own in ((row, Selection()), (unknown, Selection()), (cut, RIGHT)))
+
+
 def test_a_run_without_rollouts_is_refused(tmp_path):
     with pytest.raises(ValueError, match="has no rollouts"):
         list(read_rollouts([tmp_path]))
 
 
 def test_texts_are_read_as_a_selection():
-    assert parse_selection({}) == Selection(("correct", "well-formed"), 0, None, None)
+    assert parse_selection({}) == Selection(("correct", "well-formed", "ended"), 0, None, None)
     texts = {"where": "correct,ended", "per_problem": "4", "steps": "5:"}
     assert parse_selection(texts) == Selection(("correct", "ended"), 4, 5, None)
     assert parse_selection({"steps": "5"}) == Selection(first_step=5, last_step=5)

@@ -5,7 +5,9 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from reasoner.distributed.world import World
 from reasoner.models.sharding import DistributedModel
+from reasoner.rl.microbatches import own_rows
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.sft.batches import Likelihood, backward_likelihood, batch_likelihood, collate_examples
 from reasoner.sft.epochs import num_steps, rows_of_step
@@ -66,6 +68,12 @@ def test_examples_with_the_same_prompt_share_it() -> None:
     assert batch.prompt_ids.shape == (3, 5)
     assert batch.prompt_of.tolist() == [0, 0, 1, 0, 2]
     assert batch.weights.sum() == pytest.approx(1.0)
+
+
+def test_every_rank_computes_texts_that_begin_with_the_same_token() -> None:
+    batch = collate_examples([Example((1,), (7, 8)) for _ in range(4)])
+    own = [own_rows(batch, batch.row_index, World(rank, 2)).tolist() for rank in range(2)]
+    assert own == [[0, 2], [1, 3]]
 
 
 def all_examples(*, rows: int, epochs: int, seed: int) -> list[Example]:

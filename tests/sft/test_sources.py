@@ -42,6 +42,8 @@ def test_rows_without_token_ids_are_for_any_tokenizer(runs):
     [(_, row)] = read_source("runs:a?where=correct", runs).rows
     rollout = {"prompt_token_ids": [1], "token_ids": [2], "step": 0, "reward": 1.0, "question": "?", **row}
     assert sft_row(rollout, with_ids=False).keys() == row.keys() - {"prompt_ids", "completion_ids"}
+    with pytest.raises(ValueError, match="answers would be learnt"):
+        sft_row(rollout | {"observation_tokens": [2, 4]}, with_ids=False)
 
 
 def test_thinking_that_a_prompt_opens_stands_in_the_completion_alone(runs):
