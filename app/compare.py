@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from app.overview import overview
+from app.overview import curves
 from app.run_library import RunLibrary
 from reasoner.evals import compare as paired_evals
 from reasoner.evals.eval_log import read_manifest
 from reasoner.runs.json_files import read_object
+from reasoner.runs.metric_names import METRICS
 from reasoner.runs.run_dir import read_settings, setting_differences
 
 _MOST = 6  # runs
 _MOST_FLIPS = 200  # problems that are sent
+_METRICS = {"step", *(name for name, row in METRICS.items() if "compare" in row.places)}
+
+Read = Callable[[Path, str], dict[str, paired_evals.Samples]]
 
 
 def compare(library: RunLibrary, runs: list[str]) -> dict[str, Any]:
@@ -26,21 +33,23 @@ def compare(library: RunLibrary, runs: list[str]) -> dict[str, Any]:
     names = list(dict.fromkeys(runs))
     settings = [read_settings(library.run(name))["config"] for name in names]
     versions = [read_object(library.run(name) / "versions.json") for name in names]
+    read = cache(paired_evals.samples_by_problem)  # those of the first run once for all the others
     return {
         "runs": names,
         "curves": {name: _curves(library, name) for name in names},
         "settings": setting_differences(settings),
         "versions": setting_differences(versions),
-        "heldout": [_heldout(library, names[0], other) for other in names[1:]],
+        "heldout": [_heldout(library, names[0], other, read) for other in names[1:]],
     }
 
 
 def _curves(library: RunLibrary, name: str) -> dict[str, Any]:
-    page = overview(library, name)
-    return {key: page[key] for key in ("row", "metrics", "validations", "steps")}
+    own = curves(library.run(name))
+    metrics = [{key: value for key, value in line.items() if key in _METRICS} for line in own["metrics"]]
+    return own | {"metrics": metrics}
 
 
-def _heldout(library: RunLibrary, a: str, b: str) -> dict[str, Any]:
+def _heldout(library: RunLibrary, a: str, b: str, read: Read) -> dict[str, Any]:
     """The held-out problems after training: the differences of B minus A, and the problems that flipped."""
     evals = library.evals()
     folders = [evals.get(f"{name}/after") for name in (a, b)]
@@ -55,7 +64,7 @@ def _heldout(library: RunLibrary, a: str, b: str) -> dict[str, Any]:
         if faults := paired_evals.mismatches(manifests[1], manifests[0]):
             return empty | {"fault": "; ".join(faults)}
         pairs = {
-            spec: (paired_evals.samples_by_problem(b_folder, spec), paired_evals.samples_by_problem(a_folder, other))
+            spec: (read(b_folder, spec), read(a_folder, other))
             for spec, other in paired_evals.match_sets(manifests[1]["data"], manifests[0]["data"]).items()
         }
         flips = [asdict(flip) for spec, both in pairs.items() for flip in paired_evals.find_flips(spec, *both)]

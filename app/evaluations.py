@@ -10,6 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+
 from app.arguments import Count
 from app.run_library import RunLibrary
 from reasoner.evals import eval_log
@@ -18,6 +20,7 @@ from reasoner.models.checksums import check_file
 from reasoner.runs.json_files import NUMBER, OBJECT, check, check_each, is_file, read_object
 
 _CHECKPOINT = re.compile(r"([^/]+)/(?:best|step-[0-9]{6})")  # how reasoner.inference.model_spec names a run's model
+_SHOWN = 4  # responses to a problem
 _GRADED = ("correct", "wrong")  # verdicts of the responses that vote; the grader could not read the others
 _INTERVAL = ("value", "low", "high")  # of a metric, and its 95 % interval
 _SHOWS: dict[str, Callable[[dict[str, Any]], bool]] = {
@@ -102,17 +105,22 @@ def evaluation(
     }
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def _problems(folder: Path, spec: str, _changed: int) -> dict[str, Any]:
-    rows = [row for row in eval_log.read_flat(folder) if row["set"] == spec]
+    table = eval_log.read_flat(folder)
+    table = table.filter(pc.field("set") == spec)
+    rows = table.drop_columns(["text"]).to_pylist()
     lines = [line for line in eval_log.read_samples(folder, spec) if line["filter"] == "none"]
     docs = {line["doc"]["id"]: line["doc"] for line in lines}
     by_problem: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
+    for place, row in enumerate(rows):
         if row["way"] != "greedy":
-            by_problem.setdefault(row["problem_id"], []).append(row)
+            by_problem.setdefault(row["problem_id"], []).append(row | {"place": place})
     greedy = {row["problem_id"]: row for row in rows if row["way"] == "greedy"}
     votes = [_vote(key, own, docs.get(key, {}), greedy.get(key)) for key, own in by_problem.items()]
+    for vote, own in zip(votes, by_problem.values(), strict=True):  # all texts, as Python's, may be gigabytes
+        shown = ((row, table["text"][row["place"]].as_py()) for row in own[:_SHOWN])
+        vote["texts"] = [{"text": text, "is_correct": row["correct"], "answer": row["answer"]} for row, text in shown]
     metrics = {
         metric: asdict(estimate([float(line[metric]) for line in lines]))
         for metric in (lines[0]["metrics"] if lines else ())
@@ -157,7 +165,6 @@ def _vote(
             }
             for label, count in sorted(votes.items(), key=lambda item: (-item[1], item[0]))
         ],
-        "texts": [{"text": row["text"], "is_correct": row["correct"], "answer": row["answer"]} for row in rows[:4]],
     }
 
 

@@ -20,25 +20,29 @@ def failures(
 ) -> dict[str, Any]:
     """The causes of failures in a run: counts by step, and a page of examples, the latest step first.
 
-    `cause`: examples of this cause alone. ValueError for an unknown one.
+    `cause`: examples of this cause alone. With `limit` 0, with which an open page asks whether there is something new,
+    the numbers of steps alone. ValueError for an unknown cause.
     """
     if cause and cause not in CAUSES:
         raise ValueError(f"cause is {cause!r}; it must be one of {', '.join(CAUSES)}")
     table = library.rollouts(run, with_analysis=True)
+    progress = {"num_analyzed": len(list(table.analysed("failures"))), "num_steps": len(table.steps)}
+    if not limit:
+        return progress
     lines = timeline(table)
     return {
         "causes": CAUSES,
         "timeline": lines,
         "totals": {name: sum(line["causes"][name] for line in lines) for name in CAUSES},
         "rollouts": sum(line["rollouts"] for line in lines),
-        "num_steps": len(table.steps),
+        **progress,
         "examples": [_example(table, row) for row in examples(table, cause=cause, offset=offset, limit=limit)],
     }
 
 
 def _example(table: RolloutTable, failure: dict[str, Any]) -> dict[str, Any]:
     """An example with the text around the failure's place, or with the end of the response if it has none."""
-    row = table.rollout(failure["id"])
+    row = table.rollout(failure["id"], with_tokens=False)
     text: str = row["completion"]
     place = (failure["start"], failure["end"]) if failure["end"] else (len(text), len(text))
     return {

@@ -31,12 +31,13 @@ def runs(library: RunLibrary) -> dict[str, Any]:
     """List the runs and the pipelines, the newest first. What cannot be read has the reason."""
     return {
         "folder": str(library.runs_dir),
-        "runs": [_row(library, path) for path in library.runs()],
+        "runs": [run_row(library, path) for path in library.runs()],
         "pipelines": pipelines(library),
     }
 
 
-def _row(library: RunLibrary, run_dir: Path) -> dict[str, Any]:
+def run_row(library: RunLibrary, run_dir: Path) -> dict[str, Any]:
+    """A run in the list of runs; one that cannot be read has the reason."""
     row: dict[str, Any] = {"name": run_dir.name, "fault": None}
     try:
         library.check_links(run_dir)
@@ -164,23 +165,28 @@ def overview(library: RunLibrary, run: str, since: Count = 0) -> dict[str, Any]:
     new steps.
     """
     run_dir = library.run(run)
-    curves, validations = _curves(run_dir), read_evals(run_dir)
     certificate = read_certificate(run_dir)
     steps: list[dict[str, Any]] = []
     if (run_dir / "rollouts").is_dir():
         table = library.rollouts(run)
         steps = [row for row in table.steps if row["step"] >= since]
     return {
-        "row": _row(library, run_dir),
+        "row": run_row(library, run_dir),
         "settings": read_settings(run_dir),
         "reference": _reference(run_dir),
         "weight_sync": None if certificate is None else str(certificate),
         "metric_names": [asdict(row) for row in (METRICS | TIMES).values()],
-        "metrics": _thin_out([line for line in curves.lines if line["step"] >= since]),
-        "validations": [_validation(validation) for validation in validations if validation["step"] >= since],
+        **curves(run_dir, since),
         "steps": _thin_out(steps),
-        "verdicts": {row["step"]: row["verdicts"] for row in steps},
-        "alarms": _alarms(run_dir, curves),
+        "alarms": _alarms(run_dir, _curves(run_dir)),
+    }
+
+
+def curves(run_dir: Path, since: int = 0) -> dict[str, Any]:
+    """The metrics and the validations of a run, from this step on."""
+    return {
+        "metrics": _thin_out([line for line in _curves(run_dir).lines if line["step"] >= since]),
+        "validations": [_validation(one) for one in read_evals(run_dir) if one["step"] >= since],
     }
 
 

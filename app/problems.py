@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -35,18 +35,17 @@ def problem(library: RunLibrary, run: str, id: str) -> dict[str, Any]:
     groups = [group for group in table.groups if group["problem"] == id]
     if not groups:
         raise ValueError(f"run {run} has no problem {id!r}")
-    rows = rollouts_of_problem(table, id)
-    first = table.rollout(table.find(rows[0]["name"]).id)
+    rows_of: dict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
+    for row in rollouts_of_problem(table, id):
+        rows_of[row["step"], row["grp"]].append(row)
+    first = table.group_rows(groups[0]["step"], groups[0]["grp"])[0]
     steps = [row["step"] for row in table.steps]
     others = neighbours(table, groups[0], number=_NEIGHBOURS)
-    visits = [
-        _visit(group, [row for row in rows if (row["step"], row["grp"]) == (group["step"], group["grp"])])
-        for group in groups
-    ]
+    visits = [_visit(group, rows_of[group["step"], group["grp"]]) for group in groups]
     solved_steps = [visit["step"] for visit in visits if visit["correct"]]
     return {
         "problem": id,
-        **{name: first.get(name) for name in ("question", "gold", "source", "subject", "level", "verifier")},
+        **{name: first[name] for name in ("question", "gold", "source", "subject", "level", "verifier")},
         "visits": visits,
         "first_solved": solved_steps[0] if solved_steps else None,
         "flips": _flips(visits),
@@ -93,8 +92,8 @@ def problems(
     limit: Annotated[int, Field(ge=0, le=1000)] = 200,
 ) -> dict[str, Any]:
     """A page of the map of families or problems by steps, a histogram of the groups by correct completions, and the
-    mean pass rates of problems that are sampled for the first time and again, with 95 % intervals (if `limit` is not 0,
-    with which an open page asks whether there are new steps).
+    mean pass rates of problems that are sampled for the first time and again, with 95 % intervals. With `limit` 0, with
+    which an open page asks whether there is something new, the steps alone.
 
     A missing cell means that the step had no group of the problem, and not a pass rate of 0.
     """
@@ -103,14 +102,17 @@ def problems(
     if sort not in PROBLEM_ORDERS:
         raise ValueError(f"unknown order {sort!r}; known are {', '.join(PROBLEM_ORDERS)}")
     table = library.rollouts(run)
+    steps = [row["step"] for row in table.steps]
+    if not limit:
+        return {"steps": steps}
     total, rows, cells = problem_rows(table, by=by, order=sort, subject=subject, offset=offset, limit=limit)
     return {
         "total": total,
         "rows": rows,
         "cells": cells,
-        "steps": [row["step"] for row in table.steps],
+        "steps": steps,
         "solve_rates": solve_rates(table),
-        "exposures": [_exposure(row) for row in exposure_rates(table, subject=subject)] if limit else [],
+        "exposures": [_exposure(row) for row in exposure_rates(table, subject=subject)],
         "sampled": sampling_counts(table, subject=subject),
         "sorts": list(PROBLEM_ORDERS),
         "subjects": subjects(table),

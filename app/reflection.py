@@ -18,15 +18,18 @@ from verifiers.reflection.outcomes import LABELS, OUTCOMES
 def reflection(library: RunLibrary, run: str, label: str = "", offset: Count = 0, limit: Count = 12) -> dict[str, Any]:
     """Reflection in a run: timeline, totals, uplift within groups, and a page of the gallery of spans.
 
-    `label`: show only spans with this label.
+    `label`: show only spans with this label. With `limit` 0, with which an open page asks whether there is something
+    new, the numbers of steps alone.
     """
     table = library.rollouts(run, with_analysis=True)
+    progress = {"num_analyzed": len(list(table.analysed("reflection"))), "num_steps": len(table.steps)}
+    if not limit:
+        return progress
     lines = timeline(table)
     association = uplift(table)
     cards = gallery(table, limit=limit, offset=offset, label=label or None)
     return {
-        "num_analyzed": len(lines),
-        "num_steps": len(table.steps),
+        **progress,
         "timeline": lines,
         "totals": {name: dict(counter) for name, counter in totals(lines).items()},
         "uplift": {
@@ -42,7 +45,7 @@ def reflection(library: RunLibrary, run: str, label: str = "", offset: Count = 0
 
 
 def _excerpt(table: RolloutTable, card: dict[str, Any]) -> dict[str, Any]:
-    row = table.rollout(card["id"])
+    row = table.rollout(card["id"], with_tokens=False)
     around = excerpt_of(row["completion"], card["start"], card["end"])
     return {"question": row["question"], "gold": row["gold"], **around}
 

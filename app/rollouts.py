@@ -62,11 +62,15 @@ def _excerpts(table: RolloutTable, rows: Sequence[ListedRollout], text: str | No
     return [excerpt(completion, hits(completion, text)) for completion in table.completions([row.id for row in rows])]
 
 
-def rollout(library: RunLibrary, run: str, name: str, with_formulas: bool = False, text: str = "") -> dict[str, Any]:
+def rollout(
+    library: RunLibrary, run: str, name: str, with_formulas: bool = False, text: str = "", with_tokens: bool = True
+) -> dict[str, Any]:
     """One rollout in full: texts, per-token statistics, reflection spans, and the names of related rollouts.
 
     `hits`: [start, end) of the search `text` in the completion, in characters.
     `with_formulas`: add `formulas`, the question and the completion split into text and formulas.
+    `with_tokens`: of 32,000 tokens the texts and statistics are 4 MB. `statistics` names those that there are; it is
+    None where the tokens cannot be shown, which `tokens_fault` may explain.
     """
     run_dir = library.run(run)
     table = library.rollouts(run)
@@ -76,7 +80,7 @@ def rollout(library: RunLibrary, run: str, name: str, with_formulas: bool = Fals
         "name": name,
         **{key: row.get(key) for key in _PLAIN},
         "rewards": dict(row["rewards"] or []),
-        **_tokens(run_dir, row),
+        **_tokens(run_dir, row, with_tokens=with_tokens),
         "num_tokens": one.tokens,
         "spans": [asdict(span) for span in spans_of(table, one.step, one.group)[one.id]],
         "members": [{name: row[name] for name in _MEMBER} for row in table.group_rows(one.step, one.group)],
@@ -106,28 +110,28 @@ def _think(completion: str) -> list[int]:
     return [start, end if end >= 0 else len(completion)]
 
 
-def _tokens(run_dir: Path, row: Mapping[str, Any]) -> dict[str, Any]:
-    """`tokens` (see token_view), and `tokens_fault`: the reason where the tokenizer cannot be used."""
+def _tokens(run_dir: Path, row: Mapping[str, Any], *, with_tokens: bool) -> dict[str, Any]:
+    """`statistics`, `tokens` (see token_view), and `tokens_fault`: the reason where the tokenizer cannot be used."""
+    content: dict[str, Any] = {"statistics": None, "tokens": None, "tokens_fault": None}
+    path = run_dir / "tokenizer.json"
     try:
-        return {"tokens": token_view(run_dir, row), "tokens_fault": None}
-    except ValueError as error:
-        return {"tokens": None, "tokens_fault": str(error)}
-
-
-def token_view(run_dir: Path, row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The text and the statistics of each token; None when the shard has no tokens or the run has no tokenizer.
-
-    The joined pieces are the text of the sampled tokens: without a prefill, with the end token. ValueError for a
-    damaged tokenizer, and for invalid token ids.
-    """
-    tokenizer = _tokenizer(run_dir / "tokenizer.json")
-    if tokenizer is None or not row.get("token_ids"):
-        return None
-    stream = DecodeStream(skip_special_tokens=False)
-    try:
-        pieces = [stream.step(tokenizer, token) or "" for token in row["token_ids"]]
+        if row.get("token_ids") and (tokenizer := _tokenizer(path)):
+            content["tokens"] = token_view(tokenizer, row) if with_tokens else None
+            content["statistics"] = [name for name in _STATISTICS if row.get(name)]
     except (TypeError, OverflowError) as error:
-        raise ValueError(f"{run_dir / 'tokenizer.json'} cannot decode these token ids: {error}") from error
+        content["tokens_fault"] = f"{path} cannot decode these token ids: {error}"
+    except ValueError as error:
+        content["tokens_fault"] = str(error)
+    return content
+
+
+def token_view(tokenizer: Tokenizer, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The text and the statistics of each token. TypeError or OverflowError for invalid token ids.
+
+    The joined pieces are the text of the sampled tokens: without a prefill, with the end token.
+    """
+    stream = DecodeStream(skip_special_tokens=False)
+    pieces = [stream.step(tokenizer, token) or "" for token in row["token_ids"]]
     statistics = {name: row.get(name) for name in _STATISTICS if row.get(name)}
     prefill = row["completion"].find("".join(pieces)[:20]) if pieces else 0
     return {"pieces": pieces, "prefill": row["completion"][: max(0, prefill)], **statistics}
@@ -177,7 +181,7 @@ def group(library: RunLibrary, run: str, step: Count, group: Count) -> dict[str,
 
 
 def _member(table: RolloutTable, number: int, spans: list[Span]) -> dict[str, Any]:
-    row = table.rollout(number)
+    row = table.rollout(number, with_tokens=False)
     names = ("sample", "completion", "verdict", "extracted", "gold", "reward", "advantage", "finish", "well_formed")
     return {
         "name": table.name(number),
@@ -191,5 +195,5 @@ def _member(table: RolloutTable, number: int, spans: list[Span]) -> dict[str, An
 def difference(library: RunLibrary, run: str, a: str, b: str) -> dict[str, Any]:
     """Compare two rollouts word by word: pieces that both have, that only A has, and that only B has."""
     table = library.rollouts(run)
-    texts = [table.rollout(table.find(name).id)["completion"] for name in (a, b)]
+    texts = [table.rollout(table.find(name).id, with_tokens=False)["completion"] for name in (a, b)]
     return {"pieces": word_difference(*texts)}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import tempfile
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ _STATIC = Path(__file__).parent / "static"
 PAGES = tuple(sorted(path.stem for path in (_STATIC / "pages").glob("*.js") if path.stem != "runs"))  # that one is at /
 _MOUNT = '<div id="reasoner"></div>'  # the element that main.js fills
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "testserver")
+_SMALL = 10_000  # bytes of a reply that is not compressed; one may have megabytes
 _IDLE = 0.1  # seconds between two polls of Gradio's queue (default: a millisecond, 5 % of a core)
 # Pages and queries that a read-only dashboard lacks.
 READ_ONLY = ("chat", "notes", "annotate", "models", "disagreements", "judge_answer")
@@ -92,7 +94,8 @@ def build(
     @app.post("/ask/{query}")
     async def ask(query: str, request: Request) -> Response:
         _check_open(query, closed)
-        return _Json(await run_in_threadpool(run_query, library, query, await _body(request)))
+        takes_gzip = "gzip" in request.headers.get("accept-encoding", "")
+        return await run_in_threadpool(_reply, library, query, await _body(request), takes_gzip)
 
     @app.post("/chat")
     async def chat(request: Request) -> Response:
@@ -131,6 +134,14 @@ def _check_open(name: str, closed: Collection[str]) -> None:
 
 def _refuse(_: Request, error: Exception) -> Response:
     return _Json({"error": error_message(error)}, 400)
+
+
+def _reply(library: RunLibrary, query: str, arguments: Mapping[str, Any], takes_gzip: bool) -> Response:
+    reply = _Json(run_query(library, query, arguments))
+    if not takes_gzip or len(reply.body) < _SMALL:
+        return reply
+    content = gzip.compress(reply.body, compresslevel=3)
+    return Response(content, headers={"Content-Encoding": "gzip"}, media_type=reply.media_type)
 
 
 class _Json(JSONResponse):

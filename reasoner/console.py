@@ -93,11 +93,18 @@ def log(line: str) -> None:
         print(wording(line), file=messages(), flush=True)
 
 
-def print_result(text: str, *, end: str = "\n") -> None:
-    """Print the result of a command on standard output and flush it. It is lost where the terminal is closed."""
+def print_result(text: str) -> None:
+    """Print the result of a command on standard output. Control characters are escaped: texts of models, data sets and
+    folders of others stand in it.
+    """
+    print_json(f"{escape_controls(text)}\n")
+
+
+def print_json(text: str) -> None:
+    """Print a text on standard output as it is and flush it. It is lost where the terminal is closed."""
     if not _is_silent:
         with _lost_after(sys.stdout, errno.EIO):
-            print(text, end=end, flush=True)
+            print(text, end="", flush=True)
 
 
 _COLOURS = {"dim": 2, "green": 32}  # codes of SGR, ECMA-48

@@ -24,7 +24,7 @@ export async function detail(pane, { run, name, page, onchange }) {
   let rollout;
   try {
     await saving;  // its note may be the one that is being saved
-    rollout = await ask("rollout", { run, name, with_formulas: withFormulas, text });
+    rollout = await ask("rollout", { run, name, with_formulas: withFormulas, text, with_tokens: statistic !== "none" && !withFormulas });
   } catch (error) {
     if (pane.request === request) clearPane(pane, fault(error));
     return;
@@ -54,9 +54,8 @@ export async function detail(pane, { run, name, page, onchange }) {
 }
 
 // The statistics that this rollout's tokens have: [name, title].
-function colourings({ tokens: view }) {
-  if (!view) return [["none", COLOURINGS.none]];
-  return Object.entries(COLOURINGS).filter(([key]) => ["none", "advantage"].includes(key) || view[key]);
+function colourings({ statistics }) {
+  return Object.entries(COLOURINGS).filter(([key]) => key === "none" || (statistics && (key === "advantage" || statistics.includes(key))));
 }
 
 // The statistic after the present one; "" is no colour.

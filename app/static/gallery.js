@@ -33,8 +33,8 @@ export function gallery({ path, query, cards: cardsOf, none }) {
 }
 
 // The gallery of a page of a run whose parameter `field` chooses the cards, and the page's news. `draw(data, choice, choose)`
-// draws the rest of the page from the last reply; `progress(data)`: the number of steps that are analysed.
-export async function chosenGallery(page, { path, field, cards: cardsOf, none, draw: drawPage, progress }) {
+// draws the rest of the page from the last reply.
+export async function chosenGallery(page, { path, field, cards: cardsOf, none, draw: drawPage }) {
   let choice = page.params[field] ?? "";
   const query = () => ({ run: page.params.run, [field]: choice });
   let data = await ask(path, query());
@@ -48,9 +48,10 @@ export async function chosenGallery(page, { path, field, cards: cardsOf, none, d
   }
   // Draw what is new; returns whether there is something.
   async function live() {
-    const choiceBefore = choice, reply = await ask(path, query());
+    const choiceBefore = choice, news = await ask(path, { run: page.params.run, limit: 0 });
+    if (["num_analyzed", "num_steps"].every((name) => news[name] === data[name])) return false;
+    const reply = await ask(path, query());
     if (choice !== choiceBefore) return false;  // the cards of another choice are on their way
-    if (progress(reply) === progress(data) && reply.num_steps === data.num_steps) return false;
     data = reply;
     draw();
     if (!cards.hasMorePages()) cards.draw(data);

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 from reasoner.evals.paired import Difference, paired_difference
 from reasoner.runs.rollout_row import own_text
 from reasoner.runs.rollout_table import RolloutTable
-from reasoner.runs.shard import Shard, value_counts
+from reasoner.runs.shard import ROWS, Shard, value_counts
 from verifiers.reflection.cues import LEXICON
 from verifiers.reflection.outcomes import LABELS, OUTCOMES, Member, Span, assign_labels, score, spans
 
@@ -104,11 +105,11 @@ def _shares(shard: Shard, found: pa.Table) -> Iterator[tuple[float, float]]:
     """The shares of correct completions with and without reflection, of each group that has both."""
     reflects = np.isin(shard.rows["id"].to_numpy(), found["id"].to_numpy())
     is_right = np.asarray(pc.equal(shard.rows["verdict"], "correct"))
-    groups = shard.rows["group"].to_numpy()
-    for group in np.unique(groups):
-        sides = [is_right[(groups == group) & (reflects == side)] for side in (True, False)]
-        if all(map(len, sides)):
-            yield float(sides[0].mean()), float(sides[1].mean())
+    _, groups = np.unique(shard.rows["group"].to_numpy(), return_inverse=True)
+    sides = [(np.bincount(groups, side & is_right), np.bincount(groups, side)) for side in (reflects, ~reflects)]
+    has_both = np.minimum(*(sizes for _, sizes in sides)) > 0
+    rates = [(right[has_both] / sizes[has_both]).tolist() for right, sizes in sides]
+    return zip(*rates, strict=True)
 
 
 def gallery(table: RolloutTable, *, limit: int = 20, offset: int = 0, label: str | None = None) -> list[dict[str, Any]]:
@@ -144,6 +145,11 @@ def totals(lines: list[dict[str, Any]]) -> dict[str, Counter[str]]:
 
 def spans_of(table: RolloutTable, step: int, group: int) -> dict[int, list[Span]]:
     """The reflection spans of a group's completions by rollout id. They are detected now and need no `study`."""
-    numbers = [row["id"] for row in table.group_rows(step, group)]
-    members = assign_labels([_member(table.rollout(number)) for number in numbers])
+    numbers = tuple(row["id"] for row in table.group_rows(step, group))
+    return _spans_of(table.shard(step), numbers) if numbers else {}
+
+
+@lru_cache(maxsize=16)  # a group's rollouts are looked at one after the other, and all of them are needed for each
+def _spans_of(shard: Shard, numbers: tuple[int, ...]) -> dict[int, list[Span]]:
+    members = assign_labels([_member(shard.row(number % ROWS, with_tokens=False)) for number in numbers])
     return {number: list(member.spans) for number, member in zip(numbers, members, strict=True)}

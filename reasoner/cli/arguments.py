@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from reasoner.console import escape_controls, print_result
+from reasoner.console import print_result
 
 Handler = Callable[[argparse.Namespace], int | None]  # returns an exit status, None for 0
 
@@ -113,9 +113,9 @@ def write_result(args: argparse.Namespace, result: object) -> None:
 
 
 def print_lines(lines: Mapping[str, object], width: int = 10) -> None:
-    """Print names and their values, a line each, without control characters."""
+    """Print names and their values, a line each."""
     for name, value in lines.items():
-        print_result(f"{name:<{width}} {escape_controls(str(value))}")
+        print_result(f"{name:<{width}} {value}")
 
 
 def add_threads(command: argparse._ActionsContainer) -> None:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_option, write_result
-from reasoner.console import escape_controls, print_result
+from reasoner.console import print_result
 
 if TYPE_CHECKING:
     from data import Problem
@@ -63,7 +63,7 @@ def show_problems(args: argparse.Namespace) -> None:
     problems = tables[args.spec][: args.n] if args.spec in tables else load(args.spec, limit=args.n)
     for problem in problems:
         place = " ".join(str(part) for part in (problem.subject, problem.level) if part is not None)
-        _print_foreign(f"{problem.id}  {place}\n  {problem.question}\n  -> {problem.answer}")
+        print_result(f"{problem.id}  {place}\n  {problem.question}\n  -> {problem.answer}")
     values = json.dumps([asdict(problem) for problem in problems], default=str)  # a column may hold dates or bytes
     write_result(args, json.loads(values))
 
@@ -81,7 +81,7 @@ def audit_golds(args: argparse.Namespace) -> None:
         sources[spec] = load(spec, on_fault=row_faults.append)
         faults[spec] = list(map(str, row_faults))
     findings = audit(sources, faults)
-    _print_foreign(text(sources, findings, examples=args.n))
+    print_result(text(sources, findings, examples=args.n))
     write_result(args, values(findings))
 
 
@@ -93,7 +93,7 @@ def _print_preview(spec: str) -> list[Problem]:
     from reasoner.rollouts.dataset import gold_fault
 
     preview = preview_table(table := parse_table(spec), gold_fault)
-    _print_foreign("\n".join([f"{spec}:", *(f"  {line}" for line in preview.lines())]))
+    print_result("\n".join([f"{spec}:", *(f"  {line}" for line in preview.lines())]))
     if table.faulty == "refuse" and preview.faults:
         print_result("  a run refuses it for rows that have no question or no answer; ?faulty=skip leaves them out")
     if (subset := split_subset(spec)[1]) is not None:
@@ -102,11 +102,6 @@ def _print_preview(spec: str) -> list[Problem]:
         preview.problems = problems
     print_result("")
     return preview.problems
-
-
-def _print_foreign(text: str) -> None:
-    """Print a text that has parts of a data set, without control characters, which a terminal would obey."""
-    print_result(escape_controls(text))
 
 
 def show_contamination(args: argparse.Namespace) -> None:
@@ -120,8 +115,8 @@ def show_contamination(args: argparse.Namespace) -> None:
     print_result(f"{args.evaluation} in {args.training}: {describe_overlaps(overlaps, len(evaluation))}")
     for overlap in overlaps[: args.n]:
         kind = "exact" if overlap.is_exact else f"near, {overlap.share:.0%} of the 5-word runs"
-        _print_foreign(f"\n{overlap.evaluation.id} and {overlap.training.id}: {kind}")
-        _print_foreign(f"  evaluation: {overlap.evaluation.question}\n  training:   {overlap.training.question}")
+        print_result(f"\n{overlap.evaluation.id} and {overlap.training.id}: {kind}")
+        print_result(f"  evaluation: {overlap.evaluation.question}\n  training:   {overlap.training.question}")
     if len(overlaps) > args.n:
         print_result(f"\nand {len(overlaps) - args.n:,} more: --n {len(overlaps)}")
     pairs = [{"evaluation": o.evaluation.id, "training": o.training.id, "share": o.share} for o in overlaps]

@@ -22,7 +22,7 @@ from typing import Any
 
 from reasoner import __version__
 from reasoner.cli.arguments import Parser
-from reasoner.console import drop_output, log, print_result
+from reasoner.console import drop_output, escape_controls, log, print_json
 from reasoner.distributed.world import is_connected, record_cause
 from reasoner.runtime import set_environment
 
@@ -227,7 +227,7 @@ def _json_output(args: argparse.Namespace) -> Iterator[None]:
                 yield
         finally:  # a pipeline that failed has written its stages
             if args.json.is_file():
-                print_result(args.json.read_text("utf-8"), end="")
+                print_json(args.json.read_text("utf-8"))
 
 
 _READER_GONE = 128 + 13  # as a shell counts a program that SIGPIPE ended
@@ -250,7 +250,7 @@ def _fail(error: Exception, status: int) -> int:
     text = str(error)
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
-    log(f"reasoner: error: {text}")
+    log(f"reasoner: error: {escape_controls(text)}")
     record_cause(error)
     _end_rank(status)
     return status

@@ -122,7 +122,7 @@ def show_rollout(args: argparse.Namespace) -> None:
         "tokens": f"{_or_unknown(row['tokens'])}, ended by {_or_unknown(row['finish'])}",
     }
     print_lines(lines)
-    print_result(f"\n{escape_controls(row['completion']).strip()}")
+    print_result(f"\n{row['completion'].strip()}")
     write_result(args, row)
 
 
@@ -199,7 +199,7 @@ def _warn(table: RolloutTable, but: Collection[int] = ()) -> None:
     """Print a warning for each step that cannot be read, but for some."""
     for step, fault in table.faults().items():
         if step not in but:
-            log(f"warning: the rollouts of step {step} cannot be read: {fault}")
+            log(escape_controls(f"warning: the rollouts of step {step} cannot be read: {fault}"))
 
 
 def _check_known(table: RolloutTable, where: Filter) -> None:

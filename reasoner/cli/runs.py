@@ -52,22 +52,20 @@ def list_runs(args: argparse.Namespace) -> None:
     table = "\n".join(align_rows([header, *map(_cells, rows)]))
     print_result(table if rows else f"no runs in {args.runs} yet; begin with: reasoner train --model base")
     for row in rows:
-        if row["fault"]:
-            print_result(f"{row['name']}: {row['fault']}")
-        if row["status"] == "trained":
-            print_result(f"{row['name']}: all steps done; its final evaluation is missing, and --resume makes it")
+        note = "all steps done; its final evaluation is missing, and --resume makes it" * (row["status"] == "trained")
+        if note := row["fault"] or note:
+            print_result(f"{row['name']}: {note}")
     write_result(args, rows)
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
     """The columns of a run in the list; "-" where it has no such figure."""
-    from reasoner.console import escape_controls
     from reasoner.evals.tables import percent
 
-    texts = [escape_controls(row["name"]), row["status"]]
+    texts = [row["name"], row["status"]]
     if row["fault"]:
         return [*texts, *["-"] * 7]
-    model = escape_controls(Path(row["model"]).name) if row["model"] else "-"
+    model = Path(row["model"]).name if row["model"] else "-"
     last = row["correct"][-1] if row["correct"] else None
     return [
         *texts,
@@ -82,14 +80,13 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def show_run(args: argparse.Namespace) -> None:
-    from app.overview import runs
+    from app.overview import run_row
     from app.run_library import RunLibrary
     from reasoner.runs.metrics import read_evals, read_metrics
     from reasoner.runs.run_dir import find_run, read_settings, stage_of
 
     run_dir = find_run(args.name, args.runs).resolve()
-    rows = runs(RunLibrary(run_dir.parent, run_dir.parent))["runs"]
-    row = next(one for one in rows if one["name"] == run_dir.name)
+    row = run_row(RunLibrary(run_dir.parent, run_dir.parent), run_dir)
     if row["fault"]:
         raise ValueError(row["fault"])
     metrics, evals = read_metrics(run_dir)[-1:], read_evals(run_dir)

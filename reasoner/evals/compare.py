@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from reasoner.console import escape_controls, print_result
+from reasoner.console import print_result
 from reasoner.evals import eval_log
 from reasoner.evals.paired import PairedTest, difference, format_p, holm
 from reasoner.evals.tables import align_rows
@@ -166,7 +166,7 @@ def report(comparisons: Sequence[MetricComparison]) -> str:
     header = ["set", "metric", "A", "B", "A - B (95 % CI)", "p", *["p (Holm)"] * several, "won/tied/lost", ""]
     rows = [
         [
-            escape_controls(one.spec),
+            one.spec,
             one.metric,
             f"{100 * one.a:.1f}",
             f"{100 * one.b:.1f}",
@@ -183,7 +183,7 @@ def report(comparisons: Sequence[MetricComparison]) -> str:
 
 def _remark(one: MetricComparison) -> str:
     """Why a comparison has no interval, or the power of one that shows no difference; empty for the others."""
-    name, problems = f"{escape_controls(one.spec)}, {one.metric}", one.difference.problems
+    name, problems = f"{one.spec}, {one.metric}", one.difference.problems
     if one.difference.detectable is None:
         return f"{name}: the difference is the same on all {problems} problems, which gives no interval and no power"
     if one.difference.is_shown:
@@ -217,8 +217,8 @@ def flip_list(flips: Sequence[Flip]) -> str:
     listed = ordered if len(flips) <= _MAX_FLIPS else [*ordered[:half], *ordered[-half:]]
     if not listed:
         return head
-    rows = [[escape_controls(flip.problem), f"{flip.a:.2f}", f"{flip.b:.2f}"] for flip in listed]
-    questions = ["question", *(escape_controls(" ".join(flip.question.split()))[:_QUESTION_WIDTH] for flip in listed)]
+    rows = [[flip.problem, f"{flip.a:.2f}", f"{flip.b:.2f}"] for flip in listed]
+    questions = ["question", *(" ".join(flip.question.split())[:_QUESTION_WIDTH] for flip in listed)]
     cells = align_rows([["problem", "A", "B"], *rows])
     lines = [f"  {cell}  {question}" for cell, question in zip(cells, questions, strict=True)]
     rest = [f"  ({len(flips) - len(listed)} more are in --json FILE)"] if len(flips) > len(listed) else []

@@ -38,8 +38,8 @@ from reasoner.runs.json_files import (
     check_each,
     is_count,
     is_file,
+    iter_lines,
     json_line,
-    read_lines,
     read_object,
     write_json,
 )
@@ -102,37 +102,41 @@ _SAMPLES = Kind(
     lambda value: is_count(value) or (isinstance(value, dict) and all(map(is_count, value.values()))),
 )
 _LINE = {"doc": OBJECT, "filter": TEXT, "metrics": TEXTS}
+_LONG = ("arguments", "resps")  # prompts and responses: nearly all of the file's bytes
 
 
 def read_samples(folder: Path, spec: str) -> list[dict[str, Any]]:
-    """Read the lines of samples_SET.jsonl. ValueError when the file is missing or damaged."""
+    """Read the lines of samples_SET.jsonl, without prompts and responses. ValueError when the file is missing or
+    damaged.
+    """
     path = folder / f"samples_{task_name(spec)}.jsonl"
     if not is_file(path):
         raise ValueError(f"{folder} has no {path.name}")
     check_file(path)
-    lines = read_lines(path, _LINE, torn="never")
-    for number, line in enumerate(lines, 1):
+    lines = []
+    for number, line in enumerate(iter_lines(path, _LINE, torn="never"), 1):
         where = f"{path}, line {number}"
         check(line["doc"], where, {"id": TEXT, "question": TEXT, "answer": TEXT})
         check(line, where, dict.fromkeys(line["metrics"], NUMBER))
+        lines.append({name: value for name, value in line.items() if name not in _LONG})
     return lines
 
 
 _NULLABLE = ("seed", "answer", "layer", "correct_lenient", "well_formed", "class", "finish", "tokens")
 
 
-def read_flat(folder: Path) -> list[dict[str, Any]]:
-    """Read the rows of samples.parquet. ValueError when the file is missing or damaged."""
+def read_flat(folder: Path, columns: Sequence[str] = RESPONSE_SCHEMA.names) -> pa.Table:
+    """Read these columns of samples.parquet. ValueError when the file is missing or damaged."""
     path = folder / "samples.parquet"
     if not is_file(path):
         raise ValueError(f"{folder} has no {path.name}")
-    table = read_table(path)
+    table = read_table(path, columns)
     try:
-        if missing := [name for name in RESPONSE_SCHEMA.names if name not in table.column_names]:
+        if missing := [name for name in columns if name not in table.column_names]:
             raise ValueError(f"it has no column {missing[0]!r}")
-        table = table.select(RESPONSE_SCHEMA.names).cast(RESPONSE_SCHEMA)
-        if holes := [name for name in RESPONSE_SCHEMA.names if name not in _NULLABLE and table[name].null_count]:
+        table = table.select(columns).cast(pa.schema([RESPONSE_SCHEMA.field(name) for name in columns]))
+        if holes := [name for name in columns if name not in _NULLABLE and table[name].null_count]:
             raise ValueError(f"column {holes[0]!r} has empty cells")
-        return table.to_pylist()  # type: ignore[no-any-return]
+        return table
     except (OSError, ValueError, pa.ArrowException) as error:
         raise ValueError(f"{path} is damaged: {first_line(error)}") from error

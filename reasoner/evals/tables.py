@@ -114,7 +114,7 @@ def details(spec: str, ways: Mapping[str, EvalResult]) -> str:
     ]
     columns = list(ways.values())
     cells = [cell for cell in columns[0].cells if len(columns[0].cells) > 1]
-    by_cell = [[f"  {escape_controls(cell)}", *(str(one.cells[cell]).strip() for one in columns)] for cell in cells]
+    by_cell = [[f"  {cell}", *(str(one.cells[cell]).strip() for one in columns)] for cell in cells]
     return "\n".join(align_rows([[set_name(spec), *heads], *detail_rows(columns), *by_cell]))
 
 
@@ -136,7 +136,10 @@ def percent(share: float | None) -> str:
 
 
 def align_rows(rows: Sequence[Row]) -> list[str]:
-    """Pad the cells of each column to one width: the first column flush left, the others flush right."""
+    """Pad the cells of each column to one width: the first column flush left, the others flush right. Control
+    characters and line ends are escaped: names and texts of others stand in the cells.
+    """
+    rows = [[escape_controls(cell).replace("\n", "\\n") for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [
         "  ".join(

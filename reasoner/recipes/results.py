@@ -42,7 +42,7 @@ def read_results(run_dir: Path) -> dict[str, Any]:
 def _heldout(run_dir: Path, report: Mapping[str, Any], side: str) -> dict[str, Any]:
     """Results on the held-out problems, before or after the run."""
     lengths: dict[str, list[float]] = {}
-    for row in read_flat(run_dir / "heldout" / side):
+    for row in read_flat(run_dir / "heldout" / side, ("way", "problem_id", "tokens")).to_pylist():
         if row["way"] == "sampled" and row["tokens"] is not None:
             lengths.setdefault(row["problem_id"], []).append(row["tokens"])
     tokens = mean_interval([fmean(own) for own in lengths.values()])

@@ -13,7 +13,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -143,26 +143,39 @@ def read_object(
 
 
 def read_lines(path: Path, needs: Fields, *, torn: Torn = "last") -> list[dict[str, Any]]:
-    """Read a JSON lines file of objects with these fields. Returns [] when there is no file.
+    """iter_lines() as a list."""
+    return list(iter_lines(path, needs, torn=torn))
+
+
+def iter_lines(path: Path, needs: Fields, *, torn: Torn = "last") -> Iterator[dict[str, Any]]:
+    """Yield the objects of a JSON lines file, with these fields, one by one: a file may be larger than the memory.
+    None when there is no file.
 
     `torn` says which lines that do not parse are left out as cut off in writing: "never" none, "last" a last line
     without its newline (a file that grows line by line), "any" every empty line and every line that begins an object
     (a file to which lines were added after a torn one). A line with its CRC-32 was not cut off.
     """
-    content = _read_bytes(path) if is_file(path) else b""
-    lines, last = _split_lines(content), content.count(b"\n") + 1
-    values = []
-    for number, line in enumerate(lines, 1):
-        where = f"{path}, line {number}"
+    for number, line in enumerate(_raw_lines(path), 1):
+        where, content = f"{path}, line {number}", line.removesuffix(b"\n")
         try:
-            value = parse(without_crc(line, where), where)
+            value = parse(without_crc(content, where), where)
         except ValueError:
-            may_be_torn = line[:1] in (b"{", b"") if torn == "any" else torn == "last" and number == last
-            if not may_be_torn or _WHOLE.search(line):
+            may_be_torn = content[:1] in (b"{", b"") if torn == "any" else torn == "last" and line == content
+            if not may_be_torn or _WHOLE.search(content):
                 raise
             continue
-        values.append(check(value, where, needs))
-    return values
+        yield check(value, where, needs)
+
+
+def _raw_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file with their newlines; none when there is no file."""
+    if not is_file(path):
+        return
+    try:
+        with path.open("rb") as file:
+            yield from file
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def scan_steps(path: Path) -> list[tuple[str, dict[str, Any] | None]]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -28,11 +28,13 @@ from reasoner.runs.shard import NO_ROWS, ROWS, Row, Shard, file_state
 
 _DIGITS = 10  # of a number in the name of a rollout: those of shards have at most as many
 _NAME = re.compile(r"step-(\d{6,9})\.parquet", re.ASCII)
-_HEAD, _ANSWER = 120, 60  # characters of a completion and an answer in a list
+_ANSWER = 60  # characters of an answer in a list
+_READERS = min(8, os.cpu_count() or 1)  # threads; each has the texts of one shard
 _LISTED = [one.name for one in fields(ListedRollout) if one.name not in ("problem", "answer", "head")]
 # Conditions on findings: the analysis, and the column of what it found.
 _FOUND = {"label": ("reflection", "label"), "failure": ("failures", "cause")}
 ANALYSES = [name for name, _ in _FOUND.values()]
+_T = TypeVar("_T")
 
 
 class RolloutTable:
@@ -109,19 +111,34 @@ class RolloutTable:
         """The narrow columns of the rollouts of the filter, in order."""
         return self._rows.take(self._places(where))
 
-    def rollout(self, number: int) -> Row:
-        """All columns of the rollout with this id."""
+    def rollout(self, number: int, *, with_tokens: bool = True) -> Row:
+        """All columns of the rollout with this id, or those of Shard.row without tokens."""
         step, row = divmod(number, ROWS)
-        return self._by_step[step].row(row)
+        return self._by_step[step].row(row, with_tokens=with_tokens)
 
     def shard(self, step: int) -> Shard:
         return self._by_step[step]
 
     def completions(self, numbers: Sequence[int]) -> list[str | None]:
         """The completions of the rollouts with these ids; None where the shard can no longer be read."""
-        places = [divmod(number, ROWS) for number in numbers]
-        texts = {step: self._by_step[step].completions() for step in dict.fromkeys(step for step, _ in places)}
-        return [texts[step][row].as_py() for step, row in places]
+        return self._of_rows(numbers, Shard.texts)
+
+    def _of_rows(self, numbers: Sequence[int], read: Callable[[Shard, Sequence[int]], list[_T]]) -> list[_T]:
+        """What `read` gives for the rollouts with these ids. The rows of a page may come from a hundred shards, whose
+        texts are not in memory together.
+        """
+        rows_of: dict[int, list[int]] = defaultdict(list)
+        for number in numbers:
+            step, row = divmod(number, ROWS)
+            rows_of[step].append(row)
+        with ThreadPoolExecutor(_READERS) as pool:
+            parts = pool.map(lambda step: read(self._by_step[step], rows_of[step]), rows_of)
+            found = {
+                step * ROWS + row: value
+                for (step, rows), part in zip(rows_of.items(), parts, strict=True)
+                for row, value in zip(rows, part, strict=True)
+            }
+        return [found[number] for number in numbers]
 
     def values(self, column: str) -> list[Any]:
         """The different values of a narrow column, in order."""
@@ -186,7 +203,7 @@ class RolloutTable:
 
     @cached_property
     def steps(self) -> list[Row]:
-        """Counts and means of each step, in order."""
+        """Shard.summary of each step, in order."""
         return [shard.summary for shard in self.shards if len(shard.rows)]
 
     # -------------------------------------------------------------------------------------------- selection
@@ -237,7 +254,7 @@ class RolloutTable:
         """Whether the completion holds the text, for the rollouts of shards with one to `keep`."""
         ends = np.cumsum([len(shard.rows) for shard in self.shards])
         parts = list(zip(self.shards, np.split(keep, ends), strict=False))  # behind the last end is nothing
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(_READERS) as pool:
             found = pool.map(lambda part: np.asarray(part[0].matches(query)) if part[1].any() else part[1], parts)
             return np.concatenate([np.zeros(0, bool), *found])
 
@@ -250,15 +267,15 @@ class RolloutTable:
 
     def _listed(self, rows: Sequence[Row]) -> list[ListedRollout]:
         """The rollouts of these narrow columns, with the beginnings of their completions."""
-        texts = self.completions([row["id"] for row in rows])
+        heads = self._of_rows([row["id"] for row in rows], Shard.heads)
         return [
             ListedRollout(
                 **{name: row[name] for name in _LISTED},
                 problem=row["problem_id"],
                 answer=short_answer(row),
-                head=" ".join((text or "")[: 2 * _HEAD].lstrip().removeprefix("<think>").split())[:_HEAD],
+                head=head,
             )
-            for row, text in zip(rows, texts, strict=True)
+            for row, head in zip(rows, heads, strict=True)
         ]
 
 

@@ -77,7 +77,7 @@ def select(rows: Iterable[Row], selection: Selection) -> SelectedRollouts:
             continue
         seen.add(answer)
         taken[row["problem_id"]] += 1
-        result.rows.append(row)
+        result.rows.append({name: row[name] for name in _COLUMNS if name in row})
     return result
 
 

@@ -1,6 +1,7 @@
 """Reflection over a run: detected once, and in agreement with counts by hand."""
 
 import random
+import re
 import shutil
 from statistics import fmean
 
@@ -12,6 +13,7 @@ from reasoner.runs.filters import Filter
 from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.run_start import open_run
 from tests.fixtures.rollouts import group, write
+from verifiers.reflection import cues
 from verifiers.reflection.outcomes import LABELS, spans
 
 DEEPSEEK = (
@@ -162,6 +164,25 @@ def test_spans_of_equals_the_study_and_needs_none(run, table):
     assert dict(result)[fresh.find("0.0.0").id] == []
     (span,) = dict(result)[fresh.find("1.1.1").id]
     assert (span.outcome, span.label) == ("correct", "self-correction")
+
+
+def test_the_spans_of_a_group_are_detected_once_for_all_its_rollouts(table, monkeypatch):
+    texts = []
+    monkeypatch.setattr(study, "spans", lambda text, *about: texts.append(text) or spans(text, *about))
+    assert [study.spans_of(table, 1, 0).keys() for _ in range(4)] == [study.spans_of(table, 1, 0).keys()] * 4
+    assert len(texts) == 4 and study.spans_of(table, 9, 0) == {}
+
+
+def test_a_text_is_searched_for_cues_once(monkeypatch):
+    searched = []
+
+    class Pattern:
+        def finditer(self, text):
+            searched.append(text)
+            return re.finditer("Wait", text)
+
+    monkeypatch.setattr(cues, "_PATTERNS", {"doubt": Pattern()})
+    assert len(spans(f"It is so. {MENDED}", "6*7", "42")) == 1 and len(searched) == 1
 
 
 def test_study_includes_steps_without_reflection(tmp_path):

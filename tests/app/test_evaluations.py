@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from app.run_library import RunLibrary
+from reasoner.evals import compare as paired_evals
 from reasoner.evals import eval_log as files
 from reasoner.evals.compare import compare_metrics, find_flips, samples_by_problem
 from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, pass_at_k
@@ -190,10 +192,11 @@ def test_pages_of_problems_follow_one_another(call):
 @pytest.mark.parametrize("sign", ["\u2028", "\u0085", "\x1c"])
 def test_texts_with_strange_line_ends_can_be_read(copied, sign):
     path, ask = copied("voted")
-    lines = files.read_samples(path, SPEC)
-    lines[0]["resps"][0][0] = f"one{sign}two"
-    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    (path / f"samples_{files.task_name(SPEC)}.jsonl").write_text(text, "utf-8")
+    file = path / f"samples_{files.task_name(SPEC)}.jsonl"
+    first, rest = file.read_text("utf-8").split("\n", 1)
+    line = json.loads(first)
+    line["resps"][0][0] = f"one{sign}two"
+    file.write_text(f"{json.dumps(line, ensure_ascii=False)}\n{rest}", "utf-8")
     assert ask("evaluation", name="voted", set=SPEC)["total"] == len(PROMPTS)
 
 
@@ -230,6 +233,22 @@ def test_evaluations_with_different_specifications_are_not_compared(folder, fres
     assert "the grader differs (another, abc" in page["fault"] and page["flips"] == []
 
 
+def test_compare_reads_no_rollouts_and_each_evaluation_once(folder, fresh, monkeypatch):
+    runs, call = fresh
+    shutil.copytree(folder / "runs", runs, dirs_exist_ok=True)
+    shutil.copytree(runs / "whole", runs / "third")
+    read = []
+    monkeypatch.setattr(RunLibrary, "rollouts", None)
+
+    def spy(path, spec):
+        read.append(path.parents[1].name)
+        return samples_by_problem(path, spec)
+
+    monkeypatch.setattr(paired_evals, "samples_by_problem", spy)
+    page = call("compare", runs=["whole", "other", "third"])
+    assert [one["fault"] for one in page["heldout"]] == [None, None] and sorted(read) == ["other", "third", "whole"]
+
+
 def test_compare_has_curves_and_differing_settings(call, folder):
     page = call("compare", runs=["whole", "stopped"])
     assert page["runs"] == ["whole", "stopped"]
@@ -238,9 +257,11 @@ def test_compare_has_curves_and_differing_settings(call, folder):
     for name in page["runs"]:
         rows = rows_of(folder / "runs" / name)
         correct = [num_correct(own) for own in grouped(rows, "step").values()]
-        assert [step["correct"] for step in page["curves"][name]["steps"]] == correct
+        lines = page["curves"][name]["metrics"]
+        assert [12 * line["correct"] for line in lines] == pytest.approx(correct)
         alone = call("overview", run=name)
-        assert all(page["curves"][name][key] == alone[key] for key in page["curves"][name])
+        assert page["curves"][name]["validations"] == alone["validations"]
+        assert [line | own for line, own in zip(alone["metrics"], lines, strict=True)] == alone["metrics"]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from statistics import fmean, stdev
 
 import pytest
 
+from reasoner.runs.rollout_queries import rollouts_of_problem
 from tests.app.library_of import FORGOTTEN, LEARNT, PROBLEMS, RETURNS, STEPS, grouped, num_correct, rows_of, write_run
 
 
@@ -31,6 +32,18 @@ def test_the_visits_of_a_problem_are_its_groups(call, rows, problem):
         assert [one["name"] for one in visit["rollouts"]] == [row["name"] for row in own]
     assert page["first_solved"] == next((step for (step, _), own in visits.items() if num_correct(own)), None)
     assert (page["question"], page["gold"], page["steps"]) == (problem.question, problem.answer, [0, STEPS - 1])
+
+
+def test_the_rollouts_of_a_problem_are_looked_through_once_for_all_visits(call, monkeypatch):
+    passes = []
+
+    class Rows(list):
+        def __iter__(self):
+            passes.append(1)
+            return super().__iter__()
+
+    monkeypatch.setattr("app.problems.rollouts_of_problem", lambda *about: Rows(rollouts_of_problem(*about)))
+    assert len(call("problem", run="whole", id=PROBLEMS[0].id)["visits"]) == STEPS and len(passes) == 1
 
 
 def name_of(by, row):
@@ -101,7 +114,7 @@ def test_exposures_tell_first_groups_of_a_problem_from_later_ones(call, rows, su
         rates.setdefault((step, is_first), []).append(num_correct(own) / len(own))
         visits[problem] += 1
     page = call("problems", run="whole", subject=subject)
-    assert call("problems", run="whole", subject=subject, limit=0)["exposures"] == []
+    assert call("problems", run="whole", subject=subject, limit=0) == {"steps": page["steps"]}
     assert page["sampled"] == {"problems": len(visits), "once": sum(n == 1 for n in visits.values())}
     lines = {(line["part"], line["is_first"]): line for line in page["exposures"]}  # fewer than ten steps: a part each
     assert lines.keys() == rates.keys()

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.app.library_of import STEPS, TEXTS, grouped
+from tests.app.library_of import STEPS, TEXTS, grouped, until
 
 
 def test_reflection_page_counts_the_spans_of_the_rollouts(call, rows, labels):
@@ -33,3 +33,9 @@ def test_words_are_counted_step_by_step(call, rows, text):
     shares = [sum(has for at, has in holds if at == step) / 12 for step in range(STEPS)]
     assert page["points"] == [{"step": step, "share": share} for step, share in enumerate(shares)]
     assert page["total"] == sum(has for _, has in holds)
+
+
+@pytest.mark.parametrize("query", ["reflection", "failures"])
+def test_a_page_that_asks_for_news_gets_the_numbers_of_steps_alone(call, query):
+    assert until(lambda: call(query, run="whole")["num_analyzed"] == STEPS)
+    assert call(query, run="whole", limit=0) == {"num_analyzed": STEPS, "num_steps": STEPS}

@@ -131,6 +131,8 @@ def test_tokens_join_to_the_completion(fresh):
     assert page["prefill"] == "<think>" and "".join(page["pieces"]) == text
     assert len(page["pieces"]) == len(page["logprobs"]) == len(ids) > len(text)
     assert call("rollout", run="a", name="0.0.1")["tokens"] is None
+    unasked = call("rollout", run="a", name="0.0.0", with_tokens=False)
+    assert unasked["tokens"] is None and unasked["statistics"] == ["logprobs"]
 
 
 # --------------------------------------------------------------------------------------------------------------- groups

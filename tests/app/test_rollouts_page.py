@@ -81,6 +81,16 @@ def test_tokens_carry_their_figures(site):
     wait_for_address(page, "colour=")
 
 
+def test_the_tokens_are_sent_when_they_are_coloured(site):
+    with site.page.expect_request("**/ask/rollout") as plain:
+        page = site.open("/rollouts?run=real&rollout=0.0.0")
+    page.wait_for_selector('.pane[data-state="ready"]')
+    with page.expect_request("**/ask/rollout") as coloured:
+        page.get_by_label("colour").select_option("logprobs")
+    page.wait_for_selector(".tokens .token")
+    assert [one.value.post_data_json["with_tokens"] for one in (plain, coloured)] == [False, True]
+
+
 def test_stars_and_notes_persist(site):
     page = site.open("/rollouts?run=other&rollout=0.1.1")
     page.wait_for_selector('.pane[data-state="ready"]')

@@ -42,6 +42,14 @@ def test_query_is_answered_in_json(client, folder):
     assert client.post("/ask/runs", content=b"", headers={"content-type": "application/json"}).status_code == 200
 
 
+def test_a_long_reply_is_compressed_for_a_client_that_takes_it(client):
+    plain, small = ({"accept-encoding": coding} for coding in ("identity", "gzip"))
+    replies = [client.post("/ask/overview", json={"run": "a"}, headers=headers) for headers in (plain, small)]
+    assert [reply.headers.get("content-encoding") for reply in replies] == [None, "gzip"]
+    sizes = [int(reply.headers["content-length"]) for reply in replies]
+    assert 2 * sizes[1] < sizes[0] and replies[0].json() == replies[1].json()
+
+
 NO_OBJECTS = ["{", "[]", "3", "null", '"text"', "[" * 100_000, b"\xff\xfe", "{'a': 1}"]
 INVALID = [("rollouts", '{"run": "\\ud800"}'), ("nothing", "{}"), ("runs", '{"colour": "red"}')]
 

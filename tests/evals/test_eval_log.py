@@ -52,6 +52,7 @@ def test_samples_have_lm_evals_format_can_be_regraded_and_are_rows_of_a_flat_tab
     assert [row["filter"] for row in rows] == ["none", "none", "greedy", "greedy"]
     assert rows[0]["metrics"] == ["pass@1", "pass@2", "cons@2"] and rows[0]["pass@1"] == 0.5
     assert rows[0]["filtered_resps"] == ["4", "5"] and rows[0]["target"] == "4"
+    assert not {"resps", "arguments"} & rows[0].keys()  # nearly all of the file
     again = read_responses(folder / "samples_generated_heldout.jsonl")
     assert [problem.id for problem, _, _ in again] == ["a", "b"]
     assert [[r.text for r in responses] for _, _, responses in again] == [SCRIPT["a"], SCRIPT["b"]]
@@ -97,3 +98,8 @@ def test_details_separate_format_from_reasoning_and_list_families(sets):
     for row in ("well-formed", "correct, format ignored", "several different answers", "sums 1", "words 2"):
         assert row in text
     assert "\x1b" not in text
+
+
+def test_columns_of_the_flat_table_are_read_alone(folder):
+    table = eval_log.read_flat(folder, ("way", "tokens"))
+    assert table.column_names == ["way", "tokens"] and table.num_rows == 6

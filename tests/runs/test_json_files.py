@@ -2,7 +2,7 @@
 
 import pytest
 
-from reasoner.runs.json_files import COUNT, append_line, read_lines, scan_steps, without_crc
+from reasoner.runs.json_files import COUNT, append_line, iter_lines, read_lines, scan_steps, without_crc
 
 LINES = [{"step": 0, "loss": 0.5}, {"step": 1, "loss": 1.5, "text": 'a "crc32": b'}]
 
@@ -34,3 +34,11 @@ def test_torn_last_line_is_left_out_wherever_it_ends(log):
     for end in range(first + 1, len(content) - 3):
         log.write_bytes(content[:end])
         assert read_lines(log, {"step": COUNT}) == LINES[:1]
+
+
+def test_lines_are_read_one_by_one(log):
+    log.write_bytes(log.read_bytes() + b"[]\n")
+    lines = iter_lines(log, {"step": COUNT})
+    assert [next(lines), next(lines)] == LINES
+    with pytest.raises(ValueError, match=r"log.jsonl, line 3 is damaged"):
+        next(lines)

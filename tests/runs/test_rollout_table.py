@@ -1,6 +1,8 @@
 """The table of rollouts: its answers agree with the shards, also when they change or are damaged."""
 
 import json
+import weakref
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -8,9 +10,10 @@ import pytest
 
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
-from reasoner.runs.filters import Filter
+from reasoner.runs.filters import ALL, Filter
 from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.run_start import open_run
+from reasoner.runs.shard import Shard
 from tests.fixtures.rollouts import group
 
 CHECKED = "I see. Wait, let me check 5 * 3."
@@ -153,6 +156,61 @@ def test_a_shard_without_rows_has_no_groups(run):
     pq.write_table(pq.read_table(path).slice(0, 0), path)
     table = RolloutTable(run)
     assert table.faults() == {} and len(table.groups) == 4 and [row["step"] for row in table.steps] == [0, 2]
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """The texts of the shards that were read, in order, while they are in memory."""
+    texts = []
+    read = Shard.completions
+    monkeypatch.setattr(Shard, "completions", lambda shard: (own := read(shard), texts.append(weakref.ref(own)))[0])
+    return texts
+
+
+def test_a_page_from_many_shards_has_the_texts_of_one_in_memory_for_each_reader(table, reads, monkeypatch):
+    monkeypatch.setattr("reasoner.runs.rollout_table._READERS", 1)
+    most = []
+    texts_of = Shard.texts
+    monkeypatch.setattr(
+        Shard, "texts", lambda *rows: (texts_of(*rows), most.append(sum(one() is not None for one in reads)))[0]
+    )
+    assert [one.head for one in table.page(order="-tokens")] == [" ".join(text.split()) for text in TEXTS] * 3
+    assert table.completions(table.ids()) == TEXTS * 3
+    assert len(reads) == 6 and max(most) <= 1
+
+
+def test_a_list_that_is_shown_again_reads_no_text(table, reads):
+    page = table.page()
+    number = len(reads)
+    assert table.page() == page and table.find("2.1.0") == page[-2] and len(reads) == number == 3
+
+
+def test_a_rollout_without_its_tokens_reads_no_column_of_them(table, monkeypatch):
+    columns = []
+    read = pq.ParquetFile.read
+    monkeypatch.setattr(pq.ParquetFile, "read", lambda file, names: (columns.extend(names), read(file, names))[1])
+    row = table.rollout(table.ids()[5], with_tokens=False)
+    assert not {"token_ids", "logprobs", "prompt"} & {*columns}
+    whole = table.rollout(table.ids()[5])
+    assert {"completion", "question", "gold", "verdict", "verifier", "rewards", "tokens"} <= row.keys()
+    assert {name: row[name] for name in whole if name in row} == {name: whole[name] for name in whole if name in row}
+
+
+def test_a_question_is_in_memory_once_for_all_rollouts_of_a_step(run):
+    one, question = group("p", "4", [(str(number), True) for number in range(64)]), "How many? " * 1000
+    prompt = replace(one.prompt, problem=replace(one.prompt.problem, question=question))
+    store.write_step(run, 3, [replace(one, prompt=prompt)], [0.0] * 64)
+    table = RolloutTable(run)
+    assert table.rows(ALL).nbytes < 3 * len(question)
+    assert table.groups[-1]["question"] == question and table.groups[0]["question"] == "What is p0?"
+
+
+def test_control_characters_of_a_problem_reach_no_terminal(run, capsys):
+    store.write_step(run, 3, [group("p\x1b[2J\nq", "4", [("x", True)])], [0.0])
+    status, said = reasoner(capsys, "list", run, "--step", 3)
+    assert status == 0 and "\x1b" not in said.out and "p\\x1b[2J\\nq" in said.out
+    status, said = reasoner(capsys, "list", run, "--problem", "zzzzzzzz")
+    assert status == 2 and "\x1b" not in said.err and "p\\x1b[2J" in said.err
 
 
 def test_a_folder_without_rollouts_is_refused(tmp_path):

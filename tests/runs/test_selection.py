@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from reasoner.runs import rollouts as store
+from reasoner.runs.parquet_files import read_table
 from reasoner.runs.selection import Selection, parse_selection, read_rollouts, select
 from tests.fixtures.rollouts import group, write
 
@@ -81,3 +83,8 @@ def test_texts_are_read_as_a_selection():
 def test_conditions_that_cannot_be_read_are_refused(texts, message):
     with pytest.raises(ValueError, match=message):
         parse_selection(texts)
+
+
+def test_what_is_taken_has_no_column_that_no_example_needs(run):
+    (row, *_) = select(store.rows_of(read_table(store.shard_path(run, 0))), RIGHT).rows
+    assert {"token_ids", "prompt_token_ids", "completion", "question"} <= row.keys() and "logprobs" not in row

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 # The start of a clause: at the start of the text, or after a stop or comma, with optional marks and small words. The
 # repeats are bounded and possessive (the plus): the text may be 200,000 line ends.
@@ -96,18 +97,10 @@ def cues(text: str, question: str = "", *, separators: tuple[int, ...] = ()) -> 
     Code, words copied from the question, and repeats in a loop are skipped.
     """
     text = _CODE.sub(lambda code: "\n" * len(code[0]), text.replace("’", "'"))
-    singles = sorted(
-        (
-            Cue(_first_letter(text, match.start()), match.end(), kind)
-            for kind, pattern in _PATTERNS.items()
-            for match in pattern.finditer(text)
-        ),
-        key=lambda cue: (cue.start, cue.end),
-    )[:_MAX_CUES]
     question_words = f" {' '.join(_words(question))} "
     contexts: set[tuple[str, str]] = set()
     spans: list[Cue] = []
-    for cue in singles:
+    for cue in _singles(text):
         after = text[cue.start : cue.start + _REPEAT_CHARACTERS]
         before = text[max(0, cue.end - _REPEAT_CHARACTERS) : cue.end]
         is_repeat = (cue.kind, after if len(after) == _REPEAT_CHARACTERS else before) in contexts
@@ -125,6 +118,17 @@ def cues(text: str, question: str = "", *, separators: tuple[int, ...] = ()) -> 
         else:
             spans.append(cue)
     return spans
+
+
+@lru_cache(maxsize=1)  # a text is looked through with and without separators; of a long one this takes most of the time
+def _singles(text: str) -> list[Cue]:
+    """The first _MAX_CUES cues of a text, in order; they may overlap."""
+    found = (
+        Cue(_first_letter(text, match.start()), match.end(), kind)
+        for kind, pattern in _PATTERNS.items()
+        for match in pattern.finditer(text)
+    )
+    return sorted(found, key=lambda cue: (cue.start, cue.end))[:_MAX_CUES]
 
 
 def _first_letter(text: str, start: int) -> int:

@@ -39,7 +39,7 @@ export async function open(root, page) {
   });
 
   function draw(data, cause, choose) {
-    const done = data.timeline.length, failed = Object.values(data.totals).reduce((sum, value) => sum + value, 0);
+    const done = data.num_analyzed, failed = Object.values(data.totals).reduce((sum, value) => sum + value, 0);
     put(head, el("h1", {}, "Failures"),
       el("span", { class: "muted", data: { analyzed: String(done) } }, `${number(failed)} of ${number(data.rollouts)} rollouts in `,
         done < data.num_steps ? `${done} of ${data.num_steps} steps analysed so far` : `${done} steps`,
@@ -50,7 +50,7 @@ export async function open(root, page) {
   }
   const examples = await chosenGallery(page, {
     path: "failures", field: "cause", cards: (reply) => reply.examples.map((item) => example(run, item)),
-    none: "There is no failure of this cause.", draw, progress: (data) => data.timeline.length,
+    none: "There is no failure of this cause.", draw,
   });
   put(root, head, figure, card("Causes", causes), bar, examples.nodes);
   examples.start();

@@ -112,7 +112,7 @@ export async function open(root, page) {
   }
   const spans = await chosenGallery(page, {
     path: "reflection", field: "label", cards: (reply) => reply.gallery.map((item) => galleryCard(run, item)),
-    none: "No reflection span with this label was detected.", draw, progress: (data) => data.num_analyzed,
+    none: "No reflection span with this label was detected.", draw,
   });
   put(root, head, curves, totals, bar, spans.nodes);
   spans.start();

@@ -237,6 +237,7 @@ export async function open(root, page) {
   await reset();
   return {
     live: async () => {
+      if (list.box.dataset.state === "loading") return;  // a search takes as long as it takes: it is not begun twice
       const { generation } = list, reply = await query({ offset: 0, limit: 0 });
       if (generation !== list.generation || reply.total === list.total) return;
       if (!current) return reset();
