@@ -125,18 +125,19 @@ def certificate(sizes: Sizes, work: Path, *, preset: str, family: str = "", **of
     cfg = settings_of(preset, **_engine(of_engine))
     start = clock()
     trainer = build_trainer(cfg, load_tokenizer(folder), start_from=folder, base=folder, device=device())
-    prompts, sampling = prompts_of(4, folder), SamplingParams(num_samples=4, max_tokens=64)
+    prompts = prompts_of(4, folder)
+    probe = prompts, SamplingParams(num_samples=4, max_tokens=64), cfg.engine.dtype
     with open_generator(cfg, prompts, load_template("r1-zero"), trainer, model_folder=folder) as generator:
         row("start of trainer and engine", clock() - start, "s")
         row("engine", generator.engine.name)
-        row("largest difference before", max_logprob_diff(generator.engine, trainer.policy, prompts, sampling), "nats")
+        row("largest difference before", max_logprob_diff(generator.engine, trainer.policy, *probe), "nats")
         start = clock()
         own = certify_sync(trainer, generator)
         row("certificate", clock() - start, "s")
         row("mean difference after an update of every weight", own.changed, "nats")
         row("mean difference after the update back", own.restored, "nats")
         row("kinds of weights of which nothing is shown", f"{len(own.unseen)} of {own.groups}")
-        row("largest difference after", max_logprob_diff(generator.engine, trainer.policy, prompts, sampling), "nats")
+        row("largest difference after", max_logprob_diff(generator.engine, trainer.policy, *probe), "nats")
     if preset == "base":  # as in a notebook that trains and evaluates; it takes vLLM's start once more
         start = clock()
         make_engine(cfg.engine, folder, max_model_len=256, seed=0).close()
@@ -237,7 +238,7 @@ def sleep(sizes: Sizes, work: Path, *, preset: str, **of_engine: object) -> None
                 if name == "sleep":
                     asleep.append({"GPU": _gpu_bytes_in_use(), "host": resident()})
         params = SamplingParams(num_samples=4, max_tokens=16)
-        difference = max_logprob_diff(engine, policy, prompts_of(2, folder), params)
+        difference = max_logprob_diff(engine, policy, prompts_of(2, folder), params, cfg.engine.dtype)
         row(f"largest difference after {sizes.turns} turns", difference, "nats")
     for name, own in seconds.items():
         row(f"{name}, median of {sizes.turns}", statistics.median(own), "s")

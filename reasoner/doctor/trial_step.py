@@ -85,7 +85,8 @@ class StepRunner:
         """(seconds, largest log-probability difference of engine and trainer, in nats) of a parity probe."""
         start, generator = time.monotonic(), self.generator
         sampling = replace(generator.sampling, num_samples=num, max_tokens=max_tokens)
-        logprob_diff = max_logprob_diff(generator.engine, self.trainer.policy, prompts, sampling, self.progress)
+        sides, dtype = (generator.engine, self.trainer.policy), self.cfg.engine.dtype
+        logprob_diff = max_logprob_diff(*sides, prompts, sampling, dtype, self.progress)
         return time.monotonic() - start, logprob_diff
 
     def train_step(

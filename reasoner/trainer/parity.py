@@ -1,4 +1,8 @@
-"""Parity of engine and trainer: the same tokens must have the same log-probability on both sides."""
+"""Parity of engine and trainer: the same tokens must have the same log-probability on both sides.
+
+The trainer computes in the engine's precision (`dtype`). An engine in bfloat16 has rounded weights, and steps that are
+smaller than its rounding are lost in it until they add up: the float32 weights themselves may be nats away from it.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from reasoner.models.loading import token_logprobs
 from reasoner.models.sharding import reshard
 from reasoner.progress import Progress, SampleCount
 from reasoner.rl.batch import collate
+from reasoner.rl.microbatches import compute_precision
 from reasoner.types import Engine, Prompt, RolloutGroup, SamplingParams
 from verifiers import Score, Verdict
 
@@ -22,7 +27,12 @@ _UNGRADED = Score(reward=0.0, parts={}, verdict=Verdict.NO_ANSWER)
 
 
 def parity_check(
-    engine: Engine, model: PreTrainedModel, prompts: Sequence[Prompt], sampling: SamplingParams, world: World = ALONE
+    engine: Engine,
+    model: PreTrainedModel,
+    prompts: Sequence[Prompt],
+    sampling: SamplingParams,
+    dtype: str = "float32",
+    world: World = ALONE,
 ) -> float:
     """max_logprob_diff() over a few short completions of the first prompts, as during training: the largest of all
     ranks' engines. A collective operation. A SharedError of an engine is raised on every rank, before the model's pass.
@@ -33,7 +43,7 @@ def parity_check(
         return [sample(engine, prompts[:NUM_PROMPTS], short)]
 
     groups_of_rank = world.stripe(range(world.size), sample_own, "the completions of the parity check")
-    gap = _logprob_gap(groups_of_rank[world.rank], model, sampling.temperature)
+    gap = _logprob_gap(groups_of_rank[world.rank], model, sampling.temperature, dtype)
     return world.largest(gap, "the parity check")
 
 
@@ -42,13 +52,14 @@ def max_logprob_diff(
     model: PreTrainedModel,
     prompts: Sequence[Prompt],
     sampling: SamplingParams,
+    dtype: str = "float32",
     progress: Progress | None = None,
 ) -> float:
     """Largest |log-probability of the engine - of the model| over newly sampled tokens, in nats.
 
     A difference far above rounding (1e-4 in float32, some 1e-1 in bfloat16) means stale weights or another temperature.
     """
-    return _logprob_gap(sample(engine, prompts, sampling, progress), model, sampling.temperature)
+    return _logprob_gap(sample(engine, prompts, sampling, progress), model, sampling.temperature, dtype)
 
 
 def sample(
@@ -62,24 +73,27 @@ def sample(
     return [RolloutGroup(p, c, (_UNGRADED,) * len(c)) for p, c in zip(prompts, completions, strict=True)]
 
 
-def _logprob_gap(groups: Sequence[RolloutGroup], model: PreTrainedModel, temperature: float) -> float:
+def _logprob_gap(groups: Sequence[RolloutGroup], model: PreTrainedModel, temperature: float, dtype: str) -> float:
     """The largest |log-probability of the engine - of the model| over the groups' tokens, in nats."""
-    sampled, own = logprobs_of(groups, model, temperature)
+    sampled, own = logprobs_of(groups, model, temperature, dtype)
     return float((own - sampled).abs().max())
 
 
 @torch.no_grad()
-def logprobs_of(groups: Sequence[RolloutGroup], model: PreTrainedModel, temperature: float) -> tuple[Tensor, Tensor]:
+def logprobs_of(
+    groups: Sequence[RolloutGroup], model: PreTrainedModel, temperature: float, dtype: str = "float32"
+) -> tuple[Tensor, Tensor]:
     """(log-probabilities of the engine, of the model) of every token of the groups, in nats."""
     batch = collate(groups).to(model.device)
-    own, _ = token_logprobs(
-        model,
-        batch.prompt_ids,
-        batch.prompt_lengths,
-        batch.prompt_of,
-        batch.completion_ids,
-        batch.lengths,
-        temperature=temperature,
-    )
+    with compute_precision(model.device, "float32" if dtype == "float32" else "bfloat16"):
+        own, _ = token_logprobs(
+            model,
+            batch.prompt_ids,
+            batch.prompt_lengths,
+            batch.prompt_of,
+            batch.completion_ids,
+            batch.lengths,
+            temperature=temperature,
+        )
     reshard(model)
     return batch.sampler_logprobs[batch.mask], own[batch.mask]

@@ -197,7 +197,8 @@ class _Probe:
         return self._compare()[1]
 
     def _compare(self) -> tuple[Tensor, Tensor]:
-        return logprobs_of(self._groups, self._trainer.policy, self._sampling.temperature)
+        dtype = self._generator.cfg.engine.dtype
+        return logprobs_of(self._groups, self._trainer.policy, self._sampling.temperature, dtype)
 
     def mean(self, difference: Tensor) -> float:
         """The mean |difference|: the largest of all ranks."""

@@ -168,7 +168,7 @@ def lost_servers(world: World, weights: str, folder: Path) -> tuple[float, str, 
     toy_step(trainer, 0)
     prompts = [group.prompt for group in random_groups(3)]
     sampling = SamplingParams(num_samples=2)
-    gap = parity_check(ToyEngine(world, is_lost=False), trainer.policy, prompts, sampling, world)
+    gap = parity_check(ToyEngine(world, is_lost=False), trainer.policy, prompts, sampling, world=world)
     engine, errors = ToyEngine(world, is_lost=True), []
     with (
         MetricsLogger(folder, steps=2, start=0, world=world) as logger,
@@ -189,7 +189,7 @@ def lost_servers(world: World, weights: str, folder: Path) -> tuple[float, str, 
                 world.stripe(prompts, lambda own: engine.generate(own, sampling, [[0]] * len(own)), "the samples")
 
         def check() -> None:
-            parity_check(engine, trainer.policy, prompts, sampling, world)
+            parity_check(engine, trainer.policy, prompts, sampling, world=world)
 
         for call in (check, sample):
             try:

@@ -8,13 +8,16 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from data import Problem
 from reasoner.config.learning import LoraConfig
 from reasoner.config.schema import Config, EngineConfig
 from reasoner.inference.factory import make_engine
 from reasoner.inference.hf_engine import TransformersEngine
 from reasoner.models.loading import load_meta_model, load_policy
 from reasoner.models.saving import as_saved
+from reasoner.trainer.parity import logprobs_of, sample
 from reasoner.trainer.sync_certificate import LIMITS, certify_sync
+from reasoner.types import Prompt, SamplingParams
 from tests.fixtures.families import save_family
 from tests.fixtures.tiny import save_tiny
 from tests.fixtures.toys import trainer_and_generator
@@ -63,6 +66,25 @@ def test_an_engine_in_bfloat16_is_certified_for_models_in_which_rounding_grows(l
     with closing(make_engine(cfg.engine, folder, max_model_len=64, seed=0, is_updated=True)) as engine:
         certificate = certify_sync(*trainer_and_generator(folder, engine, cfg))
     assert len(certificate.unseen) <= 1
+
+
+def test_an_engine_in_bfloat16_is_certified_whose_rounding_loses_what_was_learnt(tmp_path):
+    """As after many updates that are smaller than a weight's rounding: the float32 weights are another model."""
+    cfg = settings(engine=EngineConfig(name="transformers", dtype="bfloat16"))
+    folder = save_tiny(tmp_path, width=128, layers=32)
+    load_policy(folder, device=CPU).bfloat16().save_pretrained(folder)
+    with closing(make_engine(cfg.engine, folder, max_model_len=64, seed=0, is_updated=True)) as engine:
+        trainer, generator = trainer_and_generator(folder, engine, cfg)
+        trainer.policy(torch.arange(64)[None]).logits[..., 5].sum().backward()  # one token becomes likely everywhere
+        for weight in trainer.policy.parameters():
+            weight.data += 0.0016 * weight.data.abs() * weight.grad.sign()
+        trainer.policy.zero_grad()
+        generator.update_weights(trainer.policy, version=0)
+        prompt = Prompt(Problem("probe", "", "0"), "", "", tuple(range(16)))
+        groups = sample(engine, [prompt], SamplingParams(num_samples=4, max_tokens=8))
+        sampled, own = logprobs_of(groups, trainer.policy, 1.0)
+        certificate = certify_sync(trainer, generator)
+    assert certificate.restored < LIMITS["bfloat16"] < (sampled - own).abs().mean()
 
 
 class StaleEngine(TransformersEngine):
