@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,6 +30,8 @@ class RunLibrary:
         self._inside: dict[Path, dict[Path, int]] = {}
         self._tables: dict[Path, RolloutTable] = {}  # by run, that of the latest query last
         self._lock = threading.Lock()
+        # By run, while its rollouts are read: those of a large one take seconds, for which no other run waits.
+        self._reading: dict[Path, threading.Lock] = defaultdict(threading.Lock)
         self._analyst = _Analyst(self._table)
 
     def runs(self) -> list[Path]:
@@ -84,10 +87,15 @@ class RunLibrary:
 
     def _table(self, run_dir: Path) -> RolloutTable:
         with self._lock:
-            table = self._tables.pop(run_dir, None)
-            self._tables[run_dir] = table = RolloutTable(run_dir) if table is None else table.renewed()
-            if len(self._tables) > _TABLES:
-                self._tables.pop(next(iter(self._tables)))
+            reading = self._reading[run_dir]
+        with reading:
+            table = self._tables.get(run_dir)
+            table = RolloutTable(run_dir) if table is None else table.renewed()
+            with self._lock:
+                self._tables.pop(run_dir, None)
+                self._tables[run_dir] = table
+                if len(self._tables) > _TABLES:
+                    self._tables.pop(next(iter(self._tables)))
             return table
 
     def close(self) -> None:

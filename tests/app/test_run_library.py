@@ -122,6 +122,32 @@ def test_tables_of_more_runs_than_are_kept_are_read_again(fresh, monkeypatch):
     assert [call("rollouts", run=name)["total"] for name in "abab"] == [12] * 4
 
 
+def test_no_run_waits_for_the_rollouts_of_another(fresh, monkeypatch):
+    runs, call = fresh
+    is_begun, is_over, totals = threading.Event(), threading.Event(), []
+
+    def read(run_dir):
+        if run_dir.name == "large":
+            is_begun.set()
+            assert is_over.wait(60)
+        return RolloutTable(run_dir)
+
+    monkeypatch.setattr("app.run_library.RolloutTable", read)
+    for name in ("large", "small"):
+        write_run(runs / name, steps=2, written=1, analysed=False)
+    reader = threading.Thread(target=lambda: totals.append(call("rollouts", run="large")["total"]))
+    reader.start()
+    assert is_begun.wait(60)
+    other = threading.Thread(target=lambda: totals.append(call("rollouts", run="small")["total"]))
+    other.start()
+    other.join(timeout=30)
+    early = [*totals]
+    is_over.set()
+    reader.join(timeout=60)
+    other.join(timeout=60)
+    assert early == [12] and totals == [12, 12]
+
+
 def test_a_reader_sees_whole_steps_alone_while_they_are_written(tmp_path):
     run = write_run(tmp_path / "a", steps=40, written=1, analysed=False)
     is_over, counts = threading.Event(), []
