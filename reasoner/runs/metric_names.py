@@ -131,7 +131,7 @@ METRICS = _by_name(
     Metric("reward_model/score_mean", "mean score of the step's completions", "", "mean score", ("health",)),
     Metric("reward_model/score_std", "standard deviation of the step's scores", "", "deviation of scores", ("health",)),
     Metric("repetition", "share of completions in which most 8-token windows occur three times or more", "share"),
-    Metric("parity/logprob_diff_max", "largest |log-probability of engine - of trainer| of the parity probe", "nats"),
+    Metric("parity/logprob_diff_max", "largest |log p of engine - trainer|, in the engine's precision", "nats"),
 )  # fmt: skip
 TIMES = _by_name(
     Metric("tokens_per_second",
