@@ -162,7 +162,7 @@ def preset_for(model: str, parameters: int | None, *, gpu_memory: int | None) ->
         parameters = RECIPES[own].largest
     if parameters is None:
         name = _UNKNOWN_SIZE[machine != "cpu"]
-        return find_preset(name, machine), f"the size of {model}, a name on the hub, is not looked up, and {where}"
+        return find_preset(name, machine), f"the size of {model} is not known, and {where}"
     name = next((name for name in candidates if parameters <= RECIPES[name].largest), candidates[-1])
     why = f"{model} has {parameters / 1e6:,.1f}M parameters, and {where}"
     if parameters > RECIPES[name].largest:

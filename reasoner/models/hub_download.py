@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from reasoner.models.size import num_parameters
 
 # What is read of a model: nothing in folders inside it, nor the weights of some a second time in their maker's format.
 FILES: dict[str, Any] = {
     "allow_patterns": ["*.json", "*.jinja", "*.safetensors", "tokenizer*", "*.txt", "*.model"],
     "ignore_patterns": ["*/*", "consolidated*"],
 }
+_TIMEOUT = 10.0  # seconds, of a question that a run can do without
 
 
 def download_model(name: str) -> Path:
@@ -44,6 +47,21 @@ def find_in_cache(name: str) -> Path | None:
     except (DryRunError, http_library().HTTPError) as error:  # without a network nothing is known about the model
         if isinstance(error.__cause__, RepositoryNotFoundError):
             raise ValueError(_reason(name, error.__cause__)) from error
+    return None
+
+
+def parameters_on_hub(name: str) -> int | None:
+    """Number of parameters of the model ORG/NAME, without a download: as the hub says, or where it does not answer, as
+    in the user's cache; None where neither knows.
+    """
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    with suppress(OSError, http_library().HTTPError):
+        weights = HfApi().model_info(name, expand=["safetensors"], timeout=_TIMEOUT).safetensors
+        return weights.total if weights else None
+    with suppress(LocalEntryNotFoundError):
+        return num_parameters(Path(snapshot_download(name, **FILES, local_files_only=True)))
     return None
 
 

@@ -19,6 +19,7 @@ from reasoner.config.resolve import RunSettings, check_types, resolve, to_dict, 
 from reasoner.config.schema import Config, settings, value_of
 from reasoner.config.stages import STAGES, check_used, preset_values, problem_sets, stage_defaults
 from reasoner.inference.factory import resolve_engine_name
+from reasoner.models.hub_download import parameters_on_hub
 from reasoner.models.resolve import full_folder, resolve_model
 from reasoner.models.size import num_parameters
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm, sampler_correction, with_parts
@@ -199,9 +200,12 @@ def choose_preset(name: str | None, model: str, runs: Path, gpu_bytes: int | Non
 
 
 def _num_parameters(model: str, runs: Path) -> int | None:
-    """Parameters of a model folder or of a run's model; None for a model that is not on this machine."""
-    if model == "base" or not (Path(model).is_dir() or (runs / model).is_dir()):
-        return None
+    """Parameters of a model folder, of a run's model, or of a model of the hub that no preset names; None where their
+    number is not known.
+    """
+    if not (Path(model).is_dir() or (runs / model).is_dir()):
+        has_preset = any(model in recipe.models for recipe in RECIPES.values())
+        return parameters_on_hub(model) if model.count("/") == 1 and not has_preset else None
     return num_parameters(full_folder(resolve_model(model, runs=runs)))
 
 

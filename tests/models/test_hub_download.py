@@ -3,19 +3,25 @@
 import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from huggingface_hub import constants
 from huggingface_hub.utils import filter_repo_objects
 
+from reasoner.config.presets import preset_for
 from reasoner.models.hub_download import FILES
 from reasoner.models.resolve import resolve_cached_model, resolve_model
+from reasoner.models.size import num_parameters
+from reasoner.trainer.resolve_run import choose_preset
+from tests.fixtures.tiny import save_tiny
 
-ANSWERS = {  # name -> status and the hub's code for it; None: the connection is closed without an answer
+ANSWERS = {  # name -> status and the hub's code for it, or what it says; None: the connection is closed
     "ada/gone": (404, "RepoNotFound"),
     "ada/gated": (403, "GatedRepo"),
     "ada/broken": (500, ""),
     "ada/silent": None,
+    "ada/large": (200, b'{"id": "ada/large", "safetensors": {"parameters": {}, "total": 8030261248}}'),
 }
 
 
@@ -30,11 +36,13 @@ class _Routes(BaseHTTPRequestHandler):
             return
         status, code = answer
         self.send_response(status)
-        if code:
+        if code and status != 200:
             self.send_header("X-Error-Code", code)
         self.send_header("X-Error-Message", "the hub says so")
-        self.send_header("Content-Length", "0")
+        body = code if status == 200 else b""
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        self.wfile.write(body)
 
 
 @pytest.fixture
@@ -101,3 +109,15 @@ def test_model_of_which_the_cache_holds_the_tokenizer_alone_is_not_in_the_cache(
     assert resolve_cached_model("ada/silent", runs=hub) is None
     (folder / "snapshots" / "1" / "model.safetensors").touch()
     assert resolve_cached_model("ada/silent", runs=hub) == folder / "snapshots" / "1"
+
+
+def test_preset_of_a_hub_model_is_for_its_size_as_the_hub_says_or_the_cache(hub, monkeypatch):
+    def chosen(name):
+        return choose_preset(None, name, Path("runs"), 80 * 10**9)
+
+    preset, why = chosen("ada/large")
+    assert "8,030.3M parameters" in why and preset == preset_for("a folder", 8_030_261_248, gpu_memory=80 * 10**9)[0]
+    assert "not known" in chosen("ada/broken")[1]
+    folder = save_tiny(hub / "tiny", width=128)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(folder))
+    assert f"{num_parameters(folder) / 1e6:,.1f}M parameters" in chosen("ada/broken")[1]
