@@ -171,7 +171,11 @@ def _flip(values: Tensor, is_zero: bool, k: int) -> tuple[Tensor, int]:
 
 
 class _Probe:
-    """Short completions that the engine samples, and their log-probabilities in engine and trainer."""
+    """Short completions that the engine samples, and their log-probabilities in engine and trainer.
+
+    The trainer computes in the precision in which it is closer to the engine with the weights as they are: float32
+    rounds less, and in the engine's own the weights are rounded as its are (reasoner.trainer.parity).
+    """
 
     def __init__(self, trainer: Trainer, generator: RolloutGenerator) -> None:
         self._trainer, self._generator = trainer, generator
@@ -182,6 +186,7 @@ class _Probe:
         self._sampling = SamplingParams(num_samples=2, max_tokens=_TOKENS, temperature=generator.sampling.temperature)
         self._groups: Sequence[RolloutGroup] = ()
         self.own = torch.empty(0)  # the trainer's log-probabilities at the last gap
+        self._dtype = ""  # the trainer's precision, once it is chosen
 
     def gap(self) -> float:
         """Send the policy's weights to the engine -> the mean |difference| from the trainer on new completions, in
@@ -189,15 +194,20 @@ class _Probe:
         """
         self._generator.update_weights(self._trainer.policy, version=self._trainer.steps_done)
         self._groups = sample(self._generator.engine, self._prompts, self._sampling)
-        sampled, self.own = self._compare()
+        if not self._dtype:
+            gaps = {dtype: self._gap(dtype) for dtype in ("float32", self._generator.cfg.engine.dtype)}
+            self._dtype = min(gaps, key=lambda dtype: gaps[dtype])
+        return self._gap(self._dtype)
+
+    def _gap(self, dtype: str) -> float:
+        sampled, self.own = self._compare(dtype)
         return self.mean(sampled - self.own)
 
     def logprobs(self) -> Tensor:
         """The trainer's log-probabilities of the completions, with its weights as they are now."""
-        return self._compare()[1]
+        return self._compare(self._dtype)[1]
 
-    def _compare(self) -> tuple[Tensor, Tensor]:
-        dtype = self._generator.cfg.engine.dtype
+    def _compare(self, dtype: str) -> tuple[Tensor, Tensor]:
         return logprobs_of(self._groups, self._trainer.policy, self._sampling.temperature, dtype)
 
     def mean(self, difference: Tensor) -> float:

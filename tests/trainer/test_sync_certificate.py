@@ -82,9 +82,10 @@ def test_an_engine_in_bfloat16_is_certified_whose_rounding_loses_what_was_learnt
         generator.update_weights(trainer.policy, version=0)
         prompt = Prompt(Problem("probe", "", "0"), "", "", tuple(range(16)))
         groups = sample(engine, [prompt], SamplingParams(num_samples=4, max_tokens=8))
-        sampled, own = logprobs_of(groups, trainer.policy, 1.0)
-        certificate = certify_sync(trainer, generator)
-    assert certificate.restored < LIMITS["bfloat16"] < (sampled - own).abs().mean()
+        compared = [logprobs_of(groups, trainer.policy, 1.0, dtype) for dtype in ("bfloat16", "float32")]
+        assert certify_sync(trainer, generator).restored < LIMITS["bfloat16"]
+    rounded, exact = (float((sampled - own).abs().mean()) for sampled, own in compared)
+    assert rounded < LIMITS["bfloat16"] < exact
 
 
 class StaleEngine(TransformersEngine):
