@@ -104,11 +104,13 @@ class ModelSpec:
         return f", tools {' '.join(map(str, [*astuple(self.tools), *files]))}" if self.tools.names else ""
 
     def engine_config(self, engine: str, dtype: str | None = None) -> EngineConfig:
-        """The engine's settings. Default dtype: bfloat16 for completions above 1,024 tokens on a GPU, else float32.
+        """The engine's settings. Default dtype: bfloat16 for completions above 1,024 tokens on a GPU and for a run that
+        computed in it, whose weights in float32 are another model (reasoner.trainer.parity); else float32.
 
         "auto" is transformers for a model that vLLM cannot run on a CPU.
         """
-        dtype = dtype or ("bfloat16" if has_gpu() and self.max_tokens > 1024 else "float32")
+        learnt_in = (training_settings(self.folder) or {}).get("optim.dtype", "float32")
+        dtype = dtype or ("bfloat16" if has_gpu() and self.max_tokens > 1024 else str(learnt_in))
         if engine == "auto" and head_obstacle(self.folder):
             engine = "transformers"
         return EngineConfig(name=engine, dtype=dtype, gpu_memory=0.9)

@@ -1,5 +1,6 @@
 """Which engine a model gets."""
 
+import json
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -7,9 +8,12 @@ from types import ModuleType
 import pytest
 import torch
 
-from reasoner.config.schema import EngineConfig
+from reasoner.config.learning import OptimConfig
+from reasoner.config.resolve import to_dict
+from reasoner.config.schema import Config, EngineConfig
 from reasoner.inference.factory import VLLM_CPU_HEAD_SIZES, make_engine, training_engine
 from reasoner.inference.model_spec import EngineFactory, ModelSpec, engine_identity
+from reasoner.runs.run_dir import FORMAT
 from tests.fixtures.tiny import save_tiny
 
 
@@ -44,6 +48,14 @@ def test_evaluation_of_such_a_model_names_the_engine_that_it_gets(tmp_path):
     factory.close()
     with pytest.raises(ValueError, match="16 values"):  # vLLM where it was named, and no other in its place
         EngineFactory(model, model.engine_config("vllm"), seed=0, longest_prompt=8)()
+
+
+def test_run_that_computed_in_bfloat16_is_sampled_in_it(tmp_path):
+    folder = save_tiny(tmp_path / "run" / "checkpoints" / "step-000001")
+    for dtype in ("float32", "bfloat16"):
+        cfg = Config(optim=OptimConfig(dtype=dtype))
+        (tmp_path / "run" / "config.json").write_text(json.dumps({"format": FORMAT, "config": to_dict(cfg)}))
+        assert ModelSpec.of(str(folder), runs=tmp_path).engine_config("auto").dtype == dtype
 
 
 @pytest.mark.vllm
