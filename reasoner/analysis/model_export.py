@@ -79,7 +79,9 @@ def write_export(export: Export, out: Path) -> None:
 
 
 def _copy_model(checkpoint: Path, out: Path) -> None:
-    """Copy weights, config and tokenizer; of an adapter's checkpoint, those of the base with the adapter added."""
+    """Copy weights, config and tokenizer; of an adapter's checkpoint, those of the base with the adapter added. All
+    weights that were trained in bfloat16 are in it: with the steps that its rounding hides they are another model.
+    """
     with TemporaryDirectory(dir=out.parent) as folder:
         source = checkpoint
         if (checkpoint / ADAPTER).is_file():
@@ -89,6 +91,10 @@ def _copy_model(checkpoint: Path, out: Path) -> None:
             write_merged(checkpoint, source)
         ignore = shutil.ignore_patterns(*_OWN)
         shutil.copytree(source, out, ignore=ignore, dirs_exist_ok=True, copy_function=shutil.copyfile)
+    if source == checkpoint and read_settings(checkpoint.parents[1])["config"]["optim.dtype"] == "bfloat16":
+        from reasoner.models.saving import round_weights
+
+        round_weights(out)
 
 
 def _write_own_files(export: Export, template: Template, out: Path) -> None:

@@ -9,9 +9,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
+import torch
 from huggingface_hub import split_torch_state_dict_into_shards
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 from transformers.core_model_loading import revert_weight_conversion
@@ -50,6 +51,19 @@ def save_weights(
     if num_parts == 1:
         write_index(folder, files.tensor_to_filename)
     return files.tensor_to_filename
+
+
+def round_weights(folder: Path) -> None:
+    """Rewrite the float32 weights of a model folder in bfloat16."""
+    files: dict[str, str] = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        rounded = {name: own.bfloat16() if own.dtype == torch.float32 else own for name, own in load_file(path).items()}
+        save_tensors(rounded, path.with_suffix(".new"), metadata={"format": "pt"})
+        path.with_suffix(".new").replace(path)
+        files |= dict.fromkeys(rounded, path.name)
+    write_index(folder, files)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"dtype": "bfloat16"}, indent=2) + "\n")
 
 
 def write_index(folder: Path, files: Mapping[str, str]) -> None:

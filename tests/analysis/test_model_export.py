@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 
 import pytest
+import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 from data import Problem
@@ -73,6 +74,18 @@ def test_export_has_the_weights_of_the_checkpoint_and_leaves_it_unchanged(run_di
     assert damage(checkpoint) == ""
     exported, stored = ({path.name for path in folder.iterdir()} for folder in (model, checkpoint))
     assert exported == stored - {"trainer"} | {"README.md", "chat_template.jinja"}
+
+
+def test_export_of_a_run_in_bfloat16_has_the_weights_that_its_engine_had(tmp_path):
+    run_dir = trained_run(tmp_path / "sums", values=VALUES | {"optim.dtype": "bfloat16"})
+    export = Export.of(run_dir, "last")
+    write_export(export, tmp_path / "model")
+    trained, exported = (
+        AutoModelForCausalLM.from_pretrained(folder, dtype="auto").state_dict()
+        for folder in (export.checkpoint, tmp_path / "model")
+    )
+    assert {weight.dtype for weight in exported.values()} == {torch.bfloat16}
+    assert all(torch.equal(trained[name].bfloat16(), weight) for name, weight in exported.items())
 
 
 def test_generation_config_samples_as_the_run(model):
