@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from reasoner.analysis.model_card import CardFacts, model_card
 from reasoner.console import log
+from reasoner.inference.model_spec import learnt_precision
 from reasoner.models.checksums import CHECKSUMS, write_checksums
 from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template, load_template
@@ -91,7 +92,7 @@ def _copy_model(checkpoint: Path, out: Path) -> None:
             write_merged(checkpoint, source)
         ignore = shutil.ignore_patterns(*_OWN)
         shutil.copytree(source, out, ignore=ignore, dirs_exist_ok=True, copy_function=shutil.copyfile)
-    if source == checkpoint and read_settings(checkpoint.parents[1])["config"]["optim.dtype"] == "bfloat16":
+    if source == checkpoint and learnt_precision(checkpoint) == "bfloat16":
         from reasoner.models.saving import round_weights
 
         round_weights(out)

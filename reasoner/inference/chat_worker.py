@@ -18,6 +18,7 @@ from data import Problem
 from data.environments.worker import Channel, Send
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.hf_engine import TransformersEngine
+from reasoner.inference.model_spec import learnt_precision
 from reasoner.models.loading import config_context, load_config, load_tokenizer
 from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import check_text, load_template, render
@@ -30,7 +31,7 @@ class _Model:
         self.files = _files(folder)
         self.tokenizer = load_tokenizer(folder)
         context = config_context(load_config(folder))
-        self.engine = TransformersEngine(folder, EngineConfig(), max_model_len=context)
+        self.engine = TransformersEngine(folder, EngineConfig(dtype=learnt_precision(folder)), max_model_len=context)
 
 
 def main() -> None:

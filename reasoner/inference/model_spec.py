@@ -109,8 +109,7 @@ class ModelSpec:
 
         "auto" is transformers for a model that vLLM cannot run on a CPU.
         """
-        learnt_in = (training_settings(self.folder) or {}).get("optim.dtype", "float32")
-        dtype = dtype or ("bfloat16" if has_gpu() and self.max_tokens > 1024 else str(learnt_in))
+        dtype = dtype or ("bfloat16" if has_gpu() and self.max_tokens > 1024 else learnt_precision(self.folder))
         if engine == "auto" and head_obstacle(self.folder):
             engine = "transformers"
         return EngineConfig(name=engine, dtype=dtype, gpu_memory=0.9)
@@ -185,6 +184,11 @@ def training_settings(folder: Path) -> Mapping[str, Any] | None:
     if folder.parent.name != "checkpoints" or not path.is_file():
         return None
     return read_settings(path.parent)["config"]  # type: ignore[no-any-return]
+
+
+def learnt_precision(folder: Path) -> str:
+    """The precision in which a checkpoint's run computed; float32 for any other folder."""
+    return str((training_settings(folder) or {}).get("optim.dtype", "float32"))
 
 
 def _default_context(folder: Path) -> int:
