@@ -97,10 +97,10 @@ def print_result(text: str) -> None:
     """Print the result of a command on standard output. Control characters are escaped: texts of models, data sets and
     folders of others stand in it.
     """
-    print_json(f"{escape_controls(text)}\n")
+    print_raw(f"{escape_controls(text)}\n")
 
 
-def print_json(text: str) -> None:
+def print_raw(text: str) -> None:
     """Print a text on standard output as it is and flush it. It is lost where the terminal is closed."""
     if not _is_silent:
         with _lost_after(sys.stdout, errno.EIO):

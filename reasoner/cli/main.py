@@ -22,7 +22,7 @@ from typing import Any
 
 from reasoner import __version__
 from reasoner.cli.arguments import Parser
-from reasoner.console import drop_output, escape_controls, log, print_json
+from reasoner.console import drop_output, escape_controls, log, print_raw
 from reasoner.distributed.world import is_connected, record_cause
 from reasoner.runtime import set_environment
 
@@ -227,7 +227,7 @@ def _json_output(args: argparse.Namespace) -> Iterator[None]:
                 yield
         finally:  # a pipeline that failed has written its stages
             if args.json.is_file():
-                print_json(args.json.read_text("utf-8"))
+                print_raw(args.json.read_text("utf-8"))
 
 
 _READER_GONE = 128 + 13  # as a shell counts a program that SIGPIPE ended

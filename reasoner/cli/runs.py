@@ -52,9 +52,10 @@ def list_runs(args: argparse.Namespace) -> None:
     table = "\n".join(align_rows([header, *map(_cells, rows)]))
     print_result(table if rows else f"no runs in {args.runs} yet; begin with: reasoner train --model base")
     for row in rows:
-        note = "all steps done; its final evaluation is missing, and --resume makes it" * (row["status"] == "trained")
-        if note := row["fault"] or note:
-            print_result(f"{row['name']}: {note}")
+        if row["fault"]:
+            print_result(f"{row['name']}: {row['fault']}")
+        if row["status"] == "trained":
+            print_result(f"{row['name']}: all steps done; its final evaluation is missing, and --resume makes it")
     write_result(args, rows)
 
 

@@ -34,14 +34,10 @@ def find_in_cache(name: str) -> Path | None:
     the hub, which can be reached, does not give it.
     """
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import DryRunError, LocalEntryNotFoundError, RepositoryNotFoundError
+    from huggingface_hub.errors import DryRunError, RepositoryNotFoundError
 
-    try:
-        folder = Path(snapshot_download(name, **FILES, local_files_only=True))
-        if any(folder.glob("*.safetensors")):  # or a part of the model is there, such as its tokenizer
-            return folder
-    except LocalEntryNotFoundError:
-        pass
+    if folder := _in_cache(name):
+        return folder
     try:
         snapshot_download(name, **FILES, dry_run=True)
     except (DryRunError, http_library().HTTPError) as error:  # without a network nothing is known about the model
@@ -50,19 +46,29 @@ def find_in_cache(name: str) -> Path | None:
     return None
 
 
+def _in_cache(name: str) -> Path | None:
+    """The folder of the model in the user's cache, without asking the hub."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    with suppress(LocalEntryNotFoundError):
+        folder = Path(snapshot_download(name, **FILES, local_files_only=True))
+        if any(folder.glob("*.safetensors")):  # or a part of the model is there, such as its tokenizer
+            return folder
+    return None
+
+
 def parameters_on_hub(name: str) -> int | None:
     """Number of parameters of the model ORG/NAME, without a download: as the hub says, or where it does not answer, as
     in the user's cache; None where neither knows.
     """
-    from huggingface_hub import HfApi, snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
+    from huggingface_hub import HfApi
 
     with suppress(OSError, http_library().HTTPError):
         weights = HfApi().model_info(name, expand=["safetensors"], timeout=_TIMEOUT).safetensors
         return weights.total if weights else None
-    with suppress(LocalEntryNotFoundError):
-        return num_parameters(Path(snapshot_download(name, **FILES, local_files_only=True)))
-    return None
+    folder = _in_cache(name)
+    return None if folder is None else num_parameters(folder)
 
 
 def http_library() -> ModuleType:

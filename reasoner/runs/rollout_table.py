@@ -133,12 +133,12 @@ class RolloutTable:
             rows_of[step].append(row)
         with ThreadPoolExecutor(_READERS) as pool:
             parts = pool.map(lambda step: read(self._by_step[step], rows_of[step]), rows_of)
-            found = {
+            value_of = {
                 step * ROWS + row: value
                 for (step, rows), part in zip(rows_of.items(), parts, strict=True)
                 for row, value in zip(rows, part, strict=True)
             }
-        return [found[number] for number in numbers]
+        return [value_of[number] for number in numbers]
 
     def values(self, column: str) -> list[Any]:
         """The different values of a narrow column, in order."""

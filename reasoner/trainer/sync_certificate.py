@@ -194,9 +194,7 @@ class _Probe:
         """
         self._generator.update_weights(self._trainer.policy, version=self._trainer.steps_done)
         self._groups = sample(self._generator.engine, self._prompts, self._sampling)
-        if not self._dtype:
-            gaps = {dtype: self._gap(dtype) for dtype in ("float32", self._generator.cfg.engine.dtype)}
-            self._dtype = min(gaps, key=lambda dtype: gaps[dtype])
+        self._dtype = self._dtype or min(("float32", self._generator.cfg.engine.dtype), key=self._gap)
         return self._gap(self._dtype)
 
     def _gap(self, dtype: str) -> float:

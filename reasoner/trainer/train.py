@@ -104,8 +104,9 @@ def _parity(run: TrainingRun, rollouts: StepRollouts) -> dict[str, float]:
     """Compare the log-probabilities of engine and policy on short completions of the step's prompts."""
     generator, prompts = run.generator, [group.prompt for group in rollouts.all]
     with run.engine_may_fail("parity check"):
-        sampled = generator.engine, run.trainer.policy, prompts, generator.sampling
-        gap = parity_check(*sampled, run.cfg.engine.dtype, generator.world)
+        gap = parity_check(
+            generator.engine, run.trainer.policy, prompts, generator.sampling, run.cfg.engine.dtype, generator.world
+        )
         return {"parity/logprob_diff_max": gap}
     return {}
 
