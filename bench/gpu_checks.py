@@ -13,8 +13,7 @@ from gpu_rows import Sizes, Value, clock, device, row
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from reasoner.inference.continuous_batch import processed_logprobs
-from reasoner.inference.sampling import sample_tokens
+from reasoner.inference.sampling import processed_logprobs, sample_tokens
 from reasoner.runtime import deterministic_kernels, setup_torch
 from reasoner.types import SamplingParams
 

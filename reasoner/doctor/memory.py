@@ -168,10 +168,12 @@ class MemoryEstimate:
         if self._has_vllm() and self.device == "cuda":
             share = int(self.cfg.engine.gpu_memory * self.total)
             return {"engine_weights": weights, "engine_cache": max(row, share - weights), "engine_logits": 0}
-        most_tokens = max(width, min(self.cfg.engine.max_batch_tokens, min(_SEQUENCES, rows) * width))
-        cache = most_tokens * row // width
         if self._has_vllm():
             cache = min(self.cfg.engine.cpu_cache_gib * 2**30, rows * row)
+        else:  # of one layer also what it was before the last token, and keys and values for each query head
+            most_tokens = max(width, min(self.cfg.engine.max_batch_tokens, min(_SEQUENCES, rows) * width))
+            repeated = 2 * sizes.query if 2 * sizes.query > sizes.keys else 0
+            cache = most_tokens * size * (sizes.keys * (sizes.layers + 1) + repeated)
         logits = _SAMPLING_COPIES * 4 * sizes.vocabulary * min(_SEQUENCES, rows)
         return {"engine_weights": weights, "engine_cache": cache, "engine_logits": logits}
 

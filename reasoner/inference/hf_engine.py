@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import cast
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from reasoner.config.schema import EngineConfig
-from reasoner.inference.continuous_batch import ContinuousBatch, Row, check_decoding
+from reasoner.inference.decoding import Batch, Row, check_decoding
 from reasoner.inference.sampling import (
     StopTexts,
     decode_completions,
@@ -19,11 +19,12 @@ from reasoner.inference.sampling import (
     max_completion_tokens,
     stop_token_ids,
 )
-from reasoner.inference.slot_cache import ATTENTION
 from reasoner.models.frozen_weights import cast_parameters
 from reasoner.models.loading import context_length, load_policy, load_tokenizer
 from reasoner.progress import OnDecodeStep
 from reasoner.types import Completion, Engine, OnGroupDone, Prompt, SamplingParams
+
+_MAX_ROWS = 256  # in a batch
 
 
 class TransformersEngine(Engine):
@@ -43,8 +44,6 @@ class TransformersEngine(Engine):
                 f"the engine transformers computes {context} tokens of prompt and completion with this model, not "
                 f"{max_model_len}: beyond, its positions have other factors (LongRoPE) or none"
             )
-        if model.config._attn_implementation == "sdpa":
-            model.set_attn_implementation(ATTENTION)
         check_decoding(model)
         cast_parameters(model, getattr(torch, cfg.dtype))
         cast(nn.Module, model).to(self._device)  # transformers' own to() has no types
@@ -73,19 +72,30 @@ class TransformersEngine(Engine):
         ]
         rows = [row for group in groups for row in group]
         completions: list[tuple[Completion, ...]] = [()] * len(groups)
-        batch = ContinuousBatch(self._model, rows, max_tokens=self._max_batch_tokens)
-        while batch.refill():
-            if on_decode_step is not None:
-                on_decode_step(batch.counts)
-            batch.sample(sampling)
-            ended = self._mark_ended(batch.rows, end_ids, stop_texts)
-            for place in sorted({row.place for row in ended}):
-                if all(row.finish for row in groups[place]):
-                    completions[place] = self._completions(groups[place], stop_texts)
-                    if on_group_done is not None:
-                        on_group_done(place, completions[place])
-            batch.advance()
+
+        def counts() -> tuple[int, int]:
+            return sum(row.finish is not None for row in rows), sum(len(row.token_ids) for row in rows)
+
+        for batch in self._batches(rows):
+            while batch.rows:
+                if on_decode_step is not None:
+                    on_decode_step(counts)
+                batch.sample(sampling)
+                ended = self._mark_ended(batch.rows, end_ids, stop_texts)
+                for place in sorted({row.place for row in ended}):
+                    if all(row.finish for row in groups[place]):
+                        completions[place] = self._completions(groups[place], stop_texts)
+                        if on_group_done is not None:
+                            on_group_done(place, completions[place])
+                batch.advance()
         return completions
+
+    def _batches(self, rows: Sequence[Row]) -> Iterator[Batch]:
+        """Batches of as many rows as the key-value cache may hold, were all as long as the longest may be."""
+        longest = max((len(row.prompt) + row.limit for row in rows), default=1)
+        size = max(1, min(_MAX_ROWS, self._max_batch_tokens // longest))
+        for start in range(0, len(rows), size):
+            yield Batch(self._model, rows[start : start + size])
 
     def _mark_ended(self, rows: Sequence[Row], end_ids: Set[int], stop_texts: tuple[str, ...]) -> list[Row]:
         """Set the finish of the rows whose last token ends them, and return these. Calls `on_token` for every row."""

@@ -20,6 +20,28 @@ from reasoner.rollouts.prompts import turn_end, up_to_stop_text
 from reasoner.types import Prompt, SamplingParams
 
 
+def processed_logprobs(logits: Tensor, sampling: SamplingParams) -> Tensor:
+    """[B, V] logits -> [B, V] log-probabilities after temperature, top-k and top-p; excluded tokens are -inf."""
+    logits = logits / (sampling.temperature or 1.0)
+    if sampling.top_k:
+        kth = logits.topk(min(sampling.top_k, logits.shape[-1])).values[:, -1:]
+        logits = logits.masked_fill(logits < kth, -torch.inf)
+    if sampling.top_p < 1:
+        sorted_logits, order = logits.sort(dim=-1, descending=True)
+        probabilities = sorted_logits.softmax(dim=-1)
+        before = _cumulative(probabilities) - probabilities
+        outside = torch.zeros_like(logits, dtype=torch.bool).scatter(1, order, before >= sampling.top_p)
+        logits = logits.masked_fill(outside, -torch.inf)
+    return logits.log_softmax(dim=-1)
+
+
+def _cumulative(probabilities: Tensor) -> Tensor:
+    """Sums of [B, V] probabilities up to each token. A GPU sums integers: its sums of fractions have no fixed order."""
+    if probabilities.device.type == "cpu":
+        return probabilities.cumsum(dim=-1)
+    return (probabilities.double() * 2.0**52).long().cumsum(dim=-1).double() * 2.0**-52
+
+
 def sample_tokens(log_softmax: Tensor, seeds: Sequence[int], positions: Sequence[int]) -> Tensor:
     """[N, V] log-probabilities, N seeds (64 bits) and N positions -> [N] tokens, one sampled from each row.
 

@@ -20,7 +20,7 @@ from reasoner.config.schema import Config
 from reasoner.console import log
 from reasoner.distributed.world import ALONE, LONG_TIME_LIMIT, World
 from reasoner.inference.answers import AnswerLog
-from reasoner.inference.continuous_batch import check_decoding
+from reasoner.inference.decoding import check_decoding
 from reasoner.inference.factory import Turns, make_engine, training_engine
 from reasoner.inference.no_engine import NoEngine
 from reasoner.inference.remote_teacher import RemoteTeacher

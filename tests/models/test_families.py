@@ -6,12 +6,12 @@ import json
 
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
 from reasoner.config.learning import LoraConfig
 from reasoner.config.resolve import resolve
 from reasoner.config.schema import EngineConfig
-from reasoner.inference.continuous_batch import check_decoding
+from reasoner.inference.decoding import check_decoding
 from reasoner.inference.factory import make_engine
 from reasoner.models.families import check_family
 from reasoner.models.folder import check_model, context_length
@@ -125,12 +125,13 @@ def test_quantised_weights_are_refused_by_their_method():
         check_family({"model_type": "qwen2", "quantization_config": {"quant_method": "awq", "bits": 4}})
 
 
-def test_a_model_that_cannot_decode_in_slots_is_refused():
-    config = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 40, "alibi": True}
-    model = AutoModelForCausalLM.from_config(AutoConfig.for_model("falcon", **config)).eval()
-    with pytest.raises(ValueError, match="cannot sample from FalconForCausalLM"):
+def test_a_model_whose_decoding_has_other_log_probabilities_is_refused(monkeypatch):
+    model = family_model("gemma2").eval()
+    check_decoding(model)
+    forward = model.base_model.forward
+    monkeypatch.setattr(model.base_model, "forward", lambda *, attention_mask=None, **arguments: forward(**arguments))
+    with pytest.raises(ValueError, match="cannot sample from Gemma2ForCausalLM"):
         check_decoding(model)
-    check_decoding(family_model("gemma2").eval())
 
 
 def test_longrope_is_trained_within_its_original_context(tmp_path):

@@ -5,18 +5,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import DynamicCache
 
 from reasoner.config.schema import EngineConfig
-from reasoner.inference import continuous_batch
+from reasoner.inference import sampling
 from reasoner.inference.hf_engine import TransformersEngine
-from reasoner.inference.slot_cache import SlotCache
 from reasoner.models import loading, lora
 from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.rl.token_stats import TokenStats
 from reasoner.trainer.train import train_step
 from reasoner.types import Completion, SamplingParams
-from tests.fixtures import other_device
 from tests.fixtures.other_device import DEVICE, MixedDevices, OtherDevice, move
 from tests.fixtures.tiny import END, tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, make_trainer, random_groups
@@ -106,41 +103,6 @@ def test_transformers_engine_on_another_device_samples_what_it_samples_on_the_cp
     assert END not in "".join(one.text for one in found)
 
 
-@pytest.mark.parametrize("num_moved", [0, 2])
-def test_writes_to_the_cache_on_another_device_let_cuda_write_in_place(monkeypatch, num_moved):
-    """With deterministic algorithms its kernel copies a whole tensor unless the tensor is contiguous and the indexed
-    dimensions are next to each other.
-    """
-    writes, compute = [], other_device._compute
-
-    def recorded(function, args, kwargs):
-        if function._schema.name == "aten::index_put_" and args[0].ndim == 4:
-            writes.append((args[0].is_contiguous(), [index is None for index in args[1]]))
-        return compute(function, args, kwargs)
-
-    keys, states = torch.randn(2, 4, 2, 9, 3), torch.randn(2, 3, 2, 1, 3)
-    places, positions = torch.tensor([3, 1, 0, 1]), [7, 5, 9]
-
-    def attended(device: torch.device) -> list[list[float]]:
-        """Keys and values of three rows after a token each; rows 3 and 1 move to the first slots before."""
-        prompts = DynamicCache()
-        prompts.update(*(one.to(device) for one in keys), 0)
-        cache = SlotCache(4, 16)
-        cache.add(prompts, places.to(device), 0)
-        cache.move([3, 0][:num_moved], [0, 3][:num_moved], 9)
-        cache.begin_step(torch.tensor(positions, device=device), 12)
-        return [one.tolist() for one in cache.update(*(one.to(device) for one in states), 0)]
-
-    expected = attended(torch.device("cpu"))
-    monkeypatch.setattr(other_device, "_compute", recorded)
-    with OtherDevice():
-        assert attended(DEVICE) == expected
-    assert len(writes) == 2 + num_moved
-    for is_contiguous, gaps in writes:
-        assert is_contiguous
-        assert not any(gaps), "an index after a dimension without one"
-
-
 def test_weights_are_loaded_by_way_of_the_cpu(tiny_folder, monkeypatch):
     """A GPU that held them twice could run out of memory."""
     devices = []
@@ -165,5 +127,5 @@ def test_sums_of_top_p_on_another_device_are_those_of_the_cpu():
     probabilities = torch.randn(8, 5000, generator=torch.Generator().manual_seed(0)).softmax(dim=-1)
     expected = probabilities.double().cumsum(dim=-1)
     with OtherDevice():
-        sums = torch.tensor(continuous_batch._cumulative(probabilities.to(DEVICE)).tolist(), dtype=torch.float64)
+        sums = torch.tensor(sampling._cumulative(probabilities.to(DEVICE)).tolist(), dtype=torch.float64)
     assert torch.allclose(sums, expected, rtol=0, atol=1e-11)

@@ -1,4 +1,4 @@
-"""The transformers engine's batch: rows of every length, refilled slots, growth, and three architectures."""
+"""The transformers engine's batches: rows of every length that end one by one, and three architectures."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +10,6 @@ from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2
 from data.generated import problems
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.hf_engine import TransformersEngine
-from reasoner.inference.slot_cache import decode_masks
 from reasoner.models.loading import load_policy
 from reasoner.rollouts.prompts import load_template, render
 from reasoner.types import Completion, Prompt, SamplingParams
@@ -102,55 +101,20 @@ def test_engine_in_bfloat16_keeps_the_frequencies_of_rotary_embeddings(folder):
     assert not torch.equal(expected.bfloat16().float(), expected)  # the test could fail
 
 
-@pytest.mark.parametrize("budget", [1, 840])  # one row at a time; some rows
-def test_completions_do_not_depend_on_token_budget(folder, prompts, budget):
-    prompts = prompts[:8]
-    expected = engine_of(folder).generate(prompts, SAMPLING, seeds(prompts, 2))
-    engine = engine_of(folder, max_batch_tokens=budget)
-    check_equal(engine.generate(prompts, SAMPLING, seeds(prompts, 2)), [c for group in expected for c in group])
-
-
-def test_cache_grows_within_token_budget_and_rows_that_wait_again_have_same_completions(folder, prompts):
-    """Rows of 290 tokens are four at most in 1,200 tokens, and rows of up to 433 are two."""
-    arguments = prompts[:4], replace(SAMPLING, max_tokens=400, temperature=0.7, stop=()), seeds(prompts[:4], 2)
-    expected = [completion for group in engine_of(folder).generate(*arguments) for completion in group]
-    sizes, groups = batch_sizes(engine_of(folder, max_batch_tokens=1200), *arguments)
-    check_equal(groups, expected)
-    again = next(i for i, (_, width) in enumerate(sizes) if width > 33)  # more tokens than a prompt has
-    assert max(rows for rows, width in sizes[:again] if width == 1) == 4
-    assert max(rows for rows, width in sizes[again:] if width == 1) <= 2
-
-
-def test_slots_of_ended_rows_are_refilled(folder, prompts):
-    engine = engine_of(folder, max_batch_tokens=840)  # room for eight rows
-    arguments = prompts, SAMPLING, seeds(prompts)
-    passes, groups = batch_sizes(engine, *arguments)
-    sizes = [rows for rows, width in passes if width == 1]
-    lengths = [len(c.token_ids) for group in groups for c in group]
-    slots = max(sizes)
-    fixed = sum(max(lengths[i : i + slots]) - 1 for i in range(0, len(lengths), slots))
-    assert slots == 8 and len(sizes) < 0.9 * fixed
-
-
-def test_prompt_is_computed_once_for_its_samples(folder, prompts):
-    sizes, _ = batch_sizes(engine_of(folder), prompts[:4], SAMPLING, seeds(prompts[:4], 8))
-    longest = max(len(prompt.token_ids) for prompt in prompts[:4])
-    assert [size for size in sizes if size[1] > 1] == [(4, longest)]
-    assert sizes[1][0] > 16  # of 32 rows
-
-
-def test_memory_left_by_others_does_not_reach_completions(folder, prompts):
-    expected = engine_of(folder).generate(prompts, SAMPLING, seeds(prompts))
-    is_filled = torch.utils.deterministic.fill_uninitialized_memory
-    torch.utils.deterministic.fill_uninitialized_memory = True
-    torch.use_deterministic_algorithms(True)  # fills allocated memory with NaN
-    try:
-        assert torch.empty(4).isnan().all()
-        groups = engine_of(folder).generate(prompts, SAMPLING, seeds(prompts))
-    finally:
-        torch.use_deterministic_algorithms(False)
-        torch.utils.deterministic.fill_uninitialized_memory = is_filled
+@pytest.mark.parametrize(("budget", "rows"), [(1, 1), (840, 8)])  # a row is 97 tokens at most
+def test_completions_do_not_depend_on_token_budget(folder, prompts, budget, rows):
+    arguments = prompts[:8], SAMPLING, seeds(prompts[:8], 2)
+    expected = engine_of(folder).generate(*arguments)
+    sizes, groups = batch_sizes(engine_of(folder, max_batch_tokens=budget), *arguments)
     check_equal(groups, [c for group in expected for c in group])
+    assert max(size[0] for size in sizes) == rows
+
+
+def test_prompt_is_computed_once_for_its_samples_and_rows_that_ended_are_computed_no_more(folder, prompts):
+    sizes, groups = batch_sizes(engine_of(folder), prompts[:4], SAMPLING, seeds(prompts[:4], 8))
+    lengths = [len(completion.token_ids) for group in groups for completion in group]
+    alive = [sum(length > step for length in lengths) for step in range(1, max(lengths))]
+    assert sizes == [(4, max(len(prompt.token_ids) for prompt in prompts[:4])), *((rows, 1) for rows in alive)]
 
 
 def test_group_is_reported_when_its_last_completion_ends_and_no_prompts_are_no_groups(folder, prompts):
@@ -160,17 +124,3 @@ def test_group_is_reported_when_its_last_completion_ends_and_no_prompts_are_no_g
     assert [last[place] for place in order] == sorted(last) and sorted(order) == list(range(12)) != order
     assert engine_of(folder).generate([], SAMPLING, []) == []
     assert engine_of(folder).generate(prompts[:1], SAMPLING, [[]]) == [()]
-
-
-def test_layers_of_unknown_kind_are_refused():
-    config = Qwen2Config(**SMALL, layer_types=["chunked_attention", "full_attention"])
-    with pytest.raises(ValueError, match=r"chunked_attention.*full_attention and sliding_attention"):
-        decode_masks(torch.tensor([3]), 8, config, torch.float32)
-
-
-def test_mask_hides_what_follows_the_position_and_what_precedes_the_window():
-    masks = decode_masks(torch.tensor([0, 3]), 5, CONFIGS["mistral, window"], torch.float32)
-    assert (masks[:, 0, 0] == 0).tolist() == [[True, False, False, False, False], [True, True, True, True, False]]
-    config = MistralConfig(**SMALL, sliding_window=2)
-    mask = decode_masks(torch.tensor([0, 3]), 5, config, torch.float32)
-    assert (mask[:, 0, 0] == 0).tolist() == [[True, False, False, False, False], [False, False, True, True, False]]
