@@ -17,7 +17,7 @@ from app.run_library import RunLibrary
 from reasoner.runs.health import active_alarms, read_alarms
 from reasoner.runs.json_files import is_file, read_object
 from reasoner.runs.metric_names import METRICS, TIMES
-from reasoner.runs.metrics import read_evals, read_metrics
+from reasoner.runs.metrics import read_evals, read_heldout, read_metrics
 from reasoner.runs.reference import compare_run
 from reasoner.runs.run_dir import read_settings, stage_of
 from reasoner.runs.run_state import run_state
@@ -51,7 +51,7 @@ def _state(run_dir: Path) -> dict[str, Any]:
     _check_run(run_dir)
     stored = read_settings(run_dir)
     cfg, stage = stored["config"], stage_of(stored)
-    figures = _figures(run_dir, _states(run_dir, _LOGS))
+    figures = _figures(run_dir, _states(run_dir, (*_LOGS, "report.json")))
     num_steps = int(figures.last["step"]) + 1 if figures.last else 0
     status = run_state(run_dir, cfg, figures.last)
     num_left = cfg.get("steps", num_steps) - num_steps
@@ -64,7 +64,7 @@ def _state(run_dir: Path) -> dict[str, Any]:
         "steps": cfg.get("steps"),
         "started_at": versions.stat().st_mtime if versions.is_file() else None,
         "seconds_left": num_left * figures.seconds if status == "live" and figures.seconds is not None else None,
-        "metrics": figures.validation,
+        "metrics": figures.scores,
         "correct": figures.correct,
         "alarms": figures.num_alarms,
     }
@@ -101,7 +101,7 @@ class _Figures:
 
     last: dict[str, float]  # line of metrics.jsonl; empty without one
     seconds: float | None  # of a step, the median of the last twenty
-    validation: dict[str, float]  # the metrics of the last one
+    scores: dict[str, float]  # the metrics on the held-out problems, or before they are there of the last validation
     correct: list[float]
     num_alarms: int
 
@@ -149,12 +149,12 @@ def _figures(run_dir: Path, _states: _States) -> _Figures:
     """Read what the list of runs shows, once for each state of a run's logs."""
     metrics, validations, alarms = _curves(run_dir).lines, read_evals(run_dir), read_alarms(run_dir, torn="last")
     correct = [line["correct"] for line in metrics if "correct" in line]
-    latest = validations[-1]["sampled"]["metrics"] if validations else {}
+    latest = read_heldout(run_dir).get("after") or (validations[-1] if validations else {"sampled": {"metrics": {}}})
     seconds = [line["time/step"] for line in metrics[-20:] if "time/step" in line]
     return _Figures(
         last=metrics[-1] if metrics else {},
         seconds=statistics.median(seconds) if seconds else None,
-        validation={name: estimate["value"] for name, estimate in latest.items()},
+        scores={name: estimate["value"] for name, estimate in latest["sampled"]["metrics"].items()},
         correct=correct[:: max(1, len(correct) // _SPARK)],
         num_alarms=len(alarms),
     )
@@ -177,6 +177,7 @@ def overview(library: RunLibrary, run: str, since: Count = 0) -> dict[str, Any]:
         "weight_sync": None if certificate is None else str(certificate),
         "metric_names": [asdict(row) for row in (METRICS | TIMES).values()],
         **curves(run_dir, since),
+        "heldout": {side: _evals(one) for side, one in read_heldout(run_dir).items()},
         "steps": _thin_out(steps),
         "alarms": _alarms(run_dir, _curves(run_dir)),
     }
@@ -186,7 +187,7 @@ def curves(run_dir: Path, since: int = 0) -> dict[str, Any]:
     """The metrics and the validations of a run, from this step on."""
     return {
         "metrics": _thin_out([line for line in _curves(run_dir).lines if line["step"] >= since]),
-        "validations": [_validation(one) for one in read_evals(run_dir) if one["step"] >= since],
+        "validations": [{"step": one["step"]} | _evals(one) for one in read_evals(run_dir) if one["step"] >= since],
     }
 
 
@@ -208,16 +209,13 @@ def _thin_out(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return thinned if thinned[:1] == lines[:1] else [lines[0], *thinned]
 
 
-def _validation(validation: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a validation that the pages show."""
-    sampled = validation["sampled"]
-    greedy = validation["greedy"]["metrics"]["pass@1"]
+def _evals(evals: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a validation, or of the held-out problems, that the pages show."""
     return {
-        "step": validation["step"],
-        "metrics": sampled["metrics"],
-        "greedy": greedy,
-        "measures": {name: {"value": value} for name, value in validation.get("measures", {}).items()},
-        "problems": sampled["problems"],
+        "metrics": evals["sampled"]["metrics"],
+        "greedy": evals["greedy"]["metrics"]["pass@1"],
+        "measures": {name: {"value": value} for name, value in evals.get("measures", {}).items()},
+        "problems": evals["sampled"]["problems"],
     }
 
 

@@ -6,11 +6,23 @@ metrics.jsonl files.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from reasoner.runs.io import write_text
-from reasoner.runs.json_files import COUNT, NUMBER, OBJECT, check, check_each, is_number, read_lines, scan_steps, show
+from reasoner.runs.json_files import (
+    COUNT,
+    NUMBER,
+    OBJECT,
+    check,
+    check_each,
+    is_number,
+    read_lines,
+    read_object,
+    scan_steps,
+    show,
+)
 
 FILES = ("metrics.jsonl", "times.jsonl", "evals.jsonl")
 
@@ -27,14 +39,34 @@ def read_evals(run_dir: Path) -> list[dict[str, Any]]:
     validations = read_lines(path, {"step": COUNT, "sampled": OBJECT, "greedy": OBJECT})
     for number, validation in enumerate(validations, 1):
         where = f"{path}, line {number}"
-        check(validation["sampled"], where, {"metrics": OBJECT, "problems": COUNT})
-        check(validation["greedy"], where, {"metrics": OBJECT})
-        check(validation["greedy"]["metrics"], where, {"pass@1": OBJECT})
+        _check_evals(validation, where)
         measures = check(validation.get("measures", {}), where, {})
         check(measures, where, dict.fromkeys(measures, NUMBER))
-        for way in ("sampled", "greedy"):
-            check_each(validation[way]["metrics"], where, {"value": NUMBER}, {"low": NUMBER, "high": NUMBER})
     return validations
+
+
+def read_heldout(run_dir: Path) -> dict[str, dict[str, Any]]:
+    """The evaluations of the held-out problems `before` and `after` a run, each with `sampled` and `greedy` as in
+    read_evals; empty where there are none.
+    """
+    path = run_dir / "report.json"
+    report = read_object(path, {}, dict.fromkeys(_SIDES, OBJECT))
+    if _SIDES[1] not in report:
+        return {}
+    for side in _SIDES:
+        _check_evals(check(report.get(side), path, {"sampled": OBJECT, "greedy": OBJECT}), path)
+    return {side: report[side] for side in _SIDES}
+
+
+_SIDES = ("before", "after")
+
+
+def _check_evals(evals: Mapping[str, Any], where: object) -> None:
+    check(evals["sampled"], where, {"metrics": OBJECT, "problems": COUNT})
+    check(evals["greedy"], where, {"metrics": OBJECT})
+    check(evals["greedy"]["metrics"], where, {"pass@1": OBJECT})
+    for way in ("sampled", "greedy"):
+        check_each(evals[way]["metrics"], where, {"value": NUMBER}, {"low": NUMBER, "high": NUMBER})
 
 
 def _numbers(path: Path) -> list[dict[str, float]]:

@@ -81,7 +81,9 @@ RUNS = {
     | {with_line(ways.NOTE, time="LEFT OUT"): "it has no 'time'"},
     "lock": NOT_A_FILE | {missing: None, binary: None},
     "tokenizer.json": NOT_A_FILE | {missing: None, empty: None, binary: None, truncated: None, holding("{}"): None},
-    "report.json": NOT_A_FILE | {missing: None, binary: None},
+    "report.json": NOT_A_FILE
+    | ways.NO_OBJECT
+    | {missing: None, truncated: "is damaged", holding('{"after": {}}'): "is not a JSON object"},
     "rollouts": {
         missing: None, ways.plain_file: "is not a directory", ways.pipe: "is not a directory",
         ways.circle: "is a circle of links",

@@ -147,8 +147,24 @@ def real(runs):
     """The runs of the pages: `yes` within its band, `no` outside, `long`."""
     for name, low in (("yes", -1.0), ("no", 2.0)):
         give_reference(write_run(runs / name, steps=8, written=8), low=low, high=low + 3)
+    write_heldout(runs / "no", before=0.1, after=0.8)
     long_run(runs, steps=8000)
     return runs
+
+
+def write_heldout(run: Path, **scores: float) -> None:
+    """The report of a run, with pass@1 on three held-out problems before and after it."""
+    estimates = {side: {"value": value, "low": value, "high": value} for side, value in scores.items()}
+    evals = {side: {"metrics": {"pass@1": own}, "problems": 3} for side, own in estimates.items()}
+    (run / "report.json").write_text(json.dumps({side: {"sampled": own, "greedy": own} for side, own in evals.items()}))
+
+
+def test_the_score_of_a_run_is_that_on_the_held_out_problems_and_before_the_latest_validation(site):
+    for run, score in (("yes", "0.0 → 40.0 %"), ("no", "10.0 → 80.0 %")):
+        expect(site.open(f"/overview?run={run}").locator('[data-tile="pass@1"] b')).to_have_text(score)
+    site.open("/")
+    for run, score in (("yes", "40.0 %"), ("no", "80.0 %")):
+        expect(site.page.locator(f'tr[data-run="{run}"]')).to_contain_text(score)
 
 
 def test_the_page_has_the_band_behind_the_curve_and_says_whether_it_is_left(site):

@@ -9,7 +9,7 @@ import pytest
 
 from reasoner.analysis.reflection import gallery, study, timeline, totals
 from reasoner.evals.compare import compare_metrics, samples_by_problem
-from reasoner.runs.metrics import read_evals, read_metrics
+from reasoner.runs.metrics import read_evals, read_heldout, read_metrics
 from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.sync_certificate import read_certificate, write_certificate
 from tests.app.browsing import NASTY, expect, grow, text, wait_for_address, wait_for_value
@@ -27,7 +27,7 @@ def test_runs_are_listed_with_their_state_and_a_damaged_one_with_its_reason(site
     assert "finished" in text(page, 'tr[data-run="real"]')
     assert "stopped" in text(page, 'tr[data-run="growing"]') or "starting" in text(page, 'tr[data-run="growing"]')
     assert "config.json is damaged" in text(page, "tr.damaged")
-    pass_at_1 = read_evals(site.runs / "real")[-1]["sampled"]["metrics"]["pass@1"]["value"]
+    pass_at_1 = read_heldout(site.runs / "real")["after"]["sampled"]["metrics"]["pass@1"]["value"]
     assert f"{100 * pass_at_1:.1f} %" in text(page, 'tr[data-run="real"]')
     page.get_by_role("button", name="step").click()
     page.get_by_label("choose real").check()
@@ -58,7 +58,8 @@ def test_the_page_shows_a_pipeline_as_a_row_of_stages(site):
 def test_the_first_screen_says_whether_the_run_has_learned_and_is_healthy(site):
     site.page.set_viewport_size({"width": 1280, "height": 800})
     page = site.open("/overview?run=real")
-    start, *_, end = (one["sampled"]["metrics"]["pass@1"]["value"] for one in read_evals(site.runs / "real"))
+    evals = read_heldout(site.runs / "real").values()
+    start, end = (one["sampled"]["metrics"]["pass@1"]["value"] for one in evals)
     for name, words in {"pass@1": f"{100 * start:.1f} → {100 * end:.1f} %", "health": "no alarms"}.items():
         tile = page.locator(f'[data-tile="{name}"]')
         expect(tile.locator("b")).to_have_text(words)

@@ -26,13 +26,13 @@ function largeCharts(data, view) {
   };
 }
 
-// Whether the run has learned: pass@1 on the validation problems before training and at the latest validation.
-function learningTile(validations) {
-  const [start] = validations, latest = validations[validations.length - 1], now = latest?.metrics["pass@1"];
+// Whether the run has learned: pass@1 before training and after it on the held-out problems, until then on those of the validations.
+function learningTile({ heldout, validations }) {
+  const isOver = Boolean(heldout.after), latest = heldout.after ?? validations[validations.length - 1], now = latest?.metrics["pass@1"];
   if (!now) return tile("pass@1", "–", "no validation yet");
-  const about = `${interval(now)} at step ${latest.step}, ${latest.problems} validation problems`;
-  const before = start.step === 0 && start.metrics["pass@1"];
-  if (!latest.step || !before) return tile("pass@1", percent(now.value), `${latest.step ? "" : "before training: "}${about}`);
+  const start = heldout.before ?? validations[0], before = (isOver || start.step === 0) && start.metrics["pass@1"];
+  const about = `${interval(now)} ${isOver ? `on ${latest.problems} held-out` : `at step ${latest.step}, ${latest.problems} validation`} problems`;
+  if (!before || latest.step === 0) return tile("pass@1", percent(now.value), `${latest.step === 0 ? "before training: " : ""}${about}`);
   const isHigher = now.low > before.high, isLower = now.high < before.low;  // the 95 % intervals do not overlap
   const words = isHigher ? "better than before training" : isLower ? "worse than before training" : "no clear change";
   return tile("pass@1", `${(100 * before.value).toFixed(1)} → ${percent(now.value)}`, `${words}: ${about}`, isHigher ? "up" : isLower ? "down" : "");
@@ -55,11 +55,11 @@ function normalTile({ reference, metrics }) {
 
 // The latest numbers, beside those of the first step.
 function tiles(data) {
-  const { row, metrics, validations } = data, first = metrics[0] ?? {}, last = metrics[metrics.length - 1] ?? {};
+  const { row, metrics } = data, first = metrics[0] ?? {}, last = metrics[metrics.length - 1] ?? {};
   const change = (name, key, format) => (isMissing(last[key]) ? null : tile(name, format(last[key]), `${format(first[key])} at step ${first.step}`));
   return [
     tile("steps done", `${row.step} / ${row.steps ?? "–"}`, row.seconds_left ? `${duration(row.seconds_left)} left` : row.status),
-    learningTile(validations), healthTile(data), normalTile(data),
+    learningTile(data), healthTile(data), normalTile(data),
     change("correct in training", "correct", percent),
     change("response length", "completions/mean_length", (value) => `${number(value, 1)} tokens`),
     change("self-check rate", CHECKS, percent),

@@ -1,4 +1,4 @@
-// All runs: their state, their progress and their latest validation; the pipelines as rows of stages.
+// All runs: their state, their progress and their scores; the pipelines as rows of stages.
 import { age, ask, count, duration, el, empty, interval, link, number, percent, put, table, updateAges } from "../core.js";
 
 // The orders of the list: what a row is sorted by.
@@ -107,7 +107,7 @@ export async function open(root, page) {
       sortButton("pass@1", "pass@1"), "cons@k", "time left", "model", "algorithm", "correct", sortButton("started", "started")];
     const byName = new Map(runs.map((row) => [row.name, row]));
     put(body, pipelines.map((one) => pipelineCard(one, byName)), table(heads, runs.map((row) => runRow(row, choice(row))), "runs"),
-    el("p", { class: "muted" }, "pass@1 and cons@k: the latest validation. correct: share of correct completions in training, by step. ",
+    el("p", { class: "muted" }, "pass@1 and cons@k: on the held-out problems; of a run that has not ended, the latest validation. correct: share of correct completions in training, by step. ",
       "A run is live while its process holds its lock, and stopped if the process was killed or failed: ",
       el("code", {}, "reasoner train --resume NAME"), " continues it."));
   }
