@@ -126,11 +126,10 @@ def _functions(stored: Mapping[str, Any]) -> Mapping[str, float]:
 
 
 def file_name(spec: str) -> str:
-    """The name alone where the spec, or a part between commas, is an absolute path or one with dots; else as it is: a
-    path names a user or a machine.
+    """The spec with the name alone of each absolute path, or one with dots, that stands in it: a path names a user or a
+    machine.
     """
-    parts = [Path(part).name if part.startswith(("/", ".", "~")) else part for part in spec.split(",")]
-    return ",".join(parts)
+    return re.sub(r"(?:^|(?<=[,=&;]))(?=[/.~])[^,=&;?]*/(?=[^,=&;?])", "", spec)
 
 
 def _code(text: str) -> str:
