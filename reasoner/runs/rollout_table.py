@@ -175,9 +175,9 @@ class RolloutTable:
         return [shard for shard in self.shards if not shard.fault and shard.findings(name) is None]
 
     def analysed(self, name: str) -> Iterator[tuple[Shard, pa.Table]]:
-        """The shards that an analysis has seen, in order, with what it found in them."""
+        """The readable shards that an analysis has seen, in order, with what it found in them."""
         for shard in self.shards:
-            if (findings := shard.findings(name)) is not None:
+            if not shard.fault and (findings := shard.findings(name)) is not None:
                 yield shard, findings
 
     def findings(self, name: str, schema: pa.Schema) -> pa.Table:
