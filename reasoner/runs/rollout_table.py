@@ -242,10 +242,11 @@ class RolloutTable:
         if name == "correct":
             mask = (pc.equal if value else pc.not_equal)(column, "correct")
         elif isinstance(value, tuple):
-            low, high = value
-            mask = pc.is_valid(column)
-            mask = mask if low is None else pc.and_(mask, pc.greater_equal(column, low))
-            mask = mask if high is None else pc.and_(mask, pc.less_equal(column, high))
+            kind = pa.float32() if pa.types.is_floating(column.type) else column.type  # a shard has 1.10000002 for 1.1
+            column, mask = column.cast(kind, safe=False), pc.is_valid(column)
+            for holds, bound in zip((pc.greater_equal, pc.less_equal), value, strict=True):
+                if bound is not None:
+                    mask = pc.and_(mask, holds(column, pa.scalar(bound).cast(kind, safe=False)))
         else:
             mask = pc.equal(column, value)
         return np.asarray(pc.fill_null(mask, False))

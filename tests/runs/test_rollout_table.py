@@ -10,7 +10,7 @@ import pytest
 
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
-from reasoner.runs.filters import ALL, Filter
+from reasoner.runs.filters import ALL, Filter, read_filter
 from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.run_start import open_run
 from reasoner.runs.shard import Shard
@@ -155,6 +155,16 @@ def test_a_shard_without_rows_has_no_groups(run):
     path = store.shard_path(run, 1)
     pq.write_table(pq.read_table(path).slice(0, 0), path)
     table = RolloutTable(run)
+@pytest.mark.parametrize(
+    ("text", "number"), [("1.1", 3), ("1.1:", 4), (":1.1", 11), ("0.3:1.1", 7), ("1e300", 0), ("-1:1e300", 12)]
+)
+def test_a_reward_is_found_by_the_number_that_is_shown(run, text, number):
+    for step, rewards in enumerate([(0.0, 0.3, 1.1, 2.0), (0.1, 0.3, 1.1, 1.0), (0.0, 0.1, 0.3, 1.1)]):
+        own = store.read(run, step)
+        store.write_shard(store.shard_path(run, step), [{**a, "reward": b} for a, b in zip(own, rewards, strict=True)])
+    assert RolloutTable(run).count(read_filter({"reward": text})) == number
+
+
     assert table.faults() == {} and len(table.groups) == 4 and [row["step"] for row in table.steps] == [0, 2]
 
 
