@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from reasoner.preferences.dataset import COLUMNS, SIDES
 from reasoner.preferences.dataset import Row as PairRow
-from reasoner.rollouts.prompts import load_template, opened_thinking
+from reasoner.rollouts.prompts import opened_thinking
 from reasoner.runs.row_files import write_rows
-from reasoner.runs.run_dir import read_settings
+from reasoner.sft.sources import prefill_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,7 +84,7 @@ def _pair_row(sides: Sequence[Row], prefill: str) -> PairRow:
     return row
 
 
-def schema_of(_: Sequence[Row]) -> pa.Schema:
+def schema() -> pa.Schema:
     """The schema of a parquet file of pairs: all columns but the margin, which the rule does not know."""
     import pyarrow as pa
 
@@ -95,7 +95,6 @@ def schema_of(_: Sequence[Row]) -> pa.Schema:
 
 def write_preferences(path: Path, run_dir: Path, rollouts: Iterable[Row]) -> PairCounts:
     """Write the pairs of a run's rollouts to a .jsonl or .parquet file, whole or not at all."""
-    style, counts = read_settings(run_dir)["config"].get("prompt.style"), PairCounts()
-    prefill = load_template(style).prefill if style else ""
-    write_rows(path, preference_rows(rollouts, counts, prefill), schema_of=schema_of)
+    counts = PairCounts()
+    write_rows(path, preference_rows(rollouts, counts, prefill_of(run_dir)), schema=schema())
     return counts

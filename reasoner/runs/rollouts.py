@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from itertools import accumulate
 from pathlib import Path
@@ -105,8 +105,8 @@ def stored_row(row: RolloutRow) -> dict[str, object]:
     return {name: value for name, value in vars(row).items() if value is not None or name not in OPTIONAL.names}
 
 
-def schema_of(rows: Sequence[Mapping[str, object]]) -> pa.Schema:
-    """SCHEMA, and the columns of OPTIONAL that a row has."""
+def schema_of(rows: Iterable[Iterable[str]]) -> pa.Schema:
+    """SCHEMA, and the columns of OPTIONAL that a row (or another list of names) has."""
     names = set().union(*rows)
     return pa.schema([*SCHEMA, *(field for field in OPTIONAL if field.name in names)])
 

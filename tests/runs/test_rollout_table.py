@@ -115,6 +115,16 @@ def test_exports_hold_the_matching_rollouts(run, tmp_path, capsys, suffix):
         assert store.rows_of(pq.read_table(path)) == [row for row in rows(run) if row["problem_id"] == "p1"]
 
 
+def test_an_export_has_the_columns_of_calls_where_the_first_shards_have_none(run, tmp_path, capsys):
+    rows = [row | {"observation_tokens": [1, 2]} for row in store.read(run, 2)]
+    store.write_shard(store.shard_path(run, 2), rows)
+    for step in range(3, 300):  # more rows than are written at once
+        store.shard_path(run, step).write_bytes(store.shard_path(run, 0).read_bytes())
+    store.shard_path(run, 300).write_bytes(store.shard_path(run, 2).read_bytes())
+    assert reasoner(capsys, "export", run, tmp_path / "out.parquet", "--step", "3:")[0] == 0
+    assert pq.read_table(tmp_path / "out.parquet")["observation_tokens"].to_pylist()[-1] == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -145,16 +155,6 @@ def test_bad_input_prints_one_line_and_exits_with_two(run, capsys, arguments, me
     assert status == 2 and message in said.err and said.err.count("\n") == 1
 
 
-def test_a_run_without_shards_has_no_rollouts_groups_or_steps(tmp_path):
-    open_run(tmp_path / "a", {}, {}, resuming=False)
-    table = RolloutTable(tmp_path / "a")
-    assert [table.page(), table.page(Filter(text="wait"), order="-tokens"), table.groups, table.steps] == [[]] * 4
-
-
-def test_a_shard_without_rows_has_no_groups(run):
-    path = store.shard_path(run, 1)
-    pq.write_table(pq.read_table(path).slice(0, 0), path)
-    table = RolloutTable(run)
 @pytest.mark.parametrize(
     ("text", "number"), [("1.1", 3), ("1.1:", 4), (":1.1", 11), ("0.3:1.1", 7), ("1e300", 0), ("-1:1e300", 12)]
 )
@@ -165,6 +165,16 @@ def test_a_reward_is_found_by_the_number_that_is_shown(run, text, number):
     assert RolloutTable(run).count(read_filter({"reward": text})) == number
 
 
+def test_a_run_without_shards_has_no_rollouts_groups_or_steps(tmp_path):
+    open_run(tmp_path / "a", {}, {}, resuming=False)
+    table = RolloutTable(tmp_path / "a")
+    assert [table.page(), table.page(Filter(text="wait"), order="-tokens"), table.groups, table.steps] == [[]] * 4
+
+
+def test_a_shard_without_rows_has_no_groups(run):
+    path = store.shard_path(run, 1)
+    pq.write_table(pq.read_table(path).slice(0, 0), path)
+    table = RolloutTable(run)
     assert table.faults() == {} and len(table.groups) == 4 and [row["step"] for row in table.steps] == [0, 2]
 
 
