@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# What happens to a system turn, by the option `system` of a source. "refuse" is the default: a system turn often says
-# how to answer, and so does the prompt template.
-SYSTEM_RULES = ("refuse", "drop")
-
 
 def is_conversation(value: object) -> bool:
     """Whether a value is a list of turns."""
@@ -18,16 +14,15 @@ def is_conversation(value: object) -> bool:
 
 
 def read_conversation(turns: Sequence[Mapping[str, Any]], system: str = "refuse") -> tuple[str, str]:
-    """(the user's last turn, the assistant's turn after it or "") of a conversation, by a rule of SYSTEM_RULES.
-
-    ValueError for one without a question, or with a system turn that the rule refuses.
+    """(the user's last turn, the assistant's turn after it or "") of a conversation. ValueError for one without a
+    question, and for one with a system turn, which says how to answer as the prompt template does, unless `system` is
+    "drop".
     """
     texts = [(turn["role"], _content(turn)) for turn in turns]
     places = [place for place, (role, _) in enumerate(texts) if role == "user"]
     if not places:
-        raise ValueError(
-            f"the conversation has no turn of the user; its roles are {', '.join(str(role) for role, _ in texts)}"
-        )
+        roles = ", ".join(str(role) for role, _ in texts)
+        raise ValueError(f"the conversation has no turn of the user; its roles are {roles}")
     instructions = [text for role, text in texts if role == "system"]
     if instructions and system == "refuse":
         raise ValueError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -90,17 +90,11 @@ class Mixture:
 
     def describe(self, num_problems: int) -> str:
         """The share of each part, and how often a run that samples `num_problems` reads it."""
-        parts = shares(zip(self.names, self.weights, strict=True)).items()
+        shares = [float(weight / sum(self.weights)) for weight in self.weights]
         return ", ".join(
             f"{share:.1%} {name} ({size:,} problems, {num_problems * share / size:.1f} epochs)"
-            for (name, share), size in zip(parts, self.sizes, strict=True)
+            for name, size, share in zip(self.names, self.sizes, shares, strict=True)
         )
-
-
-def shares(parts: Iterable[tuple[str, Fraction | None]]) -> dict[str, float]:
-    """The share of each part of a mixture (data.spec.split_mixture); empty where no weights are stated."""
-    weights = {name: weight for name, weight in parts if weight is not None}
-    return {name: float(weight / sum(weights.values())) for name, weight in weights.items()}
 
 
 def mixture_of(spec: str, sources: Sequence[str]) -> Mixture | None:

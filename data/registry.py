@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -11,14 +12,14 @@ from functools import partial
 
 from data import generated, one_step
 from data.environments import spec as environments
-from data.faults import OnFault
 from data.files import READERS
 from data.hub import HUB, load_hub
 from data.mixture import join_parts
 from data.options import join_options, split_options
 from data.problem import Problem
-from data.spec import is_file_or_hub, map_parts, parse_table, split_mixture
+from data.spec import is_file, map_parts, parse_table, split_mixture
 from data.subset import split_subset
+from data.table_rows import OnFault
 from data.tables import load_table
 
 Loader = Callable[[str, int | None], list[Problem]]  # (split, limit)
@@ -92,8 +93,9 @@ def table_parts(spec: str) -> list[str]:
 
 def is_table(spec: str) -> bool:
     """Whether a spec is a file, a folder, or a data set of the hub by its own name."""
-    name = spec.partition("?")[0].partition(":")[0]
-    return not environments.is_environment(spec) and name not in SOURCES and is_file_or_hub(spec)
+    path, _ = split_options(spec)
+    is_named = environments.is_environment(spec) or path.partition(":")[0] in SOURCES
+    return not is_named and (is_file(path) or re.fullmatch(r"[\w.-]+/[\w.-]+(:.+)?", path) is not None)
 
 
 def local_parts(spec: str) -> list[str]:

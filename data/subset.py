@@ -44,17 +44,15 @@ def split_subset(spec: str) -> tuple[str, Subset | None]:
     ValueError for both options at once and for a number that is not a whole one above 0.
     """
     name, options = split_options(spec)
-    parts = [option.partition("=") for option in options]
-    subsets = [(key, number) for key, _, number in parts if key in _OPTIONS]
-    if not subsets:
+    own = [option for option in options if option.partition("=")[0] in _OPTIONS]
+    if not own:
         return spec, None
-    if len(subsets) > 1:
+    if len(own) > 1:
         raise ValueError(f"{spec!r} has several of {', '.join(_OPTIONS)}; a set is divided once")
-    ((key, number),) = subsets
+    key, _, number = own[0].partition("=")
     if not (number.isascii() and number.isdecimal() and int(number)):
-        raise ValueError(f"{spec!r} has {key}={number}; write a whole number above 0")
-    whole = join_options(name, (option for option in options if option != f"{key}={number}"))
-    return whole, Subset(int(number), key == "without_sample")
+        raise ValueError(f"{spec!r} has {own[0]}; write a whole number above 0")
+    return join_options(name, (each for each in options if each not in own)), Subset(int(number), key == _OPTIONS[1])
 
 
 def _hash(problem: Problem) -> bytes:

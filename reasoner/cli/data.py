@@ -71,7 +71,7 @@ def show_problems(args: argparse.Namespace) -> None:
 def audit_golds(args: argparse.Namespace) -> None:
     """Print what is wrong or open with the golds of problem sets, by kind, and write all of it to --json."""
     from data import load
-    from data.faults import RowFault
+    from data.table_rows import RowFault
     from reasoner.analysis.gold_audit import audit, text, values
 
     sources: dict[str, list[Problem]] = {}

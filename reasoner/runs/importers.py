@@ -22,7 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from data.files import read_file, read_files
+from data.files import read_files
 from reasoner.console import first_line
 from reasoner.runs import rollouts as store
 from reasoner.runs.filters import MOST_STEP
@@ -163,7 +163,7 @@ def read_trl(source: Path) -> Records:
         if files := sorted((int(end[1]), path) for end, path in ends if end):
             break
     for step, path in files:
-        for where, record in read_file(path):
+        for where, record in read_files(path):
             with _blaming(where):
                 rewards = _numbers({name: value for name, value in record.items() if name not in ("step", "advantage")})
                 own = {name: record[name] for name in ("prompt", "completion")}

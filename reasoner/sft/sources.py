@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from data.files import READERS, can_read, read_file
+from data.files import READERS, can_read, read_files
 from data.hub import hub_rows
 from reasoner.rollouts.prompts import load_template, opened_thinking
 from reasoner.runs.row_files import write_rows
@@ -63,7 +63,7 @@ def _read_one(spec: str, runs: Path) -> Rows:
         name, _, split = place.partition(":")
         return Rows(hub_rows(name, config or None, split or "train"))
     _check_file(spec)
-    return Rows(read_file(Path(spec)))
+    return Rows(read_files(Path(spec)))
 
 
 def write_examples(path: Path, run_dir: Path, rollouts: Iterable[Row], *, with_ids: bool) -> None:
