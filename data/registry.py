@@ -12,6 +12,7 @@ from functools import partial
 
 from data import generated, one_step
 from data.environments import spec as environments
+from data.families import HARD_LEVELS
 from data.files import READERS
 from data.hub import HUB, load_hub
 from data.mixture import join_parts
@@ -37,7 +38,9 @@ class Source:
 _SPLITS = ("train", "validation", "heldout")
 SOURCES: dict[str, Source] = {
     "generated": Source(_SPLITS, generated.problems, "made here: five families, three levels"),
-    "generated-hard": Source(_SPLITS, generated.hard_problems, "made here: levels 4 and 5 of the same families"),
+    "generated-hard": Source(
+        _SPLITS, partial(generated.problems, levels=HARD_LEVELS), "made here: levels 4 and 5 of the same families"
+    ),
     "one-step": Source(_SPLITS, one_step.problems, "made here: one calculation in plain words, for small models"),
     **{name: Source(row.splits, partial(load_hub, name), f"{row.about}, from the hub") for name, row in HUB.items()},
 }
@@ -114,8 +117,9 @@ def _source(spec: str) -> tuple[Source, str]:
     """The source and the split that a spec names."""
     name, _, split = spec.partition(":")
     if name not in SOURCES:
+        hint = "".join(f" (did you mean {close!r}?)" for close in get_close_matches(name, SOURCES, n=1))
         raise ValueError(
-            f"unknown problems {spec!r}{_suggestion(name)}; known are {', '.join(names())}, gym:TASK, env:NAME, a "
+            f"unknown problems {spec!r}{hint}; known are {', '.join(names())}, gym:TASK, env:NAME, a "
             "local file or folder, or ORG/NAME of the hub"
         )
     source = SOURCES[name]
@@ -175,8 +179,3 @@ def fingerprint(problems: Iterable[Problem]) -> str:
         line = json.dumps([problem.id, problem.question, problem.answer, problem.verifier], ensure_ascii=False)
         digest.update(line.encode(errors="surrogatepass") + b"\n")
     return digest.hexdigest()
-
-
-def _suggestion(name: str) -> str:
-    close = get_close_matches(name, SOURCES, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
