@@ -8,7 +8,7 @@ from itertools import combinations, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reasoner.preferences.dataset import COLUMNS, SIDES
+from reasoner.preferences.dataset import SIDES
 from reasoner.preferences.dataset import Row as PairRow
 from reasoner.rollouts.prompts import opened_thinking
 from reasoner.runs.row_files import write_rows
@@ -37,7 +37,7 @@ class PairCounts:
 
 
 def preference_rows(rollouts: Iterable[Row], counts: PairCounts, prefill: str = "") -> Iterator[PairRow]:
-    """Yield the pairs of every group, with reasoner.preferences.dataset.COLUMNS. `rollouts` come group by group.
+    """Yield the pairs of every group, with the columns of schema(). `rollouts` come group by group.
 
     Adds to `counts`. `prefill`, that of the template, ends every prompt and begins every completion; the pair has it in
     the prompt alone, and so a <think> that the prompt opens.
@@ -88,9 +88,11 @@ def schema() -> pa.Schema:
     """The schema of a parquet file of pairs: all columns but the margin, which the rule does not know."""
     import pyarrow as pa
 
-    columns = dict.fromkeys(("prompt_ids", *(f"{side}_ids" for side in SIDES)), pa.list_(pa.int32()))
-    columns |= {f"correct_{side}": pa.bool_() for side in SIDES}
-    return pa.schema([(name, columns.get(name, pa.string())) for name in COLUMNS if name != "margin"])
+    kinds = {"": pa.string(), "_ids": pa.list_(pa.int32())}
+    texts = [(f"{part}{end}", kind) for end, kind in kinds.items() for part in ("prompt", *SIDES)]
+    about = [("correct", pa.bool_()), ("finish", pa.string())]
+    sides = [(f"{name}_{side}", kind) for name, kind in about for side in SIDES]
+    return pa.schema([*texts, ("problem_id", pa.string()), ("group", pa.string()), *sides])
 
 
 def write_preferences(path: Path, run_dir: Path, rollouts: Iterable[Row]) -> PairCounts:
