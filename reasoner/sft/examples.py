@@ -63,20 +63,16 @@ def examples_of(
             raise ValueError(f"{where}: {error}") from None
 
 
-@dataclass(frozen=True, slots=True)
 class ExampleReader:
-    tokenizer: PreTrainedTokenizerBase
-    template: Template
-    _integers: dict[int, int] = field(default_factory=dict, compare=False)  # one object for each token id
-    _num_ids: int = field(init=False, compare=False)  # the largest token id and one; there may be gaps below
-    _turn_end: int | None = field(init=False, compare=False)  # the token that ends a turn of the chat template
-    _lead: str = field(init=False, compare=False)  # stands before a completion while it is tokenised
+    """Makes examples of rows with a tokenizer. `template`: as of examples_of."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_num_ids", max(self.tokenizer.get_vocab().values()) + 1)
-        object.__setattr__(self, "_turn_end", turn_end(self.tokenizer))
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, template: Template) -> None:
+        self.tokenizer, self.template = tokenizer, template
+        self._integers: dict[int, int] = {}  # one object for each token id
+        self._num_ids = max(tokenizer.get_vocab().values()) + 1  # there may be gaps below
+        self._turn_end = turn_end(tokenizer)
         adds_blank = self._ids("1") != self._ids(f"{_LEAD}1")[len(self._ids(_LEAD)) :]
-        object.__setattr__(self, "_lead", _LEAD if adds_blank else "")
+        self._lead = _LEAD if adds_blank else ""  # stands before a completion while it is tokenised
 
     def examples(self, row: Row) -> Iterator[Example]:
         """The examples of a row, by the first form whose columns it has."""
@@ -149,13 +145,9 @@ class ExampleReader:
                 raise ValueError(self._template_fault(content, before, after))
             yield Example(self._tuple(self._ids(before)), self._completion_ids(turn_text, is_turn=True))
 
-    @property
-    def _name(self) -> str:
-        return self.tokenizer.name_or_path or type(self.tokenizer).__name__
-
     def _template_fault(self, content: str, before: str, after: str) -> str:
         """Why the chat template of the tokenizer cannot be trained on."""
-        name = self._name
+        name = self.tokenizer.name_or_path or type(self.tokenizer).__name__
         missing = [tag for tag in ("<think>", "</think>") if tag in content and tag not in after.removeprefix(before)]
         if missing:
             return f"the chat template of {name} drops {', '.join(missing)} of the assistant's turn"
