@@ -1,15 +1,6 @@
-"""The names of problem sets as users write them, taken apart.
-
-    NAME[:SPLIT]                      a named set of data.registry
-    FILE or FOLDER[?OPTIONS]          a local file, or the files of a folder
-    ORG/NAME[:SPLIT][?OPTIONS]        a data set of the hub
-    gym:TASK, env:NAME                an environment (data.environments.spec)
-    SPEC=WEIGHT,SPEC=WEIGHT,...       a mixture; without weights every problem counts alike
-
-OPTIONS are key=value pairs joined by &: question=COLUMN, answer=COLUMN and the other fields of a problem, system=drop
-(data.conversation), faulty=skip (leave out rows that cannot be used), config=NAME (of the hub's data set), and
-environments=allow (of a file: accept problems of environments, whose grading starts the programs that its rows name).
-Named sets, files and data sets of the hub take sample=N and without_sample=N as well (data.subset).
+"""The names of problem sets as users write them (docs/DATA.md), taken apart: parts of a mixture, and the options of a file,
+a folder or a data set of the hub. data.registry says which sets have names of their own, data.environments.spec how
+environments are named, data.subset how a set is divided.
 """
 
 from __future__ import annotations

@@ -1,11 +1,6 @@
 """Reward functions of the user's: functions that add to the graded reward, from Python or by setting reward.functions.
 
-A reward function has the signature that TRL's GRPOTrainer uses: it is called with keyword arguments, each a list with
-one entry per completion, and returns a list of as many numbers. None means that it does not apply to a completion. It
-may be asynchronous (`async def`).
-
-    def brevity(completions, **columns):
-        return [-len(completion) / 1000 for completion in completions]
+A reward function has the signature that TRL's GRPOTrainer uses (docs/PYTHON_API.md). It may be asynchronous.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Import rollouts of other trainers as a run folder, for the dashboard and `reasoner rollouts`.
 
-docs/DASHBOARD.md lists the columns of a rollout that is imported, a record here. `rows` reads files with these columns;
-`trl` makes them from what TRL logs. What a record lacks is computed from the others, or null.
-
-Where a record has no verdict: of the parts of its reward one that is named accuracy, correct or acc decides, a value
-above one half is "correct", else "wrong". Failing that the verdict is "refused", the one verdict that implies neither
-an answer, nor a timeout, nor a crash. `layer` names the part that decided.
+docs/DASHBOARD.md lists the columns of a rollout that is imported, a record here, and says what decides where a record
+has no verdict. Failing that the verdict is "refused", the one that implies neither an answer, nor a timeout, nor a
+crash. `rows` reads files with these columns; `trl` makes them from what TRL logs.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ named STEP.GROUP.SAMPLE, as in 12.3.7. Its id is STEP * 2**24 + its row in the s
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,11 +22,10 @@ import pyarrow.compute as pc
 from reasoner.console import first_line
 from reasoner.runs.filters import ALL, ORDERS, Filter
 from reasoner.runs.rollout_row import ListedRollout
-from reasoner.runs.rollouts import shard_path
+from reasoner.runs.rollouts import shard_path, shard_steps
 from reasoner.runs.shard import NO_ROWS, ROWS, Row, Shard, file_state
 
 _DIGITS = 10  # of a number in the name of a rollout: those of shards have at most as many
-_NAME = re.compile(r"step-(\d{6,9})\.parquet", re.ASCII)
 _ANSWER = 60  # characters of an answer in a list
 _READERS = min(8, os.cpu_count() or 1)  # threads; each has the texts of one shard
 _LISTED = [one.name for one in fields(ListedRollout) if one.name not in ("problem", "answer", "head")]
@@ -283,9 +281,3 @@ class RolloutTable:
 def short_answer(row: Row) -> str:
     """The beginning of a rollout's answer."""
     return (row["extracted"] or "")[:_ANSWER]
-
-
-def shard_steps(run_dir: Path) -> list[int]:
-    """The step of each shard, readable or not, in order."""
-    matches = [match for path in (run_dir / "rollouts").iterdir() if (match := _NAME.fullmatch(path.name))]
-    return sorted(int(match[1]) for match in matches if match[0] == shard_path(run_dir, int(match[1])).name)

@@ -1,12 +1,5 @@
-"""Supervised examples as token ids, from rows of text, of token ids, or of conversations.
-
-The column names are those of TRL's SFTTrainer:
-
-    prompt_ids, completion_ids   token ids, used as they are (`reasoner rollouts export --as sft` writes them)
-    question, completion         the question is rendered in the run's prompt style
-    prompt, completion           texts, or both lists of messages
-    messages                     a conversation: every turn of the assistant is an example
-    text                         everything after the first token is the completion
+"""Supervised examples as token ids, from rows of text, of token ids, or of conversations, in the columns of TRL's
+SFTTrainer (docs/SFT.md).
 
 Prompt and completion are tokenised apart, as a model samples a completion after the tokens of its prompt: without the
 blank that tokenizers such as Llama 2's put before a text. Only the completion has a loss.

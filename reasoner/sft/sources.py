@@ -1,10 +1,4 @@
-"""Sources of supervised examples: files, rollouts of own runs, data sets of the hub. Does not import torch.
-
-FILE.jsonl   FILE.parquet                                        columns: reasoner.sft.examples
-runs:RUN[,RUN...][?where=correct,ended&per_problem=4&steps=A:B]
-ORG/NAME[:SPLIT][?config=NAME]                                   a data set of the hub; the split is train
-SOURCE;SOURCE                                                    all rows of several
-"""
+"""Sources of supervised examples (docs/SFT.md): files, rollouts of own runs, data sets of the hub. Does not import torch."""
 
 from __future__ import annotations
 
