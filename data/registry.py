@@ -16,10 +16,9 @@ from data.families import HARD_LEVELS
 from data.files import READERS
 from data.hub import HUB, load_hub
 from data.mixture import join_parts
-from data.options import join_options, split_options
+from data.options import join_options, split_options, split_subset
 from data.problem import Problem
 from data.spec import is_file, map_parts, parse_table, split_mixture
-from data.subset import split_subset
 from data.table_rows import OnFault
 from data.tables import load_table
 
@@ -99,11 +98,6 @@ def is_table(spec: str) -> bool:
     path, _ = split_options(spec)
     is_named = environments.is_environment(spec) or path.partition(":")[0] in SOURCES
     return not is_named and (is_file(path) or re.fullmatch(r"[\w.-]+/[\w.-]+(:.+)?", path) is not None)
-
-
-def local_parts(spec: str) -> list[str]:
-    """The files and folders among the parts of a spec."""
-    return [part for part in table_parts(spec) if not parse_table(part).is_hub]
 
 
 def hub_sources(spec: str) -> list[str]:

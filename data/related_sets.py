@@ -10,9 +10,8 @@ from data import registry
 from data.environments.spec import is_environment
 from data.files import local_path
 from data.hub import HUB
-from data.options import join_options, split_options
+from data.options import Subset, join_options, split_options, split_subset
 from data.spec import parse_table, split_mixture
-from data.subset import Subset, split_subset
 
 VALIDATION = 200  # problems of a published training split that are kept for validation
 

@@ -1,6 +1,6 @@
 """The names of problem sets as users write them (docs/DATA.md), taken apart: parts of a mixture, and the options of a file,
 a folder or a data set of the hub. data.registry says which sets have names of their own, data.environments.spec how
-environments are named, data.subset how a set is divided.
+environments are named, data.options how a set is divided.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from data.files import READERS, exists, local_path
-from data.options import read_options
-from data.subset import split_subset
+from data.options import read_options, split_subset
 
 _WEIGHT = re.compile(r"(.+)=([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')

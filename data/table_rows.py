@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -12,7 +12,6 @@ from math import isfinite
 from numbers import Integral, Real
 from typing import Any
 
-from data.conversation import is_conversation, read_conversation
 from data.environments.spec import VERIFIER, EnvironmentRow
 from data.gold_answers import gold_answer
 from data.problem import Problem
@@ -74,7 +73,7 @@ def read_rows(
     on_fault: OnFault = refuse,
 ) -> Iterator[RowReading]:
     """Convert (position, row) pairs to problems, with what each was read from. A row that cannot be used, or has the id
-    of an earlier one, goes to `on_fault`. `system`: the rule for system turns (read_conversation).
+    of an earlier one, goes to `on_fault`. `system`: the rule for system turns (_read_conversation).
     `environments`: "allow" accepts problems of environments, whose grading starts the programs that the rows name.
     ValueError for an unknown field.
     """
@@ -114,10 +113,43 @@ def _cells(row: Mapping[str, Any], mapping: Columns, system: str) -> dict[str, t
                 f"no column {' or '.join(map(repr, choices))} for the {name}; its columns are "
                 f"{', '.join(map(repr, row)) or 'none'} (map them: FILE?question=COLUMN&answer=COLUMN)"
             )
-        if name == "question" and is_conversation(cells[name][1]):
-            question, reply = read_conversation(cells[name][1], system)
+        if name == "question" and _is_conversation(cells[name][1]):
+            question, reply = _read_conversation(cells[name][1], system)
             cells[name] = cells[name][0], question
     return cells
+
+
+def _is_conversation(value: object) -> bool:
+    """Whether a value is a list of turns, each with a role and a content, as chat models are trained on."""
+    return (
+        isinstance(value, list) and bool(value) and all(isinstance(turn, Mapping) and "role" in turn for turn in value)
+    )
+
+
+def _read_conversation(turns: Sequence[Mapping[str, Any]], system: str) -> tuple[str, str]:
+    """(the user's last turn, the assistant's turn after it or "") of a conversation. ValueError for one without a
+    question, and for one with a system turn, which says how to answer as the prompt template does, unless `system` is
+    "drop".
+    """
+    texts = [(turn["role"], _content(turn)) for turn in turns]
+    places = [place for place, (role, _) in enumerate(texts) if role == "user"]
+    if not places:
+        roles = ", ".join(str(role) for role, _ in texts)
+        raise ValueError(f"the conversation has no turn of the user; its roles are {roles}")
+    instructions = [text for role, text in texts if role == "system"]
+    if instructions and system == "refuse":
+        raise ValueError(
+            f"the conversation has a system turn ({instructions[0][:40]!r}...); ?system=drop leaves it out"
+        )
+    last = places[-1]
+    return texts[last][1], next((text for role, text in texts[last + 1 :] if role == "assistant"), "")
+
+
+def _content(turn: Mapping[str, Any]) -> str:
+    content = turn.get("content")
+    if not isinstance(content, str):
+        raise ValueError(f"the content of the {turn['role']}'s turn is {content!r:.60}; it must be a text")
+    return content
 
 
 def _problem(row: Mapping[str, Any], values: Mapping[str, Any], answer_column: str) -> Problem:

@@ -7,7 +7,7 @@ import pytest
 
 from data.registry import check, evaluation_spec, hub_sources, load
 from data.spec import parse_table
-from data.subset import Subset, split_subset
+from data.options import Subset, split_subset
 
 
 @pytest.fixture
