@@ -13,7 +13,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from data.environments.spec import VERIFIER, EnvironmentRow
-from data.gold_answers import gold_answer
+from data.boxes import gold_answer
 from data.problem import Problem
 
 Columns = Mapping[str, str]  # field of Problem -> name of the column that holds it

@@ -17,7 +17,7 @@ from typing import Any
 
 from data import Problem
 from data.files import read_files
-from data.gold_answers import final_answer
+from data.boxes import final_answer
 from reasoner.console import log
 from reasoner.evals import eval_log
 from reasoner.evals.manifest import check_set_names, make_manifest
