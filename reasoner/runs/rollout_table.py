@@ -7,11 +7,12 @@ named STEP.GROUP.SAMPLE, as in 12.3.7. Its id is STEP * 2**24 + its row in the s
 from __future__ import annotations
 
 import os
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from functools import cached_property
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -125,17 +126,10 @@ class RolloutTable:
         """What `read` gives for the rollouts with these ids. The rows of a page may come from a hundred shards, whose
         texts are not in memory together.
         """
-        rows_of: dict[int, list[int]] = defaultdict(list)
-        for number in numbers:
-            step, row = divmod(number, ROWS)
-            rows_of[step].append(row)
+        steps = {step: [number % ROWS for number in own] for step, own in groupby(sorted(numbers), lambda n: n // ROWS)}
         with ThreadPoolExecutor(_READERS) as pool:
-            parts = pool.map(lambda step: read(self._by_step[step], rows_of[step]), rows_of)
-            value_of = {
-                step * ROWS + row: value
-                for (step, rows), part in zip(rows_of.items(), parts, strict=True)
-                for row, value in zip(rows, part, strict=True)
-            }
+            parts = pool.map(lambda step: read(self._by_step[step], steps[step]), steps)
+            value_of = dict(zip(sorted(numbers), chain.from_iterable(parts), strict=True))
         return [value_of[number] for number in numbers]
 
     def values(self, column: str) -> list[Any]:
