@@ -83,8 +83,7 @@ class ExampleReader:
         """Token ids as they are: an example for every turn, where tools answered between them (`observation_tokens`).
         ValueError where the row's prompt as text shows that they are another tokenizer's.
         """
-        prompt_ids = self.checked_ids("prompt_ids", row["prompt_ids"], text=row.get("prompt"))
-        ids = self.checked_ids("completion_ids", row["completion_ids"])
+        prompt_ids, ids = self.column_ids(row, "prompt_ids"), self.column_ids(row, "completion_ids")
         bounds = [0, *(row.get("observation_tokens") or ()), len(ids)]
         for start, end in zip(bounds[::2], bounds[1::2], strict=True):
             yield Example((*prompt_ids, *ids[:start]), ids[start:end])
@@ -203,14 +202,10 @@ class ExampleReader:
         return example.prompt_ids, example.completion_ids
 
     def column_ids(self, row: Row, name: str) -> tuple[int, ...]:
-        """checked_ids() of a column of the row; those of a prompt are compared with its text."""
-        return self.checked_ids(name, row[name], text=row.get("prompt") if name.startswith("prompt") else None)
-
-    def checked_ids(self, name: str, ids: object, *, text: object = None) -> tuple[int, ...]:
-        """Token ids of a row as they are. ValueError where they are none of the tokenizer, and where the `text` that
-        they are of shows that they are another tokenizer's.
+        """The token ids of a column as they are. ValueError where they are none of the tokenizer, and where those of a
+        prompt are not its text: they are another tokenizer's.
         """
-        size = self._num_ids
+        size, ids, text = self._num_ids, row[name], row.get("prompt") if name.startswith("prompt") else None
         values = ids.tolist() if hasattr(ids, "tolist") else ids  # of numpy or torch
         if not isinstance(values, list | tuple) or any(type(one) is not int or not 0 <= one < size for one in values):
             raise ValueError(f"{name} must be a list of token ids from 0 to {size - 1}")
