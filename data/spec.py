@@ -1,6 +1,6 @@
-"""The names of problem sets as users write them (docs/DATA.md), taken apart: parts of a mixture, and the options of a file,
-a folder or a data set of the hub. data.registry says which sets have names of their own, data.environments.spec how
-environments are named, data.options how a set is divided.
+"""The names of problem sets as users write them (docs/DATA.md), taken apart: parts of a mixture, and the options of a
+file, a folder or a data set of the hub. data.registry says which sets have names of their own, data.environments.spec
+how environments are named, data.options how a set is divided.
 """
 
 from __future__ import annotations

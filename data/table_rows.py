@@ -12,8 +12,8 @@ from math import isfinite
 from numbers import Integral, Real
 from typing import Any
 
-from data.environments.spec import VERIFIER, EnvironmentRow
 from data.boxes import gold_answer
+from data.environments.spec import VERIFIER, EnvironmentRow
 from data.problem import Problem
 
 Columns = Mapping[str, str]  # field of Problem -> name of the column that holds it

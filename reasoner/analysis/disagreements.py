@@ -77,8 +77,8 @@ def _is_graded(row: Mapping[str, Any]) -> bool:
 
 
 def _majorities(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """By name, for rollouts with the answer of more than half of their group, also of those without an answer: the share
-    of it. Answers are the same if their normalised texts are. `rows`: those of a group are consecutive.
+    """By name, for rollouts with the answer of more than half of their group, in which those without an answer count:
+    the share of it. Answers are the same if their normalised texts are. `rows`: those of a group are consecutive.
     """
     shares: dict[str, float] = {}
     for _, own in groupby(rows, key=lambda row: (row["step"], row["group"])):

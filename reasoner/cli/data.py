@@ -87,9 +87,9 @@ def audit_golds(args: argparse.Namespace) -> None:
 
 def _print_preview(spec: str) -> list[Problem]:
     """Print what was understood of a file or a hub data set and what a run leaves out or refuses; return the rest."""
+    from data.options import split_subset
     from data.preview import preview_table
     from data.spec import parse_table
-    from data.options import split_subset
     from reasoner.rollouts.dataset import gold_fault
 
     preview = preview_table(table := parse_table(spec), gold_fault)

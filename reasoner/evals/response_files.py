@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from data import Problem
-from data.files import read_files
 from data.boxes import final_answer
+from data.files import read_files
 from reasoner.console import log
 from reasoner.evals import eval_log
 from reasoner.evals.manifest import check_set_names, make_manifest

@@ -1,4 +1,4 @@
-"""Sources of supervised examples (docs/SFT.md): files, rollouts of own runs, data sets of the hub. Does not import torch."""
+"""Sources of supervised examples (docs/SFT.md): files, rollouts of own runs, data sets of the hub. Imports no torch."""
 
 from __future__ import annotations
 
