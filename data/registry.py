@@ -22,15 +22,13 @@ from data.spec import is_file, map_parts, parse_table, split_mixture
 from data.table_rows import OnFault
 from data.tables import load_table
 
-Loader = Callable[[str, int | None], list[Problem]]  # (split, limit)
-
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """A named source. The first split is the default."""
 
     splits: tuple[str, ...]
-    load: Loader
+    load: Callable[[str, int | None], list[Problem]]  # (split, limit)
     about: str
 
 
