@@ -15,7 +15,7 @@ from pathlib import Path
 from math_verify import parse, verify
 from tables import table
 
-from data.gold_answers import final_answer
+from data.boxes import final_answer
 from verifiers.answers.evaluation import is_zero
 from verifiers.answers.layer import read
 from verifiers.answers.rationals import rational

@@ -1,8 +1,11 @@
-"""Boxed answers: the contents of `\\boxed{}` and `\\fbox{}` in a text."""
+"""Boxed answers, the contents of `\\boxed{}` and `\\fbox{}` in a text, and the gold answer of a worked solution: after
+`####` as in GSM8K, or in the last box as in MATH.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import deque
 
 _BRACE_OR_ESCAPE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
 
@@ -14,6 +17,8 @@ _JOINT = re.compile(
     rf"(?:{_NAME}{_SPACE}={_SPACE})?\\(?:boxed|fbox)\s*\{{"
 )
 _NAMED = re.compile(rf"(?<![A-Za-z_\\])({_NAME}){_SPACE}={_SPACE}\\(?:boxed|fbox)\s*\{{$")
+# `\boxed 2` and `\fbox2` of some solutions of MATH: to the next space, or the end of the formula.
+_UNBRACED = re.compile(r"(?<!\\)\\(?:boxed|fbox)(?:\s+(?!\{)|(?=\d))((?:\\[a-zA-Z]+|\\[^a-zA-Z()\[\]\\]|[^\s$\\])+)")
 _THIN_SPACE = re.compile(r"\\[,;]")
 _MAX_JOINT = 60  # characters: the expression would be slow on long runs of spaces
 _MAX_BOXES = 20
@@ -77,3 +82,21 @@ def _is_joint(text: str) -> bool:
     """Whether a text between the contents of two boxes joins them."""
     match = _JOINT.fullmatch(text) if len(text) <= _MAX_JOINT else None
     return match is not None and (match[1] is not None or not {",", ";"}.isdisjoint(_THIN_SPACE.sub("", text)))
+
+
+def final_answer(solution: str) -> str:
+    """The gold answer of a solution in either form; a text in neither form is itself the answer, trimmed."""
+    return gold_answer(solution)[1]
+
+
+def gold_answer(solution: str) -> tuple[bool, str]:
+    """(whether the text marks its answer by #### or a box, the answer trimmed)."""
+    _, hashes, rest = solution.rpartition("####")
+    spans = box_spans(solution)
+    is_heading = bool(spans) and ("\n" in rest.strip() or "box" in rest)  # of a solution in Markdown
+    if hashes and not is_heading:
+        return True, rest.strip()
+    unbraced = deque(_UNBRACED.finditer(solution), maxlen=1)
+    if unbraced and not (spans and spans[-1][0] > unbraced[0].start()):
+        return True, unbraced[0][1].rstrip(".,;:")
+    return (True, solution[slice(*spans[-1])].strip()) if spans else (False, solution.strip())

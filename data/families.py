@@ -41,11 +41,7 @@ class Draft:
 
 
 def draw(family: str, level: int, rng: Random) -> Draft:
-    """Draw a random question of a family and level. ValueError for an unknown one."""
-    if family not in FAMILIES:
-        raise ValueError(f"unknown family {family!r}; known are {', '.join(FAMILIES)}")
-    if level not in LEVELS + HARD_LEVELS:
-        raise ValueError(f"unknown level {level!r}; known are {', '.join(map(str, LEVELS + HARD_LEVELS))}")
+    """Draw a random question of a family and level."""
     return FAMILIES[family](level, rng)
 
 
@@ -114,16 +110,15 @@ def _equations(level: int, rng: Random) -> Draft:
     """Levels 1 to 3: x + b = c or x - b = c; d*x = c; d*x + b = c or d*x - b = c. Levels 4 and 5: as 2 and 3, with a
     solution of three digits. The solution is a whole number.
     """
-    factor, solution = rng.randint(2, 9), rng.randint(*_SOLUTIONS[level])
+    factor, solution = rng.randint(2, 9), rng.randint(*((101, 999) if level > 3 else (13, 99)))
+    divide = equation(factor * solution, "/", factor)
     if level == 1:
         step = _sum_step(rng.randint(202, 999), rng)
         sign = "-" if step.op == "+" else "+"
         equation_text, steps = f"x {sign} {step.right} = {step.left}", [step]
     elif level in (2, 4):
-        divide = equation(factor * solution, "/", factor)
         equation_text, steps = f"{factor} * x = {divide.left}", [divide]
     else:
-        divide = equation(factor * solution, "/", factor)
         shift = rng.randint(101, 999)
         if divide.left > shift + 101 or rng.random() < 0.5:
             equation_text = f"{factor} * x + {shift} = {divide.left + shift}"
@@ -135,7 +130,6 @@ def _equations(level: int, rng: Random) -> Draft:
     return _draft("equations", level, rng.choice(_SOLVE).format(equation_text), steps)
 
 
-_SOLUTIONS: dict[int, _Range] = {1: (13, 99), 2: (13, 99), 3: (13, 99), 4: (101, 999), 5: (101, 999)}
 _SOLVE = ("Solve {} for x.", "What is x if {}?", "Find x: {}.")
 
 
@@ -144,14 +138,20 @@ _SOLVE = ("Solve {} for x.", "What is x if {}?", "Find x: {}.")
 _NAMES = ("Ana", "Ben", "Cora", "Dan", "Eva", "Finn", "Gita", "Hugo")
 _THINGS = ("pens", "books", "coins", "cards", "stamps", "apples", "beads", "shells")
 
-_GAIN = "{who} has {a} {what} and gets {b} more. How many {what} does {who} have?"
-_LOSS = "{who} has {a} {what} and gives away {b}. How many {what} are left?"
-_BOXES = "{who} buys {b} boxes with {a} {what} in each. How many {what} is that?"
-_SHARE = "{who} shares {a} {what} equally among {b} friends. How many {what} does each get?"
-_BOXES_GAIN = "{who} has {c} {what} and buys {b} boxes with {a} in each. How many {what} does {who} have now?"
-_BOXES_LOSS = "{who} buys {b} boxes with {a} {what} in each and gives away {c}. How many {what} are left?"
-_TWO_KINDS = "{who} buys {b} boxes of {a} {what} and {d} boxes of {c} {what}. How many {what} is that in all?"
-_TWO_KINDS_LESS = "{who} packs {b} boxes of {a} {what} and then sells {d} bags of {c}. How many {what} are left?"
+_ONE_STEP: tuple[tuple[Operator, str], ...] = (
+    ("+", "{who} has {a} {what} and gets {b} more. How many {what} does {who} have?"),
+    ("-", "{who} has {a} {what} and gives away {b}. How many {what} are left?"),
+    ("*", "{who} buys {b} boxes with {a} {what} in each. How many {what} is that?"),
+    ("/", "{who} shares {a} {what} equally among {b} friends. How many {what} does each get?"),
+)
+_TWO_STEPS: dict[Operator, str] = {
+    "+": "{who} has {c} {what} and buys {b} boxes with {a} in each. How many {what} does {who} have now?",
+    "-": "{who} buys {b} boxes with {a} {what} in each and gives away {c}. How many {what} are left?",
+}
+_THREE_STEPS: dict[Operator, str] = {
+    "+": "{who} buys {b} boxes of {a} {what} and {d} boxes of {c} {what}. How many {what} is that in all?",
+    "-": "{who} packs {b} boxes of {a} {what} and then sells {d} bags of {c}. How many {what} are left?",
+}
 
 
 def _words(level: int, rng: Random) -> Draft:
@@ -159,28 +159,24 @@ def _words(level: int, rng: Random) -> Draft:
     who, what = rng.choice(_NAMES), rng.choice(_THINGS)
     factors = {4: 2, 5: 4}.get(level, 1)  # the level of the products
     boxes = _product(factors, rng)
-    a, b = boxes.left, boxes.right
+    a, b, c, d = boxes.left, boxes.right, 0, 0
     if level == 1:
-        story = rng.choice((_GAIN, _LOSS, _BOXES, _SHARE))
-        if story in (_GAIN, _LOSS):
+        op, story = rng.choice(_ONE_STEP)
+        if op in "+-":
             a, b = rng.randint(301, 999), rng.randint(101, 299)
-        steps = [{_GAIN: "+", _LOSS: "-", _BOXES: "*", _SHARE: "/"}[story]]
-        if story is _SHARE:
+        elif op == "/":
             a = boxes.value
-        chain = [equation(a, steps[0], b)]  # type: ignore[arg-type]
-        return _draft("words", level, story.format(who=who, what=what, a=a, b=b), chain)
-    if level == 2:
-        more = boxes.value <= 202 or rng.random() < 0.5
-        c = rng.randint(101, 999) if more else rng.randint(101, boxes.value - 101)
-        chain = [boxes, equation(boxes.value, "+" if more else "-", c)]
-        return _draft(
-            "words", level, (_BOXES_GAIN if more else _BOXES_LOSS).format(who=who, what=what, a=a, b=b, c=c), chain
-        )
-    other = _product(factors, rng)
-    less = boxes.value > other.value + 101 and rng.random() < 0.5
-    chain = [boxes, other, equation(boxes.value, "-" if less else "+", other.value)]
-    story = _TWO_KINDS_LESS if less else _TWO_KINDS
-    return _draft("words", level, story.format(who=who, what=what, a=a, b=b, c=other.left, d=other.right), chain)
+        steps = [equation(a, op, b)]
+    elif level == 2:
+        op = "+" if boxes.value <= 202 or rng.random() < 0.5 else "-"
+        c = rng.randint(101, 999 if op == "+" else boxes.value - 101)
+        story, steps = _TWO_STEPS[op], [boxes, equation(boxes.value, op, c)]
+    else:
+        other = _product(factors, rng)
+        c, d = other.left, other.right
+        op = "-" if boxes.value > other.value + 101 and rng.random() < 0.5 else "+"
+        story, steps = _THREE_STEPS[op], [boxes, other, equation(boxes.value, op, other.value)]
+    return _draft("words", level, story.format(who=who, what=what, a=a, b=b, c=c, d=d), steps)
 
 
 # -------------------------------------------------------------------------------------------------- countdown
@@ -194,16 +190,13 @@ def candidates(level: int, numbers: tuple[int, ...]) -> list[tuple[str, int]]:
     """
     words = list(map(str, numbers))
     if level in (3, 5):
-        pairs = list(combinations(range(len(words)), 2))
-        rests = [[word for place, word in enumerate(words) if place not in pair] for pair in pairs]
-        shapes = [
-            shape
-            for (i, j), rest in zip(pairs, rests, strict=True)
-            for shape in _signed(f"{words[i]}*{words[j]}", rest)
-        ]
+        shapes = []
+        for i, j in combinations(range(len(words)), 2):
+            others = [word for place, word in enumerate(words) if place not in (i, j)]
+            shapes += _signed(f"{words[i]}*{words[j]}", others)
     else:
         shapes = _signed(words[0], words[1:])[1:]
-    return [(shape, value) for shape in shapes if (value := value_of(shape)) > 0]
+    return [(shape, value) for shape in shapes if (value := _value_of(shape)) > 0]
 
 
 def _signed(first: str, rest: list[str]) -> list[str]:
@@ -211,7 +204,7 @@ def _signed(first: str, rest: list[str]) -> list[str]:
     return [first + "".join(map("".join, zip(signs, rest, strict=True))) for signs in product("+-", repeat=len(rest))]
 
 
-def value_of(shape: str) -> int:
+def _value_of(shape: str) -> int:
     """The value of a sum of signed terms, each a number or a product of numbers."""
     return sum(prod(map(int, term.split("*"))) for term in shape.replace("-", "+-").split("+"))
 

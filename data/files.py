@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -11,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from data.environments.spec import VERIFIER, EnvironmentRow
-from data.faults import OnFault, RowFault, refuse
 from data.problem import Problem
-from data.table_rows import USUAL_COLUMNS
+from data.table_rows import USUAL_COLUMNS, OnFault, RowFault, refuse
 
 Row = tuple[str, dict[str, Any]]  # the position ("FILE, line 3") and the row
 _MOST_CHARACTERS = 10_000_000  # of a field of a .csv file
@@ -21,58 +21,40 @@ _MOST_CHARACTERS = 10_000_000  # of a field of a .csv file
 
 def read_files(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
     """The rows of a file, or of the files of a folder in the order of their names. A line that cannot be read goes to
-    `on_fault`. ValueError for files that cannot be read.
+    `on_fault`. ValueError for files that cannot be read, and where there are none.
     """
-    for file in files_of(path):
-        yield from read_file(file, on_fault)
+    for file in _files(path):
+        try:
+            yield from READERS[file.suffix](file, on_fault)
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{file}: not a UTF-8 text ({error.reason})") from None
 
 
-def read_file(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
-    """The rows of a file of a kind that can be read. ValueError for one that cannot be read."""
-    try:
-        yield from READERS[path.suffix](path, on_fault)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not a UTF-8 text ({error.reason})") from None
-
-
-def files_of(path: Path) -> Sequence[Path]:
-    """The file itself, or those of a folder that can be read, by name. ValueError where there are none."""
+def _files(path: Path) -> Sequence[Path]:
     if exists(path) and path.is_dir():
-        files = sorted(file for file in path.iterdir() if can_read(file))
-        if not files:
-            raise ValueError(f"{path}: the folder has no file that can be read; known are {', '.join(READERS)}")
-        return files
-    check_file(path)
+        if files := sorted(filter(can_read, path.iterdir())):
+            return files
+        raise ValueError(f"{path}: the folder has no file that can be read; known are {', '.join(READERS)}")
+    if path.suffix not in READERS:
+        raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; known are {', '.join(READERS)}")
+    if not can_read(path):
+        raise ValueError(f"{path}: there is no such file")
     return [path]
 
 
 def local_path(name: str) -> Path:
     """The path that a name stands for. `~` of a user who does not exist stays as it is."""
-    try:
-        return Path(name).expanduser()
-    except RuntimeError:
-        return Path(name)
+    return Path(os.path.expanduser(name))  # noqa: PTH111  (pathlib raises)
 
 
 def exists(path: Path) -> bool:
-    """Whether there is such a file or folder. False as well where pathlib raises: for a text too long for a name."""
-    try:
-        return path.exists()
-    except OSError:
-        return False
+    """Whether there is such a file or folder; false for a text that is too long for a name."""
+    return os.path.exists(path)  # noqa: PTH110  (pathlib raises)
 
 
 def can_read(path: Path) -> bool:
     """Whether the path is a file of a kind that can be read."""
     return path.suffix in READERS and exists(path) and path.is_file()
-
-
-def check_file(path: Path) -> None:
-    """Raise ValueError unless the path is a file of a kind that can be read."""
-    if path.suffix not in READERS:
-        raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; known are {', '.join(READERS)}")
-    if not can_read(path):
-        raise ValueError(f"{path}: there is no such file")
 
 
 _TEXT = "utf-8-sig"  # some programs write a byte order mark

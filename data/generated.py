@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from itertools import count, islice, zip_longest
 from random import Random
 
-from data.families import FAMILIES, HARD_LEVELS, LEVELS, Draft, draw
+from data.families import FAMILIES, LEVELS, Draft, draw
 from data.problem import Problem
 from data.splits import SPLITS, Split
 
-PROBLEMS_PER_CELL = 200
-EASY_TO_TRAIN_ON = 100  # per family at level 1 in the train split: these are soon solved, in groups of zero variance
+_PER_CELL = 200
+_EASY_TO_TRAIN_ON = 100  # per family at level 1 in the train split: these are soon solved, in groups of zero variance
 # Ids and seeds hold this word for the split: it was the split's name when the problems were first used, and they must
 # not change with the name.
 _WORD_OF: dict[str, str] = {split: split for split in SPLITS} | {"validation": "selection"}
@@ -29,20 +29,13 @@ def problems(split: str, limit: int | None = None, levels: Sequence[int] = LEVEL
     """
     if split not in SPLITS:
         raise ValueError(f"unknown split {split!r} of generated problems; known are {', '.join(SPLITS)}")
-    cells: list[Iterator[Problem]] = [
-        islice(
-            _distinct(family, level, split), EASY_TO_TRAIN_ON if (split, level) == ("train", 1) else PROBLEMS_PER_CELL
-        )
+    cells = [
+        islice(_distinct(family, level, split), _EASY_TO_TRAIN_ON if (split, level) == ("train", 1) else _PER_CELL)
         for level in levels
         for family in FAMILIES
     ]
     rounds = zip_longest(*cells)  # one problem of each in turn, until all are exhausted
     return list(islice((problem for row in rounds for problem in row if problem is not None), limit))
-
-
-def hard_problems(split: str, limit: int | None = None) -> list[Problem]:
-    """Problems of levels 4 and 5, otherwise as `problems`."""
-    return problems(split, limit, HARD_LEVELS)
 
 
 def draft(family: str, level: int, split: Split, index: int) -> Draft:

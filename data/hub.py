@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from data.problem import Problem
-from data.table_rows import Columns, problems
+from data.table_rows import Columns, read_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,8 @@ def load_hub(name: str, split: str, limit: int | None = None) -> list[Problem]:
     """Load the first `limit` problems of a split of HUB[name]. ValueError if it is neither cached nor reachable."""
     source = HUB[name]
     rows = hub_rows(source.path, source.config, split, name=name)
-    return list(islice(problems(rows, source=name, split=split, columns=source.columns), limit))
+    readings = read_rows(rows, source=name, split=split, columns=source.columns)
+    return [reading.problem for reading in islice(readings, limit)]
 
 
 def hub_rows(path: str, config: str | None, split: str, *, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:

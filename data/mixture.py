@@ -1,14 +1,14 @@
-"""Mixtures of problem sets with weights: which problems each training step gets.
+"""Which problems each training step gets, of one set and of a mixture of sets with weights: a pure function of (seed,
+step), so a resumed run neither repeats nor skips.
 
-A pure function of (seed, step), as data.sampler is for one set. Letters: K parts with weights w_1 to w_K, which add up
-to 1 after division by their sum.
+Letters: K parts with weights w_1 to w_K, which add up to 1 after division by their sum.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -16,10 +16,52 @@ from itertools import chain, count, islice, pairwise
 from random import Random
 
 from data.problem import Problem
-from data.sampler import sample_indices
 from data.spec import split_mixture
 
 _log = logging.getLogger(__name__)
+
+
+def sample_indices(num_problems: int, step: int, count: int, seed: int) -> list[int]:
+    """The indices of the `count` problems of a step.
+
+    The steps read one infinite stream of epochs, each a seeded permutation of all problems: every problem occurs once
+    per epoch. If a step crosses the end of an epoch, the next epoch begins with problems that the step does not have
+    yet, so no step has a problem twice unless `count` exceeds `num_problems`. ValueError for arguments out of range.
+    """
+    if num_problems < 1 or count < 1 or step < 0:
+        raise ValueError(
+            f"pick {count} of {num_problems} problems at step {step}: count and problems from 1, step from 0"
+        )
+    places = range(step * count, (step + 1) * count)
+    return [_epoch(num_problems, count, seed, place // num_problems)[place % num_problems] for place in places]
+
+
+@lru_cache(maxsize=8)
+def _epoch(num_problems: int, count: int, seed: int, epoch: int) -> tuple[int, ...]:
+    """The order of one epoch. It depends on the epoch before only if that one ends within a step."""
+    first = epoch
+    while count <= num_problems and _num_borrowed(num_problems, count, first):
+        first -= 1  # ends at the last epoch that begins with a step: at most `count` epochs back, and 0 is one
+    order = _permutation(num_problems, seed, first)
+    for number in range(first + 1, epoch + 1):
+        num_borrowed = _num_borrowed(num_problems, count, number)
+        in_this_step = set(order[num_borrowed - count :])
+        permutation = _permutation(num_problems, seed, number)
+        head = [index for index in permutation if index not in in_this_step][:num_borrowed]
+        in_head = set(head)
+        order = (*head, *(index for index in permutation if index not in in_head))
+    return order
+
+
+def _num_borrowed(num_problems: int, count: int, epoch: int) -> int:
+    """The number of problems at the start of an epoch that belong to a step of the epoch before."""
+    return -epoch * num_problems % count
+
+
+def _permutation(num_problems: int, seed: int, epoch: int) -> tuple[int, ...]:
+    order = list(range(num_problems))
+    Random(f"{seed}/{epoch}").shuffle(order)
+    return tuple(order)
 
 
 def join_parts(
@@ -85,22 +127,16 @@ class Mixture:
         indices = []
         for part, num_before in islice(_places(step * count, self.weights), count):
             epoch, place = divmod(num_before, self.sizes[part])
-            indices.append(starts[part] + _epoch(self.sizes[part], f"{seed}/{part}", epoch)[place])
+            indices.append(starts[part] + _part_epoch(self.sizes[part], f"{seed}/{part}", epoch)[place])
         return indices
 
     def describe(self, num_problems: int) -> str:
         """The share of each part, and how often a run that samples `num_problems` reads it."""
-        parts = shares(zip(self.names, self.weights, strict=True)).items()
+        shares = [float(weight / sum(self.weights)) for weight in self.weights]
         return ", ".join(
             f"{share:.1%} {name} ({size:,} problems, {num_problems * share / size:.1f} epochs)"
-            for (name, share), size in zip(parts, self.sizes, strict=True)
+            for name, size, share in zip(self.names, self.sizes, shares, strict=True)
         )
-
-
-def shares(parts: Iterable[tuple[str, Fraction | None]]) -> dict[str, float]:
-    """The share of each part of a mixture (data.spec.split_mixture); empty where no weights are stated."""
-    weights = {name: weight for name, weight in parts if weight is not None}
-    return {name: float(weight / sum(weights.values())) for name, weight in weights.items()}
 
 
 def mixture_of(spec: str, sources: Sequence[str]) -> Mixture | None:
@@ -121,7 +157,7 @@ def mixture_of(spec: str, sources: Sequence[str]) -> Mixture | None:
 
 def problem_order(spec: str, sources: Sequence[str]) -> Callable[[int, int, int], list[int]]:
     """The function of (step, count, seed) that gives the indices of a step's problems: of a mixture by its weights, of
-    anything else data.sampler. `sources`: of the problems in order.
+    anything else sample_indices. `sources`: of the problems in order.
     """
     mixture = mixture_of(spec, sources)
     return partial(sample_indices, len(sources)) if mixture is None else mixture.indices
@@ -148,7 +184,7 @@ def part_counts(num_places: int, weights: Sequence[Fraction]) -> list[int]:
 
 
 @lru_cache(maxsize=64)
-def _epoch(size: int, seed: str, epoch: int) -> tuple[int, ...]:
+def _part_epoch(size: int, seed: str, epoch: int) -> tuple[int, ...]:
     """The order of one epoch of a part: a permutation of one half of its problems, then one of the other half. The
     halves are the same in every epoch, so the end of an epoch and the start of the next have no problem in common.
     """

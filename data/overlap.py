@@ -1,14 +1,7 @@
-"""Evaluation problems that also stand in the training set: the same question, or nearly.
+"""Evaluation problems that also stand in the training set: the same question, or nearly, compared as words.
 
-Questions are compared as words: letters, numbers and operators, without case, punctuation, LaTeX spacing and commas in
-numbers.
-
-    exact   the same words
-    near    at least half of the evaluation question's runs of 5 words stand in one training question, and all of its
-            numbers, as often
-
-Both conditions are measured in docs/DATA.md. A run of 13 words in common, the usual test for texts of the web, marks
-stock phrases ("where m and n are relatively prime positive integers, find m + n") and misses short questions.
+docs/DATA.md says what is exact and what is near, and how both were measured. A run of 13 words in common, the usual
+test for texts of the web, marks stock phrases and misses short questions.
 """
 
 from __future__ import annotations

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from data.faults import RowFault
 from data.files import Row
 from data.problem import Problem
 from data.spec import TableSpec
-from data.table_rows import USUAL_COLUMNS, RowReading
-from data.tables import read_table, table_rows, without_repeats
+from data.table_rows import USUAL_COLUMNS, RowFault
+from data.tables import read_table, table_rows
 
 _MAX_REASONS = 10
 _MAX_ROWS = 5  # named for each reason
@@ -31,29 +30,19 @@ class Preview:
     repeats: Counter[str] = field(default_factory=Counter)  # others that it leaves out, by the reason
     problems: list[Problem] = field(default_factory=list)
 
-    def add(self, reading: RowReading) -> None:
-        """Count a row that became a problem."""
-        self.problems.append(reading.problem)
-        for name, column in reading.columns.items():
-            self.mapping[name][column] += 1
-
     def lines(self) -> Iterator[str]:
         """The counts as lines of text."""
         num_left_out = len(self.faults) + len(self.bad_golds) + self.repeats.total()
         num_rows = len(self.problems) + num_left_out
         yield f"rows: {num_rows:,}, problems: {len(self.problems):,}, left out: {num_left_out:,}"
-        yield "columns: " + (", ".join(self._column(name) for name in self.table_columns) or "none")
+        yield f"columns: {_times(self.table_columns, self.num_rows) or 'none'}"
         for name in USUAL_COLUMNS:
             if columns := self.mapping.get(name):
-                yield f"{name} is read from " + ", ".join(_times(columns, len(self.problems)))
+                yield f"{name} is read from {_times(columns, len(self.problems))}"
         if ending := shared_ending([problem.question for problem in self.problems]):
             yield f"each question ends with {ending!r}, beside what --prompt says"
         yield from self._fault_lines()
         yield from (f"left out, {number:,}: they {reason}" for reason, number in self.repeats.items())
-
-    def _column(self, name: str) -> str:
-        number = self.table_columns[name]
-        return name if number == self.num_rows else f"{name} ({number:,} rows)"
 
     def _fault_lines(self) -> Iterator[str]:
         places: dict[str, list[str]] = defaultdict(list)
@@ -75,15 +64,15 @@ def preview_table(table: TableSpec, gold_fault: Callable[[Problem], str]) -> Pre
         for where, row in table_rows(table, preview.faults.append):
             preview.num_rows += 1
             preview.table_columns.update(row.keys())
-            places.append(where)
             yield where, row
 
-    places: list[str] = []
-    for reading in without_repeats(read_table(table, rows(), preview.faults.append), preview.repeats):
+    for reading in read_table(table, rows(), preview.faults.append, preview.repeats):
         if reason := gold_fault(reading.problem):
-            preview.bad_golds.append(RowFault(places[-1], f"the gold answer cannot be graded ({reason})"))
-        else:
-            preview.add(reading)
+            preview.bad_golds.append(RowFault(reading.where, f"the gold answer cannot be graded ({reason})"))
+            continue
+        preview.problems.append(reading.problem)
+        for name, column in reading.columns.items():
+            preview.mapping[name][column] += 1
     return preview
 
 
@@ -97,6 +86,7 @@ def shared_ending(questions: Sequence[str]) -> str:
     return " ".join(reversed(words)) if len(words) >= _LEAST_WORDS else ""
 
 
-def _times(counts: Counter[str], total: int) -> Iterator[str]:
+def _times(counts: Counter[str], total: int) -> str:
     """Names with their counts where they are not all."""
-    return (name if number == total else f"{name} ({number:,})" for name, number in counts.most_common())
+    names = (name if number == total else f"{name} ({number:,} rows)" for name, number in counts.most_common())
+    return ", ".join(names)

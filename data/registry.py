@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -11,17 +12,15 @@ from functools import partial
 
 from data import generated, one_step
 from data.environments import spec as environments
-from data.faults import OnFault
+from data.families import HARD_LEVELS
 from data.files import READERS
 from data.hub import HUB, load_hub
 from data.mixture import join_parts
-from data.options import join_options, split_options
+from data.options import join_options, split_options, split_subset
 from data.problem import Problem
-from data.spec import is_file_or_hub, map_parts, parse_table, split_mixture
-from data.subset import split_subset
+from data.spec import is_file, map_parts, parse_table, split_mixture
+from data.table_rows import OnFault
 from data.tables import load_table
-
-Loader = Callable[[str, int | None], list[Problem]]  # (split, limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +28,16 @@ class Source:
     """A named source. The first split is the default."""
 
     splits: tuple[str, ...]
-    load: Loader
+    load: Callable[[str, int | None], list[Problem]]  # (split, limit)
     about: str
 
 
 _SPLITS = ("train", "validation", "heldout")
 SOURCES: dict[str, Source] = {
     "generated": Source(_SPLITS, generated.problems, "made here: five families, three levels"),
-    "generated-hard": Source(_SPLITS, generated.hard_problems, "made here: levels 4 and 5 of the same families"),
+    "generated-hard": Source(
+        _SPLITS, partial(generated.problems, levels=HARD_LEVELS), "made here: levels 4 and 5 of the same families"
+    ),
     "one-step": Source(_SPLITS, one_step.problems, "made here: one calculation in plain words, for small models"),
     **{name: Source(row.splits, partial(load_hub, name), f"{row.about}, from the hub") for name, row in HUB.items()},
 }
@@ -92,13 +93,9 @@ def table_parts(spec: str) -> list[str]:
 
 def is_table(spec: str) -> bool:
     """Whether a spec is a file, a folder, or a data set of the hub by its own name."""
-    name = spec.partition("?")[0].partition(":")[0]
-    return not environments.is_environment(spec) and name not in SOURCES and is_file_or_hub(spec)
-
-
-def local_parts(spec: str) -> list[str]:
-    """The files and folders among the parts of a spec."""
-    return [part for part in table_parts(spec) if not parse_table(part).is_hub]
+    path, _ = split_options(spec)
+    is_named = environments.is_environment(spec) or path.partition(":")[0] in SOURCES
+    return not is_named and (is_file(path) or re.fullmatch(r"[\w.-]+/[\w.-]+(:.+)?", path) is not None)
 
 
 def hub_sources(spec: str) -> list[str]:
@@ -112,8 +109,9 @@ def _source(spec: str) -> tuple[Source, str]:
     """The source and the split that a spec names."""
     name, _, split = spec.partition(":")
     if name not in SOURCES:
+        hint = "".join(f" (did you mean {close!r}?)" for close in get_close_matches(name, SOURCES, n=1))
         raise ValueError(
-            f"unknown problems {spec!r}{_suggestion(name)}; known are {', '.join(names())}, gym:TASK, env:NAME, a "
+            f"unknown problems {spec!r}{hint}; known are {', '.join(names())}, gym:TASK, env:NAME, a "
             "local file or folder, or ORG/NAME of the hub"
         )
     source = SOURCES[name]
@@ -173,8 +171,3 @@ def fingerprint(problems: Iterable[Problem]) -> str:
         line = json.dumps([problem.id, problem.question, problem.answer, problem.verifier], ensure_ascii=False)
         digest.update(line.encode(errors="surrogatepass") + b"\n")
     return digest.hexdigest()
-
-
-def _suggestion(name: str) -> str:
-    close = get_close_matches(name, SOURCES, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -5,14 +5,14 @@ problems are named, and sets that have problems in common.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from data import registry
 from data.environments.spec import is_environment
 from data.files import local_path
 from data.hub import HUB
-from data.options import join_options, split_options
+from data.options import Subset, join_options, split_options, split_subset
 from data.spec import parse_table, split_mixture
-from data.subset import Subset, split_subset
 
 VALIDATION = 200  # problems of a published training split that are kept for validation
 
@@ -46,14 +46,11 @@ def own_sets(training: str) -> OwnSets | None:
 
 def shared_set(training: str, evaluation: str) -> str:
     """The first part of an evaluation's spec that names problems of the training set: the same set, and not the side of
-    its division that is not trained on. Empty without one. Nothing is read.
+    its division that is not trained on, or a file and its folder. Empty without one. Nothing is read.
     """
     trained = [_identity(part) for part, _ in split_mixture(training)]
-    for part, _ in split_mixture(evaluation):
-        place, subset = _identity(part)
-        if any(place == other and not _are_disjoint(subset, side) for other, side in trained):
-            return part
-    return ""
+    parts = (part for part, _ in split_mixture(evaluation))
+    return next((part for part in parts if any(_have_common(_identity(part), own) for own in trained)), "")
 
 
 def sources_of(spec: str) -> set[str]:
@@ -61,8 +58,11 @@ def sources_of(spec: str) -> set[str]:
     return {_identity(part)[0][0] for part, _ in split_mixture(spec)}
 
 
-def _identity(spec: str) -> tuple[tuple[str, str, str], Subset | None]:
-    """((source, split, configuration), subset) of a part of a mixture."""
+_Identity = tuple[tuple[str, str, str], Subset | None]  # (source, split, configuration), subset
+
+
+def _identity(spec: str) -> _Identity:
+    """What a part of a mixture is."""
     if is_environment(spec):
         return (spec, "", ""), None
     whole, subset = split_subset(spec)
@@ -77,8 +77,12 @@ def _identity(spec: str) -> tuple[tuple[str, str, str], Subset | None]:
     return ((row.path, split, row.config or "") if row else (name, split, "")), subset
 
 
-def _are_disjoint(one: Subset | None, other: Subset | None) -> bool:
-    if one is None or other is None or one.is_rest == other.is_rest:
-        return False
-    sample, rest = (other, one) if one.is_rest else (one, other)
-    return sample.size <= rest.size
+def _have_common(one: _Identity, other: _Identity) -> bool:
+    (place, subset), (other_place, other_subset) = one, other
+    if place != other_place:
+        name, other_name = place[0], other_place[0]
+        return name == str(Path(other_name).parent) or other_name == str(Path(name).parent)
+    if subset is None or other_subset is None or subset.is_rest == other_subset.is_rest:
+        return True
+    sample, rest = (other_subset, subset) if subset.is_rest else (subset, other_subset)
+    return sample.size > rest.size

@@ -1,15 +1,6 @@
-"""The names of problem sets as users write them, taken apart.
-
-    NAME[:SPLIT]                      a named set of data.registry
-    FILE or FOLDER[?OPTIONS]          a local file, or the files of a folder
-    ORG/NAME[:SPLIT][?OPTIONS]        a data set of the hub
-    gym:TASK, env:NAME                an environment (data.environments.spec)
-    SPEC=WEIGHT,SPEC=WEIGHT,...       a mixture; without weights every problem counts alike
-
-OPTIONS are key=value pairs joined by &: question=COLUMN, answer=COLUMN and the other fields of a problem, system=drop
-(data.conversation), faulty=skip (leave out rows that cannot be used), config=NAME (of the hub's data set), and
-environments=allow (of a file: accept problems of environments, whose grading starts the programs that its rows name).
-Named sets, files and data sets of the hub take sample=N and without_sample=N as well (data.subset).
+"""The names of problem sets as users write them (docs/DATA.md), taken apart: parts of a mixture, and the options of a
+file, a folder or a data set of the hub. data.registry says which sets have names of their own, data.environments.spec
+how environments are named, data.options how a set is divided.
 """
 
 from __future__ import annotations
@@ -20,18 +11,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
-from data.conversation import SYSTEM_RULES
 from data.files import READERS, exists, local_path
-from data.options import read_options
-from data.subset import split_subset
+from data.options import read_options, split_subset
 
 _WEIGHT = re.compile(r"(.+)=([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
-_CHOICES = {  # the first is the default
-    "system": SYSTEM_RULES,
-    "faulty": ("refuse", "skip"),
-    "environments": ("refuse", "allow"),
-}
+_RULES = {"system": "drop", "faulty": "skip", "environments": "allow"}  # what an option may be beside "refuse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +36,6 @@ class TableSpec:
         return bool(self.split)
 
 
-def is_file_or_hub(spec: str) -> bool:
-    """Whether a spec is a file, a folder or a data set of the hub, where it is no name of data.registry."""
-    path = spec.partition("?")[0]
-    return is_file(path) or re.fullmatch(r"[\w.-]+/[\w.-]+(:.+)?", path) is not None
-
-
 def is_file(spec: str) -> bool:
     """Whether a spec is a local file or folder."""
     path = Path(spec.partition("?")[0])
@@ -66,7 +45,7 @@ def is_file(spec: str) -> bool:
 
 
 def parse_table(spec: str) -> TableSpec:
-    """Take a spec of is_file_or_hub apart, all but its subset. ValueError for options that cannot be read."""
+    """Take the spec of a table apart, all but its subset. ValueError for options that cannot be read."""
     spec, _ = split_subset(spec)
     options, name, split = read_options(spec), spec.partition("?")[0], ""
     if not is_file(spec):
@@ -75,10 +54,10 @@ def parse_table(spec: str) -> TableSpec:
     config = options.pop("config", None)
     if config is not None and not split:
         raise ValueError(f"{spec!r} has config={config}; only a data set of the hub has configurations")
-    rules = {key: options.pop(key, known[0]) for key, known in _CHOICES.items()}
+    rules = {key: options.pop(key, "refuse") for key in _RULES}
     for key, value in rules.items():
-        if value not in _CHOICES[key]:
-            raise ValueError(f"{spec!r} has {key}={value}; known are {', '.join(_CHOICES[key])}")
+        if value not in ("refuse", _RULES[key]):
+            raise ValueError(f"{spec!r} has {key}={value}; known are refuse, {_RULES[key]}")
     if split and rules["environments"] != "refuse":
         raise ValueError(f"{spec!r} has environments=allow; a data set of the hub has no problems of environments")
     return TableSpec(name, split, config, options, **rules)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import isfinite
 from numbers import Integral, Real
 from typing import Any
 
-from data.conversation import is_conversation, read_conversation
+from data.boxes import gold_answer
 from data.environments.spec import VERIFIER, EnvironmentRow
-from data.faults import OnFault, RowFault, refuse
-from data.gold_answers import gold_answer
 from data.problem import Problem
 
 Columns = Mapping[str, str]  # field of Problem -> name of the column that holds it
@@ -39,19 +37,29 @@ _LEVEL = re.compile(r"(?:Level)?\s*(\d+)(?:\.0+)?\s*")
 _MOST_WORDS = 5  # of a final answer in a column of solutions
 
 
+class RowFault(ValueError):
+    """A row that cannot be used: its position ("FILE, line 3") and the reason."""
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(f"{where}: {reason}")
+        self.where, self.reason = where, reason
+
+
+OnFault = Callable[[RowFault], None]  # returns to leave the row out, or raises
+
+
+def refuse(fault: RowFault) -> None:
+    """Raise the fault."""
+    raise fault
+
+
 @dataclass(frozen=True, slots=True)
 class RowReading:
-    """A problem, and the columns that it was read from."""
+    """A problem, and what it was read from."""
 
-    problem: Problem
+    where: str
     columns: Columns  # the column of each field that the row has
-
-
-def problems(
-    rows: Iterable[tuple[str, Mapping[str, Any]]], *, source: str, split: str, columns: Columns | None = None
-) -> Iterator[Problem]:
-    """Convert (position, row) pairs to problems. ValueError with the position for a faulty row or a repeated id."""
-    return (reading.problem for reading in read_rows(rows, source=source, split=split, columns=columns))
+    problem: Problem
 
 
 def read_rows(
@@ -64,9 +72,10 @@ def read_rows(
     environments: str = "refuse",
     on_fault: OnFault = refuse,
 ) -> Iterator[RowReading]:
-    """Convert (position, row) pairs to problems, with what each was read from. A row that cannot be used goes to
-    `on_fault`. `system`: the rule for system turns (data.conversation.SYSTEM_RULES). `environments`: "allow" accepts
-    problems of environments, whose grading starts the programs that the rows name. ValueError for an unknown field.
+    """Convert (position, row) pairs to problems, with what each was read from. A row that cannot be used, or has the id
+    of an earlier one, goes to `on_fault`. `system`: the rule for system turns (_read_conversation).
+    `environments`: "allow" accepts problems of environments, whose grading starts the programs that the rows name.
+    ValueError for an unknown field.
     """
     columns = columns or {}
     for name in columns:
@@ -75,65 +84,88 @@ def read_rows(
     seen: dict[str, str] = {}
     for number, (where, row) in enumerate(rows):
         try:
-            reading = _read_row(row, columns, system, default_id=f"{source}/{split}/{number}", origin=(source, split))
-            reading = replace(reading, problem=_checked_environment(reading.problem, environments))
-            if (name := reading.problem.id) in seen:
-                raise ValueError(f"id {name!r} was used before, by {seen[name]}")
+            cells = _cells(row, columns, system)
+            problem = _problem(row, {name: value for name, (_, value) in cells.items()}, cells["answer"][0])
+            problem = replace(problem, id=problem.id or f"{source}/{split}/{number}", source=source, split=split)
+            problem = _checked_environment(problem, environments)
+            if problem.id in seen:
+                raise ValueError(f"id {problem.id!r} was used before, by {seen[problem.id]}")
         except ValueError as error:
             on_fault(RowFault(where, str(error)))
             continue
-        seen[name] = where
-        yield reading
+        seen[problem.id] = where
+        yield RowReading(where, {name: column for name, (column, _) in cells.items()}, problem)
 
 
-@dataclass(slots=True)
-class _Cells:
-    """The values of a row by field of a problem, and the columns that they stand in."""
+def _cells(row: Mapping[str, Any], mapping: Columns, system: str) -> dict[str, tuple[str, Any]]:
+    """(column, value) of the fields of a problem that the row has: of a conversation the question, and the reply as the
+    answer where no column has one. ValueError where there is no question or answer, or no column that is mapped.
+    """
+    cells, reply = dict[str, tuple[str, Any]](), ""
+    for name, usual in USUAL_COLUMNS.items():
+        choices = (mapping[name],) if name in mapping else usual
+        if cell := next(((column, value) for column in choices for value in _lookup(row, column)), None):
+            cells[name] = cell
+        elif name == "answer" and name not in mapping and gold_answer(reply)[0]:
+            cells[name] = f"the assistant's turn in {cells['question'][0]}", reply
+        elif name in mapping or name in REQUIRED:
+            raise ValueError(
+                f"no column {' or '.join(map(repr, choices))} for the {name}; its columns are "
+                f"{', '.join(map(repr, row)) or 'none'} (map them: FILE?question=COLUMN&answer=COLUMN)"
+            )
+        if name == "question" and _is_conversation(cells[name][1]):
+            question, reply = _read_conversation(cells[name][1], system)
+            cells[name] = cells[name][0], question
+    return cells
 
-    row: Mapping[str, Any]
-    mapping: Columns
-    columns: dict[str, str] = field(default_factory=dict)
 
-    def value(self, name: str, *, default: str = "") -> Any:
-        """The value of a field; `default` for a required field without a column. ValueError where that is empty."""
-        choices = (self.mapping[name],) if name in self.mapping else USUAL_COLUMNS[name]
-        for column in choices:
-            is_present, value = _lookup(self.row, column)
-            if is_present:
-                self.columns[name] = column
-                return value
-        if name not in self.mapping and (default or name not in REQUIRED):
-            return default or None
+def _is_conversation(value: object) -> bool:
+    """Whether a value is a list of turns, each with a role and a content, as chat models are trained on."""
+    return (
+        isinstance(value, list) and bool(value) and all(isinstance(turn, Mapping) and "role" in turn for turn in value)
+    )
+
+
+def _read_conversation(turns: Sequence[Mapping[str, Any]], system: str) -> tuple[str, str]:
+    """(the user's last turn, the assistant's turn after it or "") of a conversation. ValueError for one without a
+    question, and for one with a system turn, which says how to answer as the prompt template does, unless `system` is
+    "drop".
+    """
+    texts = [(turn["role"], _content(turn)) for turn in turns]
+    places = [place for place, (role, _) in enumerate(texts) if role == "user"]
+    if not places:
+        roles = ", ".join(str(role) for role, _ in texts)
+        raise ValueError(f"the conversation has no turn of the user; its roles are {roles}")
+    instructions = [text for role, text in texts if role == "system"]
+    if instructions and system == "refuse":
         raise ValueError(
-            f"no column {' or '.join(map(repr, choices))} for the {name}; its columns are "
-            f"{', '.join(map(repr, self.row)) or 'none'} (map them: FILE?question=COLUMN&answer=COLUMN)"
+            f"the conversation has a system turn ({instructions[0][:40]!r}...); ?system=drop leaves it out"
         )
+    last = places[-1]
+    return texts[last][1], next((text for role, text in texts[last + 1 :] if role == "assistant"), "")
 
 
-def _read_row(
-    row: Mapping[str, Any], mapping: Columns, system: str, *, default_id: str, origin: tuple[str, str]
-) -> RowReading:
-    cells = _Cells(row, mapping)
-    question, reply = cells.value("question"), ""
-    if is_conversation(question):
-        question, reply = read_conversation(question, system)
-    solution = _text("answer", cells.value("answer", default=reply if gold_answer(reply)[0] else ""))
-    is_worked, gold = _gold(solution, cells.columns.get("answer", ""))
+def _content(turn: Mapping[str, Any]) -> str:
+    content = turn.get("content")
+    if not isinstance(content, str):
+        raise ValueError(f"the content of the {turn['role']}'s turn is {content!r:.60}; it must be a text")
+    return content
+
+
+def _problem(row: Mapping[str, Any], values: Mapping[str, Any], answer_column: str) -> Problem:
+    """The problem of a row with these values by field; its id is empty where the row has none."""
+    solution, identity = _text("answer", values["answer"]), values.get("id")
+    is_worked, gold = _gold(solution, answer_column)
     worked = {"solution": solution} if is_worked else {}
-    identity, subject = cells.value("id"), cells.value("subject")
-    problem = Problem(
-        id=str(identity) if identity not in (None, "") else default_id,
-        question=_text("question", question),
+    return Problem(
+        id="" if identity is None else str(identity),
+        question=_text("question", values["question"]),
         answer=gold,
-        source=origin[0],
-        split=origin[1],
-        level=_level(cells.value("level")),
-        subject=str(subject) if subject else None,
-        verifier=str(cells.value("verifier") or "maths"),
+        level=_level(values.get("level")),
+        subject=str(values["subject"]) if values.get("subject") else None,
+        verifier=str(values.get("verifier") or "maths"),
         columns=worked | {name: value for name, value in row.items() if name not in USUAL_COLUMNS},
     )
-    cells.columns.setdefault("answer", f"the assistant's turn in {cells.columns['question']}")
-    return RowReading(problem, cells.columns)
 
 
 def _gold(answer: str, column: str) -> tuple[bool, str]:
@@ -162,13 +194,13 @@ def _checked_environment(problem: Problem, environments: str) -> Problem:
     return replace(problem, columns={**problem.columns, "environment": EnvironmentRow.of(place)})
 
 
-def _lookup(row: Mapping[str, Any], column: str) -> tuple[bool, Any]:
-    """(whether the row has the column, its value). A dot in the name leads into a column of named values."""
-    if column in row:
-        return True, row[column]
+def _lookup(row: Mapping[str, Any], column: str) -> Iterator[Any]:
+    """The value in a column, if the row has it. A dot in the name leads into a column of named values."""
     outer, _, inner = column.partition(".")
-    nested = row.get(outer)
-    return _lookup(nested, inner) if inner and isinstance(nested, Mapping) else (False, None)
+    if column in row:
+        yield row[column]
+    elif inner and isinstance(nested := row.get(outer), Mapping):
+        yield from _lookup(nested, inner)
 
 
 def _text(name: str, value: Any) -> str:

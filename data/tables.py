@@ -7,20 +7,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from data.faults import OnFault, RowFault, refuse
 from data.files import Row, local_path, read_files
 from data.hub import hub_rows
 from data.problem import Problem
 from data.spec import TableSpec
-from data.table_rows import RowReading, read_rows
+from data.table_rows import OnFault, RowFault, RowReading, read_rows
 
 _log = logging.getLogger(__name__)
 
 
 def load_table(table: TableSpec, limit: int | None = None, on_fault: OnFault | None = None) -> list[Problem]:
-    """Load the first `limit` problems, each once (without_repeats). ValueError with the file and the line for a row
-    that cannot be used, unless the spec says faulty=skip or there is an `on_fault`, and where no problem is left.
-    Without a limit warnings count the rows that are left out.
+    """Load the first `limit` problems, each once (read_table). ValueError with the file and the line for a row that
+    cannot be used, unless the spec says faulty=skip or there is an `on_fault`, and where no problem is left. Without a
+    limit warnings count the rows that are left out.
     """
     left_out: Counter[str] = Counter()  # rows by the reason
 
@@ -30,21 +29,34 @@ def load_table(table: TableSpec, limit: int | None = None, on_fault: OnFault | N
         left_out["cannot be used"] += 1
 
     on_fault = on_fault or refuse_or_skip
-    readings = without_repeats(read_table(table, table_rows(table, on_fault), on_fault), left_out)
+    readings = read_table(table, table_rows(table, on_fault), on_fault, left_out)
     problems = [reading.problem for reading in islice(readings, limit)]
     if not problems:
-        raise ValueError(f"{table.name}: the {_kind(table)} holds no problems")
+        kind = "data set" if table.is_hub else "folder" if local_path(table.name).is_dir() else "file"
+        raise ValueError(f"{table.name}: the {kind} holds no problems")
     for reason, number in left_out.items() if limit is None else ():
         _log.warning(f"{table.name}: {number:,} rows {reason}: they are left out")
     return problems
 
 
-def without_repeats(readings: Iterable[RowReading], left_out: Counter[str]) -> Iterator[RowReading]:
-    """The readings without those of rows without an id that repeat the question, the answer and the verifier of an
-    earlier row, which are counted in `left_out`: DAPO-Math-17k has each of its rows a hundred times.
+def table_rows(table: TableSpec, on_fault: OnFault) -> Iterator[Row]:
+    """The (position, row) pairs."""
+    if table.is_hub:
+        return hub_rows(table.name, table.config, table.split)
+    return read_files(local_path(table.name), on_fault)
+
+
+def read_table(
+    table: TableSpec, rows: Iterable[Row], on_fault: OnFault, left_out: Counter[str]
+) -> Iterator[RowReading]:
+    """Convert the rows of a table to problems, with what each was read from. What cannot be used goes to `on_fault`.
+    Rows without an id that repeat the question, the answer and the verifier of an earlier row are counted in
+    `left_out`: DAPO-Math-17k has each of its rows a hundred times.
     """
+    name, split = (table.name, table.split) if table.is_hub else (local_path(table.name).stem, "file")
+    rules = {"system": table.system, "environments": table.environments}
     seen: set[tuple[str, ...]] = set()
-    for reading in readings:
+    for reading in read_rows(rows, source=name, split=split, columns=table.columns, on_fault=on_fault, **rules):
         problem = reading.problem
         key = (problem.question, problem.answer, problem.verifier, problem.id if "id" in reading.columns else "")
         if key in seen:
@@ -52,29 +64,3 @@ def without_repeats(readings: Iterable[RowReading], left_out: Counter[str]) -> I
         else:
             seen.add(key)
             yield reading
-
-
-def read_table(table: TableSpec, rows: Iterable[Row], on_fault: OnFault = refuse) -> Iterator[RowReading]:
-    """Convert the rows of a table to problems, with what each was read from. What cannot be used goes to `on_fault`."""
-    path = local_path(table.name)
-    name, split = (table.name, table.split) if table.is_hub else (path.stem, "file")
-    return read_rows(
-        rows,
-        source=name,
-        split=split,
-        columns=table.columns,
-        system=table.system,
-        environments=table.environments,
-        on_fault=on_fault,
-    )
-
-
-def table_rows(table: TableSpec, on_fault: OnFault = refuse) -> Iterator[Row]:
-    """The (position, row) pairs."""
-    if table.is_hub:
-        return hub_rows(table.name, table.config, table.split)
-    return read_files(local_path(table.name), on_fault)
-
-
-def _kind(table: TableSpec) -> str:
-    return "data set" if table.is_hub else "folder" if local_path(table.name).is_dir() else "file"

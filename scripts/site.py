@@ -39,7 +39,7 @@ REFERENCE = {
         ("verifiers.score", "verifiers.extract", "verifiers.equivalence", "verifiers.rewards", "verifiers.pool"),
     ),
     "evaluation": ("Evaluation", ("reasoner.evals.estimators", "reasoner.evals.paired", "reasoner.evals.result")),
-    "data": ("Data", ("data.registry", "data.files", "data.sampler", "data.splits")),
+    "data": ("Data", ("data.registry", "data.files", "data.mixture", "data.splits")),
 }
 
 _FORMULA = re.compile(r"\$\$(?P<block>.+?)\$\$|(?<![\\$\w])\$(?P<inline>[^\s$](?:[^$\n]*[^\s$\\])?)\$(?!\w)", re.DOTALL)

@@ -45,7 +45,8 @@ class RubricEnvironment:
         _check_supported(library, name, self._environment)
         self._has_turns = _has_turns(library, self._environment)
         self._tools = list(getattr(self._environment, "tool_defs", None) or [])
-        if split == "eval" and not _has_eval_rows(self._environment):
+        eval_rows = (getattr(self._environment, name, None) for name in ("eval_dataset", "eval_dataset_source"))
+        if split == "eval" and all(rows is None for rows in eval_rows):
             raise ValueError(f"environment {name!r} has no evaluation rows (eval_dataset); use env:{name}:train")
         self._name = name
         self._table = self._environment.get_dataset() if split == "train" else self._environment.get_eval_dataset()
@@ -166,11 +167,6 @@ class RubricEnvironment:
         except Exception:  # of the environment's own parser: the reward does not depend on it
             return None
         return answer if isinstance(answer, str) else None
-
-
-def tasks() -> list[tuple[str, str]]:
-    """Environments have no list of names: each is a module that is installed."""
-    return []
 
 
 def question_of(prompt: str | list[Mapping[str, Any]]) -> str:
@@ -317,10 +313,6 @@ def _key(path: Path) -> bytes:
 def _key_file() -> Path:
     path: Path = _SECRETS["secret_file"]("state-key")
     return path
-
-
-def _has_eval_rows(environment: Any) -> bool:
-    return any(getattr(environment, name, None) is not None for name in ("eval_dataset", "eval_dataset_source"))
 
 
 def _timing(types: Any) -> Any:

@@ -1,8 +1,4 @@
-"""Names of environments on the command line, and their problems.
-
-    gym:TASK[:SPLIT][?NAME=VALUE&...]          a task of reasoning-gym; splits train, validation, heldout
-    gym:TASK+TASK[:SPLIT][?TASK.NAME=VALUE]    its composite of several tasks
-    env:NAME[:SPLIT][?ARGUMENT=VALUE&...]      an environment of Prime Intellect's verifiers; splits train, eval
+"""Names of environments on the command line, gym:TASK and env:NAME (docs/DATA.md), and their problems.
 
 The library runs in a process of its own (worker.py), which also grades the responses (verifiers/pool.py).
 """
@@ -92,7 +88,7 @@ def is_environment(spec: str) -> bool:
 
 
 def parse(spec: str) -> Environment:
-    """Read a spec (see the module docstring). ValueError for a faulty one."""
+    """Read a spec. ValueError for a faulty one."""
     path, options = split_options(spec)
     kind, _, rest = path.partition(":")
     task, _, split = rest.partition(":")

@@ -96,7 +96,7 @@ def main(seconds: float, memory_mib: int, folder: str = "") -> None:
     channel.ready()
     for task, item in channel.items():
         set_alarm(MAX_STRETCH * seconds)
-        channel.send(result=TASKS[task](channel.send, seconds, *item))
+        channel.send(result=_result(task, channel.send, seconds, item))
         signal.alarm(0)
 
 
@@ -110,57 +110,49 @@ def _set_module_path(folder: str) -> None:
         sys.path.insert(0, folder)
 
 
-def _load(send: Send, seconds: float, name: str, limit: str) -> dict[str, Any]:
-    """The first `limit` rows (JSON, null for all) of an environment, or {"error": ...}."""
+def _result(task: str, send: Send, seconds: float, item: list[str]) -> dict[str, Any]:
+    """The result of an item. Of one that fails {"error": ...}, of a response or a turn a verdict and the reason."""
+    start = perf_counter()
     try:
-        environment = _environment(send, seconds, name, start_seconds=seconds)
-        set_alarm(seconds)
-        return {"rows": environment.rows(json.loads(limit))}
-    except MemoryError:
-        return {"error": "the environment ran out of memory; verify.memory_mib limits its address space from 4 GiB on"}
+        return TASKS[task](send, seconds, *item)
     except (Exception, SystemExit) as error:
-        return {"error": str(error) or type(error).__name__}
+        if task in ("score", "turn"):
+            reason = f"{type(error).__name__}: {error}"[:200]
+            return {"verdict": "crashed", "layer": reason, "seconds": perf_counter() - start}
+        memory = "the environment ran out of memory; verify.memory_mib limits its address space from 4 GiB on"
+        return {"error": memory if isinstance(error, MemoryError) else str(error) or type(error).__name__}
+
+
+def _load(send: Send, seconds: float, name: str, limit: str) -> dict[str, Any]:
+    """The first `limit` rows (JSON, null for all) of an environment."""
+    environment = _environment(send, seconds, name, start_seconds=seconds)
+    set_alarm(seconds)
+    return {"rows": environment.rows(json.loads(limit))}
 
 
 def _tasks(_send: Send, _seconds: float, kind: str) -> dict[str, Any]:
-    """The names that a library registers, with a description each, or {"error": ...}."""
-    try:
-        return {"rows": _module(kind).tasks()}
-    except (Exception, SystemExit) as error:
-        return {"error": str(error) or type(error).__name__}
+    """The names that a library registers, with a description each."""
+    return {"rows": _module(kind).tasks()}
 
 
 def _score(send: Send, seconds: float, name: str, number: str, response: str, answer: str) -> dict[str, Any]:
     """Score a response to row `number`, whose answer is a JSON text or null: some fields of verifiers.score.Score."""
+    environment = _environment(send, seconds, name)
     start = perf_counter()
-    try:
-        environment = _environment(send, seconds, name)
-        start = perf_counter()
-        result = environment.score(int(number), response, json.loads(answer))
-        if not isfinite(result["environment_score"]):
-            raise ValueError(f"a score of {result['environment_score']}")
-        verdict = "correct" if result["environment_score"] >= 1 else "wrong"
-        return {"verdict": verdict, "layer": "environment", "seconds": perf_counter() - start, **result}
-    except (Exception, SystemExit) as error:
-        return {"verdict": "crashed", "layer": _line(error), "seconds": perf_counter() - start}
+    result = environment.score(int(number), response, json.loads(answer))
+    if not isfinite(result["environment_score"]):
+        raise ValueError(f"a score of {result['environment_score']}")
+    verdict = "correct" if result["environment_score"] >= 1 else "wrong"
+    return {"verdict": verdict, "layer": "environment", "seconds": perf_counter() - start, **result}
 
 
 def _turn(
     send: Send, seconds: float, name: str, number: str, stored: str, seed: str, text: str, end: str
 ) -> dict[str, Any]:
-    """Add a turn to a rollout of row `number`, which `end` "length" has cut off: {"reply": ..., "state": ...}, or a
-    verdict and its reason.
-    """
-    try:
-        environment = _environment(send, seconds, name)
-        result: dict[str, Any] = environment.turn(int(number), stored, seed, text, is_truncated=end == "length")
-        return result
-    except (Exception, SystemExit) as error:
-        return {"verdict": "crashed", "layer": _line(error)}
-
-
-def _line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:200]
+    """Add a turn to a rollout of row `number`, which `end` "length" has cut off: {"reply": ..., "state": ...}."""
+    environment = _environment(send, seconds, name)
+    result: dict[str, Any] = environment.turn(int(number), stored, seed, text, is_truncated=end == "length")
+    return result
 
 
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {"load": _load, "tasks": _tasks, "turn": _turn, "score": _score}

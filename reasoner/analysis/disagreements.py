@@ -17,7 +17,6 @@ from verifiers.normalise import canonical
 
 Pair = tuple[str, str]  # answer and gold answer
 _LEAST_VOTES = 3  # of a majority
-_GRADED = ("correct", "wrong")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +40,10 @@ def disagreements(
 
     `math_verify` judges pairs of the verifier "maths"; each pair is asked once. Pairs of the same text are not asked.
     """
-    graded = [row for row in rows if row["verdict"] in _GRADED and row["extracted"] and row["gold"]]
-    majorities = _majorities(graded)
+    rows = list(rows)
+    majorities = _majorities(rows)
     by_answer: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
-    for row in graded:
+    for row in filter(_is_graded, rows):
         by_answer.setdefault((row["question"], row["gold"], row["extracted"]), []).append(row)
     pairs = [
         (answer, gold)
@@ -73,15 +72,19 @@ def math_verify(pairs: Sequence[Pair]) -> list[bool | None]:
     return [verdict is Verdict.CORRECT if verdict in (Verdict.CORRECT, Verdict.WRONG) else None for verdict in verdicts]
 
 
+def _is_graded(row: Mapping[str, Any]) -> bool:
+    return bool(row["verdict"] in ("correct", "wrong") and row["extracted"] and row["gold"])
+
+
 def _majorities(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """By name, for rollouts with the answer of more than half of their group: the share of it. Answers are the same if
-    their normalised texts are. `rows`: those of a group are consecutive.
+    """By name, for rollouts with the answer of more than half of their group, in which those without an answer count:
+    the share of it. Answers are the same if their normalised texts are. `rows`: those of a group are consecutive.
     """
     shares: dict[str, float] = {}
     for _, own in groupby(rows, key=lambda row: (row["step"], row["group"])):
         members = list(own)
-        votes = Counter(canonical(row["extracted"]) for row in members)
-        answer, number = votes.most_common(1)[0]
-        if number >= _LEAST_VOTES and 2 * number > len(members):
-            shares |= {row["name"]: number / len(members) for row in members if canonical(row["extracted"]) == answer}
+        votes = {row["name"]: canonical(row["extracted"]) for row in members if _is_graded(row)}
+        for answer, number in Counter(votes.values()).most_common(1):
+            if number >= _LEAST_VOTES and 2 * number > len(members):
+                shares |= {name: number / len(members) for name, own_answer in votes.items() if own_answer == answer}
     return shares

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from reasoner.runs.filters import Filter
 from reasoner.runs.rollout_table import RolloutTable
+from reasoner.runs.rollouts import schema_of
 from reasoner.runs.row_files import write_rows
 
 
@@ -16,10 +19,11 @@ def matching(table: RolloutTable, where: Filter) -> Iterator[dict[str, Any]]:
     return map(table.rollout, table.ids(where))
 
 
-def export_rollouts(path: Path, rows: Iterator[dict[str, Any]]) -> int:
-    """Write rollouts to a file; returns their number. ValueError for another ending."""
+def export_rollouts(path: Path, table: RolloutTable, where: Filter) -> int:
+    """Write the rollouts that match the filter to a file; returns their number. ValueError for another ending."""
+    rows = matching(table, where)
     if path.suffix == ".jsonl":
         rows = (row | {"rewards": dict(row["rewards"])} for row in rows)
-    from reasoner.runs.rollouts import schema_of
-
-    return write_rows(path, rows, schema_of=schema_of)  # all shards of a run have the same columns
+    # A shard without a call of a tool lacks the columns of calls, which others have.
+    columns = [pq.read_schema(shard.path).names for shard in table.shards if not shard.fault]
+    return write_rows(path, rows, schema=schema_of(columns))

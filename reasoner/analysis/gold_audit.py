@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from data.gold_answers import final_answer
+from data.boxes import final_answer
 from data.problem import Problem
 from reasoner.console import shorten
 from reasoner.evals.tables import align_rows, set_name

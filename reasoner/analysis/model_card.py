@@ -116,21 +116,16 @@ def _changed_settings(stored: Mapping[str, Any]) -> list[list[str]]:
         for key, value in stored["config"].items()
         if stored["origin"][key] != "default" and key not in _PLACES
     ]
-    rows += [[f"`{name}`", f"{weight:g}", "reward function"] for name, weight in _functions(stored).items()]
+    functions = stored.get("reward_functions") or {}  # weights of those from Python, by name
+    rows += [[f"`{name}`", f"{weight:g}", "reward function"] for name, weight in functions.items()]
     return [["setting", "value", "from"], *rows]
 
 
-def _functions(stored: Mapping[str, Any]) -> Mapping[str, float]:
-    """Weights of the reward functions from Python, by name."""
-    return stored.get("reward_functions") or {}
-
-
 def file_name(spec: str) -> str:
-    """The name alone where the spec, or a part between commas, is an absolute path or one with dots; else as it is: a
-    path names a user or a machine.
+    """The spec with the name alone of each absolute path, or one with dots, that stands in it: a path names a user or a
+    machine.
     """
-    parts = [Path(part).name if part.startswith(("/", ".", "~")) else part for part in spec.split(",")]
-    return ",".join(parts)
+    return re.sub(r"(?:^|(?<=[,=&;]))(?=[/.~])[^,=&;?]*/(?=[^,=&;?])", "", spec)
 
 
 def _code(text: str) -> str:

@@ -157,7 +157,8 @@ def generation_config(
     """
     from reasoner.inference.sampling import end_token_ids
 
-    special = {text: number for text, number in tokenizer.get_added_vocab().items() if text in _special(tokenizer)}
+    # Those that decoding may skip; tags such as </answer> are usually not among them.
+    special = {token.content: number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
     ends = end_token_ids(checkpoint, tokenizer) | {special[stop] for stop in template.stop if stop in special}
     texts = [stop for stop in template.stop if stop not in special]
     temperature = cfg["sampling.temperature"]
@@ -173,8 +174,3 @@ def generation_config(
         "stop_strings": texts or None,
     }
     return {name: value for name, value in config.items() if value is not None}
-
-
-def _special(tokenizer: PreTrainedTokenizerBase) -> set[str]:
-    """Texts of the tokens that decoding may skip; tags such as </answer> are usually not among them."""
-    return {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}

@@ -9,8 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from data import Problem
-from data.table_rows import USUAL_COLUMNS
-from data.table_rows import problems as problems_of_rows
+from data.table_rows import USUAL_COLUMNS, read_rows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -35,7 +34,7 @@ def problems_in_memory(data: Data, *, source: str, argument: str = "data") -> li
     rows = [(f"{argument}, row {number}", _row(f"{argument}, row {number}", row)) for number, row in enumerate(data)]
     if not rows:
         raise ValueError(f"{argument} is empty; it must have at least one problem")
-    return list(problems_of_rows(rows, source=source, split="file"))
+    return [reading.problem for reading in read_rows(rows, source=source, split="file")]
 
 
 def _row(where: str, row: object) -> Mapping[str, Any]:

@@ -71,7 +71,7 @@ def show_problems(args: argparse.Namespace) -> None:
 def audit_golds(args: argparse.Namespace) -> None:
     """Print what is wrong or open with the golds of problem sets, by kind, and write all of it to --json."""
     from data import load
-    from data.faults import RowFault
+    from data.table_rows import RowFault
     from reasoner.analysis.gold_audit import audit, text, values
 
     sources: dict[str, list[Problem]] = {}
@@ -87,9 +87,9 @@ def audit_golds(args: argparse.Namespace) -> None:
 
 def _print_preview(spec: str) -> list[Problem]:
     """Print what was understood of a file or a hub data set and what a run leaves out or refuses; return the rest."""
+    from data.options import split_subset
     from data.preview import preview_table
     from data.spec import parse_table
-    from data.subset import split_subset
     from reasoner.rollouts.dataset import gold_fault
 
     preview = preview_table(table := parse_table(spec), gold_fault)

@@ -6,10 +6,10 @@ Handlers import the table, which imports pyarrow: that takes a second.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reasoner.cli.arguments import (
     Parser,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from reasoner.runs.rollout_table import RolloutTable
     from reasoner.runs.selection import Selection
 
-Rollouts = Iterator[dict[str, Any]]
 _EXCERPT = 70  # characters of a completion in a list
 _MAX_NAMES = 12  # known values that an error message lists
 
@@ -133,41 +132,40 @@ def _or_unknown(value: object) -> str:
 
 def export_rollouts(args: argparse.Namespace) -> None:
     """Write all matching rollouts, or what --as makes of them, to a file, and say what was left out."""
-    from reasoner.analysis.export import matching
     from reasoner.runs.row_files import check_ending
 
     if args.form != "sft" and (args.where is not None or args.per_problem is not None or args.without_ids):
         raise ValueError("--where, --per-problem and --without-ids belong to --as sft")
     check_ending(args.file)
     table = open_table(args)
-    result = _EXPORTS[args.form](args, table.run_dir, matching(table, _filter(args)))
-    write_result(args, {"file": str(args.file)} | result)
+    write_result(args, {"file": str(args.file)} | _EXPORTS[args.form](args, table))
 
 
-def _export_rows(args: argparse.Namespace, run_dir: Path, rollouts: Rollouts) -> dict[str, object]:
+def _export_rows(args: argparse.Namespace, table: RolloutTable) -> dict[str, object]:
     from reasoner.analysis.export import export_rollouts
 
-    number = export_rollouts(args.file, rollouts)
+    number = export_rollouts(args.file, table, _filter(args))
     print_result(f"{number:,} rollouts: {args.file}")
     return {"rollouts": number}
 
 
-def _export_examples(args: argparse.Namespace, run_dir: Path, rollouts: Rollouts) -> dict[str, object]:
-    from reasoner.runs.row_files import write_rows
+def _export_examples(args: argparse.Namespace, table: RolloutTable) -> dict[str, object]:
+    from reasoner.analysis.export import matching
     from reasoner.runs.selection import select
-    from reasoner.sft.sources import sft_row
+    from reasoner.sft.sources import write_examples
 
-    selected = select(rollouts, selection_of(args))
-    write_rows(args.file, [sft_row(row, with_ids=not args.without_ids) for row in selected.rows])
+    selected = select(matching(table, _filter(args)), selection_of(args))
+    write_examples(args.file, table.run_dir, selected.rows, with_ids=not args.without_ids)
     left_out = ", ".join(f"{number:,} {reason}" for reason, number in selected.left_out.items())
     print_result(f"{len(selected.rows):,} examples: {args.file}; left out: {left_out or 'none'}")
     return {"examples": len(selected.rows), "left_out": dict(selected.left_out)}
 
 
-def _export_preferences(args: argparse.Namespace, run_dir: Path, rollouts: Rollouts) -> dict[str, object]:
+def _export_preferences(args: argparse.Namespace, table: RolloutTable) -> dict[str, object]:
+    from reasoner.analysis.export import matching
     from reasoner.preferences.rollout_pairs import write_preferences
 
-    counts = write_preferences(args.file, run_dir, rollouts)
+    counts = write_preferences(args.file, table.run_dir, matching(table, _filter(args)))
     print_result(f"{counts.summary()}: {args.file}")
     return asdict(counts)
 

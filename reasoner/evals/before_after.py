@@ -14,7 +14,7 @@ from reasoner.evals.manifest import make_manifest
 from reasoner.evals.result import EvalResult
 from reasoner.evals.tables import Row, align_rows, detail_rows, percent
 from reasoner.rollouts.prompts import load_template
-from reasoner.tools.prompt import with_tools
+from reasoner.tools.names import with_tools
 from reasoner.types import EvalSample
 from verifiers.reflection import reflect
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from data import Problem
-from data.files import read_file
-from data.gold_answers import final_answer
+from data.boxes import final_answer
+from data.files import read_files
 from reasoner.console import log
 from reasoner.evals import eval_log
 from reasoner.evals.manifest import check_set_names, make_manifest
@@ -64,7 +64,7 @@ def grade_response_files(request: EvalRequest, pool: VerifierPool) -> tuple[dict
 
 def _way(spec: str) -> str:
     """How the responses of a file were sampled: greedily where it is one of our own that says so."""
-    _, first = next(read_file(Path(spec)))
+    _, first = next(read_files(Path(spec)))
     return "greedy" if first.get("filter") == "greedy" else "sampled"
 
 
@@ -112,7 +112,7 @@ def read_responses(path: Path, *, cut: Sequence[str] = ()) -> list[ProblemRespon
     check_file(path)
     by_id: dict[str, ProblemResponses] = {}
     filters: dict[object, None] = {}  # of lm-eval
-    for where, row in read_file(path):
+    for where, row in read_files(path):
         filters.setdefault(row.get("filter"))
         if row.get("filter") != next(iter(filters)):
             continue

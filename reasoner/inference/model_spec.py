@@ -19,8 +19,7 @@ from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template, load_template
 from reasoner.runs.run_dir import read_settings
 from reasoner.runtime import free_gpu_share, has_gpu
-from reasoner.tools.names import check_tools, function_tools
-from reasoner.tools.prompt import with_tools
+from reasoner.tools.names import check_tools, function_tools, with_tools
 from reasoner.types import Engine
 from verifiers import VerifierPool
 

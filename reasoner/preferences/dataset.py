@@ -1,16 +1,15 @@
 """Comparisons of completions, read from preference files, and their split by problem.
 
-A file has a row for each pair, in the columns of TRL's RewardTrainer: `prompt`, `chosen` and `rejected`, each a text
-or a list of messages, and `margin` if there is one. Files that `reasoner rollouts export --as preferences` writes have
-the token ids as well, which are used as they are, and what is known about both sides (COLUMNS). Pairs with the same
-`group`, or without that column the same prompt, are one comparison: each of its completions is scored once. A row may
-also hold a whole group: `completions`, with `ranks`.
+A file has a row for each pair, in the columns of TRL's RewardTrainer and more (docs/REWARD_MODELS.md). Pairs with the
+same `group`, or without that column the same prompt, are one comparison: each of its completions is scored once. A row
+may also hold a whole group: `completions`, with `ranks`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import permutations
 from math import isfinite
 from typing import Any
@@ -21,22 +20,6 @@ from reasoner.sft.examples import ExampleReader
 Row = dict[str, Any]
 
 SIDES = ("chosen", "rejected")
-# Columns of a side beside its text, as in correct_chosen; None where it is not known.
-SIDE_COLUMNS = {
-    "correct": "whether the grader judged the answer correct",
-    "finish": "how the completion ended: stop, length, abort",
-}
-COLUMNS = {
-    "prompt": "the prompt as text, as the model reads it",
-    "chosen": "the preferred completion as text",
-    "rejected": "the other completion",
-    "prompt_ids": "token ids of the prompt",
-    "chosen_ids": "token ids of the prompt and the preferred completion, as they were sampled",
-    "rejected_ids": "token ids of the prompt and the other one",
-    "problem_id": "the problem; a problem is in the training pairs or in the held-out pairs, never in both",
-    "group": "STEP.GROUP of the rollouts",
-    "margin": "least difference of the scores that the loss asks for",
-} | {f"{name}_{side}": f"{meaning}, of `{side}`" for name, meaning in SIDE_COLUMNS.items() for side in SIDES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,29 +55,37 @@ class Comparison:
         return len(self.prompt_ids) + max(len(one.token_ids) for one in self.completions)
 
 
-@dataclass(slots=True)
-class _Growing:
+@dataclass(frozen=True, slots=True)
+class _LabelledPair:
+    """A row of a file: a pair with its completions."""
+
+    group: object  # of the comparison that it is a part of
     problem_id: str
     prompt_ids: tuple[int, ...]
-    completions: dict[tuple[int, ...], ScoredText] = field(default_factory=dict)
-    pairs: list[tuple[tuple[int, ...], tuple[int, ...], float]] = field(default_factory=list)
-
-    def comparison(self) -> Comparison:
-        place = {ids: index for index, ids in enumerate(self.completions)}
-        pairs = tuple(Pair(place[chosen], place[rejected], margin) for chosen, rejected, margin in self.pairs)
-        return Comparison(self.problem_id, self.prompt_ids, tuple(self.completions.values()), pairs)
+    chosen: ScoredText
+    rejected: ScoredText
+    margin: float
 
 
 def comparisons_of(rows: Iterable[tuple[str, Row]], encode: ExampleReader) -> list[Comparison]:
     """The comparisons of the rows, in the order of their first pairs. ValueError naming the row at fault."""
-    growing: dict[object, _Growing] = {}
+    groups: dict[object, list[_LabelledPair]] = {}
     for where, row in rows:
         try:
-            for pair in pair_rows(row):
-                _add_row(growing, pair, encode)
+            for pair in map(partial(_labelled_pair, encode), pair_rows(row)):
+                groups.setdefault((pair.group, pair.prompt_ids), []).append(pair)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{where}: {error}") from None
-    return [one.comparison() for one in growing.values()]
+    return list(map(_comparison, groups.values()))
+
+
+def _comparison(rows: Sequence[_LabelledPair]) -> Comparison:
+    texts: dict[tuple[int, ...], ScoredText] = {}
+    for text in (text for row in rows for text in (row.chosen, row.rejected)):
+        texts.setdefault(text.token_ids, text)
+    place = {ids: index for index, ids in enumerate(texts)}
+    pairs = tuple(Pair(place[row.chosen.token_ids], place[row.rejected.token_ids], row.margin) for row in rows)
+    return Comparison(rows[0].problem_id, rows[0].prompt_ids, tuple(texts.values()), pairs)
 
 
 def pair_rows(row: Row) -> Iterator[Row]:
@@ -116,24 +107,20 @@ def pair_rows(row: Row) -> Iterator[Row]:
             yield row | {"chosen": completions[i], "rejected": completions[j]}
 
 
-def _add_row(growing: dict[object, _Growing], row: Row, encode: ExampleReader) -> None:
-    prompt_ids: tuple[int, ...] = ()
-    texts: list[ScoredText] = []
-    for side in SIDES:
-        own_prompt, token_ids = _ids(row, side, encode)
-        if texts and own_prompt != prompt_ids:
-            raise ValueError("chosen and rejected have different prompts")
-        prompt_ids = own_prompt
-        texts.append(_scored_text(row, side, token_ids))
-    chosen, rejected = texts
-    if chosen.token_ids == rejected.token_ids:
+def _labelled_pair(encode: ExampleReader, row: Row) -> _LabelledPair:
+    (prompt_ids, chosen), (other_prompt, rejected) = (_ids(row, side, encode) for side in SIDES)
+    if other_prompt != prompt_ids:
+        raise ValueError("chosen and rejected have different prompts")
+    if chosen == rejected:
         raise ValueError("chosen and rejected are the same tokens")
-    problem_id = str(row.get("problem_id") or digest(prompt_ids))
-    key = (row.get("group") or prompt_ids, prompt_ids)
-    own = growing.setdefault(key, _Growing(problem_id, prompt_ids))
-    for text in texts:
-        own.completions.setdefault(text.token_ids, text)
-    own.pairs.append((chosen.token_ids, rejected.token_ids, _number("margin", row.get("margin")) or 0.0))
+    return _LabelledPair(
+        row.get("group") or prompt_ids,
+        str(row.get("problem_id") or digest(prompt_ids)),
+        prompt_ids,
+        _scored_text(row, "chosen", chosen),
+        _scored_text(row, "rejected", rejected),
+        _number("margin", row.get("margin")) or 0.0,
+    )
 
 
 def _scored_text(row: Row, side: str, token_ids: tuple[int, ...]) -> ScoredText:

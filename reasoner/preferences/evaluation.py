@@ -7,6 +7,7 @@ independent.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -98,23 +99,17 @@ def evaluate_scores(
 
 
 def accuracy(pairs: Sequence[ScoredPair], order: Callable[[ScoredPair], float]) -> Estimate:
-    """Share of the pairs for which `order` is above 0; 0 counts half."""
-    return mean_over_pairs(pairs, lambda one: 0.5 + 0.5 * ((value := order(one)) > 0) - 0.5 * (value < 0))
-
-
-def mean_over_pairs(pairs: Sequence[ScoredPair], value: Callable[[ScoredPair], float]) -> Estimate:
-    """Mean of a value in [0, 1] over the pairs, with an interval over problems."""
-    sums: dict[str, float] = {}
-    totals: dict[str, int] = {}
+    """Share of the pairs for which `order` is above 0, with an interval over problems; 0 counts half."""
+    by_problem: dict[str, list[float]] = {}
     for one in pairs:
-        sums[one.problem_id] = sums.get(one.problem_id, 0.0) + value(one)
-        totals[one.problem_id] = totals.get(one.problem_id, 0) + 1
-    return estimate_share(list(sums.values()), list(totals.values()))
+        value = order(one)
+        by_problem.setdefault(one.problem_id, []).append(0.5 + 0.5 * (value > 0) - 0.5 * (value < 0))
+    return estimate_share(list(map(sum, by_problem.values())), list(map(len, by_problem.values())))
 
 
 def log_loss(log_odds: float) -> float:
     """-log sigmoid(log odds), in nats."""
-    return log1p(exp(-log_odds)) if log_odds > 0 else log1p(exp(log_odds)) - log_odds
+    return log1p(exp(-abs(log_odds))) - min(log_odds, 0.0)
 
 
 def calibration(log_odds: Sequence[float]) -> tuple[Bin, ...]:
@@ -131,22 +126,12 @@ def calibration(log_odds: Sequence[float]) -> tuple[Bin, ...]:
 
 def auc(scores: Sequence[float], labels: Sequence[bool]) -> float | None:
     """Probability that a completion with the label scores above one without; ties count half. None without both."""
-    ranked = sorted(zip(scores, labels, strict=True))
-    positives = sum(labels)
-    negatives = len(labels) - positives
+    positives = [score for score, label in zip(scores, labels, strict=True) if label]
+    negatives = sorted(score for score, label in zip(scores, labels, strict=True) if not label)
     if not positives or not negatives:
         return None
-    wins, below, start = 0.0, 0, 0
-    while start < len(ranked):
-        end = start
-        while end < len(ranked) and ranked[end][0] == ranked[start][0]:
-            end += 1
-        own = sum(label for _, label in ranked[start:end])
-        others = end - start - own
-        wins += own * (below + others / 2)
-        below += others
-        start = end
-    return wins / positives / negatives
+    wins = sum(bisect_left(negatives, score) + bisect_right(negatives, score) for score in positives) / 2
+    return wins / len(positives) / len(negatives)
 
 
 def _shorter(one: ScoredPair) -> float:

@@ -8,11 +8,11 @@ from itertools import combinations, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reasoner.preferences.dataset import COLUMNS, SIDES
+from reasoner.preferences.dataset import SIDES
 from reasoner.preferences.dataset import Row as PairRow
-from reasoner.rollouts.prompts import load_template, opened_thinking
+from reasoner.rollouts.prompts import opened_thinking
 from reasoner.runs.row_files import write_rows
-from reasoner.runs.run_dir import read_settings
+from reasoner.sft.sources import prefill_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +37,7 @@ class PairCounts:
 
 
 def preference_rows(rollouts: Iterable[Row], counts: PairCounts, prefill: str = "") -> Iterator[PairRow]:
-    """Yield the pairs of every group, with reasoner.preferences.dataset.COLUMNS. `rollouts` come group by group.
+    """Yield the pairs of every group, with the columns of schema(). `rollouts` come group by group.
 
     Adds to `counts`. `prefill`, that of the template, ends every prompt and begins every completion; the pair has it in
     the prompt alone, and so a <think> that the prompt opens.
@@ -84,18 +84,19 @@ def _pair_row(sides: Sequence[Row], prefill: str) -> PairRow:
     return row
 
 
-def schema_of(_: Sequence[Row]) -> pa.Schema:
+def schema() -> pa.Schema:
     """The schema of a parquet file of pairs: all columns but the margin, which the rule does not know."""
     import pyarrow as pa
 
-    columns = dict.fromkeys(("prompt_ids", *(f"{side}_ids" for side in SIDES)), pa.list_(pa.int32()))
-    columns |= {f"correct_{side}": pa.bool_() for side in SIDES}
-    return pa.schema([(name, columns.get(name, pa.string())) for name in COLUMNS if name != "margin"])
+    kinds = {"": pa.string(), "_ids": pa.list_(pa.int32())}
+    texts = [(f"{part}{end}", kind) for end, kind in kinds.items() for part in ("prompt", *SIDES)]
+    about = [("correct", pa.bool_()), ("finish", pa.string())]
+    sides = [(f"{name}_{side}", kind) for name, kind in about for side in SIDES]
+    return pa.schema([*texts, ("problem_id", pa.string()), ("group", pa.string()), *sides])
 
 
 def write_preferences(path: Path, run_dir: Path, rollouts: Iterable[Row]) -> PairCounts:
     """Write the pairs of a run's rollouts to a .jsonl or .parquet file, whole or not at all."""
-    style, counts = read_settings(run_dir)["config"].get("prompt.style"), PairCounts()
-    prefill = load_template(style).prefill if style else ""
-    write_rows(path, preference_rows(rollouts, counts, prefill), schema_of=schema_of)
+    counts = PairCounts()
+    write_rows(path, preference_rows(rollouts, counts, prefill_of(run_dir)), schema=schema())
     return counts

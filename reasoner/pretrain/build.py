@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -118,7 +119,7 @@ def _train(pretraining: Pretraining, state: Path) -> None:
         if done % _LOG_INTERVAL == 0 or done == recipe.steps:
             seconds_per_step = pretraining.seconds / done
             log(
-                f"{done:5d}/{recipe.steps} steps done  loss {_mean(losses[-_LOG_INTERVAL:]):.4f}  "
+                f"{done:5d}/{recipe.steps} steps done  loss {fmean(losses[-_LOG_INTERVAL:]):.4f}  "
                 f"{recipe.rows * recipe.row_tokens / seconds_per_step:,.0f} tokens/s  "
                 f"{seconds_per_step * (recipe.steps - done) / 60:.1f} min left"
             )
@@ -136,9 +137,5 @@ def _record(pretraining: Pretraining, seed: int) -> dict[str, Any]:
         "minutes": round(pretraining.seconds / 60, 1),
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
-        "loss": [round(_mean(losses[start : start + _RECORD_INTERVAL]), 4) for start in starts],
+        "loss": [round(fmean(losses[start : start + _RECORD_INTERVAL]), 4) for start in starts],
     }
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import safe_open
 from torch.nn import functional
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
+from reasoner.models.saving import save_tensors
 from reasoner.pretrain.corpus import document
 from reasoner.pretrain.mixture import Mixture
 from reasoner.pretrain.muon import Muon
@@ -185,15 +185,12 @@ def save(pretraining: Pretraining, file: Path) -> None:
     tensors = {f"model/{name}": p.detach() for name, p in pretraining.model.named_parameters()}
     for number, optimizer in enumerate(pretraining.optimizers):
         for index, values in optimizer.state_dict()["state"].items():
-            tensors |= {f"{number}/{index}/{name}": value.contiguous() for name, value in values.items()}
+            tensors |= {f"{number}/{index}/{name}": value for name, value in values.items()}
     stream = pretraining.stream
     place = {"losses": pretraining.losses, "seconds": pretraining.seconds}
     place |= {"index": stream.index, "waiting": stream.waiting}
     with atomic_path(file) as partial:
-        try:
-            save_file(tensors, partial, metadata={name: json.dumps(value) for name, value in place.items()})
-        except SafetensorError as error:
-            raise OSError(str(error)) from error
+        save_tensors(tensors, partial, {name: json.dumps(value) for name, value in place.items()})
 
 
 def load(pretraining: Pretraining, file: Path) -> None:

@@ -15,9 +15,8 @@ from reasoner.preferences.rollout_pairs import write_preferences
 from reasoner.recipes.plan import Plan
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_metrics
-from reasoner.runs.row_files import write_rows
 from reasoner.runs.selection import DEFAULT, parse_selection, read_rollouts, select
-from reasoner.sft.sources import sft_row
+from reasoner.sft.sources import write_examples
 
 
 def _setting(default: Any, about: str) -> Any:
@@ -120,4 +119,4 @@ def write_pairs(out: str, run: str) -> None:
 def write_texts(out: str, run: str, *, where: str, per_problem: int) -> None:
     """Write selected completions of a run as examples without token ids: the student may have another tokenizer."""
     selected = select(read_rollouts([Path(run)]), parse_selection({"where": where, "per_problem": str(per_problem)}))
-    write_rows(Path(out), [sft_row(row, with_ids=False) for row in selected.rows])
+    write_examples(Path(out), Path(run), selected.rows, with_ids=False)

@@ -90,9 +90,8 @@ def apply_control(groups: Sequence[RolloutGroup], control: str, context: Control
     """Return the groups with the control's rewards, or unchanged if `control` is empty."""
     if not control:
         return list(groups)
-    return [_with_rewards(group, CONTROLS[control](group, context)) for group in groups]
-
-
-def _with_rewards(group: RolloutGroup, rewards: Sequence[float]) -> RolloutGroup:
-    scores = zip(group.scores, rewards, strict=True)
-    return replace(group, scores=tuple(replace(score, reward=reward) for score, reward in scores))
+    scores = (zip(group.scores, CONTROLS[control](group, context), strict=True) for group in groups)
+    return [
+        replace(group, scores=tuple(replace(score, reward=reward) for score, reward in own))
+        for group, own in zip(groups, scores, strict=True)
+    ]

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import replace
 from itertools import count
 from types import TracebackType
 from typing import Generic, TypeVar
 
 from reasoner.progress import Progress, SampleCount
+from reasoner.rollouts.reward_functions import with_parts
 from reasoner.rollouts.seeds import sample_seeds
 from reasoner.types import Completion, Engine, Prompt, RolloutGroup, SamplingParams
 from verifiers import RewardWeights, Score, VerifierPool
@@ -90,21 +90,15 @@ def num_repeats(prompts: Sequence[Prompt]) -> list[int]:
 
 def penalise_missing_eos(groups: Sequence[RolloutGroup], penalty: float) -> list[RolloutGroup]:
     """Subtract `penalty` (algo.missing_eos_penalty) from the reward of each completion that ended without an
-    end token or stop text: at sampling.max_tokens, or aborted.
+    end token or stop text: at sampling.max_tokens, or aborted. The score's parts record it as missing_eos_penalty.
 
     This comes before anything that uses rewards: baselines, zero-variance groups, process rewards, metrics.
     """
-    return [_penalised(group, penalty) for group in groups] if penalty else list(groups)
-
-
-def _penalised(group: RolloutGroup, penalty: float) -> RolloutGroup:
-    """penalise_missing_eos for one group; the score's parts record the penalty as missing_eos_penalty."""
-    scores = []
-    for completion, score in zip(group.completions, group.scores, strict=True):
-        missing = -float(completion.finish != "stop")
-        parts = {**score.parts, "missing_eos_penalty": missing}
-        scores.append(replace(score, parts=parts, reward=score.reward + penalty * missing))
-    return replace(group, scores=tuple(scores))
+    if not penalty:
+        return list(groups)
+    name = "missing_eos_penalty"
+    parts = ([{name: -float(one.finish != "stop")} for one in group.completions] for group in groups)
+    return [with_parts(group, own, {name: penalty}) for group, own in zip(groups, parts, strict=True)]
 
 
 def sample_until_full(

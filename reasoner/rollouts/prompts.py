@@ -78,18 +78,16 @@ class Template:
         return hashlib.sha256(json.dumps(asdict(self), ensure_ascii=False).encode()).hexdigest()
 
 
+def _qwen_math(system: str) -> Template:
+    """Qwen2.5-Math's own chat as text, for base models too: they know it from pretraining."""
+    turns = f"<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\n{{question}}<|im_end|>\n<|im_start|>assistant\n"
+    return Template(turns, stop=("<|im_end|>", "<|endoftext|>"), extract="boxed")
+
+
 TEMPLATES: dict[str, Template] = {
     "r1-zero": Template(R1_ZERO, stop=("</answer>",)),
-    "qwen-math": Template(  # Qwen2.5-Math's own as text, for base models too: they know it from pretraining
-        f"<|im_start|>system\n{_BOXED}<|im_end|>\n<|im_start|>user\n{{question}}<|im_end|>\n<|im_start|>assistant\n",
-        stop=("<|im_end|>", "<|endoftext|>"),
-        extract="boxed",
-    ),
-    "qwen-math-tool": Template(  # its tool-integrated reasoning: --tools python
-        f"<|im_start|>system\n{_WITH_PROGRAMS}<|im_end|>\n<|im_start|>user\n{{question}}<|im_end|>\n<|im_start|>assistant\n",
-        stop=("<|im_end|>", "<|endoftext|>"),
-        extract="boxed",
-    ),
+    "qwen-math": _qwen_math(_BOXED),
+    "qwen-math-tool": _qwen_math(_WITH_PROGRAMS),  # its tool-integrated reasoning: --tools python
     "boxed": Template("{question}\n" + _BOXED, chat=True, extract="boxed"),
     "chat": Template(_INSTRUCTION + "\n\n{question}", stop=("</answer>",), chat=True),
     "few-shot": Template(_FEW_SHOT, stop=("\n\n",), extract="boxed"),  # for small models, which follow examples
@@ -159,8 +157,12 @@ def render(problem: Problem, template: Template, tokenizer: PreTrainedTokenizerB
     elif tools:
         question = f"{with_tools_message('', tools)}\n\n{question}"
     text = template.text.replace("{question}", question)
+    if template.chat and not tokenizer.chat_template:
+        styles = "use r1-zero, qwen-math or none"
+        raise ValueError(f"this prompt is a chat, and the model's tokenizer has no chat template; {styles}")
     if template.chat:
-        text = _chat_text(text, system, tokenizer)
+        messages = [{"role": "system", "content": system}] if system else []
+        text = render_chat([*messages, {"role": "user", "content": text}], tokenizer)
     prefill = opened_thinking(text) + template.prefill
     text += template.prefill
     ids = tokenizer(text, add_special_tokens=not template.chat)["input_ids"]
@@ -258,16 +260,6 @@ def with_teacher_prompt(prompt: Prompt, text: str, template: Template, tokenizer
 
     question = _PLACEHOLDER.sub(value, text)
     return replace(prompt, teacher_ids=render(replace(problem, question=question), template, tokenizer).token_ids)
-
-
-def _chat_text(text: str, system: str, tokenizer: PreTrainedTokenizerBase) -> str:
-    """The text of a user's message, after a system message if there is one, in the tokenizer's chat template."""
-    if not tokenizer.chat_template:
-        raise ValueError(
-            "this prompt is a chat, and the model's tokenizer has no chat template; use r1-zero, qwen-math or none"
-        )
-    messages = [{"role": "system", "content": system}] if system else []
-    return render_chat([*messages, {"role": "user", "content": text}], tokenizer)
 
 
 def render_chat(

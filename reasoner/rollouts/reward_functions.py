@@ -1,11 +1,6 @@
 """Reward functions of the user's: functions that add to the graded reward, from Python or by setting reward.functions.
 
-A reward function has the signature that TRL's GRPOTrainer uses: it is called with keyword arguments, each a list with
-one entry per completion, and returns a list of as many numbers. None means that it does not apply to a completion. It
-may be asynchronous (`async def`).
-
-    def brevity(completions, **columns):
-        return [-len(completion) / 1000 for completion in completions]
+A reward function has the signature that TRL's GRPOTrainer uses (docs/PYTHON_API.md). It may be asynchronous.
 """
 
 from __future__ import annotations
@@ -227,9 +222,9 @@ def _columns(groups: Sequence[RolloutGroup]) -> dict[str, list[Any]]:
     """The arguments of a reward function: one entry per completion, in order."""
     rows = [row for group in groups for row in zip(group.completions, group.scores, strict=True)]
     prompts = [group.prompt for group in groups for _ in group.completions]
+    problems = [prompt.problem for prompt in prompts]  # a column of the data set comes before a field of its name
     columns: dict[str, list[Any]] = {
-        name: [_cell(prompt.problem, name) for prompt in prompts]
-        for name in columns_of(group.prompt.problem for group in groups)
+        name: [one.columns.get(name, getattr(one, name, None)) for one in problems] for name in columns_of(problems)
     }
     return columns | {
         "prompts": [prompt.text.removesuffix(prompt.prefill) for prompt in prompts],
@@ -240,11 +235,6 @@ def _columns(groups: Sequence[RolloutGroup]) -> dict[str, list[Any]]:
         "correct": [score.correct for _, score in rows],
         "well_formed": [score.well_formed for _, score in rows],
     }
-
-
-def _cell(problem: Problem, name: str) -> Any:
-    """A problem's value in a column: of its data set where that has the column, else of the problem itself."""
-    return problem.columns[name] if name in problem.columns else getattr(problem, name, None)
 
 
 def with_parts(group: RolloutGroup, parts: Sequence[Mapping[str, float]], weights: Mapping[str, float]) -> RolloutGroup:
@@ -310,14 +300,9 @@ def _module(place: str, files: dict[Path, ModuleType]) -> ModuleType:
         return importlib.import_module(place)
     path = Path(place).expanduser().resolve()
     if path not in files:
-        files[path] = _execute(path)
+        source = importlib.util.spec_from_file_location(f"reward_file_{path.stem}", path)
+        assert source is not None and source.loader is not None
+        files[path] = importlib.util.module_from_spec(source)
+        sys.modules[source.name] = files[path]  # as dataclasses of the file need
+        source.loader.exec_module(files[path])
     return files[path]
-
-
-def _execute(path: Path) -> ModuleType:
-    source = importlib.util.spec_from_file_location(f"reward_file_{path.stem}", path)
-    assert source is not None and source.loader is not None
-    module = importlib.util.module_from_spec(source)
-    sys.modules[source.name] = module  # as dataclasses of the file need
-    source.loader.exec_module(module)
-    return module

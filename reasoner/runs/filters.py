@@ -38,24 +38,19 @@ CAUSES = {
 def _bounds(number: Callable[[str], Any], text: str) -> Bounds:
     """Parse "3", "3:8", "3:" or ":8" as (low, high)."""
     low, colon, high = text.partition(":")
-    try:
-        least, most = (number(low) if low else None), (number(high) if high else None)
-    except (ValueError, OverflowError) as error:
-        raise ValueError(f"it must be a number, or LOW:HIGH with either left out{_limit(error)}") from error
+    meaning = "a number, or LOW:HIGH with either left out"
+    least, most = (_number(meaning, number, side) if side else None for side in (low, high))
     if least is not None and most is not None and least > most:
         raise ValueError("the lower bound comes first")
     return (least, most) if colon else (least, least)
 
 
-def _int(text: str) -> int:
+def _number(meaning: str, number: Callable[[str], Any], text: str) -> Any:
     try:
-        return _int_up_to(MOST_NUMBER, text)
+        return number(text)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"it must be a whole number{_limit(error)}") from error
-
-
-def _limit(error: Exception) -> str:
-    return f" ({error})" if isinstance(error, OverflowError) else ""
+        limit = f" ({error})" if isinstance(error, OverflowError) else ""
+        raise ValueError(f"it must be {meaning}{limit}") from error
 
 
 def _int_up_to(most: int, text: str) -> int:
@@ -92,7 +87,7 @@ class Filter:
     )
     problem: str | None = _field("an id")
     subject: str | None = _field("a family")
-    level: int | None = _field("a level", read=_int)
+    level: int | None = _field("a level", read=partial(_number, "a whole number", partial(_int_up_to, MOST_NUMBER)))
     verdict: str | None = _field(values=[str(verdict) for verdict in Verdict])
     correct: bool | None = _field(read=lambda text: _one_of(("yes", "no"), text) == "yes", values=("yes", "no"))
     finish: str | None = _field(values=get_args(Finish))

@@ -1,11 +1,8 @@
 """Import rollouts of other trainers as a run folder, for the dashboard and `reasoner rollouts`.
 
-docs/DASHBOARD.md lists the columns of a rollout that is imported, a record here. `rows` reads files with these columns;
-`trl` makes them from what TRL logs. What a record lacks is computed from the others, or null.
-
-Where a record has no verdict: of the parts of its reward one that is named accuracy, correct or acc decides, a value
-above one half is "correct", else "wrong". Failing that the verdict is "refused", the one verdict that implies neither
-an answer, nor a timeout, nor a crash. `layer` names the part that decided.
+docs/DASHBOARD.md lists the columns of a rollout that is imported, a record here, and says what decides where a record
+has no verdict. Failing that the verdict is "refused", the one that implies neither an answer, nor a timeout, nor a
+crash. `rows` reads files with these columns; `trl` makes them from what TRL logs.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from data.files import read_file, read_files
+from data.files import read_files
 from reasoner.console import first_line
 from reasoner.runs import rollouts as store
 from reasoner.runs.filters import MOST_STEP
@@ -163,7 +160,7 @@ def read_trl(source: Path) -> Records:
         if files := sorted((int(end[1]), path) for end, path in ends if end):
             break
     for step, path in files:
-        for where, record in read_file(path):
+        for where, record in read_files(path):
             with _blaming(where):
                 rewards = _numbers({name: value for name, value in record.items() if name not in ("step", "advantage")})
                 own = {name: record[name] for name in ("prompt", "completion")}

@@ -184,7 +184,8 @@ def scan_steps(path: Path) -> list[tuple[str, dict[str, Any] | None]]:
     The object is None where the line does not parse, or is not an object with a whole number `step`: for readers that
     repair a damaged file instead of refusing it. A complete last line counts even without its newline.
     """
-    return list(map(_scan, _split_lines(_read_bytes(path)))) if path.is_file() else []
+    *lines, rest = _read_bytes(path).split(b"\n") if path.is_file() else [b""]
+    return list(map(_scan, [*lines, rest] if rest else lines))
 
 
 def _scan(line: bytes) -> tuple[str, dict[str, Any] | None]:
@@ -194,12 +195,6 @@ def _scan(line: bytes) -> tuple[str, dict[str, Any] | None]:
     except ValueError:
         return "", None
     return text, value if isinstance(value, dict) and isinstance(value.get("step"), int) else None
-
-
-def _split_lines(content: bytes) -> list[bytes]:
-    """The lines of a file without their newlines; the last one may lack its newline."""
-    lines = content.split(b"\n")
-    return lines if lines[-1] else lines[:-1]
 
 
 def _read_bytes(path: Path) -> bytes:

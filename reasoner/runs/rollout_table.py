@@ -7,12 +7,12 @@ named STEP.GROUP.SAMPLE, as in 12.3.7. Its id is STEP * 2**24 + its row in the s
 from __future__ import annotations
 
 import os
-import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from functools import cached_property
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,11 +23,10 @@ import pyarrow.compute as pc
 from reasoner.console import first_line
 from reasoner.runs.filters import ALL, ORDERS, Filter
 from reasoner.runs.rollout_row import ListedRollout
-from reasoner.runs.rollouts import shard_path
+from reasoner.runs.rollouts import shard_path, shard_steps
 from reasoner.runs.shard import NO_ROWS, ROWS, Row, Shard, file_state
 
 _DIGITS = 10  # of a number in the name of a rollout: those of shards have at most as many
-_NAME = re.compile(r"step-(\d{6,9})\.parquet", re.ASCII)
 _ANSWER = 60  # characters of an answer in a list
 _READERS = min(8, os.cpu_count() or 1)  # threads; each has the texts of one shard
 _LISTED = [one.name for one in fields(ListedRollout) if one.name not in ("problem", "answer", "head")]
@@ -127,17 +126,10 @@ class RolloutTable:
         """What `read` gives for the rollouts with these ids. The rows of a page may come from a hundred shards, whose
         texts are not in memory together.
         """
-        rows_of: dict[int, list[int]] = defaultdict(list)
-        for number in numbers:
-            step, row = divmod(number, ROWS)
-            rows_of[step].append(row)
+        steps = {step: [number % ROWS for number in own] for step, own in groupby(sorted(numbers), lambda n: n // ROWS)}
         with ThreadPoolExecutor(_READERS) as pool:
-            parts = pool.map(lambda step: read(self._by_step[step], rows_of[step]), rows_of)
-            value_of = {
-                step * ROWS + row: value
-                for (step, rows), part in zip(rows_of.items(), parts, strict=True)
-                for row, value in zip(rows, part, strict=True)
-            }
+            parts = pool.map(lambda step: read(self._by_step[step], steps[step]), steps)
+            value_of = dict(zip(sorted(numbers), chain.from_iterable(parts), strict=True))
         return [value_of[number] for number in numbers]
 
     def values(self, column: str) -> list[Any]:
@@ -175,9 +167,9 @@ class RolloutTable:
         return [shard for shard in self.shards if not shard.fault and shard.findings(name) is None]
 
     def analysed(self, name: str) -> Iterator[tuple[Shard, pa.Table]]:
-        """The shards that an analysis has seen, in order, with what it found in them."""
+        """The readable shards that an analysis has seen, in order, with what it found in them."""
         for shard in self.shards:
-            if (findings := shard.findings(name)) is not None:
+            if not shard.fault and (findings := shard.findings(name)) is not None:
                 yield shard, findings
 
     def findings(self, name: str, schema: pa.Schema) -> pa.Table:
@@ -242,10 +234,11 @@ class RolloutTable:
         if name == "correct":
             mask = (pc.equal if value else pc.not_equal)(column, "correct")
         elif isinstance(value, tuple):
-            low, high = value
-            mask = pc.is_valid(column)
-            mask = mask if low is None else pc.and_(mask, pc.greater_equal(column, low))
-            mask = mask if high is None else pc.and_(mask, pc.less_equal(column, high))
+            kind = pa.float32() if pa.types.is_floating(column.type) else column.type  # a shard has 1.10000002 for 1.1
+            column, mask = column.cast(kind, safe=False), pc.is_valid(column)
+            for holds, bound in zip((pc.greater_equal, pc.less_equal), value, strict=True):
+                if bound is not None:
+                    mask = pc.and_(mask, holds(column, pa.scalar(bound).cast(kind, safe=False)))
         else:
             mask = pc.equal(column, value)
         return np.asarray(pc.fill_null(mask, False))
@@ -282,9 +275,3 @@ class RolloutTable:
 def short_answer(row: Row) -> str:
     """The beginning of a rollout's answer."""
     return (row["extracted"] or "")[:_ANSWER]
-
-
-def shard_steps(run_dir: Path) -> list[int]:
-    """The step of each shard, readable or not, in order."""
-    matches = [match for path in (run_dir / "rollouts").iterdir() if (match := _NAME.fullmatch(path.name))]
-    return sorted(int(match[1]) for match in matches if match[0] == shard_path(run_dir, int(match[1])).name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from itertools import accumulate
 from pathlib import Path
@@ -30,6 +31,7 @@ COLUMNS = pa.schema([(one.name, _ARROW[str(one.type).removesuffix(" | None")]) f
 _OPTIONAL = ("importance_ratio", "observation_tokens", "observation_text", "tool_errors")
 OPTIONAL = pa.schema([COLUMNS.field(name) for name in _OPTIONAL])
 SCHEMA = pa.schema([column for column in COLUMNS if column not in OPTIONAL])
+_NAME = re.compile(r"step-(\d{6,9})\.parquet", re.ASCII)
 
 
 def shard_path(run_dir: Path, step: int) -> Path:
@@ -105,8 +107,8 @@ def stored_row(row: RolloutRow) -> dict[str, object]:
     return {name: value for name, value in vars(row).items() if value is not None or name not in OPTIONAL.names}
 
 
-def schema_of(rows: Sequence[Mapping[str, object]]) -> pa.Schema:
-    """SCHEMA, and the columns of OPTIONAL that a row has."""
+def schema_of(rows: Iterable[Iterable[str]]) -> pa.Schema:
+    """SCHEMA, and the columns of OPTIONAL that a row (or another list of names) has."""
     names = set().union(*rows)
     return pa.schema([*SCHEMA, *(field for field in OPTIONAL if field.name in names)])
 
@@ -129,14 +131,19 @@ def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), np.concatenate(numbers), kind, mask=is_null)
 
 
+def shard_steps(run_dir: Path) -> list[int]:
+    """The step of each shard, readable or not, in order."""
+    names = (_NAME.fullmatch(path.name) for path in (run_dir / "rollouts").glob("step-*"))
+    return sorted(int(name[1]) for name in names if name and name[0] == shard_path(run_dir, int(name[1])).name)
+
+
 def delete_from(run_dir: Path, start: int) -> None:
     """Delete the shards of step `start` and later, and partial files that a crash left behind."""
-    for path in (run_dir / "rollouts").glob("step-*.parquet*"):
-        digits, _, rest = path.name.removeprefix("step-").partition(".")
-        if rest == "parquet.partial" or (
-            rest == "parquet" and digits.isascii() and digits.isdecimal() and int(digits) >= start
-        ):
-            path.unlink()
+    for step in shard_steps(run_dir):
+        if step >= start:
+            shard_path(run_dir, step).unlink()
+    for path in (run_dir / "rollouts").glob("step-*.parquet.partial"):
+        path.unlink()
 
 
 def readable(path: Path) -> bool:

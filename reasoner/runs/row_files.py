@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,18 +14,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Rows = Iterable[Mapping[str, Any]]
-SchemaOf = Callable[[Sequence[Mapping[str, Any]]], "pa.Schema"]  # the schema of a file that begins with these rows
 ENDINGS = (".jsonl", ".parquet")
 _CHUNK = 1000  # rows of a parquet file that are written at once
 
 
-def write_rows(path: Path, rows: Rows, *, schema_of: SchemaOf | None = None) -> int:
-    """Write a file whole or not at all; returns the number of rows. Without `schema_of` a parquet file's schema is that
-    of all rows, which are then in memory together. ValueError for another ending.
+def write_rows(path: Path, rows: Rows, *, schema: pa.Schema | None = None) -> int:
+    """Write a file whole or not at all; returns the number of rows. Without a `schema` a parquet file's is that of all
+    rows, which are then in memory together. ValueError for another ending.
     """
     check_ending(path)
     with atomic_path(path) as beside:
-        return _write_jsonl(beside, rows) if path.suffix == ".jsonl" else _write_parquet(beside, rows, schema_of)
+        return _write_jsonl(beside, rows) if path.suffix == ".jsonl" else _write_parquet(beside, rows, schema)
 
 
 def check_ending(path: Path, known: Collection[str] = ENDINGS) -> None:
@@ -43,15 +42,15 @@ def _write_jsonl(path: Path, rows: Rows) -> int:
     return number
 
 
-def _write_parquet(path: Path, rows: Rows, schema_of: SchemaOf | None) -> int:
+def _write_parquet(path: Path, rows: Rows, schema: pa.Schema | None) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from reasoner.runs.parquet_files import WRITING
 
     rest, number = iter(rows), 0
-    first = list(islice(rest, _CHUNK if schema_of else None))
-    schema = schema_of(first) if schema_of else pa.Table.from_pylist(first).schema
+    first = list(islice(rest, _CHUNK if schema else None))
+    schema = schema or pa.Table.from_pylist(first).schema
     with pq.ParquetWriter(path, schema, **WRITING) as writer:
         for chunk in chain([first], iter(lambda: list(islice(rest, _CHUNK)), [])):
             number += len(chunk)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+from data import sample_indices
 from reasoner.distributed.world import World
 from reasoner.models.fused_lm_head import split
 from reasoner.models.loading import MAX_LOGITS, PromptCache
@@ -20,6 +22,8 @@ from reasoner.rl.batch import Batch, collate_rows
 from reasoner.rl.microbatches import OnMicrobatch, compute_precision
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.sft.examples import Example
+
+Row = TypeVar("Row")
 
 
 def collate_examples(examples: Sequence[Example]) -> Batch:
@@ -103,3 +107,17 @@ def _num_likeliest(passes: ModelPasses, states: Tensor, rows: Batch) -> int:
     with compute_precision(model.device, passes.dtype, keeps_casts=True):
         hits = [(layer(own[part]).argmax(dim=1) == ids[part]).sum() for part in split(len(ids), size)]
     return int(torch.stack(hits).sum()) if hits else 0  # none in Batch.empty_row()
+
+
+def rows_of_step(rows: Sequence[Row], step: int, *, num: int, epochs: int, seed: int) -> list[Row]:
+    """The `num` rows of a training step: a pure function of (seed, step), each row once in an epoch. The last step has
+    what is left of the last epoch.
+    """
+    num = min(num, len(rows))
+    places = sample_indices(len(rows), step, num, seed)[: max(0, epochs * len(rows) - step * num)]
+    return [rows[place] for place in places]
+
+
+def num_steps(num_rows: int, *, rows: int, epochs: int) -> int:
+    """Number of steps in which each row comes `epochs` times."""
+    return -(-epochs * num_rows // min(rows, num_rows))

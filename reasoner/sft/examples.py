@@ -1,12 +1,5 @@
-"""Supervised examples as token ids, from rows of text, of token ids, or of conversations.
-
-The column names are those of TRL's SFTTrainer:
-
-    prompt_ids, completion_ids   token ids, used as they are (`reasoner rollouts export --as sft` writes them)
-    question, completion         the question is rendered in the run's prompt style
-    prompt, completion           texts, or both lists of messages
-    messages                     a conversation: every turn of the assistant is an example
-    text                         everything after the first token is the completion
+"""Supervised examples as token ids, from rows of text, of token ids, or of conversations, in the columns of TRL's
+SFTTrainer (docs/SFT.md).
 
 Prompt and completion are tokenised apart, as a model samples a completion after the tokens of its prompt: without the
 blank that tokenizers such as Llama 2's put before a text. Only the completion has a loss.
@@ -63,20 +56,16 @@ def examples_of(
             raise ValueError(f"{where}: {error}") from None
 
 
-@dataclass(frozen=True, slots=True)
 class ExampleReader:
-    tokenizer: PreTrainedTokenizerBase
-    template: Template
-    _integers: dict[int, int] = field(default_factory=dict, compare=False)  # one object for each token id
-    _num_ids: int = field(init=False, compare=False)  # the largest token id and one; there may be gaps below
-    _turn_end: int | None = field(init=False, compare=False)  # the token that ends a turn of the chat template
-    _lead: str = field(init=False, compare=False)  # stands before a completion while it is tokenised
+    """Makes examples of rows with a tokenizer. `template`: as of examples_of."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_num_ids", max(self.tokenizer.get_vocab().values()) + 1)
-        object.__setattr__(self, "_turn_end", turn_end(self.tokenizer))
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, template: Template) -> None:
+        self.tokenizer, self.template = tokenizer, template
+        self._integers: dict[int, int] = {}  # one object for each token id
+        self._num_ids = max(tokenizer.get_vocab().values()) + 1  # there may be gaps below
+        self._turn_end = turn_end(tokenizer)
         adds_blank = self._ids("1") != self._ids(f"{_LEAD}1")[len(self._ids(_LEAD)) :]
-        object.__setattr__(self, "_lead", _LEAD if adds_blank else "")
+        self._lead = _LEAD if adds_blank else ""  # stands before a completion while it is tokenised
 
     def examples(self, row: Row) -> Iterator[Example]:
         """The examples of a row, by the first form whose columns it has."""
@@ -94,8 +83,7 @@ class ExampleReader:
         """Token ids as they are: an example for every turn, where tools answered between them (`observation_tokens`).
         ValueError where the row's prompt as text shows that they are another tokenizer's.
         """
-        prompt_ids = self.checked_ids("prompt_ids", row["prompt_ids"], text=row.get("prompt"))
-        ids = self.checked_ids("completion_ids", row["completion_ids"])
+        prompt_ids, ids = self.column_ids(row, "prompt_ids"), self.column_ids(row, "completion_ids")
         bounds = [0, *(row.get("observation_tokens") or ()), len(ids)]
         for start, end in zip(bounds[::2], bounds[1::2], strict=True):
             yield Example((*prompt_ids, *ids[:start]), ids[start:end])
@@ -149,13 +137,9 @@ class ExampleReader:
                 raise ValueError(self._template_fault(content, before, after))
             yield Example(self._tuple(self._ids(before)), self._completion_ids(turn_text, is_turn=True))
 
-    @property
-    def _name(self) -> str:
-        return self.tokenizer.name_or_path or type(self.tokenizer).__name__
-
     def _template_fault(self, content: str, before: str, after: str) -> str:
         """Why the chat template of the tokenizer cannot be trained on."""
-        name = self._name
+        name = self.tokenizer.name_or_path or type(self.tokenizer).__name__
         missing = [tag for tag in ("<think>", "</think>") if tag in content and tag not in after.removeprefix(before)]
         if missing:
             return f"the chat template of {name} drops {', '.join(missing)} of the assistant's turn"
@@ -218,14 +202,10 @@ class ExampleReader:
         return example.prompt_ids, example.completion_ids
 
     def column_ids(self, row: Row, name: str) -> tuple[int, ...]:
-        """checked_ids() of a column of the row; those of a prompt are compared with its text."""
-        return self.checked_ids(name, row[name], text=row.get("prompt") if name.startswith("prompt") else None)
-
-    def checked_ids(self, name: str, ids: object, *, text: object = None) -> tuple[int, ...]:
-        """Token ids of a row as they are. ValueError where they are none of the tokenizer, and where the `text` that
-        they are of shows that they are another tokenizer's.
+        """The token ids of a column as they are. ValueError where they are none of the tokenizer, and where those of a
+        prompt are not its text: they are another tokenizer's.
         """
-        size = self._num_ids
+        size, ids, text = self._num_ids, row[name], row.get("prompt") if name.startswith("prompt") else None
         values = ids.tolist() if hasattr(ids, "tolist") else ids  # of numpy or torch
         if not isinstance(values, list | tuple) or any(type(one) is not int or not 0 <= one < size for one in values):
             raise ValueError(f"{name} must be a list of token ids from 0 to {size - 1}")

@@ -1,10 +1,4 @@
-"""Sources of supervised examples: files, rollouts of own runs, data sets of the hub. Does not import torch.
-
-FILE.jsonl   FILE.parquet                                        columns: reasoner.sft.examples
-runs:RUN[,RUN...][?where=correct,ended&per_problem=4&steps=A:B]
-ORG/NAME[:SPLIT][?config=NAME]                                   a data set of the hub; the split is train
-SOURCE;SOURCE                                                    all rows of several
-"""
+"""Sources of supervised examples (docs/SFT.md): files, rollouts of own runs, data sets of the hub. Imports no torch."""
 
 from __future__ import annotations
 
@@ -16,10 +10,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from data.files import READERS, can_read, read_file
+from data.files import READERS, can_read, read_files
 from data.hub import hub_rows
-from reasoner.rollouts.prompts import opened_thinking
-from reasoner.runs.run_dir import find_run
+from reasoner.rollouts.prompts import load_template, opened_thinking
+from reasoner.runs.row_files import write_rows
+from reasoner.runs.run_dir import find_run, read_settings
 from reasoner.runs.selection import Selection, parse_selection, read_rollouts, select
 
 Row = Mapping[str, Any]
@@ -62,21 +57,35 @@ def _read_one(spec: str, runs: Path) -> Rows:
         name, _, split = place.partition(":")
         return Rows(hub_rows(name, config or None, split or "train"))
     _check_file(spec)
-    return Rows(read_file(Path(spec)))
+    return Rows(read_files(Path(spec)))
 
 
-def sft_row(rollout: Row, *, with_ids: bool = True) -> dict[str, Any]:
-    """A stored rollout as a row of an SFT file: token ids as sampled, and the texts that other trainers read, a <think>
-    that the prompt opens in the completion alone. ValueError for answers of tools, which a text does not mark.
+def write_examples(path: Path, run_dir: Path, rollouts: Iterable[Row], *, with_ids: bool) -> None:
+    """Write rollouts of a run as a file of examples."""
+    prefill = prefill_of(run_dir)
+    write_rows(path, [sft_row(row, with_ids=with_ids, prefill=prefill) for row in rollouts])
+
+
+def prefill_of(run_dir: Path) -> str:
+    """What the run's prompt style begins each completion with. ValueError for the style of a file that is gone."""
+    style = read_settings(run_dir)["config"].get("prompt.style")
+    return load_template(style).prefill if style else ""
+
+
+def sft_row(rollout: Row, *, with_ids: bool = True, prefill: str = "") -> dict[str, Any]:
+    """A stored rollout as a row of an SFT file: token ids as sampled, and the texts that other trainers read. The
+    `prefill`, and a <think> that the prompt opens, end the prompt and begin the completion: they stand in the
+    completion alone. ValueError for answers of tools, which a text does not mark.
     """
     ids = {"prompt_ids": list(rollout["prompt_token_ids"]), "completion_ids": list(rollout["token_ids"])}
     if parts := rollout.get("observation_tokens"):
         if not with_ids:
             raise ValueError("tools answered in a rollout: without its token ids their answers would be learnt as well")
         ids["observation_tokens"] = list(parts)
+    prompt = rollout["prompt"].removesuffix(prefill)
     return {
         **(ids if with_ids else {}),
-        "prompt": rollout["prompt"].removesuffix(opened_thinking(rollout["prompt"])),
+        "prompt": prompt.removesuffix(opened_thinking(prompt)),
         "completion": rollout["completion"],
         "problem_id": rollout["problem_id"],
         "question": rollout["question"],

@@ -30,8 +30,7 @@ from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.runs.reference import read_reference
 from reasoner.runs.run_dir import check_writable
 from reasoner.sft.sources import check_source
-from reasoner.tools.names import check_tools
-from reasoner.tools.prompt import with_tools
+from reasoner.tools.names import check_tools, with_tools
 from reasoner.trainer.trackers import check_trackers
 
 

@@ -33,7 +33,7 @@ from reasoner.rollouts.prompts import load_template
 from reasoner.runs.io import write_text
 from reasoner.runs.json_files import write_json
 from reasoner.runs.run_dir import read_settings
-from reasoner.sft.epochs import num_steps, rows_of_step
+from reasoner.sft.batches import num_steps, rows_of_step
 from reasoner.sft.examples import text_reader
 from reasoner.trainer.resolve_run import resolve_resumed_run
 from reasoner.trainer.run import TrainingRun

@@ -16,9 +16,8 @@ from reasoner.pretrain.corpus import document
 from reasoner.rl.batch import Batch
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rollouts.prompts import Template
-from reasoner.sft.batches import backward_likelihood, batch_likelihood, collate_examples
+from reasoner.sft.batches import backward_likelihood, batch_likelihood, collate_examples, num_steps, rows_of_step
 from reasoner.sft.dataset import ExampleSplit, load_examples
-from reasoner.sft.epochs import num_steps, rows_of_step
 from reasoner.sft.examples import Example, examples_of
 from reasoner.trainer.run import TrainingRun
 from reasoner.trainer.setup import RunContext, StageData, TrainingStage

@@ -40,6 +40,8 @@ def test_an_answer_that_two_graders_judge_differently_is_listed_once():
         ([("41", "wrong")] * 3 + [("42", "correct")] * 3, None),  # half is no majority
         ([("42", "correct")] * 4, None),  # right, and most agree
         ([("41", "malformed")] * 4, None),  # not graded by value
+        ([("41", "wrong")] * 3 + [(None, "no_answer")] * 2, 0.6),
+        ([("41", "wrong")] * 3 + [(None, "no_answer")] * 3, None),  # of six completions half
     ],
 )
 def test_a_majority_that_is_graded_wrong_is_listed(answers, share):

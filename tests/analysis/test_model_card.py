@@ -93,3 +93,5 @@ def test_folders_of_the_parts_of_a_mixture_and_of_reward_functions_are_not_told(
     spec = "/home/ada/a.jsonl?question=q=0.7,gsm8k=0.2,~/b.csv=0.1"
     assert file_name(spec) == "a.jsonl?question=q=0.7,gsm8k=0.2,b.csv=0.1"
     assert file_name("/home/ada/rewards.py:f=0.5,mine:g") == "rewards.py:f=0.5,mine:g"
+    assert file_name("env:guess?max_turns=4&env_python=/home/ada/envs") == "env:guess?max_turns=4&env_python=envs"
+    assert file_name("../a.jsonl;~/b.jsonl;org/c") == "a.jsonl;b.jsonl;org/c"

@@ -1,5 +1,6 @@
 """Reflection over a run: detected once, and in agreement with counts by hand."""
 
+import os
 import random
 import re
 import shutil
@@ -11,6 +12,7 @@ from reasoner.analysis import reflection as study
 from reasoner.evals.paired import paired_difference
 from reasoner.runs.filters import Filter
 from reasoner.runs.rollout_table import RolloutTable
+from reasoner.runs.rollouts import shard_path
 from reasoner.runs.run_start import open_run
 from tests.fixtures.rollouts import group, write
 from verifiers.reflection import cues
@@ -130,6 +132,14 @@ def test_study_whose_files_were_deleted_gives_the_same_answers(run, table):
     again = RolloutTable(run)
     assert study.timeline(again) == [] and study.gallery(again) == []
     assert study.study(again) == 3 and alarm_lines(again) == before
+
+
+def test_a_step_whose_shard_is_damaged_after_it_was_studied_is_left_out(run, table):
+    path = shard_path(run, 1)
+    state = path.stat()
+    path.write_bytes(bytes(state.st_size))
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert [line["step"] for line in study.timeline(RolloutTable(run))] == [0, 2]
 
 
 def test_gallery_has_the_best_span_per_rollout_by_score(table):

@@ -328,9 +328,10 @@ def test_loading_has_the_time_of_its_parent_and_names_a_memory_limit(monkeypatch
     monkeypatch.setattr(worker, "_module", lambda kind: SimpleNamespace(Gym=Start))
     name = parse("gym:mine").name
     events: list[dict[str, float]] = []
-    assert worker._load(lambda **event: events.append(event), 1800.0, name, "null") == {"rows": []}
+    assert worker._result("load", lambda **event: events.append(event), 1800.0, [name, "null"]) == {"rows": []}
     assert Start.seen == [1805, 1805] and events[0] == {"loading": 1800.0}
-    assert "ran out of memory; verify.memory_mib" in worker._load(lambda **event: None, 1800.0, name, "0")["error"]
+    result = worker._result("load", lambda **event: None, 1800.0, [name, "0"])
+    assert "ran out of memory; verify.memory_mib" in result["error"]
 
 
 def test_loading_has_the_memory_of_the_settings(tmp_path: Path) -> None:

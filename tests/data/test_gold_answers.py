@@ -1,6 +1,6 @@
 import pytest
 
-from data.gold_answers import final_answer
+from data.boxes import final_answer
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from data.hub import HUB
 from data.problem import Problem
 from data.registry import evaluation_spec, fingerprint, load
-from data.table_rows import problems
+from data.table_rows import read_rows
 
 
 def write_lines(folder: Path, name: str, *lines: Any) -> Path:
@@ -106,7 +106,7 @@ def test_decimals_of_parquet_and_numbers_too_large_for_a_float_are_numbers(tmp_p
     parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "d.parquet")
     assert [problem.answer for problem in load(str(tmp_path / "d.parquet"))] == ["1.50", "120000000.00"]
     with pytest.raises(ValueError, match=r"row 0: .*Decimal\('NaN'\)"):
-        list(problems([("row 0", {"question": "?", "answer": Decimal("NaN")})], source="s", split="file"))
+        list(read_rows([("row 0", {"question": "?", "answer": Decimal("NaN")})], source="s", split="file"))
     path = write_lines(tmp_path, "x.jsonl", {"question": "10^400?", "answer": 10**400})
     assert load(str(path))[0].answer == "1" + "0" * 400
 
@@ -249,5 +249,5 @@ def test_hub_rows_of_each_set_become_problems() -> None:
     }  # fmt: skip
     golds = {"gsm8k": "4", "math": r"\frac12", "math500": r"\frac12"}
     for name, row in rows.items():
-        (problem,) = problems([("row 0", row)], source=name, split="test", columns=HUB[name].columns)
-        assert problem.answer == golds[name]
+        (reading,) = read_rows([("row 0", row)], source=name, split="test", columns=HUB[name].columns)
+        assert reading.problem.answer == golds[name]

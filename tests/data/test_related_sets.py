@@ -33,6 +33,8 @@ def test_training_problems_of_a_benchmark_bring_its_other_problems(spec: str, ex
         ("generated", "generated:train", "generated:train"), ("gym:chain_sum", "gym:chain_sum", "gym:chain_sum"),
         ("a.jsonl?without_sample=5", "a.jsonl?sample=6", "a.jsonl?sample=6"),
         ("a.jsonl?without_sample=5", "a.jsonl?sample=5", ""), ("a.jsonl?sample=5", "a.jsonl?without_sample=9", ""),
+        ("./d", "./d/a.jsonl", "./d/a.jsonl"), ("./d/a.jsonl?sample=5", "./d?without_sample=5", "./d?without_sample=5"),
+        ("./d/a.jsonl", "./d/b.jsonl", ""),
         ("a.jsonl", "b.jsonl", ""), ("gsm8k", "gsm8k:test", ""), ("gym:chain_sum", "gym:chain_sum:validation", ""),
     ],
 )  # fmt: skip

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from data.options import Subset, split_subset
 from data.registry import check, evaluation_spec, hub_sources, load
 from data.spec import parse_table
-from data.subset import Subset, split_subset
 
 
 @pytest.fixture

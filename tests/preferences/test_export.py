@@ -1,7 +1,7 @@
 """Preference pairs of rollouts: their order, and what is left out."""
 
-from reasoner.preferences.dataset import COLUMNS, comparisons_of
-from reasoner.preferences.rollout_pairs import PairCounts, preference_rows
+from reasoner.preferences.dataset import comparisons_of
+from reasoner.preferences.rollout_pairs import PairCounts, preference_rows, schema
 from reasoner.sft.examples import text_reader
 from tests.fixtures.tiny import tiny_tokenizer
 
@@ -61,7 +61,7 @@ def test_identical_texts_and_undecided_pairs_are_left_out_and_counted():
 
 def test_rows_have_the_documented_columns_and_read_back():
     rows, _ = export([rollout(i, f"text {i}", tokens=3 + i) for i in range(3)])
-    assert all(row.keys() <= COLUMNS.keys() for row in rows)
+    assert all(row.keys() == {*schema().names} for row in rows)
     texts = [row | {"prompt": None} for row in rows]  # its ids are not those of its text in this tokenizer
     (one,) = comparisons_of([("a row", row) for row in texts], text_reader(tiny_tokenizer()))
     assert one.prompt_ids == (5, 6) and len(one.completions) == 3 and len(one.pairs) == 3

@@ -9,7 +9,7 @@ from data.files import read_files
 from reasoner.preferences.dataset import comparisons_of
 from reasoner.preferences.loss import bradley_terry_loss, collate_comparisons
 from reasoner.preferences.reward_model import new_reward_model
-from reasoner.preferences.rollout_pairs import PairCounts, preference_rows, schema_of
+from reasoner.preferences.rollout_pairs import PairCounts, preference_rows, schema
 from reasoner.rl.reward_model_passes import RewardModelPasses
 from reasoner.runs.row_files import write_rows
 from reasoner.sft.examples import text_reader
@@ -29,7 +29,7 @@ def test_trl_reads_an_export_with_the_same_loss(tmp_path: Path, suffix: str) -> 
     rollouts = [row | {"prompt_token_ids": tokenizer(row["prompt"])["input_ids"]} for row in rollouts]
     file = tmp_path / f"pairs{suffix}"
     rows = preference_rows(rollouts, PairCounts(), prefill="<think>")
-    write_rows(file, rows, schema_of=schema_of)
+    write_rows(file, rows, schema=schema())
 
     tiny_model(vocabulary=len(tokenizer)).save_pretrained(tmp_path / "model")
     model = new_reward_model(tmp_path / "model", tokenizer, device=torch.device("cpu"))

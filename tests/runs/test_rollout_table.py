@@ -10,7 +10,7 @@ import pytest
 
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
-from reasoner.runs.filters import ALL, Filter
+from reasoner.runs.filters import ALL, Filter, read_filter
 from reasoner.runs.rollout_table import RolloutTable
 from reasoner.runs.run_start import open_run
 from reasoner.runs.shard import Shard
@@ -115,6 +115,16 @@ def test_exports_hold_the_matching_rollouts(run, tmp_path, capsys, suffix):
         assert store.rows_of(pq.read_table(path)) == [row for row in rows(run) if row["problem_id"] == "p1"]
 
 
+def test_an_export_has_the_columns_of_calls_where_the_first_shards_have_none(run, tmp_path, capsys):
+    rows = [row | {"observation_tokens": [1, 2]} for row in store.read(run, 2)]
+    store.write_shard(store.shard_path(run, 2), rows)
+    for step in range(3, 300):  # more rows than are written at once
+        store.shard_path(run, step).write_bytes(store.shard_path(run, 0).read_bytes())
+    store.shard_path(run, 300).write_bytes(store.shard_path(run, 2).read_bytes())
+    assert reasoner(capsys, "export", run, tmp_path / "out.parquet", "--step", "3:")[0] == 0
+    assert pq.read_table(tmp_path / "out.parquet")["observation_tokens"].to_pylist()[-1] == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -143,6 +153,16 @@ def test_exports_hold_the_matching_rollouts(run, tmp_path, capsys, suffix):
 def test_bad_input_prints_one_line_and_exits_with_two(run, capsys, arguments, message):
     status, said = reasoner(capsys, *(argument.replace("{run}", str(run)) for argument in arguments))
     assert status == 2 and message in said.err and said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("1.1", 3), ("1.1:", 4), (":1.1", 11), ("0.3:1.1", 7), ("1e300", 0), ("-1:1e300", 12)]
+)
+def test_a_reward_is_found_by_the_number_that_is_shown(run, text, number):
+    for step, rewards in enumerate([(0.0, 0.3, 1.1, 2.0), (0.1, 0.3, 1.1, 1.0), (0.0, 0.1, 0.3, 1.1)]):
+        own = store.read(run, step)
+        store.write_shard(store.shard_path(run, step), [{**a, "reward": b} for a, b in zip(own, rewards, strict=True)])
+    assert RolloutTable(run).count(read_filter({"reward": text})) == number
 
 
 def test_a_run_without_shards_has_no_rollouts_groups_or_steps(tmp_path):

@@ -9,8 +9,14 @@ from reasoner.distributed.world import World
 from reasoner.models.sharding import DistributedModel
 from reasoner.rl.microbatches import own_rows
 from reasoner.rl.model_passes import ModelPasses
-from reasoner.sft.batches import Likelihood, backward_likelihood, batch_likelihood, collate_examples
-from reasoner.sft.epochs import num_steps, rows_of_step
+from reasoner.sft.batches import (
+    Likelihood,
+    backward_likelihood,
+    batch_likelihood,
+    collate_examples,
+    num_steps,
+    rows_of_step,
+)
 from reasoner.sft.examples import Example
 from tests.fixtures.tiny import tiny_model
 

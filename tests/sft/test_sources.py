@@ -5,7 +5,7 @@ import json
 import pytest
 
 from reasoner.runs.run_start import open_run
-from reasoner.sft.sources import check_source, read_source, sft_row
+from reasoner.sft.sources import check_source, read_source, sft_row, write_examples
 from tests.fixtures.rollouts import group, write
 
 RIGHT = "<think> one </think> <answer> 2 </answer>"
@@ -50,6 +50,16 @@ def test_thinking_that_a_prompt_opens_stands_in_the_completion_alone(runs):
     rollout = {"prompt_token_ids": [1], "token_ids": [2], "step": 0, "reward": 1.0, "question": "?", "problem_id": "p"}
     row = sft_row(rollout | {"prompt": "?<bot><think>\n", "completion": "<think>\n2"})
     assert (row["prompt"], row["completion"]) == ("?<bot>", "<think>\n2")
+
+
+def test_what_the_prompt_style_begins_a_completion_with_is_written_once(runs):
+    (runs / "style.toml").write_text('text = "{question} A:"\nprefill = " So"')
+    open_run(runs / "b", {"prompt.style": str(runs / "style.toml")}, {}, resuming=False)
+    rollout = {"prompt_token_ids": [1], "token_ids": [2], "step": 0, "reward": 1.0, "question": "?", "problem_id": "p"}
+    rollouts = [rollout | {"prompt": "? A: So", "completion": " So 2"}]
+    write_examples(runs / "examples.jsonl", runs / "b", rollouts, with_ids=False)
+    [(_, row)] = read_source(str(runs / "examples.jsonl"), runs).rows
+    assert row["prompt"] + row["completion"] == "? A: So 2"
 
 
 def test_a_split_of_a_data_set_is_rows(tmp_path, monkeypatch):

@@ -7,9 +7,8 @@ import pytest
 from reasoner.config.schema import ToolsConfig
 from reasoner.inference.model_spec import ModelSpec
 from reasoner.rollouts.prompts import TEMPLATES
-from reasoner.tools.names import check_tools
+from reasoner.tools.names import check_tools, with_tools
 from reasoner.tools.pool import ToolPool
-from reasoner.tools.prompt import with_tools
 
 FILE = '''
 import os

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from data import Problem
-from data.gold_answers import final_answer
+from data.boxes import final_answer
 from verifiers import Verdict, VerifierPool
 from verifiers.answer_text import formulas_in
 from verifiers.equivalence import judge

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from data import Problem
-from data.gold_answers import final_answer
+from data.boxes import final_answer
 from verifiers import Verdict, VerifierPool, extract_answer
 from verifiers.maths import equivalent
 
