@@ -19,6 +19,7 @@ from reasoner.config.resolve import RunSettings, check_types, resolve, to_dict, 
 from reasoner.config.schema import Config, settings, value_of
 from reasoner.config.stages import STAGES, check_used, preset_values, problem_sets, stage_defaults
 from reasoner.inference.factory import resolve_engine_name
+from reasoner.inference.model_spec import learnt_precision
 from reasoner.models.hub_download import parameters_on_hub
 from reasoner.models.resolve import full_folder, resolve_model
 from reasoner.models.size import num_parameters
@@ -59,7 +60,7 @@ def resolve_new_run(
     check_used(named, stage)
     model, runs = str(named.get("model", "base")), Path(str(named.get("run.dir", "runs")))
     choice, why = choose_preset(preset, model, runs, gpu_bytes)
-    layers = preset_layers(choice, stage, named)
+    layers = [*preset_layers(choice, stage, named), _precision_of_run(model, runs)]
     resolved = resolve([*layers, defaults, *files, (origin, values)])
     cfg = resolved.config
     if cfg.stage != stage:
@@ -203,10 +204,22 @@ def _num_parameters(model: str, runs: Path) -> int | None:
     """Parameters of a model folder, of a run's model, or of a model of the hub that no preset names; None where their
     number is not known.
     """
-    if not (Path(model).is_dir() or (runs / model).is_dir()):
-        has_preset = any(model in recipe.models for recipe in RECIPES.values())
-        return parameters_on_hub(model) if model.count("/") == 1 and not has_preset else None
-    return num_parameters(full_folder(resolve_model(model, runs=runs)))
+    if folder := _local_folder(model, runs):
+        return num_parameters(full_folder(folder))
+    has_preset = any(model in recipe.models for recipe in RECIPES.values())
+    return parameters_on_hub(model) if model.count("/") == 1 and not has_preset else None
+
+
+def _local_folder(model: str, runs: Path) -> Path | None:
+    """The folder of a model on this machine, or of a run's newest checkpoint; None for a name of the hub."""
+    return resolve_model(model, runs=runs) if Path(model).is_dir() or (runs / model).is_dir() else None
+
+
+def _precision_of_run(model: str, runs: Path) -> tuple[str, Values]:
+    """(origin, settings) for a model that a run in bfloat16 has learnt: its float32 weights are another model."""
+    folder = _local_folder(model, runs)
+    is_low = folder is not None and learnt_precision(folder) == "bfloat16"
+    return f"run {model}", {"optim.dtype": "bfloat16", "engine.dtype": "bfloat16"} if is_low else {}
 
 
 def _with_own_sets(resolved: RunSettings, named: Collection[str]) -> RunSettings:

@@ -7,6 +7,7 @@ import pytest
 from reasoner.config.resolve import to_dict
 from reasoner.config.schema import settings
 from reasoner.trainer.resolve_run import resolve_new_run, resolve_resumed_run
+from tests.fixtures.tiny import save_tiny
 
 
 def stored_run(tmp_path, **more):
@@ -36,6 +37,26 @@ def test_an_adapter_learns_ten_times_as_fast_as_the_preset_has_it_for_all_weight
 
     assert [rate(f"qwen2.5-{size}") for size in ("1.5b@80gb", "7b@80gb")] == [1e-5, 1e-5]  # the second has an adapter
     assert rate("qwen2.5-1.5b@80gb", **{"optim.lr": 3e-6}) == 3e-6 and rate("base", model="base") == 2e-4
+
+
+@pytest.mark.parametrize("stage", ["rl", "sft", "reward-model"])
+def test_a_stage_after_a_run_in_bfloat16_computes_in_it_unless_told_otherwise(tmp_path, stage):
+    """The weights in float32 are not the model that was learnt."""
+    place = {"run.dir": str(tmp_path), "model": str(tmp_path / "a")}
+    place |= {"rl": {}, "sft": {"sft.data": "a.jsonl"}, "reward-model": {"rm.data": "a.jsonl"}}[stage]
+    run_dir = stored_run(tmp_path)
+    save_tiny(run_dir / "checkpoints" / "step-000001")
+
+    def precisions(**values):
+        cfg = resolve_new_run(place | values, origin="a test", stage=stage)[0].config
+        return cfg.optim.dtype, cfg.engine.dtype
+
+    assert precisions() == ("float32", "float32")
+    about = json.loads((run_dir / "config.json").read_text())
+    about["config"]["optim.dtype"] = "bfloat16"
+    (run_dir / "config.json").write_text(json.dumps(about))
+    assert precisions() == ("bfloat16", "bfloat16")
+    assert precisions(**{"optim.dtype": "float32"})[0] == "float32"
 
 
 def test_resumed_run_is_not_given_fewer_steps_than_it_has_done(tmp_path):
