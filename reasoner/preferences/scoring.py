@@ -7,11 +7,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from reasoner.inference.model_spec import learnt_precision
+from reasoner.inference.reward_model import RewardModel
 from reasoner.models.loading import context_length, load_tokenizer
-from reasoner.models.reward_model import load_reward_model
 from reasoner.preferences.dataset import Comparison
 from reasoner.preferences.loss import Tokens, collate_completions
 from reasoner.rl.batch import collate_rows
@@ -32,10 +30,9 @@ def open_scorer(
     """(the passes of the reward model in a folder, in the precision of its run, what tokenises rows of text for it).
     `prompt` is the prompt style whose stop texts end them, `micro_batch_tokens` the most tokens computed at once.
     """
-    encode, dtype = text_reader(load_tokenizer(folder), load_template(prompt).stop), learnt_precision(folder)
-    device = setup_torch(threads=threads, seed=0)
-    model = load_reward_model(folder, device=device, dtype=getattr(torch, dtype))
-    return RewardModelPasses(model, dtype, micro_batch_tokens), encode
+    encode = text_reader(load_tokenizer(folder), load_template(prompt).stop)
+    device, dtype = setup_torch(threads=threads, seed=0), learnt_precision(folder)
+    return RewardModel(folder, device=device, dtype=dtype, micro_batch_tokens=micro_batch_tokens).passes, encode
 
 
 def score_completions(
