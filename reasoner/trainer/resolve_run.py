@@ -165,17 +165,22 @@ def _listed(weights: Values) -> str:
 
 
 def preset_layers(preset: Preset, stage: str, named: Values) -> list[tuple[str, Values]]:
-    """(origin, settings) of a preset and of a stage of training, for the algorithm and LoRA that are named. A preset of
-    reinforcement learning for all weights has a learning rate that is too small for an adapter.
+    """(origin, settings) of a preset and of a stage of training, for the algorithm and LoRA that are named. In
+    reinforcement learning the rates of an adapter, and of a critic's, are larger than those of all weights.
     """
-    algorithm = named.get("algo.name")
+    algorithm, whole = named.get("algo.name"), preset.values()
     layers = preset.layers(None if algorithm is None else str(algorithm))
     own = [(origin, preset_values(values, stage)) for origin, values in layers]
-    rank = {key: value for values in (*(values for _, values in own), named) for key, value in values.items()}
-    defaults = stage_defaults(stage, preset.name, rank.get("lora.rank", 0))
-    if stage == "rl" and preset.name != "base" and named.get("lora.rank") and not preset.values().get("lora.rank"):
-        lr: Any = preset.values().get("optim.lr", settings()["optim.lr"].default)
-        defaults["optim.lr"] = round(LORA_LEARNING_RATE * lr, 12)
+    had_lora = bool(whole.get("lora.rank"))
+    has_lora = bool(named.get("lora.rank", had_lora))
+    defaults = stage_defaults(stage, preset.name, has_lora)
+    rates: dict[str, Any] = {key: whole.get(key, settings()[key].default) for key in ("optim.lr", "critic.lr")}
+    if had_lora and not has_lora:
+        defaults["lora.base_dtype"] = "float32"
+    if stage == "rl" and preset.name != "base" and has_lora != had_lora:
+        defaults["optim.lr"] = round(rates["optim.lr"] * LORA_LEARNING_RATE ** (has_lora - had_lora), 12)
+    if stage == "rl" and preset.name != "base" and has_lora:
+        defaults["critic.lr"] = LORA_LEARNING_RATE * rates["critic.lr"]
     return [*own, (f"reasoner {STAGES[stage].command}", defaults)]
 
 

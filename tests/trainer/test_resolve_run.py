@@ -39,6 +39,16 @@ def test_an_adapter_learns_ten_times_as_fast_as_the_preset_has_it_for_all_weight
     assert rate("qwen2.5-1.5b@80gb", **{"optim.lr": 3e-6}) == 3e-6 and rate("base", model="base") == 2e-4
 
 
+def test_all_weights_in_place_of_a_preset_s_adapter_learn_at_the_rates_of_all_weights(tmp_path):
+    def rates(**values):
+        place = {"run.dir": str(tmp_path), "model": "Qwen/Qwen2.5-7B", "algo.name": "ppo"}
+        cfg = resolve_new_run(place | values, origin="a test", preset="qwen2.5-7b@80gb")[0].config
+        return cfg.optim.lr, cfg.critic.lr, cfg.lora.base_dtype
+
+    assert rates() == (1e-5, 1e-4, "bfloat16")
+    assert rates(**{"lora.rank": 0}) == (1e-6, 1e-5, "float32")
+
+
 @pytest.mark.parametrize("stage", ["rl", "sft", "reward-model"])
 def test_a_stage_after_a_run_in_bfloat16_computes_in_it_unless_told_otherwise(tmp_path, stage):
     """The weights in float32 are not the model that was learnt."""
