@@ -264,8 +264,8 @@ def _preset_note(preset: Preset, why: str, resolved: RunSettings, *, is_named: b
         f"{key} {to_dict(cfg)[key]}" for key, source in resolved.origin.items() if source == f"machine {preset.machine}"
     ]
     if values:
-        peak = f"the preset takes at most {preset.fit.peak_gib:g} GiB, by prediction"
-        lines.append(f"values of the machine ({preset.machine}): {', '.join(values)}; {peak}")
+        peak = f"; the preset takes at most {preset.fit.peak_gib:g} GiB, by prediction" if cfg.stage == "rl" else ""
+        lines.append(f"values of the machine ({preset.machine}): {', '.join(values)}{peak}")
     return "\n".join(lines)
 
 

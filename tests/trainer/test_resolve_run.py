@@ -69,6 +69,17 @@ def test_a_stage_after_a_run_in_bfloat16_computes_in_it_unless_told_otherwise(tm
     assert precisions(**{"optim.dtype": "float32"})[0] == "float32"
 
 
+def test_the_memory_predicted_for_reinforcement_learning_is_not_told_of_another_stage(tmp_path):
+    place = {"run.dir": str(tmp_path), "model": "Qwen/Qwen2.5-7B"}
+    stages = {"rl": {}, "sft": {"sft.data": "a.jsonl"}, "reward-model": {"rm.data": "a.jsonl"}}
+    notes = {
+        stage: resolve_new_run(place | own, origin="a test", preset="qwen2.5-7b@80gb", stage=stage)[0].note
+        for stage, own in stages.items()
+    }
+    assert {stage: "GiB" in note for stage, note in notes.items()} == {"rl": True, "sft": False, "reward-model": False}
+    assert all("machine (80gb)" in note for note in notes.values())
+
+
 def test_resumed_run_is_not_given_fewer_steps_than_it_has_done(tmp_path):
     run_dir = stored_run(tmp_path)
     (run_dir / "metrics.jsonl").write_text('{"step": 0}\n{"step": 1}\n')
