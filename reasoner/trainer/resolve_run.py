@@ -24,6 +24,7 @@ from reasoner.models.hub_download import parameters_on_hub
 from reasoner.models.resolve import full_folder, resolve_model
 from reasoner.models.size import num_parameters
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm, sampler_correction, with_parts
+from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.runs.run_dir import check_free, find_run, read_settings, recovery_hint, stage_of
 from reasoner.runtime import gpu_memory
 
@@ -60,7 +61,9 @@ def resolve_new_run(
     check_used(named, stage)
     model, runs = str(named.get("model", "base")), Path(str(named.get("run.dir", "runs")))
     choice, why = choose_preset(preset, model, runs, gpu_bytes)
-    layers = [*preset_layers(choice, stage, named), _precision_of_run(model, runs)]
+    others = [str(named[key]) for key in ("teacher.model", "critic.init") if named.get(key)]
+    models = [model, *others, *parse_reward_models(str(named.get("reward.model", "")))]
+    layers = [*preset_layers(choice, stage, named), _learnt_precision(models, runs)]
     resolved = resolve([*layers, defaults, *files, (origin, values)])
     cfg = resolved.config
     if cfg.stage != stage:
@@ -220,11 +223,12 @@ def _local_folder(model: str, runs: Path) -> Path | None:
     return resolve_model(model, runs=runs) if Path(model).is_dir() or (runs / model).is_dir() else None
 
 
-def _precision_of_run(model: str, runs: Path) -> tuple[str, Values]:
-    """(origin, settings) for a model that a run in bfloat16 has learnt: its float32 weights are another model."""
-    folder = _local_folder(model, runs)
-    is_low = folder is not None and learnt_precision(folder) == "bfloat16"
-    return f"run {model}", {"optim.dtype": "bfloat16", "engine.dtype": "bfloat16"} if is_low else {}
+def _learnt_precision(models: Sequence[str], runs: Path) -> tuple[str, Values]:
+    """(origin, settings) for models one of which a run in bfloat16 has learnt: its float32 weights are another one."""
+    for model in models:
+        if (folder := _local_folder(model, runs)) and learnt_precision(folder) == "bfloat16":
+            return f"run {model}", {"optim.dtype": "bfloat16", "engine.dtype": "bfloat16"}
+    return "", {}
 
 
 def _with_own_sets(resolved: RunSettings, named: Collection[str]) -> RunSettings:
