@@ -248,8 +248,9 @@ def _with_own_sets(resolved: RunSettings, named: Collection[str]) -> RunSettings
 def _sets_note(resolved: RunSettings) -> str:
     """A line with the problem sets of the run where they come from different places; empty where they do not."""
     sets = problem_sets(resolved.config)
-    sources = [sources_of(spec) for spec in sets.values()]
-    if "data.train" not in sets or all(one <= sources[0] for one in sources):
+    own = own_sets(training := sets.get("data.train", ""))
+    known = sources_of(training) | (sources_of(own.heldout) if own else set())
+    if not training or all(sources_of(spec) <= known for spec in sets.values()):
         return ""
     names = {"data.train": "training", "validation.data": "validation", "eval.heldout": "final table"}
     parts = (f"{names[key]} {spec} ({resolved.origin[key]})" for key, spec in sets.items())

@@ -103,6 +103,7 @@ def test_named_benchmark_replaces_the_presets_sets_that_are_not_named(tmp_path):
         return resolve_new_run(place | values, origin="a test", preset="qwen2.5-1.5b@24gb")[0]
 
     assert sets_of(resolved()) == ("math?without_sample=200", "math?sample=200", "math500")
+    assert "different sets" not in resolved().note  # math500 is of the benchmark's test problems
     changed = resolved(**{"data.train": "gsm8k"})
     assert sets_of(changed) == ("gsm8k?without_sample=200", "gsm8k?sample=200", "gsm8k:test")
     assert changed.origin["eval.heldout"] == "benchmark gsm8k" and "different sets" not in changed.note
