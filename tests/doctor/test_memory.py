@@ -291,6 +291,15 @@ def test_settings_are_suggested_in_the_order_of_what_they_change(has_all_extras)
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("rank", "settings"), [(0, "--lora.rank 16 --lora.base_dtype bfloat16"), (8, "--lora.base_dtype bfloat16")]
+)
+def test_frozen_weights_are_held_in_the_precision_of_the_passes(has_all_extras, rank, settings):
+    cfg = Config(optim=OptimConfig(dtype="bfloat16"), lora=LoraConfig(rank=rank))
+    candidates = memory_advice._lower(need_of(qwen(QWEN_HALF), cfg, prompt=100, device="cuda"))
+    assert settings in [memory_advice._setting_arguments(cfg, one.cfg) for one in candidates]
+
+
 def test_extras_that_are_not_installed_are_not_suggested(monkeypatch):
     monkeypatch.setattr(memory_advice, "find_spec", lambda name: None)
     cfg = Config()
