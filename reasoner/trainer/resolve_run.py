@@ -180,6 +180,8 @@ def preset_layers(preset: Preset, stage: str, named: Values) -> list[tuple[str, 
     rates: dict[str, Any] = {key: whole.get(key, settings()[key].default) for key in ("optim.lr", "critic.lr")}
     if had_lora and not has_lora:
         defaults["lora.base_dtype"] = "float32"
+    if named.get("optim.dtype") == "bfloat16":  # what is learnt in it is another model in float32
+        defaults["engine.dtype"] = "bfloat16"
     if stage == "rl" and preset.name != "base" and has_lora != had_lora:
         defaults["optim.lr"] = round(rates["optim.lr"] * LORA_LEARNING_RATE ** (has_lora - had_lora), 12)
     if stage == "rl" and preset.name != "base" and has_lora:

@@ -49,6 +49,14 @@ def test_all_weights_in_place_of_a_preset_s_adapter_learn_at_the_rates_of_all_we
     assert rates(**{"lora.rank": 0}) == (1e-6, 1e-5, "float32")
 
 
+def test_the_engine_has_the_precision_of_a_trainer_in_bfloat16_unless_told_otherwise(tmp_path):
+    def precision(**values):
+        place = {"run.dir": str(tmp_path), "optim.dtype": "bfloat16"}
+        return resolve_new_run(place | values, origin="a test")[0].config.engine.dtype
+
+    assert (precision(), precision(**{"engine.dtype": "float32"})) == ("bfloat16", "float32")
+
+
 @pytest.mark.parametrize("stage", ["rl", "sft", "reward-model"])
 def test_a_stage_after_a_run_in_bfloat16_computes_in_it_unless_told_otherwise(tmp_path, stage):
     """The weights in float32 are not the model that was learnt."""
