@@ -63,7 +63,7 @@ def resolve_new_run(
     choice, why = choose_preset(preset, model, runs, gpu_bytes)
     others = [str(named[key]) for key in ("teacher.model", "critic.init") if named.get(key)]
     models = [model, *others, *parse_reward_models(str(named.get("reward.model", "")))]
-    layers = [*preset_layers(choice, stage, named), _learnt_precision(models, runs)]
+    layers = [*preset_layers(choice, stage, named), _learnt_precision([] if "optim.dtype" in named else models, runs)]
     resolved = resolve([*layers, defaults, *files, (origin, values)])
     cfg = resolved.config
     if cfg.stage != stage:

@@ -74,7 +74,7 @@ def test_a_stage_after_a_run_in_bfloat16_computes_in_it_unless_told_otherwise(tm
     about["config"]["optim.dtype"] = "bfloat16"
     (run_dir / "config.json").write_text(json.dumps(about))
     assert precisions() == ("bfloat16", "bfloat16")
-    assert precisions(**{"optim.dtype": "float32"})[0] == "float32"
+    assert precisions(**{"optim.dtype": "float32"}) == ("float32", "float32")
     if stage == "rl":  # its teacher and what scores it are computed as it is
         for others in ({"teacher.model": "a"}, {"reward.model": "a=0.5"}):
             assert precisions(model="base", **others) == ("bfloat16", "bfloat16")
