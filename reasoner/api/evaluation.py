@@ -65,7 +65,8 @@ def evaluate(
         stop: Texts that end a response. Default: those of the prompt template.
         extract: How the answer is extracted: strict, boxed, gsm8k, last-number, lenient. Default: the template's.
         engine: vllm, transformers, or auto (vllm where it imports).
-        dtype: float32 or bfloat16. Default: bfloat16 on a GPU where `max_tokens` is above 1,024, else float32.
+        dtype: float32 or bfloat16. Default: bfloat16 on a GPU where `max_tokens` is above 1,024, else that of a run's
+            training, else float32.
         tools: Tools that the model may call, as setting tools.names. Default: those that a run's checkpoint was
             trained with; "": none.
         seed: Seed of the samples.

@@ -38,7 +38,7 @@ def sample(
     The run is named MODEL-sample-MMDD-HHMMSS by default; one that was begun by the same call is completed. The other
     arguments are those of `reasoner.evaluate`. ValueError for an argument that cannot be used.
     """
-    check_least(1, num_samples=num_samples, problems=problems, workers=workers)
+    check_least(1, num_samples=num_samples, problems=problems, workers=workers, max_tokens=max_tokens)
     check_least(0, skip=skip)
     spec = ModelSpec.of(
         model, runs=Path(runs), prompt=prompt, temperature=temperature, top_p=top_p, max_tokens=max_tokens, tools=tools

@@ -167,4 +167,4 @@ def add_engine(place: argparse._ActionsContainer) -> None:
     """Add --engine and --dtype, which say with what a model is sampled."""
     add_option(place, "--engine", "vllm, transformers, or auto: vllm where it imports [auto]")
     about = "weights in float32 or bfloat16 [on a GPU above 1,024 --max-tokens bfloat16, else the run's, or float32]"
-    add_option(place, "--dtype", about)
+    add_option(place, "--dtype", about, choices=("float32", "bfloat16"))

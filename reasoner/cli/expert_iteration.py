@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from data.related_sets import own_sets
 from reasoner.cli.arguments import Parser, add_json, add_option, write_result
 from reasoner.cli.rollouts import add_selection, selection_of
 from reasoner.cli.train import add_settings, command_line, settings_files
@@ -44,17 +45,20 @@ def run_rounds(args: argparse.Namespace) -> None:
         from reasoner.distributed.world import RunInterrupt
         from reasoner.recipes.expert_iteration import Rounds, expert_iteration, table
 
+    sets = own_sets(args.data or "")
     plan = Rounds(
         name=name,
-        data=args.data or "",
+        data=sets.train if sets else args.data or "",
         rounds=args.rounds,
         problems=args.problems,
         samples=args.num_samples,
         selection=selection,
     )
-    own = ("reasoner expert-iteration", _DEFAULTS | {"sft.data": plan.examples(1)})
+    own: dict[str, object] = _DEFAULTS | {"sft.data": plan.examples(1)}
+    own |= {"validation.data": sets.validation, "eval.heldout": sets.heldout} if sets else {}
+    defaults, files = ("reasoner expert-iteration", own), settings_files(args)
     resolved, _ = resolve_new_run(
-        values, origin="command line", preset=args.preset, defaults=own, files=settings_files(args), stage="sft"
+        values, origin="command line", preset=args.preset, defaults=defaults, files=files, stage="sft"
     )
     if not args.data:
         cfg = resolved.config

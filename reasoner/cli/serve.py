@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from reasoner.cli.arguments import Parser, add_option, add_runs_folder
+from reasoner.config.learning import DTYPES
 from reasoner.console import log
 from reasoner.inference.server_token import LOCAL_VARIABLE, VARIABLE, make_token, token_file
 
@@ -27,8 +28,8 @@ def add_arguments(command: Parser) -> None:
     add_option(command, "--port", "port to serve on", 8001)
     about = "The token that clients need is sent unencrypted: name only an address of a private network"
     add_option(command, "--host", f"address to serve on. {about}", "127.0.0.1")
-    about = "precision of the weights, as engine.dtype of the runs"
-    add_option(command, "--dtype", about, "float32", choices=("float32", "bfloat16"))
+    about = "precision of the weights, as engine.dtype of the runs [that of a run, else float32]"
+    add_option(command, "--dtype", about, choices=DTYPES)
     add_option(command, "--max-model-len", "most tokens of prompt and completion [the model's context]", kind=int)
     add_option(command, "--tensor-parallel", "number of GPUs that share the model", 1)
     add_option(command, "--gpu-memory", "fraction of a GPU's memory to use", 0.9, metavar="SHARE")
@@ -82,14 +83,20 @@ def server_environment(args: argparse.Namespace, *, token: str) -> dict[str, str
 
 def run_server(args: argparse.Namespace) -> None:
     """Become the server. ValueError if vLLM is not installed, the model does not exist, or there can be no token."""
+    from reasoner.inference.model_spec import learnt_precision
     from reasoner.models.checksums import check_model_files
+    from reasoner.models.folder import is_adapter
     from reasoner.models.resolve import full_folder, resolve_model
     from reasoner.runtime import has_gpu
 
     if importlib.util.find_spec("vllm") is None:
         raise ValueError("reasoner serve needs vLLM, which is not installed here")
-    folder = full_folder(resolve_model(args.model, runs=args.runs)).resolve()
+    model = resolve_model(args.model, runs=args.runs)
+    args.dtype = args.dtype or learnt_precision(model)
+    folder = full_folder(model).resolve()
     check_model_files(folder)
+    if is_adapter(model):
+        log(f"warning: until a run sends weights this is {folder}, without the adapter; for a teacher, export it")
     token = make_token()
     if args.host not in _LOCAL:
         log(f"warning: who listens to the network of {args.host} can read the token, and with it replace the model")

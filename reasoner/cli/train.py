@@ -184,7 +184,7 @@ def _train(args: argparse.Namespace, resolved: RunSettings, run_dir: Path, world
     if args.stage != "reward-model":
         from reasoner.evals.before_after import next_commands
 
-        print_result(next_commands(run_dir, resolved.config.steps, args.stage))
+        print_result(next_commands(run_dir, resolved.config))
     if args.json and world.is_first and (run_dir / "report.json").is_file():
         args.json.write_text((run_dir / "report.json").read_text())
 

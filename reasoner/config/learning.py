@@ -77,7 +77,7 @@ class CriticConfig:
     init: str = setting("", "Reward model whose backbone and head the critic starts from (as in reward.model), of the "
         "policy's architecture. Empty: a copy of the policy's backbone and a head of zeros.",
         needs=f"{_OWN_CRITIC} and lora.rank == 0")
-    lr: float = setting(1e-4, "Learning rate of the critic. With algo.critic_backbone shared: of the value head alone.",
+    lr: float = setting(1e-5, "Learning rate of the critic. With algo.critic_backbone shared: of the value head alone.",
         gt=0, le=1, verl="critic.optim.lr")
     vf_coef: float = setting(0.5, "Coefficient of the critic's loss beside the policy's.", ge=0,
         needs="algo.critic_backbone == 'shared'")

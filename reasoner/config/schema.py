@@ -112,7 +112,8 @@ class EngineConfig:
         trl={"vllm_server_timeout": "also the wait for one completion"})
     requests_per_server: int = setting(256, "Most completions that a server is asked for at once.", ge=1,
         needs="engine.urls")
-    dtype: str = setting("float32", "Precision of the engine's weights.",
+    dtype: str = setting("float32", "Precision of the engine's weights. Where optim.dtype bfloat16 is named it is "
+        "bfloat16 by itself.",
         choices=DTYPES | {"fp8": "vLLM in this process quantises the matrices of the layers after every update (a "
             "scale for each row, activations by token; the rest is bfloat16). Validation and the final table sample "
             "from them too"},

@@ -38,11 +38,8 @@ from reasoner.trainer.trainer import Trainer
 from reasoner.types import Prompt
 
 _PROBE_PROMPTS, _PROBE_SAMPLES = 8, 2  # of a parity probe: prompts, and completions of each
-_LOGPROB_LIMITS = {
-    "float32": (1e-3, 0.05),
-    "bfloat16": (0.5, 3.0),
-    "fp8": (2.0, 6.0),
-}  # nats: rounding up to the first, else a fault
+# Nats: rounding up to the first, a fault above the second. A token of 4,000 of SmolLM2-135M in bfloat16 rounds by 1.1.
+_LOGPROB_LIMITS = {"float32": (1e-3, 0.05), "bfloat16": (1.5, 3.0), "fp8": (2.0, 6.0)}
 
 Measurements = dict[str, Any]  # by subject, for --json
 

@@ -70,7 +70,7 @@ class MemoryEstimate:
             "gradients": 4 * trained,
             "optimiser": 8 * trained,
             "reference": _BYTES[cfg.algo.reference_dtype] * parameters if has_reference else 0,
-            "critic": 16 * critic,
+            "critic": 12 * critic,  # its gradients are freed before those of the policy are computed
             "reward_models": _BYTES[cfg.optim.dtype]
             * self._num_parameters("reward.model", *parse_reward_models(cfg.reward.model)),
             "teacher": _BYTES[cfg.optim.dtype]
@@ -84,19 +84,23 @@ class MemoryEstimate:
         return part | {"gaps": self._gaps(part.pop("temporaries"), part.pop("small_temporaries"))}
 
     def peak(self) -> int:
-        """Most bytes at once. Weights and optimiser state stay for the whole run; gradients are freed before the engine
-        samples, and the engine frees its cache while the trainer works, on a GPU its weights too. With
-        max_off_policy_steps above 0 it keeps them, and above 1 copies of the weights wait in the machine's memory.
+        """Most bytes at once. Weights and optimiser state stay for the whole run, and with max_off_policy_steps above 1
+        copies of the weights wait in the machine's memory.
         """
         part = self.parts()
-        resident = sum(part[name] for name in _RESIDENT)
         training = part["gradients"] + self.passes_peak() + part["gaps"]
-        engine, cache = part["engine_weights"], part["engine_cache"] + part["engine_logits"]
-        if self.device == "cpu" or not self._has_vllm():
-            return resident + engine + (training + cache if self.cfg.max_off_policy_steps else max(training, cache))
-        return resident + (
-            training + engine + cache if self.cfg.max_off_policy_steps else max(training, engine + cache)
-        )
+        return sum(part[name] for name in _RESIDENT) + self.beside_engine(training, part)
+
+    def beside_engine(self, training: int, part: Mapping[str, int]) -> int:
+        """Most bytes of training and engine: gradients are freed before the engine samples, and it frees its cache
+        while the trainer works, vLLM on a GPU its weights too. With max_off_policy_steps above 0 it keeps them.
+        """
+        engine = part["engine_weights"]
+        cache = part["engine_cache"] + part["engine_logits"] + part.get("synced_tensor", 0)
+        if self.cfg.max_off_policy_steps:
+            return training + engine + cache
+        frees_weights = self.device != "cpu" and self._has_vllm()
+        return max(training, engine + cache) if frees_weights else engine + max(training, cache)
 
     def passes_peak(self) -> int:
         """Most bytes that the forward and backward pass of a micro-batch and its prompts add."""

@@ -93,8 +93,9 @@ def _lower(estimate: MemoryEstimate) -> Iterator[MemoryEstimate]:
     yield _changed(estimate, "algo", reference_dtype="bfloat16")
     if cfg.engine.dtype == "float32":
         yield _changed(estimate, "engine", dtype="bfloat16")
-    if not cfg.lora.rank and not cfg.algo.ref_sync_steps and find_spec("peft") is not None:
-        yield _changed(_changed(estimate, "lora", rank=_LORA_RANK), "algo", reference_dtype="float32")  # has none
+    if cfg.lora.rank or (not cfg.algo.ref_sync_steps and find_spec("peft") is not None):
+        lora = {"rank": cfg.lora.rank or _LORA_RANK, "base_dtype": cfg.optim.dtype}  # frozen, as the passes cast it
+        yield _changed(_changed(estimate, "lora", **lora), "algo", reference_dtype="float32")  # has none
     if cfg.algo.beta:
         yield _changed(estimate, "algo", beta=0.0, reference_dtype="float32")
     if cfg.sampling.max_tokens >= 2 * _SMALLEST:

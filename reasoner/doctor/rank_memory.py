@@ -56,9 +56,7 @@ class RankMemory:
         passes = self.estimate.passes_peak() - self.estimate.parts()["low_precision_weights"]
         passes += sum(part.get(name, 0) for name in _OF_PASSES)
         training = part["gradients"] + max(passes, part.get("gradient_sum", 0), part.get("whole_reference", 0))
-        engine = part["engine_weights"] + part["engine_cache"] + part["engine_logits"] + part.get("synced_tensor", 0)
-        keeps_engine = self.estimate.cfg.max_off_policy_steps > 0
-        return resident + (training + engine if keeps_engine else max(training, engine))
+        return resident + self.estimate.beside_engine(training, part)
 
     def _in_passes(self, held: int) -> int:
         """Bytes of a whole model of `held` bytes in the precision of the passes."""

@@ -44,16 +44,16 @@ def estimate_time(trial: TrialStep, algorithm: Algorithm, cfg: Config, *, inform
     steps = cfg.steps
     if cfg.max_train_tokens:
         steps = min(steps, ceil(cfg.max_train_tokens / (timing.mean_length * per_step)))
-    validation = num_validations(cfg) * cfg.validation.problems * (cfg.validation.samples + 1)  # one greedy
+    num, own = num_validations(steps, cfg.validation.interval), cfg.validation
+    validation = num * own.problems * (own.samples + 1)  # one greedy
     heldout = 2 * cfg.eval.heldout_problems * (cfg.eval.samples + 1)  # of the models before and after training
     each = trial.bulk.generate_seconds / trial.bulk.completions
     return TimeEstimate(timing.mean_length, steps, step, steps * step, each * (validation + heldout))
 
 
-def num_validations(cfg: Config) -> int:
+def num_validations(steps: int, interval: int) -> int:
     """Validations of a run, the one before the first step and the one after the last included."""
-    interval = cfg.validation.interval
-    return 1 + ceil(cfg.steps / interval) if interval else 0
+    return 1 + ceil(steps / interval) if interval else 0
 
 
 def time_findings(trial: TrialStep, run_time: TimeEstimate, cfg: Config) -> Iterator[Finding]:

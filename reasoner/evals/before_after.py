@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shlex import quote
 
 from reasoner.config.schema import Config
 from reasoner.console import escape_controls
@@ -97,21 +98,20 @@ def write_eval(folder: Path, evals: HeldOutEvals, cfg: Config, engine: str) -> N
     eval_log.write(folder, manifest, {spec: {"sampled": evals.sampled, "greedy": evals.greedy}}, "")
 
 
-def next_commands(run_dir: Path, steps: int, stage: str = "rl") -> str:
-    """Suggest commands to continue with after a run of a stage (reasoner.config.stages) that had so many steps. They
-    hold in the folder where the run was started.
-    """
+def next_commands(run_dir: Path, cfg: Config) -> str:
+    """Suggest commands to continue with after a run. They hold in the folder where it was started."""
     is_usual = run_dir.parent == Path("runs")
     name, app = (run_dir.name, "reasoner app") if is_usual else (str(run_dir), f"reasoner app {run_dir.parent}")
+    data = "" if cfg.eval.heldout == Config().eval.heldout else f" --data {quote(cfg.eval.heldout)}"
     commands = {
         app: "show rollouts, curves and reflection in a browser",
-        f"reasoner eval --model {name} --pass@1 --cons@16": "evaluate; more problems: --problems 600",
+        f"reasoner eval --model {name}{data} --pass@1 --cons@16": "evaluate; other numbers of problems: --problems 600",
     }
     files = {"metrics": f"{run_dir}/metrics.jsonl", "model": f"{run_dir}/checkpoints"}
-    if stage == "sft":
+    if cfg.stage == "sft":
         commands[f"reasoner train --model {name}"] = "reinforcement learning from this model"
     else:
-        commands[f"reasoner train --resume {name} --steps {2 * steps}"] = "continue the training"
+        commands[f"reasoner train --resume {name} --steps {2 * cfg.steps}"] = "continue the training"
         files = {"rollouts of every step": f"{run_dir}/rollouts/*.parquet", **files}
     width = max(map(len, commands))
     lines = [f"  {command:<{width}}  # {about}" for command, about in commands.items()]

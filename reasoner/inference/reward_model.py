@@ -25,12 +25,12 @@ class RewardModel:
     def __init__(self, folder: Path, *, device: torch.device, dtype: str, micro_batch_tokens: int) -> None:
         self.model = load_reward_model(folder, device=device, dtype=getattr(torch, dtype))
         self.context = context_length(self.model)
-        self._passes = RewardModelPasses(self.model, dtype, micro_batch_tokens)
+        self.passes = RewardModelPasses(self.model, dtype, micro_batch_tokens)
 
     def scores(self, groups: Sequence[RolloutGroup]) -> list[float]:
         """The score of each completion at its last token, in order, less the mean in the model's config."""
         rows = [(group.prompt.token_ids, own.token_ids) for group in groups for own in group.completions]
-        scores: list[float] = self._passes.rewards(collate_rows(rows)).tolist()
+        scores: list[float] = self.passes.rewards(collate_rows(rows)).tolist()
         return scores
 
 

@@ -7,8 +7,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from reasoner.inference.model_spec import learnt_precision
+from reasoner.inference.reward_model import RewardModel
 from reasoner.models.loading import context_length, load_tokenizer
-from reasoner.models.reward_model import load_reward_model
 from reasoner.preferences.dataset import Comparison
 from reasoner.preferences.loss import Tokens, collate_completions
 from reasoner.rl.batch import collate_rows
@@ -26,12 +27,12 @@ _PROMPT_IDS, _COMPLETION_IDS = ("prompt_ids", "prompt_token_ids"), ("completion_
 def open_scorer(
     folder: Path, *, prompt: str, threads: int = 0, micro_batch_tokens: int = 8192
 ) -> tuple[RewardModelPasses, ExampleReader]:
-    """(the passes of the reward model in a folder, what tokenises rows of text for it). `prompt` is the prompt style
-    whose stop texts end them, `micro_batch_tokens` the most tokens computed at once.
+    """(the passes of the reward model in a folder, in the precision of its run, what tokenises rows of text for it).
+    `prompt` is the prompt style whose stop texts end them, `micro_batch_tokens` the most tokens computed at once.
     """
     encode = text_reader(load_tokenizer(folder), load_template(prompt).stop)
-    model = load_reward_model(folder, device=setup_torch(threads=threads, seed=0))
-    return RewardModelPasses(model, micro_batch_tokens=micro_batch_tokens), encode
+    device, dtype = setup_torch(threads=threads, seed=0), learnt_precision(folder)
+    return RewardModel(folder, device=device, dtype=dtype, micro_batch_tokens=micro_batch_tokens).passes, encode
 
 
 def score_completions(

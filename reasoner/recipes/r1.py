@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from data.related_sets import own_sets
 from reasoner.api.sampling import sample
 from reasoner.api.stages import finetune, train_reward_model
 from reasoner.api.training import train
@@ -64,7 +65,8 @@ def r1(plan: Plan, s: R1Settings) -> None:
     run, rewards = plan.run, {"reward.language": s.language}
 
     # Cold start: the model learns from its own selected answers.
-    samples = partial(run, function=sample, data=s.data, seed=s.seed)
+    own = own_sets(s.data)  # of a benchmark's problems those that no run validates on
+    samples = partial(run, function=sample, data=own.train if own else s.data, seed=s.seed)
     cold = samples("cold-samples", model=s.model, skip=0, problems=s.cold_problems, num_samples=s.cold_samples)
     cold_sft = run("cold-sft", finetune, model=s.model, data=s.selection(cold), seed=s.seed)
 

@@ -69,7 +69,8 @@ METRICS = _by_name(
         "mean estimate of KL(policy || reference) per token; with algo.filter_zero_advantages over the groups that are "
         "kept", "nats per token", "KL", ("health", "compare")),
     Metric("entropy",
-        "mean entropy of the policy per token; with algo.filter_zero_advantages over the groups that are kept",
+        "mean entropy of the policy per token; over completions with a gradient, which zero-variance groups have not "
+        "where they are left out (algo.filter_zero_advantages) or nothing but the reward acts (algo.beta 0)",
         "nats per token", "entropy", ("sft", "health")),
     Metric("clip_ratio",
         "share of tokens whose gradient was clipped away, with algo.surrogate clip_weight whose weight was clipped "

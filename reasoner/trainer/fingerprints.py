@@ -18,8 +18,6 @@ from reasoner.rollouts.prompts import Template
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.types import Prompt
 
-_VALIDATION = ("validation.data", "validation.problems")  # may change: then it is another set of problems
-
 
 def fingerprints_of(
     base: Path, template: Template, training: Mapping[str, str], validation: Sequence[Problem]
@@ -60,15 +58,14 @@ def check_unchanged(
     """
     then = stored.get("fingerprints", {})
     for name in now:
-        if name not in _VALIDATION and then.get(name) != now[name]:
+        if name != "validation.data" and then.get(name) != now[name]:
             raise ValueError(
                 f"{name} is {settings[name]!r} as before, but its content has changed: its fingerprint is "
                 f"{now[name][:16]}, and that of the run {str(then.get(name))[:16]}. Restore the old content, or start "
                 "a new run"
             )
-    is_same_set = all(stored["config"].get(key) == settings.get(key) for key in _VALIDATION)
     before, after = (prints.get("validation.data") for prints in (then, now))
-    if is_same_set and before and after and before != after:
+    if before and after and before != after:
         log(
             f"the validation problems {settings['validation.data']!r} have changed since the run began: validations "
             "before and after are not comparable, nor is the best policy so far"

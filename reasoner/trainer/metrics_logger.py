@@ -191,9 +191,9 @@ class MetricsLogger:
         return line
 
     def _shown(self) -> Group:
-        """The panel of the steps so far, and the progress within the current one."""
+        """The panel of the steps so far, once this process has done one, and the progress within the current one."""
         within = Text(self.progress.text(), "dim", overflow="ellipsis", no_wrap=True)
-        return Group(*(self._panel() if self.history else ()), within)
+        return Group(*(self._panel() if self._done() > self._done_before else ()), within)
 
     def _panel(self) -> list[RenderableType]:
         table = Table(box=None, padding=(0, 1), show_header=True, header_style="bold")

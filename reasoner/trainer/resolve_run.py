@@ -19,10 +19,12 @@ from reasoner.config.resolve import RunSettings, check_types, resolve, to_dict, 
 from reasoner.config.schema import Config, settings, value_of
 from reasoner.config.stages import STAGES, check_used, preset_values, problem_sets, stage_defaults
 from reasoner.inference.factory import resolve_engine_name
+from reasoner.inference.model_spec import learnt_precision
 from reasoner.models.hub_download import parameters_on_hub
 from reasoner.models.resolve import full_folder, resolve_model
 from reasoner.models.size import num_parameters
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm, sampler_correction, with_parts
+from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.runs.run_dir import check_free, find_run, read_settings, recovery_hint, stage_of
 from reasoner.runtime import gpu_memory
 
@@ -59,7 +61,9 @@ def resolve_new_run(
     check_used(named, stage)
     model, runs = str(named.get("model", "base")), Path(str(named.get("run.dir", "runs")))
     choice, why = choose_preset(preset, model, runs, gpu_bytes)
-    layers = preset_layers(choice, stage, named)
+    others = [str(named[key]) for key in ("teacher.model", "critic.init") if named.get(key)]
+    models = [model, *others, *parse_reward_models(str(named.get("reward.model", "")))]
+    layers = [*preset_layers(choice, stage, named), _learnt_precision([] if "optim.dtype" in named else models, runs)]
     resolved = resolve([*layers, defaults, *files, (origin, values)])
     cfg = resolved.config
     if cfg.stage != stage:
@@ -164,17 +168,24 @@ def _listed(weights: Values) -> str:
 
 
 def preset_layers(preset: Preset, stage: str, named: Values) -> list[tuple[str, Values]]:
-    """(origin, settings) of a preset and of a stage of training, for the algorithm and LoRA that are named. A preset of
-    reinforcement learning for all weights has a learning rate that is too small for an adapter.
+    """(origin, settings) of a preset and of a stage of training, for the algorithm and LoRA that are named. In
+    reinforcement learning the rates of an adapter, and of a critic's, are larger than those of all weights.
     """
-    algorithm = named.get("algo.name")
+    algorithm, whole = named.get("algo.name"), preset.values()
     layers = preset.layers(None if algorithm is None else str(algorithm))
     own = [(origin, preset_values(values, stage)) for origin, values in layers]
-    rank = {key: value for values in (*(values for _, values in own), named) for key, value in values.items()}
-    defaults = stage_defaults(stage, preset.name, rank.get("lora.rank", 0))
-    if stage == "rl" and preset.name != "base" and named.get("lora.rank") and not preset.values().get("lora.rank"):
-        lr: Any = preset.values().get("optim.lr", settings()["optim.lr"].default)
-        defaults["optim.lr"] = round(LORA_LEARNING_RATE * lr, 12)
+    had_lora = bool(whole.get("lora.rank"))
+    has_lora = bool(named.get("lora.rank", had_lora))
+    defaults = stage_defaults(stage, preset.name, has_lora)
+    rates: dict[str, Any] = {key: whole.get(key, settings()[key].default) for key in ("optim.lr", "critic.lr")}
+    if had_lora and not has_lora:
+        defaults["lora.base_dtype"] = "float32"
+    if named.get("optim.dtype") == "bfloat16":  # what is learnt in it is another model in float32
+        defaults["engine.dtype"] = "bfloat16"
+    if stage == "rl" and preset.name != "base" and has_lora != had_lora:
+        defaults["optim.lr"] = round(rates["optim.lr"] * LORA_LEARNING_RATE ** (has_lora - had_lora), 12)
+    if stage == "rl" and preset.name != "base" and has_lora:
+        defaults["critic.lr"] = LORA_LEARNING_RATE * rates["critic.lr"]
     return [*own, (f"reasoner {STAGES[stage].command}", defaults)]
 
 
@@ -203,10 +214,23 @@ def _num_parameters(model: str, runs: Path) -> int | None:
     """Parameters of a model folder, of a run's model, or of a model of the hub that no preset names; None where their
     number is not known.
     """
-    if not (Path(model).is_dir() or (runs / model).is_dir()):
-        has_preset = any(model in recipe.models for recipe in RECIPES.values())
-        return parameters_on_hub(model) if model.count("/") == 1 and not has_preset else None
-    return num_parameters(full_folder(resolve_model(model, runs=runs)))
+    if folder := _local_folder(model, runs):
+        return num_parameters(full_folder(folder))
+    has_preset = any(model in recipe.models for recipe in RECIPES.values())
+    return parameters_on_hub(model) if model.count("/") == 1 and not has_preset else None
+
+
+def _local_folder(model: str, runs: Path) -> Path | None:
+    """The folder of a model on this machine, or of a run's newest checkpoint; None for a name of the hub."""
+    return resolve_model(model, runs=runs) if Path(model).is_dir() or (runs / model).is_dir() else None
+
+
+def _learnt_precision(models: Sequence[str], runs: Path) -> tuple[str, Values]:
+    """(origin, settings) for models one of which a run in bfloat16 has learnt: its float32 weights are another one."""
+    for model in models:
+        if (folder := _local_folder(model, runs)) and learnt_precision(folder) == "bfloat16":
+            return f"run {model}", {"optim.dtype": "bfloat16", "engine.dtype": "bfloat16"}
+    return "", {}
 
 
 def _with_own_sets(resolved: RunSettings, named: Collection[str]) -> RunSettings:
@@ -226,8 +250,9 @@ def _with_own_sets(resolved: RunSettings, named: Collection[str]) -> RunSettings
 def _sets_note(resolved: RunSettings) -> str:
     """A line with the problem sets of the run where they come from different places; empty where they do not."""
     sets = problem_sets(resolved.config)
-    sources = [sources_of(spec) for spec in sets.values()]
-    if "data.train" not in sets or all(one <= sources[0] for one in sources):
+    own = own_sets(training := sets.get("data.train", ""))
+    known = sources_of(training) | (sources_of(own.heldout) if own else set())
+    if not training or all(sources_of(spec) <= known for spec in sets.values()):
         return ""
     names = {"data.train": "training", "validation.data": "validation", "eval.heldout": "final table"}
     parts = (f"{names[key]} {spec} ({resolved.origin[key]})" for key, spec in sets.items())
@@ -246,8 +271,8 @@ def _preset_note(preset: Preset, why: str, resolved: RunSettings, *, is_named: b
         f"{key} {to_dict(cfg)[key]}" for key, source in resolved.origin.items() if source == f"machine {preset.machine}"
     ]
     if values:
-        peak = f"the preset takes at most {preset.fit.peak_gib:g} GiB, by prediction"
-        lines.append(f"values of the machine ({preset.machine}): {', '.join(values)}; {peak}")
+        peak = f"; the preset takes at most {preset.fit.peak_gib:g} GiB, by prediction" if cfg.stage == "rl" else ""
+        lines.append(f"values of the machine ({preset.machine}): {', '.join(values)}{peak}")
     return "\n".join(lines)
 
 

@@ -91,8 +91,8 @@ def evaluate_heldout(
         (run_dir / "report.json").unlink(missing_ok=True)
     after = _heldout_evals(generator, prompts, cfg, "the trained model")
     device = torch.device("cpu")
-    initial = load_policy(base, device=device, mesh=mesh_of_shards(cfg.optim.sharding, generator.world, device))
-    generator.update_weights(initial, version=0)
+    mesh = mesh_of_shards(cfg.optim.sharding, generator.world, device)
+    generator.update_weights(load_policy(base, device=device, mesh=mesh), version=0)  # and not kept while it samples
     before = _heldout_evals(generator, prompts, cfg, "the model before training")
     if not generator.world.is_first:
         return

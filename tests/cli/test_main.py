@@ -98,6 +98,8 @@ REFUSED_ELSEWHERE = [
     (["eval", "--extract", "guess"], "unknown extraction 'guess'"),
     (["eval", "--engine", "sglang"], "engine.name is 'sglang'"),
     (["eval", "--dtype", "float8"], "--dtype is 'float8'; known are float32, bfloat16"),
+    (["sample", "--dtype", "bf16"], "--dtype is 'bf16'; known are float32, bfloat16"),
+    (["sample", "--max-tokens", "0"], "--max-tokens is 0; it must be at least 1"),
     (["eval", "--pass@8", "--num-samples", "4"], "--num-samples is 4"),
     (["eval", "--num-samples", "0"], "--num-samples is 0; it must be at least 1"),
     (["eval", "--max-tokens", "0"], "--max-tokens is 0; it must be at least 1"),

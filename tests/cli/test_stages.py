@@ -46,11 +46,24 @@ def test_expert_iteration_of_several_processes_is_refused_before_it_samples(caps
 
 @pytest.mark.parametrize(
     ("flags", "data"),
-    [([], "generated"), (["--preset", "smollm-135m@cpu"], "one-step"), (["--data", "gsm8k"], "gsm8k")],
+    [([], "generated"), (["--preset", "smollm-135m@cpu"], "one-step"), (["--data", "mine.jsonl"], "mine.jsonl")],
     ids=["base", "preset", "named"],
 )
 def test_expert_iteration_samples_the_problems_of_the_preset(monkeypatch, tmp_path, flags, data):
-    plans = []
-    monkeypatch.setattr(expert_iteration, "expert_iteration", lambda plan, resolved: plans.append(plan) or [])
-    assert main(["expert-iteration", "--model", "base", "--run.dir", str(tmp_path), *flags]) == 0
-    assert [plan.data for plan in plans] == [data]
+    assert expert_iteration_of(monkeypatch, tmp_path, flags)[0] == data
+
+
+def test_expert_iteration_on_a_benchmark_validates_and_ends_on_it(monkeypatch, tmp_path):
+    sets = expert_iteration_of(monkeypatch, tmp_path, ["--data", "gsm8k"])
+    assert sets == ("gsm8k?without_sample=200", "gsm8k?sample=200", "gsm8k:test")
+    named = expert_iteration_of(monkeypatch, tmp_path, ["--data", "gsm8k", "--eval.heldout", "math500"])
+    assert named == (*sets[:2], "math500")
+
+
+def expert_iteration_of(monkeypatch, runs, flags):
+    """The problems that the rounds of a command line sample, validate on and end with."""
+    calls = []
+    monkeypatch.setattr(expert_iteration, "expert_iteration", lambda *arguments: calls.append(arguments) or [])
+    assert main(["expert-iteration", "--model", "base", "--run.dir", str(runs), *flags]) == 0
+    ((plan, resolved),) = calls
+    return plan.data, resolved.config.validation.data, resolved.config.eval.heldout

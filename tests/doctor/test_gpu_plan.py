@@ -63,6 +63,12 @@ def test_many_ranks_never_have_a_whole_model():
         assert plan("qwen2.5-7b", "h100", 512, **many, **own).peak("sharded") < whole
 
 
+def test_the_transformers_engine_keeps_its_weights_while_shards_are_trained():
+    names = ({"engine.name": "transformers"}, {"engine.urls": "http://127.0.0.1:1", "engine.name": "remote"})
+    own, servers = (plan("qwen2.5-7b", "h100", 8, **name) for name in names)
+    assert own.peak("gathered") == servers.peak("gathered") + own.parts("gathered")["engine_weights"]
+
+
 def test_reward_models_are_whole_on_every_rank(tmp_path):
     model = tiny_model(vocabulary=60, width=32, layers=2)
     folder = save_reward_model(tmp_path / "rm", model, tiny_tokenizer(), head=torch.ones(32), mean=0.0)

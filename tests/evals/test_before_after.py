@@ -1,8 +1,11 @@
 """The report at the end of a run: the table of before and after, and example answers."""
 
+from pathlib import Path
+
 import pytest
 
-from reasoner.evals.before_after import HeldOutEvals, example_answers, table
+from reasoner.config.schema import Config, EvalConfig
+from reasoner.evals.before_after import HeldOutEvals, example_answers, next_commands, table
 from reasoner.evals.result import MetricKs
 from tests.fixtures.scripted import answering, evaluated, prompt
 
@@ -39,3 +42,9 @@ def test_traces_show_newly_correct_problems_self_corrected_first(evals):
     assert first.splitlines()[0].endswith("(gold: 5)") and "Wait, 5." in first.splitlines()[2]
     assert second.splitlines()[0].endswith("(gold: 7)")  # a family each; b was right before
     assert "\x1b" not in text and "\\x1b[2J" in text
+
+
+def test_the_evaluation_that_is_suggested_is_on_the_problems_of_the_run():
+    own, default = (next_commands(Path("runs/a"), Config(eval=one)) for one in (EvalConfig("gsm8k:test"), EvalConfig()))
+    assert "reasoner eval --model a --data gsm8k:test --pass@1" in own
+    assert "reasoner eval --model a --pass@1" in default

@@ -2,6 +2,8 @@
 
 import asyncio
 import importlib
+import json
+import os
 from pathlib import Path
 
 import httpx
@@ -9,7 +11,12 @@ import pytest
 from fastapi import FastAPI
 
 from reasoner.cli.main import build_parser
-from reasoner.cli.serve import server_command, server_environment
+from reasoner.cli.serve import run_server, server_command, server_environment
+from reasoner.config.learning import OptimConfig
+from reasoner.config.resolve import to_dict
+from reasoner.config.schema import Config
+from reasoner.runs.run_dir import FORMAT
+from tests.fixtures.tiny import save_tiny
 
 TOKEN = "a-token-for-this-test"
 GOOD = {"Authorization": f"Bearer {TOKEN}"}
@@ -20,7 +27,7 @@ def statuses(monkeypatch):
     """A function: the status of POST /collective_rpc with these headers, at a server on this host."""
 
     def ask(headers, *, host="127.0.0.1", method="POST"):
-        arguments = ["serve", "--host", host]
+        arguments = ["serve", "--host", host, "--dtype", "float32"]
         args = build_parser(arguments).parse_args(arguments)
         command, environment = server_command(args, Path("m"), has_gpu=False), server_environment(args, token=TOKEN)
         assert TOKEN not in " ".join(command)
@@ -51,6 +58,18 @@ def test_a_server_on_a_gpu_reads_a_response_in_parts_whose_logits_fit_beside_the
     tokens = int(command[command.index("--max-num-batched-tokens") + 1])
     assert tokens >= int(command[command.index("--max-num-seqs") + 1])  # else vLLM refuses to start
     assert 6 * tokens * 152_064 < (1 - args.gpu_memory) * 24e9
+
+
+@pytest.mark.vllm
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_run_is_served_in_the_precision_that_it_computed_in(tmp_path, monkeypatch, dtype):
+    model, commands = save_tiny(tmp_path / "run" / "checkpoints" / "step-000001"), []
+    cfg = Config(optim=OptimConfig(dtype=dtype))
+    (tmp_path / "run" / "config.json").write_text(json.dumps({"format": FORMAT, "config": to_dict(cfg)}))
+    monkeypatch.setenv("REASONER_SERVER_TOKEN", TOKEN)
+    monkeypatch.setattr(os, "execve", lambda _, command, __: commands.append(command))
+    run_server(build_parser(["serve"]).parse_args(["serve", "--model", str(model)]))
+    assert commands[0][commands[0].index("--dtype") + 1] == dtype
 
 
 def test_request_needs_the_token(statuses):

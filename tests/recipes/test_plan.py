@@ -56,6 +56,11 @@ def test_samples_of_the_stages_are_of_different_problems_and_mix_is_a_second_sou
     assert "per_problem=4;texts.jsonl'" in calls(EVERYTHING)["sft"] and ";" not in calls()["sft"]
 
 
+def test_problems_that_a_run_validates_on_are_not_sampled():
+    own = calls(R1Settings(data="gsm8k"))
+    assert "data='gsm8k?without_sample=200'" in own["cold-samples"] and "data='gsm8k'" in own["rl"]
+
+
 def test_stages_whose_settings_are_empty_are_left_out():
     assert [name for name in calls(EVERYTHING) if name not in calls()] == [
         "rl-control", "student-samples", "student-examples", "student", "student-control",

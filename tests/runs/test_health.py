@@ -288,6 +288,12 @@ def test_unknown_metrics_and_steps_without_a_computed_token_raise_no_alarm():
     assert alarms_of(history) == []
 
 
+def test_entropy_that_falls_in_supervised_finetuning_raises_no_alarm():
+    learnt = line_up(*[{"loss": value, "entropy": value} for value in (1.2, 0.3, 0.02, 0.004, 0.003, 0.002)])
+    assert alarms_of(learnt) == []
+    assert alarms_of([line | {"correct": 0.5} for line in learnt]) == [("entropy collapse", 4)]
+
+
 # ------------------------------------------------------------------------------------------------- repetition
 
 

@@ -107,6 +107,14 @@ def test_panel_shows_progress_within_a_step(tmp_path):
     assert "900 tok/s" in after and "1/9" in after and "learnt" not in after
 
 
+def test_a_resumed_run_has_a_panel_from_its_first_step_on(tmp_path):
+    written(tmp_path, [0])
+    with MetricsLogger(tmp_path, steps=9, start=1) as logger:
+        assert not panel_text(logger).strip()  # of its speed nothing is known yet
+        logger.write({"step": 1, **LINE}, TIMED)
+        assert "2/9" in panel_text(logger)
+
+
 def panel_text(logger):
     console = Console(width=120, record=True, file=StringIO())
     console.print(logger._shown())

@@ -7,6 +7,7 @@ import pytest
 from reasoner.config.resolve import to_dict
 from reasoner.config.schema import settings
 from reasoner.trainer.resolve_run import resolve_new_run, resolve_resumed_run
+from tests.fixtures.tiny import save_tiny
 
 
 def stored_run(tmp_path, **more):
@@ -38,6 +39,58 @@ def test_an_adapter_learns_ten_times_as_fast_as_the_preset_has_it_for_all_weight
     assert rate("qwen2.5-1.5b@80gb", **{"optim.lr": 3e-6}) == 3e-6 and rate("base", model="base") == 2e-4
 
 
+def test_all_weights_in_place_of_a_preset_s_adapter_learn_at_the_rates_of_all_weights(tmp_path):
+    def rates(**values):
+        place = {"run.dir": str(tmp_path), "model": "Qwen/Qwen2.5-7B", "algo.name": "ppo"}
+        cfg = resolve_new_run(place | values, origin="a test", preset="qwen2.5-7b@80gb")[0].config
+        return cfg.optim.lr, cfg.critic.lr, cfg.lora.base_dtype
+
+    assert rates() == (1e-5, 1e-4, "bfloat16")
+    assert rates(**{"lora.rank": 0}) == (1e-6, 1e-5, "float32")
+
+
+def test_the_engine_has_the_precision_of_a_trainer_in_bfloat16_unless_told_otherwise(tmp_path):
+    def precision(**values):
+        place = {"run.dir": str(tmp_path), "optim.dtype": "bfloat16"}
+        return resolve_new_run(place | values, origin="a test")[0].config.engine.dtype
+
+    assert (precision(), precision(**{"engine.dtype": "float32"})) == ("bfloat16", "float32")
+
+
+@pytest.mark.parametrize("stage", ["rl", "sft", "reward-model"])
+def test_a_stage_after_a_run_in_bfloat16_computes_in_it_unless_told_otherwise(tmp_path, stage):
+    """The weights in float32 are not the model that was learnt."""
+    place = {"run.dir": str(tmp_path), "model": str(tmp_path / "a")}
+    place |= {"rl": {}, "sft": {"sft.data": "a.jsonl"}, "reward-model": {"rm.data": "a.jsonl"}}[stage]
+    run_dir = stored_run(tmp_path)
+    save_tiny(run_dir / "checkpoints" / "step-000001")
+
+    def precisions(**values):
+        cfg = resolve_new_run(place | values, origin="a test", stage=stage)[0].config
+        return cfg.optim.dtype, cfg.engine.dtype
+
+    assert precisions() == ("float32", "float32")
+    about = json.loads((run_dir / "config.json").read_text())
+    about["config"]["optim.dtype"] = "bfloat16"
+    (run_dir / "config.json").write_text(json.dumps(about))
+    assert precisions() == ("bfloat16", "bfloat16")
+    assert precisions(**{"optim.dtype": "float32"}) == ("float32", "float32")
+    if stage == "rl":  # its teacher and what scores it are computed as it is
+        for others in ({"teacher.model": "a"}, {"reward.model": "a=0.5"}):
+            assert precisions(model="base", **others) == ("bfloat16", "bfloat16")
+
+
+def test_the_memory_predicted_for_reinforcement_learning_is_not_told_of_another_stage(tmp_path):
+    place = {"run.dir": str(tmp_path), "model": "Qwen/Qwen2.5-7B"}
+    stages = {"rl": {}, "sft": {"sft.data": "a.jsonl"}, "reward-model": {"rm.data": "a.jsonl"}}
+    notes = {
+        stage: resolve_new_run(place | own, origin="a test", preset="qwen2.5-7b@80gb", stage=stage)[0].note
+        for stage, own in stages.items()
+    }
+    assert {stage: "GiB" in note for stage, note in notes.items()} == {"rl": True, "sft": False, "reward-model": False}
+    assert all("machine (80gb)" in note for note in notes.values())
+
+
 def test_resumed_run_is_not_given_fewer_steps_than_it_has_done(tmp_path):
     run_dir = stored_run(tmp_path)
     (run_dir / "metrics.jsonl").write_text('{"step": 0}\n{"step": 1}\n')
@@ -58,6 +111,7 @@ def test_named_benchmark_replaces_the_presets_sets_that_are_not_named(tmp_path):
         return resolve_new_run(place | values, origin="a test", preset="qwen2.5-1.5b@24gb")[0]
 
     assert sets_of(resolved()) == ("math?without_sample=200", "math?sample=200", "math500")
+    assert "different sets" not in resolved().note  # math500 is of the benchmark's test problems
     changed = resolved(**{"data.train": "gsm8k"})
     assert sets_of(changed) == ("gsm8k?without_sample=200", "gsm8k?sample=200", "gsm8k:test")
     assert changed.origin["eval.heldout"] == "benchmark gsm8k" and "different sets" not in changed.note

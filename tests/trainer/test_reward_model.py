@@ -6,9 +6,11 @@ from pathlib import Path
 from random import Random
 
 import pytest
+import torch
 from transformers import AutoModelForSequenceClassification
 
 from reasoner.cli.main import main
+from reasoner.preferences.scoring import open_scorer
 from reasoner.trainer.resolve_run import resolve_new_run, resolve_resumed_run
 from reasoner.trainer.run_stage import run_stage
 from tests.fixtures.tiny import save_tiny
@@ -100,6 +102,16 @@ def test_eval_uses_the_held_out_problems_of_the_run(place: Path, capsys: pytest.
     assert "80 pairs of 8 problems" in capsys.readouterr().out
     own = json.loads((place / "runs" / "whole" / "report.json").read_text())
     assert json.loads((place / "eval.json").read_text())["accuracy"] == own["accuracy"]
+
+
+def test_a_model_of_a_run_in_bfloat16_scores_in_it(place: Path) -> None:
+    shutil.copytree(place / "runs" / "whole", place / "runs" / "low")
+    stored = json.loads((place / "runs" / "low" / "config.json").read_text())
+    stored["config"]["optim.dtype"] = "bfloat16"
+    (place / "runs" / "low" / "config.json").write_text(json.dumps(stored))
+    for name, dtype in (("whole", torch.float32), ("low", torch.bfloat16)):
+        passes, _ = open_scorer(place / "runs" / name / "checkpoints" / "step-000024", prompt="r1-zero")
+        assert passes.model.get_input_embeddings().weight.dtype == dtype
 
 
 def test_eval_of_a_file_leaves_out_what_the_model_cannot_read(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
