@@ -57,16 +57,16 @@ def evaluate(
         num_samples: Samples of each problem. Default: the largest K.
         limit: Evaluate the first problems of each set; 0: all. Default: 150 of a generated set, all of any other.
         step: With a run as `model`: its checkpoint after this number of steps, or "best". Default: the last one.
-        prompt: Prompt template: r1-zero, qwen-math, boxed, chat, few-shot, none, or a file. Default: as trained, else
-            r1-zero.
+        prompt: Prompt template: r1-zero, qwen-math, qwen-math-tool, boxed, chat, few-shot, none, or a file. Default: as
+            trained, else r1-zero.
         temperature: Sampling temperature, above 0. Default: as trained; base 1; any other model 0.6.
         top_p: Nucleus sampling, above 0 to 1. Default: as trained; base 1; any other model 0.95.
         max_tokens: Most tokens of a response. Default: as trained; any other model 32,768.
         stop: Texts that end a response. Default: those of the prompt template.
         extract: How the answer is extracted: strict, boxed, gsm8k, last-number, lenient. Default: the template's.
         engine: vllm, transformers, or auto (vllm where it imports).
-        dtype: float32 or bfloat16. Default: bfloat16 on a GPU where `max_tokens` is above 1,024, else that of a run's
-            training, else float32.
+        dtype: float32 or bfloat16. Default: bfloat16 on a GPU where `max_tokens` is above 1,024, else the run's, or
+            float32.
         tools: Tools that the model may call, as setting tools.names. Default: those that a run's checkpoint was
             trained with; "": none.
         seed: Seed of the samples.

@@ -155,9 +155,10 @@ def add_sampling(place: argparse._ActionsContainer) -> None:
     about = "maximum tokens of a response, at least 1 [a run: as trained; any other model: 32,768]"
     add_option(place, "--max-tokens", about, kind=int)
     about = (
-        "prompt template: r1-zero, qwen-math, boxed, chat, few-shot, none, or a .txt or .toml file [a run: as trained; "
+        "prompt template: r1-zero, qwen-math, qwen-math-tool, boxed, chat, few-shot, none, or a .txt or .toml file "
+        "[a run: as trained; any other model: r1-zero]"
     )
-    add_option(place, "--prompt", f"{about}any other model: r1-zero]")
+    add_option(place, "--prompt", about)
     about = "tools that the model may call, as of `reasoner train`; '' for none [those that a run's checkpoint has]"
     add_option(place, "--tools", about)
     add_option(place, "--seed", "seed of the samples [0]", kind=int)

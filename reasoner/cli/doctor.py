@@ -63,7 +63,8 @@ def _check_gpus(args: argparse.Namespace) -> int:
 
 
 def _compare_run(args: argparse.Namespace) -> int:
-    """Say whether a run is normal. ValueError where it has no reference."""
+    """Say whether a run is normal. ValueError where it has no reference, or too few steps."""
+    from reasoner.runs.bands import FIRST_STEP
     from reasoner.runs.metrics import read_metrics
     from reasoner.runs.reference import compare_run
     from reasoner.runs.run_dir import find_run
@@ -73,6 +74,8 @@ def _compare_run(args: argparse.Namespace) -> int:
     comparison = compare_run(run_dir, read_metrics(run_dir), file=str(named.get("run.reference", "")))
     if comparison is None:
         raise ValueError(f"{run_dir} has no reference; name one by --run.reference (reasoner reference make)")
+    if comparison.num_steps <= FIRST_STEP:
+        raise ValueError(f"{run_dir} has {comparison.num_steps} steps; a run is compared from {FIRST_STEP + 1} on")
     print_result(str(comparison))
     write_result(args, asdict(comparison))
     return 0 if comparison.is_inside else 2

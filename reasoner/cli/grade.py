@@ -35,7 +35,10 @@ def add_arguments(command: Parser) -> None:
     add_option(command, "--verifier", "how answers are compared: maths or countdown", "maths")
     about = "with --gold and --answer: print both as read by the grammar, and a value that shows how they differ"
     add_option(command, "--explain", about, kind=bool)
-    about = "grade FILE by math-verify as well and print where it differs; correct (true or false) is a line's label"
+    about = (
+        "grade the answers of FILE by math-verify as well and print where it differs; correct (true or false) is a "
+        "line's label"
+    )
     add_option(command, "--compare", about, kind=bool)
     add_json(command, "the verdicts")
 

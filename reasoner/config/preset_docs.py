@@ -15,16 +15,16 @@ model's size and the machine, and a line says which. Which other settings make i
 ```
 reasoner train --preset qwen2.5-1.5b              # the values for this machine
 reasoner train --preset qwen2.5-1.5b@24gb         # those for a GPU of 24 GB, on any machine
-reasoner train --model FOLDER --dry-run           # a local model gets the first preset that is for one as large
+reasoner train --model FOLDER --dry-run           # another model gets the first preset that is for one as large
 ```
 
 `--dry-run` and `reasoner doctor` name the values of the machine. A GPU gets those of the largest size that it has
 ({", ".join(GPUS)}). A smaller one gets the first, and `reasoner doctor` says what to lower. Settings on the command
 line win over both.
 
-**No row was run on a GPU.** The formula of the memory was compared with one for updates of 0.5B, and was within
-about 5 % ([PERFORMANCE.md](PERFORMANCE.md#on-a-gpu)). Of the recipes those of `base` and `smollm-135m` were run to
-their end, on a CPU ([RESULTS.md](RESULTS.md)): the others are starting points.
+**No row but `base` was run on a GPU**, and that for 16 steps. The formula of the memory was compared with one for
+updates of 0.5B, and was within about 5 % ([PERFORMANCE.md](PERFORMANCE.md#on-a-gpu)). Of the recipes those of `base`
+and `smollm-135m` were run to their end, on a CPU ([RESULTS.md](RESULTS.md)): the others are starting points.
 """
 
 _FITS = f"""\
@@ -48,9 +48,7 @@ of the GPU that holds all completions it samples at once, or what is left beside
 
 vLLM frees its weights and its cache while the trainer works, but the trainer keeps its weights while vLLM samples. The
 frozen weights of a LoRA run are then on the GPU twice, and those of `qwen2.5-7b` take 14 GiB even in bfloat16: that is
-why it does not fit 24 GB. The transformers engine never frees its weights.
-
-To add a model, add a row of its shape and its recipe to `RECIPES` in `reasoner/config/recipes.py`; `make docs`."""
+why it does not fit 24 GB. The transformers engine never frees its weights."""
 
 
 def listing() -> str:

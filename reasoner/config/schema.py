@@ -38,8 +38,9 @@ class RunConfig:
     save_interval: int = setting(20, "Steps between checkpoints. The last step always saves one.", ge=1,
         verl="trainer.save_freq",
         trl={"save_steps": "", "save_strategy": "in steps"})
-    keep_last: int = setting(2, "Number of checkpoints to keep, the newest ones.", ge=1, trl="save_total_limit",
-        verl="trainer.max_actor_ckpt_to_keep")
+    keep_last: int = setting(2, "Number of checkpoints to keep: the newest, and before it the newest at multiples of "
+        "run.save_interval. One in between (of a signal, a callback, an earlier end) is removed with the next.", ge=1,
+        trl="save_total_limit", verl="trainer.max_actor_ckpt_to_keep")
     parity_interval: int = setting(1, "Steps between parity probes, which compare the log-probabilities of engine and "
         "trainer after a weight sync. 0: only after the first step. With max_off_policy_steps above 1 only where the "
         "engine has the step's weights: after steps that validate or save.", ge=0, stages=_RL)

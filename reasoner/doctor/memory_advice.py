@@ -79,7 +79,7 @@ def _raise_micro_batches(estimate: MemoryEstimate, cfg: Config, free: int) -> Me
 
 def _lower(estimate: MemoryEstimate) -> Iterator[MemoryEstimate]:
     """Candidates with one setting lowered a little, in the order of what they change: the gradient's rounding, the
-    precision of the reference, of the moments and of the engine, the weights that are trained, the objective, the task.
+    precision of the reference and of the engine, the weights that are trained, the objective, the task.
     """
     cfg = estimate.cfg
     tokens = 2 ** ((cfg.optim.micro_batch_tokens - 1).bit_length() - 1)

@@ -3,8 +3,8 @@
 `python -m reasoner.doctor.preset_fit > reasoner/config/preset_machines.toml` writes the table (`make docs`).
 
 A preset fits if its predicted peak, with vLLM and with the transformers engine, leaves presets.HEADROOM of the GPU
-free. What changes no result is lowered first: micro-batches, then layers computed again, then the reference in
-bfloat16, then LoRA in place of all weights.
+free. What changes no result is lowered first: micro-batches, then layers computed again, then LoRA in place of all
+weights.
 """
 
 from __future__ import annotations

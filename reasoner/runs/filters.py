@@ -27,7 +27,7 @@ CAUSES = {
     "malformed": "the response is not in the form that is asked for, and holds no right answer",
     "unparsable": "the answer cannot be parsed",
     "arithmetic slip": "a stated calculation is wrong and is not stated again correctly",
-    "near the gold answer": "the answer differs by its sign, a power of ten, one, one digit, or at most 10 %",
+    "near the gold answer": "the answer differs by its sign, a power of ten, one, or at most 10 %",
     "other wrong answer": "none of these",
 }
 

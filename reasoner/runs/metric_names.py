@@ -163,8 +163,8 @@ def markdown() -> str:
         "those that the run computes: `kl` needs `algo.beta` above 0, for example. Trackers get the same names.",
         "The last field of a line, `crc32`, is its checksum.",
         "",
-        "Shown: `console` is the line after each step, `sft` the same in supervised finetuning; `overview`, `health`",
-        "and `compare` are curves of the dashboard.",
+        "Shown: `console` is the line after each step, `sft` and `reward-model` the same in these stages; `overview`,",
+        "`health` and `compare` are curves of the dashboard.",
     ]
     for title, table in {"metrics.jsonl": METRICS, "times.jsonl": TIMES}.items():
         rows = [

@@ -3,14 +3,21 @@
 import io
 import os
 import re
+import runpy
 import shlex
-from collections.abc import Callable, Iterator
+import sys
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from unittest.mock import patch
 
-from reasoner.cli.main import main
+import pytest
+
+from reasoner.cli.main import build_parser, main
+from reasoner.cli.train import command_line
 
 ROOT = Path(__file__).parents[2]
 GENERATED = "docs/config.md"
@@ -23,6 +30,7 @@ _FLAG = re.compile(r"(?<![\w-])--[a-z][\w.-]*")
 _METRIC = re.compile(r"--(?:pass@|pass\^|cons@)\w+")
 _INLINE = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
+_SCRIPT = re.compile(r"python ((?:bench|scripts)/\w+\.py)\b(.*)")
 
 
 @cache
@@ -74,9 +82,9 @@ def is_missing(token: str) -> bool:
     return not {token, f"{token}/"} & files
 
 
-def commands(text: str) -> Iterator[list[str]]:
+def commands(lines: Iterable[str]) -> Iterator[list[str]]:
     """The words of every `reasoner ...` command that names a command, loops and comments taken off."""
-    for snippet in snippets(text):
+    for snippet in lines:
         for part in re.split(r";| do ", snippet):
             words = part.partition(" #")[0].strip()
             if words.startswith("reasoner "):
@@ -146,7 +154,7 @@ def leads_somewhere(name: str, path: str, anchor: str) -> bool:
 
 def test_commands_take_the_flags_that_are_shown() -> None:
     def refused(_: str, text: str) -> list[str]:
-        return [" ".join(words) for words in commands(text) if words[0].islower() and not is_accepted(words)]
+        return [" ".join(words) for words in commands(snippets(text)) if words[0].islower() and not is_accepted(words)]
 
     assert misfits(refused) == {}
 
@@ -155,6 +163,63 @@ def is_accepted(words: list[str]) -> bool:
     known = flags_of(command_of(words))
     flags = {word.partition("=")[0] for word in words if word.startswith("--") and not _METRIC.fullmatch(word)}
     return known is not None and flags <= known | {"--help"}
+
+
+def test_parsers_take_the_commands_in_code_blocks() -> None:
+    def refused(_: str, text: str) -> list[str]:
+        return [" ".join(words) for words in commands(fenced(text)[0]) if not is_parsed(words)]
+
+    assert misfits(refused) == {}
+
+
+def is_parsed(words: list[str]) -> bool:
+    """Whether the parser takes the words before a sign of the shell, and the settings their values; $s is a number."""
+    own = [word for word in takewhile(lambda word: word not in ("|", "&"), words) if not _METRIC.fullmatch(word)]
+    own = [re.sub(r"\$\w+", "1", word) for word in own]
+    with redirect_stderr(io.StringIO()):
+        try:
+            args = build_parser(own).parse_args(own)
+            return not hasattr(args, "optim.lr") or command_line(args) is not None
+        except (SystemExit, ValueError):
+            return False
+
+
+class TakenError(Exception):
+    """Ends a script when its parser has taken the arguments."""
+
+
+@pytest.mark.slow
+def test_scripts_take_the_arguments_that_are_shown() -> None:
+    def refused(_: str, text: str) -> list[str]:
+        shown = _SCRIPT.findall("\n".join(snippets(text)).replace("\\\n", ""))
+        return [f"{script}{rest}" for script, rest in shown if not takes(script, shlex.split(rest, comments=True))]
+
+    assert misfits(refused) == {}
+
+
+def takes(script: str, words: list[str]) -> bool:
+    """Whether the parser of a script takes the words; True where it has none, or imports what is not installed."""
+    parse = ArgumentParser.parse_args
+
+    def stop(parser: ArgumentParser) -> None:
+        parse(parser)
+        raise TakenError
+
+    if "parse_args()" not in (ROOT / script).read_text("utf-8"):
+        return True
+    path = patch.object(sys, "path", [str(ROOT / "bench"), *sys.path])
+    with path, patch.object(sys, "argv", [script, *words]), patch.object(ArgumentParser, "parse_args", stop):
+        try:
+            with redirect_stderr(io.StringIO()):
+                runpy.run_path(str(ROOT / script), run_name="__main__")
+        except (TakenError, ImportError):
+            return True
+        except SystemExit:
+            return False
+        finally:
+            for file in ROOT.glob("bench/*.py"):
+                sys.modules.pop(file.stem, None)
+    raise AssertionError(f"{script} has run")
 
 
 def test_flags_in_backticks_exist() -> None:

@@ -134,6 +134,8 @@ def test_the_command_makes_a_file_and_the_doctor_compares_a_run_with_it(runs, tm
     text = capsys.readouterr().out
     assert "gradient norm" in text and "optim.lr 0.5 (0.001)" in text
     assert main(["doctor", "--run.dir", str(tmp_path), "--run", "new"]) == 2  # no reference for this model
+    write_run(tmp_path / "young", 79, curve(79, steps=FIRST_STEP))
+    assert main([*doctor, "young"]) == 2  # none of its steps is compared
 
 
 def test_a_run_is_compared_with_its_own_copy_of_a_reference_also_without_seconds(runs, tmp_path):
