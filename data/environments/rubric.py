@@ -248,27 +248,20 @@ def _new_turn(prompt: Any, text: str, is_truncated: bool, *, reads_calls: bool =
     the library relies elsewhere: all of a turn, and none where one of them is no call.
     """
     completion = _messages([{"role": "assistant", "content": text}])
-    if reads_calls:
+    if reads_calls and "<tool_call>" in text:
         with suppress(ValueError, LookupError, TypeError, RecursionError):
-            completion = _messages([_with_calls(text, f"call_{len(prompt)}")])
+            calls = [
+                {
+                    "id": f"call_{len(prompt)}_{number}",
+                    "name": call["name"],
+                    "arguments": json.dumps(call["arguments"], ensure_ascii=False),
+                }
+                for number, call in enumerate(map(json.loads, _CALL.findall(text)))
+            ]
+            before = text[: text.index("<tool_call>")] or None
+            completion = _messages([{"role": "assistant", "content": before, "tool_calls": calls}])
     turn = {"prompt": prompt, "completion": completion, "response": None, "tokens": None, "reward": None}
     return turn | {"advantage": None, "is_truncated": is_truncated, "trajectory_id": "", "extras": {}}
-
-
-def _with_calls(text: str, prefix: str) -> dict[str, Any]:
-    """The message of a text: what stands before its first call, and the calls, with ids that begin with `prefix`."""
-    calls = [json.loads(call) for call in _CALL.findall(text)]
-    if not calls:
-        return {"role": "assistant", "content": text}
-    own = [
-        {
-            "id": f"{prefix}_{number}",
-            "name": call["name"],
-            "arguments": json.dumps(call["arguments"], ensure_ascii=False),
-        }
-        for number, call in enumerate(calls)
-    ]
-    return {"role": "assistant", "content": text[: text.index("<tool_call>")] or None, "tool_calls": own}
 
 
 def _packed(state: Any) -> str:

@@ -115,7 +115,7 @@ def _labelled_pair(encode: ExampleReader, row: Row) -> _LabelledPair:
         raise ValueError("chosen and rejected are the same tokens")
     return _LabelledPair(
         row.get("group") or prompt_ids,
-        str(row.get("problem_id") or digest(prompt_ids)),
+        str(digest(prompt_ids) if row.get("problem_id") in (None, "") else row["problem_id"]),
         prompt_ids,
         _scored_text(row, "chosen", chosen),
         _scored_text(row, "rejected", rejected),

@@ -133,13 +133,13 @@ class Shard:
         numbers, rewards = (self.rows[name].to_numpy() for name in ("group", "reward"))
         starts = np.flatnonzero(np.diff(numbers, prepend=-1))
         sizes = np.diff(starts, append=len(numbers))
-        means = _sums(rewards, starts) / sizes
-        variances = _sums((rewards - np.repeat(means, sizes)) ** 2, starts) / sizes
+        means = np.add.reduceat(rewards, starts) / sizes
+        variances = np.add.reduceat((rewards - np.repeat(means, sizes)) ** 2, starts) / sizes
         is_flat = np.maximum.reduceat(rewards, starts) - np.minimum.reduceat(rewards, starts) < REWARD_TOLERANCE
         sums = {
             "grp": numbers[starts],
             "size": sizes,
-            "correct": _sums(self._is_correct.astype(int), starts),
+            "correct": np.add.reduceat(self._is_correct.astype(int), starts),
             "reward_mean": means,
             "reward_std": np.where(is_flat, 0.0, np.sqrt(variances)),
         }
@@ -164,11 +164,6 @@ class Shard:
     @property
     def _is_correct(self) -> np.ndarray:
         return np.asarray(pc.equal(self.rows["verdict"], "correct"))
-
-
-def _sums(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """The sum of each part of the values that begins at one of `starts`."""
-    return np.add.reduceat(values, starts)
 
 
 def _filled(row: Row) -> Row:

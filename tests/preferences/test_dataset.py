@@ -47,6 +47,13 @@ def test_groups_of_one_problem_are_apart():
     assert [len(one.pairs) for one in read(*rows)] == [2, 1]
 
 
+def test_the_problem_0_is_one_problem_whatever_its_prompts():
+    first, second = read(
+        ids_row([1], [2], problem_id=0), {"prompt": "?", "chosen": "7", "rejected": "8", "problem_id": 0}
+    )
+    assert first.problem_id == second.problem_id == "0"
+
+
 def test_texts_are_ended_by_the_end_token_unless_a_stop_text_ends_them():
     (one,) = read({"prompt": "What is 7?", "chosen": " 7", "rejected": " 8</answer>"})
     ended, stopped = (text.token_ids for text in one.completions)
