@@ -64,15 +64,10 @@ def test_no_wrong_sentence_is_correct(pool: VerifierPool) -> None:
     assert not faults, "\n".join(faults)
 
 
-def test_no_hostile_answer_is_correct(strict_pool: VerifierPool) -> None:
-    faults = differs(strict_pool, [row for row in table(HOSTILE) if not row.get("slow")])
-    assert not faults, "\n".join(faults)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1200)  # a worker is started for each of them
-def test_no_hostile_answer_that_reaches_the_limit_is_correct(strict_pool: VerifierPool) -> None:
-    faults = differs(strict_pool, [row for row in table(HOSTILE) if row.get("slow")])
+@pytest.mark.timeout(1200)  # a worker is started for each answer that reaches the limit
+@pytest.mark.parametrize("reaches_limit", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_no_hostile_answer_is_correct(strict_pool: VerifierPool, reaches_limit: bool) -> None:
+    faults = differs(strict_pool, [row for row in table(HOSTILE) if row.get("slow", False) == reaches_limit])
     assert not faults, "\n".join(faults)
 
 
