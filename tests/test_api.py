@@ -270,7 +270,6 @@ def unknown_column(completions, answers):
         ({"settings": {"optim.learning_rate": 1}}, "here it is optim.lr"),
         ({"settings": {"seed": 1}, "seed": 2}, "settings has 'seed'; give it as the argument seed"),
         ({"settings": {"data.train": "gsm8k"}}, "settings has 'data.train'; give it as the argument data"),
-        ({"settings": {"run.name": "x"}}, "settings has 'run.name'; give it as the argument name"),
         ({"data": []}, "data is empty"),
         ({"data": 3}, "data is 3; it must be a name, a file, or rows"),
         ({"data": [{"question": "1+1?"}]}, "data, row 0: no column 'answer' or"),
