@@ -126,14 +126,6 @@ def test_study_adds_only_new_steps(run, table):
     assert study.timeline(table)[3] == study.timeline(table)[2] | {"step": 3}
 
 
-def test_study_whose_files_were_deleted_gives_the_same_answers(run, table):
-    before = alarm_lines(table)
-    shutil.rmtree(run / "analysis")
-    again = RolloutTable(run)
-    assert study.timeline(again) == [] and study.gallery(again) == []
-    assert study.study(again) == 3 and alarm_lines(again) == before
-
-
 def test_a_step_whose_shard_is_damaged_after_it_was_studied_is_left_out(run, table):
     path = shard_path(run, 1)
     state = path.stat()
@@ -193,11 +185,3 @@ def test_a_text_is_searched_for_cues_once(monkeypatch):
 
     monkeypatch.setattr(cues, "_PATTERNS", {"doubt": Pattern()})
     assert len(spans(f"It is so. {MENDED}", "6*7", "42")) == 1 and len(searched) == 1
-
-
-def test_study_includes_steps_without_reflection(tmp_path):
-    run = write_run(tmp_path / "a", [[group("6*7", "42", [(PLAIN_WRONG, False), (PLAIN_RIGHT, True)])], STEPS[1]])
-    table = RolloutTable(run)
-    study.study(table)
-    first, second = study.timeline(table)
-    assert first["reflecting"] == 0 < second["reflecting"] and not sum(first["kinds"].values())

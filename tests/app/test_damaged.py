@@ -28,9 +28,7 @@ RUNS = {
         truncated: "is damaged",
         holding("{}"): "it has no 'config'",
         holding(SETTINGS.format("null")): "config is None; it must be an object",
-        holding(SETTINGS.format("[1]")): "config is [1]; it must be an object",
         holding(SETTINGS.format('{"steps": null}')): "steps is None; it must be a whole number",
-        holding(SETTINGS.format('{"steps": "ten"}')): "steps is 'ten'",
         holding(SETTINGS.format('{"steps": -1}')): "steps is -1",
         holding(SETTINGS.format('{"steps": 1e999}')): "steps is inf",
         holding(SETTINGS.format('{"steps": NaN}')): "steps is nan; it must be a whole number",
@@ -68,7 +66,6 @@ RUNS = {
     | {
         with_line(ways.LOOK, sampled=None): "sampled is None",
         with_line(ways.LOOK, sampled={}): "it has no 'metrics'",
-        with_line(ways.LOOK, greedy={}): "it has no 'metrics'",
         with_line(ways.LOOK, greedy={"metrics": {"pass@1": None}}): "pass@1 is None",
         with_line(ways.LOOK, greedy={"metrics": {"pass@1": {"value": "x"}}}): "value is 'x'",
     },
@@ -165,10 +162,8 @@ SHARDS = {
     changed("completion", None): "it has no column 'completion'",
     changed("completion", [3]): "column 'completion' holds int64 values",
     changed("question", [None], pa.string()): "column 'question' has empty cells",
-    changed("reward", [float("nan")], pa.float32()): "column 'reward' holds a value that is not finite",
     changed("reward", [float("inf"), 1.0], pa.float32()): "column 'reward' holds a value that is not finite",
     changed("reward", ["1"]): "column 'reward' holds string values",
-    changed("reward", [{"a": 1}]): "column 'reward' holds struct<a: int64> values",
     changed("group", [None], pa.int32()): "column 'group' has empty cells",
     changed("tokens", ["x"]): "column 'tokens' holds string values",
     changed("token_ids", [["x"]]): "column 'token_ids' holds list<",
@@ -185,7 +180,6 @@ HARMLESS = [  # damages of one shard
     [changed("token_ids", [[-1, 2**31 - 1]], pa.list_(pa.int32()))],
     [changed("completion", [None, "text"], pa.string())],
     [changed(name, None) for name in OPTIONAL],
-    *(pytest.param([changed(name, None)], marks=pytest.mark.slow) for name in OPTIONAL),
 ]
 
 

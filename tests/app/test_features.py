@@ -1,5 +1,5 @@
-"""Features of the pages that no other browser test shows: keys, differences, exports, hidden tabs, passwords, addresses
-of no page.
+"""Features of the pages that no other browser test shows: keys, differences, exports, hidden tabs, unknown addresses,
+alarms, answers of tools.
 """
 
 import re
@@ -8,17 +8,34 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.differences import word_difference
-from tests.app.browsing import expect, made_up, wait_for_value
+from reasoner.runs import rollouts as store
+from reasoner.runs.health import Alarm, record
+from tests.app.browsing import NASTY, expect, grow, made_up, wait_for_value
 from tests.app.library_of import grouped, num_correct, rows_of, write_run
 
 WHOLE = {"a": "<think>2+2=5. Wait, 2+2=4. Hmm, that is not right. $x$</think> 4", "b": "<think>2+2=5.</think> 5"}
+TOLD = "\n<script>alert(1)</script>\n"  # by a tool
 
 
 @pytest.fixture(scope="module")
 def real(runs):
+    """The run `well` has no alarm, `nasty` two; a completion of `called` has called a tool."""
     write_run(runs / "whole", steps=12, written=12)
     made_up(runs, "keys", steps=3, texts=list(WHOLE.values()))
+    made_up(runs, "well", steps=3, texts=list(WHOLE.values()))
+    nasty = made_up(runs, "nasty", steps=3, texts=list(WHOLE.values()))
+    record(nasty, [alarm("first"), alarm(NASTY, step=2)])
+    called = made_up(runs, "called", steps=1, texts=["<think>", "so"])
+    completion = f"<think> 🎉 <python>2</python>{TOLD} is 4"
+    start, rows = completion.index(TOLD), store.read(called, 0)
+    rows[0] |= {"completion": completion, "observation_tokens": [0, 1], "tool_errors": 1}
+    rows[0]["observation_text"] = [start, start + len(TOLD)]
+    store.write_shard(store.shard_path(called, 0), rows)
     return runs
+
+
+def alarm(name, *, step=1):
+    return Alarm(name, step, step, 0.5, 0.3, f"when {name}", f"meaning {name}", f"help {name}")
 
 
 def pane(page, name):
@@ -125,3 +142,45 @@ def test_missing_pages_and_runs_show_an_error(site):
         expect(site.page.locator('[role="alert"]')).to_contain_text(words)
     site.page.get_by_role("link", name="all runs").click()
     expect(site.page.locator('tr[data-run="keys"]')).to_have_count(1)
+
+
+def test_a_run_shows_its_alarms_the_newest_first_as_they_are_written(site):
+    page = site.open("/")
+    expect(page.locator('tr[data-run="nasty"] [data-alarms]')).to_have_text("2 alarms")
+    page = site.open("/overview?run=nasty")
+    expect(page.locator("[data-alarm]")).to_have_count(2)
+    expect(page.locator('[data-tile="health"]')).to_contain_text("2 resolved")
+    newest, first = page.locator("[data-alarm]").all()
+    for word in ("when", "meaning", "help"):
+        assert f"{word} first" in first.inner_text()
+        assert f'{word} <img src=x onerror="window.PWNED=1"> ${{6*7}} {{{{6*7}}}}' in newest.inner_text()
+    assert "limit 0.300" in first.inner_text() and "resolved" in first.inner_text()
+    assert page.evaluate("window.PWNED") is None
+    assert page.evaluate("document.querySelectorAll('#reasoner img, #reasoner script').length") == 0
+    first.get_by_role("link", name="step 1").click()
+    page.wait_for_url("**/rollouts?run=nasty&step=1")
+
+
+def test_an_alarm_appears_while_the_page_is_open(site):
+    page = site.open("/overview?run=well")
+    page.evaluate("window.same = true")
+    expect(page.locator("[data-alarm]")).to_have_count(0)
+    expect(page.locator('[data-tile="health"]')).to_contain_text("no alarms")
+    record(site.runs / "well", [alarm("sudden")])
+    page.wait_for_selector('[data-alarm="sudden"]')
+    grow(site.runs / "well", 3, texts=list(WHOLE.values()))
+    page.wait_for_selector('[data-tile="steps done"]:has-text("4 / 100")')
+    expect(page.locator("[data-alarm]")).to_have_count(1)
+    assert page.evaluate("window.same") is True
+
+
+def test_what_a_tool_returned_is_marked_counted_and_escaped(site):
+    page = site.open("/rollouts?run=called&rollout=0.0.0")
+    expect(page.locator('.pane[data-rollout="0.0.0"] [data-fact="tool calls"]')).to_have_text("1, 1 failed")
+    mark = page.locator(".pane mark.observation")
+    expect(mark).to_have_count(1)
+    assert mark.evaluate("one => one.textContent") == TOLD
+    assert page.locator(".pane script").count() == 0
+    page.goto(f"{site.url}/rollouts?run=called&rollout=0.0.1")
+    expect(page.locator('.pane[data-rollout="0.0.1"] [data-fact="verdict"]')).to_be_visible()
+    assert page.locator('.pane [data-fact="tool calls"]').count() == 0

@@ -16,19 +16,6 @@ def real(runs):
     return runs
 
 
-def test_an_older_reply_that_comes_last_is_not_shown(site):
-    page = site.open("/rollouts?run=own&rollout=0.0.0")
-    held = Held(page, "rollout")
-    for number in (1, 2):
-        page.keyboard.press("j")
-        held.wait(number)
-    held.release(1)
-    page.wait_for_selector(".pane[data-state=ready][data-rollout='0.0.2']")
-    content = page.locator("#reasoner main").inner_html()
-    held.release(0)
-    assert page.locator("#reasoner main").inner_html() == content
-
-
 # In the page: three calls of one guard, whose replies are let come in the order 1, 2, 0; the last call fails.
 GUARD = """async () => {
     const { latestOnly } = await import('/pages/core.js'), send = window.fetch, replies = [];

@@ -7,6 +7,7 @@ from statistics import fmean, median
 
 import pytest
 
+from reasoner.recipes.stages import FILE
 from reasoner.runs.bands import SECONDS, Band
 from reasoner.runs.health import new_alarms, record
 from reasoner.runs.metrics import read_metrics
@@ -14,7 +15,7 @@ from reasoner.runs.reference import REFERENCE, Reference, write_reference
 from reasoner.runs.run_dir import find_run
 from reasoner.runs.run_start import lock_run_dir, open_run
 from tests.app.browsing import expect
-from tests.app.library_of import STEPS, grouped, num_correct, rows_of, until, write_run
+from tests.app.library_of import STEPS, grouped, num_correct, rows_of, until, write_pipeline, write_run
 
 
 def test_list_of_runs_has_the_state_of_each_and_the_newest_first(call, folder, rows):
@@ -48,6 +49,18 @@ def test_another_stage_than_rl_stands_in_the_place_of_the_algorithm_and_a_model_
     assert {row["name"] for row in call("runs")["runs"]} == rows.keys()
     with pytest.raises(ValueError, match="small is the folder of a model"):
         find_run("small", runs)
+
+
+NO_FORMAT = json.dumps({"format": 9, "recipe": "", "settings": {}, "stages": []})
+
+
+@pytest.mark.parametrize(("content", "fault"), [("{", "pipeline.json is damaged"), (NO_FORMAT, "format 9")])
+def test_a_damaged_pipeline_is_listed_with_the_reason(fresh, content, fault):
+    runs, call = fresh
+    write_pipeline(runs / "r1")
+    (runs / "r1" / FILE).write_text(content)
+    [row] = call("runs")["pipelines"]
+    assert fault in row["fault"] and row["stages"] == []
 
 
 def test_time_left_is_given_for_live_runs_only(fresh):

@@ -164,6 +164,3 @@ def test_rewards_that_differ_by_rounding_alone_have_no_deviation(fresh):
         row["reward"] = 0.7 + 1e-6 * row["sample"]
     store.write_shard(store.shard_path(runs / "a", 0), changed)
     assert call("group", run="a", step=0, group=0)["std"] == 0
-
-
-# ---------------------------------------------------------------------------------------------------------- differences

@@ -117,13 +117,6 @@ def test_tokens_of_a_hit_are_marked(site):
         expect_current(page, expected)
 
 
-def test_rollout_without_hits_says_so(site):
-    page = search(site, "/rollouts?run=words&text=café&rollout=0.0.2")
-    page.wait_for_selector(PANE.format("0.0.2"))
-    expect(page.locator('[data-hits="0"]')).to_contain_text("no hit")
-    expect_marks(page, ".pane")
-
-
 def test_a_tag_that_is_the_hit_is_shown_and_hits_are_marked_where_formulas_are_set(site):
     page = search(site, "/rollouts?run=words&text=think&rollout=0.0.0")
     page.wait_for_selector(PANE.format("0.0.0"))

@@ -189,7 +189,6 @@ def test_a_composite_has_weights_and_parameters_by_task() -> None:
         ("chain_summ", {}, "no task 'chain_summ'; near it are chain_sum"),
         ("xyzzy", {}, "no task 'xyzzy'; it has ab, acre, .*zebra_puzzles"),
         ("composite", {}, "no task 'composite'"),
-        ("gcd+xyzzy", {}, "no task 'xyzzy'"),
         ("gcd", {"max_number": 3}, r"no parameter 'max_number' \(did you mean 'max_numbers'\?\); it has min_numbers"),
         ("gcd", {"level": 77}, "gcd of reasoning-gym has no level 77; its levels are 0 to 3"),
         ("acre", {"level": 1}, "acre of reasoning-gym has no curriculum"),

@@ -139,26 +139,17 @@ def test_lines_of_json_in_a_json_file_are_rows(tmp_path: Path) -> None:
 
 GOOD = {"question": "1+1?", "answer": "2"}
 FAULTS = [
-    ((), "the file holds no problems"),
     (("\n",), "the file holds no problems"),
     ((GOOD, "{'question': 1}"), "line 2: not valid JSON"),
     ((GOOD, '{"question": "?", "answer": ' + "9" * 5000 + "}"), "line 2: not JSON that can be read"),
     ((GOOD, "[1, 2]"), "line 2: expected a JSON object, got list"),
     ((GOOD, {"question": "1+1?"}), "line 2: no column 'answer' or 'final_answer' or 'ground_truth'"),
-    (({"query": "1+1?", "answer": "2"},), "line 1: no column 'question' or 'problem'"),
     ((GOOD, {"question": "1+1?", "answer": "  "}), "line 2: the answer is blank"),
-    ((GOOD, {"question": "", "answer": "2"}), "line 2: the question is blank"),
-    ((GOOD, {"question": "1+1?", "answer": None}), "line 2: the answer is None"),
     ((GOOD, {"question": "1+1?", "answer": [2]}), r"line 2: the answer is \[2\]"),
     ((GOOD, {"question": "1+1?", "answer": "####  "}), "line 2: no final answer"),
     (({"question": "?", "solution": "Since 6 * 7 = 42, the value of the sum is 42."},), "the column 'solution' has"),
-    ((GOOD, '{"question": "1+1?", "answer": NaN}'), "line 2: the answer is nan; a number must be finite"),
     ((GOOD, '{"question": "1+1?", "answer": -1e999}'), "line 2: the answer is -inf; a number must be finite"),
     ((GOOD, {"question": True, "answer": 1}), "line 2: the question is True; it must be a text or a number"),
-    (
-        (GOOD, r'{"question": "2 \times 3?", "answer": "6"}'),
-        r"the question has .* twice, as in \\\\frac",
-    ),
     ((GOOD, r'{"question": "1/2?", "answer": "\frac{1}{2}"}'), "line 2: the answer has .* a backslash of LaTeX"),
     (({**GOOD, "id": "a"}, {**GOOD, "id": "a"}), "line 2: id 'a' was used before"),
 ]
@@ -196,7 +187,6 @@ def test_files_of_another_kind_are_refused(tmp_path: Path, content: bytes, name:
     ("spec", "message"),
     [
         ("gsm8", "did you mean 'gsm8k'"),
-        ("generatd:train", "did you mean 'generated'"),
         ("", "known are generated:train"),
         ("generated:corpus", "no split 'corpus'; it has train, validation, heldout"),
         ("math500:train", "no split 'train'; it has test"),

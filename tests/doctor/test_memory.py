@@ -120,21 +120,6 @@ def test_a_teacher_s_whole_distribution_is_two_more_copies_of_a_tile():
         assert plain == 3 * 4 * tile + gradients * is_tiled
 
 
-def test_gaps_are_a_layer_s_temporaries_and_with_stored_activations_those_of_all_layers():
-    """One response of 64 tokens. Width 64, 2 of 4 heads for keys and values, so that those take 64 as well."""
-    policy = tiny_model(vocabulary=300, width=64)
-    inner, layers = policy.config.intermediate_size, policy.config.num_hidden_layers
-    stored = one_prompt(64, OptimConfig(micro_batch_tokens=64), algo=AlgoConfig(beta=0.0))
-    recomputed = replace(stored, optim=replace(stored.optim, recompute=True))
-    plain = 4 * 64 * (4 * 64 + 5 * 64 + 4.5 * 64)  # bytes: float32, tokens, values
-    adapter = 4 * 64 * (64 + 64 + 2 * 64 + 2 * inner)
-    for lora, expected in ((LoraConfig(), plain), (LoraConfig(rank=2), plain + adapter)):
-        need = need_of(policy, replace(recomputed, lora=lora), prompt=40)
-        assert need.parts()["gaps"] == expected
-        assert need_of(policy, need.cfg, prompt=40, device="cuda").parts()["gaps"] == 0
-        assert need_of(policy, replace(stored, lora=lora), prompt=40).parts()["gaps"] == layers * expected
-
-
 def test_large_temporaries_leave_no_gaps_between_layers():
     """A tensor of 2 MiB: 8,192 tokens of width 64; keys and values, of half that width, are below."""
     policy = tiny_model(vocabulary=300, width=64)

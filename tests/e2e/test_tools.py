@@ -156,11 +156,8 @@ def test_resumed_run_calls_no_function_again_whose_answer_is_logged(tmp_path, mo
     command = forkserver(TRAINING).start("train", *flags(settings))
     log = run / "answers" / "step-000000.0.jsonl"
     shard = run / "rollouts" / "step-000000.parquet"
-    while not (shard.exists() and len(log.read_bytes().splitlines()) > num_answers(run, 0)):
-        assert command.poll() is None, "the command ended before it was killed"
-        time.sleep(0.001)
-    command.kill()
-    assert command.wait(timeout=60) != 0 and not (run / "checkpoints" / "step-000003").exists()
+    command.kill_when(lambda: shard.exists() and len(log.read_bytes().splitlines()) > num_answers(run, 0))
+    assert not (run / "checkpoints" / "step-000003").exists()
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert len({line["key"] for line in lines}) == len(lines)
     before, first = (tmp_path / "rolls").read_text().split(), read(run, 0)

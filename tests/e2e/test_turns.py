@@ -4,7 +4,6 @@ answered is asked again after a kill. Skips without Prime Intellect's `verifiers
 
 import json
 import shutil
-import time
 from collections import Counter
 
 import pytest
@@ -119,11 +118,8 @@ def test_run_that_is_killed_asks_nothing_again_and_ends_as_its_log_says(spec, tm
     runs = tmp_path / "runs"
     command = start(runs, spec, monkeypatch)
     log = runs / "a" / "answers" / "step-000000.0.jsonl"
-    while not (log.exists() and len(log.read_bytes().splitlines()) > 36 + 3):  # 12 completions have 3 turns a step
-        assert command.poll() is None, "the command ended before it was killed"
-        time.sleep(0.001)
-    command.kill()
-    assert command.wait(timeout=60) != 0
+    # 12 completions have 3 turns a step
+    command.kill_when(lambda: log.exists() and len(log.read_bytes().splitlines()) > 36 + 3)
     logged = [json.loads(line) for line in log.read_text().splitlines()]
     assert not (runs / "a" / "checkpoints" / "step-000003").exists()
     before = calls_of(runs)
@@ -142,12 +138,7 @@ def test_kill_leaves_the_same_bytes_where_replies_depend_on_the_seed_alone(spec,
     spec = spec.replace("?", "?is_seeded=true&")
     finish(start(tmp_path / "whole", spec, monkeypatch))
     runs = tmp_path / "runs"
-    command = start(runs, spec, monkeypatch)
-    while not (runs / "a" / "rollouts" / "step-000002.parquet.partial").exists():
-        assert command.poll() is None, "the command ended before it was killed"
-        time.sleep(0.001)
-    command.kill()
-    assert command.wait(timeout=60) != 0
+    start(runs, spec, monkeypatch).kill_when((runs / "a" / "rollouts" / "step-000002.parquet.partial").exists)
     shutil.rmtree(runs / "a" / "answers", ignore_errors=True)  # all is asked again
     finish(start(runs, spec, monkeypatch, resume=True))
     whole, killed = (contents(place / "a", place) for place in (tmp_path / "whole", runs))

@@ -1,15 +1,11 @@
 """The token of a user: made once, in a file that nobody else can read, or in the environment."""
 
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
+from reasoner.cli.main import main
 from reasoner.inference.server_token import VARIABLE, make_token, read_token, token_file
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -56,11 +52,7 @@ def test_token_without_a_place_is_an_error_that_names_the_variable(tmp_path, mon
         make_token()
 
 
-def test_run_on_servers_without_a_token_is_refused_before_anything_is_written(tmp_path):
-    command = ["train", "--dry-run", "--model", "base", "--engine.urls", "http://127.0.0.1:1", "--run.dir", "runs"]
-    done = subprocess.run(
-        [sys.executable, "-m", "reasoner", *command], cwd=tmp_path, capture_output=True, text=True,
-        env={"PATH": "", "PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(tmp_path)},
-    )  # fmt: skip
-    assert done.returncode == 2 and f"set {VARIABLE}" in done.stderr
-    assert list(tmp_path.iterdir()) == []
+def test_run_on_servers_without_a_token_is_refused_before_anything_is_written(tmp_path, capsys):
+    place = ["--engine.urls", "http://127.0.0.1:1", "--run.dir", str(tmp_path / "runs")]
+    assert main(["train", "--dry-run", "--model", "base", *place]) == 2
+    assert f"set {VARIABLE}" in capsys.readouterr().err and list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""What the vLLM engine asks of vLLM where there is a GPU: without vLLM, and without a GPU."""
+"""What the vLLM engine asks of vLLM where there is a GPU, and of the model inside it: without vLLM, without a GPU."""
 
 import os
 import sys
@@ -9,9 +9,11 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
+from transformers import LlamaConfig
 
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.vllm_engine import VllmEngine, _set_environment
+from reasoner.inference.vllm_model import mask_ids
 from reasoner.models.loading import load_config
 from reasoner.models.resolve import resolve_model
 from reasoner.types import SamplingParams
@@ -124,3 +126,19 @@ def test_attention_in_float32_on_a_gpu_is_not_computed_in_tf32(monkeypatch, dtyp
     monkeypatch.setattr(torch.cuda, "is_available", lambda: has_gpu)
     _set_environment(EngineConfig(name="vllm", dtype=dtype))
     assert os.environ.get("TRITON_F32_DEFAULT") == expected
+
+
+def test_ids_without_text_are_masked_once_however_often_a_server_is_asked():
+    calls = []
+
+    class Model:
+        config = LlamaConfig(vocab_size=4)
+
+        def compute_logits(self, states):
+            calls.append(states)
+            return torch.zeros(len(states), 4)
+
+    model = Model()
+    for _ in range(2000):  # admissions, more than a stack has room for
+        mask_ids(model, 3)
+    assert model.compute_logits(torch.zeros(1, 2)).tolist() == [[0, 0, 0, -torch.inf]] and len(calls) == 1

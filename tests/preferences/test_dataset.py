@@ -100,7 +100,6 @@ def test_a_template_that_drops_the_thought_is_refused_by_name():
         (ids_row([1, 2], [1, 2]), "row 1: chosen and rejected are the same tokens"),
         ({"prompt": "?", "chosen": "a"}, "row 1: prompt and rejected must be texts or lists of messages"),
         ({"prompt": "?", "completions": ["7", "8"], "ranks": [1]}, "2 completions need as many ranks"),
-        ({"prompt": "?", "completions": ["7", "8"]}, "row 1: 2 completions need as many"),
         ({"prompt_ids": [], "chosen_ids": [1], "rejected_ids": [2]}, "row 1: the prompt has no tokens"),
         ({"prompt_ids": [5], "chosen_ids": [5, 1], "rejected_ids": [6, 2]}, "rejected_ids do not begin with"),
         ({"prompt": [turn("user", "a")], "chosen": [turn("assistant", "b")]}, "no chat template"),
@@ -138,9 +137,7 @@ def test_a_row_whose_columns_are_of_another_kind_is_named(row, message):
     ("side", "message"),
     [
         (["a", "b"], "row 1: chosen: message 0 is 'a'; it must have role and content"),
-        ([turn("user", "7"), {"role": "assistant"}], "row 1: chosen: message 1 is {'role': 'assistant'}"),
         ([turn("user", "7"), turn("assistant", None)], "row 1: chosen: message 1 is None; it must be a text"),
-        ([turn("user", "7"), turn("user", "8")], "row 1: chosen: the conversation has no turn of the assistant"),
         ([turn("assistant", "8")], "row 1: chosen: a conversation must have a prompt"),
         ([turn("system", "8"), turn("assistant", "8")], "row 1: chosen: the chat template of"),
     ],

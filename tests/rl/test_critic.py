@@ -319,3 +319,13 @@ def test_update_of_the_critic_without_a_finite_gradient_is_counted():
     assert figures["skipped_updates"] == 3
     assert all(torch.equal(a, b) for a, b in zip(before, trainer.critic.own.parameters(), strict=True))
     assert train_step(trainer, ready)["skipped_updates"] == 0
+
+
+def test_checkpoint_of_before_the_first_step_leaves_no_moments(tmp_path):
+    trainer = make_trainer(ppo())
+    path = save(tmp_path, 0, trainer, tiny_tokenizer(), keep=1)
+    take_step(trainer, random_groups())
+    optimizers = (trainer.optimizer, trainer.critic.optimizer)
+    assert all(optimizer.state_dict()["state"] for optimizer in optimizers)
+    assert load(path, trainer) == 0
+    assert [optimizer.state_dict()["state"] for optimizer in optimizers] == [{}, {}]

@@ -347,8 +347,6 @@ def test_unknown_algorithm_is_refused_with_suggestion():
         ({"name": "grpo_process", "kl_in": "reward"}, "needs algo.kl_in == 'loss'"),  # trap 26
         ({"kl_in": "reward"}, "needs algo.kl_in == 'loss'"),
         ({"baseline": "none"}, "algo.scale == 'group' needs algo.baseline in"),
-        ({"baseline": "batch"}, "algo.scale == 'group' needs algo.baseline in"),
-        ({"baseline": "moving"}, "algo.scale == 'group' needs algo.baseline in"),
         ({"name": "ppo", "scale": "group", "kl_in": "loss", "kl": "k3"}, "algo.scale == 'group' needs algo.baseline"),
         ({"name": "grpo_process", "filter_zero_advantages": True}, "'process' needs not algo.filter_zero_advantages"),
         ({"kl": "k1"}, "k1 in the loss has no gradient on average"),

@@ -109,7 +109,6 @@ def test_values_may_be_a_tensor():
     ("values", "faults"),
     [
         ([1.0] * 3, ["3 values for 4 completions"]),
-        ([], ["0 values for 4 completions"]),
         ([1.0, float("nan"), 1.0, 1.0], ["nan for completion 2 of 4", "'odd'"]),
         ([1.0, 1.0, 1.0, float("-inf")], ["-inf for completion 4 of 4", "'even'"]),
         ([1.0, "0.5", 1.0, 1.0], ["'0.5' for completion 2 of 4", "'odd'"]),

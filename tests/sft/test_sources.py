@@ -1,7 +1,5 @@
 """Sources of examples: a file, the rollouts of runs, a data set of the hub."""
 
-import json
-
 import pytest
 
 from reasoner.runs.run_start import open_run
@@ -62,16 +60,6 @@ def test_what_the_prompt_style_begins_a_completion_with_is_written_once(runs):
     assert row["prompt"] + row["completion"] == "? A: So 2"
 
 
-def test_a_split_of_a_data_set_is_rows(tmp_path, monkeypatch):
-    pytest.importorskip("datasets")
-    folder = tmp_path / "org" / "set"
-    folder.mkdir(parents=True)
-    (folder / "validation.jsonl").write_text(json.dumps({"text": "one"}) + "\n")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("reasoner.sft.sources._is_hub", lambda spec: True)  # `datasets` reads a folder as well
-    assert [row for _, row in read_source("org/set:validation", tmp_path).rows] == [{"text": "one"}]
-
-
 def test_configuration_of_a_data_set_can_be_named(tmp_path, monkeypatch):
     datasets, calls = pytest.importorskip("datasets"), []
 
@@ -81,7 +69,7 @@ def test_configuration_of_a_data_set_can_be_named(tmp_path, monkeypatch):
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     for spec in ("org/set", "org/set?config=main", "org/set:test?config=main"):
-        assert len(list(read_source(spec, tmp_path).rows)) == 1
+        assert [row for _, row in read_source(spec, tmp_path).rows] == [{"text": "one"}]
     assert calls == [("org/set", None, "train"), ("org/set", "main", "train"), ("org/set", "main", "test")]
 
 

@@ -90,16 +90,6 @@ def test_problems_that_changed_are_not_mixed_into_a_folder(samples):
         shard_of_a.write_bytes(whole)
 
 
-def test_a_prompt_file_that_changed_is_not_mixed_into_a_folder(samples):
-    prompt = samples / "prompt.txt"
-    prompt.write_text("{question} ")
-    command = ["sample", "--data", samples / "sums.jsonl", "--problems", 1, "--num-samples", 1, "--max-tokens", 2]
-    command += ["--prompt", prompt, "--engine", "transformers", "--runs", samples, "--name", "asked"]
-    reasoner(*command)
-    prompt.write_text("{question} =")
-    assert "prompt.style is" in finish(*command, status=2).errors()
-
-
 def test_problems_that_are_left_out_change_no_sample_of_the_others(samples):
     command = json.loads((samples / "command.json").read_text())
     command[command.index("--name") + 1] = "b"

@@ -29,10 +29,11 @@ def test_closed_terminal_is_never_a_second_signal(first):
     assert signal.getsignal(signal.SIGHUP) is signal.default_int_handler
 
 
+@pytest.mark.parametrize("first", [signal.SIGHUP, signal.SIGTERM])
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
-def test_second_signal_after_a_closed_terminal_ends_the_run_at_once(second):
+def test_second_signal_ends_the_run_at_once(first, second):
     with GracefulShutdown(lambda line: None), pytest.raises(KeyboardInterrupt):
-        os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), first)
         os.kill(os.getpid(), second)
 
 

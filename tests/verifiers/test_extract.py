@@ -158,16 +158,3 @@ def test_a_missing_answer_has_a_reason() -> None:
 def test_an_unknown_extraction_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"'best'; .* strict, lenient, boxed, last-number, gsm8k"):
         extract_answer("42", "best")
-
-
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "<answer>", "</answer>", r"\boxed{", "{", "}", "9", "9,", "1/", "#", r"\\", "<", "-", "½^", r"\hspace{3}\n",
-        "answer is ",
-    ],
-)  # fmt: skip
-def test_a_long_run_of_anything_is_scanned_once(unit: str) -> None:
-    response = unit * (200_000 // len(unit))
-    for extract in EXTRACTORS:
-        extract_answer(response, extract)

@@ -23,13 +23,6 @@ def test_a_corrected_wrong_claim_counts_as_caught():
     assert (counts.wrong_claims, counts.errors_caught, counts.false_alarms, counts.errors_in_checks) == (1, 1, 0, 0)
 
 
-def test_a_check_that_says_good_to_another_value_catches_nothing():
-    counts = reflect(
-        "<think> 67*6=472. Check: 60*6=360, 7*6=42, 360+42=402. I had 472. Good. </think> <answer> 402 </answer>"
-    )
-    assert (counts.has_self_check, counts.wrong_claims, counts.errors_caught) == (True, 1, 0)
-
-
 def test_a_right_claim_changed_for_a_wrong_one_is_a_false_alarm():
     counts = reflect("<think> 67*6=402. Check: 60*6=360, 7*6=52, 360+52=412. I had 402. Wait, 67*6=412. </think>")
     assert (counts.wrong_claims, counts.errors_caught, counts.false_alarms, counts.errors_in_checks) == (0, 0, 1, 1)
