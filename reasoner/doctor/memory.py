@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 
 from reasoner.config.schema import Config
 from reasoner.inference.factory import resolve_engine_name
+from reasoner.inference.hf_engine import MAX_ROWS
 from reasoner.models.embedding_gradients import MIN_VALUES
 from reasoner.models.fused_lm_head import CPU_TILE, GPU_TILE
 from reasoner.models.loading import MAX_LOGITS, context_length
@@ -35,7 +36,6 @@ _NUM_ADAPTED = {"all-linear": 7, "attention": 4}  # linear layers of a layer wit
 # one with a gradient of the entropy. In bfloat16 those of the head and of its gradient are one more.
 _COPIES = {"float32": 3, "bfloat16": 4}
 _TILE_COPIES, _TEACHER_COPIES = 3, 2  # copies of a tile of logits at once, and of the teacher's beside it
-_SEQUENCES = 256  # sequences that the transformers engine samples at once
 _RESIDENT = (
     "weights", "optimiser", "reference", "critic", "reward_models", "teacher", "waiting_weights", "checkpoint",
     "overhead",
@@ -175,10 +175,10 @@ class MemoryEstimate:
         if self._has_vllm():
             cache = min(self.cfg.engine.cpu_cache_gib * 2**30, rows * row)
         else:  # of one layer also what it was before the last token, and keys and values for each query head
-            most_tokens = max(width, min(self.cfg.engine.max_batch_tokens, min(_SEQUENCES, rows) * width))
+            most_tokens = max(width, min(self.cfg.engine.max_batch_tokens, min(MAX_ROWS, rows) * width))
             repeated = 2 * sizes.query if 2 * sizes.query > sizes.keys else 0
             cache = most_tokens * size * (sizes.keys * (sizes.layers + 1) + repeated)
-        logits = _SAMPLING_COPIES * 4 * sizes.vocabulary * min(_SEQUENCES, rows)
+        logits = _SAMPLING_COPIES * 4 * sizes.vocabulary * min(MAX_ROWS, rows)
         return {"engine_weights": weights, "engine_cache": cache, "engine_logits": logits}
 
     def _micro_batch(self) -> dict[str, int]:

@@ -24,7 +24,7 @@ from reasoner.models.loading import context_length, load_policy, load_tokenizer
 from reasoner.progress import OnDecodeStep
 from reasoner.types import Completion, Engine, OnGroupDone, Prompt, SamplingParams
 
-_MAX_ROWS = 256  # in a batch
+MAX_ROWS = 256  # in a batch
 
 
 class TransformersEngine(Engine):
@@ -93,7 +93,7 @@ class TransformersEngine(Engine):
     def _batches(self, rows: Sequence[Row]) -> Iterator[Batch]:
         """Batches of as many rows as the key-value cache may hold, were all as long as the longest may be."""
         longest = max((len(row.prompt) + row.limit for row in rows), default=1)
-        size = max(1, min(_MAX_ROWS, self._max_batch_tokens // longest))
+        size = max(1, min(MAX_ROWS, self._max_batch_tokens // longest))
         for start in range(0, len(rows), size):
             yield Batch(self._model, rows[start : start + size])
 
