@@ -13,6 +13,7 @@ from reasoner.preferences.dataset import Row as PairRow
 from reasoner.rollouts.prompts import opened_thinking
 from reasoner.runs.row_files import write_rows
 from reasoner.sft.sources import prefill_of
+from verifiers.score import UNJUDGED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +28,7 @@ class PairCounts:
     groups: int = 0
     pairs: int = 0
     same_text: int = 0
-    undecided: int = 0  # both right or both wrong, and of the same length
+    undecided: int = 0  # both right or both wrong, and of the same length; or the answer of one was not judged
 
     def summary(self) -> str:
         return (
@@ -47,7 +48,7 @@ def preference_rows(rollouts: Iterable[Row], counts: PairCounts, prefill: str = 
         for one, other in combinations(own, 2):
             if one["completion"] == other["completion"]:
                 counts.same_text += 1
-            elif _rank(one) == _rank(other):
+            elif _rank(one) == _rank(other) or {one["verdict"], other["verdict"]} & {*UNJUDGED}:
                 counts.undecided += 1
             else:
                 counts.pairs += 1

@@ -59,6 +59,13 @@ def test_identical_texts_and_undecided_pairs_are_left_out_and_counted():
     assert len(rows) == 4
 
 
+def test_an_answer_that_was_not_judged_is_no_wrong_one():
+    """Imported rollouts without verdicts would be pairs by length alone."""
+    unjudged = [rollout(place, text, tokens=place) | {"verdict": "refused"} for place, text in ((1, "a"), (2, "b"))]
+    rows, counts = export([*unjudged, rollout(3, "c")])
+    assert rows == [] and counts.undecided == 3
+
+
 def test_rows_have_the_documented_columns_and_read_back():
     rows, _ = export([rollout(i, f"text {i}", tokens=3 + i) for i in range(3)])
     assert all(row.keys() == {*schema().names} for row in rows)
