@@ -24,6 +24,7 @@ from typing import Any
 from data.environments.worker import LOADING_SECONDS
 
 CHECKOUT = Path(__file__).resolve().parents[1]
+MOST_BYTES = 2**30  # of a message: the problems of an environment are one
 
 Event = tuple[int, dict[str, Any]]  # the number of an item, and a message about it
 
@@ -101,19 +102,25 @@ class ChildProcess:
             return None
         self._pieces.append(data)
         if b"\n" not in data:
-            return []
+            if sum(map(len, self._pieces)) <= MOST_BYTES:
+                return []
+            self._distrust()
+            return None
         *lines, rest = b"".join(self._pieces).split(b"\n")
         self._pieces = [rest]
         events: list[Event] = []
         for line in lines:
             message = self._message(line)
             if message is None:  # what came before counts
-                self._is_trusted = False
-                self._kill_group()
+                self._distrust()
                 break
             if message:
                 events.append((self.pending.popleft() if "result" in message else self.pending[0], message))
         return events
+
+    def _distrust(self) -> None:
+        self._is_trusted = False
+        self._kill_group()
 
     def _message(self, line: bytes) -> dict[str, Any] | None:
         """A message about the first pending item without its marks, empty for the start; None for anything else."""

@@ -50,6 +50,12 @@ def test_a_child_that_says_what_it_was_not_asked_for_is_dead(child: ChildProcess
     assert results(child, DISHONEST[message], ["b", "c"])[0] is None
 
 
+def test_a_message_without_an_end_is_no_longer_read_beyond_a_limit(child: ChildProcess, monkeypatch) -> None:
+    monkeypatch.setattr("data.child_process.MOST_BYTES", 2**22)
+    assert results(child, "while True: sys.stdout.write('x' * 2**20)", ["a"]) == [None]
+    assert child.seconds_left() > 0
+
+
 def test_a_message_too_many_is_not_the_result_of_the_next_request(child: ChildProcess) -> None:
     assert results(child, "say('a'); say(9); say(9); time.sleep(0.1)", ["a"]) == ["a"]
     assert results(child, HONEST, ["b"]) == [None]
