@@ -219,6 +219,6 @@ def _resumed_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
     """The stored settings of the run of --resume, with what the command line changes, and its folder."""
     if args.config or args.preset:
         raise ValueError(f"--config and --preset {CANNOT_CHANGE}")
-    return resolve_resumed_run(
-        args.resume, command_line(args), origin="command line", runs=Path("runs"), stage=args.stage
-    )
+    values = command_line(args)
+    runs = Path(str(values.pop("run.dir", "runs")))  # where it is looked for
+    return resolve_resumed_run(args.resume, values, origin="command line", runs=runs, stage=args.stage)

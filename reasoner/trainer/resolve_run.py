@@ -32,12 +32,13 @@ Values = Mapping[str, object]  # settings by dotted key
 
 # Settings, and sections of settings, that may change when a run is resumed.
 MAY_CHANGE = ("steps", "max_train_tokens", "processes", "optim.sharding")
+PLACE = ("run.dir", "run.name")
 MAY_CHANGE_SECTIONS = ("run.", "validation.", "eval.", "verify.", "engine.")
 
 
 def may_change(key: str) -> bool:
-    """Whether a setting may change when a run is resumed."""
-    return key in MAY_CHANGE or key.startswith(MAY_CHANGE_SECTIONS)
+    """Whether a setting may change when a run is resumed. Its place may not."""
+    return key not in PLACE and (key in MAY_CHANGE or key.startswith(MAY_CHANGE_SECTIONS))
 
 
 def resolve_new_run(
@@ -138,7 +139,7 @@ def _check_run(cfg: Config, named: Values, *, is_elsewhere: bool = False) -> Non
 
 CANNOT_CHANGE = (
     "cannot change when a run is resumed; "
-    f"{', '.join(MAY_CHANGE)}, run.*, validation.*, eval.*, verify.* and engine.* can"
+    f"{', '.join(MAY_CHANGE)}, run.* (but its folder and name), validation.*, eval.*, verify.* and engine.* can"
 )
 
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from reasoner.cli.main import main
 from reasoner.config.resolve import to_dict
 from reasoner.config.schema import settings
 from reasoner.trainer.resolve_run import resolve_new_run, resolve_resumed_run
@@ -98,6 +99,14 @@ def test_resumed_run_is_not_given_fewer_steps_than_it_has_done(tmp_path):
     assert resolve_resumed_run("a", {"steps": 2}, **arguments)[0].config.steps == 2
     with pytest.raises(ValueError, match=r"steps is 1, and .* has done 2"):
         resolve_resumed_run("a", {"steps": 1}, **arguments)
+
+
+def test_a_run_is_looked_for_in_the_folder_that_is_named_and_its_place_cannot_change(tmp_path, capsys):
+    stored_run(tmp_path)
+    assert main(["train", "--resume", "a", "--run.dir", str(tmp_path), "--dry-run"]) == 0
+    assert str(tmp_path / "a") in capsys.readouterr().out
+    with pytest.raises(ValueError, match=r"run\.name cannot change"):
+        resolve_resumed_run("a", {"run.name": "b"}, origin="a test", runs=tmp_path)
 
 
 def sets_of(resolved):
