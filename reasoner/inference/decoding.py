@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
@@ -16,6 +17,7 @@ from reasoner.console import first_line
 from reasoner.inference.sampling import processed_logprobs, sample_tokens
 from reasoner.models.loading import precision_of
 from reasoner.models.output_layer import OutputLayer
+from reasoner.rl.batch import pad
 from reasoner.types import Finish, SamplingParams
 
 
@@ -39,11 +41,12 @@ class Batch:
     def __init__(self, model: PreTrainedModel, rows: Sequence[Row]) -> None:
         self._model, self._layer, self.rows = model, OutputLayer.of(model), list(rows)
         prompts = list(dict.fromkeys(row.prompt for row in rows))
-        width = max(map(len, prompts))
-        self._mask = self._tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts])  # [N, W]
+        place = {prompt: number for number, prompt in enumerate(prompts)}
+        marks = pad([[1] * len(prompt) for prompt in prompts], np.int64, left=True)
+        self._mask = marks.to(model.device)  # [N, W]
         self._cache = DynamicCache(config=model.config)
-        self._states = self._run(self._tensor([[0] * (width - len(prompt)) + [*prompt] for prompt in prompts]))
-        self._keep([prompts.index(row.prompt) for row in rows])
+        self._states = self._run(pad(prompts, np.int64, left=True).to(model.device))
+        self._keep([place[row.prompt] for row in rows])
 
     @torch.inference_mode()
     def sample(self, sampling: SamplingParams) -> None:

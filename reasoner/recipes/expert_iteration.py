@@ -7,7 +7,6 @@ al. 2023, is one round). Whatever is complete is left as it is, so the same comm
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from reasoner.inference.model_spec import ModelSpec
 from reasoner.recipes.results import interval_text, read_results
 from reasoner.rollouts.seeds import round_seed
 from reasoner.runs.json_files import write_json
+from reasoner.runs.metrics import read_heldout
 from reasoner.runs.run_dir import read_settings
 from reasoner.runs.selection import Selection
 from reasoner.trainer.run_stage import run_stage
@@ -119,7 +119,7 @@ def _rows(number: int, samples: Path, run_dir: Path, before: Sequence[Mapping[st
     """The row of a round: what it cost with those before, and what its model does on the held-out problems. The first
     round has that of the first model, round 0, before it.
     """
-    report = json.loads((run_dir / "report.json").read_text())
+    report = read_heldout(run_dir)
     first = {"round": 0, "examples": 0, "tokens": 0.0, "minutes": 0.0, **_heldout(report["before"])}
     last = before[-1] if before else first
     sampled, trained = read_results(samples), read_results(run_dir)
