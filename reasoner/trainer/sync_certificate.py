@@ -33,7 +33,7 @@ PROBE_LENGTH = _PROMPT_TOKENS + _TOKENS  # tokens that the engine must take
 _STRIDE = 7919  # between the ids of the prompts
 # The change of a weight: its mantissa's bit that is worth 2**-k of its binade, for the first k that moves the
 # log-probabilities by so many nats or limits, whichever is more.
-_BITS, _SHOWN_NATS, _SHOWN_LIMITS = (6, 4, 2, 1), 1.0, 2.0
+_BITS, _SHOWN_NATS, _SHOWN_LIMITS = (6, 4, 2, 1), 0.02, 2.0
 
 
 def certify_sync(trainer: Trainer, generator: RolloutGenerator) -> SyncCertificate:
