@@ -31,7 +31,6 @@ from reasoner.doctor.memory import MemoryEstimate, memory_of, peak_memory
 from reasoner.inference.factory import make_engine
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.resolve import resolve_model
-from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rollouts.prompts import load_template, render
 from reasoner.runtime import setup_torch
 from reasoner.trainer.components import build_trainer, open_generator
@@ -300,9 +299,7 @@ def _measure_update(name: str, values: dict[str, object], folder: Path, length: 
         operations = 4 if cfg.lora.rank else 6  # a parameter and token: frozen weights have no gradient
         share = operations * parameters * rate / json.loads(ceilings.read_text())["bfloat16"]
         row(f"{name}: share of the matrix ceiling", 100 * share, "%")
-    estimate = MemoryEstimate(
-        trainer.policy, resolve_algorithm(cfg.algo), cfg, PROMPT, device().type, memory_of(device())[1]
-    )
+    estimate = MemoryEstimate(trainer.policy, cfg, PROMPT, device().type, memory_of(device())[1])
     part = estimate.parts()
     held = sum(part[own] for own in ("weights", "gradients", "optimiser", "reference", "critic"))
     row(f"{name}: peak memory", peak_memory(device()) / 2**30, "GiB")

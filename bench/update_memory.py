@@ -71,7 +71,6 @@ def work(variant: Variant, folder: Path, args: argparse.Namespace) -> dict[str, 
     from reasoner.config.resolve import resolve
     from reasoner.doctor.memory import MemoryEstimate
     from reasoner.models.loading import load_meta_model, load_tokenizer
-    from reasoner.rl.algorithms import resolve_algorithm
     from reasoner.runtime import setup_torch
     from reasoner.trainer.components import build_trainer
     from reasoner.trainer.train import train_step
@@ -102,7 +101,7 @@ def work(variant: Variant, folder: Path, args: argparse.Namespace) -> dict[str, 
         began = time.perf_counter()
         metrics = train_step(trainer, trainer.compute_advantages(trainer.compute_logprobs(batch)))
         seconds = time.perf_counter() - began
-    estimate = MemoryEstimate(model, resolve_algorithm(cfg.algo), cfg, PROMPT, "cpu", 0)
+    estimate = MemoryEstimate(model, cfg, PROMPT, "cpu", 0)
     part = estimate.parts()
     stays = sum(part[name] for name in ("weights", "gradients", "optimiser", "reference", "overhead"))
     return {

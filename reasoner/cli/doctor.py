@@ -9,6 +9,7 @@ from pathlib import Path
 from reasoner.cli.arguments import Parser, add_json, add_option, write_result
 from reasoner.cli.train import add_settings, command_line, new_run
 from reasoner.config.check import check_least
+from reasoner.config.presets import bytes_of_gpu
 from reasoner.console import print_result
 
 
@@ -34,32 +35,22 @@ def run_doctor(args: argparse.Namespace) -> int:
     """Print the findings; exit status 2 where something will not work."""
     check_least(1, problems=args.problems)
     check_least(2, num_samples=args.num_samples)  # a group of one has no advantage
-    if args.gpu is not None:
-        return _check_gpus(args)
-    if args.run is not None:
+    if args.run is not None and args.gpu is None:
         return _compare_run(args)
-    resolved, run_dir = new_run(args)
+    resolved, run_dir = new_run(args, gpu_bytes=None if args.gpu is None else bytes_of_gpu(args.gpu))
     from reasoner.runtime import gc_paused
     from reasoner.trainer.preflight import preflight
 
-    preflight(resolved.config, run_dir)
+    model_folder = preflight(resolved.config, run_dir, download=args.gpu is None).model_folder
     with gc_paused():
-        from reasoner.doctor.checkup import check_run
+        from reasoner.doctor.checkup import check_run, report
+        from reasoner.doctor.gpu_plan import gpu_findings
 
-    return check_run(resolved, run_dir, problems=args.problems, samples=args.num_samples, json_file=args.json)
-
-
-def _check_gpus(args: argparse.Namespace) -> int:
-    """Predict the memory of the run on the GPUs of --gpu, with the preset for their memory."""
-    from reasoner.doctor.gpus import gpu_bytes
-
-    resolved, run_dir = new_run(args, gpu_bytes=gpu_bytes(args.gpu))
-    from reasoner.runtime import gc_paused
-
-    with gc_paused():
-        from reasoner.doctor.checkup import check_gpus
-
-    return check_gpus(resolved, run_dir, args.gpu, json_file=args.json)
+    if args.gpu is None:
+        checks = check_run(resolved, run_dir, problems=args.problems, samples=args.num_samples)
+    else:
+        checks = gpu_findings(resolved.config, model_folder, args.gpu)
+    return report(resolved, checks, args.json)
 
 
 def _compare_run(args: argparse.Namespace) -> int:

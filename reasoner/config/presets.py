@@ -18,6 +18,7 @@ from reasoner.config.recipes import RECIPES, Recipe, Values
 
 # Bytes of the memory that a machine's values are computed for; 0: not computed, the doctor compares with what is free.
 MACHINES = {"cpu": 0, "24gb": 24 * 10**9, "80gb": 80 * 10**9, "141gb": 141 * 10**9}
+_MACHINE_OF_GPU = {"rtx-4090": "24gb", "a100": "80gb", "h100": "80gb", "h200": "141gb"}
 GPUS = {name: size for name, size in MACHINES.items() if size}  # from the smallest
 HEADROOM = 0.1  # share of a GPU that no prediction uses: the CUDA context, and memory lost between allocations
 TABLE = Path(__file__).with_name("preset_machines.toml")
@@ -105,6 +106,13 @@ def machine_of(gpu_memory: int | None) -> str:
         return "cpu"
     smaller = [name for name, size in GPUS.items() if _TOLERANCE * size <= (gpu_memory or 0)]
     return smaller[-1] if smaller else _SMALLEST
+
+
+def bytes_of_gpu(kind: str) -> int:
+    """Bytes of memory of a kind of GPU. ValueError for an unknown one."""
+    if kind not in _MACHINE_OF_GPU:
+        raise ValueError(f"--gpu is {kind!r}; known are {', '.join(_MACHINE_OF_GPU)}")
+    return MACHINES[_MACHINE_OF_GPU[kind]]
 
 
 def find_preset(text: str, machine: str) -> Preset:

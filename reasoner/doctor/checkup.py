@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -12,17 +12,14 @@ from data import load
 from reasoner.config.resolve import RunSettings, to_dict
 from reasoner.config.schema import Config
 from reasoner.console import log, print_result
-from reasoner.doctor.disk import disk_finding
-from reasoner.doctor.findings import Finding, Severity, format_finding, summary
-from reasoner.doctor.gpu_plan import gpu_findings
-from reasoner.doctor.gpus import gpu_bytes
+from reasoner.doctor.cost import cost_findings
+from reasoner.doctor.findings import Finding, Severity, summary
 from reasoner.doctor.memory import MemoryEstimate, memory_of, peak_memory
 from reasoner.doctor.memory_advice import memory_finding, processes_finding
-from reasoner.doctor.pass_rate import ResponseStats, response_findings, response_stats
+from reasoner.doctor.pass_rate import response_findings, response_stats
 from reasoner.doctor.problems import check_epochs, check_gold_answers, check_prompt_lengths
-from reasoner.doctor.time_estimate import estimate_time, time_findings
 from reasoner.doctor.tokenization import check_tokenizer
-from reasoner.doctor.trial_step import StepRunner, TrialStep, next_prompts, run_trial_step
+from reasoner.doctor.trial_step import StepRunner, next_prompts, run_trial_step
 from reasoner.inference.sampling import end_token_ids
 from reasoner.models.loading import load_meta_model
 from reasoner.progress import shown_progress
@@ -31,42 +28,20 @@ from reasoner.runs.json_files import write_json
 from reasoner.runs.run_start import versions
 from reasoner.trainer.checkpoint import check_saves
 from reasoner.trainer.components import build_trainer, open_generator, with_teacher_prompts
-from reasoner.trainer.preflight import preflight
 from reasoner.trainer.setup import RunContext, evaluation_problems, load_context
 from reasoner.trainer.sync_certificate import certify_sync
-from reasoner.trainer.trainer import Trainer
 from reasoner.types import Prompt
 
 _PROBE_PROMPTS, _PROBE_SAMPLES = 8, 2  # of a parity probe: prompts, and completions of each
 # Nats: rounding up to the first, a fault above the second. A token of 4,000 of SmolLM2-135M in bfloat16 rounds by 1.1.
 _LOGPROB_LIMITS = {"float32": (1e-3, 0.05), "bfloat16": (1.5, 3.0), "fp8": (2.0, 6.0)}
 
-Measurements = dict[str, Any]  # by subject, for --json
 
-
-def check_run(resolved: RunSettings, run_dir: Path, *, problems: int, samples: int, json_file: Path | None) -> int:
-    """Print the findings and suggested settings. Returns the exit status: 2 with a finding that is an error, else 0.
-
-    `problems`, `samples`: how many problems are sampled, and at most how many completions of each. ValueError for
-    faults that keep the run from being checked at all.
+def report(resolved: RunSettings, checks: Iterator[Finding], json_file: Path | None) -> int:
+    """Print the findings of the checks and the settings that they suggest, and write them with their measurements.
+    Returns the exit status: 2 with a finding that is an error, else 0. ValueError for faults that keep the run from
+    being checked at all.
     """
-    measurements: Measurements = {}
-    checks = _check(resolved, run_dir, problems, samples, measurements)
-    return _report(resolved, checks, measurements, json_file)
-
-
-def check_gpus(resolved: RunSettings, run_dir: Path, gpu: str, *, json_file: Path | None) -> int:
-    """check_run for `processes` GPUs of a kind (doctor.gpus) that this machine need not have: predictions alone."""
-    cfg = resolved.config
-    measurements: Measurements = {}
-    checks = gpu_findings(cfg, preflight(cfg, run_dir, download=False), gpu, gpu_bytes(gpu), measurements)
-    return _report(resolved, checks, measurements, json_file)
-
-
-def _report(
-    resolved: RunSettings, checks: Iterator[Finding], measurements: Measurements, json_file: Path | None
-) -> int:
-    """Print the findings of the checks, which fill `measurements`, and write both. Returns the exit status."""
     start = time.monotonic()
     findings: list[Finding] = []
     try:
@@ -74,27 +49,29 @@ def _report(
             if resolved.note and not findings:
                 log(resolved.note)
             findings.append(finding)
-            print_result(format_finding(finding))
+            print_result(str(finding))
     except (ValueError, OSError, MemoryError, RuntimeError) as error:
         if not findings:
             raise
         findings.append(Finding(Severity.ERROR, "stopped", f"{error}" or type(error).__name__))
-        print_result(format_finding(findings[-1]))
+        print_result(str(findings[-1]))
     print_result(summary(findings))
     seconds = time.monotonic() - start
     log(f"checked in {seconds:.0f} s")
     status = max((finding.severity for finding in findings), key=list(Severity).index)
     if json_file:
-        report = {"status": status, "findings": [asdict(finding) for finding in findings], **measurements}
-        run = {"settings": to_dict(resolved.config), "versions": versions(), "seconds": seconds}
-        write_json(json_file, report | run)
+        content: dict[str, Any] = {"status": status, "findings": [asdict(finding) for finding in findings]}
+        for line in content["findings"]:
+            content |= line.pop("measurements")
+        content |= {"settings": to_dict(resolved.config), "versions": versions(), "seconds": seconds}
+        write_json(json_file, content)
     return 2 if status is Severity.ERROR else 0
 
 
-def _check(
-    resolved: RunSettings, run_dir: Path, problems: int, samples: int, measurements: Measurements
-) -> Iterator[Finding]:
-    """The findings of all checks: first those that need no engine. Fills `measurements`."""
+def check_run(resolved: RunSettings, run_dir: Path, *, problems: int, samples: int) -> Iterator[Finding]:
+    """The findings of all checks: first those that need no engine. `problems`, `samples`: how many problems are
+    sampled, and at most how many completions of each.
+    """
     cfg = resolved.config
     finding, gradable = check_gold_answers(load(cfg.data.train, memory_mib=cfg.verify.memory_mib), cfg)
     yield finding
@@ -103,18 +80,17 @@ def _check(
     prompts = with_teacher_prompts(run.render(gradable), cfg, template, tokenizer)
     evaluation = [prompt for problems in evaluation_problems(cfg) for prompt in run.render(problems)]
     yield from check_tokenizer(tokenizer, shape, template, prompts, end_token_ids(run.base, tokenizer))
-    finding, measurements["prompts"] = check_prompt_lengths(prompts, len(gradable), cfg, run.context)
-    yield finding
+    yield check_prompt_lengths(prompts, len(gradable), cfg, run.context)
     yield from check_epochs(prompts, evaluation, cfg)
     free, total = memory_of(run.device)
-    estimate = MemoryEstimate(shape, run.checked.algorithm, cfg, _longest(prompts), run.device.type, total)
-    measurements["memory"] = estimate.parts() | {"peak": estimate.peak()}
-    finding = memory_finding(estimate, free)
+    estimate = MemoryEstimate(shape, cfg, _longest(prompts), run.device.type, total)
+    memory = estimate.parts() | {"peak": estimate.peak()}
+    finding = replace(memory_finding(estimate, free), measurements={"memory": memory})
     yield finding  # before any weights are loaded
     if cfg.processes > 1:
         yield processes_finding(estimate, free)
     if finding.severity is not Severity.ERROR:
-        yield from _check_trial_step(run, prompts, problems, samples, measurements)
+        yield from _check_trial_step(run, prompts, problems, samples, memory)
 
 
 def _longest(prompts: Sequence[Prompt]) -> int:
@@ -123,9 +99,9 @@ def _longest(prompts: Sequence[Prompt]) -> int:
 
 
 def _check_trial_step(
-    run: RunContext, prompts: Sequence[Prompt], problems: int, samples: int, measurements: Measurements
+    run: RunContext, prompts: Sequence[Prompt], problems: int, samples: int, memory: Mapping[str, int]
 ) -> Iterator[Finding]:
-    """The findings of the checks that sample with the engine and update a throwaway policy."""
+    """The findings of the checks that sample with the engine and update a throwaway policy. `memory`: as predicted."""
     cfg, template = run.cfg, run.checked.template
     # Groups of the trial step are no larger than the samples that the doctor may take of a problem, and the first step
     # updates the policy.
@@ -151,29 +127,12 @@ def _check_trial_step(
     stats = response_stats(trial.groups, template, cfg)
     yield from response_findings(stats, template, run.tokenizer, cfg, run.context - _longest(prompts))
     yield _update_finding(trial.update_metrics)
-    measurements |= {"parity": logprob_diff, "parity_after_update": trial.logprob_diff}
-    measurements |= {"responses": asdict(stats), "update": trial.update_metrics}
-    measurements["memory"]["measured_peak"] = peak
-    yield Finding(Severity.OK, "peak memory", f"{peak / 2**20:,.0f} MiB at most, libraries included")
-    yield from _cost_findings(run, trainer, trial, stats, measurements)
-
-
-def _cost_findings(
-    run: RunContext, trainer: Trainer, trial: TrialStep, stats: ResponseStats, measurements: Measurements
-) -> Iterator[Finding]:
-    """The findings on time and disk."""
-    cfg = run.cfg
+    measurements = {"parity": logprob_diff, "parity_after_update": trial.logprob_diff, "responses": asdict(stats)}
+    measurements |= {"update": trial.update_metrics, "memory": {**memory, "measured_peak": peak}}
+    text = f"{peak / 2**20:,.0f} MiB at most, libraries included"
+    yield Finding(Severity.OK, "peak memory", text, measurements=measurements)
     informative_share = stats.informative_share[stats.group_size].value
-    run_time = estimate_time(trial, run.checked.algorithm, cfg, informative_share=informative_share)
-    yield from time_findings(trial, run_time, cfg)
-    tokens = run_time.num_steps * cfg.completions_per_step * run_time.mean_length
-    bytes_per_token = trial.rollout_bytes / max(1, trial.now.tokens)
-    finding, measurements["disk"] = disk_finding(
-        run.run_dir, trainer, cfg, tokens=tokens, bytes_per_token=bytes_per_token
-    )
-    yield finding
-    measurements["dry_run"] = {"now": asdict(trial.now), "bulk": asdict(trial.bulk)}
-    measurements["time"] = asdict(run_time) | {"total": run_time.total}
+    yield from cost_findings(run, trainer, trial, informative_share=informative_share)
 
 
 def _parity_finding(when: str, logprob_diff: float, cfg: Config) -> Finding:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 
 class Severity(StrEnum):
@@ -17,9 +17,6 @@ class Severity(StrEnum):
     ERROR = "error"  # the run will not work
 
 
-_COLOURS = {Severity.OK: 32, Severity.WARNING: 33, Severity.ERROR: 31}
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
     """The result of one check."""
@@ -28,14 +25,10 @@ class Finding:
     subject: str
     message: str
     suggestion: str = ""  # arguments of `reasoner train` that help
+    measurements: Mapping[str, Any] = field(default_factory=dict)  # by subject, for --json
 
-
-def format_finding(finding: Finding) -> str:
-    """Format a finding as one line, with its severity in colour on a terminal."""
-    severity = f"{finding.severity:<7}"
-    if sys.stdout.isatty():
-        severity = f"\033[{_COLOURS[finding.severity]}m{severity}\033[0m"
-    return f"{severity} {finding.subject:<11} {finding.message}"
+    def __str__(self) -> str:
+        return f"{self.severity:<7} {self.subject:<11} {self.message}"
 
 
 def summary(findings: Sequence[Finding]) -> str:

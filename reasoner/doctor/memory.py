@@ -10,12 +10,14 @@ import resource
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 from transformers import PreTrainedModel
 
+from reasoner.config.presets import HEADROOM
 from reasoner.config.schema import Config
 from reasoner.inference.factory import resolve_engine_name
 from reasoner.inference.hf_engine import MAX_ROWS
@@ -25,8 +27,8 @@ from reasoner.models.loading import MAX_LOGITS, context_length
 from reasoner.models.lora import num_adapter_parameters
 from reasoner.models.prefix_attention import avoids_mask, sees_all
 from reasoner.models.resolve import resolve_cached_model
-from reasoner.models.size import num_parameters as num_stored_parameters
-from reasoner.rl.algorithms import Algorithm
+from reasoner.models.size import num_parameters
+from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.trainer.snapshot import MOST_COPIED
 
@@ -43,6 +45,7 @@ _RESIDENT = (
 _OVERHEAD = 28 * 2**20  # code of kernels that the first update reads, modules and Python's objects; on a CPU
 _VLLM_OVERHEAD = 2**30  # its activations and CUDA graphs
 _PAGE = 2**21  # bytes from which a tensor begins at a page of its own, in the heap of a CPU
+_algorithm_of = lru_cache(maxsize=8)(resolve_algorithm)  # of many estimates
 _SAMPLING_COPIES = 4  # copies of their next token's logits at once: log-probabilities, random bits and numbers, sums
 
 
@@ -51,20 +54,30 @@ class MemoryEstimate:
     """The memory that a run needs. `model` may be on the meta device: only its shape is read."""
 
     model: PreTrainedModel
-    algorithm: Algorithm
     cfg: Config
     longest_prompt: int  # tokens
     device: str  # "cpu" or "cuda"
     total: int  # bytes of the device's memory
 
+    @property
+    def available(self) -> float:
+        """Bytes that a prediction may use."""
+        return (1 - HEADROOM) * self.total
+
+    def changed(self, section: str, **values: object) -> MemoryEstimate:
+        """The estimate for other values of a section's settings."""
+        own = replace(getattr(self.cfg, section), **values)
+        return replace(self, cfg=replace(self.cfg, **{section: own}))
+
     def parts(self) -> dict[str, int]:
         """Bytes of each part. With LoRA only the adapter is trained, and the weights without it are the reference."""
         cfg, model = self.cfg, self.model
-        parameters = num_parameters(model)
+        parameters, algorithm = model.num_parameters(), _algorithm_of(cfg.algo)
         is_lora = cfg.lora.rank > 0
         trained = num_adapter_parameters(model, cfg.lora) if is_lora else parameters
-        critic = trained if self.algorithm.critic and self.algorithm.critic_backbone == "separate" else 0
+        critic = trained if algorithm.critic and algorithm.critic_backbone == "separate" else 0
         has_reference = cfg.algo.beta > 0 and not is_lora
+        checkpoint = 12 * (trained + critic)  # written from a copy on a CPU
         part = {
             "weights": _bytes_held(model, cfg.lora.base_dtype) + (4 * trained if is_lora else 0),
             "gradients": 4 * trained,
@@ -76,7 +89,7 @@ class MemoryEstimate:
             "teacher": _BYTES[cfg.optim.dtype]
             * self._num_parameters("teacher.model", *filter(None, [cfg.teacher.loaded])),
             "waiting_weights": self._waiting_weights(),
-            "checkpoint": self._checkpoint_copy(12 * (trained + critic)),
+            "checkpoint": checkpoint if self.device == "cpu" and checkpoint <= MOST_COPIED else 0,
             "overhead": _OVERHEAD if self.device == "cpu" else 0,
             **self._engine(),
             **self._micro_batch(),
@@ -126,8 +139,7 @@ class MemoryEstimate:
 
     def vllm_bytes(self, rows: int) -> int:
         """Bytes of vLLM on a GPU: its weights, its own, and the cache of so many completions of full length."""
-        engine = replace(self.cfg.engine, gpu_memory=1 / self.total)
-        part = replace(self, cfg=replace(self.cfg, engine=engine)).parts()  # the cache of one, at least
+        part = self.changed("engine", gpu_memory=1 / self.total).parts()  # the cache of one, at least
         return part["engine_weights"] + rows * part["engine_cache"] + _VLLM_OVERHEAD
 
     def _num_parameters(self, key: str, *names: str) -> int:
@@ -137,12 +149,8 @@ class MemoryEstimate:
             folder = resolve_cached_model(name, runs=Path(self.cfg.run.dir))
             if folder is None:
                 raise ValueError(f"{key} names {name}, which is not in the cache: download it first")
-            total += num_stored_parameters(folder) or 0
+            total += num_parameters(folder) or 0
         return total
-
-    def _checkpoint_copy(self, size: int) -> int:
-        """Bytes of the copy from which a checkpoint is written while training goes on, on a CPU."""
-        return size if self.device == "cpu" and size <= MOST_COPIED else 0
 
     def _waiting_weights(self) -> int:
         """Bytes of the copies of the weights that wait in the machine's memory for steps sampled ahead: one for each of
@@ -154,7 +162,7 @@ class MemoryEstimate:
             return 0
         if lora.rank and lora.sync == "adapter" and self._has_vllm():
             return copies * 4 * num_adapter_parameters(self.model, lora)
-        return copies * 4 * (num_parameters(self.model) + self._tied_embeddings())
+        return copies * 4 * (self.model.num_parameters() + self._tied_embeddings())
 
     def _has_vllm(self) -> bool:
         return resolve_engine_name(self.cfg.engine) == "vllm"
@@ -166,7 +174,7 @@ class MemoryEstimate:
         if self.cfg.engine.urls:
             return {"engine_weights": 0, "engine_cache": 0, "engine_logits": 0}
         size = 4 if self.cfg.engine.dtype == "float32" else 2
-        weights, sizes = size * num_parameters(self.model), model_sizes(self.model)
+        weights, sizes = size * self.model.num_parameters(), model_sizes(self.model)
         width = min(context_length(self.model), self.longest_prompt + self.cfg.sampling.max_tokens)
         row, rows = width * sizes.keys * sizes.layers * size, self.cfg.completions_per_step
         if self._has_vllm() and self.device == "cuda":
@@ -216,7 +224,7 @@ class MemoryEstimate:
         tied = 0 if lora.rank or self._is_summed_in_place(sizes) else 4 * self._tied_embeddings()
         # Autocast casts float32 weights to bfloat16 for the prompts' pass and again for the completions'; both are
         # stored, unless layers are computed again: then each layer frees its own.
-        base = num_parameters(self.model) - sizes.embeddings if lora.base_dtype == "float32" else 0
+        base = self.model.num_parameters() - sizes.embeddings if lora.base_dtype == "float32" else 0
         casts = 2 * (base + (num_adapter_parameters(self.model, lora) if lora.rank else 0)) if size == 2 else 0
         # A layer in bfloat16 has gradients of four float32 states of a token, and computed again its own cast weights.
         back += 4 * 4 * sizes.hidden * max(tokens, prompts) if size == 2 else 0
@@ -316,11 +324,6 @@ def _embeddings(model: PreTrainedModel) -> Iterator[torch.Tensor]:
     """The weights of the input and of the output embeddings; the same tensor twice where they are tied."""
     yield cast(torch.Tensor, model.get_input_embeddings().weight)
     yield cast(torch.Tensor, model.get_output_embeddings().weight)  # type: ignore[no-untyped-call]
-
-
-def num_parameters(model: PreTrainedModel) -> int:
-    """The number of parameters; tied ones count once."""
-    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def _bytes_held(model: PreTrainedModel, dtype: str) -> int:

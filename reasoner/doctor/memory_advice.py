@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from importlib.util import find_spec
 
 from transformers.modeling_layers import GradientCheckpointingLayer
@@ -70,7 +69,7 @@ def _smallest(estimate: MemoryEstimate, free: int) -> MemoryEstimate:
 def _raise_micro_batches(estimate: MemoryEstimate, cfg: Config, free: int) -> MemoryEstimate:
     """Double the micro-batches, up to those of `cfg`, as long as the run fits: later settings may have made room."""
     while (tokens := estimate.cfg.optim.micro_batch_tokens) < cfg.optim.micro_batch_tokens:
-        higher = _changed(estimate, "optim", micro_batch_tokens=min(2 * tokens, cfg.optim.micro_batch_tokens))
+        higher = estimate.changed("optim", micro_batch_tokens=min(2 * tokens, cfg.optim.micro_batch_tokens))
         if higher.peak() > free:
             break
         estimate = higher
@@ -84,28 +83,22 @@ def _lower(estimate: MemoryEstimate) -> Iterator[MemoryEstimate]:
     cfg = estimate.cfg
     tokens = 2 ** ((cfg.optim.micro_batch_tokens - 1).bit_length() - 1)
     if tokens >= _SMALLEST:
-        yield _changed(estimate, "optim", micro_batch_tokens=tokens)
+        yield estimate.changed("optim", micro_batch_tokens=tokens)
     if cfg.engine.gpu_memory > _LEAST_SHARE:
-        smaller = _changed(estimate, "engine", gpu_memory=max(_LEAST_SHARE, round(cfg.engine.gpu_memory - 0.1, 1)))
+        smaller = estimate.changed("engine", gpu_memory=max(_LEAST_SHARE, round(cfg.engine.gpu_memory - 0.1, 1)))
         yield from [smaller] if smaller.fits_share() else []
     if any(isinstance(module, GradientCheckpointingLayer) for module in estimate.model.modules()):
-        yield _changed(estimate, "optim", recompute=True)
-    yield _changed(estimate, "algo", reference_dtype="bfloat16")
+        yield estimate.changed("optim", recompute=True)
+    yield estimate.changed("algo", reference_dtype="bfloat16")
     if cfg.engine.dtype == "float32":
-        yield _changed(estimate, "engine", dtype="bfloat16")
+        yield estimate.changed("engine", dtype="bfloat16")
     if cfg.lora.rank or (not cfg.algo.ref_sync_steps and find_spec("peft") is not None):
         lora = {"rank": cfg.lora.rank or _LORA_RANK, "base_dtype": cfg.optim.dtype}  # frozen, as the passes cast it
-        yield _changed(_changed(estimate, "lora", **lora), "algo", reference_dtype="float32")  # has none
+        yield estimate.changed("lora", **lora).changed("algo", reference_dtype="float32")  # has none
     if cfg.algo.beta:
-        yield _changed(estimate, "algo", beta=0.0, reference_dtype="float32")
+        yield estimate.changed("algo", beta=0.0, reference_dtype="float32")
     if cfg.sampling.max_tokens >= 2 * _SMALLEST:
-        yield _changed(estimate, "sampling", max_tokens=cfg.sampling.max_tokens // 2)
-
-
-def _changed(estimate: MemoryEstimate, section: str, **values: object) -> MemoryEstimate:
-    """The estimate for other values of a section's settings."""
-    own = replace(getattr(estimate.cfg, section), **values)
-    return replace(estimate, cfg=replace(estimate.cfg, **{section: own}))
+        yield estimate.changed("sampling", max_tokens=cfg.sampling.max_tokens // 2)
 
 
 def _setting_arguments(cfg: Config, lowered: Config) -> str:

@@ -18,13 +18,12 @@ from typing import Any, cast
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
-from reasoner.config.presets import HEADROOM, LORA_LEARNING_RATE, MACHINES, Fit
+from reasoner.config.presets import LORA_LEARNING_RATE, MACHINES, Fit
 from reasoner.config.recipes import RECIPES, Recipe, Values
 from reasoner.config.resolve import resolve
 from reasoner.config.schema import Config
 from reasoner.doctor.memory import MemoryEstimate
 from reasoner.models.loading import context_length
-from reasoner.rl.algorithms import resolve_algorithm
 
 GIB = 2**30
 _LONGEST_PROMPT = {"generated": 256, "one-step": 256}  # tokens with the template, by data.train
@@ -53,9 +52,8 @@ class _Candidate:
     @property
     def fits(self) -> bool:
         """Whether both engines leave the headroom free, and vLLM's fraction holds a cache that is worth having."""
-        limit = (1 - HEADROOM) * self.vllm.total
         share = self.vllm.cfg.engine.gpu_memory * self.vllm.total
-        return self.peak <= limit and self.vllm.vllm_bytes(_num_rows(self.vllm.cfg, _LEAST_ROWS)) <= share
+        return self.peak <= self.vllm.available and self.vllm.vllm_bytes(_num_rows(self.vllm.cfg, _LEAST_ROWS)) <= share
 
     def row(self, *, fits: bool) -> Fit:
         """The row of the table; peaks are rounded up to a tenth of a GiB."""
@@ -82,7 +80,7 @@ def fit_recipe(recipe: Recipe, model: PreTrainedModel, total: int) -> Fit:
         return _candidate(model, values, {}, total).row(fits=True)
     candidates = [_candidate(model, values, settings, total) for settings in _settings(values)]
     for candidate in candidates:
-        if candidate.transformers.peak() <= (1 - HEADROOM) * total and (whole := _with_share(candidate)).fits:
+        if candidate.transformers.peak() <= candidate.transformers.available and (whole := _with_share(candidate)).fits:
             return whole.row(fits=True)
     return _with_share(min(candidates, key=lambda one: one.transformers.peak())).row(fits=False)
 
@@ -119,7 +117,7 @@ def _candidate(model: PreTrainedModel, values: Values, settings: Values, total: 
     def estimate(engine: str) -> MemoryEstimate:
         cfg = resolve([("recipe", values), ("machine", settings), ("engine", {"engine.name": engine})]).config
         prompt, device = most_prompt_tokens(cfg, model), "cuda" if total else "cpu"
-        return MemoryEstimate(model, resolve_algorithm(cfg.algo), cfg, prompt, device, total)
+        return MemoryEstimate(model, cfg, prompt, device, total)
 
     return _Candidate(settings, estimate("vllm"), estimate("transformers"))
 
@@ -132,23 +130,18 @@ def _with_share(candidate: _Candidate) -> _Candidate:
     wanted, least = (
         estimate.vllm_bytes(_num_rows(estimate.cfg, most)) / estimate.total for most in (_ROWS, _LEAST_ROWS)
     )
-    limit = (1 - HEADROOM) * estimate.total
     enough = [share for share in _SHARES if share >= least] or _SHARES[-1:]
     most = next((share for share in enough if share >= wanted), enough[-1])
-    free = (share for share in reversed(enough) if share <= most and _with_gpu_memory(estimate, share).peak() <= limit)
-    share = next(free, enough[0])
+    plans = {share: estimate.changed("engine", gpu_memory=share) for share in enough if share <= most}
+    fitting = (share for share in reversed(plans) if plans[share].peak() <= estimate.available)
+    share = next(fitting, enough[0])
     settings = {**candidate.settings, "engine.gpu_memory": share}
-    return replace(candidate, settings=settings, vllm=_with_gpu_memory(estimate, share))
+    return replace(candidate, settings=settings, vllm=plans[share])
 
 
 def _num_rows(cfg: Config, most: int) -> int:
     """Completions of a step, at most `most`."""
     return min(most, cfg.completions_per_step)
-
-
-def _with_gpu_memory(estimate: MemoryEstimate, share: float) -> MemoryEstimate:
-    cfg = estimate.cfg
-    return replace(estimate, cfg=replace(cfg, engine=replace(cfg.engine, gpu_memory=share)))
 
 
 def toml(rows: Mapping[str, Fit]) -> str:

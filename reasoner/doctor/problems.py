@@ -30,29 +30,20 @@ def check_gold_answers(problems: Sequence[Problem], cfg: Config) -> tuple[Findin
     return Finding(Severity.WARNING, "problems", text), good
 
 
-def check_prompt_lengths(
-    prompts: Sequence[Prompt], num_gradable: int, cfg: Config, context: int
-) -> tuple[Finding, dict[str, int]]:
-    """(the finding on prompt lengths, the lengths in tokens). `prompts`: those that fit, of `num_gradable` problems."""
+def check_prompt_lengths(prompts: Sequence[Prompt], num_gradable: int, cfg: Config, context: int) -> Finding:
+    """The finding on prompt lengths in tokens. `prompts`: those that fit, of `num_gradable` problems."""
     lengths = sorted(len(prompt.token_ids) for prompt in prompts)
-    measurements = {
-        "fitting": len(prompts),
-        "left_out": num_gradable - len(prompts),
-        "shortest": lengths[0],
-        "median": lengths[len(lengths) // 2],
-        "longest": lengths[-1],
-        "context": context,
-        "room": context - lengths[-1] - cfg.sampling.max_tokens,
-    }
+    left_out, median = num_gradable - len(prompts), lengths[len(lengths) // 2]
+    room = context - lengths[-1] - cfg.sampling.max_tokens
+    sizes = {"fitting": len(prompts), "left_out": left_out, "shortest": lengths[0], "median": median}
+    sizes |= {"longest": lengths[-1], "context": context, "room": room}
     text = (
-        f"{lengths[0]} to {lengths[-1]} tokens, median {measurements['median']}; with a completion of "
-        f"{cfg.sampling.max_tokens} {measurements['room']} of the context's {context:,} are left"
+        f"{lengths[0]} to {lengths[-1]} tokens, median {median}; with a completion of "
+        f"{cfg.sampling.max_tokens} {room} of the context's {context:,} are left"
     )
-    if not measurements["left_out"]:
-        return Finding(Severity.OK, "length", text), measurements
-    text += f"; {measurements['left_out']:,} of {num_gradable:,} problems are longer and left out"
-    severity = Severity.WARNING if measurements["left_out"] > _MANY * num_gradable else Severity.OK
-    return Finding(severity, "length", text), measurements
+    text += f"; {left_out:,} of {num_gradable:,} problems are longer and left out" if left_out else ""
+    severity = Severity.WARNING if left_out > _MANY * num_gradable else Severity.OK
+    return Finding(severity, "length", text, measurements={"prompts": sizes})
 
 
 def check_epochs(prompts: Sequence[Prompt], evaluation: Sequence[Prompt], cfg: Config) -> Iterator[Finding]:

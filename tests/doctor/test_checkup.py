@@ -11,8 +11,10 @@ from transformers import Qwen2Config
 
 from reasoner.cli.main import main
 from reasoner.config.learning import OptimConfig
+from reasoner.config.resolve import resolve
 from reasoner.config.schema import Config, EngineConfig
-from reasoner.doctor.checkup import _parity_finding
+from reasoner.doctor.checkup import _parity_finding, report
+from reasoner.doctor.findings import Finding, Severity
 from reasoner.inference.hf_engine import TransformersEngine
 from tests.doctor.sums import QUESTION, SUMS
 from tests.fixtures.forkserver import finish
@@ -223,3 +225,9 @@ def test_what_a_pretrained_model_rounds_by_in_bfloat16_is_no_fault(gap, severity
     """Up to 1.08 nats in each of 31 steps of some 4,000 tokens of SmolLM2-135M, engine and trainer in bfloat16."""
     cfg = Config(engine=EngineConfig(dtype="bfloat16"), optim=OptimConfig(dtype="bfloat16"))
     assert _parity_finding("at the start", gap, cfg).severity == severity
+
+
+def test_a_terminal_gets_no_escaped_codes_of_colours(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    report(resolve([]), iter([Finding(Severity.OK, "disk", "room")]), None)
+    assert capsys.readouterr().out.splitlines()[0].split() == ["ok", "disk", "room"]

@@ -6,12 +6,11 @@ import pytest
 import torch
 
 from reasoner.cli.main import main
+from reasoner.config.presets import bytes_of_gpu
 from reasoner.config.recipes import RECIPES
 from reasoner.config.resolve import resolve
-from reasoner.doctor.gpu_plan import rank_memory
-from reasoner.doctor.gpus import gpu_bytes
+from reasoner.doctor.gpu_plan import STRATEGIES, RankMemory, rank_memory
 from reasoner.doctor.preset_fit import meta_model
-from reasoner.doctor.rank_memory import STRATEGIES, RankMemory, first_that_fits
 from reasoner.models.resolve import BASE
 from reasoner.models.size import num_parameters
 from tests.fixtures.reward_models import save_reward_model
@@ -23,7 +22,7 @@ def plan(name: str, gpu: str, processes: int, **settings: object) -> RankMemory:
     values = {**(RECIPES[name].gpu or {}), "processes": processes, "engine.name": "vllm", "optim.dtype": "bfloat16"}
     values |= {"engine.dtype": "bfloat16", "optim.recompute": True, "lora.rank": 0, "lora.base_dtype": "float32"}
     cfg = resolve([("test", values | {"optim.micro_batch_tokens": 4096, "engine.gpu_memory": 0.3} | settings)]).config
-    return rank_memory(meta_model(RECIPES[name].shape), cfg, gpu_bytes(gpu))
+    return rank_memory(meta_model(RECIPES[name].shape), cfg, bytes_of_gpu(gpu))
 
 
 @pytest.mark.parametrize(
@@ -38,8 +37,7 @@ def plan(name: str, gpu: str, processes: int, **settings: object) -> RankMemory:
 )
 def test_first_way_that_fits(name, gpu, processes, weights):
     own = plan(name, gpu, processes)
-    peaks = {way: own.peak(way) for way in (STRATEGIES if processes > 1 else STRATEGIES[:1])}
-    assert first_that_fits(peaks, own.available) == weights, peaks
+    assert own.first_that_fits() == weights, own.peaks()
 
 
 def test_shards_divide_what_stays_and_add_what_is_whole():
@@ -83,7 +81,7 @@ def test_reward_model_that_is_not_here_is_not_downloaded_and_an_unknown_gpu_is_r
     with pytest.raises(ValueError, match=r"reward\.model .*org/rm"):
         plan("qwen2.5-0.5b", "h100", 4, **{"reward.model": "org/rm"}).peak("sharded")
     with pytest.raises(ValueError, match=r"'b300'.* rtx-4090, a100, h100, h200"):
-        gpu_bytes("b300")
+        bytes_of_gpu("b300")
 
 
 @pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")

@@ -20,7 +20,6 @@ from reasoner.doctor.findings import Severity
 from reasoner.doctor.memory import MemoryEstimate, model_sizes
 from reasoner.doctor.memory_advice import memory_finding, processes_finding
 from reasoner.models.fused_lm_head import CPU_TILE
-from reasoner.rl.algorithms import resolve_algorithm as resolve_algorithm
 from tests.fixtures.reward_models import save_reward_model
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
@@ -53,7 +52,7 @@ def one_prompt(max_tokens: int, optim: OptimConfig, **parts: object) -> Config:
 
 
 def need_of(model, cfg: Config, *, prompt: int, device: str = "cpu", total: int = 2**34) -> MemoryEstimate:
-    return MemoryEstimate(model, resolve_algorithm(cfg.algo), cfg, prompt, device, total)
+    return MemoryEstimate(model, cfg, prompt, device, total)
 
 
 def test_activations_of_qwen_1_5b_take_126_kb_a_token_and_layer_in_bfloat16():

@@ -1,4 +1,4 @@
-"""Findings about sampled responses, and the time that a run is expected to take."""
+"""Findings about sampled responses."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -6,12 +6,9 @@ from itertools import combinations
 import pytest
 
 from reasoner.config.algorithm import AlgoConfig
-from reasoner.config.schema import Config, DataConfig, EvalConfig, SamplingConfig, ValidationConfig
+from reasoner.config.schema import Config, DataConfig, SamplingConfig
 from reasoner.doctor.findings import Severity
 from reasoner.doctor.pass_rate import informative_share, response_findings, response_stats
-from reasoner.doctor.time_estimate import estimate_time
-from reasoner.doctor.trial_step import StepTiming, TrialStep
-from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.rollouts.prompts import load_template
 from reasoner.types import Completion, Prompt, RolloutGroup
 from tests.doctor.sums import SUMS
@@ -76,17 +73,3 @@ def test_grading_that_fails_is_a_warning():
     group = written("p", "rwff")
     group = replace(group, scores=(*group.scores[:3], replace(group.scores[3], verdict=Verdict.TIMED_OUT)))
     assert findings([group])["grading"].suggestion == "--verify.seconds 4"
-
-
-def test_the_expected_time_is_the_sum_of_steps_validations_and_table():
-    """A quarter of a step's 128 completions took 2 s and 3 s; 100 others took 5 s."""
-    trial = TrialStep([], StepTiming(32, 320, 1.5, 3.0, 0.5), StepTiming(100, 1000, 5.0), 0.3, 0.2, 0.0, {}, 0)
-    looks = {"validation": ValidationConfig(interval=5, problems=4, samples=4)}
-    cfg = replace(CFG, steps=10, eval=EvalConfig(heldout_problems=10, samples=4), **looks)
-    rest = {"cfg": cfg, "informative_share": 0.5}
-    time = estimate_time(trial, ALGORITHMS["grpo"], **rest)
-    assert (time.step, time.steps) == (4 * 5 + 0.5, 10 * 20.5)
-    assert time.evaluation == pytest.approx((3 * 20 + 100) * 0.05) and time.total == time.steps + time.evaluation
-    assert estimate_time(trial, ALGORITHMS["dapo"], **rest).step == 4 * (2 * 2 + 3) + 0.5
-    short = rest | {"cfg": replace(cfg, max_train_tokens=2600)}
-    assert estimate_time(trial, ALGORITHMS["grpo"], **short).num_steps == 3

@@ -1,4 +1,4 @@
-"""Gold answers that can be graded, epochs, and problems that are evaluated on."""
+"""Gold answers that can be graded, the problems of the first steps, epochs, and problems that are evaluated on."""
 
 import pytest
 
@@ -6,6 +6,7 @@ from data import Problem
 from reasoner.config.schema import Config, DataConfig
 from reasoner.doctor.findings import Severity
 from reasoner.doctor.problems import check_epochs, check_gold_answers
+from reasoner.doctor.trial_step import next_prompts
 from reasoner.rollouts.prompts import load_template, render
 from tests.doctor.sums import SUMS
 from tests.fixtures.tiny import tiny_tokenizer
@@ -27,3 +28,12 @@ def test_questions_that_come_twice_in_a_step_or_are_evaluated_on_are_warnings():
     assert [line.severity for line in lines] == [Severity.WARNING, Severity.WARNING]
     assert lines[0].suggestion == "--data.prompts_per_step 12"
     assert "3 of 3 stand in the training set" in lines[1].message
+
+
+def test_the_upcoming_questions_are_those_of_the_first_steps():
+    prompts = [render(problem, load_template("none"), tiny_tokenizer()) for problem in SUMS]
+    cfg = Config(data=DataConfig(prompts_per_step=5))
+    names = [prompt.problem.id for prompt in next_prompts(prompts, cfg, 12)]
+    assert len(names) == len(set(names)) == 12
+    assert names[:5] == [prompt.problem.id for prompt in next_prompts(prompts, cfg, 5)]
+    assert names[:1] == [prompt.problem.id for prompt in next_prompts(prompts, cfg, 1)]

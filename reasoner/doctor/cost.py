@@ -1,9 +1,10 @@
-"""Predict the time of the whole run from the seconds that a trial step took."""
+"""Time and disk space of the whole run, predicted from what a trial step took."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import ceil
 
 from reasoner.config.schema import Config
@@ -11,8 +12,21 @@ from reasoner.console import speed
 from reasoner.doctor.findings import Finding, Severity
 from reasoner.doctor.trial_step import TrialStep
 from reasoner.rl.algorithms import Algorithm
+from reasoner.trainer.checkpoint import nearest, room_needed
+from reasoner.trainer.setup import RunContext
+from reasoner.trainer.trainer import Trainer
 
 _LONG = 24 * 3600  # seconds: a longer run gets a warning
+_MIB = 2**20
+
+
+def cost_findings(
+    run: RunContext, trainer: Trainer, trial: TrialStep, *, informative_share: float
+) -> Iterator[Finding]:
+    """The findings on speed, time and disk. `informative_share`: as in estimate_time()."""
+    time = estimate_time(trial, run.checked.algorithm, run.cfg, informative_share=informative_share)
+    yield from _time_findings(trial, time, run.cfg)
+    yield _disk_finding(run, trainer, trial, time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +70,7 @@ def num_validations(steps: int, interval: int) -> int:
     return 1 + ceil(steps / interval) if interval else 0
 
 
-def time_findings(trial: TrialStep, run_time: TimeEstimate, cfg: Config) -> Iterator[Finding]:
-    """Findings on speed and time."""
+def _time_findings(trial: TrialStep, time: TimeEstimate, cfg: Config) -> Iterator[Finding]:
     whole, timing = cfg.completions_per_step, trial.now
     size = "a step" if timing.completions == whole else f"{timing.completions} of a step's {whole}"
     yield Finding(
@@ -66,17 +79,37 @@ def time_findings(trial: TrialStep, run_time: TimeEstimate, cfg: Config) -> Iter
         f"{size} in a trial step: {speed(timing.tokens / timing.generate_seconds)} sampled and graded, "
         f"{speed(timing.tokens / timing.train_seconds)} trained on; weights synced in {trial.sync_seconds:.2f} s",
     )
-    seconds = {
-        "in total": run_time.total,
-        f"{run_time.num_steps} steps": run_time.steps,
-        "evaluation": run_time.evaluation,
-    }
+    seconds = {"in total": time.total, f"{time.num_steps} steps": time.steps, "evaluation": time.evaluation}
     parts = ", ".join(f"{name} {_duration(own)}" for name, own in seconds.items() if own >= 1)
-    step = f"{run_time.step:,.1f} s a step with completions of the present length ({run_time.mean_length:.0f} tokens)"
-    yield Finding(Severity.WARNING if run_time.total > _LONG else Severity.OK, "time", f"{step}; {parts}")
+    text = f"{time.step:,.1f} s a step with completions of the present length ({time.mean_length:.0f} tokens); {parts}"
+    measurements = {"dry_run": {"now": asdict(timing), "bulk": asdict(trial.bulk)}}
+    measurements["time"] = asdict(time) | {"total": time.total}
+    severity = Severity.WARNING if time.total > _LONG else Severity.OK
+    yield Finding(severity, "time", text, measurements=measurements)
 
 
 def _duration(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _disk_finding(run: RunContext, trainer: Trainer, trial: TrialStep, time: TimeEstimate) -> Finding:
+    """The finding on disk space. That of checkpoints is computed as a run computes it when it starts."""
+    folder, keep = nearest(run.run_dir), run.cfg.run.keep_last
+    free = shutil.disk_usage(folder).free
+    bytes_per_token = trial.rollout_bytes / max(1, trial.now.tokens)
+    rollouts = bytes_per_token * time.num_steps * run.cfg.completions_per_step * time.mean_length
+    checkpoint, checkpoints = room_needed(trainer, keep=keep)
+    required = checkpoints + rollouts
+    sizes = {"checkpoint": checkpoint, "rollouts": rollouts, "required": required, "free": free}
+    text = (
+        f"{required / _MIB:,.0f} MiB in total: {rollouts / _MIB:,.1f} of rollouts ({bytes_per_token:.0f} bytes a "
+        f"token), {checkpoint / _MIB:,.0f} each checkpoint, of which {keep} are kept; "
+        f"{free / _MIB:,.0f} free in {folder}"
+    )
+    measurements = {"disk": sizes | {"bytes_per_token": bytes_per_token}}
+    if required <= free:
+        return Finding(Severity.OK, "disk", text, measurements=measurements)
+    fewer = keep > 1 and required - (keep - 1) * checkpoint <= free
+    return Finding(Severity.ERROR, "disk", text, "--run.keep_last 1" if fewer else "", measurements)
