@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from data.boxes import final_answer
 from data.problem import Problem
@@ -167,8 +166,3 @@ def text(sources: Mapping[str, Sequence[Problem]], findings: Sequence[Finding], 
 def _line(each: Finding) -> str:
     parts = set_name(each.source), each.problem, shorten(each.gold, _GOLD_WIDTH), shorten(each.detail, _DETAIL_WIDTH)
     return "  ".join(filter(None, parts))
-
-
-def values(findings: Sequence[Finding]) -> list[dict[str, Any]]:
-    """The findings as plain values for JSON."""
-    return [asdict(each) for each in findings]

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from data import Problem
+from reasoner.analysis.answer_files import read_answers
 from reasoner.console import log, shorten
 from reasoner.evals.tables import align_rows
-from reasoner.runs.json_files import check, parse
 from verifiers import Judgement, Verdict, VerifierPool
 from verifiers.answers.explanation import Explanation
-from verifiers.questions import Question, question_of
+from verifiers.questions import question_of
 from verifiers.score import UNJUDGED
 
 SECONDS = 5.0  # of processor time for each grader and pair; math-verify's own limit for a comparison
@@ -23,30 +23,26 @@ _CHUNK = 256  # pairs between two lines of progress
 _WIDTH = 90  # characters of a text in the printout
 _MAX_SHOWN = 20  # pairs of an outcome in the printout; all of them are in the JSON
 
-_UNEXPLAINED, NOTHING_KNOWN = Explanation("", ""), Question()
+_UNEXPLAINED = Explanation("", "")
 AGREE, OURS, THEIRS = "agree", "only ours accepts", "only math-verify accepts"
 OUTCOMES = (AGREE, OURS, THEIRS, "its error", "its timeout", "ours unjudged")  # each pair has one
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """A prediction with its gold. `is_right`: the label of the file, None where it has none."""
-
-    place: str  # the line of the file
-    prediction: str
-    gold: str
-    question: Question = NOTHING_KNOWN
-    is_right: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ComparedPair:
-    """A pair with both judgements; `explanation` is that of our grammar for pairs on which they differ."""
+    """A prediction and its problem, with both judgements; `explanation` is that of our grammar where they differ."""
 
-    pair: Pair
+    prediction: str
+    problem: Problem  # its id is the line of the file
     ours: Judgement
     theirs: Judgement
     explanation: Explanation = _UNEXPLAINED
+
+    @property
+    def label(self) -> bool | None:
+        """Whether the file says that the prediction is right; None where it does not say."""
+        label = self.problem.columns.get("correct", self.problem.columns.get("label"))
+        return label if isinstance(label, bool) else None
 
     @property
     def outcome(self) -> str:
@@ -60,36 +56,14 @@ class ComparedPair:
         return AGREE if bool(self.ours) == bool(self.theirs) else OURS if self.ours else THEIRS
 
 
-# ------------------------------------------------------------------------------------------------ pairs
-
-
-def pairs_of_file(path: Path) -> list[Pair]:
-    """The pairs of a file of JSON lines: `gold` with `prediction` (or `answer`), and where they are known `question`,
-    `tolerance` and a label, `correct` or `label`. ValueError naming the line that cannot be used.
-    """
-    try:
-        lines = path.read_text("utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
-    return [_pair(f"{path}, line {number}", str(number), line) for number, line in enumerate(lines, 1) if line.strip()]
-
-
-def _pair(where: str, place: str, line: str) -> Pair:
-    row = check(parse(line, where, allow_nan=True, numbers_as_text=True), where, {})
-    prediction = row.get("prediction", row.get("answer"))
-    if row.get("gold") is None or prediction is None:
-        raise ValueError(f"{where}: it must have gold and prediction; it has {', '.join(row) or 'nothing'}")
-    label = row.get("correct", row.get("label"))
-    is_right = label if isinstance(label, bool) else None
-    problem = Problem(place, str(row.get("question") or ""), str(row["gold"]), columns=row)
-    return Pair(place, str(prediction), problem.answer, question_of(problem), is_right)
-
-
 # ------------------------------------------------------------------------------------------------ comparison
 
 
-def compare(pairs: Sequence[Pair]) -> list[ComparedPair]:
-    """Grade every pair by both graders, in isolated processes."""
+def compare_file(path: Path) -> list[ComparedPair]:
+    """Grade the pairs of a file of JSON lines by both graders, in isolated processes: `gold` with `prediction` (or
+    `answer`), and where they are known `question`, `tolerance` and a label, `correct` or `label`.
+    """
+    pairs = [(text, problem) for _, text, problem in read_answers(path, ("prediction", "answer"), "maths")]
     compared: list[ComparedPair] = []
     workers = min(os.cpu_count() or 1, 8, 1 + len(pairs) // 32)
     with VerifierPool(workers=workers, seconds=SECONDS, preload=True) as pool:
@@ -100,15 +74,14 @@ def compare(pairs: Sequence[Pair]) -> list[ComparedPair]:
     return compared
 
 
-def _compare_chunk(pool: VerifierPool, pairs: Sequence[Pair]) -> list[ComparedPair]:
-    texts = [(pair.prediction, pair.gold) for pair in pairs]
-    questions = [pair.question for pair in pairs]
-    graded = zip(pairs, pool.judge(texts, questions=questions), pool.judge_by_peer(texts), strict=True)
-    compared = [ComparedPair(*each) for each in graded]
+def _compare_chunk(pool: VerifierPool, pairs: Sequence[tuple[str, Problem]]) -> list[ComparedPair]:
+    texts = [(prediction, problem.answer) for prediction, problem in pairs]
+    questions = [question_of(problem) for _, problem in pairs]
+    judgements = zip(pairs, pool.judge(texts, questions=questions), pool.judge_by_peer(texts), strict=True)
+    compared = [ComparedPair(*pair, ours, theirs) for pair, ours, theirs in judgements]
     differing = [place for place, each in enumerate(compared) if each.outcome != AGREE]
     for place, explanation in zip(differing, pool.explain([texts[place] for place in differing]), strict=True):
-        one = compared[place]
-        compared[place] = ComparedPair(one.pair, one.ours, one.theirs, explanation)
+        compared[place] = replace(compared[place], explanation=explanation)
     return compared
 
 
@@ -127,10 +100,10 @@ def counts(compared: Sequence[ComparedPair]) -> list[list[str]]:
 
 def label_counts(compared: Sequence[ComparedPair]) -> list[list[str]]:
     """A table: what each grader does with the pairs that the file labels; [] where it labels none."""
-    labelled = [each for each in compared if each.pair.is_right is not None]
+    labelled = [each for each in compared if each.label is not None]
     rows = [["against the labels", "pairs", "as labelled", "wrong accepted", "right refused", "errors", "timeouts"]]
     for name, side in (("ours", "ours"), ("math-verify", "theirs")):
-        judgements = [(getattr(each, side), each.pair.is_right) for each in labelled]
+        judgements = [(getattr(each, side), each.label) for each in labelled]
         numbers = (
             len(labelled),
             sum(bool(judgement) == is_right for judgement, is_right in judgements),
@@ -150,10 +123,10 @@ def _is_error(judgement: Judgement, side: str) -> bool:
 
 def _readings(each: ComparedPair) -> dict[str, str]:
     """What was compared: both texts, and both as each grader reads them."""
-    explanation, pair = each.explanation, each.pair
+    explanation = each.explanation
     values = {
-        "gold": pair.gold,
-        "answer": pair.prediction,
+        "gold": each.problem.answer,
+        "answer": each.prediction,
         "gold to us": explanation.gold,
         "answer to us": explanation.answer,
         "gold to math-verify": each.theirs.gold_form,
@@ -178,7 +151,7 @@ def text(compared: Sequence[ComparedPair]) -> str:
         more = f", the first {_MAX_SHOWN}" if len(pairs) > _MAX_SHOWN else ""
         lines = [f"{outcome}: {len(pairs):,}{more}"]
         for each in pairs[:_MAX_SHOWN]:
-            lines.append(f"  {each.pair.place}  {_reason(each)}")
+            lines.append(f"  {each.problem.id}  {_reason(each)}")
             lines += [f"      {name:<22} {shorten(value, _WIDTH)}" for name, value in _readings(each).items()]
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
@@ -188,9 +161,9 @@ def values(compared: Sequence[ComparedPair]) -> list[dict[str, Any]]:
     """The pairs as plain values for JSON."""
     return [
         {
-            "place": each.pair.place,
+            "place": each.problem.id,
             "outcome": each.outcome,
-            "label": each.pair.is_right,
+            "label": each.label,
             "ours": {"verdict": str(each.ours.verdict), "layer": each.ours.layer},
             "math-verify": {"verdict": str(each.theirs.verdict), "layer": each.theirs.layer},
         }

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from data.registry import hub_sources
 from reasoner.console import markdown_cell, markdown_table
@@ -20,25 +19,17 @@ from reasoner.runs.json_files import OBJECT, read_object
 from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.runs.run_dir import read_settings
 
-
-@dataclass(frozen=True, slots=True)
-class CardFacts:
-    """What a model card tells besides the contents of the run's folder."""
-
-    steps_done: int  # training steps behind the weights
-    template: Template
-    is_best: bool = False  # chosen by the validation problems
-    has_chat_template: bool = True  # whether it renders the run's prompts
-    licence: str = ""  # identifier of the hub; empty where it is not known
+if TYPE_CHECKING:
+    from reasoner.analysis.model_export import Export
 
 
-def model_card(run_dir: Path, facts: CardFacts) -> str:
-    """Return the text of README.md for the weights after `facts.steps_done` steps of the run: the template
-    model_card.md.jinja, filled in.
+def model_card(export: Export, template: Template, *, has_chat_template: bool) -> str:
+    """Return the text of README.md for an export: the template model_card.md.jinja, filled in. `template`: of the run's
+    prompts, which the chat template renders unless it has none.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    stored = read_settings(run_dir)
+    stored = read_settings(export.run_dir)
     cfg = stored["config"]
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
@@ -50,19 +41,20 @@ def model_card(run_dir: Path, facts: CardFacts) -> str:
         "table": markdown_table, "code": _code, "cell": markdown_cell, "interval": interval, "file_name": file_name,
     }  # fmt: skip
     return environment.get_template("model_card.md.jinja").render(
-        facts=facts,
-        template=facts.template,
-        front_matter=_front_matter(cfg, facts),
-        title=run_dir.name,
+        export=export,
+        template=template,
+        has_chat_template=has_chat_template,
+        front_matter=_front_matter(cfg, export.licence),
+        title=export.run_dir.name,
         base=_base(cfg["model"]),
         cfg=cfg,
         is_supervised=bool(cfg.get("sft.data")),
         changed=_changed_settings(stored),
-        results=_results(run_dir, cfg, facts),
+        results=_results(export, cfg),
     )
 
 
-def _front_matter(cfg: Mapping[str, Any], facts: CardFacts) -> str:
+def _front_matter(cfg: Mapping[str, Any], licence: str) -> str:
     """The YAML block that the hub reads."""
     from huggingface_hub import ModelCardData
 
@@ -71,7 +63,7 @@ def _front_matter(cfg: Mapping[str, Any], facts: CardFacts) -> str:
         library_name="transformers",
         pipeline_tag="text-generation",
         base_model=cfg["model"] if hub_name(cfg["model"]) else None,
-        license=facts.licence or ("apache-2.0" if cfg["model"] == "base" else None),
+        license=licence or ("apache-2.0" if cfg["model"] == "base" else None),
         datasets=hub_sources(str(cfg["data.train"])) or None,
         tags=["reasoner", "reasoning", "math", *methods],
     )
@@ -89,19 +81,20 @@ def _base(model: str) -> str:
     return f"[{model}](https://huggingface.co/{model})" if hub_name(model) else f"`{file_name(model)}`"
 
 
-def _results(run_dir: Path, cfg: Mapping[str, Any], facts: CardFacts) -> list[tuple[str, str, Mapping[str, Any]]]:
+def _results(export: Export, cfg: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, Any]]]:
     """(kind of problems, their specs, evaluations before and after) of held-out results of these weights if the run has
     them, and of the validation of this step.
     """
     results: list[tuple[str, str, Mapping[str, Any]]] = []
+    run_dir, steps_done = export.run_dir, export.steps_done
     report = read_object(run_dir / "report.json", {"before": OBJECT, "after": OBJECT})
-    is_end = len(read_metrics(run_dir)) == facts.steps_done
+    is_end = len(read_metrics(run_dir)) == steps_done
     # A run that was continued to more steps and stopped has the table of its first end.
-    if report and is_end and (facts.steps_done == cfg["steps"] or cfg["max_train_tokens"]):
+    if report and is_end and (steps_done == cfg["steps"] or cfg["max_train_tokens"]):
         results.append(("Held-out", cfg["eval.heldout"], report))
     validations = {line["step"]: line for line in read_evals(run_dir)}
-    if {0, facts.steps_done} <= validations.keys():
-        sides = {"before": validations[0], "after": validations[facts.steps_done]}
+    if {0, steps_done} <= validations.keys():
+        sides = {"before": validations[0], "after": validations[steps_done]}
         results.append(("Validation", cfg["validation.data"], sides))
     return results
 

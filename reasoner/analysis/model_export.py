@@ -18,10 +18,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from reasoner.analysis.model_card import CardFacts, model_card
+from reasoner.analysis.model_card import model_card
 from reasoner.console import log
 from reasoner.inference.model_spec import learnt_precision
 from reasoner.models.checksums import CHECKSUMS, write_checksums
+from reasoner.models.folder import is_adapter
 from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template, load_template
 from reasoner.runs.json_files import COUNT, read_object
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _OWN = ("trainer", "best.json", "chat_template*", "generation_config.json", "README.md", CHECKSUMS)  # not copied
-ADAPTER = "adapter_config.json"  # a checkpoint that has it holds an adapter, without the base model's weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,14 @@ class Export:
         return cls(run_dir, checkpoint, licence)
 
     @property
+    def is_best(self) -> bool:
+        """Whether the checkpoint was chosen by the validation problems."""
+        return self.checkpoint.name == "best"
+
+    @property
     def steps_done(self) -> int:
         """Training steps behind the weights."""
-        if self.checkpoint.name == "best":
+        if self.is_best:
             return int(read_object(self.checkpoint / "best.json", {"steps_done": COUNT})["steps_done"])
         return int(self.checkpoint.name.removeprefix("step-"))
 
@@ -85,7 +90,7 @@ def _copy_model(checkpoint: Path, out: Path) -> None:
     """
     with TemporaryDirectory(dir=out.parent) as folder:
         source = checkpoint
-        if (checkpoint / ADAPTER).is_file():
+        if is_adapter(checkpoint):
             from reasoner.models.lora import write_merged
 
             source = Path(folder) / "merged"
@@ -115,14 +120,7 @@ def _write_own_files(export: Export, template: Template, out: Path) -> None:
     cfg = read_settings(export.run_dir)["config"]
     generation = generation_config(export.checkpoint, cfg, template, tokenizer)
     (out / "generation_config.json").write_text(json.dumps(generation, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    facts = CardFacts(
-        steps_done=export.steps_done,
-        template=template,
-        is_best=export.checkpoint.name == "best",
-        has_chat_template=bool(text),
-        licence=export.licence,
-    )
-    (out / "README.md").write_text(model_card(export.run_dir, facts), "utf-8")
+    (out / "README.md").write_text(model_card(export, template, has_chat_template=bool(text)), "utf-8")
 
 
 def _write_chat_template(out: Path, text: str) -> None:

@@ -72,7 +72,7 @@ def audit_golds(args: argparse.Namespace) -> None:
     """Print what is wrong or open with the golds of problem sets, by kind, and write all of it to --json."""
     from data import load
     from data.table_rows import RowFault
-    from reasoner.analysis.gold_audit import audit, text, values
+    from reasoner.analysis.gold_audit import audit, text
 
     sources: dict[str, list[Problem]] = {}
     faults: dict[str, list[str]] = {}
@@ -82,7 +82,7 @@ def audit_golds(args: argparse.Namespace) -> None:
         faults[spec] = list(map(str, row_faults))
     findings = audit(sources, faults)
     print_result(text(sources, findings, examples=args.n))
-    write_result(args, values(findings))
+    write_result(args, [asdict(finding) for finding in findings])
 
 
 def _print_preview(spec: str) -> list[Problem]:

@@ -23,10 +23,14 @@ def add_arguments(command: Parser) -> None:
 
 def run_export(args: argparse.Namespace) -> None:
     from reasoner.analysis.model_export import Export, write_export
+    from reasoner.models.checksums import damage
+    from reasoner.models.folder import is_adapter
     from reasoner.runs.run_dir import find_run
 
     export = Export.of(find_run(args.name, args.runs), args.step, licence=args.license)
-    has_adapter = _check_checkpoint(export.checkpoint)
+    if fault := damage(export.checkpoint):
+        raise ValueError(f"{export.checkpoint} is damaged: {fault}; name another one by --step")
+    has_adapter = is_adapter(export.checkpoint)
     if has_adapter and not args.merged:
         raise ValueError(f"{export.checkpoint} holds an adapter alone; --merged writes whole weights, with it added")
     if args.merged and not has_adapter:
@@ -34,13 +38,3 @@ def run_export(args: argparse.Namespace) -> None:
     write_export(export, args.out)
     print_result(str(args.out))
     write_result(args, {"folder": str(args.out)})
-
-
-def _check_checkpoint(checkpoint: Path) -> bool:
-    """Whether the checkpoint holds an adapter alone. ValueError if it is damaged."""
-    from reasoner.analysis.model_export import ADAPTER
-    from reasoner.models.checksums import damage
-
-    if fault := damage(checkpoint):
-        raise ValueError(f"{checkpoint} is damaged: {fault}; name another one by --step")
-    return (checkpoint / ADAPTER).is_file()

@@ -98,12 +98,14 @@ def _explanation(gold: str, answer: str, *, is_correct: bool) -> dict[str, str]:
 
 def grade_file(path: Path, verifier: str) -> list[dict[str, object]]:
     """Grade a file of JSON lines in isolated processes, and print a table and a summary. Returns the verdicts."""
+    from reasoner.analysis.answer_files import read_answers
     from reasoner.console import log, print_result, shorten
     from verifiers import VerifierPool
 
-    items = _read_items(path, verifier)
-    if not items:
-        raise ValueError(f"{path} has no rows")
+    items = [
+        (text if name == "response" else f"<think>answer</think><answer>{text}</answer>", problem)
+        for name, text, problem in read_answers(path, ("response", "answer"), verifier)
+    ]
     print_result(f"{'line':>6}  {'verdict':<10}  {'decided by':<13}  {'gold':<{_WIDTH}}  answer")
     scores: list[Score] = []
     with VerifierPool(workers=min(os.cpu_count() or 1, 8)) as pool:
@@ -123,15 +125,12 @@ def grade_file(path: Path, verifier: str) -> list[dict[str, object]]:
 
 
 def compare_graders(args: argparse.Namespace) -> None:
-    from reasoner.analysis.grader_comparison import compare, pairs_of_file, text, values
+    from reasoner.analysis.grader_comparison import compare_file, text, values
     from reasoner.console import print_result
 
     if args.verifier != "maths":
         raise ValueError(f"--compare compares by verifier maths, not {args.verifier}")
-    pairs = pairs_of_file(args.file)
-    if not pairs:
-        raise ValueError(f"{args.file} has no pairs to grade")
-    compared = compare(pairs)
+    compared = compare_file(args.file)
     print_result(text(compared))
     write_result(args, values(compared))
 
@@ -149,39 +148,6 @@ def summary(scores: Sequence[Score]) -> str:
         lines.append(f"{title}: " + ", ".join(f"{count:,} {name}" for name, count in Counter(names).most_common(12)))
     lines.append(f"slowest: {max(score.seconds for score in scores):.2f} s")
     return "\n".join(lines)
-
-
-def _read_items(path: Path, verifier: str) -> list[tuple[str, Problem]]:
-    """(response, problem) of each line of the file that is not blank; a problem's id is its line number."""
-    try:
-        lines = path.read_text("utf-8").split("\n")  # not splitlines(): a JSON text may hold other line ends
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
-    return [_item(path, number, line, verifier) for number, line in enumerate(lines, 1) if line.strip()]
-
-
-def _item(path: Path, number: int, line: str, verifier: str) -> tuple[str, Problem]:
-    """(response, problem) of a line. ValueError naming file and line where it cannot be used."""
-    from data import Problem
-    from reasoner.runs.json_files import check, parse
-    from verifiers.answer_text import as_text
-    from verifiers.equivalence import check_verifier
-
-    where = f"{path}, line {number}"
-    row = check(parse(line, where, allow_nan=True, numbers_as_text=True), where, {})
-    response, answer = row.get("response"), row.get("answer")
-    if row.get("gold") is None or (response is None and answer is None):
-        raise ValueError(f"{where}: it must have gold, and answer or response; it has {', '.join(row) or 'nothing'}")
-    try:
-        verifier = check_verifier(str(row.get("verifier", verifier)))
-        gold = as_text("gold", row["gold"])
-        name = "answer" if response is None else "response"
-        text = as_text(name, row[name])
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
-    text = text if response is not None else f"<think>answer</think><answer>{text}</answer>"
-    question = str(row.get("question") or "")
-    return text, Problem(str(number), question, gold, str(path), "file", verifier=verifier, columns=row)
 
 
 def _row(problem: Problem, score: Score) -> dict[str, object]:

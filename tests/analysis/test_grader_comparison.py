@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from data import Problem
 from reasoner.analysis import grader_comparison
-from reasoner.analysis.grader_comparison import AGREE, OURS, THEIRS, ComparedPair, Pair, compare, label_counts
+from reasoner.analysis.grader_comparison import AGREE, OURS, THEIRS, ComparedPair, compare_file, label_counts
 from reasoner.cli.main import main
 from verifiers import Judgement, Verdict, VerifierPool, peer
 
@@ -29,7 +30,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def compared(file: Path) -> list[ComparedPair]:
-    return compare(grader_comparison.pairs_of_file(file))
+    return compare_file(file)
 
 
 def test_each_pair_has_the_outcome_of_both_verdicts(compared: list[ComparedPair]) -> None:
@@ -61,10 +62,11 @@ def test_errors_and_timeouts_are_no_disagreement() -> None:
         OURS: (right, Judgement(Verdict.WRONG, "math-verify")),
     }
     for name, judgements in outcome.items():
-        assert ComparedPair(Pair("1", "a", "b"), *judgements).outcome == name
+        assert ComparedPair("a", Problem("1", "", "b"), *judgements).outcome == name
     inside = Judgement(Verdict.WRONG, "TypeError")  # refused by an error in its comparison
-    assert ComparedPair(Pair("1", "a", "b"), wrong, inside).outcome == "its error"
-    assert label_counts([ComparedPair(Pair("1", "a", "b", is_right=False), wrong, inside)])[2][5] == "1"
+    assert ComparedPair("a", Problem("1", "", "b"), wrong, inside).outcome == "its error"
+    labelled = Problem("1", "", "b", columns={"correct": False})
+    assert label_counts([ComparedPair("a", labelled, wrong, inside)])[2][5] == "1"
 
 
 def test_math_verify_runs_under_the_limits_of_the_pool() -> None:
@@ -84,7 +86,7 @@ def test_printout_and_values_hold_every_disagreement(compared: list[ComparedPair
     shown = grader_comparison.text(compared)
     for each in compared:
         is_shown = each.outcome != AGREE
-        assert (f"\n  {each.pair.place}  ours: " in shown) is is_shown
+        assert (f"\n  {each.problem.id}  ours: " in shown) is is_shown
     assert [row["outcome"] for row in grader_comparison.values(compared)] == [each.outcome for each in compared]
     assert grader_comparison.values(compared)[0]["ours"] == {"verdict": "correct", "layer": compared[0].ours.layer}
 
@@ -100,10 +102,11 @@ def test_compare_of_a_file_writes_json(capsys: pytest.CaptureFixture[str], tmp_p
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"gold": "12"}', "line 1: it must have gold and prediction; it has gold"),
-        ('{"prediction": "12"}', "line 1: it must have gold and prediction"),
+        ('{"gold": "12"}', "line 1: it must have gold, and prediction or answer; it has gold"),
+        ('{"prediction": "12"}', "line 1: it must have gold, and prediction"),
         ("[1]", "line 1"),
-        ("", "has no pairs to grade"),
+        ('{"gold": ["1", "2"], "prediction": "1, 2"}', "line 1: the gold is ["),
+        ("", "has nothing to grade"),
     ],
 )
 def test_file_without_pairs_is_refused(

@@ -5,7 +5,8 @@ import json
 import pytest
 from huggingface_hub import ModelCard
 
-from reasoner.analysis.model_card import CardFacts, file_name, model_card
+from reasoner.analysis.model_card import file_name, model_card
+from reasoner.analysis.model_export import Export
 from reasoner.rollouts.prompts import Template, load_template
 from reasoner.runs.run_dir import read_settings
 from tests.fixtures.trained_run import write_records
@@ -13,8 +14,9 @@ from tests.fixtures.trained_run import write_records
 R1 = load_template("r1-zero")
 
 
-def card(run_dir, **facts):
-    return model_card(run_dir, CardFacts(**{"steps_done": 3, "template": R1} | facts))
+def card(run_dir, *, step="step-000003", template=R1, has_chat_template=True, licence=""):
+    export = Export(run_dir, run_dir / "checkpoints" / step, licence)
+    return model_card(export, template, has_chat_template=has_chat_template)
 
 
 @pytest.mark.parametrize(
@@ -55,23 +57,26 @@ def test_card_names_no_folder_of_a_settings_file_or_of_a_part_of_a_list(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("facts", "present", "absent"),
+    ("step", "present", "absent"),
     [
-        ({"steps_done": 3}, ["12.0 [7.0, 17.0] | 83.0 [78.0, 88.0]"], ["Validation problems"]),
-        ({"steps_done": 2, "is_best": True}, ["10.0 [5.0, 15.0] | 50.0 [45.0, 55.0]", "too high"], ["83.0"]),
-        ({"steps_done": 1}, ["30.0 [25.0, 35.0]"], ["83.0", "too high"]),
-        ({"steps_done": 9}, ["no evaluation of these weights"], ["83.0"]),
+        ("step-000003", ["12.0 [7.0, 17.0] | 83.0 [78.0, 88.0]"], ["Validation problems"]),
+        ("best", ["10.0 [5.0, 15.0] | 50.0 [45.0, 55.0]", "too high"], ["83.0"]),
+        ("step-000001", ["30.0 [25.0, 35.0]"], ["83.0", "too high"]),
+        ("step-000009", ["no evaluation of these weights"], ["83.0"]),
     ],
 )
-def test_card_shows_figures_of_these_weights_alone(tmp_path, facts, present, absent):
-    text = card(write_records(tmp_path / "run"), **facts)
+def test_card_shows_figures_of_these_weights_alone(tmp_path, step, present, absent):
+    run_dir = write_records(tmp_path / "run")
+    (run_dir / "checkpoints" / "best").mkdir(parents=True)
+    (run_dir / "checkpoints" / "best" / "best.json").write_text('{"steps_done": 2}')
+    text = card(run_dir, step=step)
     assert all(part in text for part in present)
     assert not any(part in text for part in absent)
 
 
 def test_held_out_table_of_an_earlier_end_is_left_out(tmp_path):
     run_dir = write_records(tmp_path / "run", values={"steps": 100})  # continued to 100 steps, stopped after 3
-    assert "83.0" not in card(run_dir, steps_done=3)
+    assert "83.0" not in card(run_dir)
 
 
 def test_card_shows_settings_that_differ_and_warns_of_a_control_run(tmp_path):

@@ -1,0 +1,41 @@
+"""Files of answers with their golds, to grade: JSON lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from data import Problem
+from reasoner.runs.json_files import check, parse
+from verifiers.answer_text import as_text
+from verifiers.equivalence import check_verifier
+
+
+def read_answers(path: Path, names: Sequence[str], verifier: str) -> list[tuple[str, str, Problem]]:
+    """(name, answer, problem) of each line that is not blank: the name is the first of `names` that the line has, and
+    the problem's id its number. ValueError for a file without lines, and naming the line that cannot be used.
+    """
+    try:
+        lines = path.read_text("utf-8").split("\n")  # not splitlines(): a JSON text may hold other line ends
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+    answers = [_answer(path, number, line, names, verifier) for number, line in enumerate(lines, 1) if line.strip()]
+    if not answers:
+        raise ValueError(f"{path} has nothing to grade")
+    return answers
+
+
+def _answer(path: Path, number: int, line: str, names: Sequence[str], verifier: str) -> tuple[str, str, Problem]:
+    where = f"{path}, line {number}"
+    row = check(parse(line, where, allow_nan=True, numbers_as_text=True), where, {})
+    name = next((name for name in names if row.get(name) is not None), None)
+    if row.get("gold") is None or name is None:
+        has = ", ".join(row) or "nothing"
+        raise ValueError(f"{where}: it must have gold, and {' or '.join(names)}; it has {has}")
+    try:
+        verifier = check_verifier(str(row.get("verifier", verifier)))
+        gold, text = as_text("gold", row["gold"]), as_text(name, row[name])
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+    question = str(row.get("question") or "")
+    return name, text, Problem(str(number), question, gold, str(path), "file", verifier=verifier, columns=row)
