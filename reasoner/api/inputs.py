@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 Data = str | Path | Iterable[Problem | Mapping[str, Any]]
 
 
-def is_spec(data: Data) -> bool:
-    """Whether the data are named (a name or a file), and not in memory."""
-    return isinstance(data, str | Path)
-
-
 def problems_in_memory(data: Data, *, source: str, argument: str = "data") -> list[Problem]:
     """Convert rows in memory to problems; a row that is not a Problem needs the columns question and answer.
 

@@ -1,16 +1,22 @@
-"""`reasoner.finetune`, `reasoner.train_reward_model`, `reasoner.score_completions`: the stages beside reinforcement
-learning, from Python.
+"""The stages beside reinforcement learning, from Python: `reasoner.finetune`, `reasoner.train_reward_model`,
+`reasoner.score_completions`, and graded samples of a model as `reasoner sample` makes them.
 """
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from data import Problem, load
 from reasoner.api.calls import python_call
 from reasoner.api.training import Run, call_settings, callbacks_of, check_single_process, run_in_process
+from reasoner.config.check import check_least
+from reasoner.inference.model_spec import ModelSpec
 from reasoner.models.resolve import resolve_model
+from reasoner.runtime import set_threads
 from reasoner.trainer.resolve_run import resolve_new_run, resolve_resumed_run
 
 
@@ -136,3 +142,66 @@ def _train(
         resolved, run_dir = resolve_new_run({**values, **place}, origin=origin, preset=preset, stage=stage)
     check_single_process(resolved.config, function)
     return run_in_process(resolved, run_dir, function, resume=resume, callbacks=callbacks_of(callbacks))
+
+
+def sample(
+    model: str = "base",
+    data: str = "generated",
+    *,
+    problems: int | None = None,
+    skip: int = 0,
+    num_samples: int = 16,
+    temperature: float | None = None,
+    top_p: float | None = None,
+    max_tokens: int | None = None,
+    prompt: str | None = None,
+    tools: str | None = None,
+    engine: str = "auto",
+    dtype: str | None = None,
+    threads: int = 0,
+    workers: int = 1,
+    seed: int = 0,
+    name: str | None = None,
+    runs: str | Path = "runs",
+) -> Run:
+    """Sample and grade completions of the first `problems` problems (None: all) behind the first `skip`.
+
+    The run is named MODEL-sample-MMDD-HHMMSS by default; one that was begun by the same call is completed. The other
+    arguments are those of `reasoner.evaluate`. ValueError for an argument that cannot be used.
+    """
+    check_least(1, num_samples=num_samples, problems=problems, workers=workers, max_tokens=max_tokens)
+    check_least(0, skip=skip)
+    spec = ModelSpec.of(
+        model, runs=Path(runs), prompt=prompt, temperature=temperature, top_p=top_p, max_tokens=max_tokens, tools=tools
+    )
+    if not spec.temperature > 0:
+        raise ValueError(f"--temperature is {spec.temperature:g}; it must be above 0")
+    from reasoner.trainer.sample import SampleRequest
+    from reasoner.trainer.sample import sample as run_sampling
+
+    request = SampleRequest(
+        model=spec,
+        problems=problems_to_sample(data, skip=skip, number=problems),
+        data=data,
+        num_skipped=skip,
+        num_samples=num_samples,
+        seed=seed,
+        engine=spec.engine_config(engine, dtype),
+        workers=workers,
+    )
+    set_threads(threads)
+    run_dir = Path(runs) / (name or f"{Path(model).name}-sample-{time.strftime('%m%d-%H%M%S')}")
+    run_sampling(request, run_dir)
+    return Run(run_dir)
+
+
+def problems_to_sample(data: str, *, skip: int, number: int | None) -> list[Problem]:
+    """The first `number` problems (None: all) behind the first `skip`. ValueError where there are none.
+
+    Behind others a mixture has the order of a limit, as in the command that samples those others.
+    """
+    rest = sys.maxsize if skip else None
+    problems = load(data, limit=rest if number is None else skip + number)
+    if len(problems) <= skip:
+        raise ValueError(f"--skip is {skip}, and {data} has {len(problems):,} problems")
+    return problems[skip:]

@@ -14,7 +14,7 @@ from data import Problem, load
 from data.files import jsonl_of, write_jsonl, written_spec
 from data.related_sets import own_sets
 from reasoner.api.calls import ARGUMENTS, python_call
-from reasoner.api.inputs import Data, is_spec, model_folder, problems_in_memory
+from reasoner.api.inputs import Data, model_folder, problems_in_memory
 from reasoner.config.presets import is_same_preset
 from reasoner.config.resolve import RunSettings, check_types, with_values
 from reasoner.config.schema import Config
@@ -176,14 +176,14 @@ def train(
     """
     functions = reward_functions_of(reward_functions)
     sources = {"data.train": data, "validation.data": validation_data}
-    specs = {key: source if source is not None and is_spec(source) else None for key, source in sources.items()}
+    specs = {key: source if isinstance(source, str | Path) else None for key, source in sources.items()}
     named = model if isinstance(model, str | Path) else None
     arguments = {"model": named, "algo.name": algo, "steps": steps, "seed": seed, **specs}
     values = call_settings(settings or {}, arguments)
     rows = {
         key: problems_in_memory(source, source=Path(_FILES[key]).stem, argument=ARGUMENTS[key])
         for key, source in sources.items()
-        if source is not None and not is_spec(source)
+        if source is not None and specs[key] is None
     }
     with model_folder(model, tokenizer) as folder:
         if resume:

@@ -18,7 +18,8 @@ from reasoner.cli.arguments import (
     add_threads,
     write_result,
 )
-from reasoner.cli.train import add_run, add_settings, run_train
+from reasoner.cli.train import add_arguments as add_training
+from reasoner.cli.train import run_train
 from reasoner.console import log, print_result
 
 if TYPE_CHECKING:
@@ -30,9 +31,7 @@ if TYPE_CHECKING:
 def add_arguments(command: Parser) -> None:
     actions = add_actions(command, ("train", "eval", "score"))
     training = add_action(actions, "train", "train a reward model on preferences", run_train)
-    training.set_defaults(json=None, stage="reward-model")
-    add_run(training)
-    add_settings(training, stage="reward-model")
+    add_training(training, "reward-model")
     about = "evaluate a reward model on preferences that it has not seen"
     evaluation = add_action(actions, "eval", about, evaluate)
     _add_model(evaluation)

@@ -6,7 +6,7 @@ Handlers import the table, which imports pyarrow: that takes a second.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,7 +40,7 @@ def add_arguments(command: Parser) -> None:
     actions = add_actions(command, ("list", "show", "export"))
     listing = add_action(actions, "list", "print one line for each rollout", list_rollouts)
     add_run(listing)
-    _add_limit(listing)
+    add_option(listing, "--limit", "print at most N rollouts, at least 1", 20)
     _add_filters(listing)
     add_json(listing, "the rollouts that are printed, whole")
     show = add_action(actions, "show", "print one rollout in full", show_rollout)
@@ -58,10 +58,6 @@ def add_arguments(command: Parser) -> None:
     about = "leave out the token ids, for a model with another tokenizer"
     add_option(examples, "--without-ids", about, kind=bool)
     add_json(export, "the file's name and the counts")
-
-
-def _add_limit(action: Parser) -> None:
-    add_option(action, "--limit", "print at most N rollouts, at least 1", 20)
 
 
 def _add_filters(action: Parser) -> None:
@@ -90,8 +86,8 @@ def list_rollouts(args: argparse.Namespace) -> None:
     """Print a line for each matching rollout; with --text what stands around its first hit."""
     from reasoner.runs.text_search import excerpt, hits
 
-    table = open_table(args)
-    where, faults = _filter(args), table.faults()
+    table, where = open_table(args)
+    faults = table.faults()
     rollouts = table.page(where, limit=args.limit)
     texts, total = table.completions([one.id for one in rollouts]), table.count(where)
     _warn(table, but=faults)
@@ -99,7 +95,8 @@ def list_rollouts(args: argparse.Namespace) -> None:
     if (query := where.text) is not None:
         pieces = (excerpt(text, hits(text, query), before=_EXCERPT // 3, length=_EXCERPT) for text in texts)
         excerpts = ["".join(own) for own in pieces]
-    _print_rows([_row(one, shorten(text or "", _EXCERPT)) for one, text in zip(rollouts, excerpts, strict=True)])
+    if rollouts:
+        _print_rows(rollouts, excerpts)
     more = " (--limit N shows more)" if total > len(rollouts) else ""
     print_result(f"{len(rollouts):,} of {total:,} rollouts{more}")
     rows = [{"name": one.name} | asdict(one) | {"completion": text} for one, text in zip(rollouts, texts, strict=True)]
@@ -107,7 +104,7 @@ def list_rollouts(args: argparse.Namespace) -> None:
 
 
 def show_rollout(args: argparse.Namespace) -> None:
-    table = open_table(args)
+    table, _ = open_table(args)
     row = table.rollout(table.find(args.rollout).id)
     parts = ", ".join(f"{name} {value:g}" for name, value in row["rewards"] or ())
     place = " ".join(str(part) for part in (row["subject"], row["level"]) if part is not None)
@@ -137,35 +134,34 @@ def export_rollouts(args: argparse.Namespace) -> None:
     if args.form != "sft" and (args.where is not None or args.per_problem is not None or args.without_ids):
         raise ValueError("--where, --per-problem and --without-ids belong to --as sft")
     check_ending(args.file)
-    table = open_table(args)
-    write_result(args, {"file": str(args.file)} | _EXPORTS[args.form](args, table))
+    write_result(args, {"file": str(args.file)} | _EXPORTS[args.form](args, *open_table(args)))
 
 
-def _export_rows(args: argparse.Namespace, table: RolloutTable) -> dict[str, object]:
+def _export_rows(args: argparse.Namespace, table: RolloutTable, where: Filter) -> dict[str, object]:
     from reasoner.analysis.export import export_rollouts
 
-    number = export_rollouts(args.file, table, _filter(args))
+    number = export_rollouts(args.file, table, where)
     print_result(f"{number:,} rollouts: {args.file}")
     return {"rollouts": number}
 
 
-def _export_examples(args: argparse.Namespace, table: RolloutTable) -> dict[str, object]:
+def _export_examples(args: argparse.Namespace, table: RolloutTable, where: Filter) -> dict[str, object]:
     from reasoner.analysis.export import matching
     from reasoner.runs.selection import select
     from reasoner.sft.sources import write_examples
 
-    selected = select(matching(table, _filter(args)), selection_of(args))
+    selected = select(matching(table, where), selection_of(args))
     write_examples(args.file, table.run_dir, selected.rows, with_ids=not args.without_ids)
     left_out = ", ".join(f"{number:,} {reason}" for reason, number in selected.left_out.items())
     print_result(f"{len(selected.rows):,} examples: {args.file}; left out: {left_out or 'none'}")
     return {"examples": len(selected.rows), "left_out": dict(selected.left_out)}
 
 
-def _export_preferences(args: argparse.Namespace, table: RolloutTable) -> dict[str, object]:
+def _export_preferences(args: argparse.Namespace, table: RolloutTable, where: Filter) -> dict[str, object]:
     from reasoner.analysis.export import matching
     from reasoner.preferences.rollout_pairs import write_preferences
 
-    counts = write_preferences(args.file, table.run_dir, matching(table, _filter(args)))
+    counts = write_preferences(args.file, table.run_dir, matching(table, where))
     print_result(f"{counts.summary()}: {args.file}")
     return asdict(counts)
 
@@ -174,23 +170,24 @@ def _export_preferences(args: argparse.Namespace, table: RolloutTable) -> dict[s
 _EXPORTS = {"rollouts": _export_rows, "sft": _export_examples, "preferences": _export_preferences}
 
 
-def open_table(args: argparse.Namespace) -> RolloutTable:
-    """The rollouts of the run `args.name`. Prints a warning for each shard that cannot be read.
+def open_table(args: argparse.Namespace) -> tuple[RolloutTable, Filter]:
+    """(the rollouts of the run `args.name`, the filter of the arguments). Prints a warning for each shard that cannot
+    be read.
 
     ValueError for a --limit below 1, and for a filter value that the run does not have.
     """
-    from reasoner.runs.filters import MOST_NUMBER
+    from reasoner.runs.filters import FIELDS, MOST_NUMBER, read_filter
     from reasoner.runs.rollout_table import RolloutTable
     from reasoner.runs.run_dir import find_run
 
     check_least(1, limit=getattr(args, "limit", 1))
     if getattr(args, "limit", 1) > MOST_NUMBER:
         raise ValueError(f"--limit is {args.limit}; it must be at most {MOST_NUMBER:,}")
-    where = _filter(args)
+    where = read_filter({name: getattr(args, name, None) for name in FIELDS})
     table = RolloutTable(find_run(args.name, args.runs))
     _warn(table)
     _check_known(table, where)
-    return table
+    return table, where
 
 
 def _warn(table: RolloutTable, but: Collection[int] = ()) -> None:
@@ -215,22 +212,14 @@ def _check_known(table: RolloutTable, where: Filter) -> None:
         raise ValueError(f"{table.run_dir} has only rollouts of the steps {steps[0]} to {steps[-1]}")
 
 
-def _filter(args: argparse.Namespace) -> Filter:
-    from reasoner.runs.filters import FIELDS, read_filter
-
-    return read_filter({name: getattr(args, name, None) for name in FIELDS})
-
-
-def _row(one: ListedRollout, text: str) -> list[str]:
-    return [one.name, one.verdict, f"{one.reward:g}", f"{one.advantage:+.2f}", str(one.tokens), one.problem, text]
-
-
-def _print_rows(rows: list[list[str]]) -> None:
-    """Print the rows under a header, the last column (text) unaligned."""
+def _print_rows(rollouts: Sequence[ListedRollout], texts: Sequence[str | None]) -> None:
+    """Print the rollouts under a header, their texts unaligned."""
     from reasoner.evals.tables import align_rows
 
-    if rows:
-        header = ["rollout", "verdict", "reward", "advantage", "tokens", "problem"]
-        cells = align_rows([header, *(row[:-1] for row in rows)])
-        texts = ["completion", *(row[-1] for row in rows)]
-        print_result("\n".join(f"{cell}  {text}" for cell, text in zip(cells, texts, strict=True)))
+    rows = [
+        [one.name, one.verdict, f"{one.reward:g}", f"{one.advantage:+.2f}", str(one.tokens), one.problem]
+        for one in rollouts
+    ]
+    cells = align_rows([["rollout", "verdict", "reward", "advantage", "tokens", "problem"], *rows])
+    ends = ["completion", *(shorten(text or "", _EXCERPT) for text in texts)]
+    print_result("\n".join(f"{cell}  {end}" for cell, end in zip(cells, ends, strict=True)))

@@ -38,7 +38,7 @@ def add_arguments(command: Parser) -> None:
 
 def run_sample(args: argparse.Namespace) -> None:
     with gc_paused():
-        from reasoner.api.sampling import sample
+        from reasoner.api.stages import sample
 
     run_dir = sample(**values_of(args, signature(sample).parameters)).folder
     print_result(f"rollouts: {run_dir}")

@@ -18,7 +18,7 @@ from reasoner.config.setting import Setting
 from reasoner.config.stages import STAGES, is_used, problem_sets
 from reasoner.console import log, print_result, silent
 from reasoner.distributed.launch import launch
-from reasoner.distributed.world import ALONE, RankError, World, num_launched, open_world
+from reasoner.distributed.world import RankError, World, open_world
 from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.trainer.resolve_run import (
     CANNOT_CHANGE,
@@ -37,25 +37,20 @@ _METAVARS = {int: "INT", float: "NUMBER", str: "TEXT", bool: "BOOL"}
 # --------------------------------------------------------------------------------------------------- arguments
 
 
-def add_arguments(command: Parser) -> None:
-    command.set_defaults(handler=run_train, stage="rl")
-    add_run(command)
-    add_json(command, "the figures of the final table, with --dry-run the settings,")
-    add_settings(command)
-
-
-def add_sft_arguments(command: Parser) -> None:
-    command.set_defaults(handler=run_train, stage="sft")
-    add_run(command)
-    add_json(command, "the figures of the final table")
-    add_settings(command, stage="sft")
-
-
-def add_run(command: Parser) -> None:
+def add_arguments(command: Parser, stage: str = "rl") -> None:
+    """Add the arguments of a stage of training; a reward model has no final table for --json."""
+    command.set_defaults(handler=run_train, stage=stage, json=None)
     about = "continue this run (a folder, or a name in runs/) from its last checkpoint"
     add_option(command, "--resume", about, metavar="RUN")
     about = "print every setting with its origin and what the run would do; then exit"
     add_option(command, "--dry-run", about, kind=bool)
+    if stage != "reward-model":
+        add_json(command, "the figures of the final table, with --dry-run the settings,")
+    add_settings(command, stage)
+
+
+def add_sft_arguments(command: Parser) -> None:
+    add_arguments(command, "sft")
 
 
 def add_settings(command: Parser, stage: str = "rl", *, has_data: bool = True) -> None:
@@ -98,27 +93,21 @@ def _help(setting: Setting, stage: str) -> str:
 
 def run_train(args: argparse.Namespace) -> None:
     """Start or resume a run, or print what --dry-run asks for. Of several processes: start them, or be one of them."""
-    if num_launched() > 1:
-        with open_world() as world, silent(not world.is_first):
+    with open_world() as world, silent(not world.is_first):
+        if world.size > 1:
             if args.processes not in (None, str(world.size)):
                 raise ValueError(
                     f"--processes is {args.processes}, and torchrun has started {world.size}; leave it out"
                 )
             args.processes = str(world.size)
-            resolved, run_dir = world.from_first(lambda: _resolved_run(args), "the settings of the run")
-            if args.dry_run:
-                world.from_first(lambda: print_dry_run(args, resolved, run_dir), "the print of the settings")
-                return
-            with world.name_errors(lambda: "before the first step"):
-                _train(args, resolved, run_dir, world)
-        return
-    resolved, run_dir = _resolved_run(args)
-    if args.dry_run:
-        print_dry_run(args, resolved, run_dir)
-        return
-    if resolved.config.processes > 1:
-        launch(resolved.config.processes, args.words)
-    _train(args, resolved, run_dir, ALONE)
+        resolved, run_dir = world.from_first(lambda: _resolved_run(args), "the settings of the run")
+        if args.dry_run:
+            world.from_first(lambda: print_dry_run(args, resolved, run_dir), "the print of the settings")
+            return
+        if world.size == 1 and resolved.config.processes > 1:
+            launch(resolved.config.processes, args.words)
+        with world.name_errors(lambda: "before the first step"):
+            _train(args, resolved, run_dir, world)
 
 
 def _resolved_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:

@@ -14,8 +14,7 @@ from typing import Any
 from data.registry import check as check_problems
 from data.registry import hub_sources, load
 from reasoner.api.calls import ARGUMENTS
-from reasoner.api.sampling import sample
-from reasoner.api.stages import finetune, train_reward_model
+from reasoner.api.stages import finetune, sample, train_reward_model
 from reasoner.api.training import train
 from reasoner.config.resolve import parse, unknown_setting_error
 from reasoner.config.schema import settings

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from data.related_sets import own_sets
-from reasoner.api.sampling import sample
-from reasoner.api.stages import finetune, train_reward_model
+from reasoner.api.stages import finetune, sample, train_reward_model
 from reasoner.api.training import train
 from reasoner.console import log
 from reasoner.preferences.rollout_pairs import write_preferences

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from data import load
-from reasoner.api.sampling import problems_to_sample
+from reasoner.api.stages import problems_to_sample
 
 
 @pytest.mark.parametrize("weights", ["", "=1"])
