@@ -27,7 +27,7 @@ from data import load
 from reasoner.config.recipes import RECIPES
 from reasoner.config.resolve import resolve
 from reasoner.config.schema import Config
-from reasoner.doctor.memory import MemoryEstimate, memory_of, peak_memory
+from reasoner.doctor.memory import MemoryEstimate, memory_of, passes_peak, peak_memory
 from reasoner.inference.factory import make_engine
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.resolve import resolve_model
@@ -303,4 +303,4 @@ def _measure_update(name: str, values: dict[str, object], folder: Path, length: 
     part = estimate.parts()
     held = sum(part[own] for own in ("weights", "gradients", "optimiser", "reference", "critic"))
     row(f"{name}: peak memory", peak_memory(device()) / 2**30, "GiB")
-    row(f"{name}: peak memory by the doctor's formula", (held + estimate.passes_peak()) / 2**30, "GiB")
+    row(f"{name}: peak memory by the doctor's formula", (held + passes_peak(part)) / 2**30, "GiB")

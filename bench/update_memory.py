@@ -69,7 +69,7 @@ def work(variant: Variant, folder: Path, args: argparse.Namespace) -> dict[str, 
     from workloads import forget_peak, peak, resident
 
     from reasoner.config.resolve import resolve
-    from reasoner.doctor.memory import MemoryEstimate
+    from reasoner.doctor.memory import MemoryEstimate, passes_peak
     from reasoner.models.loading import load_meta_model, load_tokenizer
     from reasoner.runtime import setup_torch
     from reasoner.trainer.components import build_trainer
@@ -109,7 +109,7 @@ def work(variant: Variant, folder: Path, args: argparse.Namespace) -> dict[str, 
         "peak": peak(),
         "above": peak() - before,
         "grad_norm": metrics["grad_norm"],
-        "predicted": stays + estimate.passes_peak() + part["gaps"],
+        "predicted": stays + passes_peak(part) + part["gaps"],
     }
 
 

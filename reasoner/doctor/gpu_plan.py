@@ -20,7 +20,7 @@ from reasoner.config.presets import bytes_of_gpu
 from reasoner.config.recipes import RECIPES
 from reasoner.config.schema import Config
 from reasoner.doctor.findings import Finding, Severity
-from reasoner.doctor.memory import MemoryEstimate, model_sizes
+from reasoner.doctor.memory import MemoryEstimate, model_sizes, passes_peak
 from reasoner.doctor.preset_fit import meta_model, most_prompt_tokens
 from reasoner.models.loading import load_meta_model
 
@@ -29,7 +29,7 @@ STRATEGIES = ("replicated", "gathered", "sharded")  # values of optim.sharding, 
 _BUCKET = 4 * 2**24  # bytes of gradients that are copied for a sum, or one tensor: distributed.gradients
 _LAYERS = 2  # whole at once under `sharded`
 _RESIDENT = ("weights", "optimiser", "reference", "critic", "reward_models", "teacher")
-_OF_PASSES = ("whole_weights", "whole_gradients", "head_gradient", "low_precision_weights")
+_OF_PASSES = ("whole_weights", "whole_gradients", "head_gradient")
 _DIVIDED = ("weights", "gradients", "optimiser", "reference", "critic", "teacher")
 
 
@@ -54,7 +54,9 @@ class RankMemory:
             "low_precision_weights": 0,  # they are what is gathered
             "whole_gradients": int(share * part["gradients"]),
             "synced_tensor": self._largest_tensor(),
-            "head_gradient": self._head_gradient(),
+            # Of a trained output layer autograd holds it beside the sum: it is added in place only to weights that are
+            # not sharded (reasoner.models.embedding_gradients).
+            "head_gradient": 0 if self.estimate.cfg.lora.rank else 4 * model_sizes(self.estimate.model).head,
         }
         return part | divided | whole
 
@@ -62,8 +64,7 @@ class RankMemory:
         """Most bytes at once: in the passes of the update, in those of the reference, or while sampling or syncing."""
         part = self.parts(sharding)
         resident = sum(part[name] for name in _RESIDENT)
-        passes = self.estimate.passes_peak() - self.estimate.parts()["low_precision_weights"]
-        passes += sum(part.get(name, 0) for name in _OF_PASSES)
+        passes = passes_peak(part) + sum(part.get(name, 0) for name in _OF_PASSES)
         training = part["gradients"] + max(passes, part.get("gradient_sum", 0), part.get("whole_reference", 0))
         return resident + self.estimate.beside_engine(training, part)
 
@@ -75,13 +76,6 @@ class RankMemory:
     def _largest_tensor(self) -> int:
         """Bytes of the largest tensor in float32."""
         return 4 * max(parameter.numel() for parameter in self.estimate.model.parameters())
-
-    def _head_gradient(self) -> int:
-        """Bytes of the gradient of a trained output layer, which autograd holds beside the sum: it is added in place
-        only to weights that are not sharded (reasoner.models.embedding_gradients).
-        """
-        sizes = model_sizes(self.estimate.model)
-        return 0 if self.estimate.cfg.lora.rank else 4 * sizes.hidden * sizes.vocabulary
 
     def _whole_share(self) -> float:
         """The share of the model that is whole at once under `sharded`."""

@@ -101,7 +101,7 @@ class MemoryEstimate:
         copies of the weights wait in the machine's memory.
         """
         part = self.parts()
-        training = part["gradients"] + self.passes_peak() + part["gaps"]
+        training = part["gradients"] + passes_peak(part) + part["gaps"]
         return sum(part[name] for name in _RESIDENT) + self.beside_engine(training, part)
 
     def beside_engine(self, training: int, part: Mapping[str, int]) -> int:
@@ -114,14 +114,6 @@ class MemoryEstimate:
             return training + engine + cache
         frees_weights = self.device != "cpu" and self._has_vllm()
         return max(training, engine + cache) if frees_weights else engine + max(training, cache)
-
-    def passes_peak(self) -> int:
-        """Most bytes that the forward and backward pass of a micro-batch and its prompts add."""
-        return self._passes_peak(self._micro_batch())
-
-    def _passes_peak(self, part: Mapping[str, int]) -> int:
-        """The backward pass of a layer begins when that of the head has freed its logits."""
-        return part["activations"] + part["low_precision_weights"] + max(part["logits"], part["layer"])
 
     def _gaps(self, temporaries: int, small: int) -> int:
         """Bytes of the heap's gaps on a CPU at the peak: what a layer computes and does not store. malloc does not use
@@ -162,7 +154,7 @@ class MemoryEstimate:
             return 0
         if lora.rank and lora.sync == "adapter" and self._has_vllm():
             return copies * 4 * num_adapter_parameters(self.model, lora)
-        return copies * 4 * (self.model.num_parameters() + self._tied_embeddings())
+        return copies * 4 * (self.model.num_parameters() + model_sizes(self.model).tied)
 
     def _has_vllm(self) -> bool:
         return resolve_engine_name(self.cfg.engine) == "vllm"
@@ -199,7 +191,7 @@ class MemoryEstimate:
         num_rows = num_prompts * cfg.algo.group_size
         lengths = {limit, max(1, min(limit, most // num_rows))}
         parts = [self._passes(num_prompts, min(num_rows, max(1, most // length)), length) for length in lengths]
-        return max(parts, key=self._passes_peak)
+        return max(parts, key=passes_peak)
 
     def _passes(self, num_prompts: int, rows: int, length: int) -> dict[str, int]:
         """Bytes that autograd stores for `rows` of `length` tokens and their prompts until the backward pass."""
@@ -221,7 +213,7 @@ class MemoryEstimate:
         shared = 2 * size * sizes.keys * prompts  # keys and values that completions read, and their gradients
         stored = 4 * sizes.hidden * (tokens + prompts) if recompute else of_completions + of_prompts
         # A small tied embedding's gradient is held from the head's backward pass to that of the input.
-        tied = 0 if lora.rank or self._is_summed_in_place(sizes) else 4 * self._tied_embeddings()
+        tied = 0 if lora.rank or sizes.is_summed_in_place else 4 * sizes.tied
         # Autocast casts float32 weights to bfloat16 for the prompts' pass and again for the completions'; both are
         # stored, unless layers are computed again: then each layer frees its own.
         base = self.model.num_parameters() - sizes.embeddings if lora.base_dtype == "float32" else 0
@@ -244,7 +236,7 @@ class MemoryEstimate:
         its weight. LoRA freezes the weight; the gradient of a large one is added to the sum without a copy.
         """
         logits = tokens * sizes.vocabulary
-        is_frozen, is_in_place = self.cfg.lora.rank > 0, self._is_summed_in_place(sizes)
+        is_frozen, is_in_place = self.cfg.lora.rank > 0, sizes.is_summed_in_place
         has_teacher = bool(self.cfg.teacher.model) and self.cfg.teacher.kl == "full"
         if logits <= MAX_LOGITS and (is_frozen or not is_in_place) and not has_teacher:
             return (_COPIES[self.cfg.optim.dtype] + (self.cfg.algo.entropy_coef > 0)) * 4 * logits
@@ -252,15 +244,12 @@ class MemoryEstimate:
         weight = 0 if is_frozen or is_in_place else sizes.vocabulary
         return (_TILE_COPIES + _TEACHER_COPIES * has_teacher) * 4 * tile + 4 * sizes.hidden * (tokens + weight)
 
-    def _tied_embeddings(self) -> int:
-        """The number of values of the embeddings if input and output share them, else 0."""
-        sizes = model_sizes(self.model)
-        return sizes.embeddings if sizes.embeddings == sizes.hidden * sizes.vocabulary else 0
 
-    @staticmethod
-    def _is_summed_in_place(sizes: ModelSizes) -> bool:
-        """Whether the gradients of the embeddings are added in place (reasoner.models.embedding_gradients)."""
-        return sizes.hidden * sizes.vocabulary >= MIN_VALUES
+def passes_peak(part: Mapping[str, int]) -> int:
+    """Most bytes that the forward and backward pass of a micro-batch and its prompts add. The backward pass of a layer
+    begins when that of the head has freed its logits.
+    """
+    return part["activations"] + part["low_precision_weights"] + max(part["logits"], part["layer"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +264,21 @@ class ModelSizes:
     layers: int
     embeddings: int
     has_query_norm: bool
+
+    @property
+    def head(self) -> int:
+        """Values of the output layer."""
+        return self.hidden * self.vocabulary
+
+    @property
+    def tied(self) -> int:
+        """Values of the embeddings if input and output share them, else 0."""
+        return self.embeddings if self.embeddings == self.head else 0
+
+    @property
+    def is_summed_in_place(self) -> bool:
+        """Whether the gradients of the embeddings are added in place (reasoner.models.embedding_gradients)."""
+        return self.head >= MIN_VALUES
 
     def activations(self, rows: int, length: int, size: int, of_norm: int, *, context: int) -> int:
         """Bytes that autograd stores in a layer for `rows` of `length` tokens that see `context` tokens: for each of
