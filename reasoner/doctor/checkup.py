@@ -117,7 +117,7 @@ def _check_trial_step(
         yield Finding(Severity.OK, "weight sync", str(certify_sync(trainer, generator)))
         coming = next_prompts(prompts, cfg, problems)
         probe_prompts = coming[-_PROBE_PROMPTS:]
-        runner.progress.begin("parity")
+        progress.begin("parity")
         seconds, logprob_diff = runner.parity_probe(probe_prompts, _PROBE_SAMPLES, cfg.sampling.max_tokens)
         yield _parity_finding("at the start", logprob_diff, cfg)
         seconds_each = seconds / (len(probe_prompts) * _PROBE_SAMPLES)

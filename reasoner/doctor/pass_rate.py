@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import comb
 
 from transformers import PreTrainedTokenizerBase
@@ -33,8 +33,8 @@ class ResponseStats:
     never_correct: int  # problems without a correct response
     always_correct: int  # problems with only correct responses
     group_size: int  # of the run, or as many samples as each problem has
-    informative_share: dict[int, Estimate] = field(repr=False)  # by G: share of groups with unequal rewards
-    mixed_share: dict[int, Estimate] = field(repr=False)  # by G: share of groups with both correct and wrong answers
+    informative_share: dict[int, Estimate]  # by G: share of groups with unequal rewards
+    mixed_share: dict[int, Estimate]  # by G: share of groups with both correct and wrong answers
     mean_length: float
     mean_correct_length: float | None  # mean tokens of the correct responses
     correct_length_p99: int | None  # 99th percentile of their tokens
@@ -156,13 +156,7 @@ def _lengths(stats: ResponseStats, cfg: Config, max_room: int) -> Finding:
         return Finding(Severity.OK, "responses", text)
     if stats.correct_length_p99 is not None and stats.correct_length_p99 < limit / 2:
         text += f"; 99 of 100 correct ones end within {stats.correct_length_p99}"
-        return Finding(
-            Severity.WARNING, "responses", text, f"--sampling.max_tokens {_rounded(1.5 * stats.correct_length_p99)}"
-        )
+        enough = 32 * -(-int(1.5 * stats.correct_length_p99) // 32)  # a multiple of 32
+        return Finding(Severity.WARNING, "responses", text, f"--sampling.max_tokens {enough}")
     larger = min(2 * limit, max_room)
     return Finding(Severity.WARNING, "responses", text, f"--sampling.max_tokens {larger}" if larger > limit else "")
-
-
-def _rounded(tokens: float) -> int:
-    """Round up to a multiple of 32."""
-    return 32 * -(-int(tokens) // 32)

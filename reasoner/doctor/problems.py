@@ -8,26 +8,19 @@ from data import Problem
 from data.overlap import describe_overlaps, find_overlaps
 from reasoner.config.schema import Config
 from reasoner.doctor.findings import Finding, Severity
-from reasoner.rollouts.dataset import gold_fault
+from reasoner.rollouts.dataset import split_gradable
 from reasoner.types import Prompt
 
-_MAX_NAMES = 3  # problems named in a message
 _MANY = 0.1  # share of prompts left out above which there is a warning
 
 
 def check_gold_answers(problems: Sequence[Problem], cfg: Config) -> tuple[Finding, list[Problem]]:
     """(the finding, the problems whose gold answer is correct against itself). ValueError where there are none."""
-    faults = {problem.id: gold_fault(problem) for problem in problems}
-    good = [problem for problem in problems if not faults[problem.id]]
-    descriptions = [f"{name} ({why})" for name, why in faults.items() if why]
+    good, fault = split_gradable(problems)
+    if fault and not good:
+        raise ValueError(fault)
     text = f"{len(good):,} of {len(problems):,} gold answers of {cfg.data.train} can be graded"
-    if not descriptions:
-        return Finding(Severity.OK, "problems", text), good
-    more = f" and {len(descriptions) - _MAX_NAMES} more" if len(descriptions) > _MAX_NAMES else ""
-    text += f"; not {', '.join(descriptions[:_MAX_NAMES])}{more}"
-    if not good:
-        raise ValueError(text)
-    return Finding(Severity.WARNING, "problems", text), good
+    return Finding(Severity.WARNING if fault else Severity.OK, "problems", f"{text}; {fault}" if fault else text), good
 
 
 def check_prompt_lengths(prompts: Sequence[Prompt], num_gradable: int, cfg: Config, context: int) -> Finding:

@@ -15,7 +15,6 @@ from pathlib import Path
 from data import problem_order
 from reasoner.config.schema import Config
 from reasoner.console import log
-from reasoner.progress import Progress
 from reasoner.rl.token_stats import TokenStats
 from reasoner.runs import rollouts as store
 from reasoner.trainer.parity import NUM_PROMPTS, NUM_SAMPLES, NUM_TOKENS, max_logprob_diff
@@ -29,6 +28,13 @@ _MAX_COMPLETIONS = 512  # of a step: of a larger step only a part is run, and it
 _FIRST_STEP_SECONDS = 300  # limit for sampling the first step, as predicted from the parity probe
 _MORE_SECONDS = 45  # limit for samples beyond the first step
 _MORE_STEP = -1  # step number for the seeds of those samples; no step of the run has it
+
+
+Part = tuple[Sequence[Prompt], int]  # prompts, and the completions of each
+
+
+def _num_completions(parts: Sequence[Part]) -> int:
+    return sum(len(prompts) * num for prompts, num in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +75,21 @@ class StepRunner:
     trainer: Trainer
     cfg: Config
 
-    @property
-    def progress(self) -> Progress:
-        """The display of the work in progress."""
-        return self.generator.progress
-
-    def rollout(self, prompts: Sequence[Prompt], num: int, step: int) -> tuple[list[RolloutGroup], StepTiming]:
-        """(a group of `num` completions for each prompt, graded and rewarded as in the run, the timing)."""
-        start = time.monotonic()
-        groups = self.generator.sample(prompts, step, num_samples=num)
+    def rollout(self, parts: Sequence[Part], step: int, title: str) -> tuple[list[RolloutGroup], StepTiming]:
+        """(a group for each prompt of the parts, graded and rewarded as in the run, the timing)."""
+        start, groups = time.monotonic(), []
+        for prompts, num in parts:
+            self.generator.progress.begin(title)
+            groups += self.generator.sample(prompts, step, num_samples=num)
         num_tokens = sum(group.num_tokens for group in groups)
-        return groups, StepTiming(len(prompts) * num, num_tokens, time.monotonic() - start)
+        return groups, StepTiming(_num_completions(parts), num_tokens, time.monotonic() - start)
 
     def parity_probe(self, prompts: Sequence[Prompt], num: int, max_tokens: int) -> tuple[float, float]:
         """(seconds, largest log-probability difference of engine and trainer, in nats) of a parity probe."""
         start, generator = time.monotonic(), self.generator
         sampling = replace(generator.sampling, num_samples=num, max_tokens=max_tokens)
         sides, dtype = (generator.engine, self.trainer.policy), self.cfg.engine.dtype
-        logprob_diff = max_logprob_diff(*sides, prompts, sampling, dtype, self.progress)
+        logprob_diff = max_logprob_diff(*sides, prompts, sampling, dtype, generator.progress)
         return time.monotonic() - start, logprob_diff
 
     def train_step(
@@ -126,13 +129,15 @@ def run_trial_step(
     `coming`: all prompts to sample, those of the first step first. `samples`: most completions of each. `seconds_each`:
     seconds of a completion when few are sampled at once. `completions_per_step`: of a step of the run.
     """
-    cfg, group, progress = runner.cfg, runner.cfg.algo.group_size, runner.progress
+    cfg, group, progress = runner.cfg, runner.cfg.algo.group_size, runner.generator.progress
     rows = max(2 * group, min(_MAX_COMPLETIONS, int(_FIRST_STEP_SECONDS / max(seconds_each, 1e-6))))
     prompts = coming[: min(cfg.data.prompts_per_step, max(1, rows // group))]
     log(f"sampling {len(prompts) * group} of the {completions_per_step} completions of the first step")
-    progress.begin("first step")
-    first, now = runner.rollout(prompts, group, 0)
-    others, bulk = _sample_more(runner, coming, len(prompts), samples, now)
+    first, now = runner.rollout([(prompts, group)], 0, "first step")
+    others, bulk = [], now
+    if parts := _more_samples(coming, len(prompts), group, samples, now):
+        log(f"sampling {_num_completions(parts)} more")
+        others, bulk = runner.rollout(parts, _MORE_STEP, "more samples")
     with tempfile.TemporaryDirectory() as folder:
         progress.begin("warm-up update")
         runner.train_step(first[:2], now, Path(folder))  # slower: memory is allocated, threads start
@@ -147,37 +152,22 @@ def run_trial_step(
     return TrialStep(merged, now, bulk, sync, probe_seconds, logprob_diff, metrics, size)
 
 
-def _sample_more(
-    runner: StepRunner, coming: Sequence[Prompt], num_sampled: int, samples: int, now: StepTiming
-) -> tuple[list[RolloutGroup], StepTiming]:
-    """Sample up to `samples` completions of each prompt, as far as there is time: (groups, timing). The first
-    `num_sampled` prompts have a group from the first step already.
+def _more_samples(
+    coming: Sequence[Prompt], num_sampled: int, group_size: int, samples: int, now: StepTiming
+) -> list[Part]:
+    """What to sample for up to `samples` completions of each prompt, as far as there is time. The first `num_sampled`
+    prompts have a group from the first step already.
     """
     affordable = int(_MORE_SECONDS * now.completions / now.generate_seconds)
     num = min(samples, affordable // len(coming))
-    plan = [(coming[:num_sampled], num - runner.cfg.algo.group_size), (coming[num_sampled:], num)]
-    parts = [
+    plan = [(coming[:num_sampled], num - group_size), (coming[num_sampled:], num)]
+    return [
         (prompts[start : start + most], size)
         for prompts, size in plan
         if size > 0
         for most in [max(1, _MAX_COMPLETIONS // size)]
         for start in range(0, len(prompts), most)
     ]
-    all_groups: list[RolloutGroup] = []
-    timings = []
-    for part, size in parts:
-        log(f"sampling {len(part) * size} more of {sum(len(p) * s for p, s in parts)}")
-        runner.progress.begin("more samples")
-        groups, timing = runner.rollout(part, size, _MORE_STEP)
-        all_groups += groups
-        timings.append(timing)
-    if not timings:
-        return [], now
-    return all_groups, StepTiming(
-        sum(timing.completions for timing in timings),
-        sum(timing.tokens for timing in timings),
-        sum(timing.generate_seconds for timing in timings),
-    )
 
 
 def _merge_by_problem(groups: Sequence[RolloutGroup]) -> list[RolloutGroup]:

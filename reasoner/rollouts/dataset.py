@@ -56,21 +56,25 @@ def prompt_token_limit(*, context: int, max_tokens: int, max_prompt_tokens: int 
 
 
 def filter_gradable(problems: Sequence[Problem]) -> list[Problem]:
-    """Keep the problems whose gold answer grades as correct against itself; report the others by id.
+    """Keep the problems that split_gradable() keeps, and report the others. ValueError if none is left."""
+    gradable, fault = split_gradable(problems)
+    if fault and not gradable:
+        raise ValueError(fault)
+    if fault:
+        log(f"dropped: {fault}")
+    return gradable
 
-    ValueError if none is left.
-    """
+
+def split_gradable(problems: Sequence[Problem]) -> tuple[list[Problem], str]:
+    """(the problems whose gold answer grades as correct against itself, a message that names others; empty without)."""
     faults = {problem.id: why for problem in problems if (why := gold_fault(problem))}
     if not faults:
-        return list(problems)
+        return list(problems), ""
     examples = "; ".join(f"{name} ({why})" for name, why in list(faults.items())[:_NUM_EXAMPLES])
     message = f"{len(faults)} of {len(problems)} problems have a gold answer that cannot be graded: {examples}"
     if len(faults) > _NUM_EXAMPLES:
         message += f"; and {len(faults) - _NUM_EXAMPLES} more"
-    if len(faults) == len(problems):
-        raise ValueError(message)
-    log(f"dropped: {message}")
-    return [problem for problem in problems if problem.id not in faults]
+    return [problem for problem in problems if problem.id not in faults], message
 
 
 _NUM_EXAMPLES = 5  # ids in the message

@@ -193,7 +193,7 @@ def test_a_disk_without_room_is_an_error(doctor, monkeypatch):
     ("changed", "message"),
     [
         ({"model": "nothing-here"}, "no model 'nothing-here'"),
-        ({"data": "{bad}"}, "0 of 1 gold answers"),
+        ({"data": "{bad}"}, "1 of 1 problems"),
         ({"sampling.temperature": 0.0}, "sampling.temperature is 0"),
         ({"problems": 0}, "--problems is 0; it must be at least 1"),
         ({"num-samples": 1}, "--num-samples is 1; it must be at least 2"),
