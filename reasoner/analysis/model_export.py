@@ -3,7 +3,7 @@
     config.json, *.safetensors, tokenizer files   as in the checkpoint
     chat_template.jinja       renders a user's message as the run rendered a question (reasoner.rollouts.chat_template)
     generation_config.json    temperature, length and ends of a completion as in the run
-    README.md                 the model card (reasoner.analysis.model_card)
+    README.md                 the model card, with the front matter that the hub reads
 
 A checkpoint itself stays as training wrote it: runs are resumed from it. Its own model card is not copied.
 """
@@ -11,6 +11,7 @@ A checkpoint itself stays as training wrote it: runs are resumed from it. Its ow
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,14 +19,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from reasoner.analysis.model_card import model_card
-from reasoner.console import log
+from data.registry import hub_sources
+from reasoner.console import log, markdown_cell, markdown_table
+from reasoner.evals.tables import interval
 from reasoner.inference.model_spec import learnt_precision
 from reasoner.models.checksums import CHECKSUMS, write_checksums
 from reasoner.models.folder import is_adapter
 from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template, load_template
-from reasoner.runs.json_files import COUNT, read_object
+from reasoner.runs.json_files import COUNT, OBJECT, read_object
+from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.runs.run_dir import read_settings
 
 if TYPE_CHECKING:
@@ -172,3 +175,111 @@ def generation_config(
         "stop_strings": texts or None,
     }
     return {name: value for name, value in config.items() if value is not None}
+
+
+# ------------------------------------------------------------------------------------------------ model card
+
+
+def model_card(export: Export, template: Template, *, has_chat_template: bool) -> str:
+    """Return the text of README.md for an export: the template model_card.md.jinja, filled in with what the run's
+    folder says: settings, the held-out table and the validations. What it does not say (the licence of a base model) is
+    left out, not guessed. `has_chat_template`: whether it renders the run's prompts.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    stored = read_settings(export.run_dir)
+    cfg = stored["config"]
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "table": markdown_table, "code": _code, "cell": markdown_cell, "interval": interval, "file_name": file_name,
+    }  # fmt: skip
+    return environment.get_template("model_card.md.jinja").render(
+        export=export,
+        template=template,
+        has_chat_template=has_chat_template,
+        front_matter=_front_matter(cfg, export.licence),
+        title=export.run_dir.name,
+        base=_base(cfg["model"]),
+        cfg=cfg,
+        is_supervised=bool(cfg.get("sft.data")),
+        changed=_changed_settings(stored),
+        results=_results(export, cfg),
+    )
+
+
+def _front_matter(cfg: Mapping[str, Any], licence: str) -> str:
+    """The YAML block that the hub reads."""
+    from huggingface_hub import ModelCardData
+
+    methods = ["sft"] if cfg.get("sft.data") else ["reinforcement-learning", str(cfg["algo.name"])]
+    data = ModelCardData(
+        library_name="transformers",
+        pipeline_tag="text-generation",
+        base_model=cfg["model"] if hub_name(cfg["model"]) else None,
+        license=licence or ("apache-2.0" if cfg["model"] == "base" else None),
+        datasets=hub_sources(str(cfg["data.train"])) or None,
+        tags=["reasoner", "reasoning", "math", *methods],
+    )
+    return data.to_yaml()
+
+
+def hub_name(model: str) -> bool:
+    """Whether a model is named as ORG/NAME and is no path on this machine."""
+    return model.count("/") == 1 and not model.startswith((".", "/", "~")) and not Path(model).exists()
+
+
+def _base(model: str) -> str:
+    if model == "base":
+        return "the embedded base of reasoner (1.4M parameters; it knows five families of generated problems)"
+    return f"[{model}](https://huggingface.co/{model})" if hub_name(model) else f"`{file_name(model)}`"
+
+
+def _results(export: Export, cfg: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """(kind of problems, their specs, evaluations before and after) of held-out results of these weights if the run has
+    them, and of the validation of this step.
+    """
+    results: list[tuple[str, str, Mapping[str, Any]]] = []
+    run_dir, steps_done = export.run_dir, export.steps_done
+    report = read_object(run_dir / "report.json", {"before": OBJECT, "after": OBJECT})
+    is_end = len(read_metrics(run_dir)) == steps_done
+    # A run that was continued to more steps and stopped has the table of its first end.
+    if report and is_end and (steps_done == cfg["steps"] or cfg["max_train_tokens"]):
+        results.append(("Held-out", cfg["eval.heldout"], report))
+    validations = {line["step"]: line for line in read_evals(run_dir)}
+    if {0, steps_done} <= validations.keys():
+        sides = {"before": validations[0], "after": validations[steps_done]}
+        results.append(("Validation", cfg["validation.data"], sides))
+    return results
+
+
+_PLACES = ("run.dir", "run.name", "run.track", "threads")  # settings of a machine, not of the recipe
+
+
+def _changed_settings(stored: Mapping[str, Any]) -> list[list[str]]:
+    """A table of the settings that differ from the defaults, with where they come from; no folder is named."""
+    rows = [
+        [f"`{key}`", f"`{file_name(str(value))}`", file_name(stored["origin"][key])]
+        for key, value in stored["config"].items()
+        if stored["origin"][key] != "default" and key not in _PLACES
+    ]
+    functions = stored.get("reward_functions") or {}  # weights of those from Python, by name
+    rows += [[f"`{name}`", f"{weight:g}", "reward function"] for name, weight in functions.items()]
+    return [["setting", "value", "from"], *rows]
+
+
+def file_name(spec: str) -> str:
+    """The spec with the name alone of each absolute path, or one with dots, that stands in it: a path names a user or a
+    machine.
+    """
+    return re.sub(r"(?:^|(?<=[,=&;]))(?=[/.~])[^,=&;?]*/(?=[^,=&;?])", "", spec)
+
+
+def _code(text: str) -> str:
+    """A code block, fenced by more backticks than the text has in a row."""
+    fence = "`" * (1 + max([2, *(len(run) for run in re.findall(r"`+", text))]))
+    return f"{fence}\n{text}\n{fence}"

@@ -49,11 +49,10 @@ def run_grade(args: argparse.Namespace) -> None:
         if args.compare:
             compare_graders(args)
         else:
-            write_result(args, grade_file(args.file, args.verifier))
+            grade_file(args)
     elif args.gold is not None and args.answer is not None:
         _refuse(args, ("compare",), "a single answer; it takes a file")
-        row = grade_one(args.gold, args.answer, args.verifier, question=args.question, is_explained=args.explain)
-        write_result(args, [row])
+        grade_one(args)
     else:
         raise ValueError("grade needs --gold and --answer, or a file")
 
@@ -64,26 +63,23 @@ def _refuse(args: argparse.Namespace, names: Sequence[str], subject: str) -> Non
         raise ValueError(f"{', '.join(flags)} cannot be used with {subject}")
 
 
-def grade_one(
-    gold: str, answer: str, verifier: str, *, question: str | None = None, is_explained: bool = False
-) -> dict[str, object]:
-    """Print and return the verdict, the layer that decided, what was compared and how long it took.
-
-    `is_explained`: also both sides as typed values, and a point or a set of numbers at which they differ.
+def grade_one(args: argparse.Namespace) -> None:
+    """Print the verdict, the layer that decided, what was compared and how long it took; with --explain also both sides
+    as typed values, and a point or a set of numbers at which they differ.
     """
     from verifiers import grade
 
-    result = grade(answer, gold, verifier, question=question)
+    result = grade(args.answer, args.gold, args.verifier, question=args.question)
     row = {
         "verdict": str(result.verdict),
         "layer": result.layer,
         "gold": result.gold_form,
         "answer": result.answer_form,
     }
-    if is_explained:
-        row |= _explanation(gold, answer, is_correct=bool(result))
+    if args.explain:
+        row |= _explanation(args.gold, args.answer, is_correct=bool(result))
     print_lines(row | {"time": f"{1000 * result.seconds:.1f} ms"}, 8)
-    return {**row, "seconds": result.seconds}
+    write_result(args, [{**row, "seconds": result.seconds}])
 
 
 def _explanation(gold: str, answer: str, *, is_correct: bool) -> dict[str, str]:
@@ -96,15 +92,15 @@ def _explanation(gold: str, answer: str, *, is_correct: bool) -> dict[str, str]:
     return rows if is_correct or not explanation.counterexample else rows | {"differs": explanation.counterexample}
 
 
-def grade_file(path: Path, verifier: str) -> list[dict[str, object]]:
-    """Grade a file of JSON lines in isolated processes, and print a table and a summary. Returns the verdicts."""
+def grade_file(args: argparse.Namespace) -> None:
+    """Grade a file of JSON lines in isolated processes, and print a table and a summary."""
     from reasoner.analysis.answer_files import read_answers
     from reasoner.console import log, print_result, shorten
     from verifiers import VerifierPool
 
     items = [
         (text if name == "response" else f"<think>answer</think><answer>{text}</answer>", problem)
-        for name, text, problem in read_answers(path, ("response", "answer"), verifier)
+        for name, text, problem in read_answers(args.file, ("response", "answer"), args.verifier)
     ]
     print_result(f"{'line':>6}  {'verdict':<10}  {'decided by':<13}  {'gold':<{_WIDTH}}  answer")
     scores: list[Score] = []
@@ -121,7 +117,7 @@ def grade_file(path: Path, verifier: str) -> list[dict[str, object]]:
             if len(items) > _CHUNK:
                 log(f"graded {len(scores):,} of {len(items):,}")
     print_result(f"\n{summary(scores)}")
-    return [_row(problem, score) for (_, problem), score in zip(items, scores, strict=True)]
+    write_result(args, [_row(problem, score) for (_, problem), score in zip(items, scores, strict=True)])
 
 
 def compare_graders(args: argparse.Namespace) -> None:

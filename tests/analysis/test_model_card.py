@@ -5,8 +5,7 @@ import json
 import pytest
 from huggingface_hub import ModelCard
 
-from reasoner.analysis.model_card import file_name, model_card
-from reasoner.analysis.model_export import Export
+from reasoner.analysis.model_export import Export, file_name, model_card
 from reasoner.rollouts.prompts import Template, load_template
 from reasoner.runs.run_dir import read_settings
 from tests.fixtures.trained_run import write_records

@@ -8,30 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
-from transformers import Qwen2Config, Qwen2ForCausalLM
+from transformers import PreTrainedModel
 
 from reasoner.config.algorithm import AlgoConfig
 from reasoner.config.learning import LoraConfig, OptimConfig, RewardConfig, TeacherConfig
+from reasoner.config.recipes import RECIPES
 from reasoner.config.resolve import resolve
 from reasoner.config.schema import Config, DataConfig, EngineConfig, SamplingConfig
 from reasoner.doctor import memory_advice
 from reasoner.doctor.findings import Severity
 from reasoner.doctor.memory import MemoryEstimate, model_sizes, passes_peak
 from reasoner.doctor.memory_advice import memory_finding, processes_finding
+from reasoner.doctor.preset_fit import meta_model
 from reasoner.models.fused_lm_head import CPU_TILE
 from tests.fixtures.reward_models import save_reward_model
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
-
-# As their config.json says; the parameters follow from it.
-QWEN_HALF = {
-    "hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24, "num_attention_heads": 14,
-    "num_key_value_heads": 2, "max_position_embeddings": 32768,
-}  # fmt: skip
-QWEN_MATH = {
-    "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28, "num_attention_heads": 12,
-    "num_key_value_heads": 2, "max_position_embeddings": 4096,
-}  # fmt: skip
 
 _NARROW = {
     "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -39,10 +30,9 @@ _NARROW = {
 }  # fmt: skip
 
 
-def qwen(sizes: dict[str, int], **changed: int) -> Qwen2ForCausalLM:
-    """The shape of it, without weights."""
-    with torch.device("meta"):
-        return Qwen2ForCausalLM(Qwen2Config(vocab_size=151936, tie_word_embeddings=True, **(sizes | changed)))
+def qwen(name: str = "qwen2.5-0.5b", **changed: object) -> PreTrainedModel:
+    """The model of a recipe without weights."""
+    return meta_model({**RECIPES[name].shape, **changed})
 
 
 def one_prompt(max_tokens: int, optim: OptimConfig, **parts: object) -> Config:
@@ -57,9 +47,8 @@ def need_of(model, cfg: Config, *, prompt: int, device: str = "cpu", total: int 
 
 def test_activations_of_qwen_1_5b_take_126_kb_a_token_and_layer_in_bfloat16():
     """Measured with the kernel's count of resident memory."""
-    sizes = QWEN_MATH | {"num_hidden_layers": 8}
     cfg = one_prompt(128, OptimConfig(dtype="bfloat16", micro_batch_tokens=4096), algo=AlgoConfig(group_size=32))
-    needs = [need_of(qwen(sizes, num_hidden_layers=layers), cfg, prompt=1).parts() for layers in (8, 9)]
+    needs = [need_of(qwen("qwen2.5-math-1.5b", num_hidden_layers=layers), cfg, prompt=1).parts() for layers in (8, 9)]
     assert (needs[1]["activations"] - needs[0]["activations"]) / (32 * 128 + 1) == pytest.approx(126_000, rel=0.05)
 
 
@@ -95,7 +84,7 @@ def test_a_gpu_that_packs_rows_stores_no_mask_and_no_repeated_keys():
     cfg = one_prompt(length, OptimConfig(micro_batch_tokens=rows * length), algo=AlgoConfig(group_size=rows, beta=0.0))
     stored = {
         (device, dtype): need_of(
-            qwen(_NARROW), replace(cfg, optim=replace(cfg.optim, dtype=dtype)), prompt=prompt, device=device
+            qwen(**_NARROW), replace(cfg, optim=replace(cfg.optim, dtype=dtype)), prompt=prompt, device=device
         ).parts()["activations"]
         for device in ("cpu", "cuda")
         for dtype in ("float32", "bfloat16")
@@ -103,14 +92,14 @@ def test_a_gpu_that_packs_rows_stores_no_mask_and_no_repeated_keys():
     mask, repeated = rows * length * (prompt + length), rows * (prompt + length) * (2 * 64 - 2 * 32)
     assert stored["cpu", "bfloat16"] - stored["cuda", "bfloat16"] == 2 * layers * (mask + repeated)
     assert stored["cpu", "float32"] == stored["cuda", "float32"]
-    sliding = qwen(_NARROW | {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0})
+    sliding = qwen(**_NARROW, use_sliding_window=True, sliding_window=8, max_window_layers=0)
     needs = [need_of(sliding, cfg, prompt=prompt, device=device).parts() for device in ("cpu", "cuda")]
     assert needs[0]["activations"] == needs[1]["activations"]
 
 
 def test_a_teacher_s_whole_distribution_is_two_more_copies_of_a_tile():
     cfg = one_prompt(512, OptimConfig(micro_batch_tokens=512), algo=AlgoConfig(group_size=2))
-    for model, is_tiled in ((qwen(_NARROW), True), (tiny_model(vocabulary=300, width=64), False)):
+    for model, is_tiled in ((qwen(**_NARROW), True), (tiny_model(vocabulary=300, width=64), False)):
         taught = [replace(cfg, teacher=TeacherConfig(model="base", kl=kl)) for kl in ("sampled", "full")]
         plain, full = (need_of(model, own, prompt=40)._micro_batch()["logits"] for own in taught)
         tile = min(512 * model.config.vocab_size, CPU_TILE)
@@ -186,7 +175,7 @@ def test_memory_that_is_not_there_is_red_and_names_the_settings_to_lower():
 @pytest.mark.parametrize("share", [0.1, 0.15])  # of 16 GiB; the weights are 1.8, and vLLM takes 1 beside them
 def test_a_share_of_the_gpu_that_does_not_hold_the_engine_is_red(share):
     cfg = resolve([("test", {"engine.gpu_memory": share, "engine.name": "vllm", "sampling.max_tokens": 256})]).config
-    line = memory_finding(need_of(qwen(QWEN_HALF), cfg, prompt=100, device="cuda", total=2**34), 2**34)
+    line = memory_finding(need_of(qwen(), cfg, prompt=100, device="cuda", total=2**34), 2**34)
     assert (line.severity, line.suggestion) == (Severity.ERROR, f"--engine.gpu_memory {share + 0.2:g}")
 
 
@@ -194,7 +183,7 @@ def test_recomputed_layers_and_bfloat16_reference_are_predicted():
     cfg = Config(sampling=SamplingConfig(max_tokens=256), optim=OptimConfig(dtype="bfloat16", micro_batch_tokens=2048))
     algo = replace(cfg.algo, reference_dtype="bfloat16")
     small = replace(cfg, optim=replace(cfg.optim, recompute=True), algo=algo)
-    plain, lean = (need_of(qwen(QWEN_HALF), one, prompt=200) for one in (cfg, small))
+    plain, lean = (need_of(qwen(), one, prompt=200) for one in (cfg, small))
     assert lean.parts()["reference"] == plain.parts()["reference"] / 2
     assert passes_peak(lean.parts()) < passes_peak(plain.parts()) / 3
     assert lean.peak() < plain.peak()
@@ -203,7 +192,7 @@ def test_recomputed_layers_and_bfloat16_reference_are_predicted():
 def test_short_completions_that_copy_long_prompts_are_counted():
     """16 rows of 128 tokens copy their prompts' keys and values 16 times, two rows of 1,024 only twice."""
     cfg = Config(sampling=SamplingConfig(max_tokens=1024), optim=OptimConfig(micro_batch_tokens=2048))
-    estimate = need_of(qwen(QWEN_HALF), cfg, prompt=1000)
+    estimate = need_of(qwen(), cfg, prompt=1000)
     short, long = (estimate._passes(2, rows, 2048 // rows)["activations"] for rows in (16, 2))
     assert estimate.parts()["activations"] == short > long
 
@@ -238,7 +227,7 @@ def test_gradients_are_not_counted_beside_the_engine_that_samples():
 def test_copies_of_the_weights_that_wait_for_steps_ahead_are_counted(steps, device, rank, engine, copies):
     cfg = Config(sampling=SamplingConfig(max_tokens=64), engine=engine, lora=LoraConfig(rank=rank))
     plans = [replace(cfg, max_off_policy_steps=ahead) for ahead in (1, steps)]
-    one, several = (need_of(qwen(QWEN_HALF), own, prompt=40, device=device) for own in plans)
+    one, several = (need_of(qwen(), own, prompt=40, device=device) for own in plans)
     parameters = sum(parameter.numel() for parameter in one.model.parameters())
     a_copy = 4 * (parameters + 151_936 * 896)  # a tied output layer is sent under both of its names
     adapter = steps * one.parts()["gradients"] if rank and not copies else 0  # 4 bytes for each of its parameters
@@ -248,16 +237,16 @@ def test_copies_of_the_weights_that_wait_for_steps_ahead_are_counted(steps, devi
 def test_gradients_of_large_embeddings_take_no_copy():
     """The formula without them beside that of a vocabulary just too small to be summed in place."""
     cfg = one_prompt(1024, OptimConfig(micro_batch_tokens=1024, recompute=True), algo=AlgoConfig(group_size=8))
-    configs = [Qwen2Config(vocab_size=size, tie_word_embeddings=True, **_NARROW) for size in (2**16 - 1, 2**16)]
-    small, large = (need_of(Qwen2ForCausalLM(own), cfg, prompt=40).parts() for own in configs)
+    models = [qwen(**_NARROW, vocab_size=size) for size in (2**16 - 1, 2**16)]
+    small, large = (need_of(model, cfg, prompt=40).parts() for model in models)
     assert passes_peak(small) - passes_peak(large) == pytest.approx(4 * 64 * 2**16, rel=0.01)
 
 
 def test_long_completions_have_no_mask_on_a_cpu():
     cfg = one_prompt(1024, OptimConfig(micro_batch_tokens=2048), algo=AlgoConfig(group_size=2))
-    cuda, cpu = (need_of(qwen(QWEN_HALF), cfg, prompt=100, device=one).parts() for one in ("cuda", "cpu"))
+    cuda, cpu = (need_of(qwen(), cfg, prompt=100, device=one).parts() for one in ("cuda", "cpu"))
     mask = 4 * 2 * 1024 * (100 + 1024)
-    assert cuda["activations"] - cpu["activations"] == mask * QWEN_HALF["num_hidden_layers"]
+    assert cuda["activations"] - cpu["activations"] == mask * 24
 
 
 @pytest.fixture
@@ -265,10 +254,14 @@ def has_all_extras(monkeypatch):
     monkeypatch.setattr(memory_advice, "find_spec", lambda name: object())
 
 
+def lowered(cfg: Config, device: str = "cpu") -> list[str]:
+    """What the settings are lowered to, one candidate after another."""
+    candidates = memory_advice._lower(need_of(qwen(), cfg, prompt=100, device=device))
+    return [memory_advice._setting_arguments(cfg, one.cfg) for one in candidates]
+
+
 def test_settings_are_suggested_in_the_order_of_what_they_change(has_all_extras):
-    cfg = Config(sampling=SamplingConfig(max_tokens=1024))
-    candidates = memory_advice._lower(need_of(qwen(QWEN_HALF), cfg, prompt=100))
-    assert [memory_advice._setting_arguments(cfg, one.cfg) for one in candidates] == [
+    assert lowered(Config(sampling=SamplingConfig(max_tokens=1024))) == [
         "--optim.micro_batch_tokens 8192", "--engine.gpu_memory 0.3", "--optim.recompute true",
         "--algo.reference_dtype bfloat16", "--engine.dtype bfloat16", "--lora.rank 16",
         "--algo.beta 0", "--sampling.max_tokens 512",
@@ -280,15 +273,12 @@ def test_settings_are_suggested_in_the_order_of_what_they_change(has_all_extras)
 )
 def test_frozen_weights_are_held_in_the_precision_of_the_passes(has_all_extras, rank, settings):
     cfg = Config(optim=OptimConfig(dtype="bfloat16"), lora=LoraConfig(rank=rank))
-    candidates = memory_advice._lower(need_of(qwen(QWEN_HALF), cfg, prompt=100, device="cuda"))
-    assert settings in [memory_advice._setting_arguments(cfg, one.cfg) for one in candidates]
+    assert settings in lowered(cfg, "cuda")
 
 
 def test_extras_that_are_not_installed_are_not_suggested(monkeypatch):
     monkeypatch.setattr(memory_advice, "find_spec", lambda name: None)
-    cfg = Config()
-    candidates = memory_advice._lower(need_of(qwen(QWEN_HALF), cfg, prompt=100))
-    text = " ".join(memory_advice._setting_arguments(cfg, one.cfg) for one in candidates)
+    text = " ".join(lowered(Config()))
     assert "lora" not in text and "recompute" in text
 
 
@@ -297,7 +287,7 @@ def test_micro_batches_are_as_large_as_later_settings_allow(has_all_extras):
     cfg = one_prompt(256, OptimConfig(micro_batch_tokens=4096), algo=AlgoConfig(group_size=16))
     cfg = replace(cfg, engine=EngineConfig(name="transformers"))
     lean = replace(cfg, lora=LoraConfig(rank=16), optim=replace(cfg.optim, recompute=True))
-    line = memory_finding(need_of(qwen(QWEN_HALF), cfg, prompt=100), need_of(qwen(QWEN_HALF), lean, prompt=100).peak())
+    line = memory_finding(need_of(qwen(), cfg, prompt=100), need_of(qwen(), lean, prompt=100).peak())
     assert "--optim.recompute true" in line.suggestion and "--lora.rank 16" in line.suggestion
     assert "reference_dtype" not in line.suggestion  # which a run with an adapter refuses
     assert "micro_batch_tokens" not in line.suggestion and "max_tokens" not in line.suggestion
