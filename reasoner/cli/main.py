@@ -53,7 +53,6 @@ COMMANDS = (
         "rounds of sampling, selection of right answers and supervised finetuning: the control of every RL result",
         epilog="example: reasoner expert-iteration --model base --rounds 3 --run.name ei; the same command goes on "
         "where it was stopped",
-        module="expert_iteration",
     ),
     Command(
         "doctor",
@@ -89,7 +88,6 @@ COMMANDS = (
         "reward-model",
         "train a reward model on preferences, evaluate one, or score completions with it",
         epilog="example: reasoner reward-model train --model base --data pairs.parquet --run.name taste",
-        module="reward_model",
     ),
     Command(
         "pipeline",
@@ -146,7 +144,7 @@ def build_parser(arguments: Sequence[str]) -> Parser:
         about: dict[str, Any] = {"help": row.summary, "description": row.summary, "epilog": row.epilog}
         command = commands.add_parser(row.name, allow_abbrev=False, **about)
         if row.name in arguments:
-            getattr(import_module(f"reasoner.cli.{row.module or row.name}"), row.function)(command)
+            getattr(import_module(f"reasoner.cli.{row.module or row.name.replace('-', '_')}"), row.function)(command)
     return parser
 
 

@@ -121,7 +121,7 @@ def _check_trial_step(
         seconds, logprob_diff = runner.parity_probe(probe_prompts, _PROBE_SAMPLES, cfg.sampling.max_tokens)
         yield _parity_finding("at the start", logprob_diff, cfg)
         seconds_each = seconds / (len(probe_prompts) * _PROBE_SAMPLES)
-        trial = run_trial_step(runner, coming, samples, seconds_each, completions_per_step=cfg.completions_per_step)
+        trial = run_trial_step(runner, coming, samples, seconds_each)
         yield _parity_finding("after an update", trial.logprob_diff, cfg)
         peak = peak_memory(run.device)
     stats = response_stats(trial.groups, template, cfg)

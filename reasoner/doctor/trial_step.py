@@ -121,23 +121,20 @@ def next_prompts(prompts: Sequence[Prompt], cfg: Config, count: int) -> list[Pro
     return [prompts[i] for i in islice(indices, count)]
 
 
-def run_trial_step(
-    runner: StepRunner, coming: Sequence[Prompt], samples: int, seconds_each: float, *, completions_per_step: int
-) -> TrialStep:
+def run_trial_step(runner: StepRunner, coming: Sequence[Prompt], samples: int, seconds_each: float) -> TrialStep:
     """Run the step and measure it.
 
     `coming`: all prompts to sample, those of the first step first. `samples`: most completions of each. `seconds_each`:
-    seconds of a completion when few are sampled at once. `completions_per_step`: of a step of the run.
+    seconds of a completion when few are sampled at once.
     """
     cfg, group, progress = runner.cfg, runner.cfg.algo.group_size, runner.generator.progress
     rows = max(2 * group, min(_MAX_COMPLETIONS, int(_FIRST_STEP_SECONDS / max(seconds_each, 1e-6))))
     prompts = coming[: min(cfg.data.prompts_per_step, max(1, rows // group))]
-    log(f"sampling {len(prompts) * group} of the {completions_per_step} completions of the first step")
+    log(f"sampling {len(prompts) * group} completions of the first step")
     first, now = runner.rollout([(prompts, group)], 0, "first step")
-    others, bulk = [], now
     if parts := _more_samples(coming, len(prompts), group, samples, now):
         log(f"sampling {_num_completions(parts)} more")
-        others, bulk = runner.rollout(parts, _MORE_STEP, "more samples")
+    others, bulk = runner.rollout(parts, _MORE_STEP, "more samples") if parts else ([], now)
     with tempfile.TemporaryDirectory() as folder:
         progress.begin("warm-up update")
         runner.train_step(first[:2], now, Path(folder))  # slower: memory is allocated, threads start

@@ -1,18 +1,11 @@
 """The folder that `reasoner export` writes: transformers and vLLM load it, and it answers as the run's model does."""
 
 import json
-import os
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
-from data import Problem
 from data.registry import load
 from reasoner.analysis.model_export import Export, generation_config, run_template, write_export
 from reasoner.cli.main import main
@@ -22,7 +15,6 @@ from reasoner.models.checksums import write_checksums
 from reasoner.rollouts.prompts import TEMPLATES, Template, render
 from reasoner.trainer.checkpoint import damage
 from reasoner.types import SamplingParams
-from tests.fixtures.ranks import free_port
 from tests.fixtures.tiny import END, OTHER_END, tiny_model, tiny_tokenizer
 from tests.fixtures.trained_run import trained_run
 
@@ -43,13 +35,13 @@ def model(run_dir, tmp_path_factory):
     return out
 
 
-def engine_texts(run_dir, *, engine):
+def engine_texts(run_dir):
     """Greedy responses as `reasoner eval` samples them from the checkpoint."""
     template, folder = run_template(run_dir), run_dir / "checkpoints" / "step-000003"
     tokenizer = AutoTokenizer.from_pretrained(folder)
     prompts = [render(problem, template, tokenizer) for problem in PROBLEMS]
     sampling = SamplingParams(num_samples=1, temperature=0.0, max_tokens=96, stop=template.stop)
-    running = make_engine(EngineConfig(name=engine), folder, max_model_len=512, seed=0)
+    running = make_engine(EngineConfig(name="transformers"), folder, max_model_len=512, seed=0)
     groups = running.generate(prompts, sampling, [[0]] * len(prompts))
     running.close()
     return [completion.text for (completion,) in groups]
@@ -63,8 +55,8 @@ def test_export_loads_in_transformers_and_gives_greedy_text_of_engine(run_dir, m
         inputs = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_tensors="pt", return_dict=True)
         output = policy.generate(**inputs, tokenizer=tokenizer, do_sample=False)
         texts.append(tokenizer.decode(output[0, inputs["input_ids"].shape[1] :]).removesuffix(END))
-    assert texts == engine_texts(run_dir, engine="transformers")
-    assert all("<answer>" in text for text in texts)
+    assert texts == engine_texts(run_dir)
+    assert all(text.strip().startswith("<think>") and text.endswith("</answer>") for text in texts)
 
 
 def test_export_has_the_weights_of_the_checkpoint_and_leaves_it_unchanged(run_dir, model):
@@ -168,54 +160,21 @@ def test_prompt_file_that_changed_since_the_run_is_refused(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-# ------------------------------------------------------------------------------------------------ vLLM's server
-
-
-def ask(port, path, **body):
-    content, headers = json.dumps(body).encode(), {"Content-Type": "application/json"}
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", content, headers)
-    with urllib.request.urlopen(request) as response:
-        return json.load(response)
-
-
-@pytest.fixture
-def server(model, tmp_path):
-    """The port of vLLM's server with the export, which is stopped at the end."""
-    pytest.importorskip("vllm")
-    port = free_port()
-    words = ["--model", str(model), "--served-model-name", "m", "--host", "127.0.0.1", "--port", str(port)]
-    settings = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_NO_USAGE_STATS": "1"}
-    with (tmp_path / "log").open("w") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *words, "--dtype", "float32"],
-            env=os.environ | settings | {"HF_HUB_OFFLINE": "1"}, stdout=log, stderr=log,
-        )  # fmt: skip
-    try:
-        while True:
-            assert process.poll() is None, (tmp_path / "log").read_text()[-3000:]
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health").close()
-                break
-            except (urllib.error.URLError, ConnectionError):
-                time.sleep(1)
-        yield port
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
 @pytest.mark.slow
 @pytest.mark.vllm
 @pytest.mark.timeout(900)
-def test_vllm_s_server_answers_a_chat_as_the_engine_does(run_dir, model, server):
+def test_vllm_answers_a_chat_of_the_export_as_the_engine_does(run_dir, model, monkeypatch):
+    vllm = pytest.importorskip("vllm")
+    for name, value in {"KVCACHE_SPACE": "1", "OMP_THREADS_BIND": "nobind"}.items():
+        monkeypatch.setenv(f"VLLM_CPU_{name}", value)
+    llm = vllm.LLM(str(model), dtype="float32", max_model_len=512, enforce_eager=True)
+    length = llm.get_default_sampling_params().max_tokens
+    assert length == 96
+    stop = {"stop": ["</answer>"], "include_stop_str_in_output": True}
+    chats = [[{"role": "user", "content": problem.question}] for problem in PROBLEMS]
+    outputs = llm.chat(chats, vllm.SamplingParams(temperature=0, max_tokens=length, **stop))
+    llm.llm_engine.engine_core.shutdown()
     tokenizer, template = AutoTokenizer.from_pretrained(model), run_template(run_dir)
-    texts = []
-    for problem in PROBLEMS:
-        chat = [{"role": "user", "content": problem.question}]
-        ids = ask(server, "/tokenize", model="m", messages=chat)["tokens"]
-        assert tuple(ids) == render(Problem("p", problem.question, "1"), template, tokenizer).token_ids
-        stop = {"stop": ["</answer>"], "include_stop_str_in_output": True}
-        answer = ask(server, "/v1/chat/completions", model="m", messages=chat, temperature=0, **stop)
-        texts.append(answer["choices"][0]["message"]["content"])
-    assert texts == engine_texts(run_dir, engine="vllm")
-    assert all(text.strip().startswith("<think>") and text.endswith("</answer>") for text in texts)
+    for problem, output in zip(PROBLEMS, outputs, strict=True):
+        assert tuple(output.prompt_token_ids) == render(problem, template, tokenizer).token_ids
+    assert [output.outputs[0].text for output in outputs] == engine_texts(run_dir)
