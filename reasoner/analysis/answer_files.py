@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from data import Problem
+from reasoner.console import log
 from reasoner.runs.json_files import check, parse
 from verifiers.answer_text import as_text
 from verifiers.equivalence import check_verifier
+
+T = TypeVar("T")
+_PART = 256  # answers
 
 
 def read_answers(path: Path, names: Sequence[str], verifier: str) -> list[tuple[str, str, Problem]]:
@@ -23,6 +28,14 @@ def read_answers(path: Path, names: Sequence[str], verifier: str) -> list[tuple[
     if not answers:
         raise ValueError(f"{path} has nothing to grade")
     return answers
+
+
+def in_parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """The items in parts that are graded one after another, with a line of progress after each of several."""
+    for start in range(0, len(items), _PART):
+        yield items[start : start + _PART]
+        if len(items) > _PART:
+            log(f"graded {min(start + _PART, len(items)):,} of {len(items):,}")
 
 
 def _answer(path: Path, number: int, line: str, names: Sequence[str], verifier: str) -> tuple[str, str, Problem]:

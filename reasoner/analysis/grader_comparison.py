@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from data import Problem
-from reasoner.analysis.answer_files import read_answers
-from reasoner.console import log, shorten
+from reasoner.analysis.answer_files import in_parts, read_answers
+from reasoner.console import shorten
 from reasoner.evals.tables import align_rows
 from verifiers import Judgement, Verdict, VerifierPool
 from verifiers.answers.explanation import Explanation
@@ -19,7 +19,6 @@ from verifiers.questions import question_of
 from verifiers.score import UNJUDGED
 
 SECONDS = 5.0  # of processor time for each grader and pair; math-verify's own limit for a comparison
-_CHUNK = 256  # pairs between two lines of progress
 _WIDTH = 90  # characters of a text in the printout
 _MAX_SHOWN = 20  # pairs of an outcome in the printout; all of them are in the JSON
 
@@ -64,17 +63,12 @@ def compare_file(path: Path) -> list[ComparedPair]:
     `answer`), and where they are known `question`, `tolerance` and a label, `correct` or `label`.
     """
     pairs = [(text, problem) for _, text, problem in read_answers(path, ("prediction", "answer"), "maths")]
-    compared: list[ComparedPair] = []
     workers = min(os.cpu_count() or 1, 8, 1 + len(pairs) // 32)
     with VerifierPool(workers=workers, seconds=SECONDS, preload=True) as pool:
-        for start in range(0, len(pairs), _CHUNK):
-            compared += _compare_chunk(pool, pairs[start : start + _CHUNK])
-            if len(pairs) > _CHUNK:
-                log(f"graded {len(compared):,} of {len(pairs):,}")
-    return compared
+        return [compared for part in in_parts(pairs) for compared in _compare_part(pool, part)]
 
 
-def _compare_chunk(pool: VerifierPool, pairs: Sequence[tuple[str, Problem]]) -> list[ComparedPair]:
+def _compare_part(pool: VerifierPool, pairs: Sequence[tuple[str, Problem]]) -> list[ComparedPair]:
     texts = [(prediction, problem.answer) for prediction, problem in pairs]
     questions = [question_of(problem) for _, problem in pairs]
     judgements = zip(pairs, pool.judge(texts, questions=questions), pool.judge_by_peer(texts), strict=True)

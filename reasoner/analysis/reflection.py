@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from functools import lru_cache
 from itertools import groupby
 from typing import Any
@@ -31,17 +31,6 @@ _FOUND = pa.schema(
         *(("others_correct", pa.float64()), ("correct", pa.bool_()), ("score", pa.float64())),
     ]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Uplift:
-    """P(correct | reflects) - P(correct | does not) within groups, over the groups that have both kinds of completion.
-
-    Comparing within a group cancels the problem's difficulty. It is an association, not a cause.
-    """
-
-    difference: Difference | None  # None for fewer than two such groups
-    groups: int
 
 
 def study(table: RolloutTable, *, limit: int | None = None) -> int:
@@ -95,10 +84,14 @@ def timeline(table: RolloutTable) -> list[dict[str, Any]]:
     return lines
 
 
-def uplift(table: RolloutTable) -> Uplift:
-    """Estimate the Uplift over the studied steps."""
+def uplift(table: RolloutTable) -> tuple[Difference | None, int]:
+    """(P(correct | reflects) - P(correct | does not), None for fewer than two groups; the number of groups) over the
+    groups of the studied steps that have both kinds of completion.
+
+    Comparing within a group cancels the problem's difficulty. It is an association, not a cause.
+    """
     shares = [pair for shard, found in table.analysed("reflection") for pair in _shares(shard, found)]
-    return Uplift(paired_difference(*zip(*shares, strict=True)) if len(shares) > 1 else None, len(shares))
+    return paired_difference(*zip(*shares, strict=True)) if len(shares) > 1 else None, len(shares)
 
 
 def _shares(shard: Shard, found: pa.Table) -> Iterator[tuple[float, float]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from data import Problem, load
 from reasoner.api.calls import python_call
-from reasoner.api.training import Run, call_settings, callbacks_of, check_single_process, run_in_process
+from reasoner.api.training import Run, call_settings, check_single_process, run_in_process
 from reasoner.config.check import check_least
 from reasoner.inference.model_spec import ModelSpec
 from reasoner.models.resolve import resolve_model
@@ -141,7 +141,7 @@ def _train(
         place = {"run.dir": str(runs)} | ({} if name is None else {"run.name": name})
         resolved, run_dir = resolve_new_run({**values, **place}, origin=origin, preset=preset, stage=stage)
     check_single_process(resolved.config, function)
-    return run_in_process(resolved, run_dir, function, resume=resume, callbacks=callbacks_of(callbacks))
+    return run_in_process(resolved, run_dir, function, callbacks, resume=resume)
 
 
 def sample(

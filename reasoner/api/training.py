@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     import pandas
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from reasoner.trainer.callbacks import Callbacks
-
 ORIGIN = "reasoner.train"  # origin of the settings in config.json
 _FILES = dict(zip(("data.train", "validation.data"), PROBLEM_FILES, strict=True))
 _FREE = {"algo.name", "steps", "seed"}  # may be in `settings` where they are not an argument of the call
@@ -197,17 +195,7 @@ def train(
         check_columns(functions, lambda: rows.get("data.train") or load(cfg.data.train, memory_mib=memory_mib))
         check_single_process(cfg, "train")
         with nullcontext(resolved) if resume else _inputs_in_folder(resolved, run_dir, rows, folder) as resolved:
-            options = {"reward_functions": functions, "callbacks": callbacks_of(callbacks)}
-            return run_in_process(resolved, run_dir, "train", resume=resume, **options)
-
-
-def callbacks_of(callbacks: Sequence[object]) -> Callbacks | None:
-    """The callbacks of a run; None without any. ValueError for an object that is none."""
-    if not callbacks:
-        return None
-    from reasoner.trainer.callbacks import Callbacks
-
-    return Callbacks(callbacks)
+            return run_in_process(resolved, run_dir, "train", callbacks, resume=resume, reward_functions=functions)
 
 
 def call_settings(settings: Mapping[str, object], arguments: Mapping[str, object]) -> dict[str, object]:
@@ -286,13 +274,25 @@ def check_single_process(cfg: Config, function: str) -> None:
         )
 
 
-def run_in_process(resolved: RunSettings, run_dir: Path, function: str, *, resume: bool, **options: Any) -> Run:
-    """Check what can be checked without torch, and train in this process. `options`: those of run_stage."""
+def run_in_process(
+    resolved: RunSettings,
+    run_dir: Path,
+    function: str,
+    callbacks: Sequence[object],
+    *,
+    resume: bool,
+    **options: Any,
+) -> Run:
+    """Check what can be checked without torch, and train in this process. `options`: those of run_stage. ValueError for
+    an object that is no callback.
+    """
     from reasoner.trainer.preflight import preflight
 
     preflight(resolved.config, run_dir)
+    from reasoner.trainer.callbacks import Callbacks
     from reasoner.trainer.run_stage import run_stage
 
+    options["callbacks"] = Callbacks(callbacks)
     with _interruptible(run_dir, function):
         run_stage(resolved, run_dir, resuming=resume, **options)
     return Run(run_dir)

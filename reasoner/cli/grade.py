@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from data import Problem
     from verifiers import Score
 
-_CHUNK = 256  # rows between two lines of progress
 _WIDTH = 28  # characters of an answer in the table
 
 
@@ -94,8 +93,8 @@ def _explanation(gold: str, answer: str, *, is_correct: bool) -> dict[str, str]:
 
 def grade_file(args: argparse.Namespace) -> None:
     """Grade a file of JSON lines in isolated processes, and print a table and a summary."""
-    from reasoner.analysis.answer_files import read_answers
-    from reasoner.console import log, print_result, shorten
+    from reasoner.analysis.answer_files import in_parts, read_answers
+    from reasoner.console import print_result, shorten
     from verifiers import VerifierPool
 
     items = [
@@ -105,8 +104,7 @@ def grade_file(args: argparse.Namespace) -> None:
     print_result(f"{'line':>6}  {'verdict':<10}  {'decided by':<13}  {'gold':<{_WIDTH}}  answer")
     scores: list[Score] = []
     with VerifierPool(workers=min(os.cpu_count() or 1, 8)) as pool:
-        for start in range(0, len(items), _CHUNK):
-            part = items[start : start + _CHUNK]
+        for part in in_parts(items):
             part_scores = pool.score(part)
             for (_, problem), score in zip(part, part_scores, strict=True):
                 gold, answer = shorten(problem.answer, _WIDTH), shorten(score.extracted or "", _WIDTH)
@@ -114,8 +112,6 @@ def grade_file(args: argparse.Namespace) -> None:
                     f"{problem.id:>6}  {score.verdict:<10}  {score.layer[:13]:<13}  {gold:<{_WIDTH}}  {answer}"
                 )
             scores += part_scores
-            if len(items) > _CHUNK:
-                log(f"graded {len(scores):,} of {len(items):,}")
     print_result(f"\n{summary(scores)}")
     write_result(args, [_row(problem, score) for (_, problem), score in zip(items, scores, strict=True)])
 

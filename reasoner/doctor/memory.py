@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import resource
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
@@ -124,10 +124,10 @@ class MemoryEstimate:
             return 0
         return temporaries + (0 if self.cfg.optim.recompute else (model_sizes(self.model).layers - 1) * small)
 
-    def fits_share(self) -> bool:
-        """Whether vLLM's fraction of the GPU holds it with one sequence. True without vLLM or GPU."""
+    def fits_share(self, rows: int = 1) -> bool:
+        """Whether vLLM's fraction of the GPU holds it with so many sequences. True without vLLM or GPU."""
         share = self.cfg.engine.gpu_memory * self.total
-        return self.device == "cpu" or not self._has_vllm() or self.vllm_bytes(rows=1) <= share
+        return self.device == "cpu" or not self._has_vllm() or self.vllm_bytes(rows) <= share
 
     def vllm_bytes(self, rows: int) -> int:
         """Bytes of vLLM on a GPU: its weights, its own, and the cache of so many completions of full length."""
@@ -311,7 +311,7 @@ def model_sizes(model: PreTrainedModel) -> ModelSizes:
     size = getattr(config, "head_dim", None) or config.hidden_size // heads
     key_heads = getattr(config, "num_key_value_heads", None) or heads
     inner = getattr(config, "intermediate_size", None) or 4 * config.hidden_size
-    ends = {id(weight): weight.numel() for weight in _embeddings(model)}
+    ends: Any = (model.get_input_embeddings(), model.get_output_embeddings())  # type: ignore[no-untyped-call]
     return ModelSizes(
         hidden=config.hidden_size,
         query=heads * size,
@@ -319,15 +319,9 @@ def model_sizes(model: PreTrainedModel) -> ModelSizes:
         inner=inner,
         vocabulary=config.vocab_size,
         layers=int(config.num_hidden_layers),
-        embeddings=sum(ends.values()),
+        embeddings=sum({id(end.weight): end.weight.numel() for end in ends}.values()),  # tied ones count once
         has_query_norm=any(name.endswith("q_norm") for name, _ in model.named_modules()),
     )
-
-
-def _embeddings(model: PreTrainedModel) -> Iterator[torch.Tensor]:
-    """The weights of the input and of the output embeddings; the same tensor twice where they are tied."""
-    yield cast(torch.Tensor, model.get_input_embeddings().weight)
-    yield cast(torch.Tensor, model.get_output_embeddings().weight)  # type: ignore[no-untyped-call]
 
 
 def _bytes_held(model: PreTrainedModel, dtype: str) -> int:

@@ -46,14 +46,10 @@ class _Candidate:
     transformers: MemoryEstimate
 
     @property
-    def peak(self) -> int:
-        return max(self.vllm.peak(), self.transformers.peak())
-
-    @property
     def fits(self) -> bool:
         """Whether both engines leave the headroom free, and vLLM's fraction holds a cache that is worth having."""
-        share = self.vllm.cfg.engine.gpu_memory * self.vllm.total
-        return self.peak <= self.vllm.available and self.vllm.vllm_bytes(_num_rows(self.vllm.cfg, _LEAST_ROWS)) <= share
+        peak = max(self.vllm.peak(), self.transformers.peak())
+        return peak <= self.vllm.available and self.vllm.fits_share(_num_rows(self.vllm.cfg, _LEAST_ROWS))
 
     def row(self, *, fits: bool) -> Fit:
         """The row of the table; peaks are rounded up to a tenth of a GiB."""

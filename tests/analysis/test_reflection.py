@@ -82,10 +82,9 @@ def test_timeline_counts_spans_per_1000_tokens(table):
 
 def test_uplift_compares_within_groups_that_have_both(table):
     """Step 0, 6*7: 0/1 against 1/3. Step 1, 6*7: 2/3 against 0/1; 7*6: 2/3 against 1/1. The others have one side."""
-    result = study.uplift(table)
-    assert result.groups == 3
-    assert result.difference.mean == pytest.approx((-1 / 3 + 2 / 3 - 1 / 3) / 3)
-    assert (result.difference.wins, result.difference.losses) == (1, 2)
+    difference, groups = study.uplift(table)
+    assert groups == 3 and difference.mean == pytest.approx((-1 / 3 + 2 / 3 - 1 / 3) / 3)
+    assert (difference.wins, difference.losses) == (1, 2)
 
 
 def test_uplift_and_timeline_equal_a_direct_count(tmp_path):
@@ -102,10 +101,9 @@ def test_uplift_and_timeline_equal_a_direct_count(tmp_path):
             sides[completion.text not in (PLAIN_RIGHT, PLAIN_WRONG)].append(score.correct)
         if all(sides.values()):
             pairs.append((fmean(sides[True]), fmean(sides[False])))
-    result = study.uplift(table)
-    assert result.groups == len(pairs) > 2
-    assert result.difference.mean == pytest.approx(fmean(a - b for a, b in pairs))
-    assert result.difference == paired_difference(*zip(*pairs, strict=True))
+    difference, groups = study.uplift(table)
+    assert groups == len(pairs) > 2 and difference.mean == pytest.approx(fmean(a - b for a, b in pairs))
+    assert difference == paired_difference(*zip(*pairs, strict=True))
     for line, groups in zip(study.timeline(table), steps, strict=True):
         texts = [completion.text for one in groups for completion in one.completions]
         result = [span for text in texts for span in spans(text, "", "42")]
