@@ -24,7 +24,6 @@ from app.body_limit import BodyLimit
 from app.chat import ChatWorkers
 from app.endpoints import add_endpoints
 from app.run_library import RunLibrary
-from reasoner.analysis.export import export_rollouts
 from reasoner.runs.filters import read_filter
 from reasoner.runs.row_files import ENDINGS
 
@@ -197,7 +196,7 @@ def _export(library: RunLibrary, parameters: dict[str, str]) -> Response:
     with tempfile.NamedTemporaryFile(suffix=f".{kind}", delete=False) as file:
         path = Path(file.name)
         try:
-            export_rollouts(path, table, read_filter(parameters))
+            table.export(path, read_filter(parameters))
         except BaseException:
             path.unlink()
             raise

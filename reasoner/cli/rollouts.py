@@ -138,19 +138,16 @@ def export_rollouts(args: argparse.Namespace) -> None:
 
 
 def _export_rows(args: argparse.Namespace, table: RolloutTable, where: Filter) -> dict[str, object]:
-    from reasoner.analysis.export import export_rollouts
-
-    number = export_rollouts(args.file, table, where)
+    number = table.export(args.file, where)
     print_result(f"{number:,} rollouts: {args.file}")
     return {"rollouts": number}
 
 
 def _export_examples(args: argparse.Namespace, table: RolloutTable, where: Filter) -> dict[str, object]:
-    from reasoner.analysis.export import matching
     from reasoner.runs.selection import select
     from reasoner.sft.sources import write_examples
 
-    selected = select(matching(table, where), selection_of(args))
+    selected = select(table.matching(where), selection_of(args))
     write_examples(args.file, table.run_dir, selected.rows, with_ids=not args.without_ids)
     left_out = ", ".join(f"{number:,} {reason}" for reason, number in selected.left_out.items())
     print_result(f"{len(selected.rows):,} examples: {args.file}; left out: {left_out or 'none'}")
@@ -158,10 +155,9 @@ def _export_examples(args: argparse.Namespace, table: RolloutTable, where: Filte
 
 
 def _export_preferences(args: argparse.Namespace, table: RolloutTable, where: Filter) -> dict[str, object]:
-    from reasoner.analysis.export import matching
     from reasoner.preferences.rollout_pairs import write_preferences
 
-    counts = write_preferences(args.file, table.run_dir, matching(table, where))
+    counts = write_preferences(args.file, table.run_dir, table.matching(where))
     print_result(f"{counts.summary()}: {args.file}")
     return asdict(counts)
 

@@ -84,10 +84,8 @@ class MemoryEstimate:
             "optimiser": 8 * trained,
             "reference": _BYTES[cfg.algo.reference_dtype] * parameters if has_reference else 0,
             "critic": 12 * critic,  # its gradients are freed before those of the policy are computed
-            "reward_models": _BYTES[cfg.optim.dtype]
-            * self._num_parameters("reward.model", *parse_reward_models(cfg.reward.model)),
-            "teacher": _BYTES[cfg.optim.dtype]
-            * self._num_parameters("teacher.model", *filter(None, [cfg.teacher.loaded])),
+            "reward_models": self._loaded("reward.model", *parse_reward_models(cfg.reward.model)),
+            "teacher": self._loaded("teacher.model", *filter(None, [cfg.teacher.loaded])),
             "waiting_weights": self._waiting_weights(),
             "checkpoint": checkpoint if self.device == "cpu" and checkpoint <= MOST_COPIED else 0,
             "overhead": _OVERHEAD if self.device == "cpu" else 0,
@@ -134,14 +132,14 @@ class MemoryEstimate:
         part = self.changed("engine", gpu_memory=1 / self.total).parts()  # the cache of one, at least
         return part["engine_weights"] + rows * part["engine_cache"] + _VLLM_OVERHEAD
 
-    def _num_parameters(self, key: str, *names: str) -> int:
-        """The parameters of the models that a setting names. ValueError for one of the hub that is not downloaded."""
+    def _loaded(self, key: str, *names: str) -> int:
+        """Bytes of the models that a setting names. ValueError for one of the hub that is not downloaded."""
         total = 0
         for name in names:
             folder = resolve_cached_model(name, runs=Path(self.cfg.run.dir))
             if folder is None:
                 raise ValueError(f"{key} names {name}, which is not in the cache: download it first")
-            total += num_parameters(folder) or 0
+            total += _BYTES[self.cfg.optim.dtype] * (num_parameters(folder) or 0)
         return total
 
     def _waiting_weights(self) -> int:

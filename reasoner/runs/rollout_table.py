@@ -19,11 +19,13 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from reasoner.console import first_line
 from reasoner.runs.filters import ALL, ORDERS, Filter
 from reasoner.runs.rollout_row import ListedRollout
-from reasoner.runs.rollouts import shard_path, shard_steps
+from reasoner.runs.rollouts import schema_of, shard_path, shard_steps
+from reasoner.runs.row_files import write_rows
 from reasoner.runs.shard import NO_ROWS, ROWS, Row, Shard, file_state
 
 _DIGITS = 10  # of a number in the name of a rollout: those of shards have at most as many
@@ -114,6 +116,19 @@ class RolloutTable:
         """All columns of the rollout with this id, or those of Shard.row without tokens."""
         step, row = divmod(number, ROWS)
         return self._by_step[step].row(row, with_tokens=with_tokens)
+
+    def matching(self, where: Filter) -> Iterator[Row]:
+        """All columns of the rollouts of the filter, in order."""
+        return map(self.rollout, self.ids(where))
+
+    def export(self, path: Path, where: Filter) -> int:
+        """Write the rollouts of the filter to a .jsonl or .parquet file; returns their number."""
+        rows = self.matching(where)
+        if path.suffix == ".jsonl":
+            rows = (row | {"rewards": dict(row["rewards"])} for row in rows)
+        # A shard without a call of a tool lacks the columns of calls, which others have.
+        columns = [pq.read_schema(shard.path).names for shard in self.shards if not shard.fault]
+        return write_rows(path, rows, schema=schema_of(columns))
 
     def shard(self, step: int) -> Shard:
         return self._by_step[step]
