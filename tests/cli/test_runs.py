@@ -31,12 +31,6 @@ def result(capsys: pytest.CaptureFixture[str], *arguments: str) -> object:
     return json.loads(capsys.readouterr().out)
 
 
-def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """The message of a command that ends with status 2."""
-    assert main(list(arguments)) == 2
-    return capsys.readouterr().err
-
-
 def test_runs_are_listed_with_state_step_and_last_figures(runs, capsys) -> None:
     assert main(["runs"]) == 0
     lines = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()}
@@ -45,7 +39,7 @@ def test_runs_are_listed_with_state_step_and_last_figures(runs, capsys) -> None:
     assert lines["third"][1] == "damaged" and lines["third:"]
     listed = {row["name"]: row["status"] for row in result(capsys, "runs", "list", "--runs", str(runs))}
     assert listed == {"first": "finished", "second": "stopped", "third": "damaged"}
-    assert "there is no folder nowhere" in refused(capsys, "runs", "--runs", "nowhere")
+    assert main(["runs", "--runs", "nowhere"]) == 2 and "there is no folder nowhere" in capsys.readouterr().err
 
 
 def test_list_of_a_new_folder_says_how_to_begin(tmp_path, monkeypatch, capsys) -> None:

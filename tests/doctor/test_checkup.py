@@ -192,7 +192,6 @@ def test_a_disk_without_room_is_an_error(doctor, monkeypatch):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"model": "nothing-here"}, "no model 'nothing-here'"),
         ({"data": "{bad}"}, "1 of 1 problems"),
         ({"sampling.temperature": 0.0}, "sampling.temperature is 0"),
         ({"problems": 0}, "--problems is 0; it must be at least 1"),
