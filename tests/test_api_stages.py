@@ -29,7 +29,7 @@ def test_finetuned_run_is_resumed_and_its_model_is_used(place):
     run = finetune(str(place / "model"), **call)
     assert isinstance(run, Run) and len(run.metrics) == run.settings["steps"] >= 2
     assert json.loads((run.folder / "config.json").read_text())["stage"] == "sft"
-    again = finetune(str(place / "model"), **{**call, "preset": None}, resume=True)
+    again = finetune(str(place / "model"), **call, resume=True)
     assert finetune(name="sft", runs=place / "runs", resume=True).metrics == run.metrics  # with its own model
     assert again.metrics == run.metrics and (place / run.model / "model.safetensors").is_file()
 

@@ -12,12 +12,11 @@ from typing import Any
 
 from data import Problem, load
 from reasoner.api.calls import python_call
-from reasoner.api.training import Run, call_settings, check_single_process, run_in_process
+from reasoner.api.training import Run, RunCall, call_settings
 from reasoner.config.check import check_least
 from reasoner.inference.model_spec import ModelSpec
 from reasoner.models.resolve import resolve_model
 from reasoner.runtime import set_threads
-from reasoner.trainer.resolve_run import resolve_new_run, resolve_resumed_run
 
 
 @python_call
@@ -50,7 +49,8 @@ def finetune(
         The finished run. Errors are those of `reasoner.train`.
     """
     values = call_settings(settings or {}, {"model": model, "sft.data": data, "seed": seed})
-    return _train("finetune", "sft", values, preset, name, Path(runs), resume=resume, callbacks=callbacks)
+    call = RunCall("finetune", "sft", name, Path(runs), preset)
+    return _train(call, values, resume=resume, callbacks=callbacks)
 
 
 @python_call
@@ -81,7 +81,7 @@ def train_reward_model(
         The finished run; `run.report` has the figures on the held-out problems. Errors are those of `reasoner.train`.
     """
     values = call_settings(settings or {}, {"model": model, "rm.data": data, "seed": seed})
-    return _train("train_reward_model", "reward-model", values, preset, name, Path(runs), resume=resume)
+    return _train(RunCall("train_reward_model", "reward-model", name, Path(runs), preset), values, resume=resume)
 
 
 @python_call
@@ -118,30 +118,11 @@ def score_completions(
     return list(score_rows(passes, ((f"row {number}", row) for number, row in enumerate(rows)), encode))
 
 
-def _train(
-    function: str,
-    stage: str,
-    values: dict[str, object],
-    preset: str | None,
-    name: str | None,
-    runs: Path,
-    *,
-    resume: bool,
-    callbacks: Sequence[object] = (),
-) -> Run:
-    """Start or resume a run of a stage in this process, for a call of `function`."""
-    origin = f"reasoner.{function}"
-    if resume:
-        if name is None or preset is not None:
-            raise ValueError("resume is True: name is needed, that of the run to resume, and preset cannot change")
-        stored = Run(runs / name).settings
-        changes = {key: value for key, value in values.items() if stored.get(key) != value}
-        resolved, run_dir = resolve_resumed_run(name, changes, origin=origin, runs=runs, stage=stage)
-    else:
-        place = {"run.dir": str(runs)} | ({} if name is None else {"run.name": name})
-        resolved, run_dir = resolve_new_run({**values, **place}, origin=origin, preset=preset, stage=stage)
-    check_single_process(resolved.config, function)
-    return run_in_process(resolved, run_dir, function, callbacks, resume=resume)
+def _train(call: RunCall, values: dict[str, object], *, resume: bool, callbacks: Sequence[object] = ()) -> Run:
+    """Start or resume the run of a call."""
+    resolved, run_dir = call.resume(values) if resume else call.start(values)
+    call.check_single_process(resolved.config)
+    return call.run(resolved, run_dir, callbacks, resume=resume)
 
 
 def sample(

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     import pandas
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-ORIGIN = "reasoner.train"  # origin of the settings in config.json
 _FILES = dict(zip(("data.train", "validation.data"), PROBLEM_FILES, strict=True))
+_NO_ROWS: Mapping[str, list[Problem]] = {}
 _FREE = {"algo.name", "steps", "seed"}  # may be in `settings` where they are not an argument of the call
 
 
@@ -183,19 +183,20 @@ def train(
         for key, source in sources.items()
         if source is not None and specs[key] is None
     }
+    call = RunCall("train", "rl", name, Path(runs), preset)
     with model_folder(model, tokenizer) as folder:
         if resume:
-            resolved, run_dir = _resume(name, Path(runs), values, rows, functions, preset, folder)
+            resolved, run_dir = call.resume(values, rows, functions, folder)
         else:
-            resolved, run_dir = _start(name, Path(runs), values, rows, preset, folder)
+            resolved, run_dir = call.start(values, rows, folder)
         cfg = resolved.config
         if functions and cfg.control:
             raise ValueError(f"control is {cfg.control!r}: it replaces all rewards, so reward_functions have no effect")
         memory_mib = cfg.verify.memory_mib
         check_columns(functions, lambda: rows.get("data.train") or load(cfg.data.train, memory_mib=memory_mib))
-        check_single_process(cfg, "train")
-        with nullcontext(resolved) if resume else _inputs_in_folder(resolved, run_dir, rows, folder) as resolved:
-            return run_in_process(resolved, run_dir, "train", callbacks, resume=resume, reward_functions=functions)
+        call.check_single_process(cfg)
+        with nullcontext(resolved) if resume else _inputs_in_folder(call, resolved, run_dir, rows, folder) as resolved:
+            return call.run(resolved, run_dir, callbacks, resume=resume, reward_functions=functions)
 
 
 def call_settings(settings: Mapping[str, object], arguments: Mapping[str, object]) -> dict[str, object]:
@@ -213,89 +214,90 @@ def call_settings(settings: Mapping[str, object], arguments: Mapping[str, object
     return {**settings, **own}
 
 
-def _start(
-    name: str | None,
-    runs: Path,
-    values: dict[str, object],
-    rows: Mapping[str, list[Problem]],
-    preset: str | None,
-    folder: Path | None,
-) -> tuple[RunSettings, Path]:
-    """The settings and the folder of a new run, whose inputs in memory are named by the files they will be in."""
-    values = {**values, "run.dir": str(runs)} | ({} if name is None else {"run.name": name})
-    values |= {} if folder is None else {"model": str(folder)}
-    resolved, run_dir = resolve_new_run(values, origin=ORIGIN, preset=preset)
-    if rows:
-        files = {key: written_spec(run_dir / _FILES[key], problems) for key, problems in rows.items()}
-        named = {**values, **files, "run.name": run_dir.name}
-        resolved, run_dir = resolve_new_run(named, origin=ORIGIN, preset=preset)
-    return resolved, run_dir
+@dataclass(frozen=True, slots=True)
+class RunCall:
+    """A call of a function of the API that starts or resumes a run of a stage in this process."""
 
+    function: str
+    stage: str
+    name: str | None
+    runs: Path
+    preset: str | None
 
-def _resume(
-    name: str | None,
-    runs: Path,
-    values: Mapping[str, object],
-    rows: Mapping[str, list[Problem]],
-    functions: Sequence[RewardFunction],
-    preset: str | None,
-    folder: Path | None,
-) -> tuple[RunSettings, Path]:
-    """The settings and the folder of a run to resume. Arguments may be repeated as they were."""
-    if name is None:
-        raise ValueError("resume is True and name is None; name is needed: that of the run to resume")
-    run_dir = find_run(name, runs)
-    before = read_settings(run_dir)
-    stored, origins = before["config"], before.get("origin", {}).values()
-    names = {origin.removeprefix("preset ") for origin in origins if origin.startswith("preset ")}
-    if preset is not None and not any(is_same_preset(name, preset) for name in names):
-        raise ValueError(f"preset is {preset!r}; it cannot change when a run is resumed")
-    initial = run_dir / INITIAL_MODEL
-    if folder is not None and not (initial.is_dir() and model_fingerprint(initial) == model_fingerprint(folder)):
-        raise ValueError(f"model differs from the one that {run_dir} was started with; name none to continue it")
-    for key, problems in rows.items():
-        file = run_dir / _FILES[key]
-        if not file.is_file() or file.read_text("utf-8") != jsonl_of(problems):
-            raise ValueError(f"{ARGUMENTS[key]} differs from the problems that {run_dir} was started with")
-    named = {key: str(values[key]) for key in _FILES if key in values}
-    if (own := own_sets(named.get("data.train", ""))) and own.train == stored["data.train"]:
-        named["data.train"] = own.train
-    changes = {key: value for key, value in {**values, **named}.items() if key not in stored or stored[key] != value}
-    weights = {function.name: function.weight for function in functions}
-    return resolve_resumed_run(name, changes, origin=ORIGIN, runs=runs, reward_functions=weights)
+    @property
+    def origin(self) -> str:
+        """The origin of the settings in config.json."""
+        return f"reasoner.{self.function}"
 
+    def start(
+        self, values: Mapping[str, object], rows: Mapping[str, list[Problem]] = _NO_ROWS, folder: Path | None = None
+    ) -> tuple[RunSettings, Path]:
+        """The settings and the folder of a new run, whose inputs in memory are named by the files they will be in."""
+        values = {**values, "run.dir": str(self.runs)} | ({} if self.name is None else {"run.name": self.name})
+        values |= {} if folder is None else {"model": str(folder)}
+        options: dict[str, Any] = {"origin": self.origin, "preset": self.preset, "stage": self.stage}
+        resolved, run_dir = resolve_new_run(values, **options)
+        if rows:
+            files = {key: written_spec(run_dir / _FILES[key], problems) for key, problems in rows.items()}
+            resolved, run_dir = resolve_new_run({**values, **files, "run.name": run_dir.name}, **options)
+        return resolved, run_dir
 
-def check_single_process(cfg: Config, function: str) -> None:
-    """ValueError where a call of `function` asks for several processes, or stands in one of several."""
-    if (processes := max(num_launched(), cfg.processes)) > 1:
-        raise ValueError(
-            f"reasoner.{function}() is one process, not {processes}: use reasoner {STAGES[cfg.stage].command} "
-            f"--processes {processes}{' --reward.functions FILE.py:function' * (cfg.stage == 'rl')}"
-        )
+    def resume(
+        self,
+        values: Mapping[str, object],
+        rows: Mapping[str, list[Problem]] = _NO_ROWS,
+        functions: Sequence[RewardFunction] = (),
+        folder: Path | None = None,
+    ) -> tuple[RunSettings, Path]:
+        """The settings and the folder of a run to resume. Arguments may be repeated as they were."""
+        if self.name is None:
+            raise ValueError("resume is True and name is None; name is needed: that of the run to resume")
+        run_dir = find_run(self.name, self.runs)
+        before = read_settings(run_dir)
+        stored, origins = before["config"], before.get("origin", {}).values()
+        presets = {origin.removeprefix("preset ") for origin in origins if origin.startswith("preset ")}
+        if self.preset is not None and not any(is_same_preset(preset, self.preset) for preset in presets):
+            raise ValueError(f"preset is {self.preset!r}; it cannot change when a run is resumed")
+        initial = run_dir / INITIAL_MODEL
+        if folder is not None and not (initial.is_dir() and model_fingerprint(initial) == model_fingerprint(folder)):
+            raise ValueError(f"model differs from the one that {run_dir} was started with; name none to continue it")
+        for key, problems in rows.items():
+            file = run_dir / _FILES[key]
+            if not file.is_file() or file.read_text("utf-8") != jsonl_of(problems):
+                raise ValueError(f"{ARGUMENTS[key]} differs from the problems that {run_dir} was started with")
+        named = {key: str(values[key]) for key in _FILES if key in values}
+        if (own := own_sets(named.get("data.train", ""))) and own.train == stored["data.train"]:
+            named["data.train"] = own.train
+        values = {**values, **named}
+        changes = {key: value for key, value in values.items() if key not in stored or stored[key] != value}
+        options: dict[str, Any] = {"origin": self.origin, "runs": self.runs, "stage": self.stage}
+        weights = {function.name: function.weight for function in functions}
+        return resolve_resumed_run(self.name, changes, reward_functions=weights, **options)
 
+    def check_single_process(self, cfg: Config) -> None:
+        """ValueError where the call asks for several processes, or stands in one of several."""
+        if (processes := max(num_launched(), cfg.processes)) > 1:
+            raise ValueError(
+                f"{self.origin}() is one process, not {processes}: use reasoner {STAGES[cfg.stage].command} "
+                f"--processes {processes}{' --reward.functions FILE.py:function' * (cfg.stage == 'rl')}"
+            )
 
-def run_in_process(
-    resolved: RunSettings,
-    run_dir: Path,
-    function: str,
-    callbacks: Sequence[object],
-    *,
-    resume: bool,
-    **options: Any,
-) -> Run:
-    """Check what can be checked without torch, and train in this process. `options`: those of run_stage. ValueError for
-    an object that is no callback.
-    """
-    from reasoner.trainer.preflight import preflight
+    def run(
+        self, resolved: RunSettings, run_dir: Path, callbacks: Sequence[object], *, resume: bool, **options: Any
+    ) -> Run:
+        """Check what can be checked without torch, and train in this process. `options`: those of run_stage. ValueError
+        for an object that is no callback.
+        """
+        from reasoner.trainer.preflight import preflight
 
-    preflight(resolved.config, run_dir)
-    from reasoner.trainer.callbacks import Callbacks
-    from reasoner.trainer.run_stage import run_stage
+        preflight(resolved.config, run_dir)
+        from reasoner.trainer.callbacks import Callbacks
+        from reasoner.trainer.run_stage import run_stage
 
-    options["callbacks"] = Callbacks(callbacks)
-    with _interruptible(run_dir, function):
-        run_stage(resolved, run_dir, resuming=resume, **options)
-    return Run(run_dir)
+        options["callbacks"] = Callbacks(callbacks)
+        with _interruptible(run_dir, self.function):
+            run_stage(resolved, run_dir, resuming=resume, **options)
+        return Run(run_dir)
 
 
 @contextmanager
@@ -316,7 +318,7 @@ def _interruptible(run_dir: Path, function: str) -> Iterator[None]:
 
 @contextmanager
 def _inputs_in_folder(
-    resolved: RunSettings, run_dir: Path, rows: Mapping[str, list[Problem]], folder: Path | None
+    call: RunCall, resolved: RunSettings, run_dir: Path, rows: Mapping[str, list[Problem]], folder: Path | None
 ) -> Iterator[RunSettings]:
     """A block that trains with the problems and the model of `folder` in the run folder, and with the settings that
     name them there. They are removed where it fails before the run has its settings, so that its name stays free.
@@ -328,7 +330,7 @@ def _inputs_in_folder(
             write_jsonl(file, problems)
         if folder is not None:
             shutil.copytree(folder, model)
-            resolved = with_values(resolved, {"model": str(model)}, origin=ORIGIN)
+            resolved = with_values(resolved, {"model": str(model)}, origin=call.origin)
         yield resolved
     except BaseException:
         if not (run_dir / "config.json").is_file():
