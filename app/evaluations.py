@@ -96,7 +96,6 @@ def evaluation(
     return {
         "name": name,
         "set": spec,
-        "manifest": manifest,
         "metrics": content["metrics"],
         "curves": content["curves"],
         "selections": {key: sum(holds(problem) for problem in content["problems"]) for key, holds in _SHOWS.items()},
