@@ -12,7 +12,7 @@ function largeCharts(data, view) {
   return {
     Accuracy: { isShare: true, lines: [
       validation("pass@1", (one) => one.metrics["pass@1"]), validation(consName, (one) => consensus(one)?.[1]),
-      validation("greedy", (one) => one.greedy), metric("training, correct", "correct", { thin: true }),
+      validation("greedy", (one) => one.greedy), metric("training, correct", "correct", { thin: data.validations.length > 0 }),
       normal("correct", "normal in training")] },
     "Response length": { least: 0, unit: "tokens", lines: [
       metric("all", "completions/mean_length"), rollouts("correct", "tokens_correct", { colour: "--good" }),
@@ -29,7 +29,7 @@ function largeCharts(data, view) {
 // Whether the run has learned: pass@1 before training and after it on the held-out problems, until then on those of the validations.
 function learningTile({ heldout, validations }) {
   const isOver = Boolean(heldout.after), latest = heldout.after ?? validations[validations.length - 1], now = latest?.metrics["pass@1"];
-  if (!now) return tile("pass@1", "–", "no validation yet");
+  if (!now) return tile("pass@1", "–", "no validation");
   const start = heldout.before ?? validations[0], before = (isOver || start.step === 0) && start.metrics["pass@1"];
   const about = `${interval(now)} ${isOver ? `on ${latest.problems} held-out` : `at step ${latest.step}, ${latest.problems} validation`} problems`;
   if (!before || latest.step === 0) return tile("pass@1", percent(now.value), `${latest.step === 0 ? "before training: " : ""}${about}`);
