@@ -5,7 +5,7 @@ import { firstIndex, isMissing } from "./core.js";
 // A function from a step to x on the axis: the step, or the tokens or minutes before it. Step n is the model after n training
 // steps: its validation, and the rollouts that it samples. Of a long run not every step has a line here: the last one counts.
 function axisOf(metrics, axis) {
-  const total = { tokens: (line) => line.total_tokens, minutes: (line) => line.total_seconds / 60 }[axis];
+  const total = { tokens: (line) => line.num_tokens ?? 0, minutes: (line) => line.total_seconds / 60 }[axis];
   if (!total) return (n) => n;
   return (n) => {
     const linesBefore = firstIndex(metrics.length, (i) => metrics[i].step >= n);

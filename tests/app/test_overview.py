@@ -71,6 +71,16 @@ def test_time_left_is_given_for_live_runs_only(fresh):
     assert row["status"] == "live" and row["seconds_left"] == 6 * median([2.0, 3.0, 4.0, 5.0])
 
 
+def test_time_left_is_that_of_the_tokens_where_they_end_the_run_sooner(fresh):
+    runs, call = fresh
+    path = long_run(runs, steps=50) / "config.json"  # 20 tokens in 2 seconds each
+    stored = json.loads(path.read_text())
+    stored["config"] |= {"steps": 10_000, "max_train_tokens": 50 * 20 + 100}
+    path.write_text(json.dumps(stored))
+    with lock_run_dir(path.parent):
+        assert call("runs")["runs"][0]["seconds_left"] == pytest.approx(5 * 2)
+
+
 def test_a_run_without_rollouts_has_an_overview_alone(call):
     for query in ("rollouts", "problems", "reflection", "notes"):
         with pytest.raises(ValueError, match="empty has no rollouts"):
@@ -115,7 +125,7 @@ def test_an_overview_since_a_step_is_the_end_of_the_whole_one(call):
 def long_run(runs, *, steps):
     """A run of many steps with metrics alone: each takes 2 seconds and samples 20 tokens; validated at 0 and 4,001."""
     run = write_run(runs / "long", steps=steps, written=0, analysed=False)
-    lines = [{"step": step, "correct": 0.5, "time/step": 2.0, "tokens_per_second": 10.0} for step in range(steps)]
+    lines = [{"step": step, "correct": 0.5, "time/step": 2.0, "num_tokens": 20 * (step + 1)} for step in range(steps)]
     (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     estimate = {"problems": 3, "metrics": {"pass@1": {"value": 0.5, "low": 0.4, "high": 0.6}}}
     shared = {"sampled": estimate, "greedy": estimate, "measures": {"validation/loss": 2.5}}
@@ -129,7 +139,6 @@ def test_lines_of_a_long_run_have_the_totals_of_all_its_steps(fresh):
     long_run(runs, steps=8000)
     lines = call("overview", run="long")["metrics"]
     assert len(lines) == 4001 and (lines[0]["step"], lines[-1]["step"]) == (0, 7999)
-    assert all(line["total_tokens"] == 20 * (line["step"] + 1) for line in lines)
     assert all(line["total_seconds"] == 2 * (line["step"] + 1) for line in lines)
     (end,) = call("overview", run="long", since=7999)["metrics"]
     assert end["total_seconds"] == 16_000
