@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from statistics import fmean, pstdev
+from statistics import fmean
 from urllib.parse import parse_qs
 
 import pytest
@@ -132,9 +132,6 @@ def test_group_page_shows_rewards_and_advantages(site):
     mixed = next(own for own in groups if len({row["reward"] for row in own}) > 1)
     flat = [own for own in groups if len({row["reward"] for row in own}) == 1]
     page = site.open(f"/group?run=real&step={mixed[0]['step']}&group={mixed[0]['group']}")
-    rewards = [row["reward"] for row in mixed]
-    assert float(page.locator("[data-mean]").get_attribute("data-mean")) == pytest.approx(fmean(rewards), abs=1e-6)
-    assert float(page.locator("[data-std]").get_attribute("data-std")) == pytest.approx(pstdev(rewards), abs=1e-6)
     shown = page.evaluate("[...document.querySelectorAll('[data-advantage]')].map(e => +e.dataset.advantage)")
     assert sorted(shown) == sorted(row["advantage"] for row in mixed)
     assert sum(shown) == pytest.approx(0, abs=1e-3)

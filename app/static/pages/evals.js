@@ -50,7 +50,7 @@ function voteCard(problem, run) {
 
 // Metrics, curves and votes of a data set of an evaluation. `votes`: the gallery of the votes.
 function evaluationDetail(data, { show, filter, votes }) {
-  const estimateTile = ([metric, estimate]) => tile(metric, percent(estimate.value), `${interval(estimate)}, ${count(estimate.problems, "problem")}`);
+  const estimateTile = ([metric, estimate]) => tile(metric, percent(estimate.value), `${interval(estimate)}, ${count(data.selections.all, "problem")}`);
   const curve = ([name, points]) => ({ name, points: points.map(({ k, value, low, high }) => ({ x: k, y: value, low, high })) });
   const options = Object.entries(data.selections).map(([key, n]) => [key, `${key} (${n})`]);
   return [

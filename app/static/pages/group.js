@@ -34,8 +34,8 @@ function summary(group, members) {
   const sum = Math.abs(members.reduce((total, member) => total + member.advantage, 0)).toFixed(3);
   return el("p", {},
     `${group.correct} of ${members.length} correct · ${count(group.unique_answers, "different answer")}${repeats} · mean reward `,
-    el("b", { data: { mean: String(group.mean) } }, number(group.mean, 3)), " · standard deviation ",
-    el("b", { data: { std: String(group.std) } }, number(group.std, 3)), " · ",
+    el("b", {}, number(group.mean, 3)), " · standard deviation ",
+    el("b", {}, number(group.std, 3)), " · ",
     group.std === 0 ? el("span", { class: "badge warn", data: { zeroVariance: "" } }, "zero variance: no gradient from this group")
       : `sum of advantages ${sum}`);
 }
