@@ -58,7 +58,7 @@ function tiles(data) {
   const { row, metrics } = data, first = metrics[0] ?? {}, last = metrics[metrics.length - 1] ?? {};
   const change = (name, key, format) => (isMissing(last[key]) ? null : tile(name, format(last[key]), `${format(first[key])} at step ${first.step}`));
   return [
-    tile("steps done", `${row.step} / ${row.steps ?? "–"}`, row.seconds_left ? `${duration(row.seconds_left)} left` : row.status),
+    tile("steps done", `${number(row.step)} / ${number(row.steps)}`, row.seconds_left ? `${duration(row.seconds_left)} left` : row.status),
     learningTile(data), healthTile(data), normalTile(data),
     change("correct in training", "correct", percent),
     change("response length", "completions/mean_length", (value) => `${number(value, 1)} tokens`),

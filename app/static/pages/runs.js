@@ -41,7 +41,7 @@ function runRow(row, choice) {
     el("td", {}, choice),
     el("td", {}, link(firstPage, { run: row.name }, row.name)),
     stateCell(row),
-    el("td", { class: "number" }, `${number(row.step)} / ${row.steps ?? "–"}`),
+    el("td", { class: "number" }, `${number(row.step)} / ${number(row.steps)}`),
     el("td", { class: "number" }, percent(row.metrics["pass@1"])),
     el("td", { class: "number" }, percent(cons), el("small", {}, consName?.replace("cons", " ") ?? "")),
     el("td", { class: "number" }, duration(row.seconds_left)),
