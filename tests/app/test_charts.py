@@ -2,10 +2,12 @@
 
 import json
 import re
+import shutil
 from itertools import pairwise
 
 import pytest
 
+from reasoner.runs import rollouts as store
 from tests.app.browsing import expect, grow, made_up, wait_for_value
 from tests.app.library_of import write_run
 from tests.app.test_overview import give_reference, long_run
@@ -173,6 +175,16 @@ def test_hidden_series_and_the_zoom_stay_when_the_run_grows(site):
     expect(key).to_have_attribute("aria-pressed", "false")
     expect(key).to_be_focused()
     expect(chart(page, "Response length")).to_have_attribute("data-zoom", zoom)
+
+
+def test_metrics_that_come_after_the_rollouts_of_their_step_are_drawn(site, tmp_path):
+    run, whole = (made_up(folder, "late", steps=n, texts=["4", "5"]) for folder, n in ((site.runs, 3), (tmp_path, 4)))
+    page = site.open("/overview?run=late")
+    shutil.copy(store.shard_path(whole, 3), store.shard_path(run, 3))
+    expect(chart(page, "Response length").locator('[data-line="wrong"]')).to_have_attribute("data-x", "3")
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write((whole / "metrics.jsonl").read_text().splitlines(keepends=True)[-1])
+    expect(chart(page, "Reward").locator('[data-line="reward"]')).to_have_attribute("data-x", "3")
 
 
 def test_zoom_is_shared_shows_its_range_and_can_be_reset(site):

@@ -127,10 +127,10 @@ function viewControls(view, { row }, page, draw) {
     link("rollouts", { run: page.params.run }, "rollouts"), link("reflection", { run: page.params.run }, "reflection"));
 }
 
-// The first step that is not complete here: metrics and rollouts of a step arrive one after the other.
+// The first step that is not complete here: its metrics come after its rollouts, a validation later. Some runs have no rollouts.
 function nextStep({ metrics, steps }) {
   const after = (rows) => (rows.length ? rows[rows.length - 1].step + 1 : 0);
-  return Math.min(Math.max(after(metrics), after(steps)), after(steps));
+  return steps.length ? Math.min(after(metrics), after(steps)) : after(metrics);
 }
 
 // Whether a reply has something that the page does not show yet.
