@@ -104,7 +104,7 @@ def train(runs: Path, name: str, *, seed: int = 0) -> Path:
     settings = {
         "engine.name": "transformers", "steps": 3, "data.prompts_per_step": 4, "algo.group_size": 4,
         "validation.interval": 2, "validation.problems": 3, "validation.samples": 4, "eval.heldout_problems": 6,
-        "eval.samples": 4, "sampling.max_tokens": 160, "seed": seed, "threads": 1, "run.dir": runs, "run.name": name,
+        "eval.samples": 4, "sampling.max_tokens": 64, "seed": seed, "threads": 1, "run.dir": runs, "run.name": name,
     }  # fmt: skip
     # in this process, which has torch imported: a forkserver would import it again
     assert main(["train", "--model", "base", *flags(settings)]) == 0

@@ -137,7 +137,7 @@ def real(runs: Path, trained: Path) -> Path:
     stored["config"] |= {"seed": 1, "run.name": "other"}
     (other / "config.json").write_text(json.dumps(stored))
     texts = [NASTY, f"<think>{NASTY} Wait, let me check.</think> 4", " ".join(["word"] * 50_000)]
-    nasty = made_up(runs, "nasty", steps=2, texts=texts, question=NASTY)
+    nasty = made_up(runs, "nasty", steps=1, texts=texts, question=NASTY)
     write_certificate(nasty, replace(CERTIFICATE, engine=NASTY))
     (nasty / "notes.jsonl").write_text(json.dumps(NOTE | {"note": NASTY}) + "\n")
     made_up(runs, "growing", steps=3, texts=["<think>2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "5", "6"])

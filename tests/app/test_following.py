@@ -1,5 +1,6 @@
 """Evals and Chat follow the selected run, in a real browser."""
 
+import json
 import re
 
 import pytest
@@ -8,6 +9,14 @@ from tests.app.browsing import expect, made_up, wait_for_address, wait_for_value
 from tests.app.library_of import PROMPTS, SCRIPT, N, write_evaluation
 from tests.fixtures.scripted import answering
 
+# The last event of a sample, with its text.
+ANSWER = {
+    "sample": 0,
+    "logprob": -0.1,
+    "ended": "stop",
+    "tokens": 1,
+    "score": {"verdict": "correct", "extracted": "4", "reward": 1},
+}
 PERFECT = {one.problem.id: [answering(one.problem.answer)] * N for one in PROMPTS}
 
 
@@ -121,6 +130,16 @@ def test_chat_asks_two_checkpoints_side_by_side_about_a_problem_that_is_picked(s
     site.ready()
     expect_model(page, "first", re.compile("and run second, after 8 steps[.]$"))
     expect(page.get_by_label("gold")).to_have_value("4")
+    page.route(
+        "**/chat",
+        lambda route: route.fulfill(body=json.dumps(ANSWER | {"text": route.request.post_data_json["model"]}) + "\n"),
+    )
+    page.get_by_role("button", name="ask").click()
+    expect(page.locator("[data-answers] h2")).to_have_text(
+        ["run first, its last checkpoint", "run second, after 8 steps"]
+    )
+    expect(page.locator("[data-answers] .tokens")).to_have_text(["first", "second"])
+    expect(page.locator("[data-answers] [role=status]")).to_have_text(["done · 1 of 1 correct"] * 2)
 
 
 @pytest.mark.parametrize(

@@ -148,11 +148,11 @@ def test_a_double_click_on_more_adds_one_page(site):
     held = Held(page, "failures")
     page.get_by_role("button", name="more").dblclick()
     held.wait(1)
-    assert held.offsets() == [CARDS_OF_A_PAGE]
+    assert held.values("offset") == [CARDS_OF_A_PAGE]
     held.release(0)
     second = site.ask("failures", run="whole", offset=CARDS_OF_A_PAGE)["examples"]
     expect(cards).to_have_count(CARDS_OF_A_PAGE + len(second))
-    assert held.offsets() == [CARDS_OF_A_PAGE]
+    assert held.values("offset") == [CARDS_OF_A_PAGE]
 
 
 @pytest.mark.parametrize(

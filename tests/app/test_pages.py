@@ -187,30 +187,21 @@ STOP_AT_THE_FIRST_TOKEN = """() => {
 }"""
 
 
-def test_chat_samples_from_two_models_grades_and_stops(site):
+def test_chat_samples_grades_and_stops(site):
     page = site.open("/chat?model=real&question=What%20is%205%20%2B%203%3F&gold=8")
     page.locator('[data-number="samples"]').fill("1")
     page.locator('[data-number="max_tokens"]').fill("60")
-    page.get_by_label("beside").select_option("base")
     page.get_by_role("button", name="ask").click()
     page.wait_for_selector('[data-chat="done"]')
-    sides = page.locator("[data-answers]")
-    for side in sides.all():
-        assert side.locator(".token").count() > 3 and side.locator(".badge").count() >= 1
-    expect(sides.locator("h2")).to_have_text(["run real, its last checkpoint", "the embedded base model"])
-    expect(sides.locator("[role=status]")).to_have_text([re.compile("done · [01] of 1 correct")] * 2)
-    page.get_by_label("beside").select_option("")
+    answers = page.locator("[data-answers]")
+    assert answers.locator(".token").count() > 3 and answers.locator(".badge").count() >= 1
+    expect(answers.locator("[role=status]")).to_have_text(re.compile("done · [01] of 1 correct"))
     page.locator('[data-number="samples"]').fill("16")
     page.locator('[data-number="max_tokens"]').fill("280")
     page.evaluate(STOP_AT_THE_FIRST_TOKEN)
     page.get_by_role("button", name="ask").click()
     page.wait_for_selector('[data-chat="stopped"]')
     assert page.locator("[data-results] .token").count() > 0
-    page.locator('[aria-label="gold"]').fill("")
-    page.locator('[aria-label="question"]').fill("  ")
-    page.get_by_role("button", name="ask").click()
-    page.wait_for_selector('[role="status"]:has-text("there is no question")')
-    site.refused()
 
 
 @pytest.mark.parametrize(
@@ -244,8 +235,8 @@ def test_hostile_text_is_shown_literally(site, path, places):
 
 
 def test_fifty_thousand_tokens_are_shown_and_the_lists_are_safe(site):
-    page = site.open("/rollouts?run=nasty&rollout=1.1.2")
-    page.wait_for_selector('.pane[data-rollout="1.1.2"]')
+    page = site.open("/rollouts?run=nasty&rollout=0.1.2")
+    page.wait_for_selector('.pane[data-rollout="0.1.2"]')
     assert len(text(page, '[data-part="think"]')) > 240_000
     for path in ("/rollouts?run=nasty", "/problems?run=nasty&by=problem", "/notes?run=nasty", "/"):
         page = site.open(path)
@@ -341,10 +332,15 @@ def test_link_opens_its_rollout_and_keys_select_neighbours(site):
     page.wait_for_url("**/overview?run=real")
 
 
-def test_tokens_carry_their_figures(site):
+def test_tokens_are_sent_when_they_are_coloured_and_carry_their_figures(site):
     row = next(r for r in rows_of(site.runs / "real") if r["entropy"])
-    page = site.open(f"/rollouts?run=real&rollout={row['name']}&colour=entropy")
+    with site.page.expect_request("**/ask/rollout") as plain:
+        page = site.open(f"/rollouts?run=real&rollout={row['name']}")
+    page.wait_for_selector('.pane[data-state="ready"]')
+    with page.expect_request("**/ask/rollout") as coloured:
+        page.get_by_label("colour").select_option("entropy")
     page.wait_for_selector(".tokens .token")
+    assert [one.value.post_data_json["with_tokens"] for one in (plain, coloured)] == [False, True]
     pieces = page.locator(".tokens .token").all_inner_texts()
     assert len(pieces) == len(row["token_ids"])
     shown = page.evaluate("[...document.querySelectorAll('.tokens .token')].map(t => t.textContent).join('')")
@@ -356,13 +352,3 @@ def test_tokens_carry_their_figures(site):
         page.keyboard.press("c")
         page.wait_for_selector('.pane[data-state="ready"]')
     wait_for_address(page, "colour=")
-
-
-def test_the_tokens_are_sent_when_they_are_coloured(site):
-    with site.page.expect_request("**/ask/rollout") as plain:
-        page = site.open("/rollouts?run=real&rollout=0.0.0")
-    page.wait_for_selector('.pane[data-state="ready"]')
-    with page.expect_request("**/ask/rollout") as coloured:
-        page.get_by_label("colour").select_option("logprobs")
-    page.wait_for_selector(".tokens .token")
-    assert [one.value.post_data_json["with_tokens"] for one in (plain, coloured)] == [False, True]
