@@ -22,7 +22,7 @@ function largeCharts(data, view) {
       metric("reward", "reward/mean"), metric("reward model", "reward/model"), metric("correct", "correct"),
       metric("well-formed", "well_formed"), metric("tool calls", "tools/calls", { thin: true }), normal("reward/mean")] },
     Reflection: { isShare: true, lines: [
-      metric("self-check rate", CHECKS), metric("wrong claims caught", CAUGHT), baseline("self-check rate before training", CHECKS)] },
+      metric("self-check rate", CHECKS), metric("wrong claims caught", CAUGHT), baseline("self-check rate at step 0", CHECKS)] },
   };
 }
 

@@ -24,7 +24,7 @@ function cueLines({ timeline, kinds }) {
   const kindLine = (name) => ({ name, thin: true, points: timeline.map((line) => ({ x: line.step, y: line.kinds[name] })) });
   const startsAtZero = timeline[0]?.step === 0;
   return [{ name: "all cues", points: all }, ...kinds.map(kindLine).filter((line) => line.points.some((point) => point.y > 0)),
-    ...(startsAtZero ? [{ name: "all cues before training", dashed: true, colour: "--muted", points: [all[0], { ...all[all.length - 1], y: all[0].y }] }] : [])];
+    ...(startsAtZero ? [{ name: "all cues at step 0", dashed: true, colour: "--muted", points: [all[0], { ...all[all.length - 1], y: all[0].y }] }] : [])];
 }
 
 // The lines of the chart of self-corrections.
