@@ -61,8 +61,9 @@ def _chat(workers: ChatWorkers) -> Callable[..., Iterator[dict[str, Any]]]:
 
 
 def _describe(function: Any, name: str, parameters: list[inspect.Parameter], hints: dict[str, Any]) -> None:
-    """Give a function the name, the parameters and the types that clients are to see."""
-    function.__name__, function.__signature__ = name, inspect.Signature(parameters)
+    """Give a function the name, the parameters and the types that clients are to see; its reply is an object."""
+    function.__name__ = name
+    function.__signature__ = inspect.Signature(parameters, return_annotation=dict[str, Any])  # without: no reply
     function.__annotations__ = {one.name: hints[one.name] for one in parameters}
 
 
