@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import html
-import inspect
 import json
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, TypeVar, get_type_hints
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 from pydantic import validate_call
 
@@ -26,7 +24,6 @@ from app.rollouts import difference, group, rollout, rollouts
 from app.run_library import RunLibrary
 from reasoner.runs.filters import CHOICES
 
-_T = TypeVar("_T")
 QUERIES: dict[str, Callable[..., dict[str, Any]]] = {
     query.__name__: query
     for query in (
@@ -75,41 +72,3 @@ def finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [finite(item) for item in value]
     return value
-
-
-# ------------------------------------------------------------------------------------------------ for frameworks
-
-
-def client_function(
-    ask: Callable[[str, Mapping[str, Any]], dict[str, Any]], name: str, error: Callable[[str], Exception]
-) -> Callable[..., dict[str, Any]]:
-    """A query as a function with its parameters but the library, its types and its docstring. `ask` answers by name
-    and arguments; `error` makes the error that the framework shows from a message.
-    """
-    signature = inspect.signature(QUERIES[name], eval_str=True)
-    own = signature.replace(parameters=list(signature.parameters.values())[1:])
-
-    def function(*values: Any, **named: Any) -> dict[str, Any]:
-        with shown_errors(error):
-            return ask(name, own.bind(*values, **named).arguments)
-
-    function.__doc__ = QUERIES[name].__doc__
-    return described(function, name, own, get_type_hints(QUERIES[name]))
-
-
-def described(
-    function: Callable[..., _T], name: str, signature: inspect.Signature, hints: Mapping[str, Any]
-) -> Callable[..., _T]:
-    """The function with the name, parameters and types that clients are to see."""
-    function.__name__, function.__signature__ = name, signature  # type: ignore[attr-defined]
-    function.__annotations__ = {key: hints[key] for key in signature.parameters}
-    return function
-
-
-@contextmanager
-def shown_errors(error: Callable[[str], Exception]) -> Iterator[None]:
-    """Raise errors of a request as those that a framework shows to its client."""
-    try:
-        yield
-    except REQUEST_ERRORS as fault:
-        raise error(error_message(fault)) from fault

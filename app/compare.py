@@ -63,13 +63,17 @@ def _heldout(library: RunLibrary, a: str, b: str, read: Read) -> dict[str, Any]:
         manifests = [read_manifest(folder) for folder in (a_folder, b_folder)]
         if faults := paired_evals.mismatches(manifests[1], manifests[0]):
             return empty | {"fault": "; ".join(faults)}
-        pairs = {
+        pairs = {  # that of B first: a difference is the first minus the second
             spec: (read(b_folder, spec), read(a_folder, other))
             for spec, other in paired_evals.match_sets(manifests[1]["data"], manifests[0]["data"]).items()
         }
-        flips = [asdict(flip) for spec, both in pairs.items() for flip in paired_evals.find_flips(spec, *both)]
+        flips = [
+            asdict(flip) | {"a": flip.b, "b": flip.a}
+            for spec, both in pairs.items()
+            for flip in paired_evals.find_flips(spec, *both)
+        ]
         differences = [
-            {"set": one.spec, "metric": one.metric, "a": one.a, "b": one.b, "difference": asdict(one.difference)}
+            {"set": one.spec, "metric": one.metric, "a": one.b, "b": one.a, "difference": asdict(one.difference)}
             for one in paired_evals.compare_metrics(pairs)
         ]
     except (ValueError, OSError) as error:  # also for a set of a single problem

@@ -96,8 +96,7 @@ def evaluation(
     return {
         "name": name,
         "set": spec,
-        "manifest": manifest,
-        "metrics": content["metrics"],
+        "metrics": next(row["metrics"] for row in _rows(name, folder) if row["set"] == spec),
         "curves": content["curves"],
         "selections": {key: sum(holds(problem) for problem in content["problems"]) for key, holds in _SHOWS.items()},
         "total": len(selection),
@@ -110,8 +109,7 @@ def _problems(folder: Path, spec: str, _changed: int) -> dict[str, Any]:
     table = eval_log.read_flat(folder)
     table = table.filter(pc.field("set") == spec)
     rows = table.drop_columns(["text"]).to_pylist()
-    lines = [line for line in eval_log.read_samples(folder, spec) if line["filter"] == "none"]
-    docs = {line["doc"]["id"]: line["doc"] for line in lines}
+    docs = {line["doc"]["id"]: line["doc"] for line in eval_log.read_samples(folder, spec) if line["filter"] == "none"}
     by_problem: dict[str, list[dict[str, Any]]] = {}
     for place, row in enumerate(rows):
         if row["way"] != "greedy":
@@ -121,13 +119,7 @@ def _problems(folder: Path, spec: str, _changed: int) -> dict[str, Any]:
     for vote, own in zip(votes, by_problem.values(), strict=True):  # all texts, as Python's, may be gigabytes
         shown = ((row, table["text"][row["place"]].as_py()) for row in own[:_SHOWN])
         vote["texts"] = [{"text": text, "is_correct": row["correct"], "answer": row["answer"]} for row, text in shown]
-    metrics = {
-        metric: asdict(estimate([float(line[metric]) for line in lines]))
-        for metric in (lines[0]["metrics"] if lines else ())
-    }
-    if greedy:
-        metrics["greedy"] = asdict(estimate([float(row["correct"]) for row in greedy.values()]))
-    return {"problems": votes, "metrics": metrics, "curves": _curves(list(by_problem.values()))}
+    return {"problems": votes, "curves": _curves(list(by_problem.values()))}
 
 
 def _vote(

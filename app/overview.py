@@ -55,6 +55,8 @@ def _state(run_dir: Path) -> dict[str, Any]:
     num_steps = int(figures.last["step"]) + 1 if figures.last else 0
     status = run_state(run_dir, cfg, figures.last)
     num_left = cfg.get("steps", num_steps) - num_steps
+    if (budget := cfg.get("max_train_tokens")) and (num_tokens := figures.last.get("num_tokens")):
+        num_left = max(0.0, min(num_left, num_steps * (budget / num_tokens - 1)))
     versions = run_dir / "versions.json"  # written when the run starts
     return {
         "status": status,
@@ -108,7 +110,7 @@ class _Figures:
 
 @dataclass(frozen=True, slots=True)
 class _Curves:
-    """The lines of metrics.jsonl and times.jsonl, each with `total_tokens` and `total_seconds` up to its step."""
+    """The lines of metrics.jsonl and times.jsonl, each with `total_seconds` up to its step."""
 
     lines: list[dict[str, float]]
     active_alarms: frozenset[str]  # names of the checks that fail after the last line
@@ -135,12 +137,8 @@ def _curves(run_dir: Path) -> _Curves:
 @lru_cache(maxsize=8)
 def _curves_in(run_dir: Path, _states: _States) -> _Curves:
     metrics = read_metrics(run_dir)
-    seconds = list(accumulate(line.get("time/step", 0.0) for line in metrics))
-    tokens = accumulate(line.get("tokens_per_second", 0.0) * line.get("time/step", 0.0) for line in metrics)
-    lines = [
-        line | {"total_tokens": own_tokens, "total_seconds": own_seconds}
-        for line, own_tokens, own_seconds in zip(metrics, tokens, seconds, strict=True)
-    ]
+    seconds = accumulate(line.get("time/step", 0.0) for line in metrics)
+    lines = [line | {"total_seconds": total} for line, total in zip(metrics, seconds, strict=True)]
     return _Curves(lines, frozenset(alarm.name for alarm in active_alarms(metrics)))
 
 

@@ -114,7 +114,6 @@ def problems(
         "solve_rates": solve_rates(table),
         "exposures": [_exposure(row) for row in exposure_rates(table, subject=subject)],
         "sampled": sampling_counts(table, subject=subject),
-        "sorts": list(PROBLEM_ORDERS),
         "subjects": subjects(table),
     }
 

@@ -157,7 +157,7 @@ class ChartView {
     const ranges = rangesOf(shown, this.zoom ?? spanOf(visibleLines), { isLog, isShare, least });
     this.drawRange();
     if (!ranges) {
-      const message = visibleLines.length ? "no value above 0" : this.filledLines.length ? "every series is hidden" : "no data yet";
+      const message = visibleLines.length ? "no value above 0" : this.filledLines.length ? "every series is hidden" : "no data";
       paintMessage(canvas, { ...size, message });
       this.scale = null;
       Object.assign(box.dataset, { points: "0", xticks: "", yticks: "" });

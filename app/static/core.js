@@ -1,7 +1,6 @@
 // What every page uses: elements, requests to the server, addresses, number formats and small widgets.
 // Model text is hostile: nothing in this folder writes HTML. Everything that is shown goes through `el` or textContent.
 
-
 const PROPERTIES = ["value", "checked", "selected", "disabled", "hidden"];
 
 // The children as one list, without null, undefined and false.
@@ -13,7 +12,7 @@ export function el(tag, attributes = {}, ...children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name === "style") setStyle(element, value);
+    else if (name === "style") for (const pair of Object.entries(value)) element.style.setProperty(...pair);
     else if (name === "class") element.className = value;
     else if (name === "data") Object.assign(element.dataset, value);
     else if (PROPERTIES.includes(name)) element[name] = value;
@@ -21,14 +20,6 @@ export function el(tag, attributes = {}, ...children) {
   }
   element.append(...flatten(children));
   return element;
-}
-
-// Set style properties, also custom ones (--name).
-function setStyle(element, properties) {
-  for (const [name, value] of Object.entries(properties)) {
-    if (name.startsWith("--")) element.style.setProperty(name, value);
-    else element.style[name] = value;
-  }
 }
 
 // Replace the children of an element.
@@ -97,6 +88,16 @@ export const link = (page, values, ...children) => el("a", { href: address(page,
 
 // ------------------------------------------------------------------------------------------------ formats
 
+// The first index from 0 to `length` - 1 at which `isReached(index)` holds, which then holds for all later ones; else `length`.
+export function firstIndex(length, isReached) {
+  let low = 0, high = length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (isReached(middle)) high = middle; else low = middle + 1;
+  }
+  return low;
+}
+
 // Whether there is no value.
 export const isMissing = (value) => value === null || value === undefined;
 
@@ -118,8 +119,8 @@ export function number(value, digits = 2) {
 // A count with its noun: "1 hit", "2 hits".
 export const count = (value, noun) => `${number(value)} ${noun}${value === 1 ? "" : "s"}`;
 
-// The 95 % interval of an estimate.
-export const interval = (estimate) => `[${percent(estimate.low)}, ${percent(estimate.high)}]`;
+// The 95 % interval of an estimate, whose lines break between its ends alone.
+export const interval = (estimate) => `[${percent(estimate.low)}, ${percent(estimate.high)}]`.replaceAll(" %", "\u00a0%");
 
 // A difference in percentage points with its 95 % interval, if it has one.
 export function differenceText({ mean, low, high }) {
@@ -163,13 +164,8 @@ export const joinParts = (parts) => visible(parts.filter((part) => !isMissing(pa
 
 // ------------------------------------------------------------------------------------------------ widgets
 
-// By verdict: the class of its badge.
-export const VERDICTS = {
-  correct: "good", wrong: "bad", malformed: "warn", no_answer: "warn", unparsable: "warn", refused: "neutral", timed_out: "neutral",
-  crashed: "neutral",
-};
-
-// A badge with a verdict.
+// A badge with a verdict, grey where the response could not be graded.
+const VERDICTS = { correct: "good", wrong: "bad", malformed: "warn", no_answer: "warn", unparsable: "warn" };
 export const verdictBadge = (name) => el("span", { class: `badge ${VERDICTS[name] ?? "neutral"}` }, name.replace("_", " "));
 
 // A box with a title.

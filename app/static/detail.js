@@ -135,7 +135,7 @@ function facts(rollout) {
     fact("verdict", [verdictBadge(rollout.verdict), rollout.layer ? layer : ""]),
     fact("answer", visible(rollout.extracted ?? "none")),
     fact("gold", visible(rollout.gold)),
-    fact("reward", [number(rollout.reward), el("small", {}, ` = ${rewardParts}`)]),
+    fact("reward", [number(rollout.reward), rewardParts ? el("small", {}, `, the weighted sum of ${rewardParts}`) : null]),
     fact("advantage", withSign(rollout.advantage, 3)),
     fact("tokens", `${number(rollout.num_tokens)}${rollout.finish ? `, ended by ${rollout.finish}` : ""}`),
     rollout.observations.length ? fact("tool calls", `${rollout.observations.length}, ${rollout.tool_errors} failed`) : null,

@@ -8,7 +8,7 @@ const ORDERS = [["rate", "lowest pass rate"], ["-rate", "highest pass rate"], ["
 export function problemPicker(run, onpick) {
   const view = { sort: "rate", subject: "", offset: 0 }, body = el("div");
   const askProblem = latestOnly(), askProblems = latestOnly();
-  const box = el("details", { data: { picker: run }, ontoggle: () => { if (box.open && !body.children.length) load(); } },
+  const box = el("details", { ontoggle: () => { if (box.open && !body.children.length) load(); } },
     el("summary", {}, `pick a problem of run ${run}`), body);
   const change = (values) => { Object.assign(view, { offset: 0, ...values }); return load(); };
 

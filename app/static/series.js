@@ -1,19 +1,15 @@
 // The curves of a run as lines of charts.
 import { smooth } from "./chart.js";
-import { isMissing } from "./core.js";
+import { firstIndex, isMissing } from "./core.js";
 
 // A function from a step to x on the axis: the step, or the tokens or minutes before it. Step n is the model after n training
 // steps: its validation, and the rollouts that it samples. Of a long run not every step has a line here: the last one counts.
 function axisOf(metrics, axis) {
-  const total = { tokens: (line) => line.total_tokens, minutes: (line) => line.total_seconds / 60 }[axis];
+  const total = { tokens: (line) => line.num_tokens ?? 0, minutes: (line) => line.total_seconds / 60 }[axis];
   if (!total) return (n) => n;
   return (n) => {
-    let low = 0, high = metrics.length;  // the number of lines before step n lies between them
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (metrics[middle].step < n) low = middle + 1; else high = middle;
-    }
-    return low ? total(metrics[low - 1]) : 0;
+    const linesBefore = firstIndex(metrics.length, (i) => metrics[i].step >= n);
+    return linesBefore ? total(metrics[linesBefore - 1]) : 0;
   };
 }
 

@@ -1,6 +1,6 @@
 // Text that a model wrote: coloured tokens, marks of reflection and of search hits, formulas, differences.
 
-import { el, number } from "./core.js";
+import { el, firstIndex, number } from "./core.js";
 
 const MATHML = "http://www.w3.org/1998/Math/MathML";
 const ELEMENTS = new Set(("math mrow mi mn mo mtext mspace ms mfrac msqrt mroot mstyle merror mpadded mphantom menclose msub msup " +
@@ -41,14 +41,7 @@ export function unitsOf(text) {
 }
 
 // The index of the first hit that ends after a position; hits are in order and do not overlap.
-function firstHit(hits, position) {
-  let low = 0, high = hits.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (hits[middle][1] > position) high = middle; else low = middle + 1;
-  }
-  return low;
-}
+const firstHit = (hits, position) => firstIndex(hits.length, (i) => hits[i][1] > position);
 
 // The class of the text in [start, end): " hit" where a hit begins, " hit rest" where one goes on.
 function hitClass(hits, start, end) {

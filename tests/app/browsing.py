@@ -17,16 +17,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from data import Problem
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
 from reasoner.runs.run_start import open_run
-from reasoner.types import Completion, Prompt, RolloutGroup
 from tests.fixtures.forkserver import DASHBOARD, forkserver
+from tests.fixtures.rollouts import group
 from tests.fixtures.trainings import flags
-from verifiers import RewardWeights, Score, Verdict
-from verifiers.rewards import add_reward
-from verifiers.score import RewardInput
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120.0  # seconds that a test waits at most for what it expects of a page
@@ -108,7 +104,7 @@ def train(runs: Path, name: str, *, seed: int = 0) -> Path:
     settings = {
         "engine.name": "transformers", "steps": 3, "data.prompts_per_step": 4, "algo.group_size": 4,
         "validation.interval": 2, "validation.problems": 3, "validation.samples": 4, "eval.heldout_problems": 6,
-        "eval.samples": 4, "sampling.max_tokens": 160, "seed": seed, "threads": 1, "run.dir": runs, "run.name": name,
+        "eval.samples": 4, "sampling.max_tokens": 64, "seed": seed, "threads": 1, "run.dir": runs, "run.name": name,
     }  # fmt: skip
     # in this process, which has torch imported: a forkserver would import it again
     assert main(["train", "--model", "base", *flags(settings)]) == 0
@@ -126,20 +122,11 @@ def made_up(runs: Path, name: str, *, steps: int, texts: list[str], question: st
 
 def grow(run: Path, step: int, *, texts: list[str], question: str = "What is 2 + 2?") -> None:
     """Add a step to a generated run: its shard, then its line of metrics."""
-    groups, advantages = [], []
-    for number in range(2):
-        problem = Problem(f"made/up/{number}", question, "4", "made", "up", 1, "sums")
-        sizes = [len(text.split()) for text in texts]
-        tokens = [(tuple(range(size)), (-0.1,) * size) for size in sizes]
-        completions = tuple(Completion(text, *own, "stop", step) for text, own in zip(texts, tokens, strict=True))
-        verdicts = [Verdict.CORRECT if i == 0 else Verdict.WRONG for i in range(len(texts))]
-        scores = tuple(
-            add_reward(RewardInput(text, problem, Score(0.0, {}, verdict, text[:30], "rational")), RewardWeights())
-            for text, verdict in zip(texts, verdicts, strict=True)
-        )
-        groups.append(RolloutGroup(Prompt(problem, f"Q: {question}", "", (1,)), completions, scores))
-        advantages += [1.0, *[-0.5] * (len(texts) - 1)]
-    store.write_step(run, step, groups, advantages)
+    said, answers = [(text, i == 0) for i, text in enumerate(texts)], [text[:30] for text in texts]
+    groups = [
+        group(f"made/up/{number}", "4", said, tokens=None, question=question, answers=answers) for number in range(2)
+    ]
+    store.write_step(run, step, groups, 2 * [1.0, *[-0.5] * (len(texts) - 1)])
     line = {
         "step": step, "correct": 1 / len(texts), "reward/mean": 0.5 + 0.01 * step, "kl": 0.001, "time/step": 1.0,
         "completions/mean_length": 5.0, "reflection/self_check_rate": 0.25, "tokens_per_second": 10.0,

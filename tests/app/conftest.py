@@ -11,14 +11,16 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reasoner.runs.sync_certificate import write_certificate
 from tests.app.browsing import CHROMIUM, FLAGS, NASTY, PATIENCE, made_up, new_page, ready, served, train
-from tests.app.damage import write_healthy
+from tests.app.damage import CERTIFICATE, NOTE, write_healthy
 from tests.app.library_of import asking, client_of, labels_of, rows_of, write_library
 
 
@@ -135,7 +137,9 @@ def real(runs: Path, trained: Path) -> Path:
     stored["config"] |= {"seed": 1, "run.name": "other"}
     (other / "config.json").write_text(json.dumps(stored))
     texts = [NASTY, f"<think>{NASTY} Wait, let me check.</think> 4", " ".join(["word"] * 50_000)]
-    made_up(runs, "nasty", steps=2, texts=texts, question=NASTY)
+    nasty = made_up(runs, "nasty", steps=1, texts=texts, question=NASTY)
+    write_certificate(nasty, replace(CERTIFICATE, engine=NASTY))
+    (nasty / "notes.jsonl").write_text(json.dumps(NOTE | {"note": NASTY}) + "\n")
     made_up(runs, "growing", steps=3, texts=["<think>2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "5", "6"])
     (runs / "torn").mkdir()
     (runs / "torn" / "config.json").write_text('{"config": ')

@@ -44,10 +44,6 @@ class Held:
         """Let a reply come; returns when the page has had time to show it."""
         self.page.evaluate(RELEASE, number)
 
-    def offsets(self) -> list[int]:
-        """The first rows that the requests so far asked for."""
-        return self.values("offset")
-
     def values(self, name: str) -> list[Any]:
         """An argument of the requests so far, in their order."""
         return self.page.evaluate("name => window.held.map(one => one.body[name])", name)

@@ -1,19 +1,27 @@
-"""Charts in a real browser: readable and correct ticks, series that can be hidden, a zoom that can be reset."""
+"""Overview in a real browser: scores, readable and correct ticks, hidden series, a zoom that can be reset."""
 
 import json
 import re
+import shutil
 from itertools import pairwise
 
 import pytest
 
+from reasoner.runs import rollouts as store
 from tests.app.browsing import expect, grow, made_up, wait_for_value
+from tests.app.library_of import write_run
+from tests.app.test_overview import give_reference, long_run
 
 RUN = "curves"
 
 
 @pytest.fixture(scope="module")
 def real(runs):
-    """A run of 40 steps whose values are small, large, constant and zero."""
+    """A run of 40 steps whose values are small, large, constant and zero; `yes` in its band, `no` outside; `long`."""
+    for name, low in (("yes", -1.0), ("no", 2.0)):
+        give_reference(write_run(runs / name, steps=8, written=8), low=low, high=low + 3)
+    write_heldout(runs / "no", before=0.1, after=0.8)
+    long_run(runs, steps=8000)
     path = made_up(runs, RUN, steps=40, texts=["4", "5"]) / "metrics.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:
@@ -130,10 +138,6 @@ def test_axes_have_labels_of_their_own_in_the_units_of_the_values(site):
     assert ticks(page, "truncated")[0] == "0 %" and "-" not in "".join(ticks(page, "truncated"))
     assert "1.0e-6" in ticks(page, "learning rate")
     expect(chart(page, "Response length").locator("figcaption")).to_have_text("Response length, tokens")
-    for plot in page.locator("[data-yticks]").all():
-        for axis in ("data-xticks", "data-yticks"):
-            texts = plot.get_attribute(axis).split("|")
-            assert len(set(texts)) == len(texts), texts
 
 
 def test_legend_hides_a_series_and_rescales_the_axis(site):
@@ -173,6 +177,16 @@ def test_hidden_series_and_the_zoom_stay_when_the_run_grows(site):
     expect(chart(page, "Response length")).to_have_attribute("data-zoom", zoom)
 
 
+def test_metrics_that_come_after_the_rollouts_of_their_step_are_drawn(site, tmp_path):
+    run, whole = (made_up(folder, "late", steps=n, texts=["4", "5"]) for folder, n in ((site.runs, 3), (tmp_path, 4)))
+    page = site.open("/overview?run=late")
+    shutil.copy(store.shard_path(whole, 3), store.shard_path(run, 3))
+    expect(chart(page, "Response length").locator('[data-line="wrong"]')).to_have_attribute("data-x", "3")
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write((whole / "metrics.jsonl").read_text().splitlines(keepends=True)[-1])
+    expect(chart(page, "Reward").locator('[data-line="reward"]')).to_have_attribute("data-x", "3")
+
+
 def test_zoom_is_shared_shows_its_range_and_can_be_reset(site):
     page = site.open(f"/overview?run={RUN}")
     reward = chart(page, "Reward")
@@ -193,20 +207,51 @@ def test_zoom_is_shared_shows_its_range_and_can_be_reset(site):
     expect(reward.locator(".reset")).to_be_hidden()
     drag(page, "Reward", 0.5, 1.3)  # let go outside the chart
     expect(range_text).to_have_text(re.compile(r"^step \d+ to 39 of 0 to 39$"))
-    page.get_by_label("x axis").select_option("minutes")
-    expect(range_text).to_have_text(re.compile(r"^minutes(?!.*of)"))  # the zoom was of steps
-
-
-def test_a_narrow_zoom_shows_at_least_one_whole_step(site):
-    page = site.open(f"/overview?run={RUN}")
+    reward.get_by_role("button", name="reset zoom").click()
     drag(page, "Reward", 0.5, 0.515)
-    range_text = chart(page, "Reward").locator("[data-range]")
     expect(range_text).to_have_text(re.compile(r"^step \d+ to \d+ of"))
     first, last = map(int, re.findall(r"\d+", range_text.inner_text())[:2])
-    assert last == first + 1 and ticks(page, "Reward", "x") == [str(first), str(last)]
+    assert last == first + 1 and ticks(page, "Reward", "x") == [str(first), str(last)]  # a whole step at least
+    page.get_by_label("x axis").select_option("minutes")
+    expect(range_text).to_have_text(re.compile(r"^minutes(?!.*of)"))  # the zoom was of steps
 
 
 def test_values_that_are_not_above_zero_leave_the_logarithmic_axis_empty(site):
     page = site.open(f"/overview?run={RUN}&log=1")
     expect(chart(page, "truncated")).to_have_attribute("data-points", "0")
     wait_for_value(lambda: ticks(page, "zero-variance")[0], "0.01 %")
+
+
+def write_heldout(run, **scores):
+    """The report of a run, with pass@1 on three held-out problems before and after it."""
+    estimates = {side: {"value": value, "low": value, "high": value} for side, value in scores.items()}
+    evals = {side: {"metrics": {"pass@1": own}, "problems": 3} for side, own in estimates.items()}
+    (run / "report.json").write_text(json.dumps({side: {"sampled": own, "greedy": own} for side, own in evals.items()}))
+
+
+def test_the_score_of_a_run_is_that_on_the_held_out_problems_and_before_the_latest_validation(site):
+    for run, score in (("yes", "0.0 → 40.0 %"), ("no", "10.0 → 80.0 %")):
+        tile = site.open(f"/overview?run={run}").locator('[data-tile="pass@1"] b')
+        expect(tile).to_have_text(score)
+        assert tile.bounding_box()["y"] < 700  # on the first screen
+    site.open("/")
+    for run, score in (("yes", "40.0 %"), ("no", "80.0 %")):
+        expect(site.page.locator(f'tr[data-run="{run}"]')).to_contain_text(score)
+
+
+def test_the_page_has_the_band_behind_the_curve_and_says_whether_it_is_left(site):
+    for word in ("yes", "no"):
+        page = site.open(f"/overview?run={word}")
+        expect(page.locator('[data-tile="normal"] b')).to_have_text(word)
+        band = page.locator('[data-chart="Accuracy"] [data-line="normal in training"]')
+        expect(band).to_have_attribute("data-x", "7")
+
+
+def test_the_axes_of_a_long_run_end_at_its_end_and_show_every_validation(site):
+    page = site.open("/overview?run=long&x=tokens")
+    # step 7,998 is not sent: the last step stands at the end of step 7,997
+    expect(page.locator('[data-chart="Accuracy"] [data-range]')).to_have_text("tokens 0 to 159,960")
+    # step 4,001 is not sent: the validation stands at the last line before it
+    for title, line in (("Accuracy", "pass@1"), ("validation loss", "latest")):
+        key = page.locator(f'[data-chart="{title}"] [data-line="{line}"]')
+        expect(key).to_have_attribute("data-x", str(20 * 4000))

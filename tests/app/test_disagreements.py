@@ -4,39 +4,24 @@ import json
 
 import pytest
 
-from data import Problem
 from reasoner.cli.main import main
-from reasoner.runs import rollouts as store
-from reasoner.types import Completion, Prompt, RolloutGroup
 from tests.app.browsing import NASTY, expect
+from tests.app.held import Held
 from tests.app.library_of import asking, open_run
-from verifiers import RewardWeights, Score, Verdict
-from verifiers.rewards import add_reward
-from verifiers.score import RewardInput
+from tests.fixtures.rollouts import group, write
 
 QUESTION = f"What is a half? {NASTY}"
 # To the last step: a right answer that is graded wrong, a wrong one that most completions have, and a right one.
-ANSWERS = [[("0.5", Verdict.WRONG), ("0.5", Verdict.CORRECT)], [("7", Verdict.WRONG)] * 3 + [("1/2", Verdict.CORRECT)]]
-
-
-def write_step(run, step, answers):
-    problem = Problem("made/half", QUESTION, "1/2", "made", "train", 1, "halves")
-    texts = [f"<think>a</think><answer>{answer}</answer>" for answer, _ in answers]
-    scores = tuple(
-        add_reward(RewardInput(text, problem, Score(0.0, {}, verdict, answer, "rational")), RewardWeights())
-        for text, (answer, verdict) in zip(texts, answers, strict=True)
-    )
-    completions = tuple(Completion(text, (1, 2), (-0.1, -0.1), "stop", step) for text in texts)
-    group = RolloutGroup(Prompt(problem, QUESTION, "", (1,)), completions, scores)
-    store.write_step(run, step, [group], [0.0] * len(texts))
-    (run / "metrics.jsonl").open("a").write(json.dumps({"step": step, "correct": 0.5}) + "\n")
+ANSWERS = [[("0.5", False), ("0.5", True)], [("7", False)] * 3 + [("1/2", True)]]
 
 
 @pytest.fixture(scope="module")
 def real(runs):
     open_run(runs / "a", steps=2)
-    for step, answers in enumerate(ANSWERS):
-        write_step(runs / "a", step, answers)
+    for step, graded in enumerate(ANSWERS):
+        said = [(f"<think>a</think><answer>{answer}</answer>", is_correct) for answer, is_correct in graded]
+        write(runs / "a", step, [group("half", "1/2", said, question=QUESTION, answers=[one for one, _ in graded])])
+        (runs / "a" / "metrics.jsonl").open("a").write(json.dumps({"step": step, "correct": 0.5}) + "\n")
     return runs
 
 
@@ -72,6 +57,22 @@ def test_a_reason_that_is_being_typed_stays_when_another_verdict_is_saved(site):
     page.locator("article[data-answer='0.5']").get_by_role("button", name="wrong").click()
     expect(page.locator("article[data-answer='0.5'] [role=status]")).to_contain_text("wrong")
     expect(page.locator("article[data-answer='7']").get_by_label("reason")).to_have_value("not yet judg")
+
+
+def test_two_verdicts_in_quick_succession_are_sent_one_after_the_other_and_the_last_counts(site):
+    page = site.open("/disagreements?run=a")
+    card = page.locator("article[data-answer='7']")
+    expect(card).to_have_count(1)
+    held = Held(page, "judge_answer")
+    card.get_by_role("button", name="correct").click()
+    card.get_by_role("button", name="wrong").click()
+    held.wait(1)
+    assert held.values("correct") == [True]
+    held.release(0)
+    held.wait(2)
+    assert held.values("correct") == [True, False]
+    held.release(1)
+    expect(card.locator("[role=status]")).to_contain_text("wrong")
 
 
 def test_a_later_verdict_replaces_the_earlier_one(real):

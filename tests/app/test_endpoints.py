@@ -36,6 +36,7 @@ def client(url):
 def test_every_query_of_the_pages_is_a_named_endpoint(client):
     endpoints = client.view_api(return_format="dict", print_info=False)["named_endpoints"]
     assert endpoints.keys() == {f"/{name}" for name in (*QUERIES, "chat")}
+    assert {len(endpoint["returns"]) for endpoint in endpoints.values()} == {1}
     parameters = {row["parameter_name"]: row for row in endpoints["/rollouts"]["parameters"]}
     assert list(parameters) == ["run", "where", "order", "offset", "limit", "near"]
     assert not parameters["run"]["parameter_has_default"] and parameters["order"]["parameter_default"] == "step"

@@ -1,17 +1,19 @@
-"""Features of the pages that no other browser test shows: keys, differences, exports, hidden tabs, unknown addresses,
-alarms, answers of tools.
+"""Features of the pages in a real browser: keys, differences, hidden tabs, unknown addresses, alarms, answers of tools,
+failures, ordered columns, colour scales, links to tokens, tags.
 """
 
 import re
+import shutil
+from operator import itemgetter
+from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from app.differences import word_difference
 from reasoner.runs import rollouts as store
 from reasoner.runs.health import Alarm, record
-from tests.app.browsing import NASTY, expect, grow, made_up, wait_for_value
-from tests.app.library_of import grouped, num_correct, rows_of, write_run
+from tests.app.browsing import NASTY, ROOT, expect, made_up, wait_for_address, wait_for_value
+from tests.app.library_of import PROBLEMS, grouped, num_correct, rows_of, until, write_run
 
 WHOLE = {"a": "<think>2+2=5. Wait, 2+2=4. Hmm, that is not right. $x$</think> 4", "b": "<think>2+2=5.</think> 5"}
 TOLD = "\n<script>alert(1)</script>\n"  # by a tool
@@ -20,7 +22,8 @@ TOLD = "\n<script>alert(1)</script>\n"  # by a tool
 @pytest.fixture(scope="module")
 def real(runs):
     """The run `well` has no alarm, `nasty` two; a completion of `called` has called a tool."""
-    write_run(runs / "whole", steps=12, written=12)
+    whole = write_run(runs / "whole", steps=12, written=12)
+    shutil.copy(ROOT / "reasoner" / "pretrain" / "model" / "tokenizer.json", whole)
     made_up(runs, "keys", steps=3, texts=list(WHOLE.values()))
     made_up(runs, "well", steps=3, texts=list(WHOLE.values()))
     nasty = made_up(runs, "nasty", steps=3, texts=list(WHOLE.values()))
@@ -60,18 +63,21 @@ def test_keys_walk_through_rollouts_spans_and_views(site):
     page.wait_for_selector(".pane .parts")
     page.keyboard.press("?")
     expect(page.locator("dialog.keys")).to_be_visible()
-    sheet = page.locator("dialog.keys dt").all_inner_texts()
-    assert {"j / k", "J / K", "h / l", "[ / ]", "c", "m", "s", "n", "y", "?"} <= set(sheet)
     page.keyboard.press("Escape")
     expect(page.locator("dialog.keys")).to_have_count(0)
     page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
     page.keyboard.press("y")
     page.wait_for_function("window.copied === location.href")
+    page.keyboard.press("n")
+    expect(page.get_by_label("note", exact=True)).to_be_focused()
 
 
 def test_two_visits_of_a_problem_differ_word_by_word_in_the_direction_that_is_chosen(site):
     a, b = WHOLE.values()
     page = site.open("/problem?run=keys&id=made/up/1&a=0.1.0&b=2.1.1")
+    expect(page.locator(".visits button")).to_have_count(3)
+    page.keyboard.press("K")
+    wait_for_address(page, "step=1")
     for first, second in ((a, b), (b, a)):
         wait_for_value(page.locator("[data-diff] .diff").all_text_contents, [first, second])
         pieces = word_difference(first, second)
@@ -82,14 +88,12 @@ def test_two_visits_of_a_problem_differ_word_by_word_in_the_direction_that_is_ch
         page.get_by_label("B", exact=True).select_option("0.1.0")
 
 
-def test_solve_rates_and_gaps_of_the_map_are_those_of_the_rows(site):
+def test_gaps_of_the_map_are_those_of_the_rows(site):
     groups = grouped(rows_of(site.runs / "whole"), "step", "group")
     page = site.open("/problems?run=whole&by=problem&sort=groups")
-    for part in page.locator("[data-part]").all():
-        steps = [int(text) for text in re.findall(r"\d+", part.locator("small").inner_text())]
-        own = [rows for (step, _), rows in groups.items() if steps[0] <= step <= steps[-1]]
-        mixed = sum(0 < num_correct(rows) < len(rows) for rows in own) / len(own)
-        assert float(part.get_attribute("data-usable")) == pytest.approx(mixed)
+    part = page.locator("[data-part]").last  # of the last two of twelve steps
+    mixed = [0 < num_correct(rows) < len(rows) for (step, _), rows in groups.items() if step >= 11]
+    assert float(part.get_attribute("data-usable")) == pytest.approx(sum(mixed) / len(mixed))
     problem = page.locator(".names a").first.get_attribute("data-problem")
     page.locator(".heat canvas").focus()
     for step in range(12):
@@ -101,15 +105,6 @@ def test_solve_rates_and_gaps_of_the_map_are_those_of_the_rows(site):
         expect(page.locator("[data-readout]")).to_contain_text(f"{problem}, step {step}: {expected}")
     page.keyboard.press("Enter")
     page.wait_for_url("**/problem?run=whole*")
-
-
-def test_the_rollouts_of_a_filter_are_downloaded(site):
-    wrong = [row["completion"] for row in rows_of(site.runs / "whole") if row["verdict"] != "correct"]
-    page = site.open("/rollouts?run=whole&correct=no")
-    page.wait_for_selector('.list[data-state="ready"]')
-    with page.expect_download() as download:
-        page.get_by_role("link", name="parquet", exact=True).click()
-    assert pq.read_table(download.value.path())["completion"].to_pylist() == wrong
 
 
 def test_a_hidden_tab_sends_no_request(site_of_its_own):
@@ -168,9 +163,6 @@ def test_an_alarm_appears_while_the_page_is_open(site):
     expect(page.locator('[data-tile="health"]')).to_contain_text("no alarms")
     record(site.runs / "well", [alarm("sudden")])
     page.wait_for_selector('[data-alarm="sudden"]')
-    grow(site.runs / "well", 3, texts=list(WHOLE.values()))
-    page.wait_for_selector('[data-tile="steps done"]:has-text("4 / 100")')
-    expect(page.locator("[data-alarm]")).to_have_count(1)
     assert page.evaluate("window.same") is True
 
 
@@ -184,3 +176,101 @@ def test_what_a_tool_returned_is_marked_counted_and_escaped(site):
     page.goto(f"{site.url}/rollouts?run=called&rollout=0.0.1")
     expect(page.locator('.pane[data-rollout="0.0.1"] [data-fact="verdict"]')).to_be_visible()
     assert page.locator('.pane [data-fact="tool calls"]').count() == 0
+
+
+def test_a_cause_of_failures_selects_its_examples_marks_their_slips_and_opens_their_rollouts(site):
+    assert until(lambda: site.ask("failures", run="keys")["num_analyzed"] == 3)
+    page = site.open("/failures?run=keys")
+    page.click('tr[data-cause="arithmetic slip"] button')
+    wait_for_address(page, "cause=arithmetic+slip")
+    expect(page.locator("[data-card]")).to_have_count(6)  # one of each group
+    expect(page.locator('article[data-card="0.0.1"] mark')).to_have_text("2+2=5")
+    expect(page.locator('article[data-card="0.0.1"] [data-detail]')).to_have_text("calculation 1 of 1: 2+2 = 4, not 5")
+    page.click('tr[data-cause="arithmetic slip"] a')
+    page.wait_for_selector('.list[data-state="ready"]')
+    expect(page.locator("[data-count]")).to_have_text("6")
+
+
+def listed(page):
+    page.wait_for_selector('.list[data-state="ready"]')
+    return page.eval_on_selector_all(".list .row", "rows => rows.slice(0, 8).map(row => row.dataset.rollout)")
+
+
+def test_a_click_on_a_head_orders_the_list_and_a_second_one_turns_it_round(site):
+    rows = rows_of(site.runs / "whole")
+    page = site.open("/rollouts?run=whole")
+    assert page.locator(".heads > *").all_inner_texts()[0].startswith("rollout")
+    for order, reverse in (("-tokens", True), ("tokens", False)):
+        page.click(".heads button:has-text('tokens')")
+        page.wait_for_function("o => location.search.includes(`order=${o}`)", arg=order)
+        expected = sorted(rows, key=itemgetter("tokens"), reverse=reverse)  # equal ones in the order of steps
+        wait_for_value(lambda: listed(page), [row["name"] for row in expected[:8]])
+        expect(page.get_by_label("order")).to_have_value(order)
+
+
+def test_a_problem_is_seen_among_its_family_and_new_problems_apart_from_known_ones(site):
+    reply = site.ask("problems", run="whole", by="problem")
+    page = site.open("/problems?run=whole&by=problem")
+    page.click(".name-heads button[title='order by rate']")
+    names = [row["problem"] for row in site.ask("problems", run="whole", by="problem", sort="-rate")["rows"]]
+    read = "links => links.map(link => link.dataset.problem)"
+    wait_for_value(lambda: page.eval_on_selector_all(".names a", read), names)
+    expect(page.locator("[data-once]")).to_have_attribute("data-once", str(reply["sampled"]["once"]))
+    for name, is_first in (("sampled for the first time", True), ("sampled again", False)):
+        last = [line["rate"] for line in reply["exposures"] if line["is_first"] is is_first][-1]
+        shown = page.locator(f'[data-chart="Mean pass rate"] [data-line="{name}"]').get_attribute("data-y")
+        assert float(shown) == pytest.approx(last)
+    page = site.open(f"/problem?run=whole&id={PROBLEMS[2].id}")
+    neighbours = site.ask("problem", run="whole", id=PROBLEMS[2].id)["neighbours"]
+    shown = page.eval_on_selector_all("[data-neighbour]", "rows => rows.map(row => row.dataset.neighbour)")
+    assert sorted(shown) == sorted([PROBLEMS[2].id, *(row["problem"] for row in neighbours)])
+    expect(page.locator("[data-neighbour].current")).to_have_attribute("data-neighbour", PROBLEMS[2].id)
+    page.locator("[data-neighbour] a").first.click()
+    page.wait_for_function("id => new URLSearchParams(location.search).get('id') !== id", arg=PROBLEMS[2].id)
+
+
+def test_tokens_are_coloured_by_the_importance_ratio_where_it_was_stored(site):
+    run = Path(shutil.copytree(site.runs / "whole", site.runs / "ratios"))
+    (row, *_), ratios = store.read(run, 1), [0.25, 0.5, 1.0, 2.0, float("inf")]
+    store.write_shard(store.shard_path(run, 1), [row | {"token_ids": range(5), "importance_ratio": ratios}])
+    page = site.open("/rollouts?run=ratios&rollout=1.0.0&colour=importance_ratio")
+    page.wait_for_selector("[data-legend=importance_ratio] .scale")
+    scale = page.locator("[data-legend=importance_ratio] .scale")
+    assert [float(scale.get_attribute(f"data-{end}")) for end in ("low", "high")] == pytest.approx([0.25, 4])
+    assert scale.text_content() == "0.2504"  # the ends, with the colours between them
+    colours = page.eval_on_selector_all(".token", "tokens => tokens.map(token => token.style.background)")
+    shares = [re.search(r"--(\w+)\D+(\d+)%", colour) for colour in colours[:4]]
+    assert [(share[1], int(share[2])) for share in shares] == [("bad", 60), ("bad", 30), ("bad", 0), ("good", 30)]
+    page.locator(".token").nth(1).hover()
+    expect(page.locator(".token").nth(1)).to_have_attribute("title", re.compile("importance ratio 0[.]5"))
+    expect(page.get_by_label("colour", exact=True)).to_have_value("importance_ratio")
+    page = site.open("/rollouts?run=whole&rollout=1.0.0&tok=1")
+    options = page.get_by_label("colour", exact=True).locator("option").all_inner_texts()
+    assert "importance ratio" not in options and "log-probability" in options
+
+
+def test_a_link_leads_to_tokens_and_a_click_makes_one(site):
+    page = site.open("/rollouts?run=whole&rollout=1.0.0&tok=2-4")
+
+    def expect_linked(*tokens):
+        read = "tokens => tokens.map(token => Number(token.dataset.i))"
+        wait_for_value(lambda: page.eval_on_selector_all(".token.linked", read), list(tokens))
+
+    expect_linked(1, 2, 3)
+    page.click('.token[data-i="0"]')
+    expect_linked(0)
+    page.wait_for_url(lambda url: "tok=1&" in url + "&")
+    page.click('.token[data-i="2"]', modifiers=["Shift"])
+    expect_linked(0, 1, 2)
+    wait_for_address(page, "tok=1-3")
+
+
+def test_tags_in_notes_select_the_notes(site):
+    for name, note in (("1.0.0", "a #slip and a #Loop"), ("1.0.1", "again #loop, see a/b#c"), ("1.0.2", "no tag")):
+        site.ask("annotate", run="whole", name=name, note=note)
+    page = site.open("/notes?run=whole")
+    expect(page.locator("[data-tag]")).to_have_text(["#loop 2", "#slip 1"])
+    page.click("[data-tag=slip]")
+    expect(page.locator("[data-note]")).to_have_count(1)
+    expect(page.locator("[data-note]")).to_have_attribute("data-note", "1.0.0")
+    wait_for_address(page, "tag=slip")

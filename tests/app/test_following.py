@@ -1,5 +1,6 @@
-"""Evals and Chat follow the selected run, in a real browser; the table of evaluations agrees with the cards."""
+"""Evals and Chat follow the selected run, in a real browser."""
 
+import json
 import re
 
 import pytest
@@ -8,6 +9,14 @@ from tests.app.browsing import expect, made_up, wait_for_address, wait_for_value
 from tests.app.library_of import PROMPTS, SCRIPT, N, write_evaluation
 from tests.fixtures.scripted import answering
 
+# The last event of a sample, with its text.
+ANSWER = {
+    "sample": 0,
+    "logprob": -0.1,
+    "ended": "stop",
+    "tokens": 1,
+    "score": {"verdict": "correct", "extracted": "4", "reward": 1},
+}
 PERFECT = {one.problem.id: [answering(one.problem.answer)] * N for one in PROMPTS}
 
 
@@ -43,6 +52,7 @@ def test_evals_show_those_of_the_selected_run(site):
     select_run(site, "first")
     assert "/evals?" in page.url
     expect_evaluations(page, "first/after")
+    expect(page.locator("tr[data-eval]")).to_contain_text("100.0 % [61.0 %, 100.0 %]")  # six of six
     expect(page.locator("main h2").first).to_have_text("first/after · generated:heldout")
     page.locator("[data-eval] a").click()
     page.wait_for_url("**eval=first*")
@@ -66,31 +76,6 @@ def test_a_run_without_evaluations_says_how_to_make_one_and_a_link_to_another_s_
     page = site.open("/evals?run=first&eval=second/after")
     expect_evaluations(page, "apart", "first/after", "second/after")
     expect(page.locator("tr.current")).to_have_attribute("data-eval", "second/after")
-
-
-def test_the_table_of_evaluations_has_the_intervals_of_the_cards(site):
-    page = site.open("/evals?run=first")
-    heads = page.locator("[data-evals] + .card th").all_inner_texts()
-    cells = page.locator("tr[data-eval] td").all_inner_texts()
-    table = {head.removesuffix(", 95 % CI"): cell for head, cell in zip(heads, cells, strict=True)}
-    assert table["greedy"] == "100.0 % [61.0 %, 100.0 %]"  # six of six
-    for tile in page.locator("[data-tile]").all():
-        shown = tile.locator("b").inner_text(), tile.locator("small").inner_text().rpartition(",")[0]
-        assert table[tile.get_attribute("data-tile")] == " ".join(shown)
-    assert "±" not in page.locator("#reasoner main").inner_text()
-
-
-def test_an_evaluation_of_many_problems_is_no_scroll_of_votes_on_a_phone(site):
-    def lengthen(route):
-        reply = route.fetch()
-        problems = (reply.json()["problems"] * 100)[: route.request.post_data_json["limit"]]
-        route.fulfill(response=reply, json=reply.json() | {"problems": problems})
-
-    site.page.set_viewport_size({"width": 390, "height": 844})
-    site.page.route("**/ask/evaluation", lengthen)
-    page = site.open("/evals?run=first")
-    assert 1 < page.locator("[data-vote]").count() < 20
-    assert page.evaluate("document.documentElement.scrollHeight") < 8000
 
 
 def expect_model(page, model, note):
@@ -145,24 +130,29 @@ def test_chat_asks_two_checkpoints_side_by_side_about_a_problem_that_is_picked(s
     site.ready()
     expect_model(page, "first", re.compile("and run second, after 8 steps[.]$"))
     expect(page.get_by_label("gold")).to_have_value("4")
+    page.route(
+        "**/chat",
+        lambda route: route.fulfill(body=json.dumps(ANSWER | {"text": route.request.post_data_json["model"]}) + "\n"),
+    )
+    page.get_by_role("button", name="ask").click()
+    expect(page.locator("[data-answers] h2")).to_have_text(
+        ["run first, its last checkpoint", "run second, after 8 steps"]
+    )
+    expect(page.locator("[data-answers] .tokens")).to_have_text(["first", "second"])
+    expect(page.locator("[data-answers] [role=status]")).to_have_text(["done · 1 of 1 correct"] * 2)
 
 
-def test_sample_again_uses_the_run_of_the_rollout(site):
-    page = site.open("/rollouts?run=second&rollout=0.0.0")
-    page.wait_for_selector('.pane[data-state="ready"]')
-    page.get_by_role("link", name="sample again").click()
+@pytest.mark.parametrize(
+    ("path", "link", "fields"),
+    [
+        ("/rollouts?run=second&rollout=0.0.0", "sample again", ("What is 2 + 2?", "4", "maths")),
+        ("/evals?run=second", "ask a model", ("?", "4", "maths")),
+    ],
+)
+def test_a_problem_that_is_shown_is_asked_again_of_its_run(site, path, link, fields):
+    page = site.open(path)
+    page.get_by_role("link", name=link).first.click()
     page.wait_for_url("**/chat?run=second*")
     site.ready()
     expect_model(page, "second", re.compile("^Asks run second"))
-    expect(page.get_by_label("question")).to_have_value("What is 2 + 2?")
-
-
-def test_a_problem_of_an_evaluation_can_be_asked_again(site):
-    reply = site.ask("evaluation", name="first/after")
-    page = site.open("/evals?run=first")
-    page.locator('[data-vote="tied"]').get_by_role("link", name="ask a model").click()
-    page.wait_for_url("**/chat?run=first*")
-    site.ready()
-    (tied,) = (problem for problem in reply["problems"] if problem["problem"] == "tied")
-    expect_fields(page, tied["question"], "8", "maths")
-    expect_model(page, "first", re.compile("^Asks run first"))
+    expect_fields(page, *fields)

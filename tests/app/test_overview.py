@@ -14,7 +14,6 @@ from reasoner.runs.metrics import read_metrics
 from reasoner.runs.reference import REFERENCE, Reference, write_reference
 from reasoner.runs.run_dir import find_run
 from reasoner.runs.run_start import lock_run_dir, open_run
-from tests.app.browsing import expect
 from tests.app.library_of import STEPS, grouped, num_correct, rows_of, until, write_pipeline, write_run
 
 
@@ -72,6 +71,16 @@ def test_time_left_is_given_for_live_runs_only(fresh):
     assert row["status"] == "live" and row["seconds_left"] == 6 * median([2.0, 3.0, 4.0, 5.0])
 
 
+def test_time_left_is_that_of_the_tokens_where_they_end_the_run_sooner(fresh):
+    runs, call = fresh
+    path = long_run(runs, steps=50) / "config.json"  # 20 tokens in 2 seconds each
+    stored = json.loads(path.read_text())
+    stored["config"] |= {"steps": 10_000, "max_train_tokens": 50 * 20 + 100}
+    path.write_text(json.dumps(stored))
+    with lock_run_dir(path.parent):
+        assert call("runs")["runs"][0]["seconds_left"] == pytest.approx(5 * 2)
+
+
 def test_a_run_without_rollouts_has_an_overview_alone(call):
     for query in ("rollouts", "problems", "reflection", "notes"):
         with pytest.raises(ValueError, match="empty has no rollouts"):
@@ -116,7 +125,7 @@ def test_an_overview_since_a_step_is_the_end_of_the_whole_one(call):
 def long_run(runs, *, steps):
     """A run of many steps with metrics alone: each takes 2 seconds and samples 20 tokens; validated at 0 and 4,001."""
     run = write_run(runs / "long", steps=steps, written=0, analysed=False)
-    lines = [{"step": step, "correct": 0.5, "time/step": 2.0, "tokens_per_second": 10.0} for step in range(steps)]
+    lines = [{"step": step, "correct": 0.5, "time/step": 2.0, "num_tokens": 20 * (step + 1)} for step in range(steps)]
     (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     estimate = {"problems": 3, "metrics": {"pass@1": {"value": 0.5, "low": 0.4, "high": 0.6}}}
     shared = {"sampled": estimate, "greedy": estimate, "measures": {"validation/loss": 2.5}}
@@ -130,7 +139,6 @@ def test_lines_of_a_long_run_have_the_totals_of_all_its_steps(fresh):
     long_run(runs, steps=8000)
     lines = call("overview", run="long")["metrics"]
     assert len(lines) == 4001 and (lines[0]["step"], lines[-1]["step"]) == (0, 7999)
-    assert all(line["total_tokens"] == 20 * (line["step"] + 1) for line in lines)
     assert all(line["total_seconds"] == 2 * (line["step"] + 1) for line in lines)
     (end,) = call("overview", run="long", since=7999)["metrics"]
     assert end["total_seconds"] == 16_000
@@ -153,49 +161,6 @@ def test_a_run_is_shown_beside_its_reference(fresh):
     assert not call("overview", run="a")["reference"]["is_inside"]
     (run / REFERENCE).write_text("{")
     assert REFERENCE in call("overview", run="a")["reference"]["text"]
-
-
-@pytest.fixture(scope="module")
-def real(runs):
-    """The runs of the pages: `yes` within its band, `no` outside, `long`."""
-    for name, low in (("yes", -1.0), ("no", 2.0)):
-        give_reference(write_run(runs / name, steps=8, written=8), low=low, high=low + 3)
-    write_heldout(runs / "no", before=0.1, after=0.8)
-    long_run(runs, steps=8000)
-    return runs
-
-
-def write_heldout(run: Path, **scores: float) -> None:
-    """The report of a run, with pass@1 on three held-out problems before and after it."""
-    estimates = {side: {"value": value, "low": value, "high": value} for side, value in scores.items()}
-    evals = {side: {"metrics": {"pass@1": own}, "problems": 3} for side, own in estimates.items()}
-    (run / "report.json").write_text(json.dumps({side: {"sampled": own, "greedy": own} for side, own in evals.items()}))
-
-
-def test_the_score_of_a_run_is_that_on_the_held_out_problems_and_before_the_latest_validation(site):
-    for run, score in (("yes", "0.0 → 40.0 %"), ("no", "10.0 → 80.0 %")):
-        expect(site.open(f"/overview?run={run}").locator('[data-tile="pass@1"] b')).to_have_text(score)
-    site.open("/")
-    for run, score in (("yes", "40.0 %"), ("no", "80.0 %")):
-        expect(site.page.locator(f'tr[data-run="{run}"]')).to_contain_text(score)
-
-
-def test_the_page_has_the_band_behind_the_curve_and_says_whether_it_is_left(site):
-    for word in ("yes", "no"):
-        page = site.open(f"/overview?run={word}")
-        expect(page.locator('[data-tile="normal"] b')).to_have_text(word)
-        band = page.locator('[data-chart="Accuracy"] [data-line="normal in training"]')
-        expect(band).to_have_attribute("data-x", "7")
-
-
-def test_the_axes_of_a_long_run_end_at_its_end_and_show_every_validation(site):
-    page = site.open("/overview?run=long&x=tokens")
-    # step 7,998 is not sent: the last step stands at the end of step 7,997
-    expect(page.locator('[data-chart="Accuracy"] [data-range]')).to_have_text("tokens 0 to 159,960")
-    # step 4,001 is not sent: the validation stands at the last line before it
-    for title, line in (("Accuracy", "pass@1"), ("validation loss", "latest")):
-        key = page.locator(f'[data-chart="{title}"] [data-line="{line}"]')
-        expect(key).to_have_attribute("data-x", str(20 * 4000))
 
 
 def test_the_metrics_are_read_again_only_where_they_changed(fresh, monkeypatch):

@@ -2,8 +2,8 @@
 
 import re
 import shutil
-from dataclasses import replace
-from statistics import fmean, pstdev
+from statistics import fmean
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -11,7 +11,6 @@ from reasoner.analysis.reflection import gallery, study, timeline, totals
 from reasoner.evals.compare import compare_metrics, samples_by_problem
 from reasoner.runs.metrics import read_evals, read_heldout, read_metrics
 from reasoner.runs.rollout_table import RolloutTable
-from reasoner.runs.sync_certificate import read_certificate, write_certificate
 from tests.app.browsing import NASTY, expect, grow, text, wait_for_address, wait_for_value
 from tests.app.library_of import grouped, rows_of, write_pipeline
 
@@ -55,18 +54,6 @@ def test_the_page_shows_a_pipeline_as_a_row_of_stages(site):
         shutil.rmtree(site.runs / "r1")
 
 
-def test_the_first_screen_says_whether_the_run_has_learned_and_is_healthy(site):
-    site.page.set_viewport_size({"width": 1280, "height": 800})
-    page = site.open("/overview?run=real")
-    evals = read_heldout(site.runs / "real").values()
-    start, end = (one["sampled"]["metrics"]["pass@1"]["value"] for one in evals)
-    for name, words in {"pass@1": f"{100 * start:.1f} → {100 * end:.1f} %", "health": "no alarms"}.items():
-        tile = page.locator(f'[data-tile="{name}"]')
-        expect(tile.locator("b")).to_have_text(words)
-        box = tile.bounding_box()
-        assert box["y"] + box["height"] < 800
-
-
 def test_the_curves_are_the_metrics_and_the_shards(site):
     page = site.open("/overview?run=real")
     metrics, validations = read_metrics(site.runs / "real"), read_evals(site.runs / "real")
@@ -104,7 +91,12 @@ def test_click_on_a_curve_opens_its_rollouts_and_back_returns(site):
 
 
 @pytest.mark.parametrize(
-    ("path", "shown"), [("rollouts", '[data-count]:has-text("{1}")'), ("problems", 'canvas[data-cells="{0}"]')]
+    ("path", "shown"),
+    [
+        ("rollouts", '[data-count]:has-text("{1}")'),
+        ("problems", 'canvas[data-cells="{0}"]'),
+        ("reflection", '[data-chart="completions with wait"][data-points="{0}"]'),
+    ],
 )  # the overview: test_charts.py
 def test_pages_grow_while_a_writer_appends_without_a_reload(site, path, shown):
     run = site.runs / "growing"
@@ -114,19 +106,6 @@ def test_pages_grow_while_a_writer_appends_without_a_reload(site, path, shown):
     grow(run, step, texts=["<think>2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "5", "6"])
     page.wait_for_selector(shown.format(step + 1, 6 * (step + 1)))
     assert page.evaluate("window.same") is True
-
-
-def test_the_chart_of_words_grows_and_is_not_made_again(site):
-    run = site.runs / "growing"
-    page = site.open("/reflection?run=growing")
-    words = page.locator('[data-chart="completions with wait"]')
-    steps = len(read_metrics(run))
-    expect(words).to_have_attribute("data-points", str(steps))
-    words.evaluate("figure => { figure.dataset.first = 'yes'; }")
-    grow(run, steps, texts=["<think>2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "5", "6"])
-    page.wait_for_selector(f'[data-analyzed="{steps + 1}"]')
-    expect(words).to_have_attribute("data-points", str(steps + 1))
-    expect(words).to_have_attribute("data-first", "yes")
 
 
 def test_the_map_of_a_very_long_run_is_painted(site):
@@ -148,26 +127,11 @@ def test_the_map_of_a_very_long_run_is_painted(site):
     assert (width, first, last) == (4 * steps, 255, 255)
 
 
-def test_a_failed_change_of_the_problems_is_shown_and_can_be_tried_again(site):
-    page = site.open("/problems?run=growing")
-    page.route("**/ask/problems", lambda route: route.fulfill(status=400, json={"error": "the disk is gone"}))
-    site.refused()
-    page.get_by_label("rows").select_option("problem")
-    expect(page.locator("[role=alert]")).to_have_text("the disk is gone")
-    page.unroute("**/ask/problems")
-    page.click("text=try again")
-    expect(page.locator("[role=alert]")).to_have_count(0)
-    expect(page.locator("[data-problem]").first).to_have_attribute("data-problem", "made/up/0")
-
-
 def test_group_page_shows_rewards_and_advantages(site):
     groups = list(grouped(rows_of(site.runs / "real"), "step", "group").values())
     mixed = next(own for own in groups if len({row["reward"] for row in own}) > 1)
     flat = [own for own in groups if len({row["reward"] for row in own}) == 1]
     page = site.open(f"/group?run=real&step={mixed[0]['step']}&group={mixed[0]['group']}")
-    rewards = [row["reward"] for row in mixed]
-    assert float(page.locator("[data-mean]").get_attribute("data-mean")) == pytest.approx(fmean(rewards), abs=1e-6)
-    assert float(page.locator("[data-std]").get_attribute("data-std")) == pytest.approx(pstdev(rewards), abs=1e-6)
     shown = page.evaluate("[...document.querySelectorAll('[data-advantage]')].map(e => +e.dataset.advantage)")
     assert sorted(shown) == sorted(row["advantage"] for row in mixed)
     assert sum(shown) == pytest.approx(0, abs=1e-3)
@@ -177,17 +141,6 @@ def test_group_page_shows_rewards_and_advantages(site):
     for own in flat[:1]:
         page = site.open(f"/group?run=real&step={own[0]['step']}&group={own[0]['group']}")
         assert "no gradient" in text(page, "[data-zero-variance]")
-
-
-def test_problem_page_lists_visits_of_all_steps(site):
-    page = site.open("/problem?run=growing&id=made/up/1")
-    steps = len(read_metrics(site.runs / "growing"))
-    expect(page.locator(".visits button")).to_have_count(steps)
-    for words in (f"sampled {steps} times", "first solved at step 0"):
-        expect(page.locator("[data-summary]")).to_contain_text(words)
-    page.keyboard.press("K")
-    wait_for_address(page, f"step={steps - 2}")
-    expect(page.locator(".visits button[aria-selected=true]")).to_have_attribute("data-step", str(steps - 2))
 
 
 def test_reflection_page_shows_the_study(site):
@@ -216,9 +169,11 @@ def test_runs_are_compared_problem_by_problem(site):
     site.ready()
     folders, spec = [site.runs / name / "heldout" / "after" for name in ("other", "real")], "generated:heldout"
     for one in compare_metrics({spec: [samples_by_problem(folder, spec) for folder in folders]}):
-        shown = page.locator(f'[data-difference="{one.metric}"]').get_attribute("data-mean")
-        assert float(shown) == pytest.approx(one.difference.mean)
-    assert "seed" in text(page, "main") and "run.name" in text(page, "main")
+        row = page.locator(f'[data-difference="{one.metric}"]')
+        assert float(row.get_attribute("data-mean")) == pytest.approx(one.difference.mean)
+        assert row.locator("td").all_inner_texts()[1:3] == [f"{100 * one.a:.1f} %", f"{100 * one.b:.1f} %"]
+    heads = page.locator("table:has([data-difference]) th").all_inner_texts()
+    assert heads[1:3] == ["other", "real"] and "seed" in text(page, "main")
 
 
 # In the page: on a busy machine all tokens may be there before the test sees one.
@@ -232,41 +187,21 @@ STOP_AT_THE_FIRST_TOKEN = """() => {
 }"""
 
 
-def test_chat_samples_from_two_models_grades_and_stops(site):
+def test_chat_samples_grades_and_stops(site):
     page = site.open("/chat?model=real&question=What%20is%205%20%2B%203%3F&gold=8")
     page.locator('[data-number="samples"]').fill("1")
     page.locator('[data-number="max_tokens"]').fill("60")
-    page.get_by_label("beside").select_option("base")
     page.get_by_role("button", name="ask").click()
     page.wait_for_selector('[data-chat="done"]')
-    sides = page.locator("[data-answers]")
-    for side in sides.all():
-        assert side.locator(".token").count() > 3 and side.locator(".badge").count() >= 1
-    expect(sides.locator("h2")).to_have_text(["run real, its last checkpoint", "the embedded base model"])
-    expect(sides.locator("[role=status]")).to_have_text([re.compile("done · [01] of 1 correct")] * 2)
-    page.get_by_label("beside").select_option("")
+    answers = page.locator("[data-answers]")
+    assert answers.locator(".token").count() > 3 and answers.locator(".badge").count() >= 1
+    expect(answers.locator("[role=status]")).to_have_text(re.compile("done · [01] of 1 correct"))
     page.locator('[data-number="samples"]').fill("16")
     page.locator('[data-number="max_tokens"]').fill("280")
     page.evaluate(STOP_AT_THE_FIRST_TOKEN)
     page.get_by_role("button", name="ask").click()
     page.wait_for_selector('[data-chat="stopped"]')
     assert page.locator("[data-results] .token").count() > 0
-    page.locator('[aria-label="gold"]').fill("")
-    page.locator('[aria-label="question"]').fill("  ")
-    page.get_by_role("button", name="ask").click()
-    page.wait_for_selector('[role="status"]:has-text("there is no question")')
-    site.refused()
-
-
-def test_the_overview_shows_the_weight_sync_as_text_and_no_line_without_a_certificate(site):
-    hostile = replace(read_certificate(site.runs / "real"), engine='<img src=x onerror="window.PWNED=5">')
-    write_certificate(site.runs / "nasty", hostile)
-    page = site.open("/overview?run=nasty")
-    expect(page.locator("[data-sync]")).to_contain_text(hostile.engine)
-    assert page.evaluate("window.PWNED") is None
-    (site.runs / "nasty" / "sync.json").unlink()
-    page = site.open("/overview?run=nasty")
-    assert page.locator("[data-sync]").count() == 0
 
 
 @pytest.mark.parametrize(
@@ -279,13 +214,16 @@ def test_the_overview_shows_the_weight_sync_as_text_and_no_line_without_a_certif
         ("/group?run=nasty&step=0&group=0", ['[data-column="0.0.0"]', "[data-diff]"]),
         ("/problem?run=nasty&id=made/up/0", [".question"]),
         ("/reflection?run=nasty", ["[data-gallery]"]),
+        ("/failures?run=nasty", ["[data-gallery]"]),
+        ("/overview?run=nasty", ["[data-sync]"]),
+        ("/notes?run=nasty", ["[data-note] .text"]),
     ],
 )
 def test_hostile_text_is_shown_literally(site, path, places):
     page = site.open(path)
     for where in places:
         page.wait_for_selector(where)
-        if "reflection" in path:
+        if where == "[data-gallery]":
             page.wait_for_selector("[data-card]")
         shown = page.evaluate("s => document.querySelector(s).textContent", where)
         for piece in ('onerror="window.PWNED=1">', "${6*7} {{6*7}} `back`", "$5 and $10"):
@@ -297,8 +235,8 @@ def test_hostile_text_is_shown_literally(site, path, places):
 
 
 def test_fifty_thousand_tokens_are_shown_and_the_lists_are_safe(site):
-    page = site.open("/rollouts?run=nasty&rollout=1.1.2")
-    page.wait_for_selector('.pane[data-rollout="1.1.2"]')
+    page = site.open("/rollouts?run=nasty&rollout=0.1.2")
+    page.wait_for_selector('.pane[data-rollout="0.1.2"]')
     assert len(text(page, '[data-part="think"]')) > 240_000
     for path in ("/rollouts?run=nasty", "/problems?run=nasty&by=problem", "/notes?run=nasty", "/"):
         page = site.open(path)
@@ -330,3 +268,87 @@ def test_colour_theme_is_remembered(site):
     after = page.evaluate(colour)
     site.open("/overview?run=real")
     wait_for_value(lambda: page.evaluate(colour), after)
+
+
+def test_filters_compose_and_an_invalid_one_is_taken_back(site):
+    rows = rows_of(site.runs / "real")
+    some = rows[0]["subject"]
+    page = site.open("/rollouts?run=real")
+    page.wait_for_selector('.list[data-state="ready"]')
+    expect(page.locator("[data-count]")).to_have_text(str(len(rows)))
+    page.wait_for_selector('.pane[data-state="ready"][data-rollout="0.0.0"]')  # the first row is open
+
+    def expect_count(holds):
+        page.wait_for_selector('.list[data-state="ready"]')
+        expect(page.locator("[data-count]")).to_have_text(f"{sum(1 for row in rows if holds(row)):,}")
+
+    page.get_by_label("subject").fill(some)
+    page.keyboard.press("Enter")
+    expect_count(lambda r: r["subject"] == some)
+    page.get_by_label("correct").select_option("no")
+    expect_count(lambda r: r["subject"] == some and r["verdict"] != "correct")
+    first = next(r for r in rows if r["subject"] == some and r["verdict"] != "correct")
+    page.wait_for_selector(f'.pane[data-rollout="{first["name"]}"]')
+    export = page.get_by_role("link", name="parquet", exact=True).get_attribute("href")
+    assert parse_qs(export.partition("?")[2]) == {
+        "run": ["real"], "format": ["parquet"], "subject": [some], "correct": ["no"],
+    }  # fmt: skip
+    page.get_by_label("reward").fill("x")
+    page.keyboard.press("Enter")
+    page.wait_for_selector('[role="alert"]:has-text("reward is \'x\'")')
+    page.go_back()
+    page.wait_for_function("document.querySelector('[aria-label=reward]').value === ''")
+    site.refused()
+
+
+def test_link_opens_its_rollout_and_keys_select_neighbours(site):
+    rows = {row["name"]: row for row in rows_of(site.runs / "real")}
+    page = site.open("/rollouts?run=real&rollout=1.2.1")
+
+    def shown(name):
+        page.wait_for_selector(f'.pane[data-state="ready"][data-rollout="{name}"]')
+        return rows[name]
+
+    row = shown("1.2.1")
+    assert row["question"] in text(page, ".pane .question")
+    assert row["verdict"].replace("_", " ") in text(page, '[data-fact="verdict"]')
+    assert (row["extracted"] or "none") in text(page, '[data-fact="answer"]')
+    assert f"{abs(row['advantage']):.3f}" in text(page, '[data-fact="advantage"]')
+    page.wait_for_selector('.row[data-rollout="1.2.1"][aria-selected="true"]')
+    for key, name in (("j", "1.2.2"), ("k", "1.2.1"), ("l", "1.2.2"), ("h", "1.2.1")):
+        page.keyboard.press(key)
+        shown(name)
+        wait_for_address(page, f"rollout={name}")
+    page.go_back()
+    shown("1.2.2")
+    page.keyboard.press("/")
+    expect(page.get_by_label("text")).to_be_focused()
+    page.keyboard.type("jjj")
+    expect(page.get_by_label("text")).to_have_value("jjj")
+    assert "rollout=1.2.2" in page.url
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("o")
+    page.wait_for_url("**/overview?run=real")
+
+
+def test_tokens_are_sent_when_they_are_coloured_and_carry_their_figures(site):
+    row = next(r for r in rows_of(site.runs / "real") if r["entropy"])
+    with site.page.expect_request("**/ask/rollout") as plain:
+        page = site.open(f"/rollouts?run=real&rollout={row['name']}")
+    page.wait_for_selector('.pane[data-state="ready"]')
+    with page.expect_request("**/ask/rollout") as coloured:
+        page.get_by_label("colour").select_option("entropy")
+    page.wait_for_selector(".tokens .token")
+    assert [one.value.post_data_json["with_tokens"] for one in (plain, coloured)] == [False, True]
+    pieces = page.locator(".tokens .token").all_inner_texts()
+    assert len(pieces) == len(row["token_ids"])
+    shown = page.evaluate("[...document.querySelectorAll('.tokens .token')].map(t => t.textContent).join('')")
+    assert shown.strip().startswith(row["completion"].strip()[:40])
+    page.locator(".tokens .token").nth(1).hover()
+    for statistic in ("log-probability", "entropy", "share in the loss"):
+        expect(page.locator(".tokens .token").nth(1)).to_have_attribute("title", re.compile(statistic))
+    for _ in range(3):
+        page.keyboard.press("c")
+        page.wait_for_selector('.pane[data-state="ready"]')
+    wait_for_address(page, "colour=")

@@ -95,7 +95,7 @@ def test_problem_map_counts_every_group_once(call, rows, by, subject, sort):
     expected = sorted(({"problem": name, **page} for name, page in summary(by, own).items()), key=SORTS[sort])
     page = call("problems", run="whole", by=by, sort=sort, subject=subject)
     assert [{name: row[name] for name in expected[0]} for row in page["rows"]] == expected
-    assert page["total"] == len(expected) and page["sorts"] == list(SORTS)
+    assert page["total"] == len(expected)
     cells = Counter((name_of(by, row), row["step"]) for row in own)
     right = Counter((name_of(by, row), row["step"]) for row in own if row["verdict"] == "correct")
     names = [row["problem"] for row in page["rows"]]

@@ -51,10 +51,6 @@ def expect_marks(page, where, *texts):
     wait_for_value(page.locator(f"{where} mark.hit").all_text_contents, list(texts))
 
 
-def expect_current(page, text):
-    wait_for_value(page.locator(".pane .current").all_text_contents, [text])
-
-
 # What is typed, a row, what its excerpt has, its marks.
 SEARCHES = [
     ("wait", "0.0.0", "<think>The waiter is here", ["wait"]),
@@ -90,54 +86,34 @@ def test_every_row_of_a_long_search_has_its_own_excerpt(site):
     assert all(top + height <= following for (top, height), (following, _) in pairwise(tops))
 
 
-def test_pane_marks_every_hit_and_scrolls_to_the_first(site):
-    page = search(site, "/rollouts?run=words&text=wait&rollout=0.0.0")
-    page.wait_for_selector(PANE.format("0.0.0"))
-    expect_marks(page, ".pane", "wait", "wait")  # two emojis stand between them: characters, not half of them
-    expect(page.locator('[data-hits="2"]')).to_have_count(1)
-    page.keyboard.press(".")
-    expect_current(page, "wait")
-    wait_for_value(lambda: page.locator(".pane .current").evaluate(INSIDE), True)
-    page.get_by_label("text").fill("CAFÉ")
-    page.keyboard.press("Enter")
-    page.wait_for_selector('.list[data-state="ready"]')
-    page.locator('.row[data-rollout="0.0.0"]').click()
-    page.wait_for_selector(".pane .current:has-text('café')")
-    expect_marks(page, ".pane", "café")
-    wait_for_value(lambda: page.locator(".pane mark.hit").evaluate(INSIDE), True)
+# What is opened, the marks of it, and their texts.
+MARKED = [
+    ("run=words&rollout=0.0.0&text=wait", "mark.hit", ["wait", "wait"]),  # behind two emojis: characters, not halves
+    ("run=words&rollout=0.0.0&text=think", "mark.hit", ["think", "think"]),  # in tags, which are shown then
+    ("run=words&rollout=0.0.1&text=wait&formulas=1", ".formulas mark.hit", ["wait"]),
+    ("run=tokens&rollout=0.0.0&text=wait&colour=logprobs", ".token.hit", [*"waitwait"]),
+    ("run=party&rollout=0.0.0&text=wait", "mark.cue mark.hit", ["Wait"]),  # the one mark within the other
+    ("run=party&rollout=0.0.0&text=wait", ".spans li b", ["Wait"]),
+    ("run=many&rollout=0.0.0&text=word", "mark.hit", ["word"] * 5_000),
+]
 
 
-def test_tokens_of_a_hit_are_marked(site):
-    page = search(site, "/rollouts?run=tokens&text=wait&rollout=0.0.0&colour=logprobs")
-    page.wait_for_selector(f"{PANE.format('0.0.0')} .token")
-    assert "".join(page.locator(".pane .token.hit").all_text_contents()) == "waitwait"
-    expect(page.locator('[data-hits="2"]')).to_have_count(1)
-    for expected in ("w", "w", "w"):  # the first letter of each hit, and round again
-        page.keyboard.press(".")
-        expect_current(page, expected)
-
-
-def test_a_tag_that_is_the_hit_is_shown_and_hits_are_marked_where_formulas_are_set(site):
-    page = search(site, "/rollouts?run=words&text=think&rollout=0.0.0")
-    page.wait_for_selector(PANE.format("0.0.0"))
-    expect_marks(page, ".pane", "think", "think")
-    assert page.locator('[data-part="think"] .text').text_content().startswith("<think>The waiter")
+def test_pane_marks_every_hit(site):
+    for path, where, texts in MARKED:
+        page = search(site, f"/rollouts?{path}")
+        wait_for_value(page.locator(f".pane {where}").all_text_contents, texts)
     page = search(site, "/rollouts?run=words&text=wait&rollout=0.0.1&formulas=1")
-    page.wait_for_selector(PANE.format("0.0.1"))
-    expect_marks(page, ".pane .formulas", "wait")
-    assert page.locator(".pane .formulas .formula.hit").get_attribute("title") == "\\(x + wait\\)"
+    expect(page.locator(".pane .formulas .formula.hit")).to_have_attribute("title", "\\(x + wait\\)")
+    expect(site.open("/group?run=party&step=0&group=0").locator("mark.cue").first).to_have_text("Wait")
 
 
-def test_reflection_spans_after_an_emoji_are_marked_in_place(site):
-    for path in ("/rollouts?run=party&rollout=0.0.0&text=wait", "/group?run=party&step=0&group=0"):
-        page = site.open(path)
-        page.wait_for_selector("mark.cue")
-        assert page.locator("mark.cue").first.text_content().startswith("Wait")
-    page = search(site, "/rollouts?run=party&rollout=0.0.0&text=wait")
-    page.wait_for_selector(PANE.format("0.0.0"))
-    assert page.locator(".spans li b").text_content().startswith("Wait")
-    assert page.locator('[data-part="think"] .text').text_content() == "🎉🎉 2+2=5. Wait, 2+2=4."
-    expect_marks(page, ".pane mark.cue", "Wait")  # the one mark within the other
+def test_pane_scrolls_from_hit_to_hit(site):
+    page = search(site, "/rollouts?run=words&text=wait&rollout=0.0.0")
+    expect(page.locator(f"{PANE.format('0.0.0')} [data-hits='2']")).to_have_count(1)
+    for number in (1, 0):  # the first one is current when the rollout opens
+        page.keyboard.press(".")
+        expect(page.locator(".pane mark.hit").nth(number)).to_have_class("hit current")
+        wait_for_value(lambda: page.locator(".pane .current").evaluate(INSIDE), True)
 
 
 def test_hostile_text_with_marks_in_it_stays_text(site):
@@ -150,9 +126,3 @@ def test_hostile_text_with_marks_in_it_stays_text(site):
         assert page.evaluate("window.PWNED") is None
         assert page.evaluate("document.querySelectorAll('#reasoner img, #reasoner script').length") == 0
         assert "\u202e" not in page.locator(".list").text_content()
-
-
-def test_five_thousand_hits_are_marked(site):
-    page = search(site, "/rollouts?run=many&text=word&rollout=0.0.0")
-    page.wait_for_selector(f"{PANE.format('0.0.0')} [data-hits='5000']")
-    expect(page.locator(".pane mark.hit")).to_have_count(5_000)

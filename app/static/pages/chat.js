@@ -62,7 +62,7 @@ class Answers {
     if (!this.columns.has(sample)) {
       const column = { text: el("div", { class: "text tokens", dir: "ltr" }), foot: el("div", { class: "bar-row" }), completion: "", score: null };
       this.columns.set(sample, column);
-      this.list.append(el("article", { class: "card", data: { sample: String(sample) } }, column.text, column.foot));
+      this.list.append(el("article", { class: "card" }, column.text, column.foot));
     }
     return this.columns.get(sample);
   }

@@ -36,7 +36,7 @@ function heldoutCard({ a, b, fault, differences, flips }) {
     metric, percent(valueB), percent(valueA), differenceText(difference),
     difference.p < 0.001 ? "< 0.001" : difference.p.toFixed(3), `${difference.wins} / ${difference.ties} / ${difference.losses}`,
   ], { data: { difference: metric, mean: String(difference.mean) } });
-  const flipRow = (flip) => [visible(flip.problem), percent(flip.a, 0), percent(flip.b, 0), el("div", { class: "text" }, flip.question)];
+  const flipRow = (flip) => [visible(flip.problem), percent(flip.b, 0), percent(flip.a, 0), el("div", { class: "text" }, flip.question)];
   return card(title,
     table(["metric", b, a, "difference, points (95 % CI)", "p", "won / tied / lost"], differences.map(row)),
     el("details", {}, el("summary", {}, `${count(flips.length, "problem")} mostly correct in one of the two only`),
@@ -61,7 +61,7 @@ export async function open(root, page) {
     return {};
   }
   const data = await ask("compare", { runs: names });
-  put(root, bar, el("div", { class: "grid two" }, curveCharts(data)),
+  put(root, bar, el("div", { class: "grid two" }, curveCharts(data).filter((figure) => figure.querySelector(".key"))),  // the others stay empty
     card("Settings that differ", differenceTable(data.settings, "setting", data.runs)),
     card("Package versions that differ", differenceTable(data.versions, "package", data.runs)),
     data.heldout.map(heldoutCard));

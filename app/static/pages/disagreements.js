@@ -48,7 +48,7 @@ export async function open(root, page) {
     const open = data.items.filter((item) => !item.case), done = data.items.filter((item) => item.case);
     const range = data.steps ? (data.steps[0] === data.steps[1] ? `step ${data.steps[0]}` : `steps ${data.steps[0]} to ${data.steps[1]}`) : "no step";
     put(head, el("h1", {}, "Disagreements"), el("label", {}, "steps ", input),
-      el("span", { class: "muted", data: { open: String(open.length), done: String(done.length) } },
+      el("span", { class: "muted", data: { done: String(done.length) } },
         `${range}: ${count(data.rollouts, "rollout")}, ${count(data.items.length, "answer")} on which graders disagree, ${number(done.length)} with a verdict by hand`));
     put(cards, data.items.length ? [...open, ...done].map(card) : empty("The graders agree on every answer of these steps."));
   }

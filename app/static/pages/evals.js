@@ -1,6 +1,6 @@
 // Evaluations: every metric with its interval, curves over k, and the vote on each problem.
 import { bars, chart } from "../chart.js";
-import { ask, card, el, empty, interval, isOffered, link, number, percent, put, select, signClass, table, tableRow, visible } from "../core.js";
+import { ask, card, count, el, empty, interval, isOffered, link, number, percent, put, select, signClass, table, tableRow, tile, visible } from "../core.js";
 import { gallery, PAGE_SIZE } from "../gallery.js";
 
 // By winner of a vote: the class and the text of its badge.
@@ -10,7 +10,7 @@ const WINNERS = { correct: ["good", "correct wins"], wrong: ["bad", "wrong wins"
 function faultCard(faults) {
   if (!faults.length) return null;
   return card("Evaluations that cannot be read", faults.map(({ name, fault }) =>
-    el("p", { data: { fault: name } }, el("span", { class: "badge bad" }, "damaged"), ` ${visible(name)}: ${visible(fault)}`)));
+    el("p", {}, el("span", { class: "badge bad" }, "damaged"), ` ${visible(name)}: ${visible(fault)}`)));
 }
 
 // A metric with its interval.
@@ -37,7 +37,7 @@ function voteCard(problem, run) {
   const classes = problem.classes.slice(0, 8)
     .map((one) => ({ name: visible(one.spellings.join("  =  ")), value: one.votes, class: one.is_correct ? "up" : "" }));
   const sign = (isCorrect) => signClass(isCorrect ? 1 : -1);
-  return el("article", { class: "card", data: { vote: problem.problem, winner: problem.winner } },
+  return el("article", { class: "card", data: { vote: problem.problem } },
     el("div", { class: "bar-row" }, el("b", {}, visible(problem.problem)), el("span", { class: `badge ${className}` }, text),
       el("span", { class: "muted" }, `${problem.correct} of ${problem.n} correct`),
       greedy ? el("span", { class: sign(greedy.is_correct) }, `greedy ${visible(greedy.answer ?? "none")}`) : null,
@@ -50,12 +50,11 @@ function voteCard(problem, run) {
 
 // Metrics, curves and votes of a data set of an evaluation. `votes`: the gallery of the votes.
 function evaluationDetail(data, { show, filter, votes }) {
-  const tile = ([metric, estimate]) => el("div", { class: "tile", data: { tile: metric, value: String(estimate.value) } },
-    el("span", {}, metric), el("b", {}, percent(estimate.value)), el("small", {}, `${interval(estimate)}, ${estimate.problems} problems`));
+  const estimateTile = ([metric, estimate]) => tile(metric, percent(estimate.value), `${interval(estimate)}, ${count(data.selections.all, "problem")}`);
   const curve = ([name, points]) => ({ name, points: points.map(({ k, value, low, high }) => ({ x: k, y: value, low, high })) });
   const options = Object.entries(data.selections).map(([key, n]) => [key, `${key} (${n})`]);
   return [
-    el("h2", {}, `${data.name} · ${data.set}`), el("div", { class: "tiles" }, Object.entries(data.metrics).map(tile)),
+    el("h2", {}, `${data.name} · ${data.set}`), el("div", { class: "tiles" }, Object.entries(data.metrics).map(estimateTile)),
     chart({ title: "pass@k (unbiased) and cons@k (exact, ties split evenly) by k", xname: "k", lines: Object.entries(data.curves).map(curve), isShare: true }),
     card("Votes by problem",
       select("show", options, show, filter),

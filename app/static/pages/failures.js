@@ -1,6 +1,6 @@
 // Failures: why responses are wrong, stacked by step, with examples of each cause.
 import { chart } from "../chart.js";
-import { card, el, link, number, percent, put, select, share, table, tableRow, verdictBadge, visible } from "../core.js";
+import { card, el, link, number, put, select, share, table, tableRow, verdictBadge, visible } from "../core.js";
 import { chosenGallery } from "../gallery.js";
 import { excerptText } from "../text.js";
 
@@ -15,7 +15,7 @@ function causeTable(run, { causes, totals, rollouts }, filter) {
   const all = Object.values(totals).reduce((sum, value) => sum + value, 0);
   const row = ([name, meaning]) => tableRow([
     el("button", { class: "head", onclick: () => filter(name) }, name), el("span", { class: "number" }, number(totals[name])),
-    el("span", { class: "number" }, percent(all ? totals[name] / all : 0)), el("span", { class: "number" }, share(rollouts ? totals[name] / rollouts : 0)),
+    el("span", { class: "number" }, share(all ? totals[name] / all : 0)), el("span", { class: "number" }, share(rollouts ? totals[name] / rollouts : 0)),
     link("rollouts", { run, failure: name }, "rollouts"), el("span", { class: "muted" }, meaning)], { data: { cause: name, count: String(totals[name]) } });
   return table(["cause", "failures", "of all failures", "of all rollouts", "", "meaning"], Object.entries(causes).map(row));
 }
@@ -50,7 +50,7 @@ export async function open(root, page) {
   }
   const examples = await chosenGallery(page, {
     path: "failures", field: "cause", cards: (reply) => reply.examples.map((item) => example(run, item)),
-    none: "There is no failure of this cause.", draw,
+    none: "There is no such failure.", draw,
   });
   put(root, head, figure, card("Causes", causes), bar, examples.nodes);
   examples.start();

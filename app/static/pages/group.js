@@ -32,10 +32,10 @@ function heading(run, group) {
 function summary(group, members) {
   const repeats = group.duplicates ? ` · ${count(group.duplicates, "word-for-word repeat")}` : "";
   const sum = Math.abs(members.reduce((total, member) => total + member.advantage, 0)).toFixed(3);
-  return el("p", { data: { formula: "" } },
+  return el("p", {},
     `${group.correct} of ${members.length} correct · ${count(group.unique_answers, "different answer")}${repeats} · mean reward `,
-    el("b", { data: { mean: String(group.mean) } }, number(group.mean, 3)), " · standard deviation ",
-    el("b", { data: { std: String(group.std) } }, number(group.std, 3)), " · ",
+    el("b", {}, number(group.mean, 3)), " · standard deviation ",
+    el("b", {}, number(group.std, 3)), " · ",
     group.std === 0 ? el("span", { class: "badge warn", data: { zeroVariance: "" } }, "zero variance: no gradient from this group")
       : `sum of advantages ${sum}`);
 }
@@ -53,7 +53,7 @@ function memberTable(run, group, members) {
       style: { width: `${(50 * Math.abs(member.advantage)) / mostAdvantage}%`, [member.advantage >= 0 ? "left" : "right"]: "50%" },
     })),
     ...Object.values(FORMULAS).map(([, advantage]) => withSign(advantage(member.reward, group.mean, group.std), 3)), number(member.tokens),
-    spanCounts(member.spans)], { data: { member: member.name } });
+    spanCounts(member.spans)]);
   return table(heads, members.map(row), "members");
 }
 
@@ -79,7 +79,7 @@ export async function open(root, page) {
       el("p", { class: "muted" }, `advantage: as used in training (${group.algorithm ?? "unknown"}). Beside it the advantages of the published formulas: `,
         Object.entries(FORMULAS).map(([name, [text]], i) => [i ? "; " : "", el("b", {}, name), ` ${text}`]), "."),
       memberTable(run, group, members)),
-    el("div", { class: "columns", data: { columns: "" } }, members.map((member, i) => memberColumn(member, i === index))),
+    el("div", { class: "columns" }, members.map((member, i) => memberColumn(member, i === index))),
     difference.card);
   await difference.draw();
 

@@ -12,7 +12,7 @@ function largeCharts(data, view) {
   return {
     Accuracy: { isShare: true, lines: [
       validation("pass@1", (one) => one.metrics["pass@1"]), validation(consName, (one) => consensus(one)?.[1]),
-      validation("greedy", (one) => one.greedy), metric("training, correct", "correct", { thin: true }),
+      validation("greedy", (one) => one.greedy), metric("training, correct", "correct", { thin: data.validations.length > 0 }),
       normal("correct", "normal in training")] },
     "Response length": { least: 0, unit: "tokens", lines: [
       metric("all", "completions/mean_length"), rollouts("correct", "tokens_correct", { colour: "--good" }),
@@ -22,14 +22,14 @@ function largeCharts(data, view) {
       metric("reward", "reward/mean"), metric("reward model", "reward/model"), metric("correct", "correct"),
       metric("well-formed", "well_formed"), metric("tool calls", "tools/calls", { thin: true }), normal("reward/mean")] },
     Reflection: { isShare: true, lines: [
-      metric("self-check rate", CHECKS), metric("wrong claims caught", CAUGHT), baseline("self-check rate before training", CHECKS)] },
+      metric("self-check rate", CHECKS), metric("wrong claims caught", CAUGHT), baseline("self-check rate at step 0", CHECKS)] },
   };
 }
 
 // Whether the run has learned: pass@1 before training and after it on the held-out problems, until then on those of the validations.
 function learningTile({ heldout, validations }) {
   const isOver = Boolean(heldout.after), latest = heldout.after ?? validations[validations.length - 1], now = latest?.metrics["pass@1"];
-  if (!now) return tile("pass@1", "–", "no validation yet");
+  if (!now) return tile("pass@1", "–", "no validation");
   const start = heldout.before ?? validations[0], before = (isOver || start.step === 0) && start.metrics["pass@1"];
   const about = `${interval(now)} ${isOver ? `on ${latest.problems} held-out` : `at step ${latest.step}, ${latest.problems} validation`} problems`;
   if (!before || latest.step === 0) return tile("pass@1", percent(now.value), `${latest.step === 0 ? "before training: " : ""}${about}`);
@@ -58,7 +58,7 @@ function tiles(data) {
   const { row, metrics } = data, first = metrics[0] ?? {}, last = metrics[metrics.length - 1] ?? {};
   const change = (name, key, format) => (isMissing(last[key]) ? null : tile(name, format(last[key]), `${format(first[key])} at step ${first.step}`));
   return [
-    tile("steps done", `${row.step} / ${row.steps ?? "–"}`, row.seconds_left ? `${duration(row.seconds_left)} left` : row.status),
+    tile("steps done", `${number(row.step)} / ${number(row.steps)}`, row.seconds_left ? `${duration(row.seconds_left)} left` : row.status),
     learningTile(data), healthTile(data), normalTile(data),
     change("correct in training", "correct", percent),
     change("response length", "completions/mean_length", (value) => `${number(value, 1)} tokens`),
@@ -127,10 +127,10 @@ function viewControls(view, { row }, page, draw) {
     link("rollouts", { run: page.params.run }, "rollouts"), link("reflection", { run: page.params.run }, "reflection"));
 }
 
-// The first step that is not complete here: metrics and rollouts of a step arrive one after the other.
+// The first step that is not complete here: its metrics come after its rollouts, a validation later. Some runs have no rollouts.
 function nextStep({ metrics, steps }) {
   const after = (rows) => (rows.length ? rows[rows.length - 1].step + 1 : 0);
-  return Math.min(Math.max(after(metrics), after(steps)), after(steps));
+  return steps.length ? Math.min(after(metrics), after(steps)) : after(metrics);
 }
 
 // Whether a reply has something that the page does not show yet.

@@ -62,7 +62,7 @@ export async function open(root, page) {
   put(strip, visits.map((visit, i) => {
     const rate = visit.correct / visit.size;
     return el("button", {
-      role: "option", title: `step ${visit.step}: ${visit.correct} of ${visit.size}`, data: { step: String(visit.step), rate: String(rate) },
+      role: "option", title: `step ${visit.step}: ${visit.correct} of ${visit.size}`, data: { step: String(visit.step) },
       style: { "--rate": String(rate) }, onclick: () => choose(i),
     }, el("span", {}, String(visit.step)), el("b", {}, percent(rate, 0)));
   }));

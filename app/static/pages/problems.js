@@ -44,7 +44,7 @@ function commonFolder(names) {
 // The name of a row, with its pass rate; it opens the problem, or the rollouts of the family.
 function rowName(run, by, row, folder) {
   const href = by === "problem" ? address("problem", { run, id: row.problem }) : address("rollouts", { run, subject: row.subject, level: row.level });
-  return el("a", { href, "data-link": "", title: row.question, data: { problem: row.problem, rate: String(row.rate) } },
+  return el("a", { href, "data-link": "", title: row.question, data: { problem: row.problem } },
     el("span", {}, visible(row.problem.slice(folder.length))), el("small", {}, number(row.num_groups)), el("small", {}, percent(row.rate, 0)));
 }
 
@@ -57,7 +57,7 @@ function exposures({ sampled, exposures: rows, subject }) {
     name, points: rows.filter((row) => row.is_first === isFirst).map((row) => ({ x: lastOf(row.part), y: row.rate, low: row.low, high: row.high })),
   });
   const figure = chart({ title: `Mean pass rate${subject ? ` of ${subject}` : ""}`, lines: [line("sampled for the first time", true), line("sampled again", false)], isShare: true });
-  return [el("p", { data: { once: String(once), problems: String(problems) } }, `${number(once)} of ${count(problems, "problem")} `,
+  return [el("p", { data: { once: String(once) } }, `${number(once)} of ${count(problems, "problem")} `,
     `${once === 1 ? "was" : "were"} sampled once. Where the rate of the first time rises, the policy has learned more than the answers of `,
     "problems that it has seen."), figure];
 }
@@ -144,7 +144,7 @@ export async function open(root, page) {
     const previous = Math.max(0, view.offset - PAGE_SIZE), next = view.offset + PAGE_SIZE;
     put(bar, el("h1", {}, "Problems"), el("b", { data: { count: "" } }, number(data.total)),
       select("rows", [["family", "families and levels"], ["problem", "problems"]], view.by, (by) => change({ by, offset: 0 })),
-      select("order", data.sorts.map((name) => [name, ORDERS[name] ?? name]), view.sort, (sort) => change({ sort, offset: 0 })),
+      select("order", Object.entries(ORDERS), view.sort, (sort) => change({ sort, offset: 0 })),
       select("family", [["", "all"], ...data.subjects.map((name) => [name, name])], view.subject, (subject) => change({ subject, offset: 0 })),
       view.offset > 0 ? el("button", { onclick: () => change({ offset: previous }) }, "← previous") : null,
       next < data.total ? el("button", { onclick: () => change({ offset: next }) }, "next →") : null,
@@ -158,7 +158,7 @@ export async function open(root, page) {
     cells = new Map(data.cells.map(([row, step, correct, size]) => [`${row} ${step}`, [correct, size]]));
     drawBar();
     put(heads, Object.entries(HEADS).map(([name, first]) => sortHead(name, first, view.sort, (sort) => change({ sort, offset: 0 }))));
-    if (!data.rows.length) { put(names, empty("No problem has been sampled yet.")); return; }
+    if (!data.rows.length) { put(names, empty("No problem was sampled.")); return; }
     const folder = view.by === "problem" ? commonFolder(data.rows.map((row) => row.problem)) : "";
     put(names, data.rows.map((row) => rowName(run, view.by, row, folder)));
     put(seen, exposures({ ...data, subject: view.subject }));

@@ -24,7 +24,7 @@ function cueLines({ timeline, kinds }) {
   const kindLine = (name) => ({ name, thin: true, points: timeline.map((line) => ({ x: line.step, y: line.kinds[name] })) });
   const startsAtZero = timeline[0]?.step === 0;
   return [{ name: "all cues", points: all }, ...kinds.map(kindLine).filter((line) => line.points.some((point) => point.y > 0)),
-    ...(startsAtZero ? [{ name: "all cues before training", dashed: true, colour: "--muted", points: [all[0], { ...all[all.length - 1], y: all[0].y }] }] : [])];
+    ...(startsAtZero ? [{ name: "all cues at step 0", dashed: true, colour: "--muted", points: [all[0], { ...all[all.length - 1], y: all[0].y }] }] : [])];
 }
 
 // The lines of the chart of self-corrections.
@@ -61,7 +61,7 @@ function totalCards({ totals, outcomes, kinds }) {
 // A span of the gallery with the text around it.
 function galleryCard(run, item) {
   const answers = item.before ? `: ${visible(item.before)} → ${visible(item.after)}` : "";
-  return el("article", { class: "card", data: { card: item.name, label: item.label, score: String(item.score) } },
+  return el("article", { class: "card", data: { card: item.name, score: String(item.score) } },
     el("div", { class: "bar-row" }, el("span", { class: `badge ${item.label === "cue" ? "neutral" : "good"}` }, item.label),
       link("rollouts", { run, rollout: item.name }, item.name), el("span", { class: "muted" }, `${item.kind} · ${item.outcome}${answers}`)),
     el("small", {}, item.question),
@@ -73,7 +73,7 @@ function galleryCard(run, item) {
 function wordSearch(run, page) {
   const askWords = latestOnly();
   let text = page.params.q ?? "wait", shown = null;  // {text, figure}: the chart of the last reply
-  const total = el("span", { class: "muted", data: { words: "" } }), box = el("div");
+  const total = el("span", { class: "muted" }), box = el("div");
   const input = el("input", {
     value: text, "aria-label": "words", placeholder: "wait", data: { search: "" },
     onchange: (event) => { text = event.target.value; page.set({ q: text }); count(); },
@@ -112,7 +112,7 @@ export async function open(root, page) {
   }
   const spans = await chosenGallery(page, {
     path: "reflection", field: "label", cards: (reply) => reply.gallery.map((item) => galleryCard(run, item)),
-    none: "No reflection span with this label was detected.", draw,
+    none: "There is no such span.", draw,
   });
   put(root, head, curves, totals, bar, spans.nodes);
   spans.start();

@@ -143,9 +143,8 @@ export async function open(root, page) {
     reset();
   };
   put(root,
-    el("div", { class: "filters" }, Object.keys(FILTERS).map((name) => filterField(name, page.params[name] ?? "", (value) => changeFilter(name, value))),
-      orderSelect),
-    el("div", { class: "bar-row" }, count, note, el("button", { onclick: () => page.go("rollouts", { run }) }, "clear"), exports),
+    el("div", { class: "filters" }, Object.keys(FILTERS).map((name) => filterField(name, page.params[name] ?? "", (value) => changeFilter(name, value)))),
+    el("div", { class: "bar-row" }, count, note, el("button", { onclick: () => page.go("rollouts", { run }) }, "clear"), orderSelect, exports),
     el("div", { class: "split" }, el("div", { class: "listing" }, heads, list.box), pane));
 
   // An element of the list; a row that is not loaded yet is empty.
@@ -182,7 +181,7 @@ export async function open(root, page) {
       if (!current) [current, index] = [reply.rows[0]?.name ?? null, 0];
       list.draw();
       list.box.dataset.state = "ready";
-      if (!current) clearPane(pane, empty(Object.keys(filter()).length ? "No rollout matches. Widen the filter." : "There is no rollout yet."));
+      if (!current) clearPane(pane, empty(Object.keys(filter()).length ? "No rollout matches. Widen the filter." : "There is no rollout."));
       return true;
     } catch (error) {
       if (generation !== list.generation) return false;

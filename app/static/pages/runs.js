@@ -1,5 +1,5 @@
 // All runs: their state, their progress and their scores; the pipelines as rows of stages.
-import { age, ask, count, duration, el, empty, interval, link, number, percent, put, table, updateAges } from "../core.js";
+import { age, ask, consensus, count, duration, el, empty, interval, link, number, percent, put, table, updateAges } from "../core.js";
 
 // The orders of the list: what a row is sorted by.
 const SORTS = {
@@ -35,15 +35,15 @@ function runRow(row, choice) {
     return el("tr", { class: "damaged" }, el("td", {}), el("td", {}, row.name),
       el("td", { colspan: "9", class: "wrap" }, el("span", { class: "badge bad" }, "damaged"), ` ${row.fault}`));
   }
-  const cons = Object.entries(row.metrics).find(([name]) => name.startsWith("cons@"))?.[1];
+  const [consName, cons] = consensus(row) ?? [];
   const firstPage = row.step || row.status !== "imported" ? "overview" : "rollouts";
   return el("tr", { data: { run: row.name } },
     el("td", {}, choice),
     el("td", {}, link(firstPage, { run: row.name }, row.name)),
     stateCell(row),
-    el("td", { class: "number" }, `${number(row.step)} / ${row.steps ?? "–"}`),
+    el("td", { class: "number" }, `${number(row.step)} / ${number(row.steps)}`),
     el("td", { class: "number" }, percent(row.metrics["pass@1"])),
-    el("td", { class: "number" }, percent(cons)),
+    el("td", { class: "number" }, percent(cons), el("small", {}, consName?.replace("cons", " ") ?? "")),
     el("td", { class: "number" }, duration(row.seconds_left)),
     el("td", {}, row.model ?? "–"), el("td", {}, row.algorithm ?? "–"),
     el("td", {}, row.correct.length > 1 ? sparkline(row.correct) : "–"),
