@@ -145,11 +145,11 @@ def mixture_of(spec: str, sources: Sequence[str]) -> Mixture | None:
     ValueError for a part of which no problem is left.
     """
     weights = {part.text: part.weight for part in parts(spec) if part.weight is not None}
-    sizes = Counter(sources)
-    for name in weights:
-        if not sizes[name]:
-            raise ValueError(f"no problem of {name!r} is left in the mixture {spec!r}")
-    return Mixture(tuple(weights), tuple(map(sizes.get, weights)), tuple(weights.values())) if weights else None
+    numbers = Counter(sources)
+    if empty := [name for name in weights if not numbers[name]]:
+        raise ValueError(f"no problem of {empty[0]!r} is left in the mixture {spec!r}")
+    sizes = tuple(numbers[name] for name in weights)
+    return Mixture(tuple(weights), sizes, tuple(weights.values())) if weights else None
 
 
 def problem_order(spec: str, sources: Sequence[str]) -> Callable[[int, int, int], list[int]]:

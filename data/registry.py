@@ -66,8 +66,9 @@ def hub_sources(spec: str) -> list[str]:
 def _source(part: Part) -> Source:
     if part.kind == "unknown":
         hint = "".join(f" (did you mean {close!r}?)" for close in get_close_matches(part.name, SOURCES, n=1))
+        names = [f"{name}:{split}" for name, source in SOURCES.items() for split in source.splits]
         raise ValueError(
-            f"unknown problems {part.text!r}{hint}; known are {', '.join(names())}, gym:TASK, env:NAME, a "
+            f"unknown problems {part.text!r}{hint}; known are {', '.join(names)}, gym:TASK, env:NAME, a "
             "local file or folder, or ORG/NAME of the hub"
         )
     return SOURCES[part.name]
@@ -88,15 +89,10 @@ def _evaluation_part(part: Part) -> str:
     return part.text if has_split or not split else f"{part.name}:{split}{part.text.removeprefix(part.name)}"
 
 
-def names() -> list[str]:
-    """Every "name:split" that `load` accepts."""
-    return [f"{name}:{split}" for name, source in SOURCES.items() for split in source.splits]
-
-
 def describe() -> list[tuple[str, str]]:
     """(spec, description) of everything that can be loaded, for `reasoner data list`."""
     return [
-        *((name, SOURCES[name.partition(":")[0]].about) for name in names()),
+        *((f"{name}:{split}", source.about) for name, source in SOURCES.items() for split in source.splits),
         ("gym:TASK", "a task of reasoning-gym, graded by its own scorer: reasoner data list --gym"),
         ("env:NAME", "an environment made for Prime Intellect's verifiers, graded by its rubric"),
         *(

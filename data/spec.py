@@ -46,6 +46,10 @@ _WEIGHT = re.compile(r"(.+)=([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _RULES = {"system": "drop", "faulty": "skip", "environments": "allow"}  # what an option may be beside "refuse"
 _SIDES = ("sample", "without_sample")
+_OF_TABLE = (*USUAL_COLUMNS, "system", "faulty")
+_OPTIONS: dict[str, tuple[str, ...]] = {  # by kind, beside _SIDES
+    "named": (), "file": (*_OF_TABLE, "environments"), "hub": (*_OF_TABLE, "config"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +76,15 @@ class Subset:
         return [problem for problem in problems if problem.question not in questions]
 
 
+Kind = Literal["named", "environment", "file", "hub", "unknown"]
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A set that a spec names, alone or as a part of a mixture."""
 
     text: str  # as it is written, without its weight
-    kind: Literal["named", "environment", "file", "hub", "unknown"]  # file: or a folder; hub: ORG/NAME
+    kind: Kind  # in SOURCES, in ENVIRONMENTS, a file or folder, ORG/NAME of the hub, or nothing that is known
     name: str  # without split and options
     split: str  # the default where none is written; "" of a file
     splits: tuple[str, ...]  # that the set is known to have
@@ -123,7 +130,7 @@ def parts(spec: str) -> list[Part]:
 def _part(text: str, weight: Fraction | None) -> Part:
     place = text.partition("?")[0]
     name, _, split = place.partition(":")
-    kind: Literal["named", "environment", "file", "hub", "unknown"] = "unknown"
+    kind: Kind = "unknown"
     splits: tuple[str, ...] = ()
     if name in ENVIRONMENTS:
         kind, splits = "environment", ENVIRONMENTS[name]
@@ -142,11 +149,14 @@ def _part(text: str, weight: Fraction | None) -> Part:
     if kind in ("environment", "named") and split and split not in splits:
         raise ValueError(f"{name!r} has no split {split!r}; it has {', '.join(splits)}")
     subset, query = (None, text[len(place) + 1 :]) if kind == "environment" else _divided(text)
-    options = _options(text, query) if kind != "unknown" else {}
-    if kind == "named" and options:
-        raise ValueError(f"{text!r} has {query}; the options of {name!r} are {', '.join(_SIDES)}")
-    if kind in ("file", "hub"):
-        _check_options(text, kind, options)
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    if query and kind != "unknown" and not (options and all(options.values())):
+        raise ValueError(f"cannot read the options of {text!r}; write {place}?NAME=VALUE&NAME=VALUE")
+    for key, value in options.items() if kind in _OPTIONS else ():
+        if key not in _OPTIONS[kind]:
+            raise ValueError(f"{text!r} has {key}={value}; its options are {', '.join((*_SIDES, *_OPTIONS[kind]))}")
+        if value not in ("refuse", _RULES.get(key, value)):
+            raise ValueError(f"{text!r} has {key}={value}; known are refuse, {_RULES[key]}")
     return Part(text, kind, name, split or "".join(splits[:1]), splits, query, options, subset, weight)
 
 
@@ -171,28 +181,6 @@ def _divided(text: str) -> tuple[Subset | None, str]:
     if not (number.isascii() and number.isdecimal() and int(number)):
         raise ValueError(f"{text!r} has {own[0]}; write a whole number above 0")
     return Subset(int(number), key == _SIDES[1]), rest
-
-
-def _options(text: str, query: str) -> dict[str, str]:
-    pairs = parse_qsl(query, keep_blank_values=True)
-    if query and (not pairs or not all(value for _, value in pairs)):
-        place = text.partition("?")[0]
-        raise ValueError(f"cannot read the options of {text!r}; write {place}?NAME=VALUE&NAME=VALUE")
-    return dict(pairs)
-
-
-def _check_options(text: str, kind: str, options: Mapping[str, str]) -> None:
-    """ValueError for options that a table cannot have."""
-    for key, value in options.items():
-        if key == "config" and kind == "file":
-            raise ValueError(f"{text!r} has config={value}; only a data set of the hub has configurations")
-        if key in _RULES and value not in ("refuse", _RULES[key]):
-            raise ValueError(f"{text!r} has {key}={value}; known are refuse, {_RULES[key]}")
-        if (key, value, kind) == ("environments", "allow", "hub"):
-            raise ValueError(f"{text!r} has environments=allow; a data set of the hub has no problems of environments")
-        if key not in ("config", *_RULES, *USUAL_COLUMNS):
-            fields = ", ".join(USUAL_COLUMNS)
-            raise ValueError(f"{text!r}: a problem has no field {key!r}; fields that can be mapped: {fields}")
 
 
 def split_list(text: str) -> list[str]:

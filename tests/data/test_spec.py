@@ -46,9 +46,9 @@ def test_named_set_is_no_file_beside_a_folder_of_its_name(tmp_path: Path, monkey
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("x.jsonl?config=main", "only a data set of the hub has configurations"),
+        ("x.jsonl?config=main", "has config=main; its options are sample"),
         ("x.jsonl?system=no", "system=no; known are refuse, drop"),
-        ("gsm8k?answer=a", "'gsm8k.answer=a' has answer=a; the options of 'gsm8k' are sample, without_sample"),
+        ("gsm8k?answer=a", "'gsm8k.answer=a' has answer=a; its options are sample, without_sample"),
         ("generated,gsm8k=1", "parts with and without a weight"),
         ("generated=1,generated=2", "has 'generated' twice"),
         ("generated=0,gsm8k=1", "the weight of 'generated' in a mixture is 0; it must be above 0"),
