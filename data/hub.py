@@ -27,11 +27,8 @@ _BOTH, _TRAIN, _TEST = ("train", "test"), ("train",), ("test",)
 HUB: dict[str, HubSource] = {
     "gsm8k": HubSource("openai/gsm8k", "main", _BOTH, "grade-school word problems (test: 1,319)", "gsm8k:test"),
     "math": HubSource(
-        "DigitalLearningGmbH/MATH-lighteval",
-        None,
-        _BOTH,
-        "competition problems, levels 1 to 5 (test: 5,000)",
-        "math500",
+        "DigitalLearningGmbH/MATH-lighteval", None, _BOTH,
+        "competition problems, levels 1 to 5 (test: 5,000)", "math500",
     ),
     "math500": HubSource("HuggingFaceH4/MATH-500", None, _TEST, "500 of the MATH test split"),
     "aime24": HubSource("HuggingFaceH4/aime_2024", None, _TRAIN, "AIME 2024 I and II, 30 problems"),
@@ -39,13 +36,11 @@ HUB: dict[str, HubSource] = {
     "amc23": HubSource("math-ai/amc23", None, _TEST, "AMC 12 2023 with whole answers, 40 problems"),
     "minerva": HubSource("math-ai/minervamath", None, _TEST, "OCWCourses, 272 problems of science"),
     "olympiadbench": HubSource(
-        "Hothan/OlympiadBench",
-        "OE_TO_maths_en_COMP",
-        _TRAIN,
+        "Hothan/OlympiadBench", "OE_TO_maths_en_COMP", _TRAIN,
         "olympiad mathematics in English, open-ended, text only, 674 problems",
     ),
     "hmmt": HubSource("MathArena/hmmt_feb_2025", None, _TRAIN, "HMMT February 2025, 30 problems"),
-}
+}  # fmt: skip
 
 
 def load_hub(name: str, split: str, limit: int | None = None) -> list[Problem]:

@@ -78,15 +78,12 @@ def evaluation_spec(spec: str) -> str:
     """Add the split that an evaluation uses by default to each part of a spec: test or heldout if there is one. Of a
     data set of the hub that has no name here this is not known: test, which is an error where it has none.
     """
-    return ",".join(
-        _evaluation_part(part) + ("" if part.weight is None else f"={float(part.weight):.12g}") for part in parts(spec)
-    )
-
-
-def _evaluation_part(part: Part) -> str:
-    split = next((split for split in ("test", "heldout", "eval") if split in part.splits), "")
-    has_split = part.place != part.name
-    return part.text if has_split or not split else f"{part.name}:{split}{part.text.removeprefix(part.name)}"
+    texts = []
+    for part in parts(spec):
+        own = [f":{split}" for split in ("test", "heldout", "eval") if split in part.splits and part.place == part.name]
+        weight = "" if part.weight is None else f"={float(part.weight):.12g}"
+        texts.append(part.name + "".join(own[:1]) + part.text.removeprefix(part.name) + weight)
+    return ",".join(texts)
 
 
 def describe() -> list[tuple[str, str]]:

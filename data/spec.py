@@ -190,13 +190,13 @@ def split_list(text: str) -> list[str]:
     path = text.partition("?")[0]
     if "," in path and exists(local_path(path)):
         return [text]
-    parts: list[str] = []
+    pieces: list[str] = []
     for piece in text.split(","):
-        if parts and _is_open(parts[-1]):
-            parts[-1] += f",{piece}"
+        if pieces and _is_open(pieces[-1]):
+            pieces[-1] += f",{piece}"
         else:
-            parts.append(piece)
-    return [part.strip() for part in parts]
+            pieces.append(piece)
+    return [piece.strip() for piece in pieces]
 
 
 def _is_open(text: str) -> bool:

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -40,13 +40,10 @@ class EnvironmentRow:
     @classmethod
     def of(cls, value: object) -> EnvironmentRow:
         """Read it from a mapping, as data.files writes it. ValueError for anything else."""
-        if isinstance(value, Mapping) and value.keys() == {field.name for field in fields(cls)}:
-            name, python, row, has_turns, tools = (value[field.name] for field in fields(cls))
-            has_texts = all(isinstance(one, str) for one in (name, python, tools))
-            if has_texts and type(row) is int and isinstance(has_turns, bool):
-                return cls(name, python, row, has_turns, tools)
-        names = ", ".join(field.name for field in fields(cls))
-        raise ValueError(f"the column 'environment' is {value!r:.80}; it must have {names}")
+        kinds = {"name": str, "env_python": str, "row": int, "has_turns": bool, "tools": str}
+        if isinstance(value, Mapping) and {key: type(each) for key, each in value.items()} == kinds:
+            return cls(**value)
+        raise ValueError(f"the column 'environment' is {value!r:.80}; it must have {', '.join(kinds)}")
 
 
 def has_turns(problem: Problem) -> bool:
