@@ -40,11 +40,6 @@ class Draft:
         return max(map(split_of_step, self.steps), key=list(SPLITS).index, default="corpus")
 
 
-def draw(family: str, level: int, rng: Random) -> Draft:
-    """Draw a random question of a family and level."""
-    return FAMILIES[family](level, rng)
-
-
 def _draft(family: str, level: int, question: str, steps: list[Equation]) -> Draft:
     return Draft(family, level, question, str(steps[-1].value), tuple(steps))
 
