@@ -14,7 +14,7 @@ from math import prod
 from random import Random
 
 from data.arithmetic import Equation, Operator, equation
-from data.splits import Split, split_of_key, split_of_step, strictest
+from data.splits import SPLITS, Split, split_of_key, split_of_step
 
 LEVELS = (1, 2, 3)
 HARD_LEVELS = (4, 5)
@@ -37,12 +37,7 @@ class Draft:
         """The most restricted split of any step that the question needs."""
         if self.numbers:
             return split_of_key("countdown " + " ".join(map(str, self.numbers)))
-        return strictest([split_of_step(step) for step in self.steps])
-
-
-def draw(family: str, level: int, rng: Random) -> Draft:
-    """Draw a random question of a family and level."""
-    return FAMILIES[family](level, rng)
+        return max(map(split_of_step, self.steps), key=list(SPLITS).index, default="corpus")
 
 
 def _draft(family: str, level: int, question: str, steps: list[Equation]) -> Draft:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count, islice, zip_longest
 from random import Random
 
-from data.families import FAMILIES, LEVELS, Draft, draw
+from data.families import FAMILIES, LEVELS, Draft
 from data.problem import Problem
 from data.splits import SPLITS, Split
 
@@ -41,7 +41,7 @@ def problems(split: str, limit: int | None = None, levels: Sequence[int] = LEVEL
 def draft(family: str, level: int, split: Split, index: int) -> Draft:
     """The draft of problem number `index` of a family, level and split."""
     rng = Random(f"{family}/{level}/{_WORD_OF[split]}/{index}")
-    while (candidate := draw(family, level, rng)).split != split:
+    while (candidate := FAMILIES[family](level, rng)).split != split:
         pass
     return candidate
 

@@ -8,58 +8,46 @@ from itertools import islice
 from typing import Any
 
 from data.problem import Problem
-from data.table_rows import Columns, read_rows
+from data.table_rows import read_rows
 
 
 @dataclass(frozen=True, slots=True)
 class HubSource:
-    """A data set of the hub and the columns to read. The final answer is extracted from a worked solution."""
+    """A data set of the hub, whose columns have usual names (data.table_rows)."""
 
     path: str
     config: str | None
     splits: tuple[str, ...]  # the first one is the default
-    columns: Columns
     about: str
     heldout: str = ""  # the set of the test problems that go with its training split
 
 
-_QUESTION = {"question": "question", "answer": "answer"}
-_PROBLEM = {"question": "problem", "answer": "answer"}
+_BOTH, _TRAIN, _TEST = ("train", "test"), ("train",), ("test",)
 
 HUB: dict[str, HubSource] = {
-    "gsm8k": HubSource(
-        "openai/gsm8k", "main", ("train", "test"), _QUESTION, "grade-school word problems (test: 1,319)", "gsm8k:test"
-    ),
+    "gsm8k": HubSource("openai/gsm8k", "main", _BOTH, "grade-school word problems (test: 1,319)", "gsm8k:test"),
     "math": HubSource(
-        "DigitalLearningGmbH/MATH-lighteval",
-        None,
-        ("train", "test"),
-        {"question": "problem", "answer": "solution"},
-        "competition problems, levels 1 to 5 (test: 5,000)",
-        "math500",
+        "DigitalLearningGmbH/MATH-lighteval", None, _BOTH,
+        "competition problems, levels 1 to 5 (test: 5,000)", "math500",
     ),
-    "math500": HubSource("HuggingFaceH4/MATH-500", None, ("test",), _PROBLEM, "500 of the MATH test split"),
-    "aime24": HubSource("HuggingFaceH4/aime_2024", None, ("train",), _PROBLEM, "AIME 2024 I and II, 30 problems"),
-    "aime25": HubSource("yentinglin/aime_2025", None, ("train",), _PROBLEM, "AIME 2025 I and II, 30 problems"),
-    "amc23": HubSource("math-ai/amc23", None, ("test",), _QUESTION, "AMC 12 2023 with whole answers, 40 problems"),
-    "minerva": HubSource("math-ai/minervamath", None, ("test",), _QUESTION, "OCWCourses, 272 problems of science"),
+    "math500": HubSource("HuggingFaceH4/MATH-500", None, _TEST, "500 of the MATH test split"),
+    "aime24": HubSource("HuggingFaceH4/aime_2024", None, _TRAIN, "AIME 2024 I and II, 30 problems"),
+    "aime25": HubSource("yentinglin/aime_2025", None, _TRAIN, "AIME 2025 I and II, 30 problems"),
+    "amc23": HubSource("math-ai/amc23", None, _TEST, "AMC 12 2023 with whole answers, 40 problems"),
+    "minerva": HubSource("math-ai/minervamath", None, _TEST, "OCWCourses, 272 problems of science"),
     "olympiadbench": HubSource(
-        "Hothan/OlympiadBench",
-        "OE_TO_maths_en_COMP",
-        ("train",),
-        {"question": "question", "answer": "final_answer"},
+        "Hothan/OlympiadBench", "OE_TO_maths_en_COMP", _TRAIN,
         "olympiad mathematics in English, open-ended, text only, 674 problems",
     ),
-    "hmmt": HubSource("MathArena/hmmt_feb_2025", None, ("train",), _PROBLEM, "HMMT February 2025, 30 problems"),
-}
+    "hmmt": HubSource("MathArena/hmmt_feb_2025", None, _TRAIN, "HMMT February 2025, 30 problems"),
+}  # fmt: skip
 
 
 def load_hub(name: str, split: str, limit: int | None = None) -> list[Problem]:
     """Load the first `limit` problems of a split of HUB[name]. ValueError if it is neither cached nor reachable."""
     source = HUB[name]
     rows = hub_rows(source.path, source.config, split, name=name)
-    readings = read_rows(rows, source=name, split=split, columns=source.columns)
-    return [reading.problem for reading in islice(readings, limit)]
+    return [reading.problem for reading in islice(read_rows(rows, source=name, split=split), limit)]
 
 
 def hub_rows(path: str, config: str | None, split: str, *, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:

@@ -16,7 +16,7 @@ from itertools import chain, count, islice, pairwise
 from random import Random
 
 from data.problem import Problem
-from data.spec import split_mixture
+from data.spec import parts
 
 _log = logging.getLogger(__name__)
 
@@ -144,15 +144,12 @@ def mixture_of(spec: str, sources: Sequence[str]) -> Mixture | None:
 
     ValueError for a part of which no problem is left.
     """
-    parts = split_mixture(spec)
-    if parts[0][1] is None:
-        return None
-    sizes = Counter(sources)
-    for name, _ in parts:
-        if not sizes[name]:
-            raise ValueError(f"no problem of {name!r} is left in the mixture {spec!r}")
-    names, weights = [name for name, _ in parts], [weight for _, weight in parts if weight is not None]
-    return Mixture(tuple(names), tuple(sizes[name] for name in names), tuple(weights))
+    weights = {part.text: part.weight for part in parts(spec) if part.weight is not None}
+    numbers = Counter(sources)
+    if empty := [name for name in weights if not numbers[name]]:
+        raise ValueError(f"no problem of {empty[0]!r} is left in the mixture {spec!r}")
+    sizes = tuple(numbers[name] for name in weights)
+    return Mixture(tuple(weights), sizes, tuple(weights.values())) if weights else None
 
 
 def problem_order(spec: str, sources: Sequence[str]) -> Callable[[int, int, int], list[int]]:

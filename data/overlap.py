@@ -58,7 +58,8 @@ def find_overlaps(training: Iterable[Problem], evaluation: Sequence[Problem]) ->
         near = {place: share for place, share in shares.items() if share >= THRESHOLD and numbers[place] <= own}
         for place, share in (near | dict.fromkeys(exact.get(words, ()), 1.0)).items():
             overlap = Overlap(evaluation[place], problem, share, questions[place] == words)
-            if place not in best or _rank(overlap) > _rank(best[place]):
+            rank = overlap.is_exact, share
+            if place not in best or rank > (best[place].is_exact, best[place].share):
                 best[place] = overlap
     return [best[place] for place in sorted(best)]
 
@@ -70,10 +71,6 @@ def describe_overlaps(overlaps: Sequence[Overlap], num_problems: int) -> str:
     kinds = Counter("exact" if overlap.is_exact else "near" for overlap in overlaps)
     counts = ", ".join(f"{kinds[kind]:,} {kind}" for kind in ("exact", "near") if kinds[kind])
     return f"{len(overlaps):,} of {num_problems:,} stand in the training set ({counts})"
-
-
-def _rank(overlap: Overlap) -> tuple[bool, float]:
-    return overlap.is_exact, overlap.share
 
 
 def _runs(words: Sequence[str]) -> set[tuple[str, ...]]:

@@ -9,7 +9,7 @@ from itertools import takewhile
 
 from data.files import Row
 from data.problem import Problem
-from data.spec import TableSpec
+from data.spec import Part
 from data.table_rows import USUAL_COLUMNS, RowFault
 from data.tables import read_table, table_rows
 
@@ -56,7 +56,7 @@ class Preview:
             yield f"left out, {number:,}: for {len(places) - _MAX_REASONS:,} other reasons"
 
 
-def preview_table(table: TableSpec, gold_fault: Callable[[Problem], str]) -> Preview:
+def preview_table(table: Part, gold_fault: Callable[[Problem], str]) -> Preview:
     """Read all rows. `gold_fault` says why the gold answer of a problem cannot be graded, "" if it can."""
     preview = Preview()
 

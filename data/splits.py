@@ -17,7 +17,6 @@ Split = Literal["corpus", "train", "validation", "heldout"]
 
 # From the least to the most restricted, with the upper end of each split's range of the hash (per cent).
 SPLITS: dict[Split, int] = {"corpus": 70, "train": 85, "validation": 90, "heldout": 100}
-_RANK = {split: rank for rank, split in enumerate(SPLITS)}
 
 
 def fact(step: Equation) -> tuple[str, int, int]:
@@ -54,8 +53,3 @@ def split_of_step(step: Equation) -> Split:
         return "corpus"
     kind, a, b = fact(step)
     return split_of_key(f"{a}{kind}{b}")
-
-
-def strictest(splits: list[Split]) -> Split:
-    """The most restricted of several splits; "corpus" for an empty list."""
-    return max(splits, key=_RANK.__getitem__, default="corpus")

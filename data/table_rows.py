@@ -16,8 +16,6 @@ from data.boxes import gold_answer
 from data.environments.spec import VERIFIER, EnvironmentRow
 from data.problem import Problem
 
-Columns = Mapping[str, str]  # field of Problem -> name of the column that holds it
-
 # The columns of a field without an explicit mapping: the first one that exists is used. A dot leads into a column that
 # holds named values: reward_model.ground_truth is where verl has the gold answer, and extra_info.question the question
 # without what its prompt says about the form of the answer.
@@ -58,7 +56,7 @@ class RowReading:
     """A problem, and what it was read from."""
 
     where: str
-    columns: Columns  # the column of each field that the row has
+    columns: Mapping[str, str]  # the column of each field that the row has
     problem: Problem
 
 
@@ -67,27 +65,21 @@ def read_rows(
     *,
     source: str,
     split: str,
-    columns: Columns | None = None,
-    system: str = "refuse",
-    environments: str = "refuse",
+    options: Mapping[str, str] = {},
     on_fault: OnFault = refuse,
 ) -> Iterator[RowReading]:
     """Convert (position, row) pairs to problems, with what each was read from. A row that cannot be used, or has the id
-    of an earlier one, goes to `on_fault`. `system`: the rule for system turns (_read_conversation).
-    `environments`: "allow" accepts problems of environments, whose grading starts the programs that the rows name.
-    ValueError for an unknown field.
+    of an earlier one, goes to `on_fault`. `options`: the columns of fields, and as data.spec has them system=drop
+    (_read_conversation) and environments=allow, which accepts problems whose grading starts the programs that the rows
+    name.
     """
-    columns = columns or {}
-    for name in columns:
-        if name not in USUAL_COLUMNS:
-            raise ValueError(f"a problem has no field {name!r}; fields that can be mapped: {', '.join(USUAL_COLUMNS)}")
     seen: dict[str, str] = {}
     for number, (where, row) in enumerate(rows):
         try:
-            cells = _cells(row, columns, system)
+            cells = _cells(row, options)
             problem = _problem(row, {name: value for name, (_, value) in cells.items()}, cells["answer"][0])
             problem = replace(problem, id=problem.id or f"{source}/{split}/{number}", source=source, split=split)
-            problem = _checked_environment(problem, environments)
+            problem = _checked_environment(problem, options.get("environments", ""))
             if problem.id in seen:
                 raise ValueError(f"id {problem.id!r} was used before, by {seen[problem.id]}")
         except ValueError as error:
@@ -97,7 +89,7 @@ def read_rows(
         yield RowReading(where, {name: column for name, (column, _) in cells.items()}, problem)
 
 
-def _cells(row: Mapping[str, Any], mapping: Columns, system: str) -> dict[str, tuple[str, Any]]:
+def _cells(row: Mapping[str, Any], mapping: Mapping[str, str]) -> dict[str, tuple[str, Any]]:
     """(column, value) of the fields of a problem that the row has: of a conversation the question, and the reply as the
     answer where no column has one. ValueError where there is no question or answer, or no column that is mapped.
     """
@@ -114,7 +106,7 @@ def _cells(row: Mapping[str, Any], mapping: Columns, system: str) -> dict[str, t
                 f"{', '.join(map(repr, row)) or 'none'} (map them: FILE?question=COLUMN&answer=COLUMN)"
             )
         if name == "question" and _is_conversation(cells[name][1]):
-            question, reply = _read_conversation(cells[name][1], system)
+            question, reply = _read_conversation(cells[name][1], mapping.get("system", ""))
             cells[name] = cells[name][0], question
     return cells
 
@@ -137,7 +129,7 @@ def _read_conversation(turns: Sequence[Mapping[str, Any]], system: str) -> tuple
         roles = ", ".join(str(role) for role, _ in texts)
         raise ValueError(f"the conversation has no turn of the user; its roles are {roles}")
     instructions = [text for role, text in texts if role == "system"]
-    if instructions and system == "refuse":
+    if instructions and system != "drop":
         raise ValueError(
             f"the conversation has a system turn ({instructions[0][:40]!r}...); ?system=drop leaves it out"
         )

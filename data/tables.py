@@ -10,13 +10,13 @@ from itertools import islice
 from data.files import Row, local_path, read_files
 from data.hub import hub_rows
 from data.problem import Problem
-from data.spec import TableSpec
+from data.spec import Part
 from data.table_rows import OnFault, RowFault, RowReading, read_rows
 
 _log = logging.getLogger(__name__)
 
 
-def load_table(table: TableSpec, limit: int | None = None, on_fault: OnFault | None = None) -> list[Problem]:
+def load_table(table: Part, limit: int | None = None, on_fault: OnFault | None = None) -> list[Problem]:
     """Load the first `limit` problems, each once (read_table). ValueError with the file and the line for a row that
     cannot be used, unless the spec says faulty=skip or there is an `on_fault`, and where no problem is left. Without a
     limit warnings count the rows that are left out.
@@ -24,7 +24,7 @@ def load_table(table: TableSpec, limit: int | None = None, on_fault: OnFault | N
     left_out: Counter[str] = Counter()  # rows by the reason
 
     def refuse_or_skip(fault: RowFault) -> None:
-        if table.faulty == "refuse":
+        if table.options.get("faulty") != "skip":
             raise RowFault(fault.where, f"{fault.reason}; ?faulty=skip leaves out rows that cannot be used")
         left_out["cannot be used"] += 1
 
@@ -32,31 +32,28 @@ def load_table(table: TableSpec, limit: int | None = None, on_fault: OnFault | N
     readings = read_table(table, table_rows(table, on_fault), on_fault, left_out)
     problems = [reading.problem for reading in islice(readings, limit)]
     if not problems:
-        kind = "data set" if table.is_hub else "folder" if local_path(table.name).is_dir() else "file"
+        kind = "data set" if table.kind == "hub" else "folder" if local_path(table.name).is_dir() else "file"
         raise ValueError(f"{table.name}: the {kind} holds no problems")
     for reason, number in left_out.items() if limit is None else ():
         _log.warning(f"{table.name}: {number:,} rows {reason}: they are left out")
     return problems
 
 
-def table_rows(table: TableSpec, on_fault: OnFault) -> Iterator[Row]:
+def table_rows(table: Part, on_fault: OnFault) -> Iterator[Row]:
     """The (position, row) pairs."""
-    if table.is_hub:
-        return hub_rows(table.name, table.config, table.split)
+    if table.kind == "hub":
+        return hub_rows(table.name, table.options.get("config"), table.split)
     return read_files(local_path(table.name), on_fault)
 
 
-def read_table(
-    table: TableSpec, rows: Iterable[Row], on_fault: OnFault, left_out: Counter[str]
-) -> Iterator[RowReading]:
+def read_table(table: Part, rows: Iterable[Row], on_fault: OnFault, left_out: Counter[str]) -> Iterator[RowReading]:
     """Convert the rows of a table to problems, with what each was read from. What cannot be used goes to `on_fault`.
     Rows without an id that repeat the question, the answer and the verifier of an earlier row are counted in
     `left_out`: DAPO-Math-17k has each of its rows a hundred times.
     """
-    name, split = (table.name, table.split) if table.is_hub else (local_path(table.name).stem, "file")
-    rules = {"system": table.system, "environments": table.environments}
+    name, split = (table.name, table.split) if table.kind == "hub" else (local_path(table.name).stem, "file")
     seen: set[tuple[str, ...]] = set()
-    for reading in read_rows(rows, source=name, split=split, columns=table.columns, on_fault=on_fault, **rules):
+    for reading in read_rows(rows, source=name, split=split, options=table.options, on_fault=on_fault):
         problem = reading.problem
         key = (problem.question, problem.answer, problem.verifier, problem.id if "id" in reading.columns else "")
         if key in seen:

@@ -10,39 +10,18 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
 from data.child_process import ChildProcess
-from data.options import join_options, read_options, split_options
 from data.problem import Problem
 
 VERIFIER = "environment"  # Problem.verifier of all these problems
 LOAD_SECONDS = 1800.0  # longest time to load an environment, which may download its data
 MEMORY_MIB = 4096  # of address space, at least: libraries reserve much more than they use
-SPLITS = {"gym": ("train", "validation", "heldout"), "env": ("train", "eval")}  # the first is the default
-EVALUATION_SPLIT = {"gym": "heldout", "env": "eval"}
 _PYTHON = "env_python"  # the parameter that names the interpreter
-
-
-@dataclass(frozen=True, slots=True)
-class Environment:
-    """What a spec names. `name` and `python` identify it for a worker."""
-
-    kind: str  # gym or env
-    task: str
-    split: str
-    parameters: str  # the query without env_python: a part of the ids of problems
-    python: str  # interpreter, venv or folder of `pip install --target`; "" for this interpreter
-
-    @property
-    def name(self) -> str:
-        """JSON text that the worker process reads."""
-        values = {key: _value(text) for key, text in parse_qsl(self.parameters, keep_blank_values=True)}
-        spec = {"kind": self.kind, "name": self.task, "split": self.split, "parameters": values}
-        return json.dumps(spec, sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +31,8 @@ class EnvironmentRow:
     Grading starts the program that it names. So it has a type of its own, which no value in a data file has.
     """
 
-    name: str  # Environment.name
-    env_python: str  # Environment.python
+    name: str  # environment_name
+    env_python: str  # interpreter, venv or folder of `pip install --target`; "" for this interpreter
     row: int
     has_turns: bool = False  # whether it answers the model, which then goes on
     tools: str = ""  # that the model may call in them: a line of JSON each, as OpenAI's interface describes tools
@@ -61,13 +40,10 @@ class EnvironmentRow:
     @classmethod
     def of(cls, value: object) -> EnvironmentRow:
         """Read it from a mapping, as data.files writes it. ValueError for anything else."""
-        if isinstance(value, Mapping) and value.keys() == {field.name for field in fields(cls)}:
-            name, python, row, has_turns, tools = (value[field.name] for field in fields(cls))
-            has_texts = all(isinstance(one, str) for one in (name, python, tools))
-            if has_texts and type(row) is int and isinstance(has_turns, bool):
-                return cls(name, python, row, has_turns, tools)
-        names = ", ".join(field.name for field in fields(cls))
-        raise ValueError(f"the column 'environment' is {value!r:.80}; it must have {names}")
+        kinds = {"name": str, "env_python": str, "row": int, "has_turns": bool, "tools": str}
+        if isinstance(value, Mapping) and {key: type(each) for key, each in value.items()} == kinds:
+            return cls(**value)
+        raise ValueError(f"the column 'environment' is {value!r:.80}; it must have {', '.join(kinds)}")
 
 
 def has_turns(problem: Problem) -> bool:
@@ -82,54 +58,48 @@ def tools_of(problem: Problem) -> str:
     return place.tools if isinstance(place, EnvironmentRow) else ""
 
 
-def is_environment(spec: str) -> bool:
-    """Whether a spec names an environment and not a set of problems or a file."""
-    return spec.partition(":")[0] in SPLITS
-
-
-def parse(spec: str) -> Environment:
-    """Read a spec. ValueError for a faulty one."""
-    path, options = split_options(spec)
-    kind, _, rest = path.partition(":")
-    task, _, split = rest.partition(":")
-    if not task:
-        example = "gym:chain_sum" if kind == "gym" else "env:NAME"
-        raise ValueError(f"{spec!r} names no environment; write {example}")
-    split = split or SPLITS[kind][0]
-    if split not in SPLITS[kind]:
-        raise ValueError(f"{spec!r}: there is no split {split!r}; there are {', '.join(SPLITS[kind])}")
-    python = read_options(spec).get(_PYTHON, "")
-    parameters = "&".join(option for option in options if option and not option.startswith(f"{_PYTHON}="))
-    return Environment(kind, task, split, parameters, python)
-
-
-def load_environment(spec: str, limit: int | None = None, memory_mib: int = MEMORY_MIB) -> list[Problem]:
-    """Load the first `limit` problems in a process with so much address space, but at least MEMORY_MIB.
+def load_environment(
+    name: str, split: str, query: str, limit: int | None = None, memory_mib: int = MEMORY_MIB
+) -> list[Problem]:
+    """Load the first `limit` problems of gym:TASK or env:NAME, with the parameters of a query, in a process with so
+    much address space, but at least MEMORY_MIB.
 
     ValueError for an environment that does not exist, start or is not supported.
     """
-    environment = parse(spec)
-    rows = _ask(environment.python, "load", environment.name, json.dumps(limit), memory_mib=memory_mib)
+    options = [option for option in query.split("&") if option]
+    parameters = "&".join(option for option in options if not option.startswith(f"{_PYTHON}="))
+    python = dict(parse_qsl(query)).get(_PYTHON, "")
+    environment = environment_name(name, split, parameters)
+    rows = _ask(python, "load", environment, json.dumps(limit), memory_mib=memory_mib)
+    source = f"{name}?{parameters}" if parameters else name
     if not rows:
-        raise ValueError(f"{spec!r} has no problems")
-    source = join_options(f"{environment.kind}:{environment.task}", [environment.parameters])
-    return [_problem(environment, source, number, row) for number, row in enumerate(rows)]
+        raise ValueError(f"{source!r} has no problems in its split {split!r}")
+    return [
+        Problem(
+            id=f"{source}/{split}/{number}",
+            question=row["question"],
+            answer=row["answer"],
+            source=source,
+            split=split,
+            level=row.get("level"),
+            subject=row["subject"],
+            verifier=VERIFIER,
+            columns={
+                **row["columns"],
+                "environment": EnvironmentRow(
+                    environment, python, number, row.get("has_turns", False), row.get("tools", "")
+                ),
+            },
+        )
+        for number, row in enumerate(rows)
+    ]
 
 
-def _problem(environment: Environment, source: str, number: int, row: Mapping[str, Any]) -> Problem:
-    turns = {name: row[name] for name in ("has_turns", "tools") if name in row}
-    place = EnvironmentRow(environment.name, environment.python, number, **turns)
-    return Problem(
-        id=f"{source}/{environment.split}/{number}",
-        question=row["question"],
-        answer=row["answer"],
-        source=source,
-        split=environment.split,
-        level=row.get("level"),
-        subject=row["subject"],
-        verifier=VERIFIER,
-        columns={**row["columns"], "environment": place},
-    )
+def environment_name(name: str, split: str, parameters: str) -> str:
+    """The JSON text by which a worker process knows an environment."""
+    kind, _, task = name.partition(":")
+    values = {key: _value(text) for key, text in parse_qsl(parameters, keep_blank_values=True)}
+    return json.dumps({"kind": kind, "name": task, "split": split, "parameters": values}, sort_keys=True)
 
 
 def gym_tasks() -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from reasoner.console import print_result
 
 if TYPE_CHECKING:
     from data import Problem
+    from data.spec import Part
 
 
 def add_arguments(command: Parser) -> None:
@@ -55,9 +56,9 @@ def list_sets(args: argparse.Namespace) -> None:
 def show_problems(args: argparse.Namespace) -> None:
     """Print what was understood of each file and hub data set, then problems with their gold answers."""
     from data import load
-    from data.registry import table_parts
+    from data.spec import parts
 
-    tables = {part: _print_preview(part) for part in table_parts(args.spec)}
+    tables = {part.text: _print_preview(part) for part in parts(args.spec) if part.kind in ("file", "hub")}
     if empty := [part for part, problems in tables.items() if not problems]:
         raise ValueError(f"{empty[0]} holds no problems")
     problems = tables[args.spec][: args.n] if args.spec in tables else load(args.spec, limit=args.n)
@@ -85,21 +86,18 @@ def audit_golds(args: argparse.Namespace) -> None:
     write_result(args, [asdict(finding) for finding in findings])
 
 
-def _print_preview(spec: str) -> list[Problem]:
+def _print_preview(part: Part) -> list[Problem]:
     """Print what was understood of a file or a hub data set and what a run leaves out or refuses; return the rest."""
-    from data.options import split_subset
     from data.preview import preview_table
-    from data.spec import parse_table
     from reasoner.rollouts.dataset import gold_fault
 
-    preview = preview_table(table := parse_table(spec), gold_fault)
-    print_result("\n".join([f"{spec}:", *(f"  {line}" for line in preview.lines())]))
-    if table.faulty == "refuse" and preview.faults:
+    preview = preview_table(part, gold_fault)
+    print_result("\n".join([f"{part.text}:", *(f"  {line}" for line in preview.lines())]))
+    if part.options.get("faulty") != "skip" and preview.faults:
         print_result("  a run refuses it for rows that have no question or no answer; ?faulty=skip leaves them out")
-    if (subset := split_subset(spec)[1]) is not None:
-        problems = subset.of(preview.problems, spec)
-        print_result(f"  {spec} names {len(problems):,} of these problems")
-        preview.problems = problems
+    if part.subset is not None:
+        preview.problems = part.subset.of(preview.problems, part.text)
+        print_result(f"  {part.text} names {len(preview.problems):,} of these problems")
     print_result("")
     return preview.problems
 

@@ -125,17 +125,16 @@ def _resolved_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
 def print_dry_run(args: argparse.Namespace, resolved: RunSettings, run_dir: Path) -> None:
     """Print every setting that the stage has a use for, with its origin, and the folder of the run."""
     from data import load
-    from data.registry import table_parts
-    from data.spec import parse_table
+    from data.spec import parts
     from reasoner.rollouts.dataset import filter_gradable
     from reasoner.trainer.preflight import preflight
 
     cfg = resolved.config
     checked = preflight(cfg, run_dir, download=False)
     for spec in problem_sets(cfg).values():
-        for part in table_parts(spec):
-            if not parse_table(part).is_hub:
-                filter_gradable(load(part))
+        for part in parts(spec):
+            if part.kind == "file":
+                filter_gradable(load(part.text))
     if resolved.note:
         log(resolved.note)
     rows = []

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from data.spec import parts
 from reasoner.config.check import check_least
 from reasoner.config.learning import DTYPES
 from reasoner.evals import PROBLEMS
@@ -91,7 +92,8 @@ class EvalRequest:
     def max_problems(self, spec: str) -> int | None:
         """Return how many problems of a set to load at most; None for all."""
         if self.problems is None:
-            return PROBLEMS if spec.startswith(("generated", "gym:")) else None
+            kind = parts(spec)[0].name.partition(":")[0]
+            return PROBLEMS if kind in ("generated", "generated-hard", "gym") else None
         return self.problems or None
 
 

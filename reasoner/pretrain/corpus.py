@@ -13,7 +13,7 @@ from collections.abc import Callable
 from random import Random
 
 from data.arithmetic import Equation, Operator, digit_by_digit, equation, work
-from data.families import Draft, candidates, draw
+from data.families import FAMILIES, Draft, candidates
 from data.splits import split_of_step
 from reasoner.pretrain.mixture import MIXTURES, Mixture, Shares
 from reasoner.pretrain.solutions import STYLES, candidate_with_verdict, claim_with_check, compare_values, slip
@@ -69,7 +69,7 @@ def is_clean(text: str) -> bool:
 def _draft(rng: Random, mixture: Mixture) -> Draft:
     """Draw a problem of the corpus split."""
     family, level = _choose(mixture.families, rng), rng.choice(mixture.levels)
-    while (draft := draw(family, level, rng)).split != "corpus":
+    while (draft := FAMILIES[family](level, rng)).split != "corpus":
         pass
     return draft
 
@@ -132,7 +132,7 @@ def _long_products(rng: Random, mixture: Mixture) -> str:
     """Products of levels 2 and 3 calculated by place value; three of four without a zero are passed over."""
     lines: list[str] = []
     while len(lines) < 3:
-        step = draw("products", rng.choice((2, 3, 3)), rng).steps[0]
+        step = FAMILIES["products"](rng.choice((2, 3, 3)), rng).steps[0]
         if split_of_step(step) == "corpus" and ("0" in step.expression or rng.random() < 0.25):
             lines.append(_working(step, mixture))
     return " ".join(lines)
@@ -165,7 +165,7 @@ _COMPARISON_RANGES = ((11, 99), (101, 999), (101, 999), (1000, 6000))
 def _searches(rng: Random, mixture: Mixture) -> str:
     """Candidates of a countdown problem, compared with its target."""
     level = rng.choice(mixture.levels)
-    while (draft := draw("countdown", level, rng)).split != "corpus":
+    while (draft := FAMILIES["countdown"](level, rng)).split != "corpus":
         pass
     options = rng.sample(pool := candidates(level, draft.numbers), min(5, len(pool)))
     texts = (candidate_with_verdict(shape, value, draft.target) for shape, value in options)

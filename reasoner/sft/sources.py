@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 
 from data.files import READERS, can_read, read_files
 from data.hub import hub_rows
+from data.spec import Part, parts
 from reasoner.rollouts.prompts import load_template, opened_thinking
 from reasoner.runs.row_files import write_rows
 from reasoner.runs.run_dir import find_run, read_settings
@@ -35,7 +36,7 @@ def check_source(spec: str, runs: Path) -> None:
     for one in spec.split(SEPARATOR):
         if one.startswith(_RUNS):
             _parse_runs(one, runs)
-        elif not _is_hub(one):
+        elif not _hub_part(one):
             _check_file(one)
 
 
@@ -52,10 +53,8 @@ def _read_one(spec: str, runs: Path) -> Rows:
         selected = select(read_rollouts(run_dirs), selection)
         rows = ((f"{row['step']}.{row['group']}.{row['sample']}", sft_row(row)) for row in selected.rows)
         return Rows(rows, selected.left_out)
-    if _is_hub(spec):
-        place, _, config = spec.partition("?config=")
-        name, _, split = place.partition(":")
-        return Rows(hub_rows(name, config or None, split or "train"))
+    if part := _hub_part(spec):
+        return Rows(hub_rows(part.name, part.options.get("config"), part.split))
     _check_file(spec)
     return Rows(read_files(Path(spec)))
 
@@ -103,10 +102,10 @@ def _parse_runs(spec: str, runs: Path) -> tuple[Sequence[Path], Selection]:
     return [find_run(name, runs) for name in names.split(",")], parse_selection(conditions)
 
 
-def _is_hub(spec: str) -> bool:
-    """Whether a spec is a data set of the hub and no file."""
-    is_file = Path(spec).suffix in READERS or Path(spec).exists()
-    return not is_file and spec.count("/") == 1 and not spec.startswith((".", "/", "~"))
+def _hub_part(spec: str) -> Part | None:
+    """The data set of the hub that a spec names; None for anything else."""
+    part = parts(spec)[0]
+    return part if part.kind == "hub" and not part.subset and part.options.keys() <= {"config"} else None
 
 
 def _check_file(spec: str) -> None:

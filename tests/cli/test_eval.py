@@ -5,6 +5,9 @@ import json
 import pytest
 
 from reasoner.cli.main import main
+from reasoner.evals import PROBLEMS
+from reasoner.evals.request import EvalRequest
+from reasoner.evals.result import MetricKs
 from reasoner.models.folder import model_fingerprint
 from reasoner.models.resolve import BASE
 from tests.fixtures.full_disk import largest_file
@@ -195,3 +198,9 @@ def test_files_whose_answers_are_extracted_in_different_ways_need_a_choice(tmp_p
     assert main(arguments) == 2
     assert f"({files[0]} boxed, {files[1]} lenient); choose one of them by --extract" in capsys.readouterr().err
     assert main([*arguments, "--extract", "boxed", "--name", "x"]) == 0
+
+
+def test_first_problems_are_taken_of_generated_sets_and_all_of_a_file_whose_name_begins_alike():
+    limits = {spec: EvalRequest(ks=MetricKs()).max_problems(spec) for spec in ("generated:heldout", "gym:gcd:heldout")}
+    assert set(limits.values()) == {PROBLEMS}
+    assert EvalRequest(ks=MetricKs()).max_problems("generated.jsonl") is None

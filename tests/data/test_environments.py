@@ -17,29 +17,27 @@ import pytest
 from data import Problem, load
 from data.environments import gym, rubric, worker
 from data.environments import spec as environment_spec
-from data.environments.spec import Environment, EnvironmentRow, gym_tasks, is_environment, parse, worker_command
+from data.environments.spec import EnvironmentRow, environment_name, gym_tasks, worker_command
 from data.files import write_jsonl, written_spec
-from data.registry import check, evaluation_spec, table_parts
+from data.registry import check, evaluation_spec
 from reasoner.api.inputs import problems_in_memory
 from tests.fixtures.environments import write_interpreter
 
 NEEDS_GYM = pytest.mark.skipif(find_spec("reasoning_gym") is None, reason="reasoning-gym is not installed")
 
 
-def test_a_spec_names_kind_task_split_parameters_and_interpreter() -> None:
-    assert parse("gym:gcd") == Environment("gym", "gcd", "train", "", "")
-    whole = parse("env:my-env:eval?size=3&env_python=a/b&difficulty=hard&flags=[1,2]")
-    assert whole == Environment("env", "my-env", "eval", "size=3&difficulty=hard&flags=[1,2]", "a/b")
+def test_name_of_an_environment_has_kind_task_split_and_parameters() -> None:
+    name = environment_name("env:my-env", "eval", "size=3&difficulty=hard&flags=[1,2]")
     values = {"size": 3, "difficulty": "hard", "flags": [1, 2]}
-    assert json.loads(whole.name) == {"kind": "env", "name": "my-env", "split": "eval", "parameters": values}
+    assert json.loads(name) == {"kind": "env", "name": "my-env", "split": "eval", "parameters": values}
 
 
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
         ("gym:", "names no environment; write gym:chain_sum"),
-        ("gym:gcd:test", "no split 'test'; there are train, validation, heldout"),
-        ("env:mine:heldout", "no split 'heldout'; there are train, eval"),
+        ("gym:gcd:test", "no split 'test'; it has train, validation, heldout"),
+        ("env:mine:heldout", "no split 'heldout'; it has train, eval"),
         ("gym:gcd?size", "cannot read the options"),
         ("gym:gcd?size=", "cannot read the options"),
         ("gym:gcd?env_python=/no/such", "env_python=/no/such: there is no such interpreter or folder"),
@@ -50,8 +48,7 @@ def test_a_faulty_spec_is_refused_with_what_it_may_be(spec: str, message: str) -
         check(spec)
 
 
-def test_environments_are_no_files_and_are_evaluated_on_their_own_split() -> None:
-    assert not table_parts("env:my.env") and is_environment("env:my.env") and not is_environment("gsm8k:train")
+def test_environments_are_evaluated_on_their_own_split() -> None:
     specs = ["gym:gcd", "gym:gcd?size=3", "gym:gcd:train?size=3", "env:mine", "env:mine:train"]
     assert [evaluation_spec(spec) for spec in specs] == [
         "gym:gcd:heldout", "gym:gcd:heldout?size=3", "gym:gcd:train?size=3", "env:mine:eval", "env:mine:train"
@@ -325,7 +322,7 @@ class Start:
 def test_loading_has_the_time_of_its_parent_and_names_a_memory_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signal, "alarm", Start.alarms.append)
     monkeypatch.setattr(worker, "_module", lambda kind: SimpleNamespace(Gym=Start))
-    name = parse("gym:mine").name
+    name = environment_name("gym:mine", "train", "")
     events: list[dict[str, float]] = []
     assert worker._result("load", lambda **event: events.append(event), 1800.0, [name, "null"]) == {"rows": []}
     assert Start.seen == [1805, 1805] and events[0] == {"loading": 1800.0}

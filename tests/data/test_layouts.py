@@ -11,7 +11,7 @@ import pytest
 
 from data import Problem, load
 from data.preview import preview_table, shared_ending
-from data.spec import parse_table
+from data.spec import parts
 from reasoner.cli.main import main
 from reasoner.rollouts.dataset import gold_fault
 
@@ -166,7 +166,7 @@ def test_rows_that_repeat_question_and_answer_are_one_problem(tmp_path: Path, ca
     ]  # fmt: skip
     assert "2 rows" in caplog.text
     assert [problem.answer for problem in load(path, limit=2)] == ["2", "3"]
-    preview = preview_table(parse_table(path), gold_fault)
+    preview = preview_table(parts(path)[0], gold_fault)
     assert next(iter(preview.lines())) == "rows: 5, problems: 3, left out: 2"
 
 
@@ -176,7 +176,7 @@ def test_rows_with_ids_of_their_own_are_problems_of_their_own(tmp_path: Path) ->
 
 def test_preview_counts_columns_and_what_is_left_out(tmp_path: Path) -> None:
     path = write_lines(tmp_path, *FAULTY)
-    preview = preview_table(parse_table(path), gold_fault)
+    preview = preview_table(parts(path)[0], gold_fault)
     assert preview.mapping["question"] == {"question": 3} and preview.table_columns["hint"] == 1
     assert [fault.where.split(", ")[1] for fault in preview.faults] == ["line 2", "line 3", "line 7"]
     assert [fault.where.split(", ")[1] for fault in preview.bad_golds] == ["line 5"]

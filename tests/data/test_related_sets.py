@@ -17,6 +17,7 @@ from data.related_sets import own_sets, shared_set, sources_of
             ("openai/gsm8k?config=main&without_sample=200", "openai/gsm8k?config=main&sample=200", "gsm8k:test"),
         ),
         *((spec, None) for spec in ("gsm8k:test", "math500", "generated", "org/gsm8k", "gsm8k=1,math=1", "none.jsonl")),
+        ("generated=0.5,one-step?sample=30=0.5", None),
     ],
 )
 def test_training_problems_of_a_benchmark_bring_its_other_problems(spec: str, expected: tuple[str, ...] | None) -> None:

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from data.options import Subset, split_subset
 from data.registry import check, evaluation_spec, hub_sources, load
-from data.spec import parse_table
+from data.spec import Subset, parts
 
 
 @pytest.fixture
@@ -40,7 +39,7 @@ def test_sample_does_not_depend_on_the_order_of_the_rows_and_is_spread_over_them
 def test_options_of_a_table_and_weights_of_a_mixture_go_with_a_subset(path: Path) -> None:
     spec = f"{path}?question=question&sample=9&answer=answer"
     assert load(spec) == load(f"{path}?sample=9")
-    assert parse_table(spec).columns == {"question": "question", "answer": "answer"}
+    assert parts(spec)[0].options == {"question": "question", "answer": "answer"}
     assert len(load(f"{path}?without_sample=30=0.5,generated?sample=10=0.5", limit=8)) == 8
 
 
@@ -69,16 +68,17 @@ def test_subset_that_cannot_be_taken_is_refused(path: Path, options: str, messag
 
 
 @pytest.mark.parametrize(
-    ("spec", "parts"),
+    ("spec", "query", "subset"),
     [
-        ("gsm8k", ("gsm8k", None)),
-        ("gsm8k:train?sample=5", ("gsm8k:train", Subset(5))),
-        ("a.csv?question=q&without_sample=5", ("a.csv?question=q", Subset(5, is_rest=True))),
-        ("a.csv?question=sample", ("a.csv?question=sample", None)),
+        ("gsm8k", "", None),
+        ("gsm8k:train?sample=5", "", Subset(5)),
+        ("a.csv?question=q&without_sample=5", "question=q", Subset(5, is_rest=True)),
+        ("a.csv?question=sample", "question=sample", None),
     ],
 )
-def test_subset_is_split_from_a_spec(spec: str, parts: tuple[str, Subset | None]) -> None:
-    assert split_subset(spec) == parts
+def test_subset_is_split_from_the_options(spec: str, query: str, subset: Subset | None) -> None:
+    (part,) = parts(spec)
+    assert (part.query, part.subset) == (query, subset)
 
 
 def test_rest_without_a_problem_is_refused(tmp_path: Path) -> None:

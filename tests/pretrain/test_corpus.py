@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from data.arithmetic import equation
-from data.families import LEVELS, draw
+from data.families import FAMILIES, LEVELS
 from data.generated import problems
 from data.splits import split_of_step
 from reasoner.pretrain.corpus import _DRILLS, TAGGINGS, calculations_in, document, is_clean
@@ -117,7 +117,7 @@ def test_checked_solutions_answer_right_and_guesses_mostly_do_not():
     rng = Random(0)
     right = dict.fromkeys(STYLES, 0)
     for _ in range(400):
-        draft = draw(rng.choice(["sums", "products", "equations", "words", "countdown"]), rng.choice(LEVELS), rng)
+        draft = FAMILIES[rng.choice(["sums", "products", "equations", "words", "countdown"])](rng.choice(LEVELS), rng)
         rule = "countdown" if draft.numbers else "maths"
         for style, write in STYLES.items():
             right[style] += grade(write(draft, rng, Working())[1], draft.answer, rule).verdict == "correct"
@@ -148,7 +148,7 @@ def test_a_careless_check_keeps_the_wrong_value_for_later_steps():
     texts = {claim_with_check(step, rng, Working(), careless=1.0) for _ in range(50)}
     assert all(text.endswith(f"I had {final}. Good, {final}.") for text, final in texts)
     assert len({final for _, final in texts}) > 5
-    draft = next(d for d in (draw("words", 2, rng) for _ in range(100)) if d.steps[1].op == "+")
+    draft = next(d for d in (FAMILIES["words"](2, rng) for _ in range(100)) if d.steps[1].op == "+")
     for _ in range(300):
         thought, answer = STYLES["check"](draft, rng, Working())
         waved = re.findall(r"Good, (\d+)\.", thought)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from data import Problem, load
-from data.environments.spec import EnvironmentRow, parse, tools_of
+from data.environments.spec import EnvironmentRow, environment_name, tools_of
 from data.files import write_jsonl, written_spec
 from tests.fixtures.environments import library_rewards, write_interpreter
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
@@ -147,7 +147,7 @@ def test_problems_in_the_file_of_a_run_are_graded_by_their_environment(pool: Ver
     program = tmp_path / "python"
     program.write_text(SCORER.format(python=sys.executable))
     program.chmod(0o755)
-    places = [EnvironmentRow(parse("gym:mine").name, str(program), row) for row in (3, 5)]
+    places = [EnvironmentRow(environment_name("gym:mine", "train", ""), str(program), row) for row in (3, 5)]
     rows = [
         Problem(f"mine/{place.row}", "2+2?", "4", verifier="environment", columns={"environment": place})
         for place in places
