@@ -44,6 +44,15 @@ def test_expert_iteration_of_several_processes_is_refused_before_it_samples(caps
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("key", "value"), [("run.name", "mine"), ("sft.data", "runs:x")])
+def test_expert_iteration_heeds_a_file_of_settings(capsys, monkeypatch, tmp_path, key, value):
+    file, plans = tmp_path / "own.toml", []
+    file.write_text(f'{key} = "{value}"')
+    monkeypatch.setattr(expert_iteration, "expert_iteration", lambda _, name, **__: plans.append(name) or [])
+    status = main(["expert-iteration", "--model", "base", "--run.dir", str(tmp_path), "--config", str(file)])
+    assert (status, plans) == ((0, [value]) if key == "run.name" else (2, []))
+
+
 @pytest.mark.parametrize(
     ("flags", "data"),
     [([], "generated"), (["--preset", "smollm-135m@cpu"], "one-step"), (["--data", "mine.jsonl"], "mine.jsonl")],
@@ -63,7 +72,9 @@ def test_expert_iteration_on_a_benchmark_validates_and_ends_on_it(monkeypatch, t
 def expert_iteration_of(monkeypatch, runs, flags):
     """The problems that the rounds of a command line sample, validate on and end with."""
     calls = []
-    monkeypatch.setattr(expert_iteration, "expert_iteration", lambda *arguments: calls.append(arguments) or [])
+    monkeypatch.setattr(
+        expert_iteration, "expert_iteration", lambda resolved, data, **_: calls.append((data, resolved)) or []
+    )
     assert main(["expert-iteration", "--model", "base", "--run.dir", str(runs), *flags]) == 0
-    ((plan, resolved),) = calls
-    return plan.data, resolved.config.validation.data, resolved.config.eval.heldout
+    ((data, resolved),) = calls
+    return data, resolved.config.validation.data, resolved.config.eval.heldout
