@@ -24,6 +24,8 @@ from reasoner.rollouts.seeds import round_seed
 from reasoner.runs.json_files import write_json
 from reasoner.runs.run_dir import read_settings
 from reasoner.runs.selection import Selection
+from reasoner.runtime import set_threads
+from reasoner.trainer.preflight import preflight
 from reasoner.trainer.run_stage import run_stage
 from reasoner.trainer.sample import SampleRequest, sample
 from reasoner.trainer.supervised import without_unused_validation
@@ -45,7 +47,8 @@ def expert_iteration(
     """Run all rounds, and return a row of results for each, the first model's before them. `resolved` are the settings
     of a supervised run; a round samples `num_samples` completions of `num_problems` problems of `data`.
 
-    ValueError for runs of that name with other settings; errors are otherwise those of run_stage().
+    ValueError, before anything is sampled, for settings that a round would refuse, and for runs of that name with other
+    settings; errors are otherwise those of run_stage().
     """
     resolved = without_unused_validation(resolved)
     cfg, runs = resolved.config, Path(resolved.config.run.dir)
@@ -53,6 +56,8 @@ def expert_iteration(
         raise ValueError(f"expert iteration is one process, not {processes}: leave --processes and torchrun out")
     if not cfg.eval.heldout_problems:
         raise ValueError("eval.heldout_problems is 0; the table of the rounds needs held-out problems")
+    preflight(cfg, runs / name, with_source=False)
+    set_threads(cfg.threads)
     problems = load(data)
     order = problem_order(data, [problem.source for problem in problems])
     model, rows = cfg.model, list[dict[str, Any]]()

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from reasoner.cli.main import main
 from reasoner.recipes import expert_iteration
@@ -42,6 +43,20 @@ def test_expert_iteration_of_several_processes_is_refused_before_it_samples(caps
     assert main(["expert-iteration", "--model", "base", "--run.dir", str(tmp_path), *flags]) == 2
     assert "expert iteration is one process, not 2" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("flag", ["--eval.heldout", "--run.track", "--prompt"])
+def test_expert_iteration_refuses_what_a_round_would_before_it_samples(capsys, tmp_path, flag):
+    assert main(["expert-iteration", "--model", "base", "--run.dir", str(tmp_path), flag, "nonsense"]) == 2
+    assert "nonsense" in capsys.readouterr().err and list(tmp_path.iterdir()) == []
+
+
+def test_expert_iteration_samples_with_its_threads(monkeypatch, tmp_path):
+    threads = []
+    monkeypatch.setattr(expert_iteration, "sample", lambda *_: threads.append(torch.get_num_threads()))
+    torch.set_num_threads(2)
+    main(["expert-iteration", "--model", "base", "--run.dir", str(tmp_path), "--threads", "1"])
+    assert threads == [1]
 
 
 @pytest.mark.parametrize(("key", "value"), [("run.name", "mine"), ("sft.data", "runs:x")])
