@@ -17,15 +17,11 @@ def pipelines(library: RunLibrary) -> list[dict[str, Any]]:
 
 
 def _pipeline(library: RunLibrary, folder: Path) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": folder.name, "recipe": "", "stages": [], "fault": None}
     try:
         library.check_links(folder)
-        state = read_state(folder)
-        if state is None:  # deleted since it was listed
-            return row
-        return row | {"recipe": state.recipe, "stages": [_stage(one) for one in state.stages]}
+        return {"name": folder.name, "stages": list(map(_stage, read_state(folder).stages)), "fault": None}
     except (ValueError, OSError) as error:
-        return row | {"fault": str(error)}
+        return {"name": folder.name, "stages": [], "fault": str(error)}
 
 
 def _stage(stage: Stage) -> dict[str, Any]:

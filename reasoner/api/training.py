@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -23,6 +22,7 @@ from reasoner.distributed.world import num_launched
 from reasoner.models.folder import model_fingerprint
 from reasoner.rollouts.reward_functions import RewardCallable, RewardFunction, check_columns, reward_functions_of
 from reasoner.runs import rollouts as store
+from reasoner.runs.json_files import read_object
 from reasoner.runs.metrics import read_metrics
 from reasoner.runs.run_dir import INITIAL_MODEL, PROBLEM_FILES, STEP_PATTERN, find_run, read_settings
 from reasoner.runs.run_state import run_state
@@ -84,8 +84,7 @@ class Run:
     @property
     def report(self) -> dict[str, Any] | None:
         """The figures on the held-out problems, "before" and "after" training; None where the run has none (yet)."""
-        path = self.folder / "report.json"
-        return json.loads(path.read_text("utf-8")) if path.is_file() else None
+        return read_object(self.folder / "report.json", allow_nan=True) or None
 
     def rollouts(self, step: int | None = None) -> pandas.DataFrame:
         """The completions of a step (0 is the first, -1 the last), or of all: one row each, with question, completion,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from data.related_sets import own_sets
@@ -17,7 +16,7 @@ from reasoner.runtime import gc_paused
 from reasoner.trainer.resolve_run import choose_preset, resolve_new_run
 
 # A round has a few hundred examples, and nothing is chosen by the loss on some of them.
-_DEFAULTS = {"sft.epochs": 3, "sft.validation_share": 0.0}
+_DEFAULTS: dict[str, object] = {"sft.data": "its own samples", "sft.epochs": 3, "sft.validation_share": 0.0}
 
 
 def add_arguments(command: Parser) -> None:
@@ -35,37 +34,26 @@ def add_arguments(command: Parser) -> None:
 def run_rounds(args: argparse.Namespace) -> None:
     """Run or go on with all rounds, and print the table of their held-out results."""
     check_least(1, rounds=args.rounds, problems=args.problems, num_samples=args.num_samples)
-    selection = selection_of(args)
-    values = command_line(args)
-    if "sft.data" in values:
-        raise ValueError("sft.data is set; the examples of expert iteration are its own samples")
-    model = str(values.get("model", "base"))
-    name = str(values.get("run.name", "")) or f"{Path(model).name}-ei-{time.strftime('%m%d-%H%M%S')}"
-    with gc_paused():
-        from reasoner.distributed.world import RunInterrupt
-        from reasoner.recipes.expert_iteration import Rounds, expert_iteration, table
-
-    sets = own_sets(args.data or "")
-    plan = Rounds(
-        name=name,
-        data=sets.train if sets else args.data or "",
-        rounds=args.rounds,
-        problems=args.problems,
-        samples=args.num_samples,
-        selection=selection,
-    )
-    own: dict[str, object] = _DEFAULTS | {"sft.data": plan.examples(1)}
-    own |= {"validation.data": sets.validation, "eval.heldout": sets.heldout} if sets else {}
-    defaults, files = ("reasoner expert-iteration", own), settings_files(args)
+    selection, values, sets = selection_of(args), command_line(args), own_sets(args.data or "")
+    own = {"validation.data": sets.validation, "eval.heldout": sets.heldout} if sets else {}
+    defaults, files = ("reasoner expert-iteration", _DEFAULTS | own), settings_files(args)
     resolved, _ = resolve_new_run(
         values, origin="command line", preset=args.preset, defaults=defaults, files=files, stage="sft"
     )
-    if not args.data:
-        cfg = resolved.config
+    cfg, data = resolved.config, sets.train if sets else args.data
+    if cfg.sft.data != _DEFAULTS["sft.data"]:
+        raise ValueError("sft.data is set; the examples of expert iteration are its own samples")
+    if not data:
         preset, _ = choose_preset(args.preset, cfg.model, Path(cfg.run.dir))
-        plan = replace(plan, data=str(preset.values().get("data.train", cfg.data.train)))
+        data = str(preset.values().get("data.train", cfg.data.train))
+    with gc_paused():
+        from reasoner.distributed.world import RunInterrupt
+        from reasoner.recipes.expert_iteration import expert_iteration, table
+
+    name = cfg.run.name or f"{Path(cfg.model).name}-ei-{time.strftime('%m%d-%H%M%S')}"
+    sizes = {"rounds": args.rounds, "num_problems": args.problems, "num_samples": args.num_samples}
     try:
-        rows = expert_iteration(plan, resolved)
+        rows = expert_iteration(resolved, name=name, data=data, selection=selection, **sizes)
     except RunInterrupt as interrupt:
         log(f"reasoner: {interrupt}; the same command with --run.name {name} goes on")
         raise SystemExit(interrupt.status) from None

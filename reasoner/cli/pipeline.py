@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict, fields
-from pathlib import Path
 
 from reasoner.cli.arguments import (
     Parser,
@@ -18,11 +17,6 @@ from reasoner.cli.arguments import (
 )
 from reasoner.console import log, print_result
 from reasoner.recipes.r1 import R1Settings
-from reasoner.recipes.stages import PipelineState, read_state
-
-_NAMES = (*(one.name for one in fields(R1Settings)), "set")
-_DATA = "data_sha256"  # in the record beside the settings
-_TYPES = {"str": str, "int": int, "float": float, "float | None": float}
 
 
 def add_arguments(command: Parser) -> None:
@@ -43,52 +37,26 @@ def add_arguments(command: Parser) -> None:
     add_option(r1, "--dry-run", "print the calls of the stages; then exit", kind=bool)
     add_json(r1, "the stages with their calls, and whether they are done, as pipeline.json has them,")
     for one in fields(R1Settings):
-        flag, about = f"--{one.name.replace('_', '-')}", one.metadata["help"]
-        if one.type == "bool":
-            add_option(r1, flag, about, kind=bool, default=None)
-        else:
-            default = "none" if one.default in ("", None) else one.default
-            add_option(r1, flag, f"{about} [{default}]".replace("%", "%%"), kind=_TYPES[str(one.type)])
+        default, kind = None if one.default == "" else one.default, bool if one.type == "bool" else None
+        add_option(r1, f"--{one.name.replace('_', '-')}", one.metadata["help"], default, kind)
 
 
 def run_r1(args: argparse.Namespace) -> None:
-    from reasoner.recipes.pipeline import run_pipeline, stages_to_run
-    from reasoner.recipes.plan import Change, Plan
+    from data.registry import fingerprint, load
+    from reasoner.recipes.pipeline import Pipeline
     from reasoner.recipes.r1 import r1
 
-    name = args.name
-    if "/" in name or name.startswith("."):
-        raise ValueError(f"--name is {name!r}; it must be a plain name (the folder is --runs)")
-    own = values_of(args, _NAMES)
-    changes = own.pop("set", [])
-    settings = R1Settings(**own)
-    plan = Plan(name, args.runs, [Change.parse(text) for text in changes])
-    r1(plan, settings)
-    plan.check(download=not args.dry_run)
-    stages = stages_to_run(plan)
-    record = asdict(settings) | {"set": changes}
-    if args.dry_run:
-        print_result("\n".join(stage.call for stage in stages))
-        write_result(args, asdict(PipelineState("r1", record, stages)))
-        return
-    if not settings.student:
-        log("no --student is named: the recipe ends without distillation")
+    own, changes = R1Settings(**values_of(args, (one.name for one in fields(R1Settings)))), args.set or []
+    sha256 = {} if args.dry_run else {"data_sha256": fingerprint(load(own.data))}
+    pipeline = Pipeline(args.name, args.runs, asdict(own) | {"set": changes} | sha256, changes)
+    r1(pipeline, own)
+    pipeline.check(download=not args.dry_run)
     try:
-        run_pipeline(plan, recipe="r1", settings=record | {_DATA: _data_fingerprint(plan.folder, settings.data)})
+        if args.dry_run:
+            print_result("\n".join(stage.call for stage in pipeline.stages))
+        else:
+            if not own.student:
+                log("no --student is named: the recipe ends without distillation")
+            pipeline.start()
     finally:
-        if state := read_state(plan.folder):
-            write_result(args, asdict(state))
-
-
-def _data_fingerprint(folder: Path, data: str) -> str:
-    """The fingerprint of the training problems. ValueError where a pipeline has begun with other ones."""
-    from data.registry import fingerprint, load
-
-    now, state = fingerprint(load(data)), read_state(folder)
-    before = state.settings if state is not None else {}
-    if before.get("data") == data and before.get(_DATA, now) != now:
-        raise ValueError(
-            f"the problems of {data} have changed since the pipeline in {folder} began: restore them, or choose "
-            "another --name"
-        )
-    return now
+        write_result(args, asdict(pipeline.state))

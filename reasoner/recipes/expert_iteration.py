@@ -8,7 +8,7 @@ al. 2023, is one round). Whatever is complete is left as it is, so the same comm
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,15 @@ from reasoner.config.resolve import RunSettings, to_dict
 from reasoner.config.schema import Config
 from reasoner.console import log
 from reasoner.distributed.world import num_launched
-from reasoner.evals.tables import align_rows, percent
+from reasoner.evals.tables import align_rows, interval, percent
 from reasoner.inference.model_spec import ModelSpec
-from reasoner.recipes.results import interval_text, read_results
+from reasoner.recipes.results import read_results
 from reasoner.rollouts.seeds import round_seed
 from reasoner.runs.json_files import write_json
-from reasoner.runs.metrics import read_heldout
 from reasoner.runs.run_dir import read_settings
 from reasoner.runs.selection import Selection
+from reasoner.runtime import set_threads
+from reasoner.trainer.preflight import preflight
 from reasoner.trainer.run_stage import run_stage
 from reasoner.trainer.sample import SampleRequest, sample
 from reasoner.trainer.supervised import without_unused_validation
@@ -33,28 +34,21 @@ from reasoner.trainer.supervised import without_unused_validation
 _NOT_COMPARED = ("steps", "optim.warmup_steps", "run.dir")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rounds:
-    """What is done in each round, beside the settings of its supervised run."""
-
-    name: str  # beginning of the names of the runs
-    data: str  # problems to sample
-    rounds: int
-    problems: int  # sampled in a round
-    samples: int  # completions of each
-    selection: Selection
-
-    def examples(self, number: int) -> str:
-        """The examples of a round, as `sft.data` names them: the selected samples of all rounds up to it, from 1."""
-        names = ",".join(f"{self.name}-samples-{before}" for before in range(1, number + 1))
-        return f"runs:{names}?where={','.join(self.selection.where)}&per_problem={self.selection.per_problem}"
-
-
-def expert_iteration(plan: Rounds, resolved: RunSettings) -> list[dict[str, Any]]:
+def expert_iteration(
+    resolved: RunSettings,
+    *,
+    name: str,
+    data: str,
+    rounds: int,
+    num_problems: int,
+    num_samples: int,
+    selection: Selection,
+) -> list[dict[str, Any]]:
     """Run all rounds, and return a row of results for each, the first model's before them. `resolved` are the settings
-    of a supervised run.
+    of a supervised run; a round samples `num_samples` completions of `num_problems` problems of `data`.
 
-    ValueError for runs of that name with other settings; errors are otherwise those of run_stage().
+    ValueError, before anything is sampled, for settings that a round would refuse, and for runs of that name with other
+    settings; errors are otherwise those of run_stage().
     """
     resolved = without_unused_validation(resolved)
     cfg, runs = resolved.config, Path(resolved.config.run.dir)
@@ -62,50 +56,64 @@ def expert_iteration(plan: Rounds, resolved: RunSettings) -> list[dict[str, Any]
         raise ValueError(f"expert iteration is one process, not {processes}: leave --processes and torchrun out")
     if not cfg.eval.heldout_problems:
         raise ValueError("eval.heldout_problems is 0; the table of the rounds needs held-out problems")
-    problems = load(plan.data)
-    order = problem_order(plan.data, [problem.source for problem in problems])
-    model = cfg.model
-    rows: list[dict[str, Any]] = []
-    for number in range(1, plan.rounds + 1):
+    preflight(cfg, runs / name, with_source=False)
+    set_threads(cfg.threads)
+    problems = load(data)
+    order = problem_order(data, [problem.source for problem in problems])
+    model, rows = cfg.model, list[dict[str, Any]]()
+    for number in range(1, rounds + 1):
         # Each round has other problems, and other seeds of its samples, than those before.
-        log(f"\nround {number} of {plan.rounds}: sampling")
-        places = order(number - 1, min(plan.problems, len(problems)), cfg.seed)
+        log(f"\nround {number} of {rounds}: sampling")
+        places = order(number - 1, min(num_problems, len(problems)), cfg.seed)
+        spec = ModelSpec.of(
+            model,
+            runs=runs,
+            prompt=cfg.prompt.style,
+            temperature=cfg.sampling.temperature,
+            top_p=1.0,
+            max_tokens=cfg.sampling.max_tokens,
+            tools=cfg.tools,
+        )
         request = SampleRequest(
-            model=_sampler(model, cfg),
+            model=spec,
             problems=[problems[place] for place in places],
-            data=plan.data,
-            num_samples=plan.samples,
+            data=data,
+            num_samples=num_samples,
             seed=round_seed(cfg.seed, number),
             engine=cfg.engine,
             workers=cfg.verify.workers,
         )
-        samples = runs / f"{plan.name}-samples-{number}"
+        samples = runs / f"{name}-samples-{number}"
         sample(request, samples)
 
-        log(f"\nround {number} of {plan.rounds}: supervised finetuning")
-        run_dir = runs / f"{plan.name}-sft-{number}"
-        own = replace(cfg, sft=replace(cfg.sft, data=plan.examples(number)), run=replace(cfg.run, name=run_dir.name))
+        log(f"\nround {number} of {rounds}: supervised finetuning")
+        run_dir = runs / f"{name}-sft-{number}"
+        own = replace(
+            cfg, sft=replace(cfg.sft, data=examples(name, number, selection)), run=replace(cfg.run, name=run_dir.name)
+        )
         resuming = (run_dir / "config.json").is_file()
         if resuming:
             _check_same(run_dir, own)
         if not (run_dir / "report.json").is_file():
             run_stage(replace(resolved, config=own), run_dir, resuming=resuming)
         model = run_dir.name
-        rows += _rows(number, samples, run_dir, rows)
+
+        sampled, trained = read_results(samples), read_results(run_dir)
+        if not rows:
+            rows.append({"round": 0, "examples": 0, "tokens": 0.0, "minutes": 0.0, **_heldout(trained["before"])})
+        costs = {
+            "tokens": rows[-1]["tokens"] + sampled["sampled_tokens"],
+            "minutes": rows[-1]["minutes"] + sampled["minutes"] + trained["minutes"],
+        }
+        rows.append({"round": number, "examples": trained["examples"], **costs, **_heldout(trained)})
     write_json(run_dir / "rounds.json", rows)
     return rows
 
 
-def _sampler(model: str, cfg: Config) -> ModelSpec:
-    return ModelSpec.of(
-        model,
-        runs=Path(cfg.run.dir),
-        prompt=cfg.prompt.style,
-        temperature=cfg.sampling.temperature,
-        top_p=1.0,
-        max_tokens=cfg.sampling.max_tokens,
-        tools=cfg.tools,
-    )
+def examples(name: str, number: int, selection: Selection) -> str:
+    """The examples of a round, as `sft.data` names them: the selected samples of all rounds up to it, from 1."""
+    names = ",".join(f"{name}-samples-{before}" for before in range(1, number + 1))
+    return f"runs:{names}?where={','.join(selection.where)}&per_problem={selection.per_problem}"
 
 
 def _check_same(run_dir: Path, cfg: Config) -> None:
@@ -115,30 +123,8 @@ def _check_same(run_dir: Path, cfg: Config) -> None:
         raise ValueError(f"{run_dir} is there with other settings ({', '.join(other)}); choose another --run.name")
 
 
-def _rows(number: int, samples: Path, run_dir: Path, before: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The row of a round: what it cost with those before, and what its model does on the held-out problems. The first
-    round has that of the first model, round 0, before it.
-    """
-    report = read_heldout(run_dir)
-    first = {"round": 0, "examples": 0, "tokens": 0.0, "minutes": 0.0, **_heldout(report["before"])}
-    last = before[-1] if before else first
-    sampled, trained = read_results(samples), read_results(run_dir)
-    row = {
-        "round": number,
-        "examples": trained["examples"],
-        "tokens": last["tokens"] + sampled["sampled_tokens"],
-        "minutes": last["minutes"] + sampled["minutes"] + trained["minutes"],
-        **_heldout(report["after"]),
-    }
-    return [row] if before else [first, row]
-
-
-def _heldout(evals: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "pass@1": evals["sampled"]["metrics"]["pass@1"],
-        "greedy": evals["greedy"]["metrics"]["pass@1"],
-        "well_formed": evals["sampled"]["well_formed"],
-    }
+def _heldout(results: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: results[name] for name in ("pass@1", "greedy", "well_formed")}
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -146,6 +132,6 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     cells = [["round", "sampled tokens", "minutes", "examples", "pass@1, %", "greedy, %", "well-formed"]]
     for row in rows:
         counts = [f"{row['tokens']:,.0f}", f"{row['minutes']:.1f}", f"{row['examples']:,}"]
-        results = [interval_text(row[name], 100) for name in ("pass@1", "greedy")]
+        results = [interval(row[name]) for name in ("pass@1", "greedy")]
         cells.append([str(row["round"]), *counts, *results, percent(row["well_formed"])])
     return "\n".join(align_rows(cells))

@@ -12,7 +12,7 @@ from reasoner.api.stages import finetune, sample, train_reward_model
 from reasoner.api.training import train
 from reasoner.console import log
 from reasoner.preferences.rollout_pairs import write_preferences
-from reasoner.recipes.plan import Plan
+from reasoner.recipes.pipeline import Pipeline
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_metrics
 from reasoner.runs.selection import DEFAULT, parse_selection, read_rollouts, select
@@ -59,9 +59,9 @@ class R1Settings:
         return f"runs:{Path(samples).name}?where={self.where}&per_problem={self.per_problem}"
 
 
-def r1(plan: Plan, s: R1Settings) -> None:
+def r1(pipeline: Pipeline, s: R1Settings) -> None:
     """Add the stages from top to bottom. Each is a call of the Python API, and its value the folder of its run."""
-    run, rewards = plan.run, {"reward.language": s.language}
+    run, rewards = pipeline.run, {"reward.language": s.language}
 
     # Cold start: the model learns from its own selected answers.
     own = own_sets(s.data)  # of a benchmark's problems those that no run validates on
@@ -85,7 +85,7 @@ def r1(plan: Plan, s: R1Settings) -> None:
     preferences = samples(
         "preference-samples", model=sft, skip=skip, problems=s.preference_problems, num_samples=s.preference_samples
     )
-    pairs = plan.file("preference-pairs", write_pairs, out="pairs.parquet", run=preferences)
+    pairs = pipeline.file("preference-pairs", write_pairs, out="pairs.parquet", run=preferences)
     reward_model = run("reward-model", train_reward_model, model=sft, data=pairs, seed=s.seed)
 
     # RL with verifiable rewards and the reward model. The next seed: other problems in its steps.
@@ -102,7 +102,7 @@ def r1(plan: Plan, s: R1Settings) -> None:
         answers = samples(
             "student-samples", model=final, skip=0, problems=s.student_problems, num_samples=s.student_samples
         )
-        texts = plan.file(
+        texts = pipeline.file(
             "student-examples", write_texts, out="student.jsonl", run=answers, where=s.where, per_problem=s.per_problem
         )
         run("student", finetune, model=s.student, data=texts, seed=s.seed)

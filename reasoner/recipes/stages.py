@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reasoner.runs.json_files import FLAG, NUMBER, OBJECT, TEXT, Kind, check, check_each, read_object, write_json
+from reasoner.runs.json_files import FLAG, NUMBER, OBJECT, TEXT, Kind, check, is_number, read_object, write_json
+from reasoner.runs.run_dir import is_unused
 
 FILE = "pipeline.json"
-FORMAT = 2
-ESTIMATES = ("pass@1", "greedy", "tokens", "accuracy")  # results with an interval
-COUNTS = ("minutes", "sampled_tokens", "examples", "pairs")
+FORMAT = 3
 _LIST = Kind("a list", lambda value: isinstance(value, list))
+_ESTIMATE = Kind(
+    "an estimate with an interval",
+    lambda value: isinstance(value, dict) and all(is_number(value.get(name)) for name in ("value", "low", "high")),
+)
+_RESULTS = {
+    **dict.fromkeys(("pass@1", "greedy", "accuracy"), _ESTIMATE),
+    **dict.fromkeys(("minutes", "sampled_tokens", "examples", "pairs", "tokens", "well_formed"), NUMBER),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,10 @@ class Stage:
         return str(Path(self.arguments["runs"]) / self.run if self.run else self.arguments["out"])
 
     @property
+    def has_begun(self) -> bool:
+        return not is_unused(Path(self.output)) if self.run else Path(self.output).is_file()
+
+    @property
     def values(self) -> Mapping[str, Any]:
         """The arguments, with those in `settings` by their keys."""
         return {**self.arguments, **self.arguments.get("settings", {})}
@@ -45,36 +56,30 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class PipelineState:
-    """A pipeline: its recipe, the settings it was started with, its stages in order."""
+    """A pipeline: the settings of its recipe, its stages in order."""
 
-    recipe: str
-    settings: Mapping[str, Any]
-    stages: Sequence[Stage]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    stages: Sequence[Stage] = ()
 
 
 def write_state(folder: Path, state: PipelineState) -> None:
     write_json(folder / FILE, {"format": FORMAT, **asdict(state)})
 
 
-def read_state(folder: Path) -> PipelineState | None:
-    """The state of the pipeline in a folder; None where there is none. ValueError that says what is damaged in it."""
+def read_state(folder: Path) -> PipelineState:
+    """The state of the pipeline in a folder; empty where there is none. ValueError that says what is damaged in it."""
     path = folder / FILE
-    stored = read_object(path, {"format": NUMBER, "recipe": TEXT, "settings": OBJECT, "stages": _LIST})
+    stored = read_object(path, {"format": NUMBER, "settings": OBJECT, "stages": _LIST})
     if not stored:
-        return None
+        return PipelineState()
     if stored["format"] != FORMAT:
         raise ValueError(f"{path} has the format {stored['format']}; this version reads {FORMAT}")
-    stages = tuple(_stage(one, f"a stage of {path}") for one in stored["stages"])
-    return PipelineState(stored["recipe"], stored["settings"], stages)
+    return PipelineState(stored["settings"], tuple(_stage(one, f"a stage of {path}") for one in stored["stages"]))
 
 
 def _stage(value: Any, where: str) -> Stage:
     needs = {"name": TEXT, "function": TEXT, "arguments": OBJECT, "run": TEXT, "is_control": FLAG}
     own = check(value, where, needs)
-    results = own.get("results")
-    if results is not None:
-        check(results, where, {}, dict.fromkeys((*ESTIMATES, "before"), OBJECT) | dict.fromkeys(COUNTS, NUMBER))
-        for side in (results, results.get("before", {})):
-            estimates = {name: side[name] for name in ESTIMATES if name in side}
-            check_each(estimates, where, dict.fromkeys(("value", "low", "high"), NUMBER))
+    if (results := own.get("results")) is not None:
+        check(check(results, where, {}, _RESULTS).get("before", {}), where, {}, _RESULTS)
     return Stage(**{name: own[name] for name in needs}, results=results)

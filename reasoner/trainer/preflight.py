@@ -44,13 +44,16 @@ class ResolvedNames:
     model_folder: Path | None  # None for a hub model that has not been downloaded
 
 
-def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problems: bool = True) -> ResolvedNames:
+def preflight(
+    cfg: Config, run_dir: Path, *, download: bool = True, with_problems: bool = True, with_source: bool = True
+) -> ResolvedNames:
     """What the settings name. ValueError for the first that cannot be used, with what can; OSError where the
     run's folder cannot be written.
 
     Problem sets and a model of the hub are downloaded, or with `download` False left unchecked, the model where the
     user's cache does not hold it. The problem sets are left unchecked without `with_problems`, for a caller that loads
-    them: an environment is started for its check, and again for its problems.
+    them: an environment is started for its check, and again for its problems; examples and preferences without
+    `with_source`, where an earlier stage of a recipe makes them.
     """
     check_tools(cfg.tools, cfg.prompt.style)
     algorithm, chosen = (
@@ -73,9 +76,9 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problem
     check_teacher_prompt(cfg.teacher.prompt)
     if cfg.run.reference:
         read_reference(Path(cfg.run.reference))
-    if cfg.stage == "sft":
+    if cfg.stage == "sft" and with_source:
         check_source(cfg.sft.data, Path(cfg.run.dir))
-    if cfg.stage == "reward-model":
+    if cfg.stage == "reward-model" and with_source:
         check_preferences(cfg.rm.data)
     check_writable(run_dir)
     runs = Path(cfg.run.dir)

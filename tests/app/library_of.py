@@ -229,7 +229,7 @@ def write_pipeline(folder: Path, data: str = "generated") -> None:
         Stage("student", "finetune", {}, "r1-student"),
     )
     folder.mkdir()
-    write_state(folder, PipelineState("r1", {}, stages))
+    write_state(folder, PipelineState({}, stages))
 
 
 # --------------------------------------------------------------------------------------------- evaluations

@@ -50,7 +50,7 @@ def test_another_stage_than_rl_stands_in_the_place_of_the_algorithm_and_a_model_
         find_run("small", runs)
 
 
-NO_FORMAT = json.dumps({"format": 9, "recipe": "", "settings": {}, "stages": []})
+NO_FORMAT = json.dumps({"format": 9, "settings": {}, "stages": []})
 
 
 @pytest.mark.parametrize(("content", "fault"), [("{", "pipeline.json is damaged"), (NO_FORMAT, "format 9")])

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from reasoner.cli.main import main
 from reasoner.recipes import expert_iteration
@@ -44,6 +45,29 @@ def test_expert_iteration_of_several_processes_is_refused_before_it_samples(caps
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("flag", ["--eval.heldout", "--run.track", "--prompt"])
+def test_expert_iteration_refuses_what_a_round_would_before_it_samples(capsys, tmp_path, flag):
+    assert main(["expert-iteration", "--model", "base", "--run.dir", str(tmp_path), flag, "nonsense"]) == 2
+    assert "nonsense" in capsys.readouterr().err and list(tmp_path.iterdir()) == []
+
+
+def test_expert_iteration_samples_with_its_threads(monkeypatch, tmp_path):
+    threads = []
+    monkeypatch.setattr(expert_iteration, "sample", lambda *_: threads.append(torch.get_num_threads()))
+    torch.set_num_threads(2)
+    main(["expert-iteration", "--model", "base", "--run.dir", str(tmp_path), "--threads", "1"])
+    assert threads == [1]
+
+
+@pytest.mark.parametrize(("key", "value"), [("run.name", "mine"), ("sft.data", "runs:x")])
+def test_expert_iteration_heeds_a_file_of_settings(capsys, monkeypatch, tmp_path, key, value):
+    file, plans = tmp_path / "own.toml", []
+    file.write_text(f'{key} = "{value}"')
+    monkeypatch.setattr(expert_iteration, "expert_iteration", lambda _, name, **__: plans.append(name) or [])
+    status = main(["expert-iteration", "--model", "base", "--run.dir", str(tmp_path), "--config", str(file)])
+    assert (status, plans) == ((0, [value]) if key == "run.name" else (2, []))
+
+
 @pytest.mark.parametrize(
     ("flags", "data"),
     [([], "generated"), (["--preset", "smollm-135m@cpu"], "one-step"), (["--data", "mine.jsonl"], "mine.jsonl")],
@@ -63,7 +87,9 @@ def test_expert_iteration_on_a_benchmark_validates_and_ends_on_it(monkeypatch, t
 def expert_iteration_of(monkeypatch, runs, flags):
     """The problems that the rounds of a command line sample, validate on and end with."""
     calls = []
-    monkeypatch.setattr(expert_iteration, "expert_iteration", lambda *arguments: calls.append(arguments) or [])
+    monkeypatch.setattr(
+        expert_iteration, "expert_iteration", lambda resolved, data, **_: calls.append((data, resolved)) or []
+    )
     assert main(["expert-iteration", "--model", "base", "--run.dir", str(runs), *flags]) == 0
-    ((plan, resolved),) = calls
-    return plan.data, resolved.config.validation.data, resolved.config.eval.heldout
+    ((data, resolved),) = calls
+    return data, resolved.config.validation.data, resolved.config.eval.heldout

@@ -4,12 +4,11 @@ import json
 import shutil
 from pathlib import Path
 
-from reasoner.recipes.expert_iteration import Rounds
+from reasoner.recipes.expert_iteration import examples
 from reasoner.runs.selection import Selection
 from tests.fixtures.forkserver import ROOT, ForkedCommand, finish
 from tests.fixtures.trainings import OF_A_CLOCK, contents, flags
 
-PLAN = Rounds(name="ei", data="generated", rounds=3, problems=9, samples=2, selection=Selection(per_problem=4))
 SUMS = ROOT / "tests" / "fixtures" / "sums.jsonl"
 SMALL = {
     "preset": "base", "data": SUMS, "rounds": 2, "problems": 6, "num-samples": 4, "where": "ended", "run.name": "ei",
@@ -19,8 +18,9 @@ SMALL = {
 
 
 def test_a_round_trains_on_the_selected_samples_of_all_rounds_so_far():
-    assert PLAN.examples(1) == "runs:ei-samples-1?where=correct,well-formed,ended&per_problem=4"
-    assert PLAN.examples(2).startswith("runs:ei-samples-1,ei-samples-2?")
+    selection = Selection(per_problem=4)
+    assert examples("ei", 1, selection) == "runs:ei-samples-1?where=correct,well-formed,ended&per_problem=4"
+    assert examples("ei", 2, selection).startswith("runs:ei-samples-1,ei-samples-2?")
 
 
 def rounds(runs: Path, status: int = 0, **changes: object) -> ForkedCommand:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reasoner.recipes.pipeline import run_pipeline
-from reasoner.recipes.plan import Change, Plan
+from reasoner.recipes.pipeline import Function, Pipeline
 from reasoner.recipes.stages import FILE
 from reasoner.runs.run_start import lock_run_dir
 from tests.fixtures.processes import wait_until_gone
@@ -40,15 +39,11 @@ def write_file(out: str, *, text: str) -> None:
     Path(out).write_text(text)
 
 
-def plan(here: Path, names: str = "ab", *changes: str, rows: int = 5) -> Plan:
-    own = Plan("p", here, [Change.parse(text) for text in changes])
+def run(here: Path, names: str = "ab", *changes: str, rows: int = 5, function: Function = make_run) -> None:
+    own = Pipeline("p", here, {}, changes)
     for name in names:
-        own.run(name, make_run, model="base", rows=rows)
-    return own
-
-
-def run(here: Path, *arguments: str, **values: int) -> None:
-    run_pipeline(plan(here, *arguments, **values), recipe="test", settings={})
+        own.run(name, function, model="base", rows=rows)
+    own.start()
 
 
 def start(here: Path) -> subprocess.Popen[str]:
@@ -110,15 +105,11 @@ def test_stages_that_have_begun_keep_their_settings_and_others_may_change(tmp_pa
 
 
 def test_a_setting_of_a_stage_that_has_begun_is_not_lost(tmp_path):
-    first = Plan("p", tmp_path, [Change.parse("a:optim.lr=0.1")])
     (tmp_path / "fail-p-a").touch()
-    first.run("a", with_settings, model="base", rows=5)
     with pytest.raises(ValueError, match="p-a fails"):
-        run_pipeline(first, recipe="test", settings={})
-    second = Plan("p", tmp_path)
-    second.run("a", with_settings, model="base", rows=5)
+        run(tmp_path, "a", "a:optim.lr=0.1", function=with_settings)
     with pytest.raises(ValueError, match="stage a has begun with other settings"):
-        run_pipeline(second, recipe="test", settings={})
+        run(tmp_path, "a", function=with_settings)
 
 
 def with_settings(
@@ -139,9 +130,9 @@ def test_an_old_run_is_not_taken_for_that_of_a_stage(tmp_path):
 
 def test_a_file_is_a_stage_that_is_done_once(tmp_path):
     for _ in range(2):
-        own = Plan("p", tmp_path)
+        own = Pipeline("p", tmp_path, {})
         path = Path(own.file("text", write_file, out="text.txt", text="first"))
-        run_pipeline(own, recipe="test", settings={})
+        own.start()
         assert path.read_text() in ("first", "kept")
         path.write_text("kept")
     assert path == tmp_path / "p" / "text.txt" and done(tmp_path) == [True]

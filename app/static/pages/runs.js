@@ -58,7 +58,7 @@ function stageFigure(stage) {
 }
 
 // A pipeline: its stages in order, with the states of their runs and the results of those that are done.
-function pipelineCard({ name, recipe, stages, fault }, runs) {
+function pipelineCard({ name, stages, fault }, runs) {
   const tiles = stages.map((stage) => {
     const run = runs.get(stage.run), state = stage.is_done ? "done" : run?.status ?? "waiting";
     return el("li", { class: "tile", data: { stage: stage.name }, title: stage.call },
@@ -66,7 +66,7 @@ function pipelineCard({ name, recipe, stages, fault }, runs) {
       el("span", { class: `dot ${stage.is_done ? "finished" : state}` }, state), stageFigure(stage),
       el("small", {}, stage.minutes ? duration(60 * stage.minutes) : ""));
   });
-  return el("section", { class: "card", data: { pipeline: name } }, el("h2", {}, `Pipeline ${name} `, el("small", {}, recipe)),
+  return el("section", { class: "card", data: { pipeline: name } }, el("h2", {}, `Pipeline ${name}`),
     fault ? el("p", {}, el("span", { class: "badge bad" }, "damaged"), ` ${fault}`) : el("ol", { class: "stages" }, tiles));
 }
 
