@@ -24,7 +24,7 @@ from typing import Any
 from data.registry import hub_sources
 from reasoner.api.calls import ARGUMENTS
 from reasoner.api.stages import finetune, problems_to_sample, sample, train_reward_model
-from reasoner.api.training import check_single_process, train
+from reasoner.api.training import RunCall, train
 from reasoner.config.resolve import check_types, parse, unknown_setting_error, with_values
 from reasoner.config.schema import settings
 from reasoner.config.stages import STAGES, is_used
@@ -38,7 +38,6 @@ from reasoner.runs.run_state import is_live
 from reasoner.runtime import end_with_parent, set_environment, stop_signals
 from reasoner.sft.sources import SEPARATOR, check_source
 from reasoner.trainer.preflight import preflight
-from reasoner.trainer.resolve_run import resolve_new_run
 
 Function = Callable[..., object]
 # Functions that train, and their stages of training.
@@ -111,9 +110,9 @@ class Pipeline:
         values = {key: value for key, value in values.items() if key in settings()} | arguments.get("settings", {})
         check_types(values, Path(function.__name__))
         made = [key for key, value in values.items() if outputs & {value, *re.split("[,=]", str(value))}]
-        values |= {**dict.fromkeys(made, self.stages[0].arguments["model"]), "run.dir": str(self.runs)}
-        resolved, run_dir = resolve_new_run(values, origin="", preset=arguments.get("preset"), stage=stage)
-        check_single_process(resolved.config, function.__name__)
+        call = RunCall(function.__name__, stage, None, self.runs, arguments.get("preset"))
+        resolved, run_dir = call.start(values | dict.fromkeys(made, self.stages[0].arguments["model"]))
+        call.check_single_process(resolved.config)
         scorers = dict.fromkeys((key for key in made if key not in ("model", keys["data"])), "")
         preflight(with_values(resolved, scorers, origin="").config, run_dir, download=False, with_source=False)
         for source in data.split(SEPARATOR) if stage == "sft" else ():
