@@ -23,6 +23,7 @@ from verifiers.answers.forms import (
     has_open_part,
     has_part,
     is_expanded,
+    is_inside,
     is_quotient,
     num_factors,
     numbers_in,
@@ -49,7 +50,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("factored", re.compile(r"\bfactor(?:ise|ize)?\b", re.IGNORECASE)),
 )
 _TOLERANCES = ("tolerance", "error")  # columns of data sets that hold a tolerance: OlympiadBench has "error"
-_EQUALS = re.compile(r"=|≈|\\(?:approx|sim(?:eq)?)(?![a-z])")
+_EQUALS = re.compile(r"(?:=|≈|\\(?:approx|sim(?:eq)?)(?![a-z]))(?![^{}]*\})")  # not the = of \sum_{k=1}
 _OTHER = "the letter of another choice"
 _BARE = ("list", "set")  # values without an order
 _MAX_CHARACTERS = 20_000
@@ -169,17 +170,23 @@ def equivalent(gold: str, answer: str, question: Question) -> Judgement:
 
 
 def _is_said_back(gold: str, answer: str, formulas: tuple[str, ...]) -> bool:
-    """Whether an answer leaves work of its question undone that the gold has done.
+    r"""Whether an answer leaves work of its question undone that the gold has done.
 
-    It is a formula of the question, or holds one as an item, that the gold has in another form; or a quotient of
-    numbers of the question where the gold is a whole number; or it is a logarithm, trigonometric value or the like
-    where the question has some and the gold, a number, has none.
+    It is a formula of the question, or holds one as an item, that the gold has in another form; or it has one in it
+    that is equal to the gold, `\frac{F+F}{2}`; or it is a quotient of numbers of the question where the gold is a whole
+    number; or a logarithm, trigonometric value or the like where the question has some and the gold, a number, has none.
     """
     gold, answer = maths.answer_part(gold), maths.answer_part(answer)
     question_forms, expected = _forms_in(formulas), _forms_in((gold,))
-    stated = _forms_of(answer) | _forms_of(_EQUALS.split(answer)[-1])
+    value = _forms_of(_EQUALS.split(answer)[-1])
+    stated = _forms_of(answer) | value
     if stated & question_forms - expected:
         return True
+    for text in _sides_of(formulas):
+        inside = [each for each in _forms_of(text) if any(is_inside(each, whole) for whole in value)]
+        is_in_gold = any(is_inside(each, whole) for each in inside for whole in expected)
+        if any(map(_is_compound, inside)) and not is_in_gold and _is(gold, text):
+            return True
     is_whole = any(each[0] == "number" and each[1].denominator == 1 for each in expected)
     if is_whole and (quotients := list(filter(is_quotient, stated))):
         question_numbers = set().union(*map(numbers_in, question_forms))
@@ -197,8 +204,15 @@ def _is_said_back(gold: str, answer: str, formulas: tuple[str, ...]) -> bool:
 @lru_cache(maxsize=256)
 def _forms_in(formulas: tuple[str, ...]) -> frozenset[Form]:
     """What formulas and the sides of their equations are, in any order of their terms."""
-    texts = [text for formula in formulas for text in (formula, *formula.split("="))]
-    return frozenset(each for text in texts for each in _forms_of(text))
+    return frozenset(each for text in _sides_of(formulas) for each in _forms_of(text))
+
+
+def _sides_of(formulas: tuple[str, ...]) -> list[str]:
+    return [text for formula in formulas for text in (formula, *formula.split("="))]
+
+
+def _is_compound(part: Form) -> bool:
+    return any(isinstance(each, tuple) for each in part)
 
 
 def _forms_of(text: str) -> set[Form]:
