@@ -173,8 +173,9 @@ def _is_said_back(gold: str, answer: str, formulas: tuple[str, ...]) -> bool:
     r"""Whether an answer leaves work of its question undone that the gold has done.
 
     It is a formula of the question, or holds one as an item, that the gold has in another form; or it has one in it
-    that is equal to the gold, `\frac{F+F}{2}`; or it is a quotient of numbers of the question where the gold is a whole
-    number; or a logarithm, trigonometric value or the like where the question has some and the gold, a number, has none.
+    that is equal to the gold, `\frac{F+F}{2}`; or it is a quotient of numbers of the question where the gold is a
+    whole number; or a logarithm, trigonometric value or the like where the question has some and the gold, a number,
+    has none.
     """
     gold, answer = maths.answer_part(gold), maths.answer_part(answer)
     question_forms, expected = _forms_in(formulas), _forms_in((gold,))
