@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -114,7 +114,10 @@ def read_question(text: str) -> Question:
         return Question()
     choices = _choices(text)
     form = next((name for name, pattern in _FORMS if pattern.search(text)), "")
-    return Question(choices, "" if choices else _unit_in(text), form, formulas=() if choices else formulas_in(text))
+    if choices:
+        return Question(choices, form=form)
+    unit = _unit_in(text)
+    return Question((), unit, form, formulas=(*formulas_in(text), *(_amounts_in(text) if unit else ())))
 
 
 def _choices(text: str) -> tuple[tuple[str, str], ...]:
@@ -141,6 +144,15 @@ def _unit_in(text: str) -> str:
             if _known_unit(phrase) is not None:
                 return phrase
     return ""
+
+
+def _amounts_in(text: str) -> list[str]:
+    """The amounts of a text, "6 feet" and "two hours", each as long as it is read."""
+    words, amounts = [word.strip(".,;:?!()") for word in text.split()], []
+    for place in (place for place, word in enumerate(words) if _known_unit(word) is not None):
+        phrases = (" ".join(words[start : place + 1]) for start in range(max(place - 4, 0), place))
+        amounts += [phrase for phrase in phrases if isinstance(read(phrase), Amount)][:1]
+    return amounts
 
 
 def _known_unit(phrase: str) -> tuple[tuple[tuple[str, int], ...], Fraction] | None:
@@ -179,14 +191,15 @@ def _is_said_back(gold: str, answer: str, formulas: tuple[str, ...]) -> bool:
     """
     gold, answer = maths.answer_part(gold), maths.answer_part(answer)
     question_forms, expected = _forms_in(formulas), _forms_in((gold,))
-    value = _forms_of(_EQUALS.split(answer)[-1])
+    last = _EQUALS.split(answer)[-1]
+    value = _forms_of(last)
     stated = _forms_of(answer) | value
     if stated & question_forms - expected:
         return True
     for text in _sides_of(formulas):
-        inside = [each for each in _forms_of(text) if any(is_inside(each, whole) for whole in value)]
-        is_in_gold = any(is_inside(each, whole) for each in inside for whole in expected)
-        if any(map(_is_compound, inside)) and not is_in_gold and _is(gold, text):
+        parts = list(filter(_is_compound, _forms_of(text)))
+        is_there = canonical(text) in canonical(last) or _is_in_one(parts, value)
+        if parts and is_there and not _is_in_one(parts, expected) and _is(gold, text):
             return True
     is_whole = any(each[0] == "number" and each[1].denominator == 1 for each in expected)
     if is_whole and (quotients := list(filter(is_quotient, stated))):
@@ -214,6 +227,10 @@ def _sides_of(formulas: tuple[str, ...]) -> list[str]:
 
 def _is_compound(part: Form) -> bool:
     return any(isinstance(each, tuple) for each in part)
+
+
+def _is_in_one(parts: Iterable[Form], wholes: Iterable[Form]) -> bool:
+    return any(is_inside(part, whole) for whole in wholes for part in parts)
 
 
 def _forms_of(text: str) -> set[Form]:
