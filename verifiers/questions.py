@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -23,6 +23,7 @@ from verifiers.answers.forms import (
     has_open_part,
     has_part,
     is_expanded,
+    is_inside,
     is_quotient,
     num_factors,
     numbers_in,
@@ -49,7 +50,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("factored", re.compile(r"\bfactor(?:ise|ize)?\b", re.IGNORECASE)),
 )
 _TOLERANCES = ("tolerance", "error")  # columns of data sets that hold a tolerance: OlympiadBench has "error"
-_EQUALS = re.compile(r"=|≈|\\(?:approx|sim(?:eq)?)(?![a-z])")
+_EQUALS = re.compile(r"(?:=|≈|\\(?:approx|sim(?:eq)?)(?![a-z]))(?![^{}]*\})")  # not the = of \sum_{k=1}
 _OTHER = "the letter of another choice"
 _BARE = ("list", "set")  # values without an order
 _MAX_CHARACTERS = 20_000
@@ -113,7 +114,10 @@ def read_question(text: str) -> Question:
         return Question()
     choices = _choices(text)
     form = next((name for name, pattern in _FORMS if pattern.search(text)), "")
-    return Question(choices, "" if choices else _unit_in(text), form, formulas=() if choices else formulas_in(text))
+    if choices:
+        return Question(choices, form=form)
+    unit = _unit_in(text)
+    return Question((), unit, form, formulas=(*formulas_in(text), *(_amounts_in(text) if unit else ())))
 
 
 def _choices(text: str) -> tuple[tuple[str, str], ...]:
@@ -140,6 +144,15 @@ def _unit_in(text: str) -> str:
             if _known_unit(phrase) is not None:
                 return phrase
     return ""
+
+
+def _amounts_in(text: str) -> list[str]:
+    """The amounts of a text, "6 feet" and "two hours", each as long as it is read."""
+    words, amounts = [word.strip(".,;:?!()") for word in text.split()], []
+    for place in (place for place, word in enumerate(words) if _known_unit(word) is not None):
+        phrases = (" ".join(words[start : place + 1]) for start in range(max(place - 4, 0), place))
+        amounts += [phrase for phrase in phrases if isinstance(read(phrase), Amount)][:1]
+    return amounts
 
 
 def _known_unit(phrase: str) -> tuple[tuple[tuple[str, int], ...], Fraction] | None:
@@ -169,17 +182,25 @@ def equivalent(gold: str, answer: str, question: Question) -> Judgement:
 
 
 def _is_said_back(gold: str, answer: str, formulas: tuple[str, ...]) -> bool:
-    """Whether an answer leaves work of its question undone that the gold has done.
+    r"""Whether an answer leaves work of its question undone that the gold has done.
 
-    It is a formula of the question, or holds one as an item, that the gold has in another form; or a quotient of
-    numbers of the question where the gold is a whole number; or it is a logarithm, trigonometric value or the like
-    where the question has some and the gold, a number, has none.
+    It is a formula of the question, or holds one as an item, that the gold has in another form; or it has one in it
+    that is equal to the gold, `\frac{F+F}{2}`; or it is a quotient of numbers of the question where the gold is a
+    whole number; or a logarithm, trigonometric value or the like where the question has some and the gold, a number,
+    has none.
     """
     gold, answer = maths.answer_part(gold), maths.answer_part(answer)
     question_forms, expected = _forms_in(formulas), _forms_in((gold,))
-    stated = _forms_of(answer) | _forms_of(_EQUALS.split(answer)[-1])
+    last = _EQUALS.split(answer)[-1]
+    value = _forms_of(last)
+    stated = _forms_of(answer) | value
     if stated & question_forms - expected:
         return True
+    for text in _sides_of(formulas):
+        parts = list(filter(_is_compound, _forms_of(text)))
+        is_there = canonical(text) in canonical(last) or _is_in_one(parts, value)
+        if parts and is_there and not _is_in_one(parts, expected) and _is(gold, text):
+            return True
     is_whole = any(each[0] == "number" and each[1].denominator == 1 for each in expected)
     if is_whole and (quotients := list(filter(is_quotient, stated))):
         question_numbers = set().union(*map(numbers_in, question_forms))
@@ -197,8 +218,19 @@ def _is_said_back(gold: str, answer: str, formulas: tuple[str, ...]) -> bool:
 @lru_cache(maxsize=256)
 def _forms_in(formulas: tuple[str, ...]) -> frozenset[Form]:
     """What formulas and the sides of their equations are, in any order of their terms."""
-    texts = [text for formula in formulas for text in (formula, *formula.split("="))]
-    return frozenset(each for text in texts for each in _forms_of(text))
+    return frozenset(each for text in _sides_of(formulas) for each in _forms_of(text))
+
+
+def _sides_of(formulas: tuple[str, ...]) -> list[str]:
+    return [text for formula in formulas for text in (formula, *formula.split("="))]
+
+
+def _is_compound(part: Form) -> bool:
+    return any(isinstance(each, tuple) for each in part)
+
+
+def _is_in_one(parts: Iterable[Form], wholes: Iterable[Form]) -> bool:
+    return any(is_inside(part, whole) for whole in wholes for part in parts)
 
 
 def _forms_of(text: str) -> set[Form]:

@@ -41,7 +41,8 @@ perfect squares; any x; all x; for all n; infinitely many; all; any; all primes;
 false; yes or no; true or false; A or B; A or B or C or D or E; 0 or 1; 1 or 2; even or odd;
 1, 2, 3, 4, 5, 6, 7, 8, 9, 10; between 0 and 100; 0 to 100; -1000 < x < 1000; about 5; I don't know; the answer;
 answer; correct; the correct answer; see above; it depends; as above; the same; maybe; unknown; an integer; a number;
-the number is an integer; positive; negative; even; odd; prime; circle; square; line; should be 5; x or y
+the number is an integer; positive; negative; even; odd; prime; circle; square; line; should be 5; x or y;
+c for any constant c; a + b for any constants a, b
 """
 CONSTANTS = tuple(dict.fromkeys(["", " ", *map(str, range(-12, 151)), *map(str.strip, _CONSTANTS.split(";"))]))
 

@@ -90,6 +90,30 @@ SAID_BACK = [
         ],
         [r"\sqrt3\cdot4", r"2\sqrt{12}"],
     ),
+    (
+        r"Simplify $\sqrt{50}+\sqrt{8}$.",
+        r"7\sqrt2",
+        [
+            r"\frac{\sqrt{50}+\sqrt{8}+\sqrt{50}+\sqrt{8}}{2}", r"2(\sqrt{50}+\sqrt{8})-(\sqrt{50}+\sqrt{8})",
+            r"\frac{(\sqrt{50}+\sqrt{8})^2}{\sqrt{50}+\sqrt{8}}", r"\binom{\sqrt{50}+\sqrt{8}}{1}",
+            r"\left(\frac{1}{\sqrt{50}+\sqrt{8}}\right)^{-1}",
+        ],
+        [r"5\sqrt2+2\sqrt2", r"\frac{14}{\sqrt2}", r"\sqrt{50}+\sqrt{8} = 7\sqrt2"],
+    ),
+    (
+        r"Simplify $\frac{x^2-9}{x-3}$.",
+        "x+3",
+        [
+            r"\sum_{k=1}^{1} \frac{x^2-9}{x-3}", r"\frac{x^2-9}{x-3} - 0 \cdot x", r"\int_0^1 \frac{x^2-9}{x-3} dt",
+            r"\frac{x^2-9}{2(x-3)}+\frac{x^2-9}{2(x-3)}",
+        ],
+        ["3+x", r"\frac{x^2-9}{x-3} = x+3"],
+    ),
+    ("What is twice $x+1$, plus $x+1$?", "3x+3", [], ["3(x+1)", "2(x+1)+(x+1)"]),
+    ("How many cubic feet are in one cubic yard?", "27", ["one cubic yard", "1 yd^3"], ["27 cubic feet", "46656 in^3"]),
+    ("It took 2.25 hours. How many minutes?", "135", ["2.25 hours"], ["135 min", "2 hours 15 minutes"]),
+    ("Of 60 minutes he slept 30 minutes. How many minutes is that?", "30", [], ["30 minutes", "0.5 hours"]),
+    (r"Let $t = \sqrt2+1$. Find $t+\sqrt2$.", r"2\sqrt2+1", [], [r"\sqrt2+1+\sqrt2"]),
     ("What is $84$ shared by $2$?", "42", ["84/2", r"\frac{84}{2}", r"-\frac{84}{-2}"], ["42.0", "126/3"]),
     ("What part of $84$ is $2$?", r"\frac{1}{42}", [], [r"\frac{2}{84}"]),
     # what is no question said back: the gold's own form, the value of a named quantity, a value with its unit

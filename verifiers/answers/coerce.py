@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from verifiers.answers.families import beside_family, beside_formula, beside_space, letters_in, rows_of
+from verifiers.answers.families import argument_of, beside_family, beside_formula, beside_space, letters_in, rows_of
 from verifiers.answers.integers import integers_of
 from verifiers.answers.reals import as_reals, condition, equal_reals, one_case
 from verifiers.answers.values import (
@@ -31,6 +31,7 @@ from verifiers.answers.values import (
 from verifiers.answers.vectors import components, tuple_of
 
 Pair = tuple[Value, Value]
+PARAMETERS = frozenset("ktsmnλμ")  # letters that a tuple without a word about them may have in another's place
 _FACTORS = frozenset("ckC")  # letters that are constants beside the argument of a function
 
 
@@ -53,14 +54,23 @@ def _cases(gold: Value, answer: Value) -> Pair | None:
 
 
 def _spaces(gold: Value, answer: Value) -> Pair | None:
-    """A formula beside a space, whose letters are its parameters: those of a gold only where these have no bounds."""
+    """A formula beside a space, whose letters are its parameters: those of a gold only where these have no bounds.
+
+    A number of letters alone has none, `2n` or S = 2n: "c for any constant c" is not it.
+    """
     if isinstance(gold, Space):
         space = None if isinstance(answer, Space) else beside_space(opened(answer), gold)
         return None if space is None else (gold, space)
     assert isinstance(answer, Space)
-    is_free = all(equal_reals(reals, ALL_REALS) for _, reals in answer.parameters)
-    space = beside_space(opened(gold), answer) if is_free else None
-    return None if space is None else (space, answer)
+    if not all(equal_reals(reals, ALL_REALS) for _, reals in answer.parameters):
+        return None
+    if isinstance(gold, Expression):
+        return (gold, Expression(*answer.items[0])) if len(answer.items) == 1 == len(answer.items[0]) else None
+    space = beside_space(opened(gold), answer)
+    if space is None or argument_of(gold) or letters_in(space.items) != {name for name, _ in space.parameters}:
+        return None if space is None else (space, answer)
+    is_tuple = all(len(row) > 1 for row in space.items) and letters_in(space.items) <= PARAMETERS
+    return (space, answer) if is_tuple else None
 
 
 def _integers(gold: Value, answer: Value) -> Pair | None:

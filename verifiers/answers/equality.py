@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from verifiers.answers.coerce import as_ratio, coerce, opened, without_names
+from verifiers.answers.coerce import PARAMETERS, as_ratio, coerce, opened, without_names
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.families import equal_families, equal_spaces
 from verifiers.answers.integers import equal_integers
@@ -47,7 +47,6 @@ from verifiers.answers.values import (
 )
 
 _NO_CONSTANTS = frozenset("xyzn")  # letters that are never constants
-_PARAMETERS = frozenset("ktsmnλμ")  # letters that a tuple without a word about them may have in another's place
 
 
 def equal(gold: Value, answer: Value) -> Result:
@@ -69,7 +68,7 @@ def _equal(gold: Value, answer: Value) -> Result:
         return False
     if isinstance(gold, Relation) and isinstance(answer, Named):
         gold, answer = coerce(gold, answer)
-    if isinstance(gold, Family | Space):
+    if isinstance(gold, Family | Space) or isinstance(answer, Space):
         gold, answer = coerce(gold, answer)
     if (sides := without_names(gold, answer)) is None:
         return False
@@ -241,7 +240,7 @@ def _only_letter(value: Collection) -> str:
     """The only letter of a tuple where it may be any parameter; "" for other values."""
     nodes = nodes_of(value.items) if value.is_plain_tuple else None
     letters = frozenset().union(*map(names, nodes or []))
-    return next(iter(letters)) if nodes and len(letters) == 1 and letters <= _PARAMETERS else ""
+    return next(iter(letters)) if nodes and len(letters) == 1 and letters <= PARAMETERS else ""
 
 
 def _equal_matrices(gold: Collection, answer: Collection) -> Result:

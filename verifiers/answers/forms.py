@@ -98,6 +98,8 @@ def _power(base: Form, exponent: Form) -> Form:
         return _power(base[2], _product([base[3], exponent]))
     if exponent == _ONE:
         return base
+    if exponent == _opposite(_ONE):
+        return _reciprocal(base)
     if exponent[0] == "log" and exponent[2] == base:
         argument: Form = exponent[1]
         return argument
@@ -167,6 +169,13 @@ def is_quotient(part: Form) -> bool:
 
 def has_part(part: Form, *ops: str) -> bool:
     return part[0] in ops or any(has_part(each, *ops) for each in part if isinstance(each, tuple) and each)
+
+
+def is_inside(part: Form, whole: Form) -> bool:
+    """Whether a form is a part of another one, or some of the summands or factors of a part."""
+    if part == whole or (part[0] == whole[0] in ("add", "mul") and Counter(part[1]) <= Counter(whole[1])):
+        return True
+    return any(is_inside(part, each) for each in whole if isinstance(each, tuple) and each)
 
 
 def is_expanded(node: Node) -> bool:

@@ -150,7 +150,7 @@ class Scanner:
         is_behind_comma = start > 1 and self.text[start - 1] == "," and self.text[start - 2].isdigit()  # 27,54,108
         if not 0 < len(digits) < 4 or digits[0] == "0" or is_behind_comma:
             return digits
-        is_listed = self.depth > 0 or any(each != "text" for each in self.closing)
+        is_listed = self.depth > 0 or "}" in self.closing
         while len(digits) < 400 and (group := _GROUP.match(self.text, self.at)) and not (is_listed and group[0] == ","):
             self.at = group.end()
             digits += self.text[self.at : self.at + 3]
