@@ -99,7 +99,7 @@ def _check(
     finding, gradable = check_gold_answers(load(cfg.data.train, memory_mib=cfg.verify.memory_mib), cfg)
     yield finding
     run = load_context(resolved, run_dir)
-    tokenizer, template, shape = run.tokenizer, run.checked.template, load_meta_model(run.base)
+    tokenizer, template, shape = run.tokenizer, run.template, load_meta_model(run.base)
     prompts = with_teacher_prompts(run.render(gradable), cfg, template, tokenizer)
     evaluation = [prompt for problems in evaluation_problems(cfg) for prompt in run.render(problems)]
     yield from check_tokenizer(tokenizer, shape, template, prompts, end_token_ids(run.base, tokenizer))
@@ -107,7 +107,7 @@ def _check(
     yield finding
     yield from check_epochs(prompts, evaluation, cfg)
     free, total = memory_of(run.device)
-    estimate = MemoryEstimate(shape, run.checked.algorithm, cfg, _longest(prompts), run.device.type, total)
+    estimate = MemoryEstimate(shape, run.algorithm, cfg, _longest(prompts), run.device.type, total)
     measurements["memory"] = estimate.parts() | {"peak": estimate.peak()}
     finding = memory_finding(estimate, free)
     yield finding  # before any weights are loaded
@@ -126,7 +126,7 @@ def _check_trial_step(
     run: RunContext, prompts: Sequence[Prompt], problems: int, samples: int, measurements: Measurements
 ) -> Iterator[Finding]:
     """The findings of the checks that sample with the engine and update a throwaway policy."""
-    cfg, template = run.cfg, run.checked.template
+    cfg, template = run.cfg, run.template
     # Groups of the trial step are no larger than the samples that the doctor may take of a problem, and the first step
     # updates the policy.
     algo = replace(cfg.algo, group_size=min(cfg.algo.group_size, samples))
@@ -164,7 +164,7 @@ def _cost_findings(
     """The findings on time and disk."""
     cfg = run.cfg
     informative_share = stats.informative_share[stats.group_size].value
-    run_time = estimate_time(trial, run.checked.algorithm, cfg, informative_share=informative_share)
+    run_time = estimate_time(trial, run.algorithm, cfg, informative_share=informative_share)
     yield from time_findings(trial, run_time, cfg)
     tokens = run_time.num_steps * cfg.completions_per_step * run_time.mean_length
     bytes_per_token = trial.rollout_bytes / max(1, trial.now.tokens)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 from transformers import PreTrainedModel
@@ -19,7 +20,6 @@ from reasoner.doctor.preset_fit import meta_model, most_prompt_tokens
 from reasoner.doctor.rank_memory import STRATEGIES, RankMemory, first_that_fits
 from reasoner.models.loading import load_meta_model
 from reasoner.rl.algorithms import resolve_algorithm
-from reasoner.trainer.preflight import ResolvedNames
 
 _GIB = 2**30
 
@@ -34,14 +34,14 @@ def rank_memory(model: PreTrainedModel, cfg: Config, gpu_bytes: int) -> RankMemo
 
 
 def gpu_findings(
-    cfg: Config, resolved: ResolvedNames, kind: str, gpu_bytes: int, measurements: dict[str, Any]
+    cfg: Config, folder: Path | None, kind: str, gpu_bytes: int, measurements: dict[str, Any]
 ) -> Iterator[Finding]:
     """The findings: memory of each way to hold the weights, and the way to take. Fills `measurements` with the
     predictions. ValueError for a model that is neither on this machine nor the model of a preset.
     """
     recipe = next((recipe for recipe in RECIPES.values() if cfg.model in recipe.models), None)
-    if resolved.model_folder is not None:
-        model = load_meta_model(resolved.model_folder)
+    if folder is not None:
+        model = load_meta_model(folder)
     elif recipe is not None:
         model = meta_model(recipe.shape)
     else:

@@ -25,6 +25,7 @@ from reasoner.runs.json_files import write_json
 from reasoner.runs.metrics import read_heldout
 from reasoner.runs.run_dir import read_settings
 from reasoner.runs.selection import Selection
+from reasoner.trainer.preflight import preflight
 from reasoner.trainer.run_stage import run_stage
 from reasoner.trainer.sample import SampleRequest, sample
 from reasoner.trainer.supervised import without_unused_validation
@@ -89,6 +90,7 @@ def expert_iteration(plan: Rounds, resolved: RunSettings) -> list[dict[str, Any]
         if resuming:
             _check_same(run_dir, own)
         if not (run_dir / "report.json").is_file():
+            preflight(own, run_dir)
             run_stage(replace(resolved, config=own), run_dir, resuming=resuming)
         model = run_dir.name
         rows += _rows(number, samples, run_dir, rows)

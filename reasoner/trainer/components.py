@@ -15,7 +15,6 @@ import torch
 from torch.distributed.device_mesh import DeviceMesh
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from data import Problem
 from reasoner.config.schema import Config
 from reasoner.console import log
 from reasoner.distributed.world import ALONE, LONG_TIME_LIMIT, World
@@ -34,7 +33,7 @@ from reasoner.models.reward_model import load_reward_model
 from reasoner.models.shard_on_load import mesh_of_shards
 from reasoner.models.sharding import reshard
 from reasoner.rl.algorithms import resolve_algorithm
-from reasoner.rollouts.dataset import filter_prompts, prompt_token_limit
+from reasoner.rollouts.dataset import prompt_token_limit
 from reasoner.rollouts.generate import RolloutPrefetcher
 from reasoner.rollouts.prompts import Template, with_teacher_prompt
 from reasoner.rollouts.reward_functions import RewardFunction, check_columns, load_reward_functions
@@ -125,14 +124,6 @@ def sampling_params(cfg: Config, template: Template) -> SamplingParams:
         max_tokens=cfg.sampling.max_tokens,
         stop=template.stop,
     )
-
-
-def render_prompts(
-    problems: Sequence[Problem], cfg: Config, template: Template, tokenizer: PreTrainedTokenizerBase, context: int
-) -> list[Prompt]:
-    """Render problems as prompts; drop and report those that cannot be graded or are too long."""
-    limits = {"max_tokens": cfg.sampling.max_tokens, "max_prompt_tokens": cfg.data.max_prompt_tokens}
-    return filter_prompts(problems, template, tokenizer, context=context, **limits)
 
 
 def with_teacher_prompts(

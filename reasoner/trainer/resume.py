@@ -8,9 +8,10 @@ they are written again where an older checkpoint, the metrics or a checkpoint's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from reasoner.models.checksums import damage
 from reasoner.runs import health
@@ -148,3 +149,26 @@ def _repair_best(run_dir: Path, metrics: list[dict[str, float]], log: Log) -> No
         log(f"{at}; it is restored from checkpoint {path.name}")
     else:
         log(f"{at}; the next policy with a higher score takes its place")
+
+
+def check_unchanged(
+    stored: Mapping[str, Any], now: Mapping[str, str], settings: Mapping[str, object], log: Log
+) -> None:
+    """Compare the fingerprints of `now` with those that a run's config.json holds (`stored`: run_dir.read_settings).
+    ValueError where model, prompt or training data are not the ones that the run began with. Other validation problems
+    are reported. `settings` are those of now, by dotted key.
+    """
+    then = stored.get("fingerprints", {})
+    for name in now:
+        if name != "validation.data" and then.get(name) != now[name]:
+            raise ValueError(
+                f"{name} is {settings[name]!r} as before, but its content has changed: its fingerprint is "
+                f"{now[name][:16]}, and that of the run {str(then.get(name))[:16]}. Restore the old content, or start "
+                "a new run"
+            )
+    before, after = (prints.get("validation.data") for prints in (then, now))
+    if before and after and before != after:
+        log(
+            f"the validation problems {settings['validation.data']!r} have changed since the run began: validations "
+            "before and after are not comparable, nor is the best policy so far"
+        )

@@ -21,7 +21,7 @@ from reasoner.sft.dataset import ExampleSplit, load_examples
 from reasoner.sft.examples import Example, examples_of
 from reasoner.trainer.run import TrainingRun
 from reasoner.trainer.setup import RunContext, StageData, TrainingStage
-from reasoner.trainer.summary import sft_summary
+from reasoner.trainer.summary import sft_plan
 from reasoner.trainer.trainer import Trainer
 
 WARMUP_SHARE = 0.03  # of the steps, unless optim.warmup_steps is set
@@ -80,18 +80,17 @@ def passes_of(trainer: Trainer) -> ModelPasses:
 
 def load_data(context: RunContext) -> StageData:
     """The examples of sft.data, split by problem. ValueError for examples that cannot be used."""
-    resolved, tokenizer, run_dir = context.resolved, context.tokenizer, context.run_dir
+    resolved, tokenizer, template = context.resolved, context.tokenizer, context.template
     if not context.resuming:  # a run that is resumed keeps its examples, whatever becomes of its validation
         resolved = without_unused_validation(resolved)
-    sft, template, runs = resolved.config.sft, context.checked.template, Path(resolved.config.run.dir)
+    sft, runs = resolved.config.sft, Path(resolved.config.run.dir)
     split = load_examples(sft, tokenizer, template, context=context.context, runs=runs)
     resolved = with_length(resolved, len(split.training))
-    cfg = resolved.config
     return StageData(
         examples=split,
         resolved=resolved,
         fingerprints={"sft.data": split.fingerprint},
-        summary=lambda policy, done: sft_summary(cfg, policy, tokenizer, template, split, run_dir, done),
+        plan=sft_plan(resolved.config, tokenizer, template, split),
         contents=_contents(sft.data, split),
     )
 

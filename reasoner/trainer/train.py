@@ -5,18 +5,23 @@ Shapes: P prompts, G completions of each, N = P * G rows, T completion positions
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from data import load
 from data.registry import fingerprint
+from reasoner.config.schema import Config
+from reasoner.models.folder import model_fingerprint
+from reasoner.models.resolve import resolve_model
 from reasoner.rl.batch import Batch
 from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.control_rewards import with_wrong_golds
+from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.runs import rollouts as store
 from reasoner.trainer.components import with_teacher_prompts
 from reasoner.trainer.critic_update import update_critic
-from reasoner.trainer.fingerprints import learning_fingerprints
 from reasoner.trainer.parity import parity_check
 from reasoner.trainer.rollout_generator import StepRollouts
 from reasoner.trainer.run import TrainingRun
@@ -29,7 +34,7 @@ from reasoner.trainer.step_metrics import (
     rollout_metrics,
     stored_advantages,
 )
-from reasoner.trainer.summary import run_summary
+from reasoner.trainer.summary import run_plan
 from reasoner.trainer.trainer import Trainer
 from reasoner.types import Prompt, RolloutGroup
 
@@ -122,17 +127,34 @@ def _write_rollouts(
 
 def load_data(context: RunContext) -> StageData:
     """The prompts of data.train."""
-    cfg, resolved, algorithm = context.cfg, context.resolved, context.checked.algorithm
+    cfg = context.cfg
     problems = load(cfg.data.train, memory_mib=cfg.verify.memory_mib)
     prompts = with_wrong_golds(context.render(problems), cfg.data.wrong_golds, cfg.seed)
-    prompts = with_teacher_prompts(prompts, cfg, context.checked.template, context.tokenizer)
+    prompts = with_teacher_prompts(prompts, cfg, context.template, context.tokenizer)
     return StageData(
         examples=prompts,
-        resolved=resolved,
+        resolved=context.resolved,
         fingerprints={"data.train": fingerprint(problems)} | learning_fingerprints(cfg, prompts),
-        summary=lambda policy, done: run_summary(resolved, algorithm, policy, prompts, context.run_dir, done),
+        plan=run_plan(context.resolved, context.algorithm, prompts, is_new=not context.resuming),
         prompts=prompts,
     )
+
+
+def learning_fingerprints(cfg: Config, prompts: Sequence[Prompt] = ()) -> dict[str, str]:
+    """Digests of what a run learns from besides its problems: of the reward models, separated by commas, of the
+    teacher and of its own prompts, where there are some.
+    """
+    folders = [resolve_model(name, runs=Path(cfg.run.dir)) for name in parse_reward_models(cfg.reward.model)]
+    teacher = [resolve_model(cfg.teacher.model, runs=Path(cfg.run.dir))] if cfg.teacher.loaded else []
+    fingerprints = {
+        name: ",".join(map(model_fingerprint, paths))
+        for name, paths in (("reward.model", folders), ("teacher.model", teacher))
+        if paths
+    }
+    if not cfg.teacher.prompt:
+        return fingerprints
+    own = repr([prompt.teacher_ids for prompt in prompts]).encode()
+    return fingerprints | {"teacher.prompt": hashlib.sha256(own).hexdigest()}
 
 
 RL = TrainingStage(load_data=load_data, train=train, place="console")

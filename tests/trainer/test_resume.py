@@ -10,7 +10,6 @@ from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.runs.run_start import open_run
 from reasoner.trainer import checkpoint, resume
-from reasoner.trainer.fingerprints import check_unchanged
 from tests.fixtures.rollouts import numbered, write
 from tests.fixtures.tiny import tiny_tokenizer
 from tests.fixtures.toys import config, make_trainer
@@ -200,5 +199,7 @@ def test_the_best_policy_is_made_again_from_its_checkpoint_else_reported(run, fi
 def test_other_validation_problems_are_told_where_they_are_asked_for_too():
     said = []
     stored = {"fingerprints": {"validation.data": "a"}, "config": {"validation.problems": 30}}
-    check_unchanged(stored, {"validation.data": "b"}, {"validation.data": "x", "validation.problems": 60}, said.append)
+    resume.check_unchanged(
+        stored, {"validation.data": "b"}, {"validation.data": "x", "validation.problems": 60}, said.append
+    )
     assert len(said) == 1
