@@ -64,7 +64,8 @@ class MetricsLogger:
         self._world = world
         self.steps = steps
         self.max_tokens = max_tokens
-        self._rewind(start)
+        self.history = world.from_first(lambda: self._rewind(start), "the metrics of earlier steps")
+        assert len(self.history) == start, f"{len(self.history)} steps are recorded of {start}"
         self._done_before = self._done()
         self._before = max((line.get("time/run", 0.0) for line in self.history), default=0.0)
         self._example = ""
@@ -85,15 +86,10 @@ class MetricsLogger:
         if self.live is not None:
             self.live.stop()
 
-    def _rewind(self, start: int) -> None:
-        """Cut the log back to the first `start` steps. A collective operation."""
-
-        def cut() -> list[dict[str, float]]:
-            truncate_logs(self.run_dir, start)
-            return read_metrics(self.run_dir)
-
-        self.history = self._world.from_first(cut, "the metrics of earlier steps")
-        assert len(self.history) == start, f"{len(self.history)} steps are recorded of {start}"
+    def _rewind(self, start: int) -> list[dict[str, float]]:
+        """Cut the log back to the first `start` steps, and return their metrics."""
+        truncate_logs(self.run_dir, start)
+        return read_metrics(self.run_dir)
 
     def alarm(self, alarms: Sequence[Alarm]) -> None:
         """Record new alarms and print them."""
@@ -162,20 +158,16 @@ class MetricsLogger:
         of_tokens = self.num_tokens() / self.max_tokens if self.max_tokens else 0.0
         return min(1.0, max(self.steps_done / self.steps, of_tokens))
 
-    def _seconds_left(self) -> float:
-        """The time left at the speed since this process began."""
-        done = self._done()
-        return (time.monotonic() - self.began) * (1 - done) / (done - self._done_before)
-
     def _cells(self) -> dict[str, str]:
         """The newest step by column: step, done, the metrics that the console shows, time left."""
         newest, done = self.history[-1], self._done()
+        left = (time.monotonic() - self.began) * (1 - done) / (done - self._done_before)  # at the speed so far
         by_tokens = done > self.steps_done / self.steps
         return {
             "step": f"{newest['step']:.0f}",
             "done": f"{done:.0%} of {self.max_tokens:,} tokens" if by_tokens else f"{self.steps_done}/{self.steps}",
             **{row.label: _FORMATS[row.unit](newest[row.name]) for row in self._columns if row.name in newest},
-            "left": clock(self._seconds_left()),
+            "left": clock(left),
         }
 
     def _line(self) -> str:
