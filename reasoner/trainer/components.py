@@ -12,8 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import torch
-from torch.distributed.device_mesh import DeviceMesh
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from reasoner.config.schema import Config
 from reasoner.console import log
@@ -78,7 +77,11 @@ def build_trainer(
         if cfg.algo.beta > 0:
             reference = load_policy(base, device=device, mesh=mesh).requires_grad_(False)
             cast_parameters(reference, getattr(torch, cfg.algo.reference_dtype))
-    teacher, urls = _load_teacher(cfg, device, mesh), cfg.teacher.urls
+    teacher, urls = None, cfg.teacher.urls
+    if cfg.teacher.loaded:  # frozen, its weights in the precision of the passes
+        folder = resolve_model(cfg.teacher.model, runs=Path(cfg.run.dir))
+        teacher = load_policy(folder, device=device, dtype=getattr(torch, cfg.optim.dtype), mesh=mesh)
+        teacher.requires_grad_(False)
     remote_teacher = RemoteTeacher(urls, tokenizer, cfg.engine, world=world) if urls else None
     trainer = Trainer(
         policy,
@@ -105,15 +108,6 @@ def build_trainer(
         model = load_reward_model(folder, device=trainer.policy.device)
         trainer.critic.start_from(model, weight=weights.get(folder.resolve(), 1.0))
     return trainer
-
-
-def _load_teacher(cfg: Config, device: torch.device, mesh: DeviceMesh | None) -> PreTrainedModel | None:
-    """The model of teacher.model, frozen, its weights in the precision of the passes; None without one here."""
-    if not cfg.teacher.loaded:
-        return None
-    folder = resolve_model(cfg.teacher.model, runs=Path(cfg.run.dir))
-    dtype = getattr(torch, cfg.optim.dtype)
-    return load_policy(folder, device=device, dtype=dtype, mesh=mesh).requires_grad_(False)
 
 
 def sampling_params(cfg: Config, template: Template) -> SamplingParams:
@@ -194,9 +188,13 @@ def open_generator(
             )
         stack.enter_context(closing(engine))
         prefetcher = stack.enter_context(RolloutPrefetcher[StepRollouts](cuda_context(trainer.policy.device)))
-        functions = [*reward_functions, *_isolated_functions(cfg, stack)]
+        functions, spec, limits = [*reward_functions], cfg.reward.functions, cfg.verify
+        if own := load_reward_functions(spec):  # they are called in a process of their own
+            process = RewardProcess(spec, seconds=limits.seconds, memory_mib=limits.memory_mib)
+            stack.enter_context(process)
+            functions += [replace(function, process=process) for function in own]
         if len({function.name for function in functions}) < len(functions):
-            raise ValueError(f"reward.functions {cfg.reward.functions!r} has the name of another reward function")
+            raise ValueError(f"reward.functions {spec!r} has the name of another reward function")
         check_columns(functions, lambda: [prompt.problem for prompt in prompts])
         generator = RolloutGenerator(
             engine,
@@ -213,13 +211,3 @@ def open_generator(
         )
         generator.update_weights(trainer.policy, version=trainer.steps_done)
         yield generator
-
-
-def _isolated_functions(cfg: Config, stack: ExitStack) -> list[RewardFunction]:
-    """The functions of reward.functions, to be called in a process that ends with the stack."""
-    functions = load_reward_functions(cfg.reward.functions)
-    if not functions:
-        return []
-    spec, limits = cfg.reward.functions, cfg.verify
-    process = stack.enter_context(RewardProcess(spec, seconds=limits.seconds, memory_mib=limits.memory_mib))
-    return [replace(function, process=process) for function in functions]

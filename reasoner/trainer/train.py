@@ -16,18 +16,19 @@ from reasoner.config.schema import Config
 from reasoner.models.folder import model_fingerprint
 from reasoner.models.resolve import resolve_model
 from reasoner.rl.batch import Batch
+from reasoner.rl.critic import explained_variance
 from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.control_rewards import with_wrong_golds
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.runs import rollouts as store
 from reasoner.trainer.components import with_teacher_prompts
-from reasoner.trainer.critic_update import update_critic
 from reasoner.trainer.parity import parity_check
 from reasoner.trainer.rollout_generator import StepRollouts
 from reasoner.trainer.run import TrainingRun
-from reasoner.trainer.schedule import is_due, needs_engine, steps_to_prefetch
+from reasoner.trainer.schedule import is_due, minibatches, needs_engine, steps_to_prefetch
 from reasoner.trainer.setup import RunContext, StageData, TrainingStage
 from reasoner.trainer.step_metrics import (
+    CriticUpdate,
     StepUpdate,
     generation_metrics,
     grading_times,
@@ -94,6 +95,26 @@ def train_step(
     update.token_stats.combine(trainer.world)
     trainer.adapt_coefficients(batch, sampled, update)
     return update.metrics(trainer.cfg.optim.lr * update.lr_factor)
+
+
+def update_critic(trainer: Trainer, batch: Batch, lr_factor: float) -> CriticUpdate:
+    """Run the critic's own epochs over the batch: critic.epochs of critic.minibatches, by default those of the policy.
+
+    A critic on the policy's backbone has epochs of its own only while it trains alone: otherwise its loss is a part of
+    the policy's.
+    """
+    cfg, algorithm, critic = trainer.cfg, trainer.algorithm, trainer.critic
+    assert critic is not None, "an update of a critic without one"
+    variance, num_skipped, loss = explained_variance(batch), 0, 0.0
+    if critic.shared and not trainer.is_warming_up:
+        return CriticUpdate(variance)
+    for epoch in range(cfg.critic.epochs or algorithm.epochs):
+        parts = cfg.critic.minibatches or algorithm.minibatches
+        rows = minibatches(batch, parts, cfg, step=trainer.steps_done, epoch=epoch)
+        updates = [critic.update(minibatch, lr_factor=lr_factor) for minibatch in rows]
+        loss = sum(loss for loss, _ in updates) / len(updates)
+        num_skipped += sum(not is_finite for _, is_finite in updates)
+    return CriticUpdate(variance, loss, num_skipped)
 
 
 def accumulate_gradient(trainer: Trainer, batch: Batch, update: StepUpdate) -> None:
