@@ -7,7 +7,8 @@ from pathlib import Path
 
 from reasoner.config.schema import Config
 from reasoner.doctor.findings import Finding, Severity
-from reasoner.trainer.checkpoint import nearest, room_needed
+from reasoner.runs.run_dir import nearest
+from reasoner.trainer.checkpoint import room_needed
 from reasoner.trainer.trainer import Trainer
 
 _MIB = 2**20

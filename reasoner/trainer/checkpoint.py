@@ -39,7 +39,7 @@ from reasoner.models.sharding import load_state
 from reasoner.rl.batch import Batch
 from reasoner.rl.optimizers import load_optimizer_state
 from reasoner.runs.io import atomic_path, sync
-from reasoner.runs.run_dir import STEP_PATTERN
+from reasoner.runs.run_dir import list_checkpoints, nearest
 from reasoner.trainer.snapshot import Snapshot, checkpoint_bytes, num_trained, snapshot
 from reasoner.trainer.trainer import Trainer
 
@@ -82,12 +82,6 @@ def best_score(run_dir: Path) -> float | None:
         return float(json.loads(path.read_text())["validation/pass@1"])
     except (OSError, ValueError, TypeError, KeyError):
         return None
-
-
-def best_damage(run_dir: Path) -> str:
-    """Describe what is wrong with the best checkpoint; empty if it is there, as it was written."""
-    path = run_dir / "checkpoints" / "best"
-    return damage(path) if path.is_dir() else "it is missing"
 
 
 def restore_best(run_dir: Path, step: int, *, score: float) -> None:
@@ -294,16 +288,6 @@ def room_needed(trainer: Trainer, *, keep: int) -> tuple[int, int]:
     """
     one = checkpoint_bytes(trainer)
     return one, (keep + 1) * one + 8 * num_trained(trainer)
-
-
-def nearest(folder: Path) -> Path:
-    """The folder, or its nearest parent that exists."""
-    return next(place for place in (folder, *folder.absolute().parents) if place.exists())
-
-
-def list_checkpoints(run_dir: Path) -> list[Path]:
-    """The run's checkpoints, oldest first."""
-    return sorted((run_dir / "checkpoints").glob(STEP_PATTERN))
 
 
 def step_of(path: Path) -> int:

@@ -77,8 +77,12 @@ def _before_losses(run_dir: Path, start: Path, older: Iterable[Path], log: Log) 
     """`start`, or the newest older checkpoint from which every lost record that can be is written again."""
     step = checkpoint.step_of(start)
     has_rollouts = stage_of(read_settings(run_dir)) == "rl"
-    shards = _lost_shards(run_dir, step) if has_rollouts else []
-    losses = {"rollouts": shards, "validations": _lost_validations(run_dir, step)}
+    metrics = [line for _, line in metrics_prefix(run_dir)[:step]]
+    validated = {line["step"] for _, line in scan_steps(run_dir / "evals.jsonl") if line is not None}
+    losses = {
+        "rollouts": [one for one in range(step) if has_rollouts and not store.readable(store.shard_path(run_dir, one))],
+        "validations": [line["step"] for line in metrics if BEST_BY in line and line["step"] + 1 not in validated],
+    }
     every = sorted({lost for steps in losses.values() for lost in steps})
     if not every:
         return start
@@ -97,18 +101,6 @@ def _before_losses(run_dir: Path, start: Path, older: Iterable[Path], log: Log) 
                 "be made again; training does not need them, so the run goes on without them"
             )
     return chosen
-
-
-def _lost_shards(run_dir: Path, start: int) -> list[int]:
-    """The steps before `start` without a readable shard."""
-    return [step for step in range(start) if not store.readable(store.shard_path(run_dir, step))]
-
-
-def _lost_validations(run_dir: Path, start: int) -> list[int]:
-    """The steps before `start` whose metrics hold a validation that evals.jsonl lacks."""
-    recorded = {line["step"] for _, line in scan_steps(run_dir / "evals.jsonl") if line is not None}
-    metrics = (line for _, line in metrics_prefix(run_dir)[:start])
-    return [line["step"] for line in metrics if BEST_BY in line and line["step"] + 1 not in recorded]
 
 
 def _numbers(steps: Iterable[int]) -> str:
@@ -138,8 +130,8 @@ def repair(run_dir: Path, start: int, log: Log) -> None:
 def _repair_best(run_dir: Path, metrics: list[dict[str, float]], log: Log) -> None:
     """Restore the best checkpoint: that of the first validation with the highest score."""
     scores = {int(line["step"]) + 1: line[BEST_BY] for line in metrics if BEST_BY in line}
-    fault = checkpoint.best_damage(run_dir) if scores else ""
-    if not fault:
+    best = run_dir / "checkpoints" / "best"
+    if not scores or not (fault := damage(best) if best.is_dir() else "it is missing"):
         return
     step = max(scores, key=lambda step: scores[step])
     at = f"checkpoints/best, the policy after {step} steps (pass@1 {scores[step]:.1%}), is lost: {fault}"
