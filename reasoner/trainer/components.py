@@ -157,6 +157,7 @@ def open_generator(
     No engine is started for a run in which nothing `samples`. `run_dir`: where answers of tools and environments are
     logged.
     """
+    sampling = sampling_params(cfg, template)
     if isinstance(trainer.teacher, RemoteTeacher):
         trainer.teacher.check_room(max(len(one.token_ids) for one in prompts) + cfg.sampling.max_tokens)
     with ExitStack() as stack:
@@ -200,7 +201,7 @@ def open_generator(
             engine,
             pool,
             prompts,
-            sampling_params(cfg, template),
+            sampling,
             cfg,
             reward_functions=functions,
             reward_models=load_reward_models(cfg, prompts, trainer.policy.device),

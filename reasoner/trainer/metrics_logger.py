@@ -17,10 +17,10 @@ from rich.text import Text
 from reasoner.console import clock, escape_controls, log, sparkline, speed, wording
 from reasoner.distributed.world import ALONE, World
 from reasoner.progress import Progress, live
-from reasoner.runs.health import Alarm, record
+from reasoner.runs.health import Alarm, read_alarms, write_alarms
 from reasoner.runs.json_files import append_line
 from reasoner.runs.metric_names import METRICS, TIMES, Place, shown_at
-from reasoner.runs.metrics import read_metrics, truncate_logs
+from reasoner.runs.metrics import read_metrics
 
 _SPEED = TIMES["tokens_per_second"]
 # How the console shows a value, by its unit.
@@ -64,7 +64,7 @@ class MetricsLogger:
         self._world = world
         self.steps = steps
         self.max_tokens = max_tokens
-        self.history = world.from_first(lambda: self._rewind(start), "the metrics of earlier steps")
+        self.history = world.from_first(lambda: read_metrics(run_dir), "the metrics of earlier steps")
         assert len(self.history) == start, f"{len(self.history)} steps are recorded of {start}"
         self._done_before = self._done()
         self._before = max((line.get("time/run", 0.0) for line in self.history), default=0.0)
@@ -86,15 +86,10 @@ class MetricsLogger:
         if self.live is not None:
             self.live.stop()
 
-    def _rewind(self, start: int) -> list[dict[str, float]]:
-        """Cut the log back to the first `start` steps, and return their metrics."""
-        truncate_logs(self.run_dir, start)
-        return read_metrics(self.run_dir)
-
     def alarm(self, alarms: Sequence[Alarm]) -> None:
         """Record new alarms and print them."""
-        if self._world.is_first:
-            record(self.run_dir, alarms)
+        if alarms and self._world.is_first:
+            write_alarms(self.run_dir, [*read_alarms(self.run_dir), *alarms])
         for alarm in alarms:
             self.log(alarm.text)
 

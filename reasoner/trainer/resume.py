@@ -123,7 +123,7 @@ def repair(run_dir: Path, start: int, log: Log) -> None:
     times = {line["step"] for _, line in scan_steps(run_dir / "times.jsonl") if line is not None}
     if untimed := [step for step in range(start) if step not in times]:
         log(f"times.jsonl lacks {_numbers(untimed)}: what the clock said of them is lost, and nothing else")
-    health.rewrite(run_dir, health.all_alarms(metrics))
+    health.write_alarms(run_dir, health.all_alarms(metrics))
     _repair_best(run_dir, metrics, log)
 
 

@@ -17,7 +17,7 @@ from reasoner.models.loading import load_tokenizer
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.generate import generate_groups
 from reasoner.runs import rollouts as store
-from reasoner.runs.metrics import metrics_prefix
+from reasoner.runs.metrics import metrics_prefix, truncate_logs
 from reasoner.runs.run_dir import check_free, read_settings, stage_of
 from reasoner.runs.run_start import lock_run_dir, open_run
 from reasoner.tools.names import environments_of
@@ -85,8 +85,9 @@ def sample(request: SampleRequest, run_dir: Path) -> None:
     longest = max(len(prompt.token_ids) for prompt in prompts)
     with ExitStack() as stack:
         stack.enter_context(lock_run_dir(run_dir))
-        store.delete_from(run_dir, start)
         open_run(run_dir, settings, {}, resuming=resuming, fingerprints=fingerprints, stage="sample")
+        store.delete_from(run_dir, start)
+        truncate_logs(run_dir, start)
         tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
         pool = stack.enter_context(VerifierPool(request.workers))
         environments = environments_of(request.problems, pool, model.tools, model.prompt)

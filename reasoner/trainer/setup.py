@@ -19,7 +19,6 @@ from reasoner.config.stages import problem_sets
 from reasoner.console import log
 from reasoner.distributed.world import ALONE, LONG_TIME_LIMIT, World
 from reasoner.evals.contamination import contamination_line
-from reasoner.inference.model_spec import training_settings
 from reasoner.models.folder import model_fingerprint
 from reasoner.models.loading import context_length, load_meta_model, load_tokenizer
 from reasoner.models.resolve import resolve_model
@@ -193,8 +192,6 @@ def load_context(resolved: RunSettings, run_dir: Path, *, resuming: bool = False
         )
     template = with_tools(load_template(cfg.prompt.style), cfg.tools, cfg.prompt.style)
     base = start_from = resolve_model(cfg.model, runs=Path(cfg.run.dir))
-    if not resuming and (warning := other_prompt(cfg, base)):
-        log(warning)
     if resuming:
         point = world.from_first(lambda: resume.resume_point(run_dir, log), "the checkpoint to resume from")
         start_from = point or base
@@ -211,15 +208,6 @@ def load_context(resolved: RunSettings, run_dir: Path, *, resuming: bool = False
         context=context_length(load_meta_model(base)),
         device=device,
     )
-
-
-def other_prompt(cfg: Config, model: Path) -> str:
-    """A warning where the model is a checkpoint of a run with another prompt style; empty otherwise."""
-    own = cfg.prompt.style
-    style = (training_settings(model) or {}).get("prompt.style", own)
-    if style == own or cfg.stage == "reward-model":
-        return ""
-    return f"warning: {cfg.model} was trained with prompts of {style}, and this run asks with those of {own} (--prompt)"
 
 
 def evaluation_problems(cfg: Config) -> list[list[Problem]]:
@@ -262,9 +250,6 @@ def _open_folder(
         checkpoint.check_room(run_dir, trainer, keep=cfg.run.keep_last)
         checkpoint.check_saves(run_dir, trainer, context.tokenizer)
         stack.enter_context(run_start.lock_run_dir(run_dir))
-        if resuming:
-            resume.repair(run_dir, steps_done, log)
-            checkpoint.prune(run_dir, steps_done, keep=cfg.run.keep_last, every=cfg.run.save_interval)
         run_start.open_run(
             run_dir,
             to_dict(cfg),
@@ -274,6 +259,8 @@ def _open_folder(
             reward_functions={function.name: function.weight for function in reward_functions},
             stage=cfg.stage,
         )
+        resume.repair(run_dir, steps_done, log)
+        checkpoint.prune(run_dir, steps_done, keep=cfg.run.keep_last, every=cfg.run.save_interval)
         context.tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
         if cfg.run.reference:
             write_reference(run_dir / REFERENCE, read_reference(Path(cfg.run.reference)))

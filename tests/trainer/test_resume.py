@@ -39,7 +39,7 @@ def whole(tmp_path_factory):
     looks = [{"step": step, "sampled": {"problems": 2, **metrics}, "greedy": metrics} for step in (0, *LOOKS)]
     for name, found in (("metrics", lines), ("times", times), ("evals", looks)):
         (run / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in found))
-    health.record(run, health.all_alarms(lines))
+    health.write_alarms(run, health.all_alarms(lines))
     (run / "lock").touch()
     assert [(alarm.name, alarm.step) for alarm in health.read_alarms(run)] == [("grading failures", 3)]
     return run
