@@ -65,10 +65,10 @@ def _add_limit(action: Parser) -> None:
 
 
 def _add_filters(action: Parser) -> None:
-    from reasoner.runs.filters import FIELDS
+    from reasoner.runs.filters import CHOICES
 
     filters = action.add_argument_group("filters", "Only rollouts that match all of these.")
-    for name, meaning in FIELDS.items():
+    for name, (meaning, _) in CHOICES.items():
         add_option(filters, f"--{name}", meaning)
 
 
@@ -216,9 +216,9 @@ def _check_known(table: RolloutTable, where: Filter) -> None:
 
 
 def _filter(args: argparse.Namespace) -> Filter:
-    from reasoner.runs.filters import FIELDS, read_filter
+    from reasoner.runs.filters import CHOICES, read_filter
 
-    return read_filter({name: getattr(args, name, None) for name in FIELDS})
+    return read_filter({name: getattr(args, name, None) for name in CHOICES})
 
 
 def _row(one: ListedRollout, text: str) -> list[str]:
