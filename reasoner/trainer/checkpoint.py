@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -148,10 +148,10 @@ def _write_together(path: Path, write: Callable[[Path], Mapping[str, str]], worl
         files: dict[str, str] = {}
         sums: dict[str, str] = {}
         errors: list[str] = []
-        for part in world.gather(_own_part(beside, write, world), "the parts of the checkpoint"):
-            files.update(part.files)
-            sums.update(part.sums)
-            errors += [part.error] * bool(part.error)
+        for own_files, own_sums, error in world.gather(_own_part(beside, write, world), "the parts of the checkpoint"):
+            files.update(own_files)
+            sums.update(own_sums)
+            errors += [error] * bool(error)
         if errors:
             raise OSError(errors[0])
         if world.is_first:
@@ -164,24 +164,21 @@ def _write_together(path: Path, write: Callable[[Path], Mapping[str, str]], worl
         write_parts(path.with_name(path.name + _PARTIAL))
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    files: Mapping[str, str] = field(default_factory=dict)  # of the model, by tensor
-    sums: Mapping[str, str] = field(default_factory=dict)  # checksums by file
-    error: str = ""
-
-
-def _own_part(beside: Path, write: Callable[[Path], Mapping[str, str]], world: World) -> _Part:
-    """Write this rank's part. All ranks but the first, which does it for the rest, sync their files and sum them up."""
+def _own_part(
+    beside: Path, write: Callable[[Path], Mapping[str, str]], world: World
+) -> tuple[Mapping[str, str], Mapping[str, str], str]:
+    """Write this rank's part: (its files of the model by tensor, checksums by file, the error). All ranks but the
+    first, which does it for the rest, sync their files and sum them up.
+    """
     try:
         files, sums = write(beside), {}
         if not world.is_first:
             for own in sorted(beside.rglob(file_name("*", world.rank, world.size))):
                 sync(own)
                 sums[own.relative_to(beside).as_posix()] = sha256(own)
-        return _Part(files, sums)
+        return files, sums, ""
     except (OSError, *_CANNOT_SAVE) as error:  # the other ranks wait for this one's part
-        return _Part(error=str(error))
+        return {}, {}, str(error)
 
 
 def _put(path: Path, write: Callable[[Path], None]) -> None:

@@ -101,17 +101,9 @@ class MetricsLogger:
             log(line)
             self.progress.line_printed()
 
-    def log_validation(
-        self,
-        step: int,
-        *,
-        sampled: Mapping[str, object],
-        greedy: Mapping[str, object],
-        measures: Mapping[str, float] | None = None,
-    ) -> None:
-        """Record a validation after `step` steps. `measures` are further metrics of the policy."""
-        further = {"measures": measures} if measures else {}
-        self._append("evals", {"step": step, "sampled": sampled, "greedy": greedy, **further})
+    def log_validation(self, step: int, **results: Mapping[str, object]) -> None:
+        """Record a validation after `step` steps: `sampled`, `greedy` and, where there are some, `measures`."""
+        self._append("evals", {"step": step, **{name: own for name, own in results.items() if own}})
 
     def write(self, metrics: Mapping[str, float], times: Mapping[str, float], *, example: str = "") -> None:
         """Record a step. `example` is a completion to show on a terminal. Names must be those of METRICS and TIMES.

@@ -20,7 +20,7 @@ from reasoner.console import log
 from reasoner.distributed.world import ALONE, LONG_TIME_LIMIT, World
 from reasoner.evals.contamination import contamination_line
 from reasoner.models.folder import model_fingerprint
-from reasoner.models.loading import context_length, load_meta_model, load_tokenizer
+from reasoner.models.loading import config_context, load_config, load_tokenizer
 from reasoner.models.resolve import resolve_model
 from reasoner.rl.algorithms import Algorithm, resolve_algorithm
 from reasoner.rollouts.dataset import filter_prompts
@@ -205,7 +205,7 @@ def load_context(resolved: RunSettings, run_dir: Path, *, resuming: bool = False
         base=base,
         start_from=start_from,
         tokenizer=load_tokenizer(start_from),
-        context=context_length(load_meta_model(base)),
+        context=config_context(load_config(base)),
         device=device,
     )
 

@@ -91,7 +91,14 @@ def load_data(context: RunContext) -> StageData:
         resolved=resolved,
         fingerprints={"sft.data": split.fingerprint},
         plan=sft_plan(resolved.config, tokenizer, template, split),
-        contents=_contents(sft.data, split),
+        contents={
+            "source": sft.data,
+            "sha256": split.fingerprint,
+            "training_examples": len(split.training),
+            "validation_examples": len(split.validation),
+            "left_out": dict(split.left_out),
+            "loss_share": split.loss_share,
+        },
     )
 
 
@@ -113,18 +120,6 @@ def without_unused_validation(resolved: RunSettings) -> RunSettings:
     if cfg.validation.interval or not cfg.sft.validation_share:
         return resolved
     return with_values(resolved, {"sft.validation_share": 0.0}, origin=_ORIGIN)
-
-
-def _contents(source: str, split: ExampleSplit) -> dict[str, object]:
-    """What a run was trained on, for data.json in its folder."""
-    return {
-        "source": source,
-        "sha256": split.fingerprint,
-        "training_examples": len(split.training),
-        "validation_examples": len(split.validation),
-        "left_out": dict(split.left_out),
-        "loss_share": split.loss_share,
-    }
 
 
 def likelihood_validation(

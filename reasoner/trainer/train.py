@@ -25,7 +25,7 @@ from reasoner.trainer.components import with_teacher_prompts
 from reasoner.trainer.parity import parity_check
 from reasoner.trainer.rollout_generator import StepRollouts
 from reasoner.trainer.run import TrainingRun
-from reasoner.trainer.schedule import is_due, minibatches, needs_engine, steps_to_prefetch
+from reasoner.trainer.schedule import is_due, learning_rate_factor, minibatches, needs_engine, steps_to_prefetch
 from reasoner.trainer.setup import RunContext, StageData, TrainingStage
 from reasoner.trainer.step_metrics import (
     CriticUpdate,
@@ -83,7 +83,8 @@ def train_step(
     `token_stats` may store values of every token. `tokens_before` is the number of tokens that the run sampled before
     this batch: with max_train_tokens the learning rate follows it.
     """
-    update = StepUpdate(token_stats or TokenStats(), trainer.learning_rate_factor(tokens_before))
+    lr_factor = learning_rate_factor(trainer.cfg, trainer.steps_done, tokens_before)
+    update = StepUpdate(token_stats or TokenStats(), lr_factor)
     sampled, batch = batch, trainer.weigh_tokens(batch)
     if trainer.critic is not None:
         update.critic = update_critic(trainer, batch, update.lr_factor)
