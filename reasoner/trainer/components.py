@@ -35,7 +35,7 @@ from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rollouts.dataset import prompt_token_limit
 from reasoner.rollouts.generate import RolloutPrefetcher
 from reasoner.rollouts.prompts import Template, with_teacher_prompt
-from reasoner.rollouts.reward_functions import RewardFunction, check_columns, load_reward_functions
+from reasoner.rollouts.reward_functions import RewardFunction, load_reward_functions
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.rollouts.reward_process import RewardProcess
 from reasoner.runtime import cuda_context
@@ -196,7 +196,6 @@ def open_generator(
             functions += [replace(function, process=process) for function in own]
         if len({function.name for function in functions}) < len(functions):
             raise ValueError(f"reward.functions {spec!r} has the name of another reward function")
-        check_columns(functions, lambda: [prompt.problem for prompt in prompts])
         generator = RolloutGenerator(
             engine,
             pool,
