@@ -162,21 +162,20 @@ def load_data(context: RunContext) -> StageData:
     )
 
 
-def learning_fingerprints(cfg: Config, prompts: Sequence[Prompt] = ()) -> dict[str, str]:
+def learning_fingerprints(cfg: Config, prompts: Sequence[Prompt]) -> dict[str, str]:
     """Digests of what a run learns from besides its problems: of the reward models, separated by commas, of the
     teacher and of its own prompts, where there are some.
     """
-    folders = [resolve_model(name, runs=Path(cfg.run.dir)) for name in parse_reward_models(cfg.reward.model)]
-    teacher = [resolve_model(cfg.teacher.model, runs=Path(cfg.run.dir))] if cfg.teacher.loaded else []
+    teacher, runs = [cfg.teacher.model] if cfg.teacher.loaded else [], Path(cfg.run.dir)
     fingerprints = {
-        name: ",".join(map(model_fingerprint, paths))
-        for name, paths in (("reward.model", folders), ("teacher.model", teacher))
-        if paths
+        key: ",".join(model_fingerprint(resolve_model(name, runs=runs)) for name in names)
+        for key, names in (("reward.model", parse_reward_models(cfg.reward.model)), ("teacher.model", teacher))
+        if names
     }
-    if not cfg.teacher.prompt:
-        return fingerprints
-    own = repr([prompt.teacher_ids for prompt in prompts]).encode()
-    return fingerprints | {"teacher.prompt": hashlib.sha256(own).hexdigest()}
+    if cfg.teacher.prompt:
+        own = repr([prompt.teacher_ids for prompt in prompts]).encode()
+        fingerprints["teacher.prompt"] = hashlib.sha256(own).hexdigest()
+    return fingerprints
 
 
 RL = TrainingStage(load_data=load_data, train=train, place="console")
