@@ -150,8 +150,8 @@ def make_reference(run_dirs: Sequence[Path]) -> Reference:
         if all(name in lines[-1] for lines in curves)
     }
     fingerprints = {key: first["fingerprints"][key] for key in _INPUTS}
-    names = (origin.removeprefix("preset ") for origin in first["origin"].values() if origin.startswith("preset "))
-    preset = next(names, str(first["config"]["model"]))
+    presets = (origin.removeprefix("preset ") for origin in first["origin"].values() if origin.startswith("preset "))
+    preset = next(presets, str(first["config"]["model"]))
     return Reference(preset, seeds, fingerprints, _deciding(first["config"]), bands)
 
 

@@ -249,7 +249,7 @@ def _is_like(actual: pa.DataType, expected: pa.DataType) -> bool:
     if pa.types.is_struct(expected):
         return pa.types.is_struct(actual) and [one.name for one in actual] == [one.name for one in expected]
     if pa.types.is_floating(expected):
-        return pa.types.is_floating(actual) or pa.types.is_integer(actual)
+        return bool(pa.types.is_floating(actual) or pa.types.is_integer(actual))
     if pa.types.is_string(expected):
-        return pa.types.is_string(actual) or pa.types.is_large_string(actual)
+        return bool(pa.types.is_string(actual) or pa.types.is_large_string(actual))
     return any(is_kind(actual) and is_kind(expected) for is_kind in (pa.types.is_integer, pa.types.is_boolean))

@@ -109,7 +109,8 @@ def resolve_resumed_run(
         raise ValueError(f"{', '.join(fixed)} {CANNOT_CHANGE}")
     metrics = run_dir / "metrics.jsonl"
     done = metrics.read_bytes().count(b"\n") if metrics.is_file() else 0
-    if (steps := values.get("steps", done)) < done:
+    steps: Any = values.get("steps", done)
+    if steps < done:
         raise ValueError(f"steps is {steps}, and {run_dir} has done {done}; it must be at least that")
     _check_reward_functions(run_dir, before.get("reward_functions", {}), reward_functions or {})
     resolved = resolve([("the run", stored), (origin, values)])

@@ -234,7 +234,9 @@ def _open_folder(
     """
     cfg, run_dir, resuming = context.cfg, context.run_dir, context.resuming
     fingerprints = {"model": model_fingerprint(context.base), "prompt.style": context.template.fingerprint}
-    fingerprints |= data.fingerprints | ({"validation.data": fingerprint(validation)} if validation else {})
+    fingerprints |= data.fingerprints
+    if validation:
+        fingerprints["validation.data"] = fingerprint(validation)
     if resuming:
         stored = read_settings(run_dir)
         resume.check_unchanged(stored, fingerprints, to_dict(cfg), log)

@@ -120,9 +120,17 @@ def _evaluate(
     def evaluate(name: str, sampling: SamplingParams, ks: MetricKs) -> EvalResult:
         def grade(batches: Sequence[Sequence[Prompt]]) -> list[list[tuple[EvalSample, tuple[int | None, ...]]]]:
             """(graded responses, their votes) of each prompt, by batch; no votes without cons@k."""
-            own, common = list(chain(*batches)), {"seed": seed, "label": stream, "stream": stream, "ks": ks}
-            pool, progress = generator.pool, generator.progress
-            result = sample_and_score(lambda: generator.engine, pool, own, sampling, **common, progress=progress)
+            result = sample_and_score(
+                lambda: generator.engine,
+                generator.pool,
+                list(chain(*batches)),
+                sampling,
+                seed=seed,
+                label=stream,
+                stream=stream,
+                ks=ks,
+                progress=generator.progress,
+            )
             rows = zip(result.samples, result.classes or ((),) * len(result.samples), strict=True)
             return [list(islice(rows, len(batch))) for batch in batches]
 
