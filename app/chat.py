@@ -18,7 +18,7 @@ from app.run_library import RunLibrary
 from data.child_process import ChildProcess, project_variables
 from reasoner.config.schema import SamplingConfig
 from reasoner.rollouts.prompts import check_text, load_template
-from reasoner.runs.run_dir import STEP_PATTERN, read_settings
+from reasoner.runs.run_dir import list_checkpoints, read_settings
 from verifiers import extract_answer, grade, score_response
 from verifiers.equivalence import VERIFIERS
 
@@ -30,8 +30,7 @@ def models(library: RunLibrary) -> dict[str, Any]:
     """List the available models: the embedded base model, and the checkpoints of the runs."""
     entries = [{"model": "base", "steps": [], "defaults": {}}]
     for run_dir in library.runs():
-        paths = (run_dir / "checkpoints").glob(STEP_PATTERN)
-        steps = sorted(path.name.removeprefix("step-") for path in paths)
+        steps = [path.name.removeprefix("step-") for path in list_checkpoints(run_dir)]
         best = ["best"] if (run_dir / "checkpoints" / "best").is_dir() else []
         if steps or best:
             try:

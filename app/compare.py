@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -14,7 +14,7 @@ from reasoner.evals import compare as paired_evals
 from reasoner.evals.eval_log import read_manifest
 from reasoner.runs.json_files import read_object
 from reasoner.runs.metric_names import METRICS
-from reasoner.runs.run_dir import read_settings, setting_differences
+from reasoner.runs.run_dir import read_settings
 
 _MOST = 6  # runs
 _MOST_FLIPS = 200  # problems that are sent
@@ -37,8 +37,8 @@ def compare(library: RunLibrary, runs: list[str]) -> dict[str, Any]:
     return {
         "runs": names,
         "curves": {name: _curves(library, name) for name in names},
-        "settings": setting_differences(settings),
-        "versions": setting_differences(versions),
+        "settings": _differences(settings),
+        "versions": _differences(versions),
         "heldout": [_heldout(library, names[0], other, read) for other in names[1:]],
     }
 
@@ -79,3 +79,10 @@ def _heldout(library: RunLibrary, a: str, b: str, read: Read) -> dict[str, Any]:
     except (ValueError, OSError) as error:  # also for a set of a single problem
         return empty | {"fault": str(error)}
     return empty | {"differences": differences, "flips": flips[:_MOST_FLIPS]}
+
+
+def _differences(values: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The keys whose values differ between runs, in alphabetical order: `key`, and `values`, one of each run."""
+    keys = sorted({key for own in values for key in own})
+    rows = [{"key": key, "values": [own.get(key) for own in values]} for key in keys]
+    return [row for row in rows if any(value != row["values"][0] for value in row["values"])]

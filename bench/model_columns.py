@@ -59,7 +59,7 @@ def settings(folder: Path, work: Path, **values: object) -> Config:
     """Settings after the checks that train, doctor and --dry-run make before anything is written."""
     own = {"model": str(folder), "run.dir": str(work)}
     cfg = resolve([("bench", RUN | own | values)]).config
-    preflight(cfg, work / "run", with_problems=False)
+    preflight(cfg, work / "run")
     return cfg
 
 

@@ -24,7 +24,7 @@ from reasoner.rollouts.reward_functions import RewardCallable, RewardFunction, c
 from reasoner.runs import rollouts as store
 from reasoner.runs.json_files import read_object
 from reasoner.runs.metrics import read_metrics
-from reasoner.runs.run_dir import INITIAL_MODEL, PROBLEM_FILES, STEP_PATTERN, find_run, read_settings
+from reasoner.runs.run_dir import INITIAL_MODEL, PROBLEM_FILES, find_run, list_checkpoints, read_settings
 from reasoner.runs.run_state import run_state
 from reasoner.trainer.resolve_run import resolve_new_run, resolve_resumed_run
 
@@ -54,7 +54,7 @@ class Run:
     @property
     def model(self) -> str:
         """The newest checkpoint, as a model that `evaluate` and `train` accept. ValueError where there is none yet."""
-        checkpoints = sorted((self.folder / "checkpoints").glob(STEP_PATTERN))
+        checkpoints = list_checkpoints(self.folder)
         if not checkpoints:
             raise ValueError(f"run {self.folder} has no checkpoint yet")
         return str(checkpoints[-1])
@@ -93,8 +93,7 @@ class Run:
         """
         import pandas
 
-        shards = sorted((self.folder / "rollouts").glob(f"{STEP_PATTERN}.parquet"))
-        steps = [int(path.stem.removeprefix("step-")) for path in shards]
+        steps = store.shard_steps(self.folder)
         if step is not None:
             steps = [steps[step] if -len(steps) <= step < 0 else step]
         rows = [row for one in steps for row in store.read(self.folder, one)]

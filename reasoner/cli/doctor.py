@@ -41,7 +41,7 @@ def run_doctor(args: argparse.Namespace) -> int:
     from reasoner.runtime import gc_paused
     from reasoner.trainer.preflight import preflight
 
-    model_folder = preflight(resolved.config, run_dir, download=args.gpu is None).model_folder
+    model_folder = preflight(resolved.config, run_dir, download=args.gpu is None)
     with gc_paused():
         from reasoner.doctor.checkup import check_run, report
         from reasoner.doctor.gpu_plan import gpu_findings

@@ -61,10 +61,10 @@ def add_arguments(command: Parser) -> None:
 
 
 def _add_filters(action: Parser) -> None:
-    from reasoner.runs.filters import FIELDS
+    from reasoner.runs.filters import CHOICES
 
     filters = action.add_argument_group("filters", "Only rollouts that match all of these.")
-    for name, meaning in FIELDS.items():
+    for name, (meaning, _) in CHOICES.items():
         add_option(filters, f"--{name}", meaning)
 
 
@@ -172,14 +172,14 @@ def open_table(args: argparse.Namespace) -> tuple[RolloutTable, Filter]:
 
     ValueError for a --limit below 1, and for a filter value that the run does not have.
     """
-    from reasoner.runs.filters import FIELDS, MOST_NUMBER, read_filter
+    from reasoner.runs.filters import CHOICES, MOST_NUMBER, read_filter
     from reasoner.runs.rollout_table import RolloutTable
     from reasoner.runs.run_dir import find_run
 
     check_least(1, limit=getattr(args, "limit", 1))
     if getattr(args, "limit", 1) > MOST_NUMBER:
         raise ValueError(f"--limit is {args.limit}; it must be at most {MOST_NUMBER:,}")
-    where = read_filter({name: getattr(args, name, None) for name in FIELDS})
+    where = read_filter({name: getattr(args, name, None) for name in CHOICES})
     table = RolloutTable(find_run(args.name, args.runs))
     _warn(table)
     _check_known(table, where)

@@ -130,7 +130,7 @@ def print_dry_run(args: argparse.Namespace, resolved: RunSettings, run_dir: Path
     from reasoner.trainer.preflight import preflight
 
     cfg = resolved.config
-    checked = preflight(cfg, run_dir, download=False)
+    folder = preflight(cfg, run_dir, download=False)
     for spec in problem_sets(cfg).values():
         for part in parts(spec):
             if part.kind == "file":
@@ -143,7 +143,7 @@ def print_dry_run(args: argparse.Namespace, resolved: RunSettings, run_dir: Path
             print_result(f"{key:<28} {value!s:<24} {origin}")
             rows.append({"setting": key, "value": value, "origin": origin})
     print_result(f"run folder: {run_dir}")
-    if checked.model_folder is None:
+    if folder is None:
         print_result(f"model: {cfg.model} is not in the cache; a run downloads it first. Nothing about it was checked")
     write_result(args, {"folder": str(run_dir), "settings": rows})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reasoner.config.presets import GPUS, HEADROOM, MACHINES, Fit, fits
+from reasoner.config.presets import GPUS, HEADROOM, MACHINES, fits
 from reasoner.config.recipes import RECIPES, Values
 
 _INTRODUCTION = f"""\
@@ -55,13 +55,10 @@ def listing() -> str:
     """The presets for --help, a line each, with the memory predicted on each machine."""
     lines = ["presets, with the predicted memory in GiB on each machine (-: does not fit)"]
     for name, recipe in RECIPES.items():
-        peaks = (f"{machine} {_short_peak(fits().get(f'{name}@{machine}'))}" for machine in MACHINES)
+        rows = ((machine, fits().get(f"{name}@{machine}")) for machine in MACHINES)
+        peaks = (f"{machine} {row.peak_gib:.0f}" if row and row.fits else f"{machine} -" for machine, row in rows)
         lines.append(f"  {name:<18} {recipe.about}: {', '.join(peaks)}")
     return "\n".join(lines)
-
-
-def _short_peak(row: Fit | None) -> str:
-    return f"{row.peak_gib:.0f}" if row is not None and row.fits else "-"
 
 
 def preset_lines() -> Iterator[str]:

@@ -76,7 +76,7 @@ def check_run(resolved: RunSettings, run_dir: Path, *, problems: int, samples: i
     finding, gradable = check_gold_answers(load(cfg.data.train, memory_mib=cfg.verify.memory_mib), cfg)
     yield finding
     run = load_context(resolved, run_dir)
-    tokenizer, template, shape = run.tokenizer, run.checked.template, load_meta_model(run.base)
+    tokenizer, template, shape = run.tokenizer, run.template, load_meta_model(run.base)
     prompts = with_teacher_prompts(run.render(gradable), cfg, template, tokenizer)
     evaluation = [prompt for problems in evaluation_problems(cfg) for prompt in run.render(problems)]
     yield from check_tokenizer(tokenizer, shape, template, prompts, end_token_ids(run.base, tokenizer))
@@ -102,7 +102,7 @@ def _check_trial_step(
     run: RunContext, prompts: Sequence[Prompt], problems: int, samples: int, memory: Mapping[str, int]
 ) -> Iterator[Finding]:
     """The findings of the checks that sample with the engine and update a throwaway policy. `memory`: as predicted."""
-    cfg, template = run.cfg, run.checked.template
+    cfg, template = run.cfg, run.template
     # Groups of the trial step are no larger than the samples that the doctor may take of a problem, and the first step
     # updates the policy.
     algo = replace(cfg.algo, group_size=min(cfg.algo.group_size, samples))

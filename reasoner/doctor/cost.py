@@ -12,7 +12,8 @@ from reasoner.console import speed
 from reasoner.doctor.findings import Finding, Severity
 from reasoner.doctor.trial_step import TrialStep
 from reasoner.rl.algorithms import Algorithm
-from reasoner.trainer.checkpoint import nearest, room_needed
+from reasoner.runs.run_dir import nearest
+from reasoner.trainer.checkpoint import room_needed
 from reasoner.trainer.setup import RunContext
 from reasoner.trainer.trainer import Trainer
 
@@ -24,7 +25,7 @@ def cost_findings(
     run: RunContext, trainer: Trainer, trial: TrialStep, *, informative_share: float
 ) -> Iterator[Finding]:
     """The findings on speed, time and disk. `informative_share`: as in estimate_time()."""
-    time = estimate_time(trial, run.checked.algorithm, run.cfg, informative_share=informative_share)
+    time = estimate_time(trial, run.algorithm, run.cfg, informative_share=informative_share)
     yield from _time_findings(trial, time, run.cfg)
     yield _disk_finding(run, trainer, trial, time)
 

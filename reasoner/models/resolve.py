@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint, read_base
 from reasoner.models.hub_download import download_model, find_in_cache
-from reasoner.runs.run_dir import STEP_PATTERN
+from reasoner.runs.run_dir import list_checkpoints
 
 BASE = Path(__file__).parents[1] / "pretrain" / "model"
 
@@ -86,7 +86,7 @@ def _local(model: str, runs: Path, step: str | None) -> Path | None:
 def _checkpoint(run_dir: Path, step: str | None) -> Path:
     """Return the folder of a run's checkpoint; without `step` the last one. ValueError if it does not exist."""
     folder = run_dir / "checkpoints"
-    checkpoints = {str(int(path.name.removeprefix("step-"))): path for path in sorted(folder.glob(STEP_PATTERN))}
+    checkpoints = {str(int(path.name.removeprefix("step-"))): path for path in list_checkpoints(run_dir)}
     if checkpoints and step is None:
         return list(checkpoints.values())[-1]
     if (folder / "best").is_dir():

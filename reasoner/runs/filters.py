@@ -106,8 +106,7 @@ class Filter:
 
 
 ALL = Filter()
-FIELDS: dict[str, str] = {one.name: one.metadata["meaning"] for one in fields(Filter)}  # what a user may write
-# What the pages draw their fields from: the meaning, and the values to choose from; () for a text, a number or bounds.
+# By field what a user may write: its meaning, and the values to choose from; () for a text, a number or bounds.
 CHOICES: dict[str, tuple[str, Sequence[str]]] = {
     one.name: (one.metadata["meaning"], one.metadata["values"]) for one in fields(Filter)
 }
@@ -115,8 +114,8 @@ CHOICES: dict[str, tuple[str, Sequence[str]]] = {
 
 def read_filter(texts: Mapping[str, str | None]) -> Filter:
     """Parse a user's filter, texts by field; an empty one is any value. ValueError that names the field."""
-    if unknown := texts.keys() - FIELDS.keys():
-        raise ValueError(f"unknown filter {sorted(unknown)[0]!r}; known are {', '.join(FIELDS)}")
+    if unknown := texts.keys() - CHOICES.keys():
+        raise ValueError(f"unknown filter {sorted(unknown)[0]!r}; known are {', '.join(CHOICES)}")
     values = {}
     for one in fields(Filter):
         if text := texts.get(one.name):

@@ -304,13 +304,7 @@ def read_alarms(run_dir: Path, *, torn: Torn = "never") -> list[Alarm]:
     return [Alarm(**{name: line[name] for name in _FIELDS}) for line in lines]
 
 
-def record(run_dir: Path, alarms: Sequence[Alarm]) -> None:
-    """Add alarms to those of the run."""
-    if alarms:
-        rewrite(run_dir, [*read_alarms(run_dir), *alarms])
-
-
-def rewrite(run_dir: Path, alarms: Sequence[Alarm]) -> None:
+def write_alarms(run_dir: Path, alarms: Sequence[Alarm]) -> None:
     """Replace the alarms of the run. The file is replaced as a whole; without alarms there is none."""
     path = run_dir / "alarms.jsonl"
     if alarms:

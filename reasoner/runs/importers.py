@@ -185,7 +185,8 @@ def _row(record: Record, system: str) -> Row:
     total = _number(record["reward"])
     rewards = record.get("rewards") or {"reward": total}
     parts = _numbers(rewards if isinstance(rewards, dict) else {part["name"]: part["value"] for part in rewards})
-    layer, accuracy = _accuracy(parts) or ("", None)
+    names = sorted(filter(_ACCURACY.search, parts), key=len)  # of the parts that measure accuracy: the shortest
+    layer, accuracy = (names[0], parts[names[0]]) if names else ("", None)
     computed = {
         "problem_id": hashlib.sha256(prompt.encode()).hexdigest()[:16],
         "question": _question(record["prompt"], prompt),
@@ -202,12 +203,6 @@ def _row(record: Record, system: str) -> Row:
     texts = {name: _text(columns[name]) for name in ("gold", "extracted") if name in columns}
     own = {"prompt": prompt, "completion": completion, "gold": "", "reward": total or 0.0}
     return computed | columns | own | texts | {"rewards": [] if total is None else list(parts.items())}
-
-
-def _accuracy(parts: Mapping[str, float]) -> tuple[str, float] | None:
-    """(name, value) of the part that measures accuracy, by its name; of several the shortest."""
-    names = sorted(filter(_ACCURACY.search, parts), key=len)
-    return (names[0], parts[names[0]]) if names else None
 
 
 def _question(prompt: object, text: str) -> str:

@@ -70,18 +70,13 @@ class Comparison:
 
     def __str__(self) -> str:
         if self.is_inside:
-            return (
-                f"normal: the metrics of {self.num_steps} steps lie within those of {self.reference.label}{self._speed}"
-            )
+            own, normal = self.seconds
+            speed = f"; a step takes {own:.1f} s, {normal:.1f} on their machine" if own and normal else ""
+            return f"normal: the metrics of {self.num_steps} steps lie within those of {self.reference.label}{speed}"
         lines = [f"not as {self.reference.label} (medians of five steps):", *map(str, self.departures)]
         lines += [f"a likely cause: {meaning}" for meaning in likely_causes(self.departures)]
         lines += [f"settings other than the reference's: {', '.join(self.differing)}"] * bool(self.differing)
         return "\n  ".join(lines)
-
-    @property
-    def _speed(self) -> str:
-        own, normal = self.seconds
-        return f"; a step takes {own:.1f} s, {normal:.1f} on their machine" if own and normal else ""
 
 
 # Departures of these metrics in these directions, all of them, and what they hint at.
@@ -155,7 +150,9 @@ def make_reference(run_dirs: Sequence[Path]) -> Reference:
         if all(name in lines[-1] for lines in curves)
     }
     fingerprints = {key: first["fingerprints"][key] for key in _INPUTS}
-    return Reference(_preset_of(first), seeds, fingerprints, _deciding(first["config"]), bands)
+    presets = (origin.removeprefix("preset ") for origin in first["origin"].values() if origin.startswith("preset "))
+    preset = next(presets, str(first["config"]["model"]))
+    return Reference(preset, seeds, fingerprints, _deciding(first["config"]), bands)
 
 
 def reference_of(run_dir: Path, stored: Mapping[str, Any]) -> Reference | None:
@@ -190,12 +187,6 @@ def _deciding(config: Mapping[str, object]) -> dict[str, object]:
 def _differing_inputs(stored: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     own, others = (one.get("fingerprints", {}) for one in (stored, other))
     return [key for key in _INPUTS if own.get(key) != others.get(key)]
-
-
-def _preset_of(stored: Mapping[str, Any]) -> str:
-    """The preset of a run, by the origins of its settings; its model where it has none."""
-    names = (origin.removeprefix("preset ") for origin in stored["origin"].values() if origin.startswith("preset "))
-    return next(names, str(stored["config"]["model"]))
 
 
 # ------------------------------------------------------------------------------------------------ files

@@ -11,7 +11,7 @@ from typing import Any
 from reasoner.runs.json_files import COUNT, NUMBER, OBJECT, TEXT, check, is_file, read_object
 
 FORMAT = 2  # of the run folders that this version writes and reads
-STEP_PATTERN = "step-" + 6 * "[0-9]"  # glob pattern of a checkpoint's folder; not digits of other scripts
+_STEP_PATTERN = "step-" + 6 * "[0-9]"  # glob pattern of a checkpoint's folder; not digits of other scripts
 
 
 def holds_model(folder: Path) -> bool:
@@ -20,7 +20,9 @@ def holds_model(folder: Path) -> bool:
 
 
 def find_run(name: str, runs: Path) -> Path:
-    """Find a run by its folder, or by its name in the folder `runs`. ValueError for the folder of a model."""
+    """Find a run by its folder, or by its name in the folder `runs`. ValueError for the folder of a model, or of a run
+    in another format.
+    """
     candidates = (Path(name), runs / name)
     run_dir = next((path for path in candidates if (path / "config.json").is_file()), None)
     if run_dir is None:
@@ -30,18 +32,17 @@ def find_run(name: str, runs: Path) -> Path:
     if holds_model(run_dir):
         raise ValueError(f"{run_dir} is the folder of a model, and no run")
     check_inside(run_dir)
-    check_format(run_dir)
+    try:
+        stored = _read_config(run_dir / "config.json")
+    except ValueError:  # it is damaged, which those who read it say
+        return run_dir
+    _check_format(stored, run_dir / "config.json")
     return run_dir
 
 
-def check_format(run_dir: Path) -> None:
-    """Raise ValueError for a run folder of another format. A damaged config.json is left to those who read it."""
-    path = run_dir / "config.json"
-    try:
-        stored = _read_config(path)
-    except ValueError:
-        return
-    _check_format(stored, path)
+def list_checkpoints(run_dir: Path) -> list[Path]:
+    """The run's checkpoints, oldest first."""
+    return sorted((run_dir / "checkpoints").glob(_STEP_PATTERN))
 
 
 _SETTINGS = {  # settings that readers show, with what they must be
@@ -116,18 +117,11 @@ def stage_of(stored: Mapping[str, Any]) -> str:
     return str(stored.get("stage", "rl"))
 
 
-def setting_differences(values: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The keys whose values differ between runs, in alphabetical order: `key`, and `values`, one of each run."""
-    keys = sorted({key for own in values for key in own})
-    rows = [{"key": key, "values": [own.get(key) for own in values]} for key in keys]
-    return [row for row in rows if any(value != row["values"][0] for value in row["values"])]
-
-
 def recovery_hint(run_dir: Path) -> str:
     """Advice for the user about a run that cannot be resumed from its folder as it is."""
     if is_unused(run_dir):
         return f"nothing was recorded in {run_dir} yet: start the run again with --run.name {run_dir.name}"
-    checkpoints = sorted((run_dir / "checkpoints").glob(STEP_PATTERN))
+    checkpoints = list_checkpoints(run_dir)
     if not checkpoints:
         return "put the file back from a copy, or start a new run under another --run.name"
     return (
@@ -166,9 +160,14 @@ def check_free(run_dir: Path) -> None:
         raise ValueError(f"{run_dir} is in use; choose another --run.name, or continue it with --resume {run_dir.name}")
 
 
+def nearest(folder: Path) -> Path:
+    """The folder, or its nearest parent that exists."""
+    return next(place for place in (folder, *folder.absolute().parents) if place.exists())
+
+
 def check_writable(folder: Path) -> None:
     """Raise OSError when the folder cannot be created or written to."""
-    place = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    place = nearest(folder)
     if not place.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place))
     if not os.access(place, os.W_OK | os.X_OK):

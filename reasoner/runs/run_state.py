@@ -23,18 +23,11 @@ def run_state(run_dir: Path, cfg: Mapping[str, Any], last: Mapping[str, float]) 
         return "imported"
     if is_live(run_dir):
         return "live"
-    if _is_trained(cfg, last):
+    budget = cfg.get("max_train_tokens", 0)  # 0: none
+    if last and (last["step"] + 1 >= cfg.get("steps", 1) or 0 < budget <= last.get("num_tokens", 0)):
         return "finished" if (run_dir / "report.json").is_file() or not _has_evaluation(run_dir, cfg) else "trained"
     newest = max(map(changed_at, run_dir.iterdir())) / 1e9
     return "starting" if not last and time.time() - newest < _START_SECONDS else "stopped"
-
-
-def _is_trained(cfg: Mapping[str, Any], last: Mapping[str, float]) -> bool:
-    """Whether the run has done its steps, or sampled its tokens."""
-    if not last:
-        return False
-    budget = cfg.get("max_train_tokens", 0)
-    return bool(last["step"] + 1 >= cfg.get("steps", 1) or 0 < budget <= last.get("num_tokens", 0))
 
 
 def _has_evaluation(run_dir: Path, cfg: Mapping[str, Any]) -> bool:

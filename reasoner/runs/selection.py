@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reasoner.runs.parquet_files import read_table
+from reasoner.runs.rollouts import shard_path, shard_steps
 from verifiers import Verdict
 
 Row = Mapping[str, Any]
@@ -84,11 +85,11 @@ def select(rows: Iterable[Row], selection: Selection) -> SelectedRollouts:
 def read_rollouts(run_dirs: Sequence[Path]) -> Iterator[dict[str, Any]]:
     """Yield the rollouts of runs in order, with the columns that a selection needs."""
     for run_dir in run_dirs:
-        shards = sorted((run_dir / "rollouts").glob("step-*.parquet"))
-        if not shards:
+        steps = shard_steps(run_dir)
+        if not steps:
             raise ValueError(f"run {run_dir} has no rollouts")
-        for shard in shards:
-            yield from read_table(shard, _COLUMNS).to_pylist()
+        for step in steps:
+            yield from read_table(shard_path(run_dir, step), _COLUMNS).to_pylist()
 
 
 def _reason_against(row: Row, selection: Selection, is_repeated: bool, num_taken: int) -> str:

@@ -28,7 +28,6 @@ ROWS = 2**24  # rollouts of a step, at most
 _LONG = ("prompt", "completion")
 NARROW = [one.name for one in fields(RolloutRow) if "Sequence" not in str(one.type) and one.name not in _LONG]
 _FILLED = ("group", "sample", "problem_id", "question", "verdict", "reward", "advantage")
-_FINITE = ("reward", "advantage")
 _EMPTY: Row = {"gold": "", "completion": "", "rewards": [], "token_ids": []}  # in place of null or a missing column
 _TEXTS = ("completion", "rewards", "observation_text")
 _SEARCHES = 64  # of a shard, whose results are kept
@@ -208,7 +207,7 @@ def _narrow(path: Path, step: int) -> pa.Table:
     for name in _FILLED:
         if table[name].null_count:
             raise ValueError(f"column {name!r} has empty cells")
-    for name in _FINITE:
+    for name in ("reward", "advantage"):
         if not pc.all(pc.is_finite(table[name]), min_count=0).as_py():
             raise ValueError(f"column {name!r} holds a value that is not finite")
     return _narrow_of(table, step)
@@ -248,11 +247,9 @@ def _is_like(actual: pa.DataType, expected: pa.DataType) -> bool:
     if pa.types.is_list(expected):
         return pa.types.is_list(actual) and _is_like(actual.value_type, expected.value_type)
     if pa.types.is_struct(expected):
-        names = [[field.name for field in kind] if pa.types.is_struct(kind) else [] for kind in (actual, expected)]
-        return names[0] == names[1]
-    if pa.types.is_floating(expected) and pa.types.is_integer(actual):
-        return True
-    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
-    return any(is_kind(actual) and is_kind(expected) for is_kind in kinds) or (
-        pa.types.is_string(expected) and (pa.types.is_string(actual) or pa.types.is_large_string(actual))
-    )
+        return pa.types.is_struct(actual) and [one.name for one in actual] == [one.name for one in expected]
+    if pa.types.is_floating(expected):
+        return bool(pa.types.is_floating(actual) or pa.types.is_integer(actual))
+    if pa.types.is_string(expected):
+        return bool(pa.types.is_string(actual) or pa.types.is_large_string(actual))
+    return any(is_kind(actual) and is_kind(expected) for is_kind in (pa.types.is_integer, pa.types.is_boolean))

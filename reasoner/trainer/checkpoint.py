@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -39,7 +39,7 @@ from reasoner.models.sharding import load_state
 from reasoner.rl.batch import Batch
 from reasoner.rl.optimizers import load_optimizer_state
 from reasoner.runs.io import atomic_path, sync
-from reasoner.runs.run_dir import STEP_PATTERN
+from reasoner.runs.run_dir import list_checkpoints, nearest
 from reasoner.trainer.snapshot import Snapshot, checkpoint_bytes, num_trained, snapshot
 from reasoner.trainer.trainer import Trainer
 
@@ -82,12 +82,6 @@ def best_score(run_dir: Path) -> float | None:
         return float(json.loads(path.read_text())["validation/pass@1"])
     except (OSError, ValueError, TypeError, KeyError):
         return None
-
-
-def best_damage(run_dir: Path) -> str:
-    """Describe what is wrong with the best checkpoint; empty if it is there, as it was written."""
-    path = run_dir / "checkpoints" / "best"
-    return damage(path) if path.is_dir() else "it is missing"
 
 
 def restore_best(run_dir: Path, step: int, *, score: float) -> None:
@@ -154,10 +148,10 @@ def _write_together(path: Path, write: Callable[[Path], Mapping[str, str]], worl
         files: dict[str, str] = {}
         sums: dict[str, str] = {}
         errors: list[str] = []
-        for part in world.gather(_own_part(beside, write, world), "the parts of the checkpoint"):
-            files.update(part.files)
-            sums.update(part.sums)
-            errors += [part.error] * bool(part.error)
+        for own_files, own_sums, error in world.gather(_own_part(beside, write, world), "the parts of the checkpoint"):
+            files.update(own_files)
+            sums.update(own_sums)
+            errors += [error] * bool(error)
         if errors:
             raise OSError(errors[0])
         if world.is_first:
@@ -170,24 +164,21 @@ def _write_together(path: Path, write: Callable[[Path], Mapping[str, str]], worl
         write_parts(path.with_name(path.name + _PARTIAL))
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    files: Mapping[str, str] = field(default_factory=dict)  # of the model, by tensor
-    sums: Mapping[str, str] = field(default_factory=dict)  # checksums by file
-    error: str = ""
-
-
-def _own_part(beside: Path, write: Callable[[Path], Mapping[str, str]], world: World) -> _Part:
-    """Write this rank's part. All ranks but the first, which does it for the rest, sync their files and sum them up."""
+def _own_part(
+    beside: Path, write: Callable[[Path], Mapping[str, str]], world: World
+) -> tuple[Mapping[str, str], Mapping[str, str], str]:
+    """Write this rank's part: (its files of the model by tensor, checksums by file, the error). All ranks but the
+    first, which does it for the rest, sync their files and sum them up.
+    """
     try:
         files, sums = write(beside), {}
         if not world.is_first:
             for own in sorted(beside.rglob(file_name("*", world.rank, world.size))):
                 sync(own)
                 sums[own.relative_to(beside).as_posix()] = sha256(own)
-        return _Part(files, sums)
+        return files, sums, ""
     except (OSError, *_CANNOT_SAVE) as error:  # the other ranks wait for this one's part
-        return _Part(error=str(error))
+        return {}, {}, str(error)
 
 
 def _put(path: Path, write: Callable[[Path], None]) -> None:
@@ -294,16 +285,6 @@ def room_needed(trainer: Trainer, *, keep: int) -> tuple[int, int]:
     """
     one = checkpoint_bytes(trainer)
     return one, (keep + 1) * one + 8 * num_trained(trainer)
-
-
-def nearest(folder: Path) -> Path:
-    """The folder, or its nearest parent that exists."""
-    return next(place for place in (folder, *folder.absolute().parents) if place.exists())
-
-
-def list_checkpoints(run_dir: Path) -> list[Path]:
-    """The run's checkpoints, oldest first."""
-    return sorted((run_dir / "checkpoints").glob(STEP_PATTERN))
 
 
 def step_of(path: Path) -> int:

@@ -12,10 +12,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import torch
-from torch.distributed.device_mesh import DeviceMesh
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
-from data import Problem
 from reasoner.config.schema import Config
 from reasoner.console import log
 from reasoner.distributed.world import ALONE, LONG_TIME_LIMIT, World
@@ -34,10 +32,10 @@ from reasoner.models.reward_model import load_reward_model
 from reasoner.models.shard_on_load import mesh_of_shards
 from reasoner.models.sharding import reshard
 from reasoner.rl.algorithms import resolve_algorithm
-from reasoner.rollouts.dataset import filter_prompts, prompt_token_limit
+from reasoner.rollouts.dataset import prompt_token_limit
 from reasoner.rollouts.generate import RolloutPrefetcher
 from reasoner.rollouts.prompts import Template, with_teacher_prompt
-from reasoner.rollouts.reward_functions import RewardFunction, check_columns, load_reward_functions
+from reasoner.rollouts.reward_functions import RewardFunction, load_reward_functions
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.rollouts.reward_process import RewardProcess
 from reasoner.runtime import cuda_context
@@ -79,7 +77,11 @@ def build_trainer(
         if cfg.algo.beta > 0:
             reference = load_policy(base, device=device, mesh=mesh).requires_grad_(False)
             cast_parameters(reference, getattr(torch, cfg.algo.reference_dtype))
-    teacher, urls = _load_teacher(cfg, device, mesh), cfg.teacher.urls
+    teacher, urls = None, cfg.teacher.urls
+    if cfg.teacher.loaded:  # frozen, its weights in the precision of the passes
+        folder = resolve_model(cfg.teacher.model, runs=Path(cfg.run.dir))
+        teacher = load_policy(folder, device=device, dtype=getattr(torch, cfg.optim.dtype), mesh=mesh)
+        teacher.requires_grad_(False)
     remote_teacher = RemoteTeacher(urls, tokenizer, cfg.engine, world=world) if urls else None
     trainer = Trainer(
         policy,
@@ -108,15 +110,6 @@ def build_trainer(
     return trainer
 
 
-def _load_teacher(cfg: Config, device: torch.device, mesh: DeviceMesh | None) -> PreTrainedModel | None:
-    """The model of teacher.model, frozen, its weights in the precision of the passes; None without one here."""
-    if not cfg.teacher.loaded:
-        return None
-    folder = resolve_model(cfg.teacher.model, runs=Path(cfg.run.dir))
-    dtype = getattr(torch, cfg.optim.dtype)
-    return load_policy(folder, device=device, dtype=dtype, mesh=mesh).requires_grad_(False)
-
-
 def sampling_params(cfg: Config, template: Template) -> SamplingParams:
     """The sampling parameters of training: algo.group_size completions for each prompt."""
     return SamplingParams(
@@ -125,14 +118,6 @@ def sampling_params(cfg: Config, template: Template) -> SamplingParams:
         max_tokens=cfg.sampling.max_tokens,
         stop=template.stop,
     )
-
-
-def render_prompts(
-    problems: Sequence[Problem], cfg: Config, template: Template, tokenizer: PreTrainedTokenizerBase, context: int
-) -> list[Prompt]:
-    """Render problems as prompts; drop and report those that cannot be graded or are too long."""
-    limits = {"max_tokens": cfg.sampling.max_tokens, "max_prompt_tokens": cfg.data.max_prompt_tokens}
-    return filter_prompts(problems, template, tokenizer, context=context, **limits)
 
 
 def with_teacher_prompts(
@@ -172,6 +157,7 @@ def open_generator(
     No engine is started for a run in which nothing `samples`. `run_dir`: where answers of tools and environments are
     logged.
     """
+    sampling = sampling_params(cfg, template)
     if isinstance(trainer.teacher, RemoteTeacher):
         trainer.teacher.check_room(max(len(one.token_ids) for one in prompts) + cfg.sampling.max_tokens)
     with ExitStack() as stack:
@@ -203,15 +189,18 @@ def open_generator(
             )
         stack.enter_context(closing(engine))
         prefetcher = stack.enter_context(RolloutPrefetcher[StepRollouts](cuda_context(trainer.policy.device)))
-        functions = [*reward_functions, *_isolated_functions(cfg, stack)]
+        functions, spec, limits = [*reward_functions], cfg.reward.functions, cfg.verify
+        if own := load_reward_functions(spec):  # they are called in a process of their own
+            process = RewardProcess(spec, seconds=limits.seconds, memory_mib=limits.memory_mib)
+            stack.enter_context(process)
+            functions += [replace(function, process=process) for function in own]
         if len({function.name for function in functions}) < len(functions):
-            raise ValueError(f"reward.functions {cfg.reward.functions!r} has the name of another reward function")
-        check_columns(functions, lambda: [prompt.problem for prompt in prompts])
+            raise ValueError(f"reward.functions {spec!r} has the name of another reward function")
         generator = RolloutGenerator(
             engine,
             pool,
             prompts,
-            sampling_params(cfg, template),
+            sampling,
             cfg,
             reward_functions=functions,
             reward_models=load_reward_models(cfg, prompts, trainer.policy.device),
@@ -222,13 +211,3 @@ def open_generator(
         )
         generator.update_weights(trainer.policy, version=trainer.steps_done)
         yield generator
-
-
-def _isolated_functions(cfg: Config, stack: ExitStack) -> list[RewardFunction]:
-    """The functions of reward.functions, to be called in a process that ends with the stack."""
-    functions = load_reward_functions(cfg.reward.functions)
-    if not functions:
-        return []
-    spec, limits = cfg.reward.functions, cfg.verify
-    process = stack.enter_context(RewardProcess(spec, seconds=limits.seconds, memory_mib=limits.memory_mib))
-    return [replace(function, process=process) for function in functions]

@@ -17,10 +17,10 @@ from rich.text import Text
 from reasoner.console import clock, escape_controls, log, sparkline, speed, wording
 from reasoner.distributed.world import ALONE, World
 from reasoner.progress import Progress, live
-from reasoner.runs.health import Alarm, record
+from reasoner.runs.health import Alarm, read_alarms, write_alarms
 from reasoner.runs.json_files import append_line
 from reasoner.runs.metric_names import METRICS, TIMES, Place, shown_at
-from reasoner.runs.metrics import read_metrics, truncate_logs
+from reasoner.runs.metrics import read_metrics
 
 _SPEED = TIMES["tokens_per_second"]
 # How the console shows a value, by its unit.
@@ -64,7 +64,8 @@ class MetricsLogger:
         self._world = world
         self.steps = steps
         self.max_tokens = max_tokens
-        self._rewind(start)
+        self.history = world.from_first(lambda: read_metrics(run_dir), "the metrics of earlier steps")
+        assert len(self.history) == start, f"{len(self.history)} steps are recorded of {start}"
         self._done_before = self._done()
         self._before = max((line.get("time/run", 0.0) for line in self.history), default=0.0)
         self._example = ""
@@ -85,20 +86,10 @@ class MetricsLogger:
         if self.live is not None:
             self.live.stop()
 
-    def _rewind(self, start: int) -> None:
-        """Cut the log back to the first `start` steps. A collective operation."""
-
-        def cut() -> list[dict[str, float]]:
-            truncate_logs(self.run_dir, start)
-            return read_metrics(self.run_dir)
-
-        self.history = self._world.from_first(cut, "the metrics of earlier steps")
-        assert len(self.history) == start, f"{len(self.history)} steps are recorded of {start}"
-
     def alarm(self, alarms: Sequence[Alarm]) -> None:
         """Record new alarms and print them."""
-        if self._world.is_first:
-            record(self.run_dir, alarms)
+        if alarms and self._world.is_first:
+            write_alarms(self.run_dir, [*read_alarms(self.run_dir), *alarms])
         for alarm in alarms:
             self.log(alarm.text)
 
@@ -110,17 +101,9 @@ class MetricsLogger:
             log(line)
             self.progress.line_printed()
 
-    def log_validation(
-        self,
-        step: int,
-        *,
-        sampled: Mapping[str, object],
-        greedy: Mapping[str, object],
-        measures: Mapping[str, float] | None = None,
-    ) -> None:
-        """Record a validation after `step` steps. `measures` are further metrics of the policy."""
-        further = {"measures": measures} if measures else {}
-        self._append("evals", {"step": step, "sampled": sampled, "greedy": greedy, **further})
+    def log_validation(self, step: int, **results: Mapping[str, object]) -> None:
+        """Record a validation after `step` steps: `sampled`, `greedy` and, where there are some, `measures`."""
+        self._append("evals", {"step": step, **{name: own for name, own in results.items() if own}})
 
     def write(self, metrics: Mapping[str, float], times: Mapping[str, float], *, example: str = "") -> None:
         """Record a step. `example` is a completion to show on a terminal. Names must be those of METRICS and TIMES.
@@ -162,20 +145,16 @@ class MetricsLogger:
         of_tokens = self.num_tokens() / self.max_tokens if self.max_tokens else 0.0
         return min(1.0, max(self.steps_done / self.steps, of_tokens))
 
-    def _seconds_left(self) -> float:
-        """The time left at the speed since this process began."""
-        done = self._done()
-        return (time.monotonic() - self.began) * (1 - done) / (done - self._done_before)
-
     def _cells(self) -> dict[str, str]:
         """The newest step by column: step, done, the metrics that the console shows, time left."""
         newest, done = self.history[-1], self._done()
+        left = (time.monotonic() - self.began) * (1 - done) / (done - self._done_before)  # at the speed so far
         by_tokens = done > self.steps_done / self.steps
         return {
             "step": f"{newest['step']:.0f}",
             "done": f"{done:.0%} of {self.max_tokens:,} tokens" if by_tokens else f"{self.steps_done}/{self.steps}",
             **{row.label: _FORMATS[row.unit](newest[row.name]) for row in self._columns if row.name in newest},
-            "left": clock(self._seconds_left()),
+            "left": clock(left),
         }
 
     def _line(self) -> str:

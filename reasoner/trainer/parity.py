@@ -34,8 +34,9 @@ def parity_check(
     dtype: str = "float32",
     world: World = ALONE,
 ) -> float:
-    """max_logprob_diff() over a few short completions of the first prompts, as during training: the largest of all
-    ranks' engines. A collective operation. A SharedError of an engine is raised on every rank, before the model's pass.
+    """The largest |log-probability of the engine - of the model|, in nats, over a few short completions of the first
+    prompts, as during training: that of all ranks' engines. A collective operation. A SharedError of an engine is
+    raised on every rank, before the model's pass.
     """
     short = replace(sampling, num_samples=NUM_SAMPLES, max_tokens=NUM_TOKENS)
 
@@ -43,8 +44,8 @@ def parity_check(
         return [sample(engine, prompts[:NUM_PROMPTS], short)]
 
     groups_of_rank = world.stripe(range(world.size), sample_own, "the completions of the parity check")
-    gap = _logprob_gap(groups_of_rank[world.rank], model, sampling.temperature, dtype)
-    return world.largest(gap, "the parity check")
+    sampled, own = logprobs_of(groups_of_rank[world.rank], model, sampling.temperature, dtype)
+    return world.largest(float((own - sampled).abs().max()), "the parity check")
 
 
 def max_logprob_diff(
@@ -59,7 +60,9 @@ def max_logprob_diff(
 
     A difference far above rounding (1e-4 in float32, some 1e-1 in bfloat16) means stale weights or another temperature.
     """
-    return _logprob_gap(sample(engine, prompts, sampling, progress), model, sampling.temperature, dtype)
+    groups = sample(engine, prompts, sampling, progress)
+    sampled, own = logprobs_of(groups, model, sampling.temperature, dtype)
+    return float((own - sampled).abs().max())
 
 
 def sample(
@@ -71,12 +74,6 @@ def sample(
         prompts, sampling, [list(range(sampling.num_samples)) for _ in prompts], on_decode_step=samples.on_decode_step
     )
     return [RolloutGroup(p, c, (_UNGRADED,) * len(c)) for p, c in zip(prompts, completions, strict=True)]
-
-
-def _logprob_gap(groups: Sequence[RolloutGroup], model: PreTrainedModel, temperature: float, dtype: str) -> float:
-    """The largest |log-probability of the engine - of the model| over the groups' tokens, in nats."""
-    sampled, own = logprobs_of(groups, model, temperature, dtype)
-    return float((own - sampled).abs().max())
 
 
 @torch.no_grad()

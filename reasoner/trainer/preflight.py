@@ -7,7 +7,6 @@ tokenizer or weights (the length of the questions, an architecture that is not s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -22,64 +21,48 @@ from reasoner.inference.server_token import read_token
 from reasoner.models.families import has_experts, lora_obstacle
 from reasoner.models.folder import check_model, check_reward_model, check_teacher, text_config
 from reasoner.models.resolve import resolve_cached_model, resolve_model
-from reasoner.rl.algorithms import Algorithm, resolve_algorithm
+from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rollouts.dataset import prompt_token_limit
-from reasoner.rollouts.prompts import Template, check_teacher_prompt, load_template
+from reasoner.rollouts.prompts import check_teacher_prompt, load_template
 from reasoner.rollouts.reward_functions import check_columns, load_reward_functions
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.runs.reference import read_reference
 from reasoner.runs.run_dir import check_writable
 from reasoner.sft.sources import check_source
 from reasoner.tools.names import check_tools, with_tools
-from reasoner.trainer.trackers import check_trackers
+from reasoner.trainer.trackers import tracker_names
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedNames:
-    """What the settings of a run name."""
+def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_source: bool = True) -> Path | None:
+    """The folder of the model; None for one of the hub that is not in the user's cache. ValueError for the first of the
+    settings that cannot be used, with what can; OSError where the run's folder cannot be written.
 
-    algorithm: Algorithm
-    template: Template
-    trackers: tuple[str, ...]
-    model_folder: Path | None  # None for a hub model that has not been downloaded
-
-
-def preflight(
-    cfg: Config, run_dir: Path, *, download: bool = True, with_problems: bool = True, with_source: bool = True
-) -> ResolvedNames:
-    """What the settings name. ValueError for the first that cannot be used, with what can; OSError where the
-    run's folder cannot be written.
-
-    Problem sets and a model of the hub are downloaded, or with `download` False left unchecked, the model where the
-    user's cache does not hold it. The problem sets are left unchecked without `with_problems`, for a caller that loads
-    them: an environment is started for its check, and again for its problems; examples and preferences without
-    `with_source`, where an earlier stage of a recipe makes them.
+    Problem sets and a model of the hub are downloaded, or with `download` False left unchecked; so are examples and
+    preferences without `with_source`, where an earlier stage of a recipe makes them.
     """
     check_tools(cfg.tools, cfg.prompt.style)
-    algorithm, chosen = (
-        resolve_algorithm(cfg.algo),
-        with_tools(load_template(cfg.prompt.style), cfg.tools, cfg.prompt.style),
-    )
-    trackers = tuple(name for name in cfg.run.track.split(",") if name)
-    check_trackers(trackers)
+    resolve_algorithm(cfg.algo)
+    template = with_tools(load_template(cfg.prompt.style), cfg.tools, cfg.prompt.style)
+    tracker_names(cfg.run.track)
     check_engine(cfg.engine.name)
     if cfg.engine.urls or cfg.teacher.urls:
         read_token()
-    _check_extras(cfg)
+    if cfg.lora.rank and find_spec("peft") is None:
+        raise ValueError('lora.rank needs peft, which is not installed: pip install "reasoner-rlvr[lora]"')
     functions = load_reward_functions(cfg.reward.functions)
-    sets = problem_sets(cfg) if with_problems else {}
+    sets = problem_sets(cfg)
     for spec in sets.values():
         check_problems(spec, memory_mib=cfg.verify.memory_mib, download=download)  # before the model, which is larger
     check_validation_problems(sets)
-    if with_problems and (download or not hub_sources(cfg.data.train)):
+    if download or not hub_sources(cfg.data.train):
         check_columns(functions, lambda: load(cfg.data.train, memory_mib=cfg.verify.memory_mib))
     check_teacher_prompt(cfg.teacher.prompt)
     if cfg.run.reference:
         read_reference(Path(cfg.run.reference))
     if cfg.stage == "sft" and with_source:
         check_source(cfg.sft.data, Path(cfg.run.dir))
-    if cfg.stage == "reward-model" and with_source:
-        check_preferences(cfg.rm.data)
+    if cfg.stage == "reward-model" and with_source and not can_read(Path(cfg.rm.data)):
+        raise ValueError(f"rm.data is {cfg.rm.data!r}; it must be a file that exists, {' or '.join(READERS)}")
     check_writable(run_dir)
     runs = Path(cfg.run.dir)
     find = resolve_model if download else resolve_cached_model
@@ -88,7 +71,7 @@ def preflight(
         for name in [*parse_reward_models(cfg.reward.model), *filter(None, [cfg.critic.init])]:
             if (scorer := find(name, runs=runs)) is not None:
                 check_reward_model(scorer, folder)
-        context = check_model(folder, needs_chat=chosen.chat)
+        context = check_model(folder, needs_chat=template.chat)
         check_lora_model(cfg, folder)
         check_routers(cfg, folder)
         if cfg.teacher.loaded and (teacher := find(cfg.teacher.model, runs=runs)) is not None:
@@ -100,13 +83,7 @@ def preflight(
             prompt_token_limit(
                 context=context, max_tokens=cfg.sampling.max_tokens, max_prompt_tokens=cfg.data.max_prompt_tokens
             )
-    return ResolvedNames(algorithm, chosen, trackers, folder)
-
-
-def _check_extras(cfg: Config) -> None:
-    """ValueError where a library that a setting takes is not installed."""
-    if cfg.lora.rank and find_spec("peft") is None:
-        raise ValueError('lora.rank needs peft, which is not installed: pip install "reasoner-rlvr[lora]"')
+    return folder
 
 
 def check_lora_model(cfg: Config, folder: Path) -> None:
@@ -130,12 +107,6 @@ def check_routers(cfg: Config, folder: Path) -> None:
             "(R3), which in low precision chooses others for some tokens: name --algo.importance_sampling, token_mask "
             "to leave such tokens out, token to insist, or compute in float32 (engine.dtype, optim.dtype)"
         )
-
-
-def check_preferences(data: str) -> None:
-    """Raise ValueError unless rm.data is a file that can be read."""
-    if not can_read(Path(data)):
-        raise ValueError(f"rm.data is {data!r}; it must be a file that exists, {' or '.join(READERS)}")
 
 
 def check_validation_problems(sets: Mapping[str, str]) -> None:

@@ -19,7 +19,7 @@ from reasoner.config.resolve import RunSettings, check_types, resolve, to_dict, 
 from reasoner.config.schema import Config, settings, value_of
 from reasoner.config.stages import STAGES, check_used, preset_values, problem_sets, stage_defaults
 from reasoner.inference.factory import resolve_engine_name
-from reasoner.inference.model_spec import learnt_precision
+from reasoner.inference.model_spec import learnt_precision, training_settings
 from reasoner.models.hub_download import parameters_on_hub
 from reasoner.models.resolve import full_folder, resolve_model
 from reasoner.models.size import num_parameters
@@ -34,11 +34,6 @@ Values = Mapping[str, object]  # settings by dotted key
 MAY_CHANGE = ("steps", "max_train_tokens", "processes", "optim.sharding")
 PLACE = ("run.dir", "run.name")
 MAY_CHANGE_SECTIONS = ("run.", "validation.", "eval.", "verify.", "engine.")
-
-
-def may_change(key: str) -> bool:
-    """Whether a setting may change when a run is resumed. Its place may not."""
-    return key not in PLACE and (key in MAY_CHANGE or key.startswith(MAY_CHANGE_SECTIONS))
 
 
 def resolve_new_run(
@@ -73,7 +68,8 @@ def resolve_new_run(
     if stage == "rl":
         resolved = _with_own_sets(resolved, named)
     note = _preset_note(choice, why, resolved, is_named=preset is not None)
-    resolved = replace(resolved, note="\n".join(filter(None, (note, _sets_note(resolved)))))
+    notes = (note, _sets_note(resolved), _prompt_note(cfg, _local_folder(cfg.model, runs)))
+    resolved = replace(resolved, note="\n".join(filter(None, notes)))
     if "/" in cfg.run.name or cfg.run.name.startswith("."):
         raise ValueError(f"run.name is {cfg.run.name!r}; it must be a plain name (the folder is run.dir)")
     method = cfg.algo.name if stage == "rl" else stage
@@ -108,11 +104,14 @@ def resolve_resumed_run(
             f"{run_dir}/config.json has settings that this version does not know: {', '.join(sorted(unknown))}"
         )
     check_types(stored, run_dir / "config.json")
-    fixed = [key for key in values if not may_change(key)]
-    if fixed:
+    free = [key for key in values if key in MAY_CHANGE or key.startswith(MAY_CHANGE_SECTIONS)]
+    if fixed := [key for key in values if key in PLACE or key not in free]:
         raise ValueError(f"{', '.join(fixed)} {CANNOT_CHANGE}")
-    if "steps" in values:
-        _check_steps(run_dir, values["steps"])
+    metrics = run_dir / "metrics.jsonl"
+    done = metrics.read_bytes().count(b"\n") if metrics.is_file() else 0
+    steps: Any = values.get("steps", done)
+    if steps < done:
+        raise ValueError(f"steps is {steps}, and {run_dir} has done {done}; it must be at least that")
     _check_reward_functions(run_dir, before.get("reward_functions", {}), reward_functions or {})
     resolved = resolve([("the run", stored), (origin, values)])
     _check_run(resolved.config, values)
@@ -141,14 +140,6 @@ CANNOT_CHANGE = (
     "cannot change when a run is resumed; "
     f"{', '.join(MAY_CHANGE)}, run.* (but its folder and name), validation.*, eval.*, verify.* and engine.* can"
 )
-
-
-def _check_steps(run_dir: Path, steps: Any) -> None:
-    """ValueError for fewer steps than the run has done."""
-    metrics = run_dir / "metrics.jsonl"
-    done = metrics.read_bytes().count(b"\n") if metrics.is_file() else 0
-    if steps < done:
-        raise ValueError(f"steps is {steps}, and {run_dir} has done {done}; it must be at least that")
 
 
 def _check_reward_functions(run_dir: Path, stored: Values, current: Values) -> None:
@@ -258,6 +249,15 @@ def _sets_note(resolved: RunSettings) -> str:
     names = {"data.train": "training", "validation.data": "validation", "eval.heldout": "final table"}
     parts = (f"{names[key]} {spec} ({resolved.origin[key]})" for key, spec in sets.items())
     return f"problems of different sets: {', '.join(parts)}; validation.data and eval.heldout name others"
+
+
+def _prompt_note(cfg: Config, model: Path | None) -> str:
+    """A warning where the model is a checkpoint of a run with another prompt style; empty otherwise."""
+    own = cfg.prompt.style
+    style = (training_settings(model) or {}).get("prompt.style", own) if model else own
+    if style == own or cfg.stage == "reward-model":
+        return ""
+    return f"warning: {cfg.model} was trained with prompts of {style}, and this run asks with those of {own} (--prompt)"
 
 
 def _preset_note(preset: Preset, why: str, resolved: RunSettings, *, is_named: bool) -> str:

@@ -8,9 +8,10 @@ they are written again where an older checkpoint, the metrics or a checkpoint's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from reasoner.models.checksums import damage
 from reasoner.runs import health
@@ -76,8 +77,12 @@ def _before_losses(run_dir: Path, start: Path, older: Iterable[Path], log: Log) 
     """`start`, or the newest older checkpoint from which every lost record that can be is written again."""
     step = checkpoint.step_of(start)
     has_rollouts = stage_of(read_settings(run_dir)) == "rl"
-    shards = _lost_shards(run_dir, step) if has_rollouts else []
-    losses = {"rollouts": shards, "validations": _lost_validations(run_dir, step)}
+    metrics = [line for _, line in metrics_prefix(run_dir)[:step]]
+    validated = {line["step"] for _, line in scan_steps(run_dir / "evals.jsonl") if line is not None}
+    losses = {
+        "rollouts": [one for one in range(step) if has_rollouts and not store.readable(store.shard_path(run_dir, one))],
+        "validations": [line["step"] for line in metrics if BEST_BY in line and line["step"] + 1 not in validated],
+    }
     every = sorted({lost for steps in losses.values() for lost in steps})
     if not every:
         return start
@@ -96,18 +101,6 @@ def _before_losses(run_dir: Path, start: Path, older: Iterable[Path], log: Log) 
                 "be made again; training does not need them, so the run goes on without them"
             )
     return chosen
-
-
-def _lost_shards(run_dir: Path, start: int) -> list[int]:
-    """The steps before `start` without a readable shard."""
-    return [step for step in range(start) if not store.readable(store.shard_path(run_dir, step))]
-
-
-def _lost_validations(run_dir: Path, start: int) -> list[int]:
-    """The steps before `start` whose metrics hold a validation that evals.jsonl lacks."""
-    recorded = {line["step"] for _, line in scan_steps(run_dir / "evals.jsonl") if line is not None}
-    metrics = (line for _, line in metrics_prefix(run_dir)[:start])
-    return [line["step"] for line in metrics if BEST_BY in line and line["step"] + 1 not in recorded]
 
 
 def _numbers(steps: Iterable[int]) -> str:
@@ -130,15 +123,15 @@ def repair(run_dir: Path, start: int, log: Log) -> None:
     times = {line["step"] for _, line in scan_steps(run_dir / "times.jsonl") if line is not None}
     if untimed := [step for step in range(start) if step not in times]:
         log(f"times.jsonl lacks {_numbers(untimed)}: what the clock said of them is lost, and nothing else")
-    health.rewrite(run_dir, health.all_alarms(metrics))
+    health.write_alarms(run_dir, health.all_alarms(metrics))
     _repair_best(run_dir, metrics, log)
 
 
 def _repair_best(run_dir: Path, metrics: list[dict[str, float]], log: Log) -> None:
     """Restore the best checkpoint: that of the first validation with the highest score."""
     scores = {int(line["step"]) + 1: line[BEST_BY] for line in metrics if BEST_BY in line}
-    fault = checkpoint.best_damage(run_dir) if scores else ""
-    if not fault:
+    best = run_dir / "checkpoints" / "best"
+    if not scores or not (fault := damage(best) if best.is_dir() else "it is missing"):
         return
     step = max(scores, key=lambda step: scores[step])
     at = f"checkpoints/best, the policy after {step} steps (pass@1 {scores[step]:.1%}), is lost: {fault}"
@@ -148,3 +141,26 @@ def _repair_best(run_dir: Path, metrics: list[dict[str, float]], log: Log) -> No
         log(f"{at}; it is restored from checkpoint {path.name}")
     else:
         log(f"{at}; the next policy with a higher score takes its place")
+
+
+def check_unchanged(
+    stored: Mapping[str, Any], now: Mapping[str, str], settings: Mapping[str, object], log: Log
+) -> None:
+    """Compare the fingerprints of `now` with those that a run's config.json holds (`stored`: run_dir.read_settings).
+    ValueError where model, prompt or training data are not the ones that the run began with. Other validation problems
+    are reported. `settings` are those of now, by dotted key.
+    """
+    then = stored.get("fingerprints", {})
+    for name in now:
+        if name != "validation.data" and then.get(name) != now[name]:
+            raise ValueError(
+                f"{name} is {settings[name]!r} as before, but its content has changed: its fingerprint is "
+                f"{now[name][:16]}, and that of the run {str(then.get(name))[:16]}. Restore the old content, or start "
+                "a new run"
+            )
+    before, after = (prints.get("validation.data") for prints in (then, now))
+    if before and after and before != after:
+        log(
+            f"the validation problems {settings['validation.data']!r} have changed since the run began: validations "
+            "before and after are not comparable, nor is the best policy so far"
+        )

@@ -38,7 +38,7 @@ from reasoner.sft.examples import text_reader
 from reasoner.trainer.resolve_run import resolve_resumed_run
 from reasoner.trainer.run import TrainingRun
 from reasoner.trainer.setup import RunContext, StageData, TrainingStage
-from reasoner.trainer.summary import reward_model_summary
+from reasoner.trainer.summary import reward_model_plan
 from reasoner.trainer.trainer import Trainer
 
 
@@ -106,13 +106,13 @@ def load_data(context: RunContext) -> StageData:
     split = load_preferences(context.cfg, context.tokenizer, context.context)
     steps = num_steps(len(split.training), rows=rm.prompts, epochs=rm.epochs)
     origin = f"reasoner {STAGES['reward-model'].command}"
-    resolved, run_dir = with_values(context.resolved, {"steps": steps}, origin=origin), context.run_dir
+    resolved = with_values(context.resolved, {"steps": steps}, origin=origin)
     digest = sha256(Path(rm.data))
     return StageData(
         examples=split,
         resolved=resolved,
         fingerprints={"rm.data": digest},
-        summary=lambda model, done: reward_model_summary(resolved.config, model, split, run_dir, done),
+        plan=reward_model_plan(resolved.config, split),
         contents=_contents(rm.data, digest, split),
     )
 

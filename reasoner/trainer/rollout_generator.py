@@ -55,12 +55,7 @@ class StepRollouts:
         return self.groups[0].completions[0].policy_version
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """A version of the policy's weights."""
-
-    tensors: list[tuple[str, Tensor]]
-    version: int  # number of updates before
+Weights = tuple[list[tuple[str, Tensor]], int]  # of the policy, and their version: the number of updates before
 
 
 class RolloutGenerator:
@@ -119,7 +114,7 @@ class RolloutGenerator:
     def _generate(self, step: int, weights: Weights | None = None, *, in_background: bool = False) -> StepRollouts:
         """New rollouts of a step, sampled with `weights` if the engine does not have them yet."""
         if weights is not None:
-            self.engine.update_weights(weights.tensors, version=weights.version)
+            self.engine.update_weights(weights[0], version=weights[1])
         rounds = [self._prompts_of_round(step, number) for number in range(1 + self._num_rounds)]
         groups, replaced = sample_until_full(
             lambda prompts: self.sample(prompts, step, in_background=in_background),
@@ -212,7 +207,7 @@ class RolloutGenerator:
         if is_deferred:
             is_sender = self.world.is_first or self.engine.name != "remote"  # servers get theirs from the first rank
             copies = [(name, tensor.detach().to("cpu", copy=True)) for name, tensor in named if is_sender]
-            self._next_weights = Weights(copies, version)
+            self._next_weights = (copies, version)
             return
         if self._prefetcher is not None:
             self._prefetcher.wait()

@@ -158,12 +158,10 @@ class TrainingRun:
     def _log_comparison(self) -> None:
         """Say whether the run is as those of its reference, if it has one."""
         try:
-            comparison = compare_run(self.run_dir, self.logger.history)
+            if comparison := compare_run(self.run_dir, self.logger.history):
+                self.logger.log(str(comparison))
         except ValueError as error:  # a file of the run's folder was damaged: no reason to end the run
             self.logger.log(f"not compared with other runs: {error}")
-            return
-        if comparison is not None:
-            self.logger.log(str(comparison))
 
     @contextmanager
     def calling(self, callbacks: Callbacks) -> Iterator[None]:
@@ -271,13 +269,11 @@ class TrainingRun:
         with self.engine_may_fail("validation"):
             metrics = self.validator.validate(step + 1)
         if metrics:
-            self._save_if_best(step + 1, metrics[BEST_BY])
+            self.wait_for_checkpoints()
+            score = metrics[BEST_BY]
+            if self.world.from_first(lambda: score > self._best_score(), "the best score so far"):
+                self._submit(checkpoint.save_best, step + 1, weights_only=True, score=score)
         return metrics
-
-    def _save_if_best(self, steps_done: int, score: float) -> None:
-        self.wait_for_checkpoints()
-        if self.world.from_first(lambda: score > self._best_score(), "the best score so far"):
-            self._submit(checkpoint.save_best, steps_done, weights_only=True, score=score)
 
     def _best_score(self) -> float:
         """The score of the best checkpoint; if that was lost, of the best validation so far; -1 before the first."""

@@ -12,16 +12,17 @@ from data.registry import fingerprint
 from reasoner.config.schema import EngineConfig
 from reasoner.console import log
 from reasoner.inference.model_spec import EngineFactory, ModelSpec
+from reasoner.models.folder import model_fingerprint
 from reasoner.models.loading import load_tokenizer
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.generate import generate_groups
 from reasoner.runs import rollouts as store
-from reasoner.runs.metrics import metrics_prefix
+from reasoner.runs.metrics import metrics_prefix, truncate_logs
 from reasoner.runs.run_dir import check_free, read_settings, stage_of
 from reasoner.runs.run_start import lock_run_dir, open_run
 from reasoner.tools.names import environments_of
-from reasoner.trainer.fingerprints import check_unchanged, fingerprints_of
 from reasoner.trainer.metrics_logger import MetricsLogger
+from reasoner.trainer.resume import check_unchanged
 from reasoner.trainer.step_metrics import StepTimer, grading_times, rollout_metrics, tool_metrics
 from reasoner.types import Prompt, SamplingParams
 from verifiers import RewardWeights, VerifierPool
@@ -69,15 +70,14 @@ def sample(request: SampleRequest, run_dir: Path) -> None:
 
     ValueError for a folder that is in use by anything else, and where model, prompt or problems have changed since.
     """
-    settings = request.settings()
-    fingerprints = fingerprints_of(
-        request.model.folder, request.model.template, {"data.train": fingerprint(request.problems)}, ()
-    )
+    settings, model = request.settings(), request.model
+    fingerprints = {"model": model_fingerprint(model.folder), "prompt.style": model.template.fingerprint}
+    fingerprints["data.train"] = fingerprint(request.problems)
     resuming = (run_dir / "config.json").is_file()
     start = _num_done(run_dir, settings, fingerprints) if resuming else 0
     if not resuming:
         check_free(run_dir)
-    tokenizer, model = load_tokenizer(request.model.folder), request.model
+    tokenizer = load_tokenizer(model.folder)
     prompts = filter_prompts(
         request.problems, model.template, tokenizer, context=model.context, max_tokens=model.completion_room
     )
@@ -85,8 +85,9 @@ def sample(request: SampleRequest, run_dir: Path) -> None:
     longest = max(len(prompt.token_ids) for prompt in prompts)
     with ExitStack() as stack:
         stack.enter_context(lock_run_dir(run_dir))
-        store.delete_from(run_dir, start)
         open_run(run_dir, settings, {}, resuming=resuming, fingerprints=fingerprints, stage="sample")
+        store.delete_from(run_dir, start)
+        truncate_logs(run_dir, start)
         tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
         pool = stack.enter_context(VerifierPool(request.workers))
         environments = environments_of(request.problems, pool, model.tools, model.prompt)

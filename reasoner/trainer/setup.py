@@ -12,14 +12,19 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from data import Problem, load
+from data.registry import fingerprint
 from reasoner.config.resolve import RunSettings, to_dict
 from reasoner.config.schema import Config
 from reasoner.config.stages import problem_sets
 from reasoner.console import log
 from reasoner.distributed.world import ALONE, LONG_TIME_LIMIT, World
 from reasoner.evals.contamination import contamination_line
-from reasoner.inference.model_spec import training_settings
-from reasoner.models.loading import context_length, load_meta_model, load_tokenizer
+from reasoner.models.folder import model_fingerprint
+from reasoner.models.loading import config_context, load_config, load_tokenizer
+from reasoner.models.resolve import resolve_model
+from reasoner.rl.algorithms import Algorithm, resolve_algorithm
+from reasoner.rollouts.dataset import filter_prompts
+from reasoner.rollouts.prompts import Template, load_template
 from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.runs import run_start
 from reasoner.runs.json_files import write_json
@@ -28,22 +33,22 @@ from reasoner.runs.reference import REFERENCE, read_reference, write_reference
 from reasoner.runs.run_dir import read_settings
 from reasoner.runs.sync_certificate import write_certificate
 from reasoner.runtime import has_gpu, setup_torch
+from reasoner.tools.names import with_tools
 from reasoner.trainer import checkpoint, resume
 from reasoner.trainer.checkpoint_writer import CheckpointWriter
-from reasoner.trainer.components import build_trainer, open_generator, render_prompts
-from reasoner.trainer.fingerprints import check_unchanged, fingerprints_of
+from reasoner.trainer.components import build_trainer, open_generator
 from reasoner.trainer.metrics_logger import MetricsLogger
-from reasoner.trainer.preflight import ResolvedNames, preflight
 from reasoner.trainer.run import TrainingRun
 from reasoner.trainer.shutdown import GracefulShutdown
+from reasoner.trainer.summary import model_line
 from reasoner.trainer.sync_certificate import certify_sync
-from reasoner.trainer.trackers import TrackedRun, Tracking
+from reasoner.trainer.trackers import Tracking, tracker_names
 from reasoner.trainer.trainer import Trainer
 from reasoner.trainer.validation import Validator
 from reasoner.types import Prompt
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
     """What the data and the models of a run are loaded with."""
 
@@ -51,7 +56,8 @@ class RunContext:
     run_dir: Path
     resuming: bool
     world: World
-    checked: ResolvedNames
+    algorithm: Algorithm
+    template: Template
     base: Path  # folder of the model before training
     start_from: Path  # folder of the model to load: a checkpoint, or `base`
     tokenizer: PreTrainedTokenizerBase
@@ -64,10 +70,11 @@ class RunContext:
         return self.resolved.config
 
     def render(self, problems: Sequence[Problem]) -> list[Prompt]:
-        """Render problems as prompts for the model."""
+        """Render problems as prompts for the model; drop and report those that cannot be graded or are too long."""
         if not problems:
             return []
-        return render_prompts(problems, self.cfg, self.checked.template, self.tokenizer, self.context)
+        limits = {"max_tokens": self.cfg.sampling.max_tokens, "max_prompt_tokens": self.cfg.data.max_prompt_tokens}
+        return filter_prompts(problems, self.template, self.tokenizer, context=self.context, **limits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +84,7 @@ class StageData:
     examples: Any  # what the stage's loop takes
     resolved: RunSettings  # the settings with those that follow from the data, such as the number of steps
     fingerprints: Mapping[str, str]  # of the data by setting
-    # (the model, steps done) -> what the run is going to do, by subject
-    summary: Callable[[PreTrainedModel, int], Mapping[str, str]]
+    plan: Mapping[str, str]  # what the run is going to do, by subject; "steps": a step
     prompts: Sequence[Prompt] = ()  # to sample in training
     contents: Mapping[str, object] | None = None  # of data.json in the run folder
 
@@ -108,7 +114,11 @@ def open_training_run(
 
     ValueError, before anything is written, for settings or data that cannot be used or a run that cannot be resumed.
     """
-    check_processes(resolved.config, world)
+    if (processes := resolved.config.processes) != world.size:
+        raise ValueError(
+            f"processes is {processes}, and the run is started as {world.size}; several processes are started by "
+            "reasoner train --processes N, or by torchrun -m reasoner train"
+        )
     context = load_context(resolved, run_dir, resuming=resuming, world=world)
     data = stage.load_data(context)
     context = replace(context, resolved=data.resolved)
@@ -119,14 +129,16 @@ def open_training_run(
     trainer = stage.build_trainer(cfg, context.tokenizer, **folders, device=context.device, world=world)
     with ExitStack() as stack:
         steps_done = _open_folder(stack, context, trainer, data, validation, reward_functions)
-        _log_plan(context, data, trainer, steps_done, {"validation": validation_prompts, "heldout": heldout})
+        sets = {"validation": [prompt.problem for prompt in validation_prompts]}
+        sets["heldout"] = [prompt.problem for prompt in heldout]
+        _log_plan(context, data, trainer.model, steps_done, sets)
         samples = bool(data.prompts or validation_prompts or heldout)
         own_group = world.with_own_group(LONG_TIME_LIMIT) if trainer.is_sharded else ALONE
         writer = stack.enter_context(CheckpointWriter(own_group))
         generation = open_generator(
             cfg,
             data.prompts,
-            context.checked.template,
+            context.template,
             trainer,
             model_folder=context.base if cfg.lora.rank else context.start_from,
             reward_functions=reward_functions,
@@ -142,9 +154,8 @@ def open_training_run(
                 write_certificate(run_dir, certificate)
         length = {"steps": cfg.steps, "max_tokens": cfg.max_train_tokens, "start": steps_done}
         logger = stack.enter_context(MetricsLogger(run_dir, **length, world=world, place=stage.place))
-        trackers = context.checked.trackers if world.is_first else ()
-        tracked = TrackedRun(run_dir.name, "reasoner", to_dict(cfg), run_dir, steps_done)
-        tracking = stack.enter_context(Tracking(trackers, tracked, log=logger.log))
+        trackers = tracker_names(cfg.run.track) if world.is_first else ()
+        tracking = stack.enter_context(Tracking(trackers, run_dir, to_dict(cfg), start=steps_done, log=logger.log))
         shutdown = stack.enter_context(GracefulShutdown(logger.log, world))
         logger.progress.check = shutdown.poll
         generator.progress = trainer.progress = logger.progress
@@ -167,33 +178,36 @@ def open_training_run(
 
 
 def load_context(resolved: RunSettings, run_dir: Path, *, resuming: bool = False, world: World = ALONE) -> RunContext:
-    """Check the settings, find the model or the newest checkpoint, and load the tokenizer. Nothing is written. A
-    collective operation. ValueError for settings that cannot be run or a run that cannot be resumed.
+    """Find the model or the newest checkpoint, and load the tokenizer, for settings that preflight() has checked.
+    Nothing is written. A collective operation. ValueError for a run that cannot be resumed.
     """
     cfg = resolved.config
     device = setup_torch(threads=cfg.threads, seed=cfg.seed)
     if device.type == "cpu" and has_gpu():
-        log(f"warning: there is a GPU, and this torch cannot use it: the run trains on the CPU ({_why_no_cuda()})")
-    checked = preflight(cfg, run_dir, with_problems=False)
-    base = checked.model_folder
-    assert base is not None  # it has been downloaded
-    start_from = base
-    if not resuming and (warning := other_prompt(cfg, base)):
-        log(warning)
+        cuda = torch.version.cuda
+        why = f"for CUDA {cuda}: is the driver older?" if cuda else "built for CPUs"
+        log(
+            "warning: there is a GPU, and this torch cannot use it: the run trains on the CPU "
+            f"(torch {torch.__version__} is {why})"
+        )
+    template = with_tools(load_template(cfg.prompt.style), cfg.tools, cfg.prompt.style)
+    base = start_from = resolve_model(cfg.model, runs=Path(cfg.run.dir))
     if resuming:
         point = world.from_first(lambda: resume.resume_point(run_dir, log), "the checkpoint to resume from")
         start_from = point or base
-    tokenizer, context = load_tokenizer(start_from), context_length(load_meta_model(base))
-    return RunContext(resolved, run_dir, resuming, world, checked, base, start_from, tokenizer, context, device)
-
-
-def other_prompt(cfg: Config, model: Path) -> str:
-    """A warning where the model is a checkpoint of a run with another prompt style; empty otherwise."""
-    own = cfg.prompt.style
-    style = (training_settings(model) or {}).get("prompt.style", own)
-    if style == own or cfg.stage == "reward-model":
-        return ""
-    return f"warning: {cfg.model} was trained with prompts of {style}, and this run asks with those of {own} (--prompt)"
+    return RunContext(
+        resolved=resolved,
+        run_dir=run_dir,
+        resuming=resuming,
+        world=world,
+        algorithm=resolve_algorithm(cfg.algo),
+        template=template,
+        base=base,
+        start_from=start_from,
+        tokenizer=load_tokenizer(start_from),
+        context=config_context(load_config(base)),
+        device=device,
+    )
 
 
 def evaluation_problems(cfg: Config) -> list[list[Problem]]:
@@ -219,21 +233,25 @@ def _open_folder(
     ValueError, before anything is written, where a resumed run would learn from something else than it did.
     """
     cfg, run_dir, resuming = context.cfg, context.run_dir, context.resuming
-    fingerprints = fingerprints_of(context.base, context.checked.template, data.fingerprints, validation)
+    fingerprints = {"model": model_fingerprint(context.base), "prompt.style": context.template.fingerprint}
+    fingerprints |= data.fingerprints
+    if validation:
+        fingerprints["validation.data"] = fingerprint(validation)
     if resuming:
         stored = read_settings(run_dir)
-        check_unchanged(stored, fingerprints, to_dict(cfg), log)
+        resume.check_unchanged(stored, fingerprints, to_dict(cfg), log)
         fingerprints = stored.get("fingerprints", {}) | fingerprints
-        report_processes(int(stored["config"].get("processes", 1)), context.world)
+        if (before := int(stored["config"].get("processes", 1))) != cfg.processes:
+            log(
+                f"the run had {before} process{'es' * (before > 1)} so far and goes on with {cfg.processes}: sums are "
+                "taken in another order, so its numbers are those of an unbroken run to rounding, not to the byte"
+            )
     steps_done = checkpoint.load(context.start_from, trainer) if context.start_from != context.base else 0
 
     def open_own_folder() -> None:
         checkpoint.check_room(run_dir, trainer, keep=cfg.run.keep_last)
         checkpoint.check_saves(run_dir, trainer, context.tokenizer)
         stack.enter_context(run_start.lock_run_dir(run_dir))
-        if resuming:
-            resume.repair(run_dir, steps_done, log)
-            checkpoint.prune(run_dir, steps_done, keep=cfg.run.keep_last, every=cfg.run.save_interval)
         run_start.open_run(
             run_dir,
             to_dict(cfg),
@@ -243,6 +261,8 @@ def _open_folder(
             reward_functions={function.name: function.weight for function in reward_functions},
             stage=cfg.stage,
         )
+        resume.repair(run_dir, steps_done, log)
+        checkpoint.prune(run_dir, steps_done, keep=cfg.run.keep_last, every=cfg.run.save_interval)
         context.tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
         if cfg.run.reference:
             write_reference(run_dir / REFERENCE, read_reference(Path(cfg.run.reference)))
@@ -256,40 +276,16 @@ def _open_folder(
 def _log_plan(
     context: RunContext,
     data: StageData,
-    trainer: Trainer,
+    model: PreTrainedModel,
     steps_done: int,
-    evaluation: Mapping[str, Sequence[Prompt]],
+    evaluation: Mapping[str, Sequence[Problem]],
 ) -> None:
     """Log what the run is going to do, and which evaluation problems stand in its training set."""
     if context.resolved.note:
         log(context.resolved.note)
-    lines = dict(data.summary(trainer.model, steps_done))
-    sets = {name: [prompt.problem for prompt in prompts] for name, prompts in evaluation.items()}
-    if data.prompts and (shared := contamination_line([prompt.problem for prompt in data.prompts], sets)):
+    lines = {"model": model_line(context.cfg, model), "run folder": str(context.run_dir), **data.plan}
+    lines["steps"] = f"{steps_done} of {context.cfg.steps} done; {lines['steps']}"
+    if data.prompts and (shared := contamination_line([prompt.problem for prompt in data.prompts], evaluation)):
         lines["contamination"] = shared
     for name, line in lines.items():
         log(f"{name + ':':<15}{line}")
-
-
-def _why_no_cuda() -> str:
-    """A clause on torch's build: without CUDA, or for a version of CUDA that the driver may be too old for."""
-    cuda = torch.version.cuda
-    return f"torch {torch.__version__} is " + (f"for CUDA {cuda}: is the driver older?" if cuda else "built for CPUs")
-
-
-def check_processes(cfg: Config, world: World) -> None:
-    """Raise ValueError where the settings ask for another number of processes than there are."""
-    if cfg.processes != world.size:
-        raise ValueError(
-            f"processes is {cfg.processes}, and the run is started as {world.size}; several processes are started by "
-            "reasoner train --processes N, or by torchrun -m reasoner train"
-        )
-
-
-def report_processes(before: int, world: World) -> None:
-    """Log what a resumed run's other number of processes means for its numbers."""
-    if before != world.size:
-        log(
-            f"the run had {before} process{'es' * (before > 1)} so far and goes on with {world.size}: sums are taken "
-            "in another order, so its numbers are those of an unbroken run to rounding, not to the byte"
-        )

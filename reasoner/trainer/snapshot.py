@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -35,7 +35,11 @@ def snapshot(trainer: Trainer, *, weights_only: bool = False, copies: bool = Fal
     """
     world, follows = trainer.world, trainer.cfg.algo.ref_sync_steps > 0
     part, num_parts = (world.rank, world.size) if trainer.is_sharded else (0, 1)
-    keeps = keeps_of_part(part, num_parts)
+
+    def keeps(name: str) -> bool:
+        """Whether this rank's part has the tensor of a name; what belongs to no layer is in the last one."""
+        return int(layer_of(name) or -1) % num_parts == part
+
     if weights_only:
         weights = policy_weights(trainer.model, keeps, copies=copies)
         return Snapshot(weights, {}, part=part, num_parts=num_parts)
@@ -49,13 +53,6 @@ def snapshot(trainer: Trainer, *, weights_only: bool = False, copies: bool = Fal
         part,
         num_parts,
     )
-
-
-def keeps_of_part(part: int, num_parts: int) -> Callable[[str], bool]:
-    """Whether a part has the tensor of a name: that of layer i is of part i modulo their number, what belongs to no
-    layer of the last one.
-    """
-    return lambda name: int(layer_of(name) or -1) % num_parts == part
 
 
 def is_copied(trainer: Trainer) -> bool:

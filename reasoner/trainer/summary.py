@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -23,35 +22,25 @@ from reasoner.types import Prompt
 _WITHOUT_EFFECT_ON_TIME = ("model", "seed", "threads")
 
 
-def run_summary(
-    resolved: RunSettings,
-    algorithm: Algorithm,
-    policy: PreTrainedModel,
-    prompts: Sequence[Prompt],
-    run_dir: Path,
-    start: int,
-) -> dict[str, str]:
+def run_plan(resolved: RunSettings, algorithm: Algorithm, prompts: Sequence[Prompt], *, is_new: bool) -> dict[str, str]:
     """The plan of a run of reinforcement learning by subject."""
     cfg = resolved.config
     per_step = cfg.data.prompts_per_step * cfg.algo.group_size
     return {
-        "model": model_line(cfg, policy),
         "problems": _problems_line(cfg, prompts),
         "algorithm": f"{cfg.algo.name}, G = {cfg.algo.group_size}, "
         f"beta {cfg.algo.beta:g} ({algorithm.kl} in the {algorithm.kl_in}), lr {cfg.optim.lr:g}, seed {cfg.seed}"
         + (f"; CONTROL RUN: rewards are {cfg.control}" if cfg.control else ""),
-        "steps": f"{start} of {cfg.steps} done; "
-        f"{per_step} completions a step, of at most {cfg.sampling.max_tokens} tokens each",
-        "run folder": str(run_dir),
-        "expected time": expected_time(resolved, start),
+        "steps": f"{per_step} completions a step, of at most {cfg.sampling.max_tokens} tokens each",
+        "expected time": expected_time(resolved, is_new=is_new),
     }
 
 
-def expected_time(resolved: RunSettings, start: int) -> str:
+def expected_time(resolved: RunSettings, *, is_new: bool) -> str:
     """What is known of a run's time before its first step: the whole default run of the embedded base was measured."""
     changed = [key for key, origin in resolved.origin.items() if origin not in ("default", "preset base")]
     is_default = all(key in _WITHOUT_EFFECT_ON_TIME or key.startswith("run.") for key in changed)
-    is_measured = resolved.config.model == "base" and is_default and not start
+    is_measured = resolved.config.model == "base" and is_default and is_new
     return "said after the first step" + ("; about seven minutes on two cores" if is_measured else "")
 
 
@@ -64,14 +53,8 @@ def _problems_line(cfg: Config, prompts: Sequence[Prompt]) -> str:
     return f"{about}, {count} a step{instruction}"
 
 
-def sft_summary(
-    cfg: Config,
-    policy: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    template: Template,
-    split: ExampleSplit,
-    run_dir: Path,
-    start: int,
+def sft_plan(
+    cfg: Config, tokenizer: PreTrainedTokenizerBase, template: Template, split: ExampleSplit
 ) -> dict[str, str]:
     """The plan of a supervised run by subject, with an example, and a warning where `template`, that of prompt.style,
     is not the form of the examples.
@@ -85,27 +68,21 @@ def sft_summary(
         "table and the chat template of an export ask; --prompt names another one"
     )
     return {
-        "model": model_line(cfg, policy),
         "examples": f"{sft.data}: {len(split.training):,} to train on, {len(split.validation):,} of other problems to "
         f"validate on; left out: {left_out or 'none'}",
         "loss": f"on {split.loss_share:.1%} of the tokens ({sft.loss_on}); lr {cfg.optim.lr:g}, seed {cfg.seed}",
-        "steps": f"{start} of {cfg.steps} done; {sft.epochs} epochs, {sft.rows} examples a step",
-        "run folder": str(run_dir),
+        "steps": f"{sft.epochs} epochs, {sft.rows} examples a step",
         **({} if have_prompts_of(split.training, tokenizer, template) else {"prompt": warning}),
         "the first one": f"without a loss:\n{colour(prompt, 'dim')}\nwith a loss:\n{colour(completion, 'green')}",
     }
 
 
-def reward_model_summary(
-    cfg: Config, model: PreTrainedModel, split: Split, run_dir: Path, start: int
-) -> Mapping[str, str]:
+def reward_model_plan(cfg: Config, split: Split) -> dict[str, str]:
     """The plan of a reward model's training by subject."""
     training, heldout = (f"{num_pairs(own):,} pairs of {len(own):,} prompts" for own in (split.training, split.heldout))
     return {
-        "model": model_line(cfg, model),
         "preferences": f"{cfg.rm.data}: {training}; held out {heldout}; left out as too long {split.too_long:,}",
-        "steps": f"{start} of {cfg.steps} done; {cfg.rm.prompts} prompts a step, lr {cfg.optim.lr:g}",
-        "run folder": str(run_dir),
+        "steps": f"{cfg.rm.prompts} prompts a step, lr {cfg.optim.lr:g}",
     }
 
 

@@ -21,7 +21,7 @@ from reasoner.sft.dataset import ExampleSplit, load_examples
 from reasoner.sft.examples import Example, examples_of
 from reasoner.trainer.run import TrainingRun
 from reasoner.trainer.setup import RunContext, StageData, TrainingStage
-from reasoner.trainer.summary import sft_summary
+from reasoner.trainer.summary import sft_plan
 from reasoner.trainer.trainer import Trainer
 
 WARMUP_SHARE = 0.03  # of the steps, unless optim.warmup_steps is set
@@ -80,19 +80,25 @@ def passes_of(trainer: Trainer) -> ModelPasses:
 
 def load_data(context: RunContext) -> StageData:
     """The examples of sft.data, split by problem. ValueError for examples that cannot be used."""
-    resolved, tokenizer, run_dir = context.resolved, context.tokenizer, context.run_dir
+    resolved, tokenizer, template = context.resolved, context.tokenizer, context.template
     if not context.resuming:  # a run that is resumed keeps its examples, whatever becomes of its validation
         resolved = without_unused_validation(resolved)
-    sft, template, runs = resolved.config.sft, context.checked.template, Path(resolved.config.run.dir)
+    sft, runs = resolved.config.sft, Path(resolved.config.run.dir)
     split = load_examples(sft, tokenizer, template, context=context.context, runs=runs)
     resolved = with_length(resolved, len(split.training))
-    cfg = resolved.config
     return StageData(
         examples=split,
         resolved=resolved,
         fingerprints={"sft.data": split.fingerprint},
-        summary=lambda policy, done: sft_summary(cfg, policy, tokenizer, template, split, run_dir, done),
-        contents=_contents(sft.data, split),
+        plan=sft_plan(resolved.config, tokenizer, template, split),
+        contents={
+            "source": sft.data,
+            "sha256": split.fingerprint,
+            "training_examples": len(split.training),
+            "validation_examples": len(split.validation),
+            "left_out": dict(split.left_out),
+            "loss_share": split.loss_share,
+        },
     )
 
 
@@ -114,18 +120,6 @@ def without_unused_validation(resolved: RunSettings) -> RunSettings:
     if cfg.validation.interval or not cfg.sft.validation_share:
         return resolved
     return with_values(resolved, {"sft.validation_share": 0.0}, origin=_ORIGIN)
-
-
-def _contents(source: str, split: ExampleSplit) -> dict[str, object]:
-    """What a run was trained on, for data.json in its folder."""
-    return {
-        "source": source,
-        "sha256": split.fingerprint,
-        "training_examples": len(split.training),
-        "validation_examples": len(split.validation),
-        "left_out": dict(split.left_out),
-        "loss_share": split.loss_share,
-    }
 
 
 def likelihood_validation(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -27,17 +27,6 @@ Row = Mapping[str, object]  # a rollout, with _COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
-class TrackedRun:
-    """The run, as a tracker gets it when it opens."""
-
-    name: str
-    project: str
-    config: Mapping[str, object]
-    folder: Path  # for the tracker's files
-    start: int = 0  # steps done before: a resumed run goes on in its old charts
-
-
-@dataclass(frozen=True, slots=True)
 class Sink:
     """An open tracker. Each function may raise."""
 
@@ -47,15 +36,17 @@ class Sink:
 
 
 class Tracking:
-    """The trackers of a run. ValueError, before anything opens, for an unknown name or a library that is missing."""
+    """The trackers of a run."""
 
-    def __init__(self, names: Sequence[str], run: TrackedRun, *, log: Log) -> None:
-        check_trackers(names)
+    def __init__(
+        self, names: Iterable[str], run_dir: Path, config: Mapping[str, object], *, start: int = 0, log: Log
+    ) -> None:
+        """`names`: of tracker_names(). `start`: steps done before: a resumed run goes on in its old charts."""
         self._log = log
         self._sinks: dict[str, Sink] = {}
-        for name in dict.fromkeys(names):
+        for name in names:
             with self._leaving_out(name):
-                self._sinks[name] = TRACKERS[name](run)
+                self._sinks[name] = TRACKERS[name](run_dir, config, start)
 
     def __enter__(self) -> Tracking:
         return self
@@ -86,19 +77,23 @@ class Tracking:
             self._log(f"tracker {name}: {fault} (the run goes on without it)")
 
 
-def check_trackers(names: Sequence[str]) -> None:
-    """ValueError for a name that is not in TRACKERS and for a tracker whose library is not installed."""
+def tracker_names(setting: str) -> list[str]:
+    """The names in run.track, each once. ValueError for one that is not in TRACKERS or whose library is not
+    installed.
+    """
+    names = list(dict.fromkeys(filter(None, setting.split(","))))
     for name in names:
         if name not in TRACKERS:
             raise ValueError(f"unknown tracker {name!r}; known are {', '.join(TRACKERS)}{did_you_mean(name, TRACKERS)}")
         if find_spec(name) is None:
             raise ValueError(f'tracker {name!r} is not installed; it comes with pip install "reasoner-rlvr[{name}]"')
+    return names
 
 
-def _wandb(run: TrackedRun) -> Sink:
+def _wandb(run_dir: Path, config: Mapping[str, object], start: int) -> Sink:
     import wandb
 
-    run_id = run.folder / "wandb-run-id"
+    run_id = run_dir / "wandb-run-id"
     if not run_id.is_file():
         run_id.write_text(secrets.token_hex(4))
     try:  # offline without a login, and where no server takes it; WANDB_MODE has the last word
@@ -106,13 +101,13 @@ def _wandb(run: TrackedRun) -> Sink:
     except wandb.errors.CommError:
         offline = True
     opened = wandb.init(
-        project=run.project,
-        name=run.name,
+        project="reasoner",
+        name=run_dir.name,
         id=run_id.read_text(),
         resume="allow",
         mode="offline" if offline else None,
-        dir=run.folder,
-        config=dict(run.config),
+        dir=run_dir,
+        config=dict(config),
         settings=wandb.Settings(console="off", finish_timeout=30),  # no server may hold up the end of the process
     )
     opened.define_metric("*", step_metric="step")  # wandb's own step only grows, and a resumed run goes back
@@ -127,10 +122,10 @@ def _wandb(run: TrackedRun) -> Sink:
     )
 
 
-def _tensorboard(run: TrackedRun) -> Sink:
+def _tensorboard(run_dir: Path, config: Mapping[str, object], start: int) -> Sink:
     from torch.utils.tensorboard import SummaryWriter
 
-    writer = SummaryWriter(str(run.folder / "tensorboard"), purge_step=run.start)
+    writer = SummaryWriter(str(run_dir / "tensorboard"), purge_step=start)
 
     def log(step: int, metrics: Mapping[str, float]) -> None:
         for name, value in metrics.items():
@@ -146,4 +141,4 @@ def _tensorboard(run: TrackedRun) -> Sink:
 
 
 # A new tracker is a function, a line here, and an extra in pyproject.toml: the name is the package's and the extra's.
-TRACKERS: dict[str, Callable[[TrackedRun], Sink]] = {"wandb": _wandb, "tensorboard": _tensorboard}
+TRACKERS: dict[str, Callable[[Path, Mapping[str, object], int], Sink]] = {"wandb": _wandb, "tensorboard": _tensorboard}

@@ -5,31 +5,37 @@ Shapes: P prompts, G completions of each, N = P * G rows, T completion positions
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from data import load
 from data.registry import fingerprint
+from reasoner.config.schema import Config
+from reasoner.models.folder import model_fingerprint
+from reasoner.models.resolve import resolve_model
 from reasoner.rl.batch import Batch
+from reasoner.rl.critic import explained_variance
 from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.control_rewards import with_wrong_golds
+from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.runs import rollouts as store
 from reasoner.trainer.components import with_teacher_prompts
-from reasoner.trainer.critic_update import update_critic
-from reasoner.trainer.fingerprints import learning_fingerprints
 from reasoner.trainer.parity import parity_check
 from reasoner.trainer.rollout_generator import StepRollouts
 from reasoner.trainer.run import TrainingRun
-from reasoner.trainer.schedule import is_due, needs_engine, steps_to_prefetch
+from reasoner.trainer.schedule import is_due, learning_rate_factor, minibatches, needs_engine, steps_to_prefetch
 from reasoner.trainer.setup import RunContext, StageData, TrainingStage
 from reasoner.trainer.step_metrics import (
+    CriticUpdate,
     StepUpdate,
     generation_metrics,
     grading_times,
     rollout_metrics,
     stored_advantages,
 )
-from reasoner.trainer.summary import run_summary
+from reasoner.trainer.summary import run_plan
 from reasoner.trainer.trainer import Trainer
 from reasoner.types import Prompt, RolloutGroup
 
@@ -77,7 +83,8 @@ def train_step(
     `token_stats` may store values of every token. `tokens_before` is the number of tokens that the run sampled before
     this batch: with max_train_tokens the learning rate follows it.
     """
-    update = StepUpdate(token_stats or TokenStats(), trainer.learning_rate_factor(tokens_before))
+    lr_factor = learning_rate_factor(trainer.cfg, trainer.steps_done, tokens_before)
+    update = StepUpdate(token_stats or TokenStats(), lr_factor)
     sampled, batch = batch, trainer.weigh_tokens(batch)
     if trainer.critic is not None:
         update.critic = update_critic(trainer, batch, update.lr_factor)
@@ -89,6 +96,26 @@ def train_step(
     update.token_stats.combine(trainer.world)
     trainer.adapt_coefficients(batch, sampled, update)
     return update.metrics(trainer.cfg.optim.lr * update.lr_factor)
+
+
+def update_critic(trainer: Trainer, batch: Batch, lr_factor: float) -> CriticUpdate:
+    """Run the critic's own epochs over the batch: critic.epochs of critic.minibatches, by default those of the policy.
+
+    A critic on the policy's backbone has epochs of its own only while it trains alone: otherwise its loss is a part of
+    the policy's.
+    """
+    cfg, algorithm, critic = trainer.cfg, trainer.algorithm, trainer.critic
+    assert critic is not None, "an update of a critic without one"
+    variance, num_skipped, loss = explained_variance(batch), 0, 0.0
+    if critic.shared and not trainer.is_warming_up:
+        return CriticUpdate(variance)
+    for epoch in range(cfg.critic.epochs or algorithm.epochs):
+        parts = cfg.critic.minibatches or algorithm.minibatches
+        rows = minibatches(batch, parts, cfg, step=trainer.steps_done, epoch=epoch)
+        updates = [critic.update(minibatch, lr_factor=lr_factor) for minibatch in rows]
+        loss = sum(loss for loss, _ in updates) / len(updates)
+        num_skipped += sum(not is_finite for _, is_finite in updates)
+    return CriticUpdate(variance, loss, num_skipped)
 
 
 def accumulate_gradient(trainer: Trainer, batch: Batch, update: StepUpdate) -> None:
@@ -122,17 +149,33 @@ def _write_rollouts(
 
 def load_data(context: RunContext) -> StageData:
     """The prompts of data.train."""
-    cfg, resolved, algorithm = context.cfg, context.resolved, context.checked.algorithm
+    cfg = context.cfg
     problems = load(cfg.data.train, memory_mib=cfg.verify.memory_mib)
     prompts = with_wrong_golds(context.render(problems), cfg.data.wrong_golds, cfg.seed)
-    prompts = with_teacher_prompts(prompts, cfg, context.checked.template, context.tokenizer)
+    prompts = with_teacher_prompts(prompts, cfg, context.template, context.tokenizer)
     return StageData(
         examples=prompts,
-        resolved=resolved,
+        resolved=context.resolved,
         fingerprints={"data.train": fingerprint(problems)} | learning_fingerprints(cfg, prompts),
-        summary=lambda policy, done: run_summary(resolved, algorithm, policy, prompts, context.run_dir, done),
+        plan=run_plan(context.resolved, context.algorithm, prompts, is_new=not context.resuming),
         prompts=prompts,
     )
+
+
+def learning_fingerprints(cfg: Config, prompts: Sequence[Prompt]) -> dict[str, str]:
+    """Digests of what a run learns from besides its problems: of the reward models, separated by commas, of the
+    teacher and of its own prompts, where there are some.
+    """
+    teacher, runs = [cfg.teacher.model] if cfg.teacher.loaded else [], Path(cfg.run.dir)
+    fingerprints = {
+        key: ",".join(model_fingerprint(resolve_model(name, runs=runs)) for name in names)
+        for key, names in (("reward.model", parse_reward_models(cfg.reward.model)), ("teacher.model", teacher))
+        if names
+    }
+    if cfg.teacher.prompt:
+        own = repr([prompt.teacher_ids for prompt in prompts]).encode()
+        fingerprints["teacher.prompt"] = hashlib.sha256(own).hexdigest()
+    return fingerprints
 
 
 RL = TrainingStage(load_data=load_data, train=train, place="console")

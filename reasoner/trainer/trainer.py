@@ -123,10 +123,6 @@ class Trainer:
         """Whether the ranks hold shards of the models."""
         return self.passes.distributed.sharding != "replicated"
 
-    def learning_rate_factor(self, tokens_before: float = 0) -> float:
-        """Factor of optim.lr in the next step; with max_train_tokens it follows the tokens sampled before."""
-        return learning_rate_factor(self.cfg, self.steps_done, tokens_before)
-
     # ------------------------------------------------------------------------------------------------ batch
 
     def prepare_batch(self, groups: Sequence[RolloutGroup]) -> Batch:
@@ -247,7 +243,7 @@ class Trainer:
 
     def single_update(self) -> dict[str, float]:
         """Take a training step of one update from the gradient. Returns its metrics."""
-        lr_factor = self.learning_rate_factor()
+        lr_factor = learning_rate_factor(self.cfg, self.steps_done, tokens_before=0)
         norm = self.apply_gradient(lr_factor)
         self.steps_done += 1
         lr, skipped = self.cfg.optim.lr * lr_factor, float(norm is None)

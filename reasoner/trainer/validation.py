@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
@@ -54,29 +53,19 @@ class Validator:
         measures = self.measure()
         self.logger.log_validation(steps_done, sampled=sampled.to_dict(), greedy=greedy.to_dict(), measures=measures)
         if not steps_done:
+            metrics = "  ".join(f"{name} {value}" for name, value in sampled.metrics.items())
             rest = "".join(f"  {METRICS[name].label} {value:.4f}" for name, value in measures.items())
-            self.logger.log(f"0 steps done  {_line(sampled, greedy)}{rest}")
-        return {**validation_metrics(sampled, greedy), **measures}
-
-
-def validation_metrics(sampled: EvalResult, greedy: EvalResult) -> dict[str, float]:
-    """The results of a validation as metrics of a step."""
-    cons = next(value for name, value in sampled.metrics.items() if name.startswith("cons@"))
-    return {
-        BEST_BY: sampled.pass_at_1.value,
-        "validation/cons@k": cons.value,
-        "validation/greedy": greedy.pass_at_1.value,
-        "validation/well_formed": sampled.well_formed,
-    }
-
-
-def _line(sampled: EvalResult, greedy: EvalResult) -> str:
-    metrics = "  ".join(f"{name} {value}" for name, value in sampled.metrics.items())
-    tokens = sampled.health["tokens"] or 0.0
-    return (
-        f"validation problems: {metrics}  greedy {greedy.pass_at_1}  well-formed {sampled.well_formed:.1%}  "
-        f"tokens {tokens:.0f}"
-    )
+            self.logger.log(
+                f"0 steps done  validation problems: {metrics}  greedy {greedy.pass_at_1}  "
+                f"well-formed {sampled.well_formed:.1%}  tokens {sampled.health['tokens'] or 0:.0f}{rest}"
+            )
+        return {
+            BEST_BY: sampled.pass_at_1.value,
+            "validation/cons@k": sampled.metrics[f"cons@{num}"].value,
+            "validation/greedy": greedy.pass_at_1.value,
+            "validation/well_formed": sampled.well_formed,
+            **measures,
+        }
 
 
 def evaluate_heldout(
@@ -127,38 +116,29 @@ def _evaluate(
     """(sampled at the training temperature, greedy). Each rank samples and grades its share of the calls of the engine:
     what is sampled together, which decides the last digits, does not depend on the number of ranks.
     """
-    results = []
-    sampled = replace(generator.sampling, num_samples=num_samples)
-    greedy = replace(generator.sampling, num_samples=1, temperature=0.0)
-    for name, sampling, own_ks in (("sampled", sampled, ks), ("greedy", greedy, MetricKs())):
+
+    def evaluate(name: str, sampling: SamplingParams, ks: MetricKs) -> EvalResult:
+        def grade(batches: Sequence[Sequence[Prompt]]) -> list[list[tuple[EvalSample, tuple[int | None, ...]]]]:
+            """(graded responses, their votes) of each prompt, by batch; no votes without cons@k."""
+            result = sample_and_score(
+                lambda: generator.engine,
+                generator.pool,
+                list(chain(*batches)),
+                sampling,
+                seed=seed,
+                label=stream,
+                stream=stream,
+                ks=ks,
+                progress=generator.progress,
+            )
+            rows = zip(result.samples, result.classes or ((),) * len(result.samples), strict=True)
+            return [list(islice(rows, len(batch))) for batch in batches]
+
         generator.progress.begin(f"{title}, {name}")
-        own_samples = partial(_graded_samples, generator, sampling, seed, stream, own_ks)
         batches = engine_batches(prompts, sampling.num_samples)
-        rows = list(chain(*generator.eval_world.stripe(batches, own_samples, f"{title} of the other ranks")))
-        classes = tuple(votes for _, votes in rows) if own_ks.cons_at else ()
-        results.append(EvalResult(stream, sampling.temperature, own_ks, tuple(one for one, _ in rows), classes))
-    return results[0], results[1]
+        rows = list(chain(*generator.eval_world.stripe(batches, grade, f"{title} of the other ranks")))
+        classes = tuple(votes for _, votes in rows) if ks.cons_at else ()
+        return EvalResult(stream, sampling.temperature, ks, tuple(one for one, _ in rows), classes)
 
-
-def _graded_samples(
-    generator: RolloutGenerator,
-    sampling: SamplingParams,
-    seed: int,
-    stream: str,
-    ks: MetricKs,
-    batches: Sequence[Sequence[Prompt]],
-) -> list[list[tuple[EvalSample, tuple[int | None, ...]]]]:
-    """(graded responses, their votes) of each prompt, by batch; no votes without cons@k."""
-    result = sample_and_score(
-        lambda: generator.engine,
-        generator.pool,
-        list(chain(*batches)),
-        sampling,
-        seed=seed,
-        label=stream,
-        stream=stream,
-        ks=ks,
-        progress=generator.progress,
-    )
-    rows = zip(result.samples, result.classes or ((),) * len(result.samples), strict=True)
-    return [list(islice(rows, len(batch))) for batch in batches]
+    sampled = evaluate("sampled", replace(generator.sampling, num_samples=num_samples), ks)
+    return sampled, evaluate("greedy", replace(generator.sampling, num_samples=1, temperature=0.0), MetricKs())

@@ -11,7 +11,7 @@ import pytest
 
 from app.differences import word_difference
 from reasoner.runs import rollouts as store
-from reasoner.runs.health import Alarm, record
+from reasoner.runs.health import Alarm, write_alarms
 from tests.app.browsing import NASTY, ROOT, expect, made_up, wait_for_address, wait_for_value
 from tests.app.library_of import PROBLEMS, grouped, num_correct, rows_of, until, write_run
 
@@ -27,7 +27,7 @@ def real(runs):
     made_up(runs, "keys", steps=3, texts=list(WHOLE.values()))
     made_up(runs, "well", steps=3, texts=list(WHOLE.values()))
     nasty = made_up(runs, "nasty", steps=3, texts=list(WHOLE.values()))
-    record(nasty, [alarm("first"), alarm(NASTY, step=2)])
+    write_alarms(nasty, [alarm("first"), alarm(NASTY, step=2)])
     called = made_up(runs, "called", steps=1, texts=["<think>", "so"])
     completion = f"<think> 🎉 <python>2</python>{TOLD} is 4"
     start, rows = completion.index(TOLD), store.read(called, 0)
@@ -161,7 +161,7 @@ def test_an_alarm_appears_while_the_page_is_open(site):
     page.evaluate("window.same = true")
     expect(page.locator("[data-alarm]")).to_have_count(0)
     expect(page.locator('[data-tile="health"]')).to_contain_text("no alarms")
-    record(site.runs / "well", [alarm("sudden")])
+    write_alarms(site.runs / "well", [alarm("sudden")])
     page.wait_for_selector('[data-alarm="sudden"]')
     assert page.evaluate("window.same") is True
 

@@ -9,7 +9,7 @@ import pytest
 
 from reasoner.recipes.stages import FILE
 from reasoner.runs.bands import SECONDS, Band
-from reasoner.runs.health import new_alarms, record
+from reasoner.runs.health import new_alarms, write_alarms
 from reasoner.runs.metrics import read_metrics
 from reasoner.runs.reference import REFERENCE, Reference, write_reference
 from reasoner.runs.run_dir import find_run
@@ -180,11 +180,11 @@ def test_alarms_are_listed_newest_first_with_their_state(fresh):
     runs, call = fresh
     run = write_run(runs / "a", steps=20, written=6, analysed=False)  # 40 % of the completions are cut off at each step
     (recorded,) = [alarm for n in range(1, 7) for alarm in new_alarms(read_metrics(run)[:n])]
-    record(run, [recorded])
+    write_alarms(run, [recorded])
     assert call("runs")["runs"][0]["alarms"] == 1
     assert call("overview", run="a", since=5)["alarms"] == [asdict(recorded) | {"is_active": True}]
     assert (recorded.name, recorded.step, recorded.since) == ("truncation", 2, 0)
-    record(run, [replace(recorded, name="later", step=6)])
+    write_alarms(run, [recorded, replace(recorded, name="later", step=6)])
     with (run / "metrics.jsonl").open("a") as file:
         file.writelines(json.dumps({"step": step, "completions/clipped_ratio": 0.0}) + "\n" for step in (6, 7, 8))
     alarms = call("overview", run="a")["alarms"]

@@ -6,7 +6,7 @@ from statistics import fmean, stdev
 
 import pytest
 
-from reasoner.runs.rollout_queries import rollouts_of_problem
+from app.problems import rollouts_of_problem
 from tests.app.library_of import FORGOTTEN, LEARNT, PROBLEMS, RETURNS, STEPS, grouped, num_correct, rows_of, write_run
 
 

@@ -32,7 +32,7 @@ from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.run import TrainingRun
 from reasoner.trainer.shutdown import GracefulShutdown
 from reasoner.trainer.snapshot import snapshot
-from reasoner.trainer.trackers import TrackedRun, Tracking
+from reasoner.trainer.trackers import Tracking
 from reasoner.trainer.train import train_step
 from reasoner.trainer.trainer import Trainer
 from reasoner.trainer.validation import Validator
@@ -173,7 +173,7 @@ def lost_servers(world: World, weights: str, folder: Path) -> tuple[float, str, 
     with (
         MetricsLogger(folder, steps=2, start=0, world=world) as logger,
         VerifierPool() as pool,
-        Tracking((), TrackedRun("a", "toy", {}, folder), log=logger.log) as tracking,
+        Tracking((), folder, {}, log=logger.log) as tracking,
         GracefulShutdown(logger.log, world) as shutdown,
     ):
         generator = RolloutGenerator(engine, pool, prompts, sampling, trainer.cfg, world=world)

@@ -100,9 +100,9 @@ def test_what_a_family_cannot_do_is_refused_before_anything_is_written(family, v
     folder, runs = save_family(family, tmp_path / "model"), tmp_path / "runs"
     own = {"model": str(folder), "run.dir": str(runs), "sampling.max_tokens": 32}
     with pytest.raises(ValueError, match=message):
-        preflight(resolve([("test", own | values)]).config, runs / "one", with_problems=False)
+        preflight(resolve([("test", own | values)]).config, runs / "one")
     assert not runs.exists()
-    preflight(resolve([("test", own)]).config, runs / "one", with_problems=False)
+    preflight(resolve([("test", own)]).config, runs / "one")
 
 
 @pytest.mark.parametrize("family", ["phi3", "deepseek_v3", "gpt_neox"])

@@ -122,7 +122,7 @@ def test_first_of_several_ranks_alone_copies_weights_for_servers():
         for rank in (0, 1):
             generator = RolloutGenerator(engine, None, [], sampling, Config(), world=World(rank, 2))
             generator.update_weights(policy, version=1, is_deferred=True)
-            copies[name, rank] = len(generator._next_weights.tensors)
+            copies[name, rank] = len(generator._next_weights[0])
     assert copies == {("remote", 0): 1, ("remote", 1): 0, ("vllm", 0): 1, ("vllm", 1): 1}
 
 

@@ -111,7 +111,7 @@ def test_few_shot_prompt_is_that_of_the_measured_run_of_training_calculations():
         assert value == box and split_of(operator, int(left), int(right)) == "train"
     text = render(PROBLEM, template, tiny_tokenizer()).text
     assert text.endswith("\n\nQuestion: What is {x} + 1?\nAnswer:") and text.count("Question: ") == 4
-    text = json.dumps(asdict(load_template("few-shot")), ensure_ascii=False)  # as reasoner.trainer.fingerprints
+    text = json.dumps(asdict(load_template("few-shot")), ensure_ascii=False)  # as Template.fingerprint
     recorded = "6ebad88840107917cac3d5e6b3fab938c9f857d549af991928f288bfbffef2ef"
     assert hashlib.sha256(text.encode()).hexdigest() == recorded
 

@@ -22,7 +22,7 @@ from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rollouts.generate import generate_groups
 from reasoner.rollouts.reward_models import mean_model_reward
 from reasoner.rollouts.seeds import sample_seed
-from reasoner.runs.health import CHECKS, Alarm, active_alarms, all_alarms, new_alarms, read_alarms, record, rewrite
+from reasoner.runs.health import CHECKS, Alarm, active_alarms, all_alarms, new_alarms, read_alarms, write_alarms
 from reasoner.runs.metric_names import METRICS
 from reasoner.runs.repetition import repeats
 from reasoner.trainer.parity import max_logprob_diff
@@ -327,17 +327,15 @@ def alarm(step):
     return Alarm("truncation", step, max(0, step - 2), 0.5, 0.3, "when", "meaning", "help")
 
 
-def test_record_adds_alarms_and_rewrite_replaces_them(tmp_path):
+def test_alarms_read_back_and_are_replaced_as_a_whole(tmp_path):
     assert read_alarms(tmp_path) == []
-    record(tmp_path, [])
-    rewrite(tmp_path, [])
+    write_alarms(tmp_path, [])
     assert list(tmp_path.iterdir()) == []
-    record(tmp_path, [alarm(2)])
-    record(tmp_path, [alarm(5), alarm(7)])
+    write_alarms(tmp_path, [alarm(2), alarm(5), alarm(7)])
     assert read_alarms(tmp_path) == [alarm(2), alarm(5), alarm(7)]
-    rewrite(tmp_path, [alarm(2), alarm(5)])
+    write_alarms(tmp_path, [alarm(2), alarm(5)])
     assert [json.loads(line)["step"] for line in (tmp_path / "alarms.jsonl").read_text().splitlines()] == [2, 5]
-    rewrite(tmp_path, [])
+    write_alarms(tmp_path, [])
     assert list(tmp_path.iterdir()) == []
 
 

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from reasoner.console import escape_controls, speed
 from reasoner.runs.metric_names import METRICS, TIMES
-from reasoner.runs.metrics import read_evals, read_metrics
+from reasoner.runs.metrics import read_evals, read_metrics, truncate_logs
 from reasoner.trainer.metrics_logger import MetricsLogger
 
 LINE = {
@@ -47,6 +47,7 @@ def test_first_step_without_a_correct_completion_says_once_what_to_look_at(tmp_p
 
 def test_a_resumed_run_drops_the_lines_of_repeated_steps(tmp_path):
     written(tmp_path, [0, 1, 2])
+    truncate_logs(tmp_path, 2)
     written(tmp_path, [2], start=2)
     assert [line["step"] for line in read_metrics(tmp_path)] == [0, 1, 2]
     assert [line["step"] for line in read_evals(tmp_path)] == [1, 2, 3]

@@ -60,7 +60,7 @@ def test_mixture_of_experts_in_low_precision_needs_a_named_correction(values, is
     small = {"model": str(folder), "engine.name": "transformers", "sampling.max_tokens": 16, "data.train": "one-step"}
     cfg = resolve([("a test", small | values)]).config
     with pytest.raises(ValueError, match=r"mixture of experts.*token_mask") if is_refused else nullcontext():
-        preflight(cfg, tmp_path / "run", with_problems=False)
+        preflight(cfg, tmp_path / "run")
 
 
 @pytest.mark.parametrize("key", ["data.train", "eval.heldout"])

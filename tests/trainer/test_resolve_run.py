@@ -7,6 +7,7 @@ import pytest
 from reasoner.cli.main import main
 from reasoner.config.resolve import to_dict
 from reasoner.config.schema import settings
+from reasoner.runs.run_start import open_run
 from reasoner.trainer.resolve_run import resolve_new_run, resolve_resumed_run
 from tests.fixtures.tiny import save_tiny
 
@@ -79,6 +80,14 @@ def test_a_stage_after_a_run_in_bfloat16_computes_in_it_unless_told_otherwise(tm
     if stage == "rl":  # its teacher and what scores it are computed as it is
         for others in ({"teacher.model": "a"}, {"reward.model": "a=0.5"}):
             assert precisions(model="base", **others) == ("bfloat16", "bfloat16")
+
+
+@pytest.mark.parametrize(("style", "warns"), [("boxed", True), ("r1-zero", False)])
+def test_a_run_that_asks_its_model_in_another_way_than_the_models_run_says_so(tmp_path, style, warns):
+    open_run(tmp_path / "a", {"prompt.style": style}, {}, resuming=False)
+    save_tiny(tmp_path / "a" / "checkpoints" / "step-000001")
+    note = resolve_new_run({"run.dir": str(tmp_path), "model": "a"}, origin="a test", preset="base")[0].note
+    assert (f"trained with prompts of {style}" in note) == warns
 
 
 def test_the_memory_predicted_for_reinforcement_learning_is_not_told_of_another_stage(tmp_path):

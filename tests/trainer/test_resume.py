@@ -10,7 +10,6 @@ from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.runs.run_start import open_run
 from reasoner.trainer import checkpoint, resume
-from reasoner.trainer.fingerprints import check_unchanged
 from tests.fixtures.rollouts import numbered, write
 from tests.fixtures.tiny import tiny_tokenizer
 from tests.fixtures.toys import config, make_trainer
@@ -40,7 +39,7 @@ def whole(tmp_path_factory):
     looks = [{"step": step, "sampled": {"problems": 2, **metrics}, "greedy": metrics} for step in (0, *LOOKS)]
     for name, found in (("metrics", lines), ("times", times), ("evals", looks)):
         (run / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in found))
-    health.record(run, health.all_alarms(lines))
+    health.write_alarms(run, health.all_alarms(lines))
     (run / "lock").touch()
     assert [(alarm.name, alarm.step) for alarm in health.read_alarms(run)] == [("grading failures", 3)]
     return run
@@ -200,5 +199,7 @@ def test_the_best_policy_is_made_again_from_its_checkpoint_else_reported(run, fi
 def test_other_validation_problems_are_told_where_they_are_asked_for_too():
     said = []
     stored = {"fingerprints": {"validation.data": "a"}, "config": {"validation.problems": 30}}
-    check_unchanged(stored, {"validation.data": "b"}, {"validation.data": "x", "validation.problems": 60}, said.append)
+    resume.check_unchanged(
+        stored, {"validation.data": "b"}, {"validation.data": "x", "validation.problems": 60}, said.append
+    )
     assert len(said) == 1

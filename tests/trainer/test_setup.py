@@ -10,7 +10,6 @@ from reasoner.config.resolve import resolve
 from reasoner.inference.no_engine import NoEngine
 from reasoner.rl.batch import collate
 from reasoner.rollouts.prompts import Template
-from reasoner.runs.run_start import open_run
 from reasoner.trainer import components, setup
 from reasoner.trainer.components import build_trainer, open_generator
 from reasoner.trainer.resolve_run import resolve_new_run
@@ -71,14 +70,6 @@ def test_evaluation_problems_are_read_before_the_model(tmp_path):
     stage = replace(RL, build_trainer=lambda *_, **__: pytest.fail("the model is loaded"))
     with pytest.raises(ValueError, match=r"b\.jsonl, line 2"), setup.open_training_run(stage, resolved, run_dir):
         pass
-
-
-@pytest.mark.parametrize(("style", "warns"), [("boxed", True), ("r1-zero", False)])
-def test_a_run_that_asks_its_model_in_another_way_than_the_models_run_says_so(tmp_path, style, warns):
-    open_run(tmp_path, {"prompt.style": style}, {}, resuming=False)
-    warning = setup.other_prompt(resolve([]).config, tmp_path / "checkpoints" / "best")
-    assert (f"trained with prompts of {style}" in warning) == warns
-    assert not setup.other_prompt(resolve([]).config, tmp_path)
 
 
 @pytest.mark.parametrize(("has_gpu", "cuda"), [(False, None), (True, None), (True, "13.0")])

@@ -191,13 +191,13 @@ def test_a_teacher_that_cannot_read_the_tokens_or_in_a_control_run_is_refused(fo
     policy, own_teacher = folders
     common = {"model": str(policy), "run.dir": str(tmp_path), "sampling.max_tokens": 32}
     cfg = resolve([("test", common | {"teacher.model": str(own_teacher)})]).config
-    preflight(cfg, tmp_path / "one", with_problems=False)
+    preflight(cfg, tmp_path / "one")
     with pytest.raises(ValueError, match=r"teacher.* does not have the vocabulary"):
-        preflight(replace(cfg, teacher=TeacherConfig(model="base")), tmp_path / "one", with_problems=False)
+        preflight(replace(cfg, teacher=TeacherConfig(model="base")), tmp_path / "one")
     short = json.loads((own_teacher / "config.json").read_text()) | {"max_position_embeddings": 64}
     (own_teacher / "config.json").write_text(json.dumps(short))
     with pytest.raises(ValueError, match=r"teacher .* reads 64 tokens"):
-        preflight(cfg, tmp_path / "one", with_problems=False)
+        preflight(cfg, tmp_path / "one")
     with pytest.raises(ValueError, match=r"teacher\.weight"):
         resolve_new_run(common | {"teacher.weight": 0.5}, origin="test")
     with pytest.raises(ValueError, match=r"teacher\.model"):
@@ -283,6 +283,6 @@ def test_teacher_with_another_tokenizer_is_refused_where_the_context_is_not_stat
     (other / "tokenizer.json").write_text(json.dumps(vocabulary))
     common = {"model": str(copy), "run.dir": str(tmp_path), "sampling.max_tokens": 32}
     own, others = (resolve([("test", common | {"teacher.model": str(one)})]).config for one in (own_teacher, other))
-    preflight(own, tmp_path / "a", with_problems=False)
+    preflight(own, tmp_path / "a")
     with pytest.raises(ValueError, match=r"teacher.* does not have the vocabulary.*'7'"):
-        preflight(others, tmp_path / "a", with_problems=False)
+        preflight(others, tmp_path / "a")
