@@ -22,8 +22,7 @@ from torch.nn.functional import logsigmoid
 
 from reasoner.preferences.dataset import Comparison
 from reasoner.rl.batch import Batch, collate_rows
-from reasoner.rl.microbatches import OnMicrobatch
-from reasoner.rl.reward_model_passes import RewardModelPasses
+from reasoner.rl.passes import OnMicrobatch, RewardModelPasses
 
 Tokens = Sequence[int]
 

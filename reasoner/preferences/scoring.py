@@ -13,7 +13,7 @@ from reasoner.models.loading import context_length, load_tokenizer
 from reasoner.preferences.dataset import Comparison
 from reasoner.preferences.loss import Tokens, collate_completions
 from reasoner.rl.batch import collate_rows
-from reasoner.rl.reward_model_passes import RewardModelPasses
+from reasoner.rl.passes import RewardModelPasses
 from reasoner.rollouts.prompts import load_template
 from reasoner.runtime import setup_torch
 from reasoner.sft.examples import ExampleReader, text_reader

@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from reasoner.models.fused_lm_head import Teacher
 from reasoner.models.loading import PromptCache
 from reasoner.models.output_layer import OutputLayer
 from reasoner.rl.batch import Batch
-from reasoner.rl.model_passes import ModelPasses
+from reasoner.rl.passes import ModelPasses
 
 
 @dataclass(slots=True, eq=False)
@@ -46,10 +47,10 @@ class FullTeacher:
         self._block = None
 
     @torch.no_grad()
-    def states(self, block: PromptCache, rows: Batch) -> Tensor:
-        """[N, T, H'] last states before each completion token of a micro-batch. `block` is the policy's pass over the
-        prompts that its micro-batches share: they go through the teacher once as well.
+    def read(self, block: PromptCache, rows: Batch) -> Teacher:
+        """The output layer, and [N, T, H'] last states before each completion token of a micro-batch. `block` is the
+        policy's pass over the prompts that its micro-batches share: they go through the teacher once as well.
         """
         if self._block is None or self._block[0] is not block:
             self._block = block, self.passes.encode(rows.with_teacher_prompts())
-        return self.passes.states(self._block[1], rows)
+        return OutputLayer.of(self.passes.model), self.passes.states(self._block[1], rows)

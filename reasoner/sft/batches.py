@@ -19,8 +19,7 @@ from reasoner.models.fused_lm_head import split
 from reasoner.models.loading import MAX_LOGITS, PromptCache
 from reasoner.models.output_layer import OutputLayer
 from reasoner.rl.batch import Batch, collate_rows
-from reasoner.rl.microbatches import OnMicrobatch, compute_precision
-from reasoner.rl.model_passes import ModelPasses
+from reasoner.rl.passes import ModelPasses, OnMicrobatch, compute_precision
 from reasoner.sft.examples import Example
 
 Row = TypeVar("Row")

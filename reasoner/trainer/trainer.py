@@ -30,8 +30,8 @@ from reasoner.rl.batch import Batch, collate
 from reasoner.rl.credit import kept_rows, teacher_advantages, with_advantages
 from reasoner.rl.critic import Critic
 from reasoner.rl.kl import CONTROLLERS, adapt_coefficient, response_kl
-from reasoner.rl.model_passes import ModelPasses
 from reasoner.rl.optimizers import clip_gradients, step_optimizer
+from reasoner.rl.passes import ModelPasses
 from reasoner.rl.policy_loss import PolicyLoss
 from reasoner.rl.process_rewards import step_rewards
 from reasoner.rl.teacher import FullTeacher

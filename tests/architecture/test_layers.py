@@ -29,7 +29,7 @@ STACK = {"torch", "vllm", "transformers"}
 # Boxes, and files of the other boxes, that start without torch: the command line and the dashboard need them at once.
 LIGHT = (
     "data", "verifiers", "app", "reasoner.__main__", "reasoner.analysis", "reasoner.api", "reasoner.cli",
-    "reasoner.config", "reasoner.console", "reasoner.distributed.assignment", "reasoner.distributed.launch",
+    "reasoner.config", "reasoner.console", "reasoner.distributed.launch",
     "reasoner.distributed.world", "reasoner.evals",
     "reasoner.inference.factory", "reasoner.inference.model_spec", "reasoner.inference.server_answers",
     "reasoner.inference.server_client", "reasoner.inference.server_dispatch", "reasoner.inference.server_guard",

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from reasoner.models import fused_lm_head as tiles
-from reasoner.models.fused_lm_head import log_softmax_and_kl, selective_log_softmax
+from reasoner.models.fused_lm_head import selective_log_softmax
 from reasoner.models.output_layer import OutputLayer
 
 
@@ -135,7 +135,9 @@ def test_kl_to_a_teacher_and_its_gradient_are_those_of_a_loop(dtype, tolerance, 
     head, states, weights = head.to(dtype), states.detach().to(dtype).requires_grad_(), weights.to(dtype)
     layer, (teacher, teacher_states) = OutputLayer(head, num_ids=10, **processing), _teacher(dtype)
     sampled, leaves = sampled.clamp_max(9), [states, *head.parameters()]
-    kl = log_softmax_and_kl(layer, states, sampled, (teacher, teacher_states), temperature=0.7, learns_entropy=False)[2]
+    *_, kl = selective_log_softmax(
+        layer, states, sampled, temperature=0.7, learns_entropy=False, teacher=(teacher, teacher_states)
+    )
     expected = _kl_by_loop(layer, states, teacher, teacher_states, 0.7)
     torch.testing.assert_close(kl.double(), expected, rtol=tolerance, atol=tolerance)
     assert (kl > 0).all()
@@ -148,7 +150,8 @@ def test_kl_adds_its_gradient_to_those_of_log_probabilities_and_entropy():
     head, states, sampled, weights = _example(bias=True)
     head, states = head.double(), states.detach().double().requires_grad_()
     layer, (teacher, others) = OutputLayer(head, num_ids=11), _teacher(torch.float64)
-    outputs = log_softmax_and_kl(layer, states, sampled, (teacher, others), temperature=1.0, learns_entropy=True)
+    options = {"temperature": 1.0, "learns_entropy": True, "teacher": (teacher, others)}
+    outputs = selective_log_softmax(layer, states, sampled, **options)
     logits = head(states)
     log_p, log_q = logits.log_softmax(-1), teacher(others).double().log_softmax(-1)
     wanted = (
@@ -167,7 +170,8 @@ def test_kl_adds_its_gradient_to_those_of_log_probabilities_and_entropy():
 def test_a_policy_has_no_kl_to_itself():
     head, states, sampled, _ = _example(bias=True)
     layer = OutputLayer(head, num_ids=11)
-    kl = log_softmax_and_kl(layer, states, sampled, (layer, states), temperature=1.0, learns_entropy=False)[2]
+    options = {"temperature": 1.0, "learns_entropy": False, "teacher": (layer, states)}
+    *_, kl = selective_log_softmax(layer, states, sampled, **options)
     torch.testing.assert_close(kl, torch.zeros(7), rtol=0, atol=1e-6)
     for gradient in torch.autograd.grad(kl.sum(), [states, *head.parameters()]):
         torch.testing.assert_close(gradient, torch.zeros_like(gradient), rtol=0, atol=1e-6)
@@ -180,7 +184,8 @@ def test_nothing_of_tokens_times_vocabulary_is_kept_for_the_gradient(monkeypatch
     linear = nn.functional.linear
     monkeypatch.setattr(nn.functional, "linear", lambda *a: tiles_computed.append(linear(*a).numel()) or linear(*a))
     with torch.autograd.graph.saved_tensors_hooks(lambda tensor: shapes.append(tensor.shape) or tensor, lambda t: t):
-        kl = log_softmax_and_kl(layer, states, sampled, teacher, temperature=1.0, learns_entropy=False)[2]
+        options = {"temperature": 1.0, "learns_entropy": False, "teacher": teacher}
+        *_, kl = selective_log_softmax(layer, states, sampled, **options)
     forward = len(tiles_computed)
     kl.sum().backward()
     assert max(tiles_computed) <= 12

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from reasoner.preferences.dataset import Comparison
 from reasoner.preferences.loss import backward_preferences, collate_comparisons
 from reasoner.preferences.reward_model import new_reward_model
-from reasoner.rl.reward_model_passes import RewardModelPasses
+from reasoner.rl.passes import RewardModelPasses
 from reasoner.sft.batches import num_steps, rows_of_step
 from tests.fixtures.tiny import tiny_tokenizer
 from tests.preferences.comparisons import COMPARISONS, spread_head

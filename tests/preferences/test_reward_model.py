@@ -9,7 +9,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreT
 from reasoner.models.reward_model import load_reward_model, reward_mean
 from reasoner.preferences.loss import collate_comparisons, collate_completions
 from reasoner.preferences.reward_model import check_pad, fold_normalization, new_reward_model, reward_std
-from reasoner.rl.reward_model_passes import RewardModelPasses
+from reasoner.rl.passes import RewardModelPasses
 from tests.fixtures.tiny import END, tiny_model, tiny_tokenizer
 from tests.preferences.comparisons import COMPARISONS, comparison, spread_head
 

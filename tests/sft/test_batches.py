@@ -7,8 +7,7 @@ from transformers import PreTrainedModel
 
 from reasoner.distributed.world import World
 from reasoner.models.sharding import DistributedModel
-from reasoner.rl.microbatches import own_rows
-from reasoner.rl.model_passes import ModelPasses
+from reasoner.rl.passes import ModelPasses, own_rows
 from reasoner.sft.batches import (
     Likelihood,
     backward_likelihood,

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from reasoner.distributed.assignment import owners
+from reasoner.rl.passes import owners
 
 
 @pytest.mark.parametrize(
