@@ -186,13 +186,6 @@ def shard_like(tensor: Tensor, own: Tensor) -> Tensor:
     return distribute_tensor(tensor.to(own.device), own.device_mesh, own.placements, src_data_rank=None)
 
 
-def whole_state(
-    model: nn.Module, keeps: Callable[[str], bool] = lambda name: True, *, copies: bool = True
-) -> dict[str, Tensor]:
-    """The model's state_dict in the host's memory, as host_state() has it, tied tensors once."""
-    return host_state(model.state_dict(keep_vars=True), keeps, copies=copies)
-
-
 def host_state(
     state: Mapping[str, Tensor], keeps: Callable[[str], bool] = lambda name: True, *, copies: bool = True
 ) -> dict[str, Tensor]:
