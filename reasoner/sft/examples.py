@@ -118,7 +118,7 @@ class ExampleReader:
         if ids[-2:] == [end, end]:  # the text has one, and some tokenizers end every text
             ids.pop()
         elif ids and ids[-1] != end:
-            ids.append(self._end())
+            ids.append(end)
         yield Example(self._tuple(ids[:1]), self._tuple(ids[1:]))
 
     def _turns(self, messages: Sequence[Turn], *, first: int) -> Iterator[Example]:
@@ -167,7 +167,7 @@ class ExampleReader:
             ids = ids[: max((size for size, token in enumerate(ids, 1) if token == self._turn_end), default=len(ids))]
         is_ended = bool(self.template.stop) and text.endswith(self.template.stop)
         is_ended = is_ended or (bool(ids) and ids[-1] in (self.tokenizer.eos_token_id, self._turn_end))
-        return self._tuple(ids if is_ended else [*ids, self._end()])
+        return self._tuple(ids if is_ended else [*ids, self.tokenizer.eos_token_id])
 
     def _ids(self, text: str) -> list[int]:
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
@@ -175,11 +175,6 @@ class ExampleReader:
     def _tuple(self, ids: Sequence[int]) -> tuple[int, ...]:
         """The ids as a tuple of shared integers: 8 bytes a token, where integers of their own take 36."""
         return tuple(map(self._integers.setdefault, ids, ids))
-
-    def _end(self) -> int:
-        if self.tokenizer.eos_token_id is None:
-            raise ValueError("the model's tokenizer has no end token, and the completion no stop text at its end")
-        return int(self.tokenizer.eos_token_id)
 
     def side(self, row: Row, side: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """(prompt ids, completion ids) of a row with one completion or more: `side` is the column of the completion. Of
