@@ -324,7 +324,7 @@ def num_parameters(model: PreTrainedModel) -> int:
 
 
 def _bytes_held(model: PreTrainedModel, dtype: str) -> int:
-    """Bytes of the model's weights in the precision; vectors are always float32 (reasoner.models.frozen_weights)."""
+    """Bytes of the model's weights in the precision; vectors are always float32 (reasoner.models.precision)."""
     return sum(parameter.numel() * (_BYTES[dtype] if parameter.ndim > 1 else 4) for parameter in model.parameters())
 
 

@@ -31,12 +31,11 @@ from reasoner.console import first_line
 from reasoner.models.adapter_files import merge_adapter
 from reasoner.models.checksums import check_model_files
 from reasoner.models.embedding_gradients import accumulates_gradient
-from reasoner.models.experts import follow_autocast
-from reasoner.models.families import check_family, context_to_train, has_capped_attention, lora_obstacle
+from reasoner.models.families import check_family, context_to_train, lora_obstacle
 from reasoner.models.folder import has_tokenizer, is_adapter, text_config
-from reasoner.models.frozen_weights import hold_in_bfloat16
 from reasoner.models.fused_lm_head import Teacher, selective_log_softmax
 from reasoner.models.output_layer import OutputLayer, limit_ids
+from reasoner.models.precision import follow_autocast, hold_in_bfloat16
 from reasoner.models.prefix_attention import PrefixCausalMask, avoids_mask
 from reasoner.models.recompute import CompletionKeyCache, PromptKeyCache
 from reasoner.models.resolve import base_folder
@@ -90,7 +89,7 @@ def load_policy(
 ) -> PreTrainedModel:
     """Load the folder's causal language model, without dropout, for training. ValueError if there is none.
 
-    `dtype` float32, or bfloat16 for weights that are not trained (reasoner.models.frozen_weights). A LoRA adapter in
+    `dtype` float32, or bfloat16 for weights that are not trained (reasoner.models.precision). A LoRA adapter in
     the folder is added to the weights of its base, in float32. Weights are read from safetensors only, and code in the
     folder is never run.
 
@@ -135,8 +134,10 @@ def _load_stored(folder: Path, dtype: torch.dtype, mesh: DeviceMesh | None) -> P
 
 
 def _attention(folder: Path) -> dict[str, str]:
-    """The arguments for transformers' plain attention, where its faster one would compute something else."""
-    return {"attn_implementation": "eager"} if has_capped_attention(text_config(folder)) else {}
+    """The arguments for transformers' plain attention where scores are capped softly (Gemma 2): torch's
+    scaled_dot_product_attention cannot, and transformers leaves the cap out there without a word.
+    """
+    return {"attn_implementation": "eager"} if text_config(folder).get("attn_logit_softcapping") else {}
 
 
 def load_classifier(folder: Path) -> tuple[PreTrainedModel, list[str]]:

@@ -30,7 +30,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from reasoner.distributed.world import ALONE, World
-from reasoner.models.frozen_weights import states_in_float32
+from reasoner.models.precision import states_in_float32
 from reasoner.models.shard_on_load import take_shards
 
 _GATHERS_BFLOAT16 = "_gathers_bfloat16"  # mark of a model

@@ -166,7 +166,7 @@ class Passes:
         """
         tokens = self.micro_batch_tokens
         own = list(batch.prompt_blocks(tokens, own_rows(batch, index, self.world)))
-        counts = [block.num_micro_batches(tokens) for _, block in own]
+        counts = [len(block.parts(tokens)) for _, block in own]
         needed = self.distributed.num_passes(counts)
         for (outer, block), count, most in zip(own, counts, needed, strict=False):
             yield block, chain(_micro_batches(outer, block, tokens), _empty_rows(batch, most - count))

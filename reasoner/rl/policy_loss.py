@@ -6,14 +6,17 @@ Shapes: N rows, T completion positions.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from reasoner.config.schema import Config
+from reasoner.models.fused_lm_head import Teacher
 from reasoner.models.loading import PromptCache
+from reasoner.models.output_layer import OutputLayer
 from reasoner.rl.algorithms import Algorithm, sampler_correction
 from reasoner.rl.batch import Batch
 from reasoner.rl.critic import Critic
@@ -21,7 +24,6 @@ from reasoner.rl.kl import KL, kl_k3
 from reasoner.rl.losses import RATIOS, sampler_weights, token_ratio, token_weights
 from reasoner.rl.passes import ModelPasses
 from reasoner.rl.surrogates import SURROGATES
-from reasoner.rl.teacher import FullTeacher
 from reasoner.rl.token_stats import TokenStats
 
 
@@ -34,6 +36,44 @@ class TokenTerms:
     old_logprobs: Tensor  # of the policy before the step; the current ones, detached, if there is one update
     importance: Tensor  # weights of the correction for the sampler: losses.sampler_weights()
     kl: Tensor | None  # to the reference, if there is one
+
+
+@dataclass(slots=True, eq=False)
+class FullTeacher:
+    """The teacher of on-policy distillation whose whole distribution counts (teacher.kl full): a frozen model that
+    reads each micro-batch beside the policy. Only that micro-batch's states, of width H', are stored.
+    """
+
+    passes: ModelPasses
+    _block: tuple[PromptCache, PromptCache] | None = None  # the policy's pass over a block's prompts, and the teacher's
+
+    @classmethod
+    def of(cls, passes: ModelPasses, policy: ModelPasses) -> FullTeacher:
+        """The teacher of a policy. ValueError for output layers that are not computed in tiles."""
+        own, other = OutputLayer.of(passes.model), OutputLayer.of(policy.model)
+        for who, layer in (("teacher", own), ("policy", other)):
+            if type(layer.head) is not nn.Linear:
+                kind = type(layer.head).__name__
+                raise ValueError(f"teacher.kl full needs a linear output layer, and the {who}'s is {kind}; use sampled")
+        if own.num_ids < other.num_ids:
+            raise ValueError(f"teacher.kl full: the teacher has {own.num_ids} token ids, the policy {other.num_ids}")
+        return cls(passes)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """A block of passes. A collective operation; the ranks run equally many, as those of the policy."""
+        with self.passes.distributed.passes():
+            yield
+        self._block = None
+
+    @torch.no_grad()
+    def read(self, block: PromptCache, rows: Batch) -> Teacher:
+        """The output layer, and [N, T, H'] last states before each completion token of a micro-batch. `block` is the
+        policy's pass over the prompts that its micro-batches share: they go through the teacher once as well.
+        """
+        if self._block is None or self._block[0] is not block:
+            self._block = block, self.passes.encode(rows.with_teacher_prompts())
+        return OutputLayer.of(self.passes.model), self.passes.states(self._block[1], rows)
 
 
 @dataclass(slots=True)

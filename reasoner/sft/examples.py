@@ -269,23 +269,10 @@ def _message(number: int, turn: object) -> dict[str, str]:
 # ------------------------------------------------------------------------------------------------ selection
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Examples to train on, and how many rows were left out and why."""
-
-    examples: tuple[Example, ...]
-    too_long: int
-    repeated: int
-
-    @property
-    def loss_share(self) -> float:
-        """Share of the tokens that have a loss."""
-        loss_tokens = sum(len(example.completion_ids) for example in self.examples)
-        return loss_tokens / max(1, sum(example.num_tokens for example in self.examples))
-
-
-def select(examples: Iterable[Example], *, max_tokens: int) -> Selection:
-    """Leave out examples of more than `max_tokens` tokens in all, and those that came before. ValueError for none."""
+def select(examples: Iterable[Example], *, max_tokens: int) -> tuple[tuple[Example, ...], dict[str, int]]:
+    """(the examples of at most `max_tokens` tokens in all, each once; the number of the others by why they are left
+    out). ValueError for none.
+    """
     chosen: dict[Example, None] = {}
     too_long = repeated = 0
     for example in examples:
@@ -297,7 +284,7 @@ def select(examples: Iterable[Example], *, max_tokens: int) -> Selection:
         raise ValueError("there is no example in it")
     if not chosen:
         raise ValueError(f"no example is left: {too_long} have more than {max_tokens} tokens")
-    return Selection(tuple(chosen), too_long, repeated)
+    return tuple(chosen), {f"longer than {max_tokens:,} tokens": too_long, "repeated": repeated}
 
 
 def with_loss_on_prompts(example: Example) -> Example:
