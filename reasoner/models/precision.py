@@ -10,8 +10,8 @@ from reasoner.models.shard_on_load import set_dtype
 
 
 def hold_in_bfloat16(model: PreTrainedModel) -> None:
-    """Round the matrices of a model that is not trained to bfloat16, its embeddings among them: half the memory. Vectors
-    (norms, biases) stay in float32.
+    """Round the matrices of a model that is not trained to bfloat16, its embeddings among them, which halves their
+    memory, and hold vectors (norms, biases) in float32.
 
     The model then computes under autocast to bfloat16 only: what it would with the same values in float32, to the bit.
     Matrices are cast to bfloat16 there in any case, and everything else (the states between layers, the norms) stays in
