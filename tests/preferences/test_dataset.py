@@ -1,11 +1,7 @@
 """Comparisons from rows: identity of completions, texts and conversations, limits, and the split by problem."""
 
-import json
-from pathlib import Path
-
 import pytest
 
-from data.files import read_files
 from reasoner.preferences.dataset import comparisons_of, num_pairs, split_by_problem
 from reasoner.sft.examples import text_reader
 from tests.fixtures.tiny import END, tiny_tokenizer
@@ -155,16 +151,6 @@ def test_a_conversation_that_cannot_be_used_is_named(side, message):
 def test_an_empty_file_has_no_pair_to_train_on():
     with pytest.raises(ValueError, match="there is no pair in it"):
         split_by_problem([], share=0.1, seed=0, max_tokens=9)
-
-
-def test_files_are_read_by_their_ending(tmp_path: Path):
-    rows = [ids_row([1], [2]), ids_row([3], [4])]
-    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert [row for _, row in read_files(tmp_path / "pairs.jsonl")] == rows
-    with pytest.raises(ValueError, match="unknown kind of file"):
-        list(read_files(tmp_path / "pairs.xlsx"))
-    with pytest.raises(ValueError, match="there is no such file"):
-        list(read_files(tmp_path / "others.jsonl"))
 
 
 def test_no_problem_is_on_both_sides_of_the_split():

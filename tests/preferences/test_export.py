@@ -10,19 +10,13 @@ def rollout(sample, text, *, correct=True, tokens=3, group=0, step=0):
     return {
         "step": step,
         "group": group,
-        "sample": sample,
         "problem_id": f"sums/{group}",
-        "question": "?",
-        "gold": "1",
-        "extracted": "1",
         "prompt": "Q:<think>",
         "prompt_token_ids": [5, 6],
         "completion": f"<think>{text}",
         "token_ids": [10 + sample] * tokens,
         "verdict": "correct" if correct else "wrong",
-        "well_formed": True,
         "finish": "stop",
-        "reward": 1.0,
     }
 
 
