@@ -108,29 +108,23 @@ def _teacher(dtype):
     return OutputLayer(head, num_ids=13, soft_cap=2.0), torch.randn(7, 6, generator=generator, dtype=dtype)
 
 
-def _kl_by_loop(layer, states, teacher, teacher_states, temperature):
-    """Sum over the policy's tokens of p (log p - log q), a state and a token at a time."""
+def _whole_kl(layer, states, teacher, teacher_states, temperature):
+    """Sum over the policy's tokens of p (log p - log q), in float64 from logits of all tokens."""
 
-    def probabilities(own, state):
-        weight, bias = own.head.weight[: own.num_ids].double(), own.head.bias
-        logits = [row @ state * own.scale for row in weight]
-        if bias is not None:
-            logits = [one + b * own.scale for one, b in zip(logits, bias.double(), strict=False)]
-        logits = [own.soft_cap * torch.tanh(one / own.soft_cap) for one in logits] if own.soft_cap else logits
-        masses = [torch.exp(one / temperature) for one in logits]
-        return [mass / sum(masses) for mass in masses]
+    def log_softmax(own, state):
+        weight, bias = own.head.weight.double(), None if own.head.bias is None else own.head.bias.double()
+        logits = nn.functional.linear(state.double(), weight, bias)[:, : own.num_ids] * own.scale
+        logits = own.soft_cap * torch.tanh(logits / own.soft_cap) if own.soft_cap else logits
+        return (logits / temperature).log_softmax(-1)
 
-    divergences = []
-    for state, other in zip(states.double(), teacher_states.double(), strict=True):
-        pairs = zip(probabilities(layer, state), probabilities(teacher, other), strict=False)
-        divergences.append(sum(p * (p.log() - q.log()) for p, q in pairs))
-    return torch.stack(divergences)
+    log_p, log_q = log_softmax(layer, states), log_softmax(teacher, teacher_states)
+    return (log_p.exp() * (log_p - log_q[:, : layer.num_ids])).sum(-1)
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("processing", [{}, {"scale": 0.25, "soft_cap": 3.0}])
-def test_kl_to_a_teacher_and_its_gradient_are_those_of_a_loop(dtype, tolerance, bias, processing):
+def test_kl_to_a_teacher_and_its_gradient_are_those_of_whole_logits(dtype, tolerance, bias, processing):
     head, states, sampled, weights = _example(bias=bias)
     head, states, weights = head.to(dtype), states.detach().to(dtype).requires_grad_(), weights.to(dtype)
     layer, (teacher, teacher_states) = OutputLayer(head, num_ids=10, **processing), _teacher(dtype)
@@ -138,7 +132,7 @@ def test_kl_to_a_teacher_and_its_gradient_are_those_of_a_loop(dtype, tolerance, 
     *_, kl = selective_log_softmax(
         layer, states, sampled, temperature=0.7, learns_entropy=False, teacher=(teacher, teacher_states)
     )
-    expected = _kl_by_loop(layer, states, teacher, teacher_states, 0.7)
+    expected = _whole_kl(layer, states, teacher, teacher_states, 0.7)
     torch.testing.assert_close(kl.double(), expected, rtol=tolerance, atol=tolerance)
     assert (kl > 0).all()
     gradients, wanted = (torch.autograd.grad((weights[0] * one).sum(), leaves) for one in (kl, expected))
@@ -152,13 +146,9 @@ def test_kl_adds_its_gradient_to_those_of_log_probabilities_and_entropy():
     layer, (teacher, others) = OutputLayer(head, num_ids=11), _teacher(torch.float64)
     options = {"temperature": 1.0, "learns_entropy": True, "teacher": (teacher, others)}
     outputs = selective_log_softmax(layer, states, sampled, **options)
-    logits = head(states)
-    log_p, log_q = logits.log_softmax(-1), teacher(others).double().log_softmax(-1)
-    wanted = (
-        log_p.gather(1, sampled[:, None])[:, 0],
-        -(log_p.exp() * log_p).sum(-1),
-        (log_p.exp() * (log_p - log_q[:, :11])).sum(-1),
-    )
+    log_p = head(states).log_softmax(-1)
+    entropy = -(log_p.exp() * log_p).sum(-1)
+    wanted = log_p.gather(1, sampled[:, None])[:, 0], entropy, _whole_kl(layer, states, teacher, others, 1.0)
     scales = (*weights.double(), weights[0].double() + 1)
     leaves = [states, *head.parameters()]
     torch.testing.assert_close(outputs, wanted, rtol=1e-6, atol=1e-6)  # OutputLayer's logits are in float32

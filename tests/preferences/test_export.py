@@ -26,14 +26,9 @@ def export(rollouts):
 
 
 def test_right_answers_are_preferred_then_short_ones():
-    rows, counts = export(
-        [rollout(0, "long", tokens=9), rollout(1, "wrong", correct=False, tokens=1), rollout(2, "short")]
-    )
-    assert [(row["chosen"], row["rejected"]) for row in rows] == [
-        ("long", "wrong"),
-        ("short", "long"),
-        ("short", "wrong"),
-    ]
+    rollouts = [rollout(0, "long", tokens=9), rollout(1, "no", correct=False, tokens=1), rollout(2, "short")]
+    rows, counts = export(rollouts)
+    assert [(row["chosen"], row["rejected"]) for row in rows] == [("long", "no"), ("short", "long"), ("short", "no")]
     assert rows[0]["correct_chosen"] and not rows[0]["correct_rejected"]
     assert counts.pairs == 3
 
