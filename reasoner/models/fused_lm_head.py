@@ -66,10 +66,10 @@ class _Scaling:
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else head.weight.dtype
         return cls(dtype, temperature / layer.scale, layer.soft_cap / temperature)
 
-    def logits(self, states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    def logits(self, states: Tensor, weight: Tensor, bias: Tensor | None, tokens: slice) -> Tensor:
         """[K, H] states in `dtype` -> their logits for the tokens of a tile, in float32 at least."""
-        part = None if bias is None else bias.to(self.dtype)
-        logits = _wide(nn.functional.linear(states, weight.to(self.dtype), part))
+        part = None if bias is None else bias[tokens].to(self.dtype)
+        logits = _wide(nn.functional.linear(states, weight[tokens].to(self.dtype), part))
         logits = logits if self.divisor == 1 else logits.div_(self.divisor)
         return logits.div_(self.bound).tanh_().mul_(self.bound) if self.bound else logits
 
@@ -84,8 +84,7 @@ class _Teacher:
 
     def logits(self, rows: slice, tokens: slice) -> Tensor:
         head: Any = self.layer.head
-        bias = None if head.bias is None else head.bias[tokens]
-        return self.scaling.logits(self.states[rows], head.weight[tokens], bias)
+        return self.scaling.logits(self.states[rows], head.weight, head.bias, tokens)
 
 
 class _TiledLogProbs(torch.autograd.Function):
@@ -182,7 +181,7 @@ def _logits(ctx: Any, states: Tensor, weight: Tensor, bias: Tensor | None) -> It
     """Yield (tokens, the states' logits for them, divided by the temperature), one tile at a time."""
     states = states.to(ctx.scaling.dtype)
     for tokens in split(ctx.num_ids, tile_width(states)):
-        yield tokens, ctx.scaling.logits(states, weight[tokens], None if bias is None else bias[tokens])
+        yield tokens, ctx.scaling.logits(states, weight, bias, tokens)
 
 
 def _wide(tensor: Tensor) -> Tensor:
