@@ -165,8 +165,8 @@ def split_by_problem(comparisons: Sequence[Comparison], *, share: float, seed: i
     held = set(problems[: round(share * len(problems))])
     if len(held) == len(problems):
         raise ValueError(f"no pair is left to train on: {too_long} have more than {max_tokens} tokens")
-    sides = (tuple(one for one in short if (one.problem_id in held) == is_held) for is_held in (False, True))
-    return Split(*sides, too_long)
+    training = tuple(one for one in short if one.problem_id not in held)
+    return Split(training, tuple(one for one in short if one.problem_id in held), too_long)
 
 
 def without_long(comparisons: Sequence[Comparison], max_tokens: int) -> tuple[list[Comparison], int]:
