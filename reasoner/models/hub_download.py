@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from reasoner.models.size import num_parameters
+from reasoner.models.folder import num_parameters
 
 # What is read of a model: nothing in folders inside it, nor the weights of some a second time in their maker's format.
 FILES: dict[str, Any] = {

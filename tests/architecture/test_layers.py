@@ -35,7 +35,7 @@ LIGHT = (
     "reasoner.inference.server_client", "reasoner.inference.server_dispatch", "reasoner.inference.server_guard",
     "reasoner.inference.server_pool", "reasoner.inference.server_token",
     "reasoner.models.checksums", "reasoner.models.families",
-    "reasoner.models.folder", "reasoner.models.hub_download", "reasoner.models.resolve", "reasoner.models.size",
+    "reasoner.models.folder", "reasoner.models.hub_download", "reasoner.models.resolve",
     "reasoner.preferences.dataset", "reasoner.preferences.rollout_pairs",
     "reasoner.recipes.pipeline", "reasoner.recipes.plan", "reasoner.recipes.r1", "reasoner.recipes.results",
     "reasoner.recipes.stages",

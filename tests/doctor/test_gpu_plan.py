@@ -12,8 +12,8 @@ from reasoner.doctor.gpu_plan import rank_memory
 from reasoner.doctor.gpus import gpu_bytes
 from reasoner.doctor.preset_fit import meta_model
 from reasoner.doctor.rank_memory import STRATEGIES, RankMemory, first_that_fits
+from reasoner.models.folder import num_parameters
 from reasoner.models.resolve import BASE
-from reasoner.models.size import num_parameters
 from tests.fixtures.reward_models import save_reward_model
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
