@@ -73,7 +73,10 @@ def _joined(pairs: Sequence[Comparison]) -> Comparison:
     for text in (text for one in pairs for text in one.completions):
         texts.setdefault(text.token_ids, text)
     place = {ids: index for index, ids in enumerate(texts)}
-    moved = (Pair(*(place[text.token_ids] for text in one.completions), one.pairs[0].margin) for one in pairs)
+    moved = []
+    for one in pairs:
+        chosen, rejected = (place[text.token_ids] for text in one.completions)
+        moved.append(replace(one.pairs[0], chosen=chosen, rejected=rejected))
     return replace(pairs[0], completions=tuple(texts.values()), pairs=tuple(moved))
 
 
