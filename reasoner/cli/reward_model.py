@@ -24,7 +24,7 @@ from reasoner.console import log, print_result
 
 if TYPE_CHECKING:
     from reasoner.preferences.dataset import Comparison
-    from reasoner.rl.reward_model_passes import RewardModelPasses
+    from reasoner.rl.passes import RewardModelPasses
     from reasoner.sft.examples import ExampleReader
 
 

@@ -97,27 +97,21 @@ class World:
             with self._errors(waiting_for):
                 dist.all_reduce(tensor, group=self.group)
 
-    def gather(self, value: T, waiting_for: str) -> list[T]:
-        """The values of all ranks, in their order: numbers, text and values made of them."""
+    def gather(self, value: T, waiting_for: str, *, to_first: bool = False) -> list[T]:
+        """The values of all ranks, in their order: numbers, text and values made of them. With `to_first` on the first
+        rank; elsewhere none.
+        """
         if self.size == 1:
             return [value]
         import torch.distributed as dist
 
-        values: list[Any] = [None] * self.size
+        values: list[Any] = [None] * self.size if self.is_first or not to_first else []
         with self._errors(waiting_for):
-            dist.all_gather_object(values, value, group=self.group)
+            if to_first:
+                dist.gather_object(value, values or None, dst=0, group=self.group)
+            else:
+                dist.all_gather_object(values, value, group=self.group)
         return values
-
-    def gather_to_first(self, value: T, waiting_for: str) -> list[T]:
-        """The values of all ranks, in their order, on the first rank; elsewhere none."""
-        if self.size == 1:
-            return [value]
-        import torch.distributed as dist
-
-        values: list[Any] | None = [None] * self.size if self.is_first else None
-        with self._errors(waiting_for):
-            dist.gather_object(value, values, dst=0, group=self.group)
-        return values or []
 
     def total(self, value: float, waiting_for: str) -> float:
         """The sum of a number over the ranks."""

@@ -22,12 +22,12 @@ from reasoner.config.schema import Config
 from reasoner.inference.factory import resolve_engine_name
 from reasoner.inference.hf_engine import MAX_ROWS
 from reasoner.models.embedding_gradients import MIN_VALUES
+from reasoner.models.folder import num_parameters
 from reasoner.models.fused_lm_head import CPU_TILE, GPU_TILE
 from reasoner.models.loading import MAX_LOGITS, context_length
 from reasoner.models.lora import num_adapter_parameters
 from reasoner.models.prefix_attention import avoids_mask, sees_all
 from reasoner.models.resolve import resolve_cached_model
-from reasoner.models.size import num_parameters
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.trainer.snapshot import MOST_COPIED
@@ -323,7 +323,7 @@ def model_sizes(model: PreTrainedModel) -> ModelSizes:
 
 
 def _bytes_held(model: PreTrainedModel, dtype: str) -> int:
-    """Bytes of the model's weights in the precision; vectors are always float32 (reasoner.models.frozen_weights)."""
+    """Bytes of the model's weights in the precision; vectors are always float32 (reasoner.models.precision)."""
     return sum(parameter.numel() * (_BYTES[dtype] if parameter.ndim > 1 else 4) for parameter in model.parameters())
 
 

@@ -19,8 +19,8 @@ from reasoner.inference.sampling import (
     max_completion_tokens,
     stop_token_ids,
 )
-from reasoner.models.frozen_weights import cast_parameters
 from reasoner.models.loading import context_length, load_policy, load_tokenizer
+from reasoner.models.precision import cast_parameters
 from reasoner.progress import OnDecodeStep
 from reasoner.types import Completion, Engine, OnGroupDone, Prompt, SamplingParams
 

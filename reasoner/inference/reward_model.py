@@ -14,7 +14,7 @@ from reasoner.models.loading import context_length
 from reasoner.models.resolve import resolve_model
 from reasoner.models.reward_model import load_reward_model
 from reasoner.rl.batch import collate_rows
-from reasoner.rl.reward_model_passes import RewardModelPasses
+from reasoner.rl.passes import RewardModelPasses
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.types import Prompt, RolloutGroup
 

@@ -40,12 +40,16 @@ def read_checksums(folder: Path) -> dict[str, str]:
     return checksums
 
 
-def damage(folder: Path) -> str:
-    """Describe what is wrong with the folder; empty if it has checksums, and every file is as it was written."""
+def damage(folder: Path, is_read: Callable[[str], bool] = lambda name: True) -> str:
+    """Describe what is wrong with the folder's files of the names; empty if it has checksums, and every file is as it
+    was written.
+    """
     try:
-        return _differences(folder, read_checksums(folder))
+        written = {name: value for name, value in read_checksums(folder).items() if is_read(name)}
     except ValueError as error:
         return str(error)
+    wrong = sorted(name for name, value in written.items() if _checksum(folder / name) != value)
+    return f"{', '.join(wrong)} not as written" if wrong else ""
 
 
 def check_model_files(folder: Path, *, weights: bool = True) -> None:
@@ -61,13 +65,7 @@ def check_file(path: Path) -> None:
 
 
 def _check(folder: Path, is_read: Callable[[str], bool]) -> None:
-    if not (folder / CHECKSUMS).is_file():
-        return
-    try:
-        fault = _differences(folder, {name: value for name, value in read_checksums(folder).items() if is_read(name)})
-    except ValueError as error:
-        fault = str(error)
-    if fault:
+    if (folder / CHECKSUMS).is_file() and (fault := damage(folder, is_read)):
         raise ValueError(
             f"{folder} is damaged: {fault}; take another copy, or delete {CHECKSUMS} if you changed it yourself"
         )
@@ -83,11 +81,6 @@ def sha256(path: Path) -> str:
 def _sha256(path: Path, *_state: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _differences(folder: Path, written: dict[str, str]) -> str:
-    wrong = sorted(name for name, value in written.items() if _checksum(folder / name) != value)
-    return f"{', '.join(wrong)} not as written" if wrong else ""
 
 
 def _checksum(path: Path) -> str:

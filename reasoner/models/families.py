@@ -67,10 +67,3 @@ def context_to_train(config: Mapping[str, Any]) -> int | None:
         original = ropes.get("original_max_position_embeddings", config.get("original_max_position_embeddings"))
         context = min((value for value in (context, original) if isinstance(value, int)), default=None)
     return context if isinstance(context, int) else None
-
-
-def has_capped_attention(config: Mapping[str, Any]) -> bool:
-    """Whether attention scores are capped softly (Gemma 2): torch's scaled_dot_product_attention cannot, and
-    transformers leaves the cap out there without a word.
-    """
-    return bool(config.get("attn_logit_softcapping"))

@@ -1,9 +1,10 @@
-"""Checks of a model folder, without torch or transformers; the base of a folder that holds a LoRA adapter."""
+"""Checks and size of a model folder, without torch or transformers; the base of a folder that holds a LoRA adapter."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,8 +14,8 @@ from reasoner.models.checksums import CHECKSUMS, sha256
 from reasoner.models.families import check_family, context_to_train
 
 _TOKENIZERS = ("tokenizer*", "vocab*", "tekken*", "*.model")  # files that tokenizers are loaded from
-
 _BASE_FILE = "base_model.json"  # beside an adapter, which is useless without its base
+_MAX_HEADER = 100 * 2**20  # bytes; the limit of the safetensors format
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +157,26 @@ def head_size(folder: Path) -> int | None:
     if not size and isinstance(width, int) and isinstance(heads, int) and heads > 0:
         size = width // heads
     return size if isinstance(size, int) else None
+
+
+def num_parameters(folder: Path) -> int | None:
+    """Count the parameters in the folder's safetensors files from their headers; None if none can be read.
+
+    Tied weights are stored once and count once.
+    """
+    sizes = [_num_in_file(path) for path in sorted(folder.glob("*.safetensors"))]
+    return sum(sizes) or None
+
+
+def _num_in_file(path: Path) -> int:
+    """Count the parameters of one file; 0 if it is damaged, which is reported when it is loaded."""
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(length)) if length <= _MAX_HEADER else {}
+        return sum(math.prod(tensor["shape"]) for name, tensor in header.items() if name != "__metadata__")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return 0
 
 
 def model_fingerprint(folder: Path) -> str:

@@ -20,32 +20,26 @@ CPU_ROWS, GPU_ROWS = 2**10, 2**13  # states per tile: for each the head is cast,
 CPU_TILE, GPU_TILE = 2**19, 2**26  # logits per tile: fits a CPU's cache; fills a GPU
 
 
+Teacher = tuple[OutputLayer, Tensor]  # the output layer of a frozen model, and its states [K, H'] before the tokens
+
+
 def selective_log_softmax(
-    layer: OutputLayer, states: Tensor, token_ids: Tensor, *, temperature: float, learns_entropy: bool
-) -> tuple[Tensor, Tensor]:
-    """States [K, H] and the token sampled after each [K] -> its log-probability at the temperature, and the entropy of
-    the distribution in nats, [K] each, in float32 at least.
-
-    The softmax is accumulated tile by tile (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"),
-    and a tile's logits are recomputed for its gradient. The entropy has a gradient only if `learns_entropy`.
-    """
-    return log_softmax_and_kl(layer, states, token_ids, None, temperature=temperature, learns_entropy=learns_entropy)[
-        :2
-    ]
-
-
-def log_softmax_and_kl(
     layer: OutputLayer,
     states: Tensor,
     token_ids: Tensor,
-    teacher: tuple[OutputLayer, Tensor] | None,
     *,
     temperature: float,
     learns_entropy: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """selective_log_softmax, and KL(policy || teacher) [K] at the same temperature in nats: the sum over the vocabulary
-    of p (log p - log q), with a gradient; undefined without a teacher. `teacher`: the output layer of a frozen model,
-    which may have more ids than the policy, not fewer, and its states [K, H'] before the same tokens.
+    teacher: Teacher | None = None,
+) -> tuple[Tensor, ...]:
+    """States [K, H] and the token sampled after each [K] -> its log-probability at the temperature, and the entropy of
+    the distribution in nats, [K] each, in float32 at least.
+
+    With a teacher also KL(policy || teacher) [K] at the same temperature in nats: the sum over the vocabulary of
+    p (log p - log q), with a gradient. The teacher may have more ids than the policy, not fewer.
+
+    The softmax is accumulated tile by tile (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"),
+    and a tile's logits are recomputed for its gradient. The entropy has a gradient only if `learns_entropy`.
     """
     head: Any = layer.head  # linear
     scaling, other = _Scaling.of(layer, temperature, states), None
@@ -55,7 +49,7 @@ def log_softmax_and_kl(
     outputs: tuple[Tensor, Tensor, Tensor] = _TiledLogProbs.apply(  # type: ignore[no-untyped-call]
         states, head.weight, head.bias, token_ids, layer.num_ids, scaling, learns_entropy, other
     )
-    return outputs
+    return outputs[:2] if teacher is None else outputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +66,10 @@ class _Scaling:
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else head.weight.dtype
         return cls(dtype, temperature / layer.scale, layer.soft_cap / temperature)
 
-    def logits(self, states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    def logits(self, states: Tensor, weight: Tensor, bias: Tensor | None, tokens: slice) -> Tensor:
         """[K, H] states in `dtype` -> their logits for the tokens of a tile, in float32 at least."""
-        part = None if bias is None else bias.to(self.dtype)
-        logits = _wide(nn.functional.linear(states, weight.to(self.dtype), part))
+        part = None if bias is None else bias[tokens].to(self.dtype)
+        logits = _wide(nn.functional.linear(states, weight[tokens].to(self.dtype), part))
         logits = logits if self.divisor == 1 else logits.div_(self.divisor)
         return logits.div_(self.bound).tanh_().mul_(self.bound) if self.bound else logits
 
@@ -90,8 +84,7 @@ class _Teacher:
 
     def logits(self, rows: slice, tokens: slice) -> Tensor:
         head: Any = self.layer.head
-        bias = None if head.bias is None else head.bias[tokens]
-        return self.scaling.logits(self.states[rows], head.weight[tokens], bias)
+        return self.scaling.logits(self.states[rows], head.weight, head.bias, tokens)
 
 
 class _TiledLogProbs(torch.autograd.Function):
@@ -188,7 +181,7 @@ def _logits(ctx: Any, states: Tensor, weight: Tensor, bias: Tensor | None) -> It
     """Yield (tokens, the states' logits for them, divided by the temperature), one tile at a time."""
     states = states.to(ctx.scaling.dtype)
     for tokens in split(ctx.num_ids, tile_width(states)):
-        yield tokens, ctx.scaling.logits(states, weight[tokens], None if bias is None else bias[tokens])
+        yield tokens, ctx.scaling.logits(states, weight, bias, tokens)
 
 
 def _wide(tensor: Tensor) -> Tensor:

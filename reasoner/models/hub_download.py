@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from reasoner.models.size import num_parameters
+from reasoner.models.folder import num_parameters
 
 # What is read of a model: nothing in folders inside it, nor the weights of some a second time in their maker's format.
 FILES: dict[str, Any] = {
@@ -24,9 +23,14 @@ def download_model(name: str) -> Path:
     model that the hub does not have or does not give, and without a network.
     """
     from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
 
-    with _hub_errors(name):
+    try:
         return Path(snapshot_download(name, **FILES))
+    except LocalEntryNotFoundError as error:  # the cause is why the hub was not asked, or what it answered
+        raise ValueError(_reason(name, error.__cause__ or error)) from error
+    except (OSError, _http_library().HTTPError) as error:
+        raise ValueError(_reason(name, error)) from error
 
 
 def find_in_cache(name: str) -> Path | None:
@@ -40,7 +44,7 @@ def find_in_cache(name: str) -> Path | None:
         return folder
     try:
         snapshot_download(name, **FILES, dry_run=True)
-    except (DryRunError, http_library().HTTPError) as error:  # without a network nothing is known about the model
+    except (DryRunError, _http_library().HTTPError) as error:  # without a network nothing is known about the model
         if isinstance(error.__cause__, RepositoryNotFoundError):
             raise ValueError(_reason(name, error.__cause__)) from error
     return None
@@ -64,31 +68,18 @@ def parameters_on_hub(name: str) -> int | None:
     """
     from huggingface_hub import HfApi
 
-    with suppress(OSError, http_library().HTTPError):
+    with suppress(OSError, _http_library().HTTPError):
         weights = HfApi().model_info(name, expand=["safetensors"], timeout=_TIMEOUT).safetensors
         return weights.total if weights else None
     folder = _in_cache(name)
     return None if folder is None else num_parameters(folder)
 
 
-def http_library() -> ModuleType:
+def _http_library() -> ModuleType:
     """The library whose errors huggingface_hub raises for a broken connection: httpx, or the fork that is installed."""
     from huggingface_hub import get_session
 
     return import_module(type(get_session()).__module__.partition(".")[0])
-
-
-@contextmanager
-def _hub_errors(name: str) -> Iterator[None]:
-    """Raise the errors of a download in the block as a ValueError."""
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
-    try:
-        yield
-    except LocalEntryNotFoundError as error:  # the cause is why the hub was not asked, or what it answered
-        raise ValueError(_reason(name, error.__cause__ or error)) from error
-    except (OSError, http_library().HTTPError) as error:
-        raise ValueError(_reason(name, error)) from error
 
 
 def _reason(name: str, error: BaseException) -> str:
@@ -104,7 +95,7 @@ def _reason(name: str, error: BaseException) -> str:
         return f"no model {name!r} on the hub, nor a run or a folder of that name"
     if isinstance(error, HfHubHTTPError):
         return f"the hub refused to give the model {name!r}: {text}"
-    if isinstance(error, http_library().HTTPError | ConnectionError):
+    if isinstance(error, _http_library().HTTPError | ConnectionError):
         return (
             f"model {name!r} is neither a run nor a folder, and the hub cannot be reached to download it ({text}); "
             "name a local folder"

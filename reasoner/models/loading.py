@@ -31,12 +31,11 @@ from reasoner.console import first_line
 from reasoner.models.adapter_files import merge_adapter
 from reasoner.models.checksums import check_model_files
 from reasoner.models.embedding_gradients import accumulates_gradient
-from reasoner.models.experts import follow_autocast
-from reasoner.models.families import check_family, context_to_train, has_capped_attention, lora_obstacle
+from reasoner.models.families import check_family, context_to_train, lora_obstacle
 from reasoner.models.folder import has_tokenizer, is_adapter, text_config
-from reasoner.models.frozen_weights import hold_in_bfloat16
-from reasoner.models.fused_lm_head import selective_log_softmax
+from reasoner.models.fused_lm_head import Teacher, selective_log_softmax
 from reasoner.models.output_layer import OutputLayer, limit_ids
+from reasoner.models.precision import follow_autocast, hold_in_bfloat16
 from reasoner.models.prefix_attention import PrefixCausalMask, avoids_mask
 from reasoner.models.recompute import CompletionKeyCache, PromptKeyCache
 from reasoner.models.resolve import base_folder
@@ -90,7 +89,7 @@ def load_policy(
 ) -> PreTrainedModel:
     """Load the folder's causal language model, without dropout, for training. ValueError if there is none.
 
-    `dtype` float32, or bfloat16 for weights that are not trained (reasoner.models.frozen_weights). A LoRA adapter in
+    `dtype` float32, or bfloat16 for weights that are not trained (reasoner.models.precision). A LoRA adapter in
     the folder is added to the weights of its base, in float32. Weights are read from safetensors only, and code in the
     folder is never run.
 
@@ -135,8 +134,10 @@ def _load_stored(folder: Path, dtype: torch.dtype, mesh: DeviceMesh | None) -> P
 
 
 def _attention(folder: Path) -> dict[str, str]:
-    """The arguments for transformers' plain attention, where its faster one would compute something else."""
-    return {"attn_implementation": "eager"} if has_capped_attention(text_config(folder)) else {}
+    """The arguments for transformers' plain attention where scores are capped softly (Gemma 2): torch's
+    scaled_dot_product_attention cannot, and transformers leaves the cap out there without a word.
+    """
+    return {"attn_implementation": "eager"} if text_config(folder).get("attn_logit_softcapping") else {}
 
 
 def load_classifier(folder: Path) -> tuple[PreTrainedModel, list[str]]:
@@ -317,24 +318,29 @@ def completion_logprobs(
     *,
     temperature: float,
     learns_entropy: bool = False,
-) -> tuple[Tensor, Tensor]:
-    """Log-probability of every completion token, and the entropy of the distribution that it was sampled from, in nats.
+    teacher: Teacher | None = None,
+) -> tuple[Tensor, ...]:
+    """Log-probability of every completion token, and the entropy of the distribution that it was sampled from, in nats;
+    with a teacher's output layer and its states [N, T, H'] also KL(policy || teacher) over the vocabulary.
 
-    states [N, T, H] before each token (completion_states), completion_ids [N, T] and mask [N, T] bool -> [N, T] x 2,
+    states [N, T, H] before each token (completion_states), completion_ids [N, T] and mask [N, T] bool -> [N, T] each,
     0 outside the mask. Logits are divided by the temperature (by 1 if it is 0, greedy), the softmax is in float32.
-    Logits are computed only inside the mask, and in tiles if there are more than MAX_LOGITS or if the output layer's
-    gradient is added in place (reasoner.models.embedding_gradients).
+    Logits are computed only inside the mask, and in tiles with a teacher, if there are more than MAX_LOGITS, and if the
+    output layer's gradient is added in place (reasoner.models.embedding_gradients).
     """
-    token_states, token_ids = states[mask], completion_ids[mask]
-    layer = OutputLayer.of(model)
-    is_large = len(token_states) * layer.num_ids > MAX_LOGITS
+    layer, temperature = OutputLayer.of(model), temperature or 1.0
+    inside = states[mask], completion_ids[mask]
+    is_large = len(inside[0]) * layer.num_ids > MAX_LOGITS
     is_tiled = type(layer.head) is nn.Linear and (is_large or accumulates_gradient(layer.head.weight))
-    compute = selective_log_softmax if is_tiled else _dense_log_softmax
-    logprobs, entropy = compute(
-        layer, token_states, token_ids, temperature=temperature or 1.0, learns_entropy=learns_entropy
-    )
-    empty = torch.zeros(mask.shape, device=mask.device, dtype=logprobs.dtype)
-    return empty.masked_scatter(mask, logprobs), empty.masked_scatter(mask, entropy)
+    if is_tiled or teacher is not None:
+        own = None if teacher is None else (teacher[0], teacher[1][mask])
+        values = selective_log_softmax(
+            layer, *inside, temperature=temperature, learns_entropy=learns_entropy, teacher=own
+        )
+    else:
+        values = _dense_log_softmax(layer, *inside, temperature=temperature, learns_entropy=learns_entropy)
+    empty = torch.zeros(mask.shape, device=mask.device, dtype=values[0].dtype)
+    return tuple(empty.masked_scatter(mask, one) for one in values)
 
 
 def token_logprobs(
@@ -355,7 +361,8 @@ def token_logprobs(
         prompts = encode_prompts(model, prompt_ids, prompt_lengths)
         states = completion_states(model, prompts, prompt_of, completion_ids)
         mask = torch.arange(completion_ids.shape[1], device=lengths.device) < lengths[:, None]
-        return completion_logprobs(model, states, completion_ids, mask, temperature=temperature)
+        logprobs, entropy = completion_logprobs(model, states, completion_ids, mask, temperature=temperature)
+    return logprobs, entropy
 
 
 def precision_of(model: PreTrainedModel) -> AbstractContextManager[object]:

@@ -24,7 +24,7 @@ from reasoner.models.folder import BaseModel, write_base
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.saving import save_config, save_generation_config, save_model, save_weights
 from reasoner.models.shard_on_load import mesh_of
-from reasoner.models.sharding import host_state, load_state, shard_like, whole, whole_state
+from reasoner.models.sharding import host_state, load_state, shard_like, whole
 from reasoner.runs.io import named_errors
 
 PolicyWeights = Adapter | Mapping[str, Tensor]
@@ -154,7 +154,7 @@ def policy_weights(
     names that this rank `keeps`. A collective operation if the policy is sharded.
     """
     if not has_adapter(policy):
-        return whole_state(policy, keeps, copies=copies)
+        return host_state(policy.state_dict(keep_vars=True), keeps, copies=copies)
     adapter = adapter_of(policy)
     return replace(adapter, tensors=host_state(adapter.tensors))
 

@@ -13,14 +13,14 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from reasoner.models.frozen_weights import hold_in_bfloat16
 from reasoner.models.loading import completion_states, encode_prompts, load_classifier, move_without_dropout
+from reasoner.models.precision import hold_in_bfloat16
 
 
 def load_reward_model(folder: Path, *, device: torch.device, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
     """Load the folder's reward model, frozen and without dropout. ValueError if there is none, or an untrained one.
 
-    `dtype` float32, or bfloat16 (reasoner.models.frozen_weights); the head is always float32.
+    `dtype` float32, or bfloat16 (reasoner.models.precision); the head is always float32.
     """
     model, missing = load_classifier(folder)
     if missing:

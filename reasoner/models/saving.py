@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from huggingface_hub import split_torch_state_dict_into_shards
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel
@@ -94,26 +94,14 @@ def file_name(stem: str, part: int, num_parts: int) -> str:
     return f"{stem}.safetensors" if num_parts == 1 else f"{stem}-{part + 1:05d}-of-{num_parts:05d}.safetensors"
 
 
-class StoredTensors(Mapping[str, Tensor]):
-    """The tensors of the parts of a safetensors file, each read when it is asked for."""
-
-    def __init__(self, folder: Path, stem: str) -> None:
-        """OSError if there is no part."""
-        paths = sorted(folder.glob(f"{stem}.safetensors")) or sorted(folder.glob(f"{stem}-*.safetensors"))
-        if not paths:
-            raise FileNotFoundError(f"{folder} has no {stem}.safetensors")
-        files = [cast(Any, safe_open(path, framework="pt")) for path in paths]
-        self._files = {name: file for file in files for name in file.keys()}  # noqa: SIM118
-
-    def __getitem__(self, name: str) -> Tensor:
-        tensor: Tensor = self._files[name].get_tensor(name)
-        return tensor
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._files)
-
-    def __len__(self) -> int:
-        return len(self._files)
+def stored_tensors(folder: Path, stem: str) -> dict[str, Tensor]:
+    """The tensors of the parts of a safetensors file, which are mapped: only what is used of them is read. OSError if
+    there is no part.
+    """
+    paths = sorted(folder.glob(f"{stem}.safetensors")) or sorted(folder.glob(f"{stem}-*.safetensors"))
+    if not paths:
+        raise FileNotFoundError(f"{folder} has no {stem}.safetensors")
+    return {name: tensor for path in paths for name, tensor in load_file(path).items()}
 
 
 def layer_of(name: str) -> str:

@@ -30,7 +30,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from reasoner.distributed.world import ALONE, World
-from reasoner.models.frozen_weights import states_in_float32
+from reasoner.models.precision import states_in_float32
 from reasoner.models.shard_on_load import take_shards
 
 _GATHERS_BFLOAT16 = "_gathers_bfloat16"  # mark of a model
@@ -184,13 +184,6 @@ def shard_like(tensor: Tensor, own: Tensor) -> Tensor:
     if not isinstance(own, DTensor) or isinstance(tensor, DTensor):
         return tensor
     return distribute_tensor(tensor.to(own.device), own.device_mesh, own.placements, src_data_rank=None)
-
-
-def whole_state(
-    model: nn.Module, keeps: Callable[[str], bool] = lambda name: True, *, copies: bool = True
-) -> dict[str, Tensor]:
-    """The model's state_dict in the host's memory, as host_state() has it, tied tensors once."""
-    return host_state(model.state_dict(keep_vars=True), keeps, copies=copies)
 
 
 def host_state(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import permutations
 from math import isfinite
 from typing import Any
@@ -55,37 +54,30 @@ class Comparison:
         return len(self.prompt_ids) + max(len(one.token_ids) for one in self.completions)
 
 
-@dataclass(frozen=True, slots=True)
-class _LabelledPair:
-    """A row of a file: a pair with its completions."""
-
-    group: object  # of the comparison that it is a part of
-    problem_id: str
-    prompt_ids: tuple[int, ...]
-    chosen: ScoredText
-    rejected: ScoredText
-    margin: float
-
-
 def comparisons_of(rows: Iterable[tuple[str, Row]], encode: ExampleReader) -> list[Comparison]:
     """The comparisons of the rows, in the order of their first pairs. ValueError naming the row at fault."""
-    groups: dict[object, list[_LabelledPair]] = {}
+    groups: dict[object, list[Comparison]] = {}
     for where, row in rows:
         try:
-            for pair in map(partial(_labelled_pair, encode), pair_rows(row)):
-                groups.setdefault((pair.group, pair.prompt_ids), []).append(pair)
+            for pair_row in pair_rows(row):
+                pair = _comparison_of_pair(pair_row, encode)
+                groups.setdefault((row.get("group") or pair.prompt_ids, pair.prompt_ids), []).append(pair)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{where}: {error}") from None
-    return list(map(_comparison, groups.values()))
+    return list(map(_joined, groups.values()))
 
 
-def _comparison(rows: Sequence[_LabelledPair]) -> Comparison:
+def _joined(pairs: Sequence[Comparison]) -> Comparison:
+    """The comparison that pairs are parts of: each of its completions once."""
     texts: dict[tuple[int, ...], ScoredText] = {}
-    for text in (text for row in rows for text in (row.chosen, row.rejected)):
+    for text in (text for one in pairs for text in one.completions):
         texts.setdefault(text.token_ids, text)
     place = {ids: index for index, ids in enumerate(texts)}
-    pairs = tuple(Pair(place[row.chosen.token_ids], place[row.rejected.token_ids], row.margin) for row in rows)
-    return Comparison(rows[0].problem_id, rows[0].prompt_ids, tuple(texts.values()), pairs)
+    moved = []
+    for one in pairs:
+        chosen, rejected = (place[text.token_ids] for text in one.completions)
+        moved.append(replace(one.pairs[0], chosen=chosen, rejected=rejected))
+    return replace(pairs[0], completions=tuple(texts.values()), pairs=tuple(moved))
 
 
 def pair_rows(row: Row) -> Iterator[Row]:
@@ -107,20 +99,15 @@ def pair_rows(row: Row) -> Iterator[Row]:
             yield row | {"chosen": completions[i], "rejected": completions[j]}
 
 
-def _labelled_pair(encode: ExampleReader, row: Row) -> _LabelledPair:
+def _comparison_of_pair(row: Row, encode: ExampleReader) -> Comparison:
     (prompt_ids, chosen), (other_prompt, rejected) = (_ids(row, side, encode) for side in SIDES)
     if other_prompt != prompt_ids:
         raise ValueError("chosen and rejected have different prompts")
     if chosen == rejected:
         raise ValueError("chosen and rejected are the same tokens")
-    return _LabelledPair(
-        row.get("group") or prompt_ids,
-        str(digest(prompt_ids) if row.get("problem_id") in (None, "") else row["problem_id"]),
-        prompt_ids,
-        _scored_text(row, "chosen", chosen),
-        _scored_text(row, "rejected", rejected),
-        _number("margin", row.get("margin")) or 0.0,
-    )
+    problem_id = str(digest(prompt_ids) if row.get("problem_id") in (None, "") else row["problem_id"])
+    texts = _scored_text(row, "chosen", chosen), _scored_text(row, "rejected", rejected)
+    return Comparison(problem_id, prompt_ids, texts, (Pair(0, 1, _number("margin", row.get("margin")) or 0.0),))
 
 
 def _scored_text(row: Row, side: str, token_ids: tuple[int, ...]) -> ScoredText:
@@ -181,9 +168,8 @@ def split_by_problem(comparisons: Sequence[Comparison], *, share: float, seed: i
     held = set(problems[: round(share * len(problems))])
     if len(held) == len(problems):
         raise ValueError(f"no pair is left to train on: {too_long} have more than {max_tokens} tokens")
-    parts = ([one for one in short if (one.problem_id in held) == is_held] for is_held in (False, True))
-    training, heldout = parts
-    return Split(tuple(training), tuple(heldout), too_long)
+    training = tuple(one for one in short if one.problem_id not in held)
+    return Split(training, tuple(one for one in short if one.problem_id in held), too_long)
 
 
 def without_long(comparisons: Sequence[Comparison], max_tokens: int) -> tuple[list[Comparison], int]:

@@ -22,10 +22,7 @@ from torch.nn.functional import logsigmoid
 
 from reasoner.preferences.dataset import Comparison
 from reasoner.rl.batch import Batch, collate_rows
-from reasoner.rl.microbatches import OnMicrobatch
-from reasoner.rl.reward_model_passes import RewardModelPasses
-
-Tokens = Sequence[int]
+from reasoner.rl.passes import OnMicrobatch, RewardModelPasses
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # tensors do not compare to one bool
@@ -67,16 +64,9 @@ def share_in_order(scores: Tensor, pairs: Pairs) -> float:
     return float((pairs.weights * ordered).sum() / pairs.weights.sum())
 
 
-def collate_completions(prompts: Sequence[Tokens], completions: Sequence[Sequence[Tokens]]) -> Batch:
-    """Collate prompts and the completions of each into a batch, in order. It holds token ids alone."""
-    return collate_rows([(p, completion) for p, own in zip(prompts, completions, strict=True) for completion in own])
-
-
 def collate_comparisons(comparisons: Sequence[Comparison]) -> tuple[Batch, Pairs]:
     """Collate the comparisons' completions, each once, and their pairs. Every comparison has the same total weight."""
-    batch = collate_completions(
-        [one.prompt_ids for one in comparisons], [[c.token_ids for c in one.completions] for one in comparisons]
-    )
+    batch = collate_rows([(one.prompt_ids, text.token_ids) for one in comparisons for text in one.completions])
     chosen, rejected, margins, weights, first = [], [], [], [], 0
     for one in comparisons:
         for pair in one.pairs:

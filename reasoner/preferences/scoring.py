@@ -11,9 +11,9 @@ from reasoner.inference.model_spec import learnt_precision
 from reasoner.inference.reward_model import RewardModel
 from reasoner.models.loading import context_length, load_tokenizer
 from reasoner.preferences.dataset import Comparison
-from reasoner.preferences.loss import Tokens, collate_completions
+from reasoner.preferences.loss import collate_comparisons
 from reasoner.rl.batch import collate_rows
-from reasoner.rl.reward_model_passes import RewardModelPasses
+from reasoner.rl.passes import RewardModelPasses
 from reasoner.rollouts.prompts import load_template
 from reasoner.runtime import setup_torch
 from reasoner.sft.examples import ExampleReader, text_reader
@@ -35,21 +35,14 @@ def open_scorer(
     return RewardModel(folder, device=device, dtype=dtype, micro_batch_tokens=micro_batch_tokens).passes, encode
 
 
-def score_completions(
-    passes: RewardModelPasses, prompts: Sequence[Tokens], completions: Sequence[Sequence[Tokens]]
-) -> list[list[float]]:
-    """Scores of the completions of each prompt, less the model's reward_mean."""
-    scores = []
-    for start in range(0, len(prompts), _AT_ONCE):
-        own = completions[start : start + _AT_ONCE]
-        flat = iter(passes.rewards(collate_completions(prompts[start : start + _AT_ONCE], own)).tolist())
-        scores += [[next(flat) for _ in group] for group in own]
-    return scores
-
-
 def score_comparisons(passes: RewardModelPasses, comparisons: Sequence[Comparison]) -> list[list[float]]:
-    prompts = [one.prompt_ids for one in comparisons]
-    return score_completions(passes, prompts, [[text.token_ids for text in one.completions] for one in comparisons])
+    """Scores of the completions of each comparison, less the model's reward_mean."""
+    scores = []
+    for start in range(0, len(comparisons), _AT_ONCE):
+        own = comparisons[start : start + _AT_ONCE]
+        flat = iter(passes.rewards(collate_comparisons(own)[0]).tolist())
+        scores += [[next(flat) for _ in one.completions] for one in own]
+    return scores
 
 
 def score_rows(

@@ -125,13 +125,10 @@ class Batch:
 
         A part has at least one row. Every row is in exactly one part.
         """
-        yield from ((part, self.rows(part)) for part in self._parts(tokens))
+        yield from ((part, self.rows(part)) for part in self.parts(tokens))
 
-    def num_micro_batches(self, tokens: int) -> int:
-        """The number of micro_batches()."""
-        return len(self._parts(tokens))
-
-    def _parts(self, tokens: int) -> list[Tensor]:
+    def parts(self, tokens: int) -> list[Tensor]:
+        """The index of each of micro_batches()."""
         order = self.lengths.argsort(stable=True)
         sizes = self.lengths[order].tolist()
         parts, start = [], 0

@@ -29,8 +29,8 @@ from reasoner.models.reward_model import reward_mean
 from reasoner.models.sharding import distribute, load_state
 from reasoner.rl.batch import Batch
 from reasoner.rl.losses import value_loss
-from reasoner.rl.microbatches import Passes
 from reasoner.rl.optimizers import clip_gradients, load_optimizer_state, optimizer_state, step_optimizer
+from reasoner.rl.passes import Passes
 from reasoner.runtime import deterministic_kernels
 
 

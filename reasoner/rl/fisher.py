@@ -52,31 +52,69 @@ class FisherProduct:
         self._only = _Linearised.of(blocks[0], parameters) if len(blocks) == 1 else None
 
     def __call__(self, v: Tensor) -> Tensor:
-        tangents = _shaped_like(self._parameters, v)
+        tangents, head = _shaped_like(self._parameters, v), self._head
         tangent_of = {id(parameter): tangent for parameter, tangent in zip(self._parameters, tangents, strict=True)}
-        head_tangent = tangent_of.get(id(self._head.weight))
-        bias_tangent = None if self._head.bias is None else tangent_of.get(id(self._head.bias))
+        of_head = tangent_of.get(id(head.weight)), tangent_of.get(id(head.bias))
         total, count = torch.zeros_like(v), 0
         for block in self._blocks:
             backbone = self._only or _Linearised.of(block, self._parameters)
-            curvature = head_curvature(
-                self._head,
-                backbone.states.detach(),
-                backbone.push_forward(tangents),
-                head_tangent,
-                bias_tangent,
-                num_ids=self._num_ids,
-                temperature=self._temperature,
-            )
-            parts = dict(zip(map(id, self._parameters), backbone.pull_back(curvature.states), strict=True))
-            for tensor, gradient in ((self._head.weight, curvature.weight), (self._head.bias, curvature.bias)):
-                if tensor is not None and gradient is not None and id(tensor) in parts:
+            to_states, *to_head = self._curvature(backbone.states.detach(), backbone.push_forward(tangents), *of_head)
+            parts = dict(zip(map(id, self._parameters), backbone.pull_back(to_states), strict=True))
+            for tensor, gradient in zip((head.weight, head.bias), to_head, strict=True):
+                if gradient is not None:
                     parts[id(tensor)] = parts[id(tensor)] + gradient
             total += torch.cat([parts[id(parameter)].flatten() for parameter in self._parameters])
             count += len(backbone.states)
         self._world.sum_(total, "a product with the Fisher matrix")
         count = round(self._world.total(count, "the tokens of the Fisher matrix"))
         return total / max(1, count) + self._damping * v
+
+    @torch.no_grad()
+    def _curvature(
+        self, states: Tensor, tangent: Tensor, weight_tangent: Tensor | None, bias_tangent: Tensor | None
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """(diag p - p p') J v, pulled back to the states [K, H] and to the head's weight [V, H] and bias [V], from the
+        states and the tangents of all three; None for a part of the head that is not trained.
+
+        With z = (W s + b) / temperature, p = softmax(z) and u = dz, the gradient of the logits is p (u - p'u). Two
+        passes over tiles of the vocabulary compute the normaliser with p'u, then the gradient.
+        """
+        head = self._head
+        to_states = torch.zeros_like(states)
+        to_weight = None if weight_tangent is None else torch.zeros_like(head.weight)
+        to_bias = None if bias_tangent is None else torch.zeros_like(head.bias)
+
+        def tiles(rows: slice) -> Iterator[tuple[slice, Tensor, Tensor]]:
+            for tokens in split(self._num_ids, tile_width(states[rows])):
+                weight = head.weight[tokens].to(states.dtype)
+                logits = states[rows] @ weight.T
+                jvp = tangent[rows] @ weight.T
+                if weight_tangent is not None:
+                    jvp += states[rows] @ weight_tangent[tokens].T
+                if head.bias is not None:
+                    logits += head.bias[tokens]
+                if bias_tangent is not None:
+                    jvp += bias_tangent[tokens]
+                yield tokens, logits.div_(self._temperature), jvp.div_(self._temperature)
+
+        for rows in row_tiles(states):
+            top = torch.full((len(states[rows]), 1), -torch.inf, device=states.device, dtype=states.dtype)
+            total, mean = torch.zeros_like(top), torch.zeros_like(top)
+            for _, logits, jvp in tiles(rows):
+                new_top = torch.maximum(top, logits.amax(dim=1, keepdim=True))
+                exp_logits, rescale = (logits - new_top).exp(), (top - new_top).exp()
+                total = total * rescale + exp_logits.sum(dim=1, keepdim=True)
+                mean = mean * rescale + (exp_logits * jvp).sum(dim=1, keepdim=True)
+                top = new_top
+            mean = mean / total
+            for tokens, logits, jvp in tiles(rows):
+                gradient = (logits - top).exp().div_(total).mul_(jvp - mean).div_(self._temperature)
+                to_states[rows] += gradient @ head.weight[tokens].to(states.dtype)
+                if to_weight is not None:
+                    to_weight[tokens] += gradient.T @ states[rows]
+                if to_bias is not None:
+                    to_bias[tokens] += gradient.sum(dim=0)
+        return to_states, to_weight, to_bias
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,69 +146,6 @@ class _Linearised:
         """J' times a [K, H] gradient: one tensor per parameter."""
         gradients = torch.autograd.grad(self.states, self.parameters, gradient, retain_graph=True, allow_unused=True)
         return tuple(torch.zeros_like(p) if g is None else g for p, g in zip(self.parameters, gradients, strict=True))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HeadCurvature:
-    """(diag p - p p') J v, pulled back to the states and to the head's parameters."""
-
-    states: Tensor  # [K, H]
-    weight: Tensor | None  # [V, H]; None if the weight has no tangent
-    bias: Tensor | None  # [V]
-
-
-@torch.no_grad()
-def head_curvature(
-    head: nn.Linear,
-    states: Tensor,
-    tangent: Tensor,
-    weight_tangent: Tensor | None,
-    bias_tangent: Tensor | None,
-    *,
-    num_ids: int,
-    temperature: float,
-) -> HeadCurvature:
-    """Curvature at the states [K, H], their tangent [K, H], and the head's weight [V, H] and bias [V] tangents, None
-    for a part of the head that is not trained. Rows of the head from `num_ids` on have no logits.
-
-    With z = (W s + b) / temperature, p = softmax(z) and u = dz, the gradient of the logits is p (u - p'u). Two passes
-    over tiles of the vocabulary compute the normaliser with p'u, then the gradient.
-    """
-    to_states = torch.zeros_like(states)
-    to_weight = None if weight_tangent is None else torch.zeros_like(head.weight)
-    to_bias = None if head.bias is None else torch.zeros_like(head.bias)
-
-    def tiles(rows: slice) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        for tokens in split(num_ids, tile_width(states[rows])):
-            weight = head.weight[tokens].to(states.dtype)
-            logits = states[rows] @ weight.T
-            jvp = tangent[rows] @ weight.T
-            if weight_tangent is not None:
-                jvp += states[rows] @ weight_tangent[tokens].T
-            if head.bias is not None:
-                logits += head.bias[tokens]
-            if bias_tangent is not None:
-                jvp += bias_tangent[tokens]
-            yield tokens, logits.div_(temperature), jvp.div_(temperature)
-
-    for rows in row_tiles(states):
-        top = torch.full((len(states[rows]), 1), -torch.inf, device=states.device, dtype=states.dtype)
-        total, mean = torch.zeros_like(top), torch.zeros_like(top)
-        for _, logits, jvp in tiles(rows):
-            new_top = torch.maximum(top, logits.amax(dim=1, keepdim=True))
-            exp_logits, rescale = (logits - new_top).exp(), (top - new_top).exp()
-            total = total * rescale + exp_logits.sum(dim=1, keepdim=True)
-            mean = mean * rescale + (exp_logits * jvp).sum(dim=1, keepdim=True)
-            top = new_top
-        mean = mean / total
-        for tokens, logits, jvp in tiles(rows):
-            gradient = (logits - top).exp().div_(total).mul_(jvp - mean).div_(temperature)
-            to_states[rows] += gradient @ head.weight[tokens].to(states.dtype)
-            if to_weight is not None:
-                to_weight[tokens] += gradient.T @ states[rows]
-            if to_bias is not None:
-                to_bias[tokens] += gradient.sum(dim=0)
-    return HeadCurvature(to_states, to_weight, to_bias)
 
 
 def _shaped_like(parameters: Sequence[nn.Parameter], flat: Tensor) -> list[Tensor]:

@@ -55,7 +55,7 @@ class TokenStats:
         for sums, _ in ranks:
             self.sums |= {name: self.sums.get(name, 0.0) + value for name, value in sums.items()}
         if self._keeps_tokens:
-            of_ranks = world.gather_to_first(self.tokens, "the statistics of tokens")
+            of_ranks = world.gather(self.tokens, "the statistics of tokens", to_first=True)
             self.tokens = {row: values for tokens in of_ranks for row, values in tokens.items()}
 
     def averages(self) -> dict[str, float]:

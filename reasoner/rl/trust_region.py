@@ -68,7 +68,7 @@ def constrained_step(
     if not torch.isfinite(curvature) or curvature <= 0:
         return ConstrainedStep(0.0, 0.0)
     step = direction * (2 * delta / curvature).sqrt()
-    old, (loss_before, _) = _flatten(parameters), measure()
+    old, (loss_before, _) = nn.utils.parameters_to_vector(parameters).detach(), measure()
     for fraction in (0.5**i for i in range(_BACKTRACKS)):
         _assign(parameters, old + fraction * step)
         loss_after, kl = measure()
@@ -76,10 +76,6 @@ def constrained_step(
             return ConstrainedStep(kl, fraction)
     _assign(parameters, old)
     return ConstrainedStep(0.0, 0.0)
-
-
-def _flatten(parameters: Sequence[nn.Parameter]) -> Tensor:
-    return torch.cat([parameter.detach().flatten() for parameter in parameters])
 
 
 def _assign(parameters: Sequence[nn.Parameter], flat: Tensor) -> None:

@@ -112,16 +112,10 @@ def _check_ids(template: Template, tokenizer: PreTrainedTokenizerBase, text: str
     """ValueError unless the chat template gives the token ids of render() for questions with marks of all kinds."""
     for question in _PROBES:
         trained = render(Problem("probe", question, "1"), template, tokenizer).token_ids
-        if chat_ids(tokenizer, text, question) != trained:
+        chat = [{"role": "user", "content": question}]
+        asked = tokenizer.apply_chat_template(chat, chat_template=text, tokenize=False, add_generation_prompt=True)
+        if tuple(tokenizer(str(asked), add_special_tokens=False)["input_ids"]) != trained:
             raise ValueError(
                 f"no chat template gives the token ids of the run's prompts with this tokenizer "
                 f"({type(tokenizer).__name__}): they differ for the question {question!r}"
             )
-
-
-def chat_ids(tokenizer: PreTrainedTokenizerBase, text: str, question: str) -> tuple[int, ...]:
-    """Token ids of a chat of one user message, with the generation prompt, by the chat template `text`."""
-    chat = tokenizer.apply_chat_template(
-        [{"role": "user", "content": question}], chat_template=text, tokenize=False, add_generation_prompt=True
-    )
-    return tuple(tokenizer(str(chat), add_special_tokens=False)["input_ids"])

@@ -11,7 +11,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import count
-from types import TracebackType
 from typing import Generic, TypeVar
 
 from reasoner.progress import Progress, SampleCount
@@ -175,7 +174,5 @@ class RolloutPrefetcher(Generic[Rollouts]):
     def __enter__(self) -> RolloutPrefetcher[Rollouts]:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._thread.shutdown(cancel_futures=True)

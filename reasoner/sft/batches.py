@@ -19,8 +19,7 @@ from reasoner.models.fused_lm_head import split
 from reasoner.models.loading import MAX_LOGITS, PromptCache
 from reasoner.models.output_layer import OutputLayer
 from reasoner.rl.batch import Batch, collate_rows
-from reasoner.rl.microbatches import OnMicrobatch, compute_precision
-from reasoner.rl.model_passes import ModelPasses
+from reasoner.rl.passes import ModelPasses, OnMicrobatch, compute_precision
 from reasoner.sft.examples import Example
 
 Row = TypeVar("Row")
@@ -41,12 +40,15 @@ class Likelihood:
     likeliest: int = 0  # tokens that are the model's likeliest at their place
     tokens: int = 0
 
-    def add(self, logprobs: Tensor, entropy: Tensor, likeliest: int, mask: Tensor) -> None:
-        """Add [N, T] log-probabilities and entropies, and a number of tokens."""
-        self.nll -= float((logprobs.detach() * mask).sum())
-        self.entropy += float((entropy.detach() * mask).sum())
-        self.likeliest += likeliest
-        self.tokens += int(mask.sum())
+    def add(self, passes: ModelPasses, prompts: PromptCache, rows: Batch) -> Tensor:
+        """Add the rows. Returns the [N, T] log-probabilities of their tokens."""
+        states = passes.states(prompts, rows)
+        logprobs, entropy = passes.logprobs(states, rows)
+        self.nll -= float((logprobs.detach() * rows.mask).sum())
+        self.entropy += float((entropy.detach() * rows.mask).sum())
+        self.likeliest += _num_likeliest(passes, states, rows)
+        self.tokens += int(rows.mask.sum())
+        return logprobs
 
     def total(self, world: World) -> Likelihood:
         """The sums over all ranks. A collective operation."""
@@ -75,7 +77,7 @@ def backward_likelihood(passes: ModelPasses, batch: Batch, on_microbatch: OnMicr
     """
     likelihood = Likelihood()
     for prompts, rows in passes.gradient_microbatches(batch, on_microbatch=on_microbatch):
-        loss = -(rows.weights * _add(likelihood, passes, prompts, rows)).sum()
+        loss = -(rows.weights * likelihood.add(passes, prompts, rows)).sum()
         loss.backward()  # type: ignore[no-untyped-call]
     return likelihood.total(passes.world)
 
@@ -85,16 +87,8 @@ def batch_likelihood(passes: ModelPasses, batch: Batch) -> Likelihood:
     """The sums of a batch, without gradient. A collective operation."""
     likelihood = Likelihood()
     for _, prompts, rows in passes.microbatches(batch):
-        _add(likelihood, passes, prompts, rows)
+        likelihood.add(passes, prompts, rows)
     return likelihood.total(passes.world)
-
-
-def _add(likelihood: Likelihood, passes: ModelPasses, prompts: PromptCache, rows: Batch) -> Tensor:
-    """Add the rows to the sums. Returns the [N, T] log-probabilities of their tokens."""
-    states = passes.states(prompts, rows)
-    logprobs, entropy = passes.logprobs(states, rows)
-    likelihood.add(logprobs, entropy, _num_likeliest(passes, states, rows), rows.mask)
-    return logprobs
 
 
 @torch.no_grad()

@@ -30,7 +30,12 @@ class ExampleSplit:
     training: tuple[Example, ...]
     validation: tuple[Example, ...]
     left_out: Mapping[str, int]  # rows by the reason
-    loss_share: float  # share of the tokens that have a loss
+
+    @property
+    def loss_share(self) -> float:
+        """Share of the tokens that have a loss."""
+        examples = (*self.training, *self.validation)
+        return sum(len(one.completion_ids) for one in examples) / sum(one.num_tokens for one in examples)
 
     @property
     def fingerprint(self) -> str:
@@ -51,13 +56,12 @@ def load_examples(
         examples = map(with_loss_on_prompts, examples)
     limit = min(context, cfg.max_tokens or context)
     try:
-        selection = select(examples, max_tokens=limit)
+        selected, others = select(examples, max_tokens=limit)
     except ValueError as error:
         left_out = (f"; {number:,} rows are {reason}" for reason, number in source.left_out.items())
         raise ValueError(f"{cfg.data}: {error}{''.join(left_out)}") from error
-    training, validation = split_by_problem(selection.examples, cfg.validation_share)
-    too_long = {f"longer than {limit:,} tokens": selection.too_long, "repeated": selection.repeated}
-    return ExampleSplit(training, validation, +(Counter(source.left_out) + Counter(too_long)), selection.loss_share)
+    sides = split_by_problem(selected, cfg.validation_share)
+    return ExampleSplit(*sides, Counter(source.left_out) + Counter(others))
 
 
 def have_prompts_of(examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, template: Template) -> bool:

@@ -118,7 +118,7 @@ class ExampleReader:
         if ids[-2:] == [end, end]:  # the text has one, and some tokenizers end every text
             ids.pop()
         elif ids and ids[-1] != end:
-            ids.append(self._end())
+            ids.append(end)
         yield Example(self._tuple(ids[:1]), self._tuple(ids[1:]))
 
     def _turns(self, messages: Sequence[Turn], *, first: int) -> Iterator[Example]:
@@ -167,7 +167,7 @@ class ExampleReader:
             ids = ids[: max((size for size, token in enumerate(ids, 1) if token == self._turn_end), default=len(ids))]
         is_ended = bool(self.template.stop) and text.endswith(self.template.stop)
         is_ended = is_ended or (bool(ids) and ids[-1] in (self.tokenizer.eos_token_id, self._turn_end))
-        return self._tuple(ids if is_ended else [*ids, self._end()])
+        return self._tuple(ids if is_ended else [*ids, self.tokenizer.eos_token_id])
 
     def _ids(self, text: str) -> list[int]:
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
@@ -175,11 +175,6 @@ class ExampleReader:
     def _tuple(self, ids: Sequence[int]) -> tuple[int, ...]:
         """The ids as a tuple of shared integers: 8 bytes a token, where integers of their own take 36."""
         return tuple(map(self._integers.setdefault, ids, ids))
-
-    def _end(self) -> int:
-        if self.tokenizer.eos_token_id is None:
-            raise ValueError("the model's tokenizer has no end token, and the completion no stop text at its end")
-        return int(self.tokenizer.eos_token_id)
 
     def side(self, row: Row, side: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """(prompt ids, completion ids) of a row with one completion or more: `side` is the column of the completion. Of
@@ -274,23 +269,10 @@ def _message(number: int, turn: object) -> dict[str, str]:
 # ------------------------------------------------------------------------------------------------ selection
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Examples to train on, and how many rows were left out and why."""
-
-    examples: tuple[Example, ...]
-    too_long: int
-    repeated: int
-
-    @property
-    def loss_share(self) -> float:
-        """Share of the tokens that have a loss."""
-        loss_tokens = sum(len(example.completion_ids) for example in self.examples)
-        return loss_tokens / max(1, sum(example.num_tokens for example in self.examples))
-
-
-def select(examples: Iterable[Example], *, max_tokens: int) -> Selection:
-    """Leave out examples of more than `max_tokens` tokens in all, and those that came before. ValueError for none."""
+def select(examples: Iterable[Example], *, max_tokens: int) -> tuple[tuple[Example, ...], dict[str, int]]:
+    """(the examples of at most `max_tokens` tokens in all, each once; the number of the others by why they are left
+    out). ValueError for none.
+    """
     chosen: dict[Example, None] = {}
     too_long = repeated = 0
     for example in examples:
@@ -302,7 +284,7 @@ def select(examples: Iterable[Example], *, max_tokens: int) -> Selection:
         raise ValueError("there is no example in it")
     if not chosen:
         raise ValueError(f"no example is left: {too_long} have more than {max_tokens} tokens")
-    return Selection(tuple(chosen), too_long, repeated)
+    return tuple(chosen), {f"longer than {max_tokens:,} tokens": too_long, "repeated": repeated}
 
 
 def with_loss_on_prompts(example: Example) -> Example:

@@ -46,12 +46,8 @@ FORMS = {
         is_json=True,
     ),
 }
-_OF_PROMPT = {
-    "qwen-math": "qwen-math",
-    "qwen-math-tool": "qwen-math",
-    "chat": "qwen3",
-    "boxed": "qwen3",
-}  # by prompt.style
+# By prompt.style.
+_OF_PROMPT = {"qwen-math": "qwen-math", "qwen-math-tool": "qwen-math", "chat": "qwen3", "boxed": "qwen3"}
 
 
 def tool_form(name: str, prompt_style: str) -> ToolForm:

@@ -34,7 +34,7 @@ from reasoner.distributed.world import ALONE, World
 from reasoner.models.adapter_files import Adapter
 from reasoner.models.checksums import CHECKSUMS, check_file, damage, sha256, write_checksums
 from reasoner.models.lora import has_adapter, save_policy, trained_parameters
-from reasoner.models.saving import StoredTensors, file_name, save_tensors, write_index
+from reasoner.models.saving import file_name, save_tensors, stored_tensors, write_index
 from reasoner.models.sharding import load_state
 from reasoner.rl.batch import Batch
 from reasoner.rl.optimizers import load_optimizer_state
@@ -295,11 +295,11 @@ def step_of(path: Path) -> int:
 def load(path: Path, trainer: Trainer) -> int:
     """Load all state but the policy's weights into a trainer that was built from them. Returns the steps done."""
     stored = path / "trainer"
-    load_optimizer_state(trainer.optimizer, trained_parameters(trainer.model), StoredTensors(stored, "optimizer"))
+    load_optimizer_state(trainer.optimizer, trained_parameters(trainer.model), stored_tensors(stored, "optimizer"))
     if trainer.critic is not None:
-        trainer.critic.restore(StoredTensors(stored, "critic"))
+        trainer.critic.restore(stored_tensors(stored, "critic"))
     if trainer.reference is not None and trainer.cfg.algo.ref_sync_steps:
-        load_state(trainer.reference, StoredTensors(stored, "reference"))
+        load_state(trainer.reference, stored_tensors(stored, "reference"))
     trainer.restore(json.loads((path / "trainer" / "state.json").read_text()))
     return trainer.steps_done
 

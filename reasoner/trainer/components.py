@@ -24,9 +24,9 @@ from reasoner.inference.no_engine import NoEngine
 from reasoner.inference.remote_teacher import RemoteTeacher
 from reasoner.inference.reward_model import load_reward_models
 from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint
-from reasoner.models.frozen_weights import cast_parameters
 from reasoner.models.loading import check_supported, config_context, context_length, load_config, load_policy
 from reasoner.models.lora import add_adapter, load_weights
+from reasoner.models.precision import cast_parameters
 from reasoner.models.resolve import resolve_model
 from reasoner.models.reward_model import load_reward_model
 from reasoner.models.shard_on_load import mesh_of_shards

@@ -13,8 +13,7 @@ from reasoner.models.output_layer import OutputLayer
 from reasoner.models.recompute import store_activations
 from reasoner.rl.batch import Batch
 from reasoner.rl.fisher import FisherProduct
-from reasoner.rl.microbatches import own_rows
-from reasoner.rl.model_passes import ModelPasses
+from reasoner.rl.passes import ModelPasses, own_rows
 from reasoner.rl.policy_loss import PolicyLoss
 from reasoner.rl.trust_region import constrained_step
 

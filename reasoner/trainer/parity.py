@@ -18,7 +18,7 @@ from reasoner.models.loading import token_logprobs
 from reasoner.models.sharding import reshard
 from reasoner.progress import Progress, SampleCount
 from reasoner.rl.batch import collate
-from reasoner.rl.microbatches import compute_precision
+from reasoner.rl.passes import compute_precision
 from reasoner.types import Engine, Prompt, RolloutGroup, SamplingParams
 from verifiers import Score, Verdict
 

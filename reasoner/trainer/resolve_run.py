@@ -20,9 +20,9 @@ from reasoner.config.schema import Config, settings, value_of
 from reasoner.config.stages import STAGES, check_used, preset_values, problem_sets, stage_defaults
 from reasoner.inference.factory import resolve_engine_name
 from reasoner.inference.model_spec import learnt_precision, training_settings
+from reasoner.models.folder import num_parameters
 from reasoner.models.hub_download import parameters_on_hub
 from reasoner.models.resolve import full_folder, resolve_model
-from reasoner.models.size import num_parameters
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm, sampler_correction, with_parts
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.runs.run_dir import check_free, find_run, read_settings, recovery_hint, stage_of

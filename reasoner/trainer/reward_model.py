@@ -28,7 +28,7 @@ from reasoner.preferences.reward_model import check_pad, fold_normalization, new
 from reasoner.preferences.scoring import score_comparisons
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import Batch
-from reasoner.rl.reward_model_passes import RewardModelPasses
+from reasoner.rl.passes import RewardModelPasses
 from reasoner.rollouts.prompts import load_template
 from reasoner.runs.io import write_text
 from reasoner.runs.json_files import write_json

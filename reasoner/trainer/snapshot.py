@@ -9,7 +9,7 @@ from torch import Tensor
 
 from reasoner.models.lora import PolicyWeights, policy_weights, trained_parameters
 from reasoner.models.saving import layer_of
-from reasoner.models.sharding import host_state, whole_state
+from reasoner.models.sharding import host_state
 from reasoner.rl.optimizers import optimizer_state
 from reasoner.trainer.trainer import Trainer
 
@@ -44,11 +44,12 @@ def snapshot(trainer: Trainer, *, weights_only: bool = False, copies: bool = Fal
         weights = policy_weights(trainer.model, keeps, copies=copies)
         return Snapshot(weights, {}, part=part, num_parts=num_parts)
     moments = optimizer_state(trainer.optimizer, trained_parameters(trainer.model))
+    followed = trainer.reference if follows else None
     return Snapshot(
         policy_weights(trainer.model, keeps, copies=copies),
         host_state(moments, keeps, copies=copies),
         None if trainer.critic is None else host_state(trainer.critic.state(), keeps, copies=copies),
-        whole_state(trainer.reference, keeps, copies=copies) if trainer.reference is not None and follows else None,
+        None if followed is None else host_state(followed.state_dict(keep_vars=True), keeps, copies=copies),
         trainer.state(),
         part,
         num_parts,

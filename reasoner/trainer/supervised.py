@@ -14,7 +14,7 @@ from reasoner.models.loading import load_tokenizer
 from reasoner.models.resolve import BASE
 from reasoner.pretrain.corpus import document
 from reasoner.rl.batch import Batch
-from reasoner.rl.model_passes import ModelPasses
+from reasoner.rl.passes import ModelPasses
 from reasoner.rollouts.prompts import Template
 from reasoner.sft.batches import backward_likelihood, batch_likelihood, collate_examples, num_steps, rows_of_step
 from reasoner.sft.dataset import ExampleSplit, load_examples

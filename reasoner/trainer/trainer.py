@@ -30,11 +30,10 @@ from reasoner.rl.batch import Batch, collate
 from reasoner.rl.credit import kept_rows, teacher_advantages, with_advantages
 from reasoner.rl.critic import Critic
 from reasoner.rl.kl import CONTROLLERS, adapt_coefficient, response_kl
-from reasoner.rl.model_passes import ModelPasses
 from reasoner.rl.optimizers import clip_gradients, step_optimizer
-from reasoner.rl.policy_loss import PolicyLoss
+from reasoner.rl.passes import ModelPasses
+from reasoner.rl.policy_loss import FullTeacher, PolicyLoss
 from reasoner.rl.process_rewards import step_rewards
-from reasoner.rl.teacher import FullTeacher
 from reasoner.runtime import deterministic_kernels
 from reasoner.trainer.constrained_update import constrained_update
 from reasoner.trainer.schedule import learning_rate_factor, minibatches

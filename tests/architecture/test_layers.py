@@ -29,13 +29,13 @@ STACK = {"torch", "vllm", "transformers"}
 # Boxes, and files of the other boxes, that start without torch: the command line and the dashboard need them at once.
 LIGHT = (
     "data", "verifiers", "app", "reasoner.__main__", "reasoner.analysis", "reasoner.api", "reasoner.cli",
-    "reasoner.config", "reasoner.console", "reasoner.distributed.assignment", "reasoner.distributed.launch",
+    "reasoner.config", "reasoner.console", "reasoner.distributed.launch",
     "reasoner.distributed.world", "reasoner.evals",
     "reasoner.inference.factory", "reasoner.inference.model_spec", "reasoner.inference.server_answers",
     "reasoner.inference.server_client", "reasoner.inference.server_dispatch", "reasoner.inference.server_guard",
     "reasoner.inference.server_pool", "reasoner.inference.server_token",
     "reasoner.models.checksums", "reasoner.models.families",
-    "reasoner.models.folder", "reasoner.models.hub_download", "reasoner.models.resolve", "reasoner.models.size",
+    "reasoner.models.folder", "reasoner.models.hub_download", "reasoner.models.resolve",
     "reasoner.preferences.dataset", "reasoner.preferences.rollout_pairs",
     "reasoner.recipes.pipeline", "reasoner.recipes.r1", "reasoner.recipes.results", "reasoner.recipes.stages",
     "reasoner.progress", "reasoner.rl.algorithms", "reasoner.rl.surrogates", "reasoner.rollouts", "reasoner.runs",

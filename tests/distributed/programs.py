@@ -63,7 +63,7 @@ def operations(world: World) -> dict[str, object]:
         "sum": tensor.tolist(),
         "gather": world.gather(("rank", world.rank), "values"),
         "total": world.total(world.rank + 0.5, "a total"),
-        "to first": world.gather_to_first(("rank", world.rank), "values of the first"),
+        "to first": world.gather(("rank", world.rank), "values of the first", to_first=True),
         "largest": world.largest(-world.rank, "a maximum"),
         "first": world.from_first(lambda: f"of rank {world.rank}", "a value"),
         "stripe": world.stripe(range(5), lambda own: [(item, world.rank) for item in own], "items"),

@@ -22,7 +22,7 @@ from reasoner.distributed.world import World
 from reasoner.models.folder import BaseModel
 from reasoner.models.lora import add_adapter, load_weights, policy_state
 from reasoner.models.resolve import resolve_model
-from reasoner.models.sharding import whole_state
+from reasoner.models.sharding import host_state
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.trainer import checkpoint
 from reasoner.trainer.checkpoint_writer import CheckpointWriter
@@ -74,7 +74,7 @@ def critic_from_reward_model(world: World, weights: str) -> dict[str, np.ndarray
     trainer = toy_trainer(world, weights)
     assert trainer.critic is not None
     trainer.critic.start_from(toy_reward_model(), weight=0.5)
-    return {name: tensor.numpy().copy() for name, tensor in whole_state(trainer.critic.own).items()}
+    return {name: tensor.numpy().copy() for name, tensor in host_state(trainer.critic.own.state_dict()).items()}
 
 
 def toy_reward_model() -> PreTrainedModel:

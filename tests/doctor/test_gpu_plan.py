@@ -11,8 +11,8 @@ from reasoner.config.recipes import RECIPES
 from reasoner.config.resolve import resolve
 from reasoner.doctor.gpu_plan import STRATEGIES, RankMemory, rank_memory
 from reasoner.doctor.preset_fit import meta_model
+from reasoner.models.folder import num_parameters
 from reasoner.models.resolve import BASE
-from reasoner.models.size import num_parameters
 from tests.fixtures.reward_models import save_reward_model
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 

@@ -20,7 +20,7 @@ from reasoner.models.loading import load_policy, load_tokenizer, num_ids, token_
 from reasoner.models.lora import add_adapter
 from reasoner.preferences.reward_model import new_reward_model
 from reasoner.rl.batch import collate, collate_rows
-from reasoner.rl.reward_model_passes import RewardModelPasses
+from reasoner.rl.passes import RewardModelPasses
 from reasoner.trainer.parity import sample
 from reasoner.trainer.preflight import preflight
 from reasoner.types import SamplingParams

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from reasoner.models import fused_lm_head as tiles
-from reasoner.models.fused_lm_head import log_softmax_and_kl, selective_log_softmax
+from reasoner.models.fused_lm_head import selective_log_softmax
 from reasoner.models.output_layer import OutputLayer
 
 
@@ -108,35 +108,31 @@ def _teacher(dtype):
     return OutputLayer(head, num_ids=13, soft_cap=2.0), torch.randn(7, 6, generator=generator, dtype=dtype)
 
 
-def _kl_by_loop(layer, states, teacher, teacher_states, temperature):
-    """Sum over the policy's tokens of p (log p - log q), a state and a token at a time."""
+def _whole_kl(layer, states, teacher, teacher_states, temperature):
+    """Sum over the policy's tokens of p (log p - log q), in float64 from logits of all tokens."""
 
-    def probabilities(own, state):
-        weight, bias = own.head.weight[: own.num_ids].double(), own.head.bias
-        logits = [row @ state * own.scale for row in weight]
-        if bias is not None:
-            logits = [one + b * own.scale for one, b in zip(logits, bias.double(), strict=False)]
-        logits = [own.soft_cap * torch.tanh(one / own.soft_cap) for one in logits] if own.soft_cap else logits
-        masses = [torch.exp(one / temperature) for one in logits]
-        return [mass / sum(masses) for mass in masses]
+    def log_softmax(own, state):
+        weight, bias = own.head.weight.double(), None if own.head.bias is None else own.head.bias.double()
+        logits = nn.functional.linear(state.double(), weight, bias)[:, : own.num_ids] * own.scale
+        logits = own.soft_cap * torch.tanh(logits / own.soft_cap) if own.soft_cap else logits
+        return (logits / temperature).log_softmax(-1)
 
-    divergences = []
-    for state, other in zip(states.double(), teacher_states.double(), strict=True):
-        pairs = zip(probabilities(layer, state), probabilities(teacher, other), strict=False)
-        divergences.append(sum(p * (p.log() - q.log()) for p, q in pairs))
-    return torch.stack(divergences)
+    log_p, log_q = log_softmax(layer, states), log_softmax(teacher, teacher_states)
+    return (log_p.exp() * (log_p - log_q[:, : layer.num_ids])).sum(-1)
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("processing", [{}, {"scale": 0.25, "soft_cap": 3.0}])
-def test_kl_to_a_teacher_and_its_gradient_are_those_of_a_loop(dtype, tolerance, bias, processing):
+def test_kl_to_a_teacher_and_its_gradient_are_those_of_whole_logits(dtype, tolerance, bias, processing):
     head, states, sampled, weights = _example(bias=bias)
     head, states, weights = head.to(dtype), states.detach().to(dtype).requires_grad_(), weights.to(dtype)
     layer, (teacher, teacher_states) = OutputLayer(head, num_ids=10, **processing), _teacher(dtype)
     sampled, leaves = sampled.clamp_max(9), [states, *head.parameters()]
-    kl = log_softmax_and_kl(layer, states, sampled, (teacher, teacher_states), temperature=0.7, learns_entropy=False)[2]
-    expected = _kl_by_loop(layer, states, teacher, teacher_states, 0.7)
+    *_, kl = selective_log_softmax(
+        layer, states, sampled, temperature=0.7, learns_entropy=False, teacher=(teacher, teacher_states)
+    )
+    expected = _whole_kl(layer, states, teacher, teacher_states, 0.7)
     torch.testing.assert_close(kl.double(), expected, rtol=tolerance, atol=tolerance)
     assert (kl > 0).all()
     gradients, wanted = (torch.autograd.grad((weights[0] * one).sum(), leaves) for one in (kl, expected))
@@ -148,14 +144,11 @@ def test_kl_adds_its_gradient_to_those_of_log_probabilities_and_entropy():
     head, states, sampled, weights = _example(bias=True)
     head, states = head.double(), states.detach().double().requires_grad_()
     layer, (teacher, others) = OutputLayer(head, num_ids=11), _teacher(torch.float64)
-    outputs = log_softmax_and_kl(layer, states, sampled, (teacher, others), temperature=1.0, learns_entropy=True)
-    logits = head(states)
-    log_p, log_q = logits.log_softmax(-1), teacher(others).double().log_softmax(-1)
-    wanted = (
-        log_p.gather(1, sampled[:, None])[:, 0],
-        -(log_p.exp() * log_p).sum(-1),
-        (log_p.exp() * (log_p - log_q[:, :11])).sum(-1),
-    )
+    options = {"temperature": 1.0, "learns_entropy": True, "teacher": (teacher, others)}
+    outputs = selective_log_softmax(layer, states, sampled, **options)
+    log_p = head(states).log_softmax(-1)
+    entropy = -(log_p.exp() * log_p).sum(-1)
+    wanted = log_p.gather(1, sampled[:, None])[:, 0], entropy, _whole_kl(layer, states, teacher, others, 1.0)
     scales = (*weights.double(), weights[0].double() + 1)
     leaves = [states, *head.parameters()]
     torch.testing.assert_close(outputs, wanted, rtol=1e-6, atol=1e-6)  # OutputLayer's logits are in float32
@@ -167,7 +160,8 @@ def test_kl_adds_its_gradient_to_those_of_log_probabilities_and_entropy():
 def test_a_policy_has_no_kl_to_itself():
     head, states, sampled, _ = _example(bias=True)
     layer = OutputLayer(head, num_ids=11)
-    kl = log_softmax_and_kl(layer, states, sampled, (layer, states), temperature=1.0, learns_entropy=False)[2]
+    options = {"temperature": 1.0, "learns_entropy": False, "teacher": (layer, states)}
+    *_, kl = selective_log_softmax(layer, states, sampled, **options)
     torch.testing.assert_close(kl, torch.zeros(7), rtol=0, atol=1e-6)
     for gradient in torch.autograd.grad(kl.sum(), [states, *head.parameters()]):
         torch.testing.assert_close(gradient, torch.zeros_like(gradient), rtol=0, atol=1e-6)
@@ -180,7 +174,8 @@ def test_nothing_of_tokens_times_vocabulary_is_kept_for_the_gradient(monkeypatch
     linear = nn.functional.linear
     monkeypatch.setattr(nn.functional, "linear", lambda *a: tiles_computed.append(linear(*a).numel()) or linear(*a))
     with torch.autograd.graph.saved_tensors_hooks(lambda tensor: shapes.append(tensor.shape) or tensor, lambda t: t):
-        kl = log_softmax_and_kl(layer, states, sampled, teacher, temperature=1.0, learns_entropy=False)[2]
+        options = {"temperature": 1.0, "learns_entropy": False, "teacher": teacher}
+        *_, kl = selective_log_softmax(layer, states, sampled, **options)
     forward = len(tiles_computed)
     kl.sum().backward()
     assert max(tiles_computed) <= 12

@@ -10,9 +10,9 @@ from huggingface_hub import constants
 from huggingface_hub.utils import filter_repo_objects
 
 from reasoner.config.presets import preset_for
+from reasoner.models.folder import num_parameters
 from reasoner.models.hub_download import FILES
 from reasoner.models.resolve import resolve_cached_model, resolve_model
-from reasoner.models.size import num_parameters
 from reasoner.trainer.resolve_run import choose_preset
 from tests.fixtures.tiny import save_tiny
 

@@ -18,7 +18,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from reasoner.models.loading import completion_states, encode_prompts
 from reasoner.models.recompute import CompletionKeyCache, recompute_layers
 from reasoner.rl.batch import collate
-from reasoner.rl.microbatches import compute_precision
+from reasoner.rl.passes import compute_precision
 from reasoner.trainer.train import train_step
 from tests.fixtures.tiny import tiny_llama, tiny_model
 from tests.fixtures.toys import config, make_trainer, random_groups
@@ -119,7 +119,7 @@ def test_gradient_in_bfloat16_is_that_of_casts_held_for_a_pass_to_the_bit(monkey
     steps, keep = [], partial(compute_precision, keeps_casts=True)
     algo = {"micro": 40, "dtype": "bfloat16", "recompute": recompute, **SETTINGS[settings]}
     for precision in (compute_precision, keep):
-        monkeypatch.setattr("reasoner.rl.microbatches.compute_precision", precision)
+        monkeypatch.setattr("reasoner.rl.passes.compute_precision", precision)
         steps.append(parameters_after_step(MODELS[model](), **algo))
     assert_equal(*steps)
 

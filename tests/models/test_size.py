@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import save_file
 
 from reasoner.cli.main import main
-from reasoner.models.size import num_parameters
+from reasoner.models.folder import num_parameters
 from tests.fixtures.tiny import tiny_model
 
 HEADER = {"a": {"dtype": "F32", "shape": [1000, 134_515], "data_offsets": [0, 0]}, "__metadata__": {"format": "pt"}}

@@ -1,6 +1,5 @@
 """Batches of comparisons: their gradient is that of the plain loss, however they are split."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,11 +8,9 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 from transformers import PreTrainedModel
 
-from reasoner.preferences.dataset import Comparison
 from reasoner.preferences.loss import backward_preferences, collate_comparisons
 from reasoner.preferences.reward_model import new_reward_model
-from reasoner.rl.reward_model_passes import RewardModelPasses
-from reasoner.sft.batches import num_steps, rows_of_step
+from reasoner.rl.passes import RewardModelPasses
 from tests.fixtures.tiny import tiny_tokenizer
 from tests.preferences.comparisons import COMPARISONS, spread_head
 
@@ -70,17 +67,3 @@ def test_the_first_gradient_is_that_of_the_head_alone(tiny_folder: Path) -> None
     backward_preferences(RewardModelPasses(model), *collate_comparisons(COMPARISONS))
     norms = {name: float(p.grad.norm()) for name, p in model.named_parameters() if p.grad is not None}
     assert norms.pop("score.weight") > 0 and not any(norms.values())
-
-
-def of_step(comparisons: list[Comparison], step: int, prompts: int, seed: int, epochs: int = 1) -> list[Comparison]:
-    return rows_of_step(comparisons, step, num=prompts, epochs=epochs, seed=seed)
-
-
-@pytest.mark.parametrize(
-    ("number", "prompts", "epochs", "steps"), [(5, 8, 3, 3), (15, 8, 1, 2), (15, 8, 2, 4), (16, 8, 2, 4), (1, 8, 1, 1)]
-)
-def test_steps_cover_every_comparison_once_an_epoch(number: int, prompts: int, epochs: int, steps: int) -> None:
-    assert num_steps(number, rows=prompts, epochs=epochs) == steps
-    own = [replace(COMPARISONS[0], problem_id=str(place)) for place in range(number)]
-    rows = [one for step in range(steps) for one in of_step(own, step, prompts, 0, epochs)]
-    assert [rows.count(one) for one in own] == [epochs] * number

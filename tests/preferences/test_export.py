@@ -10,19 +10,13 @@ def rollout(sample, text, *, correct=True, tokens=3, group=0, step=0):
     return {
         "step": step,
         "group": group,
-        "sample": sample,
         "problem_id": f"sums/{group}",
-        "question": "?",
-        "gold": "1",
-        "extracted": "1",
         "prompt": "Q:<think>",
         "prompt_token_ids": [5, 6],
         "completion": f"<think>{text}",
         "token_ids": [10 + sample] * tokens,
         "verdict": "correct" if correct else "wrong",
-        "well_formed": True,
         "finish": "stop",
-        "reward": 1.0,
     }
 
 
@@ -32,14 +26,9 @@ def export(rollouts):
 
 
 def test_right_answers_are_preferred_then_short_ones():
-    rows, counts = export(
-        [rollout(0, "long", tokens=9), rollout(1, "wrong", correct=False, tokens=1), rollout(2, "short")]
-    )
-    assert [(row["chosen"], row["rejected"]) for row in rows] == [
-        ("long", "wrong"),
-        ("short", "long"),
-        ("short", "wrong"),
-    ]
+    rollouts = [rollout(0, "long", tokens=9), rollout(1, "no", correct=False, tokens=1), rollout(2, "short")]
+    rows, counts = export(rollouts)
+    assert [(row["chosen"], row["rejected"]) for row in rows] == [("long", "no"), ("short", "long"), ("short", "no")]
     assert rows[0]["correct_chosen"] and not rows[0]["correct_rejected"]
     assert counts.pairs == 3
 

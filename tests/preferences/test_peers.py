@@ -10,7 +10,7 @@ from reasoner.preferences.dataset import comparisons_of
 from reasoner.preferences.loss import bradley_terry_loss, collate_comparisons
 from reasoner.preferences.reward_model import new_reward_model
 from reasoner.preferences.rollout_pairs import PairCounts, preference_rows, schema
-from reasoner.rl.reward_model_passes import RewardModelPasses
+from reasoner.rl.passes import RewardModelPasses
 from reasoner.runs.row_files import write_rows
 from reasoner.sft.examples import text_reader
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer

@@ -7,9 +7,10 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel
 
 from reasoner.models.reward_model import load_reward_model, reward_mean
-from reasoner.preferences.loss import collate_comparisons, collate_completions
+from reasoner.preferences.loss import collate_comparisons
 from reasoner.preferences.reward_model import check_pad, fold_normalization, new_reward_model, reward_std
-from reasoner.rl.reward_model_passes import RewardModelPasses
+from reasoner.rl.batch import collate_rows
+from reasoner.rl.passes import RewardModelPasses
 from tests.fixtures.tiny import END, tiny_model, tiny_tokenizer
 from tests.preferences.comparisons import COMPARISONS, comparison, spread_head
 
@@ -68,7 +69,7 @@ def test_a_model_that_tells_nothing_apart_is_not_normalised(model: PreTrainedMod
 
 def test_a_score_is_read_at_the_last_sampled_token_whatever_it_is(model: PreTrainedModel) -> None:
     """A completion that ends in the pad token has the score of that token; its ids decide, not its text."""
-    batch = collate_completions([(5, 6)], [[(7,), (7, 1), (7, 0)]])
+    batch = collate_rows([((5, 6), (7,)), ((5, 6), (7, 1)), ((5, 6), (7, 0))])
     scores = RewardModelPasses(model).all_scores(batch)
     for index, row in enumerate([(5, 6, 7), (5, 6, 7, 1), (5, 6, 7, 0)]):
         last = model.base_model(input_ids=torch.tensor([row])).last_hidden_state[0, -1]
@@ -82,12 +83,12 @@ def test_other_ids_of_the_same_text_have_another_score(model: PreTrainedModel) -
     whole = tuple(tokenizer(" answer")["input_ids"])
     pieces = tuple(piece for letter in " answer" for piece in tokenizer(letter)["input_ids"])
     assert len(whole) < len(pieces) and tokenizer.decode(whole) == tokenizer.decode(pieces)
-    scores = RewardModelPasses(model).all_scores(collate_completions([(5, 6)], [[whole, pieces]]))
+    scores = RewardModelPasses(model).all_scores(collate_rows([((5, 6), whole), ((5, 6), pieces)]))
     assert abs(float(scores[0] - scores[1])) > 1e-3
 
 
 def test_an_empty_completion_is_scored_at_the_end_of_its_prompt(model: PreTrainedModel) -> None:
-    scores = RewardModelPasses(model).all_scores(collate_completions([(5, 6)], [[(), (7,)]]))
+    scores = RewardModelPasses(model).all_scores(collate_rows([((5, 6), ()), ((5, 6), (7,))]))
     last = model.base_model(input_ids=torch.tensor([(5, 6)])).last_hidden_state[0, -1]
     assert scores[0].item() == pytest.approx(model.score(last).item(), abs=1e-5)
 

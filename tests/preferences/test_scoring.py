@@ -7,7 +7,7 @@ import torch
 
 from reasoner.preferences.reward_model import new_reward_model
 from reasoner.preferences.scoring import score_rows
-from reasoner.rl.reward_model_passes import RewardModelPasses
+from reasoner.rl.passes import RewardModelPasses
 from reasoner.sft.examples import text_reader
 from tests.fixtures.tiny import save_tiny, tiny_tokenizer
 from tests.preferences.comparisons import spread_head

@@ -7,7 +7,7 @@ import torch
 
 from reasoner.models.reward_model import load_reward_model
 from reasoner.rl.batch import collate
-from reasoner.rl.reward_model_passes import RewardModelPasses
+from reasoner.rl.passes import RewardModelPasses
 from reasoner.trainer.components import build_trainer
 from reasoner.trainer.train import train_step
 from tests.fixtures.critics import ppo, token_states

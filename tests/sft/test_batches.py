@@ -7,8 +7,7 @@ from transformers import PreTrainedModel
 
 from reasoner.distributed.world import World
 from reasoner.models.sharding import DistributedModel
-from reasoner.rl.microbatches import own_rows
-from reasoner.rl.model_passes import ModelPasses
+from reasoner.rl.passes import ModelPasses, own_rows
 from reasoner.sft.batches import (
     Likelihood,
     backward_likelihood,
@@ -87,8 +86,9 @@ def all_examples(*, rows: int, epochs: int, seed: int) -> list[Example]:
     return [one for step in steps for one in rows_of_step(EXAMPLES, step, num=rows, epochs=epochs, seed=seed)]
 
 
-@pytest.mark.parametrize(("rows", "epochs"), [(1, 1), (2, 1), (2, 3), (64, 2)])
-def test_every_example_comes_once_in_an_epoch_in_an_order_of_the_seed(rows: int, epochs: int) -> None:
+@pytest.mark.parametrize(("rows", "epochs", "steps"), [(1, 1, 5), (2, 1, 3), (2, 3, 8), (64, 2, 2)])
+def test_every_example_comes_once_in_an_epoch_in_an_order_of_the_seed(rows: int, epochs: int, steps: int) -> None:
+    assert num_steps(len(EXAMPLES), rows=rows, epochs=epochs) == steps
     order = all_examples(rows=rows, epochs=epochs, seed=0)
     assert sorted(order, key=repr) == sorted(epochs * EXAMPLES, key=repr)
     assert order != all_examples(rows=rows, epochs=epochs, seed=1)

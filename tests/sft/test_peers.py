@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reasoner.models.sharding import DistributedModel
-from reasoner.rl.model_passes import ModelPasses
+from reasoner.rl.passes import ModelPasses
 from reasoner.rollouts.prompts import Template
 from reasoner.runs.row_files import write_rows
 from reasoner.sft.batches import batch_likelihood, collate_examples

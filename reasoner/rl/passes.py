@@ -1,4 +1,5 @@
-"""Forward and backward passes over a batch: each prompt once, its completions in micro-batches.
+"""Forward and backward passes over a batch: each prompt once, its completions in micro-batches. Those of a language
+model give log-probabilities of completion tokens, those of a reward model a score at the last sampled token.
 
 Every rank has the whole batch, and computes the rows of its own prompts. Sums over rows, gradients among them, are then
 sums over ranks; denominators are those of the whole batch.
@@ -8,20 +9,21 @@ Shapes: N rows, T completion positions, H width of the states.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import chain
 from typing import cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from reasoner.distributed.assignment import owners
 from reasoner.distributed.world import World
 from reasoner.models.embedding_gradients import accumulate_embedding_gradients
-from reasoner.models.loading import PromptCache, completion_states, encode_prompts
+from reasoner.models.fused_lm_head import Teacher
+from reasoner.models.loading import PromptCache, completion_logprobs, completion_states, encode_prompts
+from reasoner.models.reward_model import reward_mean
 from reasoner.models.sharding import DistributedModel
 from reasoner.rl.batch import Batch
 
@@ -45,6 +47,20 @@ def own_rows(batch: Batch, index: Tensor, world: World) -> Tensor:
     sizes = batch.prompt_lengths[prompts].index_add(0, position, batch.lengths[index])
     rank_of = torch.tensor(owners(sizes.tolist(), world.size), device=index.device)
     return index[rank_of[position] == world.rank]
+
+
+def owners(sizes: Sequence[int], num_ranks: int) -> list[int]:
+    """The rank of each item, from the items' sizes in tokens: the same on every rank.
+
+    The largest item that is left goes to the rank with the least (Graham 1969): the loads of two ranks differ by at
+    most the largest item. Of equal items the earlier goes first, of equal ranks the lower one gets it.
+    """
+    loads = [0] * num_ranks
+    result = [0] * len(sizes)
+    for item in sorted(range(len(sizes)), key=lambda item: -sizes[item]):
+        result[item] = rank = loads.index(min(loads))
+        loads[rank] += sizes[item]
+    return result
 
 
 def _all_rows(batch: Batch) -> Tensor:
@@ -150,7 +166,7 @@ class Passes:
         """
         tokens = self.micro_batch_tokens
         own = list(batch.prompt_blocks(tokens, own_rows(batch, index, self.world)))
-        counts = [block.num_micro_batches(tokens) for _, block in own]
+        counts = [len(block.parts(tokens)) for _, block in own]
         needed = self.distributed.num_passes(counts)
         for (outer, block), count, most in zip(own, counts, needed, strict=False):
             yield block, chain(_micro_batches(outer, block, tokens), _empty_rows(batch, most - count))
@@ -167,3 +183,71 @@ def _micro_batches(outer: Tensor, block: Batch, tokens: int) -> Iterator[tuple[T
 def _empty_rows(batch: Batch, number: int) -> Iterator[tuple[Tensor, Batch]]:
     for _ in range(number):
         yield batch.lengths.new_zeros(0), batch.empty_row()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPasses(Passes):
+    """The passes of a language model."""
+
+    temperature: float  # of the log-probabilities: that of sampling
+    learns_entropy: bool = False  # whether the entropy has a gradient
+
+    def logprobs(self, states: Tensor, rows: Batch, teacher: Teacher | None = None) -> tuple[Tensor, ...]:
+        """[N, T, H] states -> [N, T] log-probabilities of the tokens, and entropies, in nats. With a teacher's output
+        layer and its states [N, T, H'] also KL(policy || teacher) over the vocabulary at each token.
+        """
+        with self.precision():
+            return completion_logprobs(
+                self.model,
+                states,
+                rows.completion_ids,
+                rows.mask,
+                temperature=self.temperature,
+                learns_entropy=self.learns_entropy,
+                teacher=teacher,
+            )
+
+    def all_logprobs(self, batch: Batch, on_microbatch: OnMicrobatch | None = None) -> Tensor:
+        """[N, T] log-probabilities of the whole batch, without gradient. A collective operation."""
+
+        def microbatch_logprobs(prompts: PromptCache, rows: Batch) -> Tensor:
+            return self.logprobs(self.states(prompts, rows), rows)[0]
+
+        return self.for_each_row(batch, microbatch_logprobs, on_microbatch=on_microbatch)
+
+
+class RewardModelPasses(Passes):
+    """The passes of a reward model, which this process has whole."""
+
+    def __init__(self, model: PreTrainedModel, dtype: str = "float32", micro_batch_tokens: int = 8192) -> None:
+        super().__init__(DistributedModel(model), dtype, micro_batch_tokens)
+
+    @property
+    def head(self) -> nn.Linear:
+        """The linear layer from states to scores, whose precision is float32."""
+        return cast(nn.Linear, self.model.score)
+
+    def scores(self, prompts: PromptCache, rows: Batch) -> Tensor:
+        """[N] scores of the rows. A completion without tokens is scored at the end of its prompt."""
+        states = self.states(prompts, rows, after_last=True)
+        last = torch.arange(len(rows), device=rows.lengths.device)
+        scores: Tensor = self.head(states[last, rows.lengths].to(self.head.weight.dtype))[:, 0]
+        return scores
+
+    @torch.no_grad()
+    def all_scores(self, batch: Batch) -> Tensor:
+        """[N] scores of the whole batch, without gradient."""
+        scores = torch.zeros(len(batch), dtype=self.head.weight.dtype, device=batch.lengths.device)
+        for index, prompts, rows in self.microbatches(batch):
+            scores[index] = self.scores(prompts, rows)
+        return scores
+
+    def rewards(self, batch: Batch) -> Tensor:
+        """[N] scores less the mean in the model's config, as they are used as rewards. Moves the batch to the model."""
+        return self.all_scores(batch.to(self.model.device)) - reward_mean(self.model)
+
+    def backward(self, batch: Batch, gradients: Tensor, on_microbatch: OnMicrobatch | None = None) -> None:
+        """Accumulate the gradient of a loss in the parameters, from its gradients [N] with respect to the scores."""
+        for prompts, rows in self.gradient_microbatches(batch, on_microbatch=on_microbatch):
+            loss = (gradients[rows.row_index] * self.scores(prompts, rows)).sum()
+            loss.backward()  # type: ignore[no-untyped-call]
