@@ -43,14 +43,10 @@ class ResponseCache:
             ) from error
         except OSError:  # a file system without locks
             pass
-        self._responses = self._read()
+        self.responses = self._read()  # changed by add() alone
         identity_path = path.with_suffix(".about.json")
         if not identity_path.exists():
             identity_path.write_text(json.dumps(identity, indent=1, ensure_ascii=False) + "\n", "utf-8")
-
-    def get(self, key: Key) -> Response | None:
-        """The cached response, or None."""
-        return self._responses.get(key)
 
     def add(self, batch: Mapping[Key, Response]) -> None:
         """Append a batch; it is on disk when this returns."""
@@ -62,7 +58,7 @@ class ResponseCache:
             self._file.write(checked_line({"rows": rows}, ensure_ascii=False))
             self._file.flush()
             os.fsync(self._file.fileno())
-        self._responses |= batch
+        self.responses |= batch
 
     def __enter__(self) -> ResponseCache:
         return self

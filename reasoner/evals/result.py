@@ -22,7 +22,7 @@ from reasoner.evals.estimators import (
     vote_labels,
     vote_share,
 )
-from reasoner.evals.sampling import engine_sampler, generate_responses
+from reasoner.evals.sampling import Sampler, generate_responses
 from reasoner.progress import Progress
 from reasoner.types import EvalSample, Prompt, Response, SamplingParams
 from verifiers import Score, Verdict, VerifierPool
@@ -210,9 +210,7 @@ def sample_and_score(
     if not prompts:
         raise ValueError("there are no problems to evaluate on")
     ks.check(sampling.num_samples)
-    responses = generate_responses(
-        engine_sampler(engine), prompts, sampling, seed=seed, stream=stream, progress=progress
-    )
+    responses = generate_responses(Sampler(engine), prompts, sampling, seed=seed, stream=stream, progress=progress)
     rows = [(prompt.problem, prompt.text, own) for prompt, own in zip(prompts, responses, strict=True)]
     extract, temperature = prompts[0].extract, sampling.temperature
     return score_responses(rows, pool, extract=extract, label=label, temperature=temperature, ks=ks, progress=progress)

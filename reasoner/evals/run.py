@@ -111,7 +111,7 @@ class EvalResults:
 
 def evaluate(request: EvalRequest, world: World = ALONE) -> EvalResults:
     """Run the evaluation and write its folder (evals.eval_log). Progress goes to standard error. Of several ranks this
-    is the first; the others are in rank_responses.serve_first.
+    is the first; the others are in sampling.serve_first.
 
     ValueError, before anything is sampled, for arguments that cannot be evaluated.
     """

@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from reasoner.evals.response_cache import ResponseCache
-from reasoner.evals.sampling import _keys, engine_sampler, generate_responses, num_missing
+from reasoner.evals.sampling import Sampler, _keys, generate_responses, num_missing
 from reasoner.rollouts.seeds import digest, sample_seed
 from reasoner.types import Response, SamplingParams
 from tests.fixtures.scripted import Scripted, prompt
@@ -15,7 +15,7 @@ SCRIPT = {name: [f"{name}{j} \ud800" for j in range(8)] for name in "abc"}  # a 
 
 
 def cached(path, engine, num, prompts=PROMPTS):
-    sampler, sampling = engine_sampler(lambda: engine), SamplingParams(num_samples=num)
+    sampler, sampling = Sampler(lambda: engine), SamplingParams(num_samples=num)
     with ResponseCache(path, {"model": "x"}) as cache:
         return generate_responses(sampler, prompts, sampling, seed=0, cache=cache)
 
@@ -39,7 +39,7 @@ def test_more_samples_extend_the_earlier_ones(path):
     more = cached(path, engine, 5)
     assert [row[:2] for row in more] == first
     assert [len(row) for row in engine.seeds] == [3, 3, 3]
-    fresh = engine_sampler(lambda: Scripted(SCRIPT))
+    fresh = Sampler(lambda: Scripted(SCRIPT))
     assert more == generate_responses(fresh, PROMPTS, SamplingParams(num_samples=5), seed=0)
     assert cached(path, None, 3) == [row[:3] for row in more]
 
