@@ -85,6 +85,14 @@ def test_regrading_what_is_not_stored_and_a_name_in_use_are_refused(first, capsy
     assert "holds another evaluation (sampling differ); choose another --name" in error
 
 
+def test_responses_are_not_graded_for_a_name_in_use(first, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("reasoner.evals.response_files.score_responses", None)  # would fail if it were called
+    (tmp_path / "x.jsonl").write_text('{"gold": "4", "response": "4"}\n')
+    arguments = ["--responses", str(tmp_path / "x.jsonl"), "--out", str(first[0] / "evals"), "--name", "one"]
+    assert main(["eval", *arguments]) == 2
+    assert "holds another evaluation" in capsys.readouterr().err
+
+
 def test_our_own_samples_grade_the_same_as_responses(first):
     tmp_path, _ = first
     samples = tmp_path / "evals" / "one" / "samples_generated_heldout.jsonl"
