@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import cast
@@ -14,8 +13,8 @@ from reasoner.config.schema import EngineConfig
 from reasoner.inference.decoding import Batch, Row, check_decoding
 from reasoner.inference.sampling import (
     StopTexts,
-    decode_completions,
     end_token_ids,
+    make_completions,
     max_completion_tokens,
     stop_token_ids,
 )
@@ -84,7 +83,13 @@ class TransformersEngine(Engine):
                 ended = self._mark_ended(batch.rows, end_ids, stop_texts)
                 for place in sorted({row.place for row in ended}):
                     if all(row.finish for row in groups[place]):
-                        completions[place] = self._completions(groups[place], stop_texts)
+                        completions[place] = make_completions(
+                            [(row.token_ids, row.logprobs, row.finish or "abort") for row in groups[place]],
+                            self._version,
+                            self._end_ids,
+                            stop_texts,
+                            self._tokenizer,
+                        )
                         if on_group_done is not None:
                             on_group_done(place, completions[place])
                 batch.advance()
@@ -111,13 +116,6 @@ class TransformersEngine(Engine):
             if row.finish:
                 ended.append(row)
         return ended
-
-    def _completions(self, rows: Sequence[Row], stop_texts: Sequence[str]) -> tuple[Completion, ...]:
-        texts = decode_completions([row.token_ids for row in rows], self._end_ids, stop_texts, self._tokenizer)
-        return tuple(
-            Completion(text, array("i", row.token_ids), array("f", row.logprobs), row.finish or "abort", self._version)
-            for row, text in zip(rows, texts, strict=True)
-        )
 
     def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
         own = self._model.state_dict()

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from reasoner.config.schema import EngineConfig
 from reasoner.distributed.world import ALONE, World
-from reasoner.inference.remote_engine import server_pool
 from reasoner.inference.server_answers import parse_prompt_logprobs, vocabulary_identity
 from reasoner.inference.server_client import run_async
 from reasoner.inference.server_dispatch import Request, sample
+from reasoner.inference.server_pool import ServerPool
 from reasoner.rl.batch import Batch
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ class RemoteTeacher:
         """Wait for the servers. TimeoutError for one that does not start; ValueError for one with another tokenizer
         than the policy's. A collective operation.
         """
-        self._pool = server_pool(urls, cfg, None, {"tokenizer": vocabulary_identity(tokenizer)}, world)
-        self._pool.compared = ("tokenizer",)
+        self._pool = ServerPool(urls, cfg, {"tokenizer": vocabulary_identity(tokenizer)}, None, world)
         self._world = world.with_own_group(world.time_limit + timedelta(seconds=cfg.timeout_seconds))
         run_async(self._pool.connect())
         run_async(self._pool.update(_FIRST_WEIGHTS))

@@ -6,6 +6,7 @@ do not matter: rows need no generator objects, and both engines sample the same 
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,9 @@ from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from reasoner.models.loading import load_config
 from reasoner.rollouts.prompts import turn_end, up_to_stop_text
-from reasoner.types import Prompt, SamplingParams
+from reasoner.types import Completion, Finish, Prompt, SamplingParams
+
+Sampled = tuple[Sequence[int], Sequence[float], Finish]  # token ids, their log-probabilities, why there are no more
 
 
 def processed_logprobs(logits: Tensor, sampling: SamplingParams) -> Tensor:
@@ -147,6 +150,21 @@ def decode_completions(
     without_end = [list(row[:-1] if row and row[-1] in ends else row) for row in rows]
     texts = tokenizer.batch_decode(without_end, skip_special_tokens=False, clean_up_tokenization_spaces=False)
     return [up_to_stop_text(text, stop_texts) for text in texts]
+
+
+def make_completions(
+    sampled: Sequence[Sampled],
+    version: int,
+    ends: frozenset[int],
+    stop_texts: Sequence[str],
+    tokenizer: PreTrainedTokenizerBase,
+) -> tuple[Completion, ...]:
+    """What was sampled with the weights of a version, with its texts."""
+    texts = decode_completions([ids for ids, _, _ in sampled], ends, stop_texts, tokenizer)
+    return tuple(
+        Completion(text, array("i", ids), array("f", logprobs), finish, version)
+        for text, (ids, logprobs, finish) in zip(texts, sampled, strict=True)
+    )
 
 
 def max_completion_tokens(prompt: Prompt, sampling: SamplingParams, max_model_len: int) -> int:

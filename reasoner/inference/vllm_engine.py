@@ -8,7 +8,6 @@ import logging
 import mmap
 import os
 import warnings
-from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -24,9 +23,10 @@ from torch import Tensor
 from reasoner.config.schema import EngineConfig
 from reasoner.distributed.world import is_connected
 from reasoner.inference.sampling import (
+    Sampled,
     StopTexts,
-    decode_completions,
     end_token_ids,
+    make_completions,
     max_completion_tokens,
     sample_tokens,
     stop_token_ids,
@@ -156,8 +156,10 @@ class VllmEngine:
                     place, number = requests[output.request_id]
                     outputs[place][number] = cast("RequestOutput", output).outputs[0]
                     if len(outputs[place]) == len(seeds[place]):
-                        own_outputs = [own for _, own in sorted(outputs[place].items())]
-                        completions[place] = self._completions(own_outputs, stop_texts)
+                        sampled = [_sampled(own) for _, own in sorted(outputs[place].items())]
+                        completions[place] = make_completions(
+                            sampled, self._version, self._end_ids, stop_texts, self._tokenizer
+                        )
                         if on_group_done is not None:
                             on_group_done(place, completions[place])
                 if on_decode_step is not None:
@@ -183,21 +185,6 @@ class VllmEngine:
             detokenize=False,
             logprobs=0,  # of the sampled token only
             output_kind=RequestOutputKind.FINAL_ONLY,
-        )
-
-    def _completions(self, outputs: Sequence[CompletionOutput], stop_texts: Sequence[str]) -> tuple[Completion, ...]:
-        texts = decode_completions(
-            [list(output.token_ids) for output in outputs], self._end_ids, stop_texts, self._tokenizer
-        )
-        return tuple(
-            Completion(
-                text=text,
-                token_ids=array("i", output.token_ids),
-                logprobs=array("f", cast(list[float], output.logprobs)),
-                finish=_FINISH.get(output.finish_reason or "", "abort"),
-                policy_version=self._version,
-            )
-            for text, output in zip(texts, outputs, strict=True)
         )
 
     def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
@@ -276,6 +263,10 @@ class SampledTokens:
 
     def get_next_output_text(self, finished: bool, delta: bool) -> str:
         return ""
+
+
+def _sampled(output: CompletionOutput) -> Sampled:
+    return output.token_ids, cast(list[float], output.logprobs), _FINISH.get(output.finish_reason or "", "abort")
 
 
 def _import_vllm() -> type[LLM]:

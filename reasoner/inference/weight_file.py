@@ -1,6 +1,4 @@
-"""Weights in a file: the trainer writes a version, and has servers read it that see the same folder, by the routes of
-vLLM's weight transfer.
-"""
+"""Weights in a file: the trainer writes a version, and has servers read it that see the same folder."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from reasoner.inference.server_client import Post, ServerError
+from reasoner.inference.server_client import Post
 
 _IN_MEMORY = Path("/dev/shm")
 _PREFIX = f"reasoner-weights-{socket.gethostname()}-"  # then a random part
@@ -88,16 +86,8 @@ class WeightFolder:
     async def send(self, post: Post) -> None:
         """Load the last version into a server that is paused; the server names it afterwards (/weight_info)."""
         assert self.file is not None, "a file is sent before it is written"
-        await post("/init_weight_transfer_engine", {"init_info": {}})
-        try:
-            await post("/start_weight_update")
-        except ServerError as error:  # after the end of an update that a former trainer began and did not finish
-            if "already active" not in str(error):
-                raise
-            await post("/finish_weight_update", {})
-            await post("/start_weight_update")
-        await post("/update_weights", {"update_info": asdict(self.file)})
-        await post("/finish_weight_update", {"weight_version": self.file.version})
+        await post("/collective_rpc", {"method": "load_weight_file", "kwargs": asdict(self.file)})
+        await post("/update_weight_version", {"new_version": self.file.version})
 
     def close(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
