@@ -96,7 +96,7 @@ def _evaluate_ways(
     for way, sampling in ways.items():
         identity = {"model": fingerprint, "engine": manifest["engine"], "sampling": manifest["sampling"][way]}
         path = request.out / "cache" / fingerprint / f"{digest(identity)}.jsonl"
-        with ResponseCache(path, identity) as cache, shown_progress() as progress:
+        with closing(ResponseCache(path, identity)) as cache, shown_progress() as progress:
             for spec, own in prompts.items():
                 _report_missing(request, f"{spec}, {way}", own, sampling, cache)
                 progress.begin(f"{spec}, {way}")

@@ -14,7 +14,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import astuple
 from pathlib import Path
-from types import TracebackType
 
 from reasoner.runs.io import named_errors
 from reasoner.runs.json_files import checked_line, parse, without_crc
@@ -24,7 +23,7 @@ Key = tuple[str, int, int]  # (hash of the prompt's token ids or text, index of 
 
 
 class ResponseCache:
-    """Responses by key in an append-only file. A context manager.
+    """Responses by key in an append-only file.
 
     ValueError if another process is writing to the file, or if it is damaged before its last line.
     """
@@ -60,12 +59,7 @@ class ResponseCache:
             os.fsync(self._file.fileno())
         self.responses |= batch
 
-    def __enter__(self) -> ResponseCache:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         with named_errors(self.path):
             self._file.close()
 

@@ -1,6 +1,7 @@
 """The response cache: cached responses are not sampled again, and torn ones are sampled with the same seeds."""
 
 import errno
+from contextlib import closing
 
 import pytest
 
@@ -16,7 +17,7 @@ SCRIPT = {name: [f"{name}{j} \ud800" for j in range(8)] for name in "abc"}  # a 
 
 def cached(path, engine, num, prompts=PROMPTS):
     sampler, sampling = Sampler(lambda: engine), SamplingParams(num_samples=num)
-    with ResponseCache(path, {"model": "x"}) as cache:
+    with closing(ResponseCache(path, {"model": "x"})) as cache:
         return generate_responses(sampler, prompts, sampling, seed=0, cache=cache)
 
 
@@ -48,7 +49,7 @@ def test_responses_depend_on_the_seed_and_not_on_other_problems_or_order(path):
     alone = cached(path, Scripted(SCRIPT), 2, [PROMPTS[1]])
     assert cached(path, Scripted(SCRIPT), 2, PROMPTS[::-1])[1] == alone[0]
     cached(path, Scripted(SCRIPT), 2)
-    with ResponseCache(path, {}) as cache:
+    with closing(ResponseCache(path, {})) as cache:
         assert num_missing(PROMPTS, SamplingParams(num_samples=3), seed=0, cache=cache) == 3
         assert num_missing(PROMPTS, SamplingParams(num_samples=2), seed=1, cache=cache) == 6
 
@@ -68,8 +69,8 @@ def test_a_torn_cache_line_is_cut_and_its_batch_sampled_again(path, monkeypatch,
 
 def test_a_damaged_cache_line_is_refused_by_number_and_a_cache_in_use_by_another_evaluation(path):
     cached(path, Scripted(SCRIPT), 2)
-    with ResponseCache(path, {}), pytest.raises(ValueError, match="another evaluation is writing"):
-        ResponseCache(path, {}).__enter__()
+    with closing(ResponseCache(path, {})), pytest.raises(ValueError, match="another evaluation is writing"):
+        ResponseCache(path, {})
     path.write_bytes(b'{"rows": 3}\n' + path.read_bytes())
     with pytest.raises(ValueError, match=r"x\.jsonl, line 1 is damaged"):
         cached(path, Scripted(SCRIPT), 2)
