@@ -15,13 +15,7 @@ from torch import Tensor
 
 from reasoner.config.schema import EngineConfig
 from reasoner.distributed.world import ALONE, World
-from reasoner.inference.sampling import (
-    Sampled,
-    end_token_ids,
-    make_completions,
-    max_completion_tokens,
-    stop_token_ids,
-)
+from reasoner.inference.sampling import Groups, Sampled, end_token_ids, max_completion_tokens, stop_token_ids
 from reasoner.inference.server_answers import identity, parse_completion
 from reasoner.inference.server_client import run_async
 from reasoner.inference.server_dispatch import Request, sample
@@ -82,30 +76,19 @@ class RemoteEngine(Engine):
             self.update_weights(stored_weights(self._folder, as_adapter=False), version=0)
         stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
         requests = self._requests(prompts, sampling, seeds, stop_ids, stop_texts)
-        outputs: list[dict[int, Sampled]] = [{} for _ in prompts]
-        completions: list[tuple[Completion, ...]] = [()] * len(prompts)
-        counts = [0, 0]  # completions, and their tokens
+        assert self._version is not None
+        groups = Groups(seeds, self._version, self._end_ids, stop_texts, self._tokenizer, on_group_done)
 
-        def on_answer(request: Request, output: Sampled) -> None:
-            place = request.place
-            outputs[place][request.number] = output
-            counts[0], counts[1] = counts[0] + 1, counts[1] + len(output[0])
-            if len(outputs[place]) == len(seeds[place]):
-                assert self._version is not None
-                sampled = [own for _, own in sorted(outputs[place].items())]
-                completions[place] = make_completions(
-                    sampled, self._version, self._end_ids, stop_texts, self._tokenizer
-                )
-                if on_group_done is not None:
-                    on_group_done(place, completions[place])
+        def on_answer(request: Request, sampled: Sampled) -> None:
+            groups.add(request.place, request.number, sampled)
 
         def on_tick() -> None:
             if on_decode_step is not None:
-                on_decode_step(lambda: (counts[0], counts[1]))
+                on_decode_step(lambda: (groups.num_ended, groups.num_tokens))
 
         if requests:
             run_async(sample(self._pool, requests, self._parse, on_answer, on_tick))
-        return completions
+        return groups.completions
 
     def _requests(
         self,
@@ -133,12 +116,7 @@ class RemoteEngine(Engine):
         for place, (prompt, own) in enumerate(zip(prompts, seeds, strict=True)):
             limit = max_completion_tokens(prompt, sampling, self._max_model_len)
             size = len(prompt.token_ids) + limit
-            for server in self._pool.servers:
-                if server.info is not None and server.info.max_model_len < size:
-                    raise ValueError(
-                        f"the server {server.url} takes {server.info.max_model_len} tokens (reasoner serve "
-                        f"--max-model-len), and problem {prompt.problem.id} needs {size}"
-                    )
+            self._pool.check_room(size, f"problem {prompt.problem.id}")
             body = {"prompt": list(prompt.token_ids), "max_tokens": limit, **settings}
             requests += [Request(prompt.problem.id, place, number, seed, size, body) for number, seed in enumerate(own)]
         return requests

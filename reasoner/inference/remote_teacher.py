@@ -42,12 +42,7 @@ class RemoteTeacher:
 
     def check_room(self, num_tokens: int) -> None:
         """ValueError for a server that cannot read so many tokens, of a prompt and its completion."""
-        for server in self._pool.servers:
-            if server.info is not None and server.info.max_model_len <= num_tokens:
-                raise ValueError(
-                    f"the teacher on {server.url} takes {server.info.max_model_len} tokens (reasoner serve "
-                    f"--max-model-len); prompt and completion may have {num_tokens}, and it samples one more"
-                )
+        self._pool.check_room(num_tokens + 1, "prompt and completion, with the one token that a teacher samples,")
 
     def all_logprobs(self, batch: Batch, on_microbatch: Any = None) -> Tensor:
         """[N, T] log-probabilities at temperature 1 of the sampled tokens; 0 elsewhere. A collective operation."""

@@ -84,24 +84,22 @@ def _check_logprob(value: object) -> float:
     return value  # type: ignore[return-value]
 
 
-def parse_server_info(models: Mapping[str, Any], prepared: Mapping[str, Any]) -> ServerInfo:
-    """What a server says of itself in its answers to /v1/models and to our prepare_rollouts."""
-    match models, prepared:
-        case (
-            {"data": [{"id": str(model)}, *_]},
-            {
-                "results": [
-                    {
-                        "identity": dict(identity),
-                        "has_own_sampler": bool(has_own_sampler),
-                        "max_model_len": int(max_model_len),
-                    },
-                    *_,
-                ]
-            },
-        ):
+def parse_server_info(prepared: Mapping[str, Any]) -> ServerInfo:
+    """What a server says of itself in its answer to our prepare_rollouts."""
+    match prepared:
+        case {
+            "results": [
+                {
+                    "model": str(model),
+                    "identity": dict(identity),
+                    "has_own_sampler": bool(has_own_sampler),
+                    "max_model_len": int(max_model_len),
+                },
+                *_,
+            ]
+        }:
             return ServerInfo(model, identity, has_own_sampler, max_model_len)
-    raise ServerError(f"malformed answer to prepare_rollouts: {reprlib.repr(models)}, {reprlib.repr(prepared)}")
+    raise ServerError(f"malformed answer to prepare_rollouts: {reprlib.repr(prepared)}")
 
 
 def _malformed(what: str) -> ServerError:

@@ -38,6 +38,7 @@ class ServerExtension:
         tokenizer, dtype = load_tokenizer(Path(model.tokenizer)), str(model.dtype).removeprefix("torch.")
         mask_ids(self.model_runner.get_model(), num_ids(tokenizer))
         return {
+            "model": model.served_model_name,
             "identity": identity(model.hf_text_config, tokenizer, dtype, model.max_model_len),
             "has_own_sampler": has_own_sampler,
             "max_model_len": model.max_model_len,

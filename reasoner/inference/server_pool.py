@@ -105,7 +105,6 @@ class ServerPool:
         """
         try:
             await request_json(client, "GET", f"{server.url}/health", seconds=_PROBE_SECONDS, what="GET /health")
-            models = await self.call(client, server, "GET", "/v1/models")
             prepared = await self.call(client, server, "POST", "/collective_rpc", {"method": "prepare_rollouts"})
         except (RefusalError, ServerError) as error:
             if isinstance(error, RefusalError) and error.status in (401, 403):
@@ -113,7 +112,7 @@ class ServerPool:
             if isinstance(error, RefusalError) or "has no attribute" in str(error):
                 raise ValueError(f"the server {server.url} was not started by reasoner serve: {error}") from error
             raise
-        server.info = parse_server_info(models, prepared)
+        server.info = parse_server_info(prepared)
         check_identity(server.info.identity, self._identity, server.url)
 
     async def call(
@@ -136,6 +135,15 @@ class ServerPool:
             setting="engine.timeout_seconds",
             num_tokens=num_tokens,
         )
+
+    def check_room(self, num_tokens: int, what: str) -> None:
+        """ValueError for a server that takes fewer tokens than `what` needs."""
+        for server in self.servers:
+            if server.info is not None and server.info.max_model_len < num_tokens:
+                raise ValueError(
+                    f"the server {server.url} takes {server.info.max_model_len} tokens (reasoner serve "
+                    f"--max-model-len); {what} needs {num_tokens}"
+                )
 
     # -------------------------------------------------------------------------------------------- weights
 

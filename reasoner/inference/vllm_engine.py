@@ -8,7 +8,7 @@ import logging
 import mmap
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
@@ -23,10 +23,10 @@ from torch import Tensor
 from reasoner.config.schema import EngineConfig
 from reasoner.distributed.world import is_connected
 from reasoner.inference.sampling import (
+    Groups,
     Sampled,
     StopTexts,
     end_token_ids,
-    make_completions,
     max_completion_tokens,
     sample_tokens,
     stop_token_ids,
@@ -139,8 +139,7 @@ class VllmEngine:
         adapter = None if self._adapter is None else self._adapter.request
         is_complete = partial(self._stop_texts.are_complete, stop_texts)
         requests: dict[str, tuple[int, int]] = {}  # request id -> (index of its prompt, index of its seed)
-        outputs: list[dict[int, CompletionOutput]] = [{} for _ in prompts]
-        completions: list[tuple[Completion, ...]] = [()] * len(prompts)
+        groups = Groups(seeds, self._version, self._end_ids, stop_texts, self._tokenizer, on_group_done)
 
         try:
             for place, (prompt, limit, own) in enumerate(zip(prompts, limits, seeds, strict=True)):
@@ -153,21 +152,13 @@ class VllmEngine:
                     state.detokenizer = state.logprobs_processor = cast(Any, SampledTokens(is_complete))
             while engine.has_unfinished_requests():
                 for output in engine.step():
-                    place, number = requests[output.request_id]
-                    outputs[place][number] = cast("RequestOutput", output).outputs[0]
-                    if len(outputs[place]) == len(seeds[place]):
-                        sampled = [_sampled(own) for _, own in sorted(outputs[place].items())]
-                        completions[place] = make_completions(
-                            sampled, self._version, self._end_ids, stop_texts, self._tokenizer
-                        )
-                        if on_group_done is not None:
-                            on_group_done(place, completions[place])
+                    groups.add(*requests[output.request_id], _sampled(cast("RequestOutput", output).outputs[0]))
                 if on_decode_step is not None:
-                    on_decode_step(lambda: _counts(engine, outputs))
+                    on_decode_step(lambda: _counts(engine, groups))
         except BaseException:
             engine.abort_request(list(requests))
             raise
-        return completions
+        return groups.completions
 
     def _params(self, sampling: SamplingParams, seed: int, limit: int, stop_ids: Sequence[int]) -> VllmSamplingParams:
         from vllm import SamplingParams as VllmSamplingParams
@@ -287,12 +278,11 @@ def _import_vllm() -> type[LLM]:
     return llm
 
 
-def _counts(engine: LLMEngine, outputs: Sequence[Mapping[int, CompletionOutput]]) -> tuple[int, int]:
+def _counts(engine: LLMEngine, groups: Groups) -> tuple[int, int]:
     """Numbers of finished completions, and of tokens sampled so far."""
-    finished_lengths = [len(output.token_ids) for own in outputs for output in own.values()]
-    detokenizers = [state.detokenizer for state in engine.output_processor.request_states.values()]
-    running_tokens = sum(each.num_output_tokens() for each in detokenizers if each is not None)
-    return len(finished_lengths), sum(finished_lengths) + running_tokens
+    running = [state.detokenizer for state in engine.output_processor.request_states.values()]
+    num_running = sum(one.num_output_tokens() for one in running if one is not None)
+    return groups.num_ended, groups.num_tokens + num_running
 
 
 def _keep_groups() -> None:
