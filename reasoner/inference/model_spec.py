@@ -75,7 +75,10 @@ class ModelSpec:
         template = with_tools(template, tools_config, style)
         check_generates(folder)
         check_tokenizer(folder, needs_chat=template.chat)
-        context = context_length(folder) or _default_context(folder)
+        if (context := context_length(folder)) is None:
+            from reasoner.models.loading import load_config
+
+            context = int(load_config(folder).max_position_embeddings)  # the architecture's default
         name = folder.parent.parent.name + "/" + folder.name if folder.parent.name == "checkpoints" else model
         return cls(
             name=name,
@@ -177,13 +180,6 @@ def training_settings(folder: Path) -> Mapping[str, Any] | None:
 def learnt_precision(folder: Path) -> str:
     """The precision in which a checkpoint's run computed; float32 for any other folder."""
     return str((training_settings(folder) or {}).get("optim.dtype", "float32"))
-
-
-def _default_context(folder: Path) -> int:
-    """The context length, in tokens, of a model whose config.json does not state it: the architecture's default."""
-    from reasoner.models.loading import load_config
-
-    return int(load_config(folder).max_position_embeddings)
 
 
 def _version(package: str) -> str:

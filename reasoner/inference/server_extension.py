@@ -15,7 +15,7 @@ import torch
 from reasoner.inference.server_answers import identity
 from reasoner.inference.vllm_engine import install_sampler
 from reasoner.inference.vllm_model import known_weights, mask_ids
-from reasoner.inference.weight_file import WeightFile, open_weights
+from reasoner.inference.weight_file import open_weights
 from reasoner.models.loading import load_tokenizer, num_ids
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class ServerExtension:
             "max_model_len": model.max_model_len,
         }
 
-    def load_weight_file(self, **file: Any) -> None:
-        """Load the weights of a WeightFile, given field by field. The model is unchanged if it is not the trainer's."""
-        with open_weights(WeightFile(**file)) as weights:
+    def load_weight_file(self, path: str, version: str) -> None:
+        """Load a version of the trainer's weights. The model is unchanged if the file does not hold it."""
+        with open_weights(path, version) as weights:
             self.reload_weights(weights_iterator=known_weights(self.model_runner.get_model(), weights))
