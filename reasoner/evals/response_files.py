@@ -43,18 +43,20 @@ def grade_response_files(request: EvalRequest, pool: VerifierPool) -> tuple[dict
     for spec, rows in rows_of.items():
         _report_unequal_counts(spec, rows)
     all_rows = [row for rows in rows_of.values() for row in rows]
+    num_samples = min(len(responses) for _, _, responses in all_rows)
     manifest = make_manifest(
         model=Path(request.responses[0]).stem,
         engine="responses",
         prompt={"style": "responses", "extract": extract, "sha256": digest([prompt for _, prompt, _ in all_rows])},
         sampling={},
-        num_samples=min(len(responses) for _, _, responses in all_rows),
+        num_samples=num_samples,
         seed=0,
         ks=request.ks,
         data={spec: eval_log.data_entry([problem for problem, _, _ in rows]) for spec, rows in rows_of.items()},
         response_files={spec: sha256(Path(spec)) for spec in rows_of},
     )
     check_set_names(list(rows_of))
+    request.ks.check(num_samples)
     eval_folder(request, manifest)  # refuse a used name before grading
     sets = {
         spec: {_way(spec): score_responses(rows, pool, extract=extract, label=spec, temperature=None, ks=request.ks)}
