@@ -18,8 +18,8 @@ from reasoner.evals.contamination import contamination_of_model
 from reasoner.evals.manifest import IDENTITY, check_set_names, eval_folder, make_manifest, provenance
 from reasoner.evals.request import EvalRequest
 from reasoner.evals.response_cache import ResponseCache
-from reasoner.evals.result import EvalResult, MetricKs, score_responses
-from reasoner.evals.sampling import Sampler, generate_responses, num_missing
+from reasoner.evals.result import EvalResult, MetricKs, sample_and_score
+from reasoner.evals.sampling import Sampler, num_missing
 from reasoner.evals.tables import Sets
 from reasoner.inference.factory import check_engine
 from reasoner.inference.model_spec import EngineFactory, ModelSpec, engine_identity
@@ -100,15 +100,15 @@ def _evaluate_ways(
             for spec, own in prompts.items():
                 _report_missing(request, f"{spec}, {way}", own, sampling, cache)
                 progress.begin(f"{spec}, {way}")
-                seed = request.sampling_seed
-                responses = generate_responses(sampler, own, sampling, seed=seed, cache=cache, progress=progress)
-                sets[spec][way] = score_responses(
-                    [(p.problem, p.text, answers) for p, answers in zip(own, responses, strict=True)],
+                sets[spec][way] = sample_and_score(
+                    sampler,
                     pool,
-                    extract=own[0].extract,
+                    own,
+                    sampling,
+                    seed=request.sampling_seed,
                     label=spec,
-                    temperature=sampling.temperature,
                     ks=request.ks if way == "sampled" else MetricKs(),
+                    cache=cache,
                     progress=progress,
                 )
     return sets

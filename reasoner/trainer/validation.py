@@ -14,7 +14,7 @@ from reasoner.config.schema import Config
 from reasoner.console import log, print_result
 from reasoner.evals.before_after import example_answers, table, write_eval
 from reasoner.evals.result import EvalResult, MetricKs, sample_and_score
-from reasoner.evals.sampling import engine_batches
+from reasoner.evals.sampling import Sampler, engine_batches
 from reasoner.evals.tables import Ways, to_dicts
 from reasoner.models.loading import load_policy
 from reasoner.models.shard_on_load import mesh_of_shards
@@ -149,7 +149,7 @@ def _graded_samples(
 ) -> list[list[tuple[EvalSample, tuple[int | None, ...]]]]:
     """(graded responses, their votes) of each prompt, by batch; no votes without cons@k."""
     result = sample_and_score(
-        lambda: generator.engine,
+        Sampler(lambda: generator.engine),
         generator.pool,
         list(chain(*batches)),
         sampling,
