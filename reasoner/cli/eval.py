@@ -96,10 +96,10 @@ def run_eval(args: argparse.Namespace) -> None:
         launch(processes, args.words)
     set_threads(args.threads)
     with gc_paused():
-        from reasoner.evals.rank_responses import fail_others, serve_first
+        from reasoner.evals.sampling import end_others, serve_first
     with open_world(LONG_TIME_LIMIT) as world:
         if world.is_first:
-            with fail_others(world):
+            with end_others(world):
                 _evaluate(args, world)
         else:
             with silent(True), world.name_errors(lambda: "between the prompts of the first rank"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import os
 import sys
 from pathlib import Path
@@ -49,7 +48,6 @@ def server_command(args: argparse.Namespace, folder: Path, *, has_gpu: bool) -> 
         "--generation-config": "vllm",  # else the model's file would add top-k or a repetition penalty to requests
         "--middleware": "reasoner.inference.server_guard.ServerGuard",
         "--worker-extension-cls": "reasoner.inference.server_extension.ServerExtension",
-        "--weight-transfer-config": json.dumps({"backend": "file"}),  # that of server_extension
         "--tensor-parallel-size": str(args.tensor_parallel),
         **({} if args.max_model_len is None else {"--max-model-len": str(args.max_model_len)}),
         **(_ON_GPU | {"--gpu-memory-utilization": str(args.gpu_memory)} if has_gpu else {"--block-size": "32"}),

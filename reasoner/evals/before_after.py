@@ -4,7 +4,7 @@ example answers, and commands to continue with.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
 
@@ -12,60 +12,46 @@ from reasoner.config.schema import Config
 from reasoner.console import escape_controls
 from reasoner.evals import eval_log
 from reasoner.evals.manifest import make_manifest
-from reasoner.evals.result import EvalResult
-from reasoner.evals.tables import Row, align_rows, detail_rows, percent
+from reasoner.evals.tables import Row, Ways, align_rows, detail_rows, percent
 from reasoner.rollouts.prompts import load_template
 from reasoner.tools.names import with_tools
 from reasoner.types import EvalSample
 from verifiers.reflection import reflect
 
 
-@dataclass(frozen=True, slots=True)
-class HeldOutEvals:
-    """The evaluations of one model on the held-out problems, with sampled and with greedy answers."""
-
-    sampled: EvalResult  # at the training temperature
-    greedy: EvalResult
-
-    def to_dict(self) -> dict[str, object]:
-        """Return all metrics as a JSON object."""
-        return {"sampled": self.sampled.to_dict(), "greedy": self.greedy.to_dict()}
-
-
-def table(before: HeldOutEvals, after: HeldOutEvals) -> str:
-    """Format the comparison as plain text."""
-    sampled = before.sampled
+def table(before: Ways, after: Ways) -> str:
+    """Format the comparison of a model's evaluations on the held-out problems as plain text."""
+    sampled = before["sampled"]
     heading = f"{sampled.num_problems} held-out problems x {sampled.num_samples} samples at temperature "
     heading += f"{sampled.temperature:g}, and greedy; 95 % intervals\n"
     return "\n".join([heading, *align_rows(_rows(before, after)), "", *align_rows(_cell_rows(before, after))])
 
 
-def _rows(before: HeldOutEvals, after: HeldOutEvals) -> list[Row]:
-    metrics = before.sampled.metrics
+def _rows(before: Ways, after: Ways) -> list[Row]:
     return [
         ("", "before", "after"),
-        *((name, str(metrics[name]), str(after.sampled.metrics[name])) for name in metrics),
-        ("greedy", str(before.greedy.pass_at_1), str(after.greedy.pass_at_1)),
-        *detail_rows([before.sampled, after.sampled]),
+        *((name, str(value), str(after["sampled"].metrics[name])) for name, value in before["sampled"].metrics.items()),
+        ("greedy", str(before["greedy"].pass_at_1), str(after["greedy"].pass_at_1)),
+        *detail_rows([before["sampled"], after["sampled"]]),
     ]
 
 
-def _cell_rows(before: HeldOutEvals, after: HeldOutEvals) -> list[Row]:
-    def cell(evals: HeldOutEvals, name: str) -> str:
-        return " / ".join(percent(evaluation.cells[name].value) for evaluation in (evals.sampled, evals.greedy))
+def _cell_rows(before: Ways, after: Ways) -> list[Row]:
+    def cell(evals: Ways, name: str) -> str:
+        return " / ".join(percent(evals[way].cells[name].value) for way in ("sampled", "greedy"))
 
-    rows = [(name, cell(before, name), cell(after, name)) for name in before.sampled.cells]
+    rows = [(name, cell(before, name), cell(after, name)) for name in before["sampled"].cells]
     return [("pass@1 / greedy by family and level", "before", "after"), *rows]
 
 
-def example_answers(before: HeldOutEvals, after: HeldOutEvals, number: int = 3) -> str:
+def example_answers(before: Ways, after: Ways, number: int = 3) -> str:
     """Format greedy answers to up to `number` problems, one per family, that were wrong before and are correct after.
 
     Answers with most self-corrections come first.
     """
     pairs = [
         (old, new)
-        for old, new in zip(before.greedy.samples, after.greedy.samples, strict=True)
+        for old, new in zip(before["greedy"].samples, after["greedy"].samples, strict=True)
         if not old.scores[0].correct and new.scores[0].correct
     ]
     pairs.sort(key=lambda pair: -reflect(pair[1].responses[0].text).errors_caught)
@@ -80,7 +66,7 @@ def example_answers(before: HeldOutEvals, after: HeldOutEvals, number: int = 3) 
     )
 
 
-def write_eval(folder: Path, evals: HeldOutEvals, cfg: Config, engine: str) -> None:
+def write_eval(folder: Path, evals: Ways, cfg: Config, engine: str) -> None:
     """Write an evaluation folder as `reasoner eval` does, for `reasoner compare`."""
     spec, style = cfg.eval.heldout, cfg.prompt.style
     template = with_tools(load_template(style), cfg.tools, style)
@@ -92,10 +78,10 @@ def write_eval(folder: Path, evals: HeldOutEvals, cfg: Config, engine: str) -> N
         sampling={"sampled": sampled, "greedy": sampled | {"temperature": 0.0}},
         num_samples=cfg.eval.samples,
         seed=cfg.seed,
-        ks=evals.sampled.ks,
-        data={spec: eval_log.data_entry([one.problem for one in evals.sampled.samples])},
+        ks=evals["sampled"].ks,
+        data={spec: eval_log.data_entry([one.problem for one in evals["sampled"].samples])},
     )
-    eval_log.write(folder, manifest, {spec: {"sampled": evals.sampled, "greedy": evals.greedy}}, "")
+    eval_log.write(folder, manifest, {spec: evals}, "")
 
 
 def next_commands(run_dir: Path, cfg: Config) -> str:

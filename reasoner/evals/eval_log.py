@@ -14,7 +14,7 @@ All files but run.json are byte-identical when the same evaluation is repeated, 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,7 @@ import pyarrow as pa
 from data import Problem
 from data.registry import fingerprint
 from reasoner.console import first_line
-from reasoner.evals.eval_rows import RESPONSE_SCHEMA, response_rows, sample_rows
-from reasoner.evals.tables import Sets
+from reasoner.evals.tables import Sets, Ways, to_dicts
 from reasoner.models.checksums import CHECKSUMS, check_file, write_checksums
 from reasoner.runs.io import write_text
 from reasoner.runs.json_files import (
@@ -70,15 +69,77 @@ def write(folder: Path, manifest: EvalManifest, sets: Sets, table: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CHECKSUMS).unlink(missing_ok=True)
     write_json(folder / "evaluation.json", manifest)
-    results = {}
     for spec, ways in sets.items():
-        results[task_name(spec)] = {way: evaluation.to_dict() for way, evaluation in ways.items()}
-        lines = [json_line(row, ensure_ascii=False) for row in sample_rows(manifest, ways)]
+        lines = [json_line(row, ensure_ascii=False) for row in _sample_rows(manifest, ways)]
         write_text(folder / f"samples_{task_name(spec)}.jsonl", "".join(lines))
-    write_table(folder / "samples.parquet", pa.Table.from_pylist(list(response_rows(sets)), RESPONSE_SCHEMA))
-    write_json(folder / "results.json", results)
+    write_table(folder / "samples.parquet", pa.Table.from_pylist(list(_response_rows(sets)), RESPONSE_SCHEMA))
+    write_json(folder / "results.json", {task_name(spec): to_dicts(ways) for spec, ways in sets.items()})
     write_text(folder / "table.txt", table + "\n")
     write_checksums(folder, leave_out=["run.json"])
+
+
+_DOC = ("id", "question", "answer", "subject", "level", "verifier")  # fields of a problem in samples_SET.jsonl
+
+
+def _sample_rows(manifest: EvalManifest, ways: Ways) -> Iterator[dict[str, Any]]:
+    """The rows of samples_SET.jsonl: one per problem and way, with the value of every metric on that problem."""
+    for way, evaluation in ways.items():
+        per_problem = evaluation.per_problem
+        for number, one in enumerate(evaluation.samples):
+            values = {"greedy" if way == "greedy" else name: v[number] for name, v in per_problem.items()}
+            yield {
+                "doc_id": number,
+                "doc": {name: getattr(one.problem, name) for name in _DOC},
+                "target": one.problem.answer,
+                "arguments": {"gen_args_0": {"arg_0": one.prompt, "arg_1": manifest["sampling"].get(way, {})}},
+                "resps": [[response.own_text for response in one.responses]],
+                "filtered_resps": [score.extracted for score in one.scores],
+                "filter": "greedy" if way == "greedy" else "none",
+                "metrics": list(values),
+                **values,
+                "lenient": sum(score.lenient for score in one.scores) / len(one.scores),
+                "correct": [score.correct for score in one.scores],
+                "tokens": [response.tokens for response in one.responses],
+                "finish": [response.finish for response in one.responses],
+            }
+
+
+_TEXT, _NUMBER, _FLAG = pa.string(), pa.int32(), pa.bool_()
+RESPONSE_SCHEMA = pa.schema(
+    [
+        ("set", _TEXT), ("way", _TEXT), ("problem_id", _TEXT), ("sample", _NUMBER), ("seed", pa.int64()),
+        ("text", _TEXT), ("answer", _TEXT), ("gold", _TEXT), ("verdict", _TEXT), ("layer", _TEXT), ("correct", _FLAG),
+        ("correct_lenient", _FLAG), ("well_formed", _FLAG), ("class", _NUMBER), ("finish", _TEXT), ("tokens", _NUMBER),
+    ]
+)  # fmt: skip
+_NULLABLE = ("seed", "answer", "layer", "correct_lenient", "well_formed", "class", "finish", "tokens")
+
+
+def _response_rows(sets: Sets) -> Iterator[dict[str, Any]]:
+    """The rows of samples.parquet: one per response."""
+    graded = ((spec, way, one) for spec, ways in sets.items() for way, one in ways.items())
+    for spec, way, evaluation in graded:
+        for number, one in enumerate(evaluation.samples):
+            classes = evaluation.classes[number] if evaluation.classes else (None,) * len(one.responses)
+            for sample, (response, score) in enumerate(zip(one.responses, one.scores, strict=True)):
+                yield {
+                    "set": spec,
+                    "way": way,
+                    "problem_id": one.problem.id,
+                    "sample": sample,
+                    "seed": response.seed,
+                    "text": response.text,
+                    "answer": score.extracted,
+                    "gold": one.problem.answer,
+                    "verdict": str(score.verdict),
+                    "layer": score.layer,
+                    "correct": score.correct,
+                    "correct_lenient": score.lenient,
+                    "well_formed": score.well_formed,
+                    "class": classes[sample],  # 0 is the correct one; None abstains, or there was no vote
+                    "finish": response.finish,
+                    "tokens": response.tokens,
+                }
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -120,9 +181,6 @@ def read_samples(folder: Path, spec: str) -> list[dict[str, Any]]:
         check(line, where, dict.fromkeys(line["metrics"], NUMBER))
         lines.append({name: value for name, value in line.items() if name not in _LONG})
     return lines
-
-
-_NULLABLE = ("seed", "answer", "layer", "correct_lenient", "well_formed", "class", "finish", "tokens")
 
 
 def read_flat(folder: Path, columns: Sequence[str] = RESPONSE_SCHEMA.names) -> pa.Table:

@@ -16,11 +16,10 @@ from reasoner.distributed.world import ALONE, World
 from reasoner.evals import eval_log
 from reasoner.evals.contamination import contamination_of_model
 from reasoner.evals.manifest import IDENTITY, check_set_names, eval_folder, make_manifest, provenance
-from reasoner.evals.rank_responses import RankSampler, end_others
 from reasoner.evals.request import EvalRequest
 from reasoner.evals.response_cache import ResponseCache
-from reasoner.evals.result import EvalResult, MetricKs, score_responses
-from reasoner.evals.sampling import Sampler, engine_sampler, generate_responses, num_missing
+from reasoner.evals.result import EvalResult, MetricKs, sample_and_score
+from reasoner.evals.sampling import Sampler, num_missing
 from reasoner.evals.tables import Sets
 from reasoner.inference.factory import check_engine
 from reasoner.inference.model_spec import EngineFactory, ModelSpec, engine_identity
@@ -43,22 +42,33 @@ def evaluate_model(request: EvalRequest, pool: VerifierPool, world: World = ALON
     Responses are cached, so that an interrupted evaluation continues. ValueError before anything is sampled for
     arguments that cannot be evaluated. Of several ranks this is the first; the others are in serve_first.
     """
-    specs = problem_specs(request)
+    specs = [evaluation_spec(spec) for spec in request.data or ["generated"]]
+    check_set_names(specs)
+    for spec in specs:
+        check_problems(spec, download=True)  # before the model, which is larger
     engine_name = request.engine or "auto"
     check_engine(engine_name)
-    options = {name: getattr(request, name) for name in _MODEL_OPTIONS}
-    model = ModelSpec.of(request.model or "base", **options)
-    ways = sampling_ways(request, model)
+    model = ModelSpec.of(request.model or "base", **{name: getattr(request, name) for name in _MODEL_OPTIONS})
+    ways = _sampling_ways(request, model)
     problems = {spec: load(spec, limit=request.max_problems(spec)) for spec in specs}
     engine_config = model.engine_config(engine_name, request.dtype)
-    # Without its data: the prompts, which decide the problems, are not rendered yet.
-    identity = {"model": model.name, "model_fingerprint": model_fingerprint(model.folder)}
-    manifest = sampled_manifest(
-        request, model, ways, **identity, engine=engine_identity(engine_config) + model.tools_identity
+    manifest = make_manifest(
+        model=model.name,
+        model_fingerprint=model_fingerprint(model.folder),
+        engine=engine_identity(engine_config) + model.tools_identity,
+        prompt={"style": model.prompt, **asdict(model.template)},
+        sampling={way: _sampling_identity(sampling) for way, sampling in ways.items()},
+        num_samples=max(sampling.num_samples for sampling in ways.values()),
+        seed=request.sampling_seed,
+        ks=request.ks,
     )
-    eval_folder(request, manifest, [name for name in IDENTITY if name != "data"])  # refuse a used name before loading
+    # Refuse a used name before loading. The prompts, which decide the data's entry, are not rendered yet.
+    eval_folder(request, manifest, [name for name in IDENTITY if name != "data"])
     prompts = _render_prompts(model, problems)
-    manifest["data"] = data_entries(problems, prompts)
+    manifest["data"] = {
+        spec: eval_log.data_entry([prompt.problem for prompt in own], left_out=len(problems[spec]) - len(own))
+        for spec, own in prompts.items()
+    }
     eval_folder(request, manifest)  # and before anything is sampled
     log(f"{provenance(manifest)}\nthe first prompt:\n{prompts[specs[0]][0].text}")
     if line := contamination_of_model(model.folder, problems):
@@ -68,82 +78,40 @@ def evaluate_model(request: EvalRequest, pool: VerifierPool, world: World = ALON
     if environments and world.size > 1:
         raise ValueError("an environment of several turns is evaluated by one process")
     limits = {"seed": request.sampling_seed, "longest_prompt": longest}
-    factory = EngineFactory(model, engine_config, **limits, environments=environments)
-    with closing(factory) as engine, end_others(world):
-        sampler = engine_sampler(engine) if world.size == 1 else RankSampler(engine, world)
-        return manifest, evaluate_ways(request, manifest, sampler, pool, prompts, ways, num_engines=world.size)
+    with closing(EngineFactory(model, engine_config, **limits, environments=environments)) as engine:
+        return manifest, _evaluate_ways(request, manifest, Sampler(engine, world), pool, prompts, ways)
 
 
-def sampled_manifest(
-    request: EvalRequest, spec: ModelSpec, ways: Mapping[str, SamplingParams], **identity: Any
-) -> dict[str, Any]:
-    """The manifest of a model that is sampled; `identity`: its other fields."""
-    return make_manifest(
-        prompt={"style": spec.prompt, **asdict(spec.template)},
-        sampling={way: sampling_identity(sampling) for way, sampling in ways.items()},
-        num_samples=max(sampling.num_samples for sampling in ways.values()),
-        seed=request.sampling_seed,
-        ks=request.ks,
-        **identity,
-    )
-
-
-def evaluate_ways(
+def _evaluate_ways(
     request: EvalRequest,
     manifest: Mapping[str, Any],
     sampler: Sampler,
     pool: VerifierPool,
     prompts: PromptsBySet,
     ways: Mapping[str, SamplingParams],
-    *,
-    num_engines: int = 1,
 ) -> Sets:
     """The metrics of every problem set for each way of sampling: "sampled", "greedy" or both."""
     sets: dict[str, dict[str, EvalResult]] = {spec: {} for spec in prompts}
     fingerprint = str(manifest["model_fingerprint"])
     for way, sampling in ways.items():
-        identity = {"model": fingerprint, "engine": manifest["engine"], "sampling": sampling_identity(sampling)}
+        identity = {"model": fingerprint, "engine": manifest["engine"], "sampling": manifest["sampling"][way]}
         path = request.out / "cache" / fingerprint / f"{digest(identity)}.jsonl"
-        with ResponseCache(path, identity) as cache, shown_progress() as progress:
+        with closing(ResponseCache(path, identity)) as cache, shown_progress() as progress:
             for spec, own in prompts.items():
                 _report_missing(request, f"{spec}, {way}", own, sampling, cache)
                 progress.begin(f"{spec}, {way}")
-                responses = generate_responses(
+                sets[spec][way] = sample_and_score(
                     sampler,
+                    pool,
                     own,
                     sampling,
                     seed=request.sampling_seed,
-                    cache=cache,
-                    progress=progress,
-                    num_engines=num_engines,
-                )
-                sets[spec][way] = score_responses(
-                    [(p.problem, p.text, answers) for p, answers in zip(own, responses, strict=True)],
-                    pool,
-                    extract=own[0].extract,
                     label=spec,
-                    temperature=sampling.temperature,
                     ks=request.ks if way == "sampled" else MetricKs(),
+                    cache=cache,
                     progress=progress,
                 )
     return sets
-
-
-def data_entries(problems: Mapping[str, Sequence[Problem]], prompts: PromptsBySet) -> dict[str, dict[str, Any]]:
-    """The manifest's entry of each set, with the number of its problems that have no prompt."""
-    return {
-        spec: eval_log.data_entry([prompt.problem for prompt in own], left_out=len(problems[spec]) - len(own))
-        for spec, own in prompts.items()
-    }
-
-
-def problem_specs(request: EvalRequest) -> list[str]:
-    """The problem sets of the request. ValueError for one that `load` refuses, and for two whose files would clash."""
-    specs = [evaluation_spec(spec) for spec in request.data or ["generated"]]
-    check_set_names(specs)
-    for spec in specs:
-        check_problems(spec, download=True)  # before the model, which is larger
-    return specs
 
 
 def _render_prompts(model: ModelSpec, problems: Mapping[str, Sequence[Problem]]) -> dict[str, list[Prompt]]:
@@ -172,7 +140,7 @@ def _report_missing(
         )
 
 
-def sampling_ways(request: EvalRequest, model: ModelSpec) -> dict[str, SamplingParams]:
+def _sampling_ways(request: EvalRequest, model: ModelSpec) -> dict[str, SamplingParams]:
     """The sampling parameters of each way to answer: "sampled", "greedy", or both."""
     ways = {}
     ks = request.ks
@@ -191,6 +159,6 @@ def sampling_ways(request: EvalRequest, model: ModelSpec) -> dict[str, SamplingP
     return ways
 
 
-def sampling_identity(sampling: SamplingParams) -> dict[str, Any]:
+def _sampling_identity(sampling: SamplingParams) -> dict[str, Any]:
     """The sampling parameters that change a response: all but the number of samples."""
     return {name: value for name, value in asdict(sampling).items() if name != "num_samples"}

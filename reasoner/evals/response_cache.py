@@ -14,7 +14,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import astuple
 from pathlib import Path
-from types import TracebackType
 
 from reasoner.runs.io import named_errors
 from reasoner.runs.json_files import checked_line, parse, without_crc
@@ -24,7 +23,7 @@ Key = tuple[str, int, int]  # (hash of the prompt's token ids or text, index of 
 
 
 class ResponseCache:
-    """Responses by key in an append-only file. A context manager.
+    """Responses by key in an append-only file.
 
     ValueError if another process is writing to the file, or if it is damaged before its last line.
     """
@@ -43,14 +42,10 @@ class ResponseCache:
             ) from error
         except OSError:  # a file system without locks
             pass
-        self._responses = self._read()
+        self.responses = self._read()  # changed by add() alone
         identity_path = path.with_suffix(".about.json")
         if not identity_path.exists():
             identity_path.write_text(json.dumps(identity, indent=1, ensure_ascii=False) + "\n", "utf-8")
-
-    def get(self, key: Key) -> Response | None:
-        """The cached response, or None."""
-        return self._responses.get(key)
 
     def add(self, batch: Mapping[Key, Response]) -> None:
         """Append a batch; it is on disk when this returns."""
@@ -62,14 +57,9 @@ class ResponseCache:
             self._file.write(checked_line({"rows": rows}, ensure_ascii=False))
             self._file.flush()
             os.fsync(self._file.fileno())
-        self._responses |= batch
+        self.responses |= batch
 
-    def __enter__(self) -> ResponseCache:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         with named_errors(self.path):
             self._file.close()
 

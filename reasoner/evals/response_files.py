@@ -20,7 +20,7 @@ from data.boxes import final_answer
 from data.files import read_files
 from reasoner.console import log
 from reasoner.evals import eval_log
-from reasoner.evals.manifest import check_set_names, make_manifest
+from reasoner.evals.manifest import check_set_names, eval_folder, make_manifest
 from reasoner.evals.request import EvalRequest
 from reasoner.evals.result import score_responses
 from reasoner.evals.tables import Sets
@@ -43,18 +43,21 @@ def grade_response_files(request: EvalRequest, pool: VerifierPool) -> tuple[dict
     for spec, rows in rows_of.items():
         _report_unequal_counts(spec, rows)
     all_rows = [row for rows in rows_of.values() for row in rows]
+    num_samples = min(len(responses) for _, _, responses in all_rows)
     manifest = make_manifest(
         model=Path(request.responses[0]).stem,
         engine="responses",
         prompt={"style": "responses", "extract": extract, "sha256": digest([prompt for _, prompt, _ in all_rows])},
         sampling={},
-        num_samples=min(len(responses) for _, _, responses in all_rows),
+        num_samples=num_samples,
         seed=0,
         ks=request.ks,
         data={spec: eval_log.data_entry([problem for problem, _, _ in rows]) for spec, rows in rows_of.items()},
         response_files={spec: sha256(Path(spec)) for spec in rows_of},
     )
     check_set_names(list(rows_of))
+    request.ks.check(num_samples)
+    eval_folder(request, manifest)  # refuse a used name before grading
     sets = {
         spec: {_way(spec): score_responses(rows, pool, extract=extract, label=spec, temperature=None, ks=request.ks)}
         for spec, rows in rows_of.items()
@@ -187,15 +190,13 @@ def _responses(texts: Sequence[Any], row: Mapping[str, Any], prompt: str) -> tup
     """
     if not texts or not all(isinstance(text, str | None) for text in texts):
         raise ValueError("its responses must be texts, at least one")
-    tokens, finish, opened = row.get("tokens"), row.get("finish"), opened_thinking(str(prompt))
-    return tuple(
-        Response(
-            opened + without_prefill(text or "", opened),
-            tokens[place] if isinstance(tokens, list) else None,
-            finish[place] if isinstance(finish, list) else None,
-        )
-        for place, text in enumerate(texts)
-    )
+    opened = opened_thinking(str(prompt))
+    own = [row.get(name) for name in ("tokens", "finish")]  # one of each response, or of the only one
+    lists = [one if isinstance(one, list) else [one if len(texts) == 1 else None] * len(texts) for one in own]
+    if any(len(one) != len(texts) for one in lists):
+        raise ValueError("its tokens and finish must be as many as its responses")
+    rows = zip(texts, *lists, strict=True)
+    return tuple(Response(opened + without_prefill(text or "", opened), *values) for text, *values in rows)
 
 
 def _cut(response: Response, marks: Sequence[str]) -> Response:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 from data import Problem
 from reasoner.evals.estimators import (
@@ -22,17 +21,14 @@ from reasoner.evals.estimators import (
     vote_labels,
     vote_share,
 )
-from reasoner.evals.sampling import engine_sampler, generate_responses
+from reasoner.evals.response_cache import ResponseCache
+from reasoner.evals.sampling import Sampler, generate_responses
 from reasoner.progress import Progress
 from reasoner.types import EvalSample, Prompt, Response, SamplingParams
 from verifiers import Score, Verdict, VerifierPool
 from verifiers.extract import num_answers
 from verifiers.reflection import ReflectionRates, rates, reflect
 from verifiers.score import UNJUDGED
-
-if TYPE_CHECKING:
-    from reasoner.types import Engine
-
 
 _AT_ONCE = 256  # responses graded between two updates of the progress
 
@@ -192,7 +188,7 @@ class EvalResult:
 
 
 def sample_and_score(
-    engine: Callable[[], Engine],
+    sampler: Sampler,
     pool: VerifierPool,
     prompts: Sequence[Prompt],
     sampling: SamplingParams,
@@ -201,6 +197,7 @@ def sample_and_score(
     label: str,
     ks: MetricKs = MetricKs(),
     stream: str = "eval",
+    cache: ResponseCache | None = None,
     progress: Progress | None = None,
 ) -> EvalResult:
     """Sample, grade and estimate. All metrics use the same `sampling.num_samples` responses to each prompt.
@@ -210,9 +207,7 @@ def sample_and_score(
     if not prompts:
         raise ValueError("there are no problems to evaluate on")
     ks.check(sampling.num_samples)
-    responses = generate_responses(
-        engine_sampler(engine), prompts, sampling, seed=seed, stream=stream, progress=progress
-    )
+    responses = generate_responses(sampler, prompts, sampling, seed=seed, stream=stream, cache=cache, progress=progress)
     rows = [(prompt.problem, prompt.text, own) for prompt, own in zip(prompts, responses, strict=True)]
     extract, temperature = prompts[0].extract, sampling.temperature
     return score_responses(rows, pool, extract=extract, label=label, temperature=temperature, ks=ks, progress=progress)

@@ -17,7 +17,7 @@ from reasoner.evals.model_eval import evaluate_model
 from reasoner.evals.request import EvalRequest
 from reasoner.evals.response_files import grade_response_files
 from reasoner.evals.result import EvalResult
-from reasoner.evals.tables import Sets, details, table
+from reasoner.evals.tables import Sets, details, table, to_dicts
 from reasoner.runs.json_files import write_json
 from reasoner.runs.run_start import versions
 from verifiers import VerifierPool
@@ -48,7 +48,7 @@ class EvalResults:
 
     def to_dict(self) -> dict[str, dict[str, dict[str, Any]]]:
         """The metrics by problem set and by way of sampling, as JSON objects."""
-        return {spec: {way: result.to_dict() for way, result in ways.items()} for spec, ways in self.sets.items()}
+        return {spec: to_dicts(ways) for spec, ways in self.sets.items()}
 
     def metric(self, name: str = "pass@1", *, data: str | None = None, greedy: bool = False) -> Estimate:
         """A metric with its 95 % confidence interval: `value`, `low`, `high`.
@@ -111,7 +111,7 @@ class EvalResults:
 
 def evaluate(request: EvalRequest, world: World = ALONE) -> EvalResults:
     """Run the evaluation and write its folder (evals.eval_log). Progress goes to standard error. Of several ranks this
-    is the first; the others are in rank_responses.serve_first.
+    is the first; the others are in sampling.serve_first.
 
     ValueError, before anything is sampled, for arguments that cannot be evaluated.
     """

@@ -2,63 +2,133 @@
 
 The seed of a response is a function of (seed, stream, problem, sample): batching, other prompts and the number of
 samples do not change it.
+
+Of several ranks the first runs the evaluation, and each rank samples whole calls of its engine. The prompts of a call
+are those of a single process. So the responses are the same to the byte, and an interrupted evaluation is finished by
+any number of ranks. Prompts that are divided otherwise would not do: what is sampled together decides the last digits
+of the log-probabilities, and so one draw in some ten thousand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
+from reasoner.distributed.world import ALONE, RankError, World
 from reasoner.evals.response_cache import Key, ResponseCache
 from reasoner.progress import OnDecodeStep, Progress, SampleCount
 from reasoner.rollouts.seeds import digest, sample_seeds
 from reasoner.types import Completion, Engine, Prompt, Response, SamplingParams
 
+if TYPE_CHECKING:
+    from reasoner.inference.model_spec import EngineFactory
 
-@dataclass(frozen=True, slots=True)
-class SampleCall:
-    """What one call of an engine samples: prompts, with the seeds of the responses to each."""
-
-    prompts: Sequence[Prompt]
-    seeds: Sequence[Sequence[int]]
-
-
-# Samples the responses to the prompts of each call: an engine, a server, or the engines of several ranks, each a whole
-# call. What is sampled together, which decides the last digits, is a call.
-Sampler = Callable[
-    [Sequence[SampleCall], SamplingParams, OnDecodeStep | None], Sequence[Sequence[tuple[Response, ...]]]
-]
+T = TypeVar("T")
+Call = Sequence[tuple[Prompt, Sequence[Key]]]  # what an engine samples at once: prompts, with keys of new responses
 _AT_ONCE = 512  # completions per call of the engine: bounds the memory and what a crash loses, and shows progress
+_FIRST = "the first rank's prompts"
 
 
-def engine_sampler(start: Callable[[], Engine]) -> Sampler:
-    """The sampler of an engine. `start` returns it, and starts it when it is called for the first time."""
-
-    def sample(
-        calls: Sequence[SampleCall], sampling: SamplingParams, on_decode_step: OnDecodeStep | None = None
-    ) -> list[list[tuple[Response, ...]]]:
-        engine = start()
-        return [sample_call(engine, call, sampling, on_decode_step) for call in calls]
-
-    return sample
+# ------------------------------------------------------------------------------------------------ engines
 
 
-def sample_call(
-    engine: Engine, call: SampleCall, sampling: SamplingParams, on_decode_step: OnDecodeStep | None = None
-) -> list[tuple[Response, ...]]:
-    """The responses of an engine to the prompts of a call."""
-    groups = engine.generate(call.prompts, sampling, call.seeds, on_decode_step=on_decode_step)
-    return [
-        tuple(_response(prompt, completion, seed) for completion, seed in zip(completions, own, strict=True))
-        for prompt, completions, own in zip(call.prompts, groups, call.seeds, strict=True)
-    ]
+class Sampler:
+    """Samples calls by the engine of this process, or of each rank: this is the first, the others are in serve_first.
+
+    Engines are started at the first calls, all at once: vLLM's start is a collective operation.
+    """
+
+    def __init__(self, start: Callable[[], Engine], world: World = ALONE) -> None:
+        """A collective operation. `start` returns the engine, and starts it when it is called for the first time; for
+        several ranks it is an EngineFactory, is copied to them, and must not have been called.
+        """
+        self._start, self.world = start, world
+        world.from_first(lambda: start, _FIRST)
+
+    def __call__(
+        self, calls: Sequence[Call], sampling: SamplingParams, on_decode_step: OnDecodeStep
+    ) -> list[dict[Key, Response]]:
+        """The responses of each call. A collective operation."""
+        with self.world.name_errors(partial(_place, calls)):
+            self.world.from_first(lambda: (calls, sampling), _FIRST)
+        return _sample_together(calls, sampling, self._start, self.world, on_decode_step)
+
+
+def serve_first(world: World) -> None:
+    """Sample what the first rank asks for, until its evaluation has ended. For every other rank."""
+    start: EngineFactory | None = world.from_first(lambda: None, _FIRST)
+    if start is None:
+        return
+    with closing(start):
+        while (task := world.from_first(lambda: None, _FIRST)) is not None:
+            _sample_together(*task, start, world)
+
+
+@contextmanager
+def end_others(world: World) -> Iterator[None]:
+    """The evaluation by the first rank, at whose end the other ranks leave serve_first; where it fails they end by
+    SystemExit. After a RankError they have ended, or will by themselves.
+    """
+    try:
+        yield
+    except RankError:
+        raise
+    except Exception as error:
+        with suppress(RuntimeError):  # the others are gone
+            world.from_first(partial(_fail, error), _FIRST)
+        raise
+    world.from_first(lambda: None, _FIRST)
+
+
+def _fail(error: Exception) -> None:
+    raise error
+
+
+def _sample_together(
+    calls: Sequence[Call],
+    sampling: SamplingParams,
+    start: Callable[[], Engine],
+    world: World,
+    on_decode_step: OnDecodeStep | None = None,
+) -> list[dict[Key, Response]]:
+    """Sample this rank's calls, and return the responses to those of all ranks: call i is that of rank i modulo their
+    number.
+    """
+    with world.name_errors(partial(_place, calls)):
+        engine = start()  # also where this rank has no call
+
+        def sample_own(own: Sequence[Call]) -> list[dict[Key, Response]]:
+            return [_sample(engine, call, sampling, on_decode_step) for call in own]
+
+        return world.stripe(calls, sample_own, "the responses of the other ranks")
+
+
+def _place(calls: Sequence[Call]) -> str:
+    """The place in the evaluation, for messages."""
+    return f"{sum(map(len, calls))} problems from {calls[0][0][0].problem.id} on"
+
+
+def _sample(
+    engine: Engine, call: Call, sampling: SamplingParams, on_decode_step: OnDecodeStep | None
+) -> dict[Key, Response]:
+    seeds = [[seed for _, _, seed in keys] for _, keys in call]
+    groups = engine.generate([prompt for prompt, _ in call], sampling, seeds, on_decode_step=on_decode_step)
+    return {
+        key: _response(prompt, completion, seed=key[2])
+        for (prompt, keys), completions in zip(call, groups, strict=True)
+        for key, completion in zip(keys, completions, strict=True)
+    }
 
 
 def _response(prompt: Prompt, completion: Completion, seed: int) -> Response:
     observations = tuple(part.behind(len(prompt.prefill)) for part in completion.observations)
     text = prompt.prefill + completion.text
     return Response(text, completion.num_tokens, completion.finish, seed, observations, completion.state)
+
+
+# ------------------------------------------------------------------------------------------------ responses
 
 
 def generate_responses(
@@ -70,75 +140,50 @@ def generate_responses(
     stream: str = "eval",
     cache: ResponseCache | None = None,
     progress: Progress | None = None,
-    num_engines: int = 1,
 ) -> list[tuple[Response, ...]]:
     """Sample `sampling.num_samples` responses to each prompt, in order. `sampler` is called only for what the cache
-    lacks.
-
-    A response's seed is a function of (seed, stream, problem, sample). It does not depend on the number of samples, on
-    the other problems or on their order, so a larger number of samples extends the earlier ones. `num_engines`: of the
-    sampler, which gets as many calls at a time. What a call samples does not depend on it.
+    lacks, with as many calls at a time as it has engines; what a call samples does not depend on their number. A larger
+    number of samples extends the earlier ones.
     """
-    by_prompt: list[tuple[Response, ...]] = []
+    known: dict[Key, Response] = {} if cache is None else cache.responses
     samples = SampleCount(progress or Progress(), sampling.num_samples * len(prompts))
-    parts = engine_batches(prompts, sampling.num_samples)
-    for start in range(0, len(parts), num_engines):
-        some = parts[start : start + num_engines]
-        keys = [[_keys(prompt, sampling.num_samples, seed, stream) for prompt in part] for part in some]
-        sampled = _sample_missing(sampler, some, sampling, keys, cache, samples.on_decode_step)
-        for rows, new in zip(keys, sampled, strict=True):
-            if cache is not None and new:
-                cache.add(new)
-            by_prompt += [tuple(new.get(k) or _cached(cache, k) for k in row) for row in rows]
-            num_tokens = sum(response.tokens or 0 for response in new.values())
-            samples.add(sampling.num_samples * len(rows), sampled=len(new), tokens=num_tokens)
-    return by_prompt
+    rows = [(prompt, _keys(prompt, sampling.num_samples, seed, stream)) for prompt in prompts]
+    batches = engine_batches(rows, sampling.num_samples)
+    for start in range(0, len(batches), sampler.world.size):
+        some = batches[start : start + sampler.world.size]
+        calls = [_missing(batch, known) for batch in some]
+        needed = [call for call in calls if call]
+        sampled = iter(sampler(needed, sampling, samples.on_decode_step) if needed else [])
+        for batch, call in zip(some, calls, strict=True):
+            responses = next(sampled) if call else {}
+            if cache is not None and responses:
+                cache.add(responses)
+            known |= responses
+            num_tokens = sum(response.tokens or 0 for response in responses.values())
+            samples.add(sampling.num_samples * len(batch), sampled=len(responses), tokens=num_tokens)
+    return [tuple(known[key] for key in keys) for _, keys in rows]
 
 
 def num_missing(prompts: Sequence[Prompt], sampling: SamplingParams, *, seed: int, cache: ResponseCache) -> int:
     """The number of responses that are not in the cache yet."""
-    return sum(cache.get(k) is None for prompt in prompts for k in _keys(prompt, sampling.num_samples, seed, "eval"))
+    rows = [(prompt, _keys(prompt, sampling.num_samples, seed, "eval")) for prompt in prompts]
+    return sum(len(keys) for _, keys in _missing(rows, cache.responses))
 
 
 def _keys(prompt: Prompt, num: int, seed: int, stream: str) -> list[Key]:
-    ids = digest(prompt.token_ids or prompt.text, 32)  # a server's tokenizer is not known here
+    ids = digest(prompt.token_ids, 32)
     return [(ids, j, own) for j, own in enumerate(sample_seeds(seed, stream, prompt.problem.id, num))]
 
 
-def engine_batches(prompts: Sequence[Prompt], num_samples: int) -> list[Sequence[Prompt]]:
+def _missing(rows: Call, known: Container[Key]) -> Call:
+    """The prompts that lack responses, with the keys of those."""
+    missing = [(prompt, [key for key in keys if key not in known]) for prompt, keys in rows]
+    return [(prompt, keys) for prompt, keys in missing if keys]
+
+
+def engine_batches(prompts: Sequence[T], num_samples: int) -> list[Sequence[T]]:
     """The prompts of each call of the engine, in order. All batches but the last have as many: whole ones, one after
     another, are divided into the same again.
     """
     size = max(1, _AT_ONCE // num_samples)
     return [prompts[start : start + size] for start in range(0, len(prompts), size)]
-
-
-def _sample_missing(
-    sampler: Sampler,
-    parts: Sequence[Sequence[Prompt]],
-    sampling: SamplingParams,
-    keys: Sequence[Sequence[Sequence[Key]]],
-    cache: ResponseCache | None,
-    on_decode_step: OnDecodeStep,
-) -> list[dict[Key, Response]]:
-    """Sample the responses that the cache lacks, one call for each part that lacks some: the new responses by part."""
-    missing = [[[k for k in row if cache is None or cache.get(k) is None] for row in rows] for rows in keys]
-    calls = [_call(prompts, rows) for prompts, rows in zip(parts, missing, strict=True)]
-    needed = [call for call in calls if call.prompts]
-    responses = iter(sampler(needed, sampling, on_decode_step) if needed else [])
-    return [
-        dict(zip(chain(*rows), chain(*next(responses)), strict=True)) if call.prompts else {}
-        for call, rows in zip(calls, missing, strict=True)
-    ]
-
-
-def _call(prompts: Sequence[Prompt], missing: Sequence[Sequence[Key]]) -> SampleCall:
-    """The call that samples the missing responses to each of the prompts."""
-    incomplete = [(prompt, [k[2] for k in row]) for prompt, row in zip(prompts, missing, strict=True) if row]
-    return SampleCall([prompt for prompt, _ in incomplete], [seeds for _, seeds in incomplete])
-
-
-def _cached(cache: ResponseCache | None, key: Key) -> Response:
-    response = cache.get(key) if cache is not None else None
-    assert response is not None
-    return response

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from reasoner.console import escape_controls
 from reasoner.evals.estimators import Estimate, macro
 from reasoner.evals.result import EvalResult
 
-Sets = Mapping[str, Mapping[str, EvalResult]]  # data set -> way of answering ("sampled", "greedy") -> metrics
+Ways = Mapping[str, EvalResult]  # by way of answering: "sampled" or "greedy"
+Sets = Mapping[str, Ways]  # by data set
 Row = Sequence[str]
+
+
+def to_dicts(ways: Ways) -> dict[str, dict[str, Any]]:
+    """All metrics by way of answering, as JSON objects."""
+    return {way: result.to_dict() for way, result in ways.items()}
 
 
 def table(sets: Sets) -> str:
@@ -106,7 +113,7 @@ def detail_rows(columns: Sequence[EvalResult]) -> list[Row]:
     return [[name, *map(show, columns)] for name, show in table.items()]
 
 
-def details(spec: str, ways: Mapping[str, EvalResult]) -> str:
+def details(spec: str, ways: Ways) -> str:
     """Details of a data set, one column per way: format and reasoning, sanity checks, reflection, families, levels."""
     heads = [
         "greedy" if way == "greedy" else f"{evaluation.num_samples} samples" + _at(evaluation.temperature)

@@ -26,6 +26,7 @@ class Row:
     """A completion in progress."""
 
     place: int  # index of its prompt
+    number: int  # of its seed
     prompt: tuple[int, ...]  # token ids
     seed: int
     limit: int  # most tokens
@@ -102,7 +103,7 @@ def check_decoding(model: PreTrainedModel) -> None:
     pass.
     """
     name, layer = type(model).__name__, OutputLayer.of(model)
-    rows = [Row(0, (0, 1, 2), 0, 3), Row(1, (2,), 0, 3)]
+    rows = [Row(0, 0, (0, 1, 2), 0, 3), Row(1, 0, (2,), 0, 3)]
     try:
         with precision_of(model):
             batch = Batch(model, rows)

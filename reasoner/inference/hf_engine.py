@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import cast
@@ -13,8 +12,8 @@ from torch import Tensor, nn
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.decoding import Batch, Row, check_decoding
 from reasoner.inference.sampling import (
+    Groups,
     StopTexts,
-    decode_completions,
     end_token_ids,
     max_completion_tokens,
     stop_token_ids,
@@ -66,29 +65,27 @@ class TransformersEngine(Engine):
         stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
         end_ids = self._end_ids | set(stop_ids)
         limits = [max_completion_tokens(prompt, sampling, self._max_model_len) for prompt in prompts]
-        groups = [
-            [Row(place, prompt.token_ids, seed, limit) for seed in own]
+        rows = [
+            Row(place, number, prompt.token_ids, seed, limit)
             for place, (prompt, limit, own) in enumerate(zip(prompts, limits, seeds, strict=True))
+            for number, seed in enumerate(own)
         ]
-        rows = [row for group in groups for row in group]
-        completions: list[tuple[Completion, ...]] = [()] * len(groups)
+        groups = Groups(seeds, self._version, self._end_ids, stop_texts, self._tokenizer, on_group_done)
 
         def counts() -> tuple[int, int]:
-            return sum(row.finish is not None for row in rows), sum(len(row.token_ids) for row in rows)
+            return groups.num_ended, sum(len(row.token_ids) for row in rows)
 
         for batch in self._batches(rows):
             while batch.rows:
                 if on_decode_step is not None:
                     on_decode_step(counts)
                 batch.sample(sampling)
-                ended = self._mark_ended(batch.rows, end_ids, stop_texts)
-                for place in sorted({row.place for row in ended}):
-                    if all(row.finish for row in groups[place]):
-                        completions[place] = self._completions(groups[place], stop_texts)
-                        if on_group_done is not None:
-                            on_group_done(place, completions[place])
+                self._mark_ended(batch.rows, end_ids, stop_texts)
+                for row in batch.rows:
+                    if row.finish is not None:
+                        groups.add(row.place, row.number, (row.token_ids, row.logprobs, row.finish))
                 batch.advance()
-        return completions
+        return groups.completions
 
     def _batches(self, rows: Sequence[Row]) -> Iterator[Batch]:
         """Batches of as many rows as the key-value cache may hold, were all as long as the longest may be."""
@@ -97,9 +94,8 @@ class TransformersEngine(Engine):
         for start in range(0, len(rows), size):
             yield Batch(self._model, rows[start : start + size])
 
-    def _mark_ended(self, rows: Sequence[Row], end_ids: Set[int], stop_texts: tuple[str, ...]) -> list[Row]:
-        """Set the finish of the rows whose last token ends them, and return these. Calls `on_token` for every row."""
-        ended = []
+    def _mark_ended(self, rows: Sequence[Row], end_ids: Set[int], stop_texts: tuple[str, ...]) -> None:
+        """Set the finish of the rows whose last token ends them. Calls `on_token` for every row."""
         for row in rows:
             token = row.token_ids[-1]
             if self.on_token is not None:
@@ -108,16 +104,6 @@ class TransformersEngine(Engine):
                 row.finish = "stop"
             elif len(row.token_ids) == row.limit:
                 row.finish = "length"
-            if row.finish:
-                ended.append(row)
-        return ended
-
-    def _completions(self, rows: Sequence[Row], stop_texts: Sequence[str]) -> tuple[Completion, ...]:
-        texts = decode_completions([row.token_ids for row in rows], self._end_ids, stop_texts, self._tokenizer)
-        return tuple(
-            Completion(text, array("i", row.token_ids), array("f", row.logprobs), row.finish or "abort", self._version)
-            for row, text in zip(rows, texts, strict=True)
-        )
 
     def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
         own = self._model.state_dict()

@@ -75,7 +75,10 @@ class ModelSpec:
         template = with_tools(template, tools_config, style)
         check_generates(folder)
         check_tokenizer(folder, needs_chat=template.chat)
-        context = context_length(folder) or _default_context(folder)
+        if (context := context_length(folder)) is None:
+            from reasoner.models.loading import load_config
+
+            context = int(load_config(folder).max_position_embeddings)  # the architecture's default
         name = folder.parent.parent.name + "/" + folder.name if folder.parent.name == "checkpoints" else model
         return cls(
             name=name,
@@ -121,26 +124,15 @@ def engine_identity(config: EngineConfig) -> str:
     return f"{name} {_version(name)} {config.dtype} {device}"
 
 
+@dataclass
 class EngineFactory:
-    """Start the engine on the first call: an evaluation whose responses are all cached needs none.
+    """Start the engine on the first call: an evaluation whose responses are all cached needs none."""
 
-    `longest_prompt`: tokens of the longest prompt that will be sampled from. `environments`: the pool of those of
-    several turns, if there are.
-    """
-
-    def __init__(
-        self,
-        spec: ModelSpec,
-        config: EngineConfig,
-        *,
-        seed: int,
-        longest_prompt: int,
-        environments: VerifierPool | None = None,
-    ) -> None:
-        self._folder, self._config = spec.folder, config
-        self._turns = Turns(spec.tools, spec.prompt, spec.template, environments)
-        self._seed = seed
-        self._max_model_len = min(spec.context, longest_prompt + spec.max_tokens)
+    spec: ModelSpec
+    config: EngineConfig
+    seed: int
+    longest_prompt: int  # tokens of the longest prompt that will be sampled from
+    environments: VerifierPool | None = None  # of several turns, if there are
 
     def __call__(self) -> Engine:
         return self._engine
@@ -148,15 +140,15 @@ class EngineFactory:
     @cached_property
     def _engine(self) -> Engine:
         # "auto" could be another engine than engine_identity() says, by which responses are stored.
-        share = min(self._config.gpu_memory, free_gpu_share())  # vLLM refuses more than is free
-        config = replace(self._config, name=resolve_engine_name(self._config), gpu_memory=share)
+        share = min(self.config.gpu_memory, free_gpu_share())  # vLLM refuses more than is free
+        config = replace(self.config, name=resolve_engine_name(self.config), gpu_memory=share)
         try:
             return make_engine(
                 config,
-                self._folder,
-                max_model_len=self._max_model_len,
-                seed=self._seed,
-                turns=self._turns,
+                self.spec.folder,
+                max_model_len=min(self.spec.context, self.longest_prompt + self.spec.max_tokens),
+                seed=self.seed,
+                turns=Turns(self.spec.tools, self.spec.prompt, self.spec.template, self.environments),
             )
         except ImportError as error:
             raise ValueError(
@@ -188,13 +180,6 @@ def training_settings(folder: Path) -> Mapping[str, Any] | None:
 def learnt_precision(folder: Path) -> str:
     """The precision in which a checkpoint's run computed; float32 for any other folder."""
     return str((training_settings(folder) or {}).get("optim.dtype", "float32"))
-
-
-def _default_context(folder: Path) -> int:
-    """The context length, in tokens, of a model whose config.json does not state it: the architecture's default."""
-    from reasoner.models.loading import load_config
-
-    return int(load_config(folder).max_position_embeddings)
 
 
 def _version(package: str) -> str:

@@ -15,12 +15,11 @@ from torch import Tensor
 
 from reasoner.config.schema import EngineConfig
 from reasoner.distributed.world import ALONE, World
-from reasoner.inference.sampling import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
-from reasoner.inference.server_answers import SampledTokens, identity, parse_completion
+from reasoner.inference.sampling import Groups, Sampled, end_token_ids, max_completion_tokens, stop_token_ids
+from reasoner.inference.server_answers import identity, parse_completion
 from reasoner.inference.server_client import run_async
 from reasoner.inference.server_dispatch import Request, sample
 from reasoner.inference.server_pool import ServerPool
-from reasoner.inference.server_token import read_token
 from reasoner.inference.vllm_model import stored_weights
 from reasoner.inference.weight_file import WeightFolder
 from reasoner.models.adapter_files import PREFIX
@@ -31,22 +30,6 @@ from reasoner.progress import OnDecodeStep
 from reasoner.types import Completion, Engine, OnGroupDone, Prompt, SamplingParams
 
 
-def server_pool(
-    urls: str, cfg: EngineConfig, weights: WeightFolder | None, identity: Mapping[str, Any], world: World
-) -> ServerPool:
-    """The servers at the addresses, not connected; the ranks share the requests that each may have."""
-    addresses = [url.strip().rstrip("/") for url in urls.split(",") if url.strip()]
-    start = world.rank % len(addresses)
-    return ServerPool(
-        addresses[start:] + addresses[:start],  # of servers with equal loads the first is asked: another by each rank
-        weights,
-        identity,
-        cfg.timeout_seconds,
-        max(1, cfg.requests_per_server // world.size),
-        read_token(),
-    )
-
-
 class RemoteEngine(Engine):
     """Requests to the servers of engine.urls. Weights are sent to all of them; close() leaves them running.
 
@@ -55,7 +38,7 @@ class RemoteEngine(Engine):
     """
 
     name = "remote"
-    accepts_adapter = False  # merged weights are sent: vLLM's weight transfer knows no adapters
+    accepts_adapter = False  # merged weights are sent
 
     def __init__(self, folder: Path, cfg: EngineConfig, *, max_model_len: int, world: World = ALONE) -> None:
         """Wait for the servers. TimeoutError for one that does not start; ValueError for another model."""
@@ -75,7 +58,7 @@ class RemoteEngine(Engine):
         self._dtype: torch.dtype = getattr(torch, cfg.dtype)
         own = identity(load_config(full), self._tokenizer, cfg.dtype, max_model_len)
         try:
-            self._pool = server_pool(cfg.urls, cfg, self._weights, own, world)
+            self._pool = ServerPool(cfg.urls, cfg, own, self._weights, world)
             run_async(self._pool.connect())
         except BaseException:
             self.close()
@@ -93,26 +76,19 @@ class RemoteEngine(Engine):
             self.update_weights(stored_weights(self._folder, as_adapter=False), version=0)
         stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
         requests = self._requests(prompts, sampling, seeds, stop_ids, stop_texts)
-        outputs: list[dict[int, SampledTokens]] = [{} for _ in prompts]
-        completions: list[tuple[Completion, ...]] = [()] * len(prompts)
-        counts = [0, 0]  # completions, and their tokens
+        assert self._version is not None
+        groups = Groups(seeds, self._version, self._end_ids, stop_texts, self._tokenizer, on_group_done)
 
-        def on_answer(request: Request, output: SampledTokens) -> None:
-            place = request.place
-            outputs[place][request.number] = output
-            counts[0], counts[1] = counts[0] + 1, counts[1] + len(output.token_ids)
-            if len(outputs[place]) == len(seeds[place]):
-                completions[place] = self._completions([own for _, own in sorted(outputs[place].items())], stop_texts)
-                if on_group_done is not None:
-                    on_group_done(place, completions[place])
+        def on_answer(request: Request, sampled: Sampled) -> None:
+            groups.add(request.place, request.number, sampled)
 
         def on_tick() -> None:
             if on_decode_step is not None:
-                on_decode_step(lambda: (counts[0], counts[1]))
+                on_decode_step(lambda: (groups.num_ended, groups.num_tokens))
 
         if requests:
             run_async(sample(self._pool, requests, self._parse, on_answer, on_tick))
-        return completions
+        return groups.completions
 
     def _requests(
         self,
@@ -140,25 +116,12 @@ class RemoteEngine(Engine):
         for place, (prompt, own) in enumerate(zip(prompts, seeds, strict=True)):
             limit = max_completion_tokens(prompt, sampling, self._max_model_len)
             size = len(prompt.token_ids) + limit
-            for server in self._pool.servers:
-                if server.info is not None and server.info.max_model_len < size:
-                    raise ValueError(
-                        f"the server {server.url} takes {server.info.max_model_len} tokens (reasoner serve "
-                        f"--max-model-len), and problem {prompt.problem.id} needs {size}"
-                    )
+            self._pool.check_room(size, f"problem {prompt.problem.id}")
             body = {"prompt": list(prompt.token_ids), "max_tokens": limit, **settings}
             requests += [Request(prompt.problem.id, place, number, seed, size, body) for number, seed in enumerate(own)]
         return requests
 
-    def _completions(self, outputs: Sequence[SampledTokens], stop_texts: Sequence[str]) -> tuple[Completion, ...]:
-        assert self._version is not None
-        texts = decode_completions([one.token_ids for one in outputs], self._end_ids, stop_texts, self._tokenizer)
-        return tuple(
-            Completion(text, one.token_ids, one.logprobs, one.finish, self._version)
-            for text, one in zip(texts, outputs, strict=True)
-        )
-
-    def _parse(self, request: Request, answer: Mapping[str, Any]) -> SampledTokens:
+    def _parse(self, request: Request, answer: Mapping[str, Any]) -> Sampled:
         return parse_completion(answer, max_tokens=request.body["max_tokens"], num_ids=self._num_ids)
 
     def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:

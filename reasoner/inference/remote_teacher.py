@@ -14,10 +14,10 @@ from torch import Tensor
 
 from reasoner.config.schema import EngineConfig
 from reasoner.distributed.world import ALONE, World
-from reasoner.inference.remote_engine import server_pool
 from reasoner.inference.server_answers import parse_prompt_logprobs, vocabulary_identity
 from reasoner.inference.server_client import run_async
 from reasoner.inference.server_dispatch import Request, sample
+from reasoner.inference.server_pool import ServerPool
 from reasoner.rl.batch import Batch
 
 if TYPE_CHECKING:
@@ -35,20 +35,14 @@ class RemoteTeacher:
         """Wait for the servers. TimeoutError for one that does not start; ValueError for one with another tokenizer
         than the policy's. A collective operation.
         """
-        self._pool = server_pool(urls, cfg, None, {"tokenizer": vocabulary_identity(tokenizer)}, world)
-        self._pool.compared = ("tokenizer",)
+        self._pool = ServerPool(urls, cfg, {"tokenizer": vocabulary_identity(tokenizer)}, None, world)
         self._world = world.with_own_group(world.time_limit + timedelta(seconds=cfg.timeout_seconds))
         run_async(self._pool.connect())
         run_async(self._pool.update(_FIRST_WEIGHTS))
 
     def check_room(self, num_tokens: int) -> None:
         """ValueError for a server that cannot read so many tokens, of a prompt and its completion."""
-        for server in self._pool.servers:
-            if server.info is not None and server.info.max_model_len <= num_tokens:
-                raise ValueError(
-                    f"the teacher on {server.url} takes {server.info.max_model_len} tokens (reasoner serve "
-                    f"--max-model-len); prompt and completion may have {num_tokens}, and it samples one more"
-                )
+        self._pool.check_room(num_tokens + 1, "prompt and completion, with the one token that a teacher samples,")
 
     def all_logprobs(self, batch: Batch, on_microbatch: Any = None) -> Tensor:
         """[N, T] log-probabilities at temperature 1 of the sampled tokens; 0 elsewhere. A collective operation."""

@@ -6,6 +6,7 @@ do not matter: rows need no generator objects, and both engines sample the same 
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,9 @@ from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from reasoner.models.loading import load_config
 from reasoner.rollouts.prompts import turn_end, up_to_stop_text
-from reasoner.types import Prompt, SamplingParams
+from reasoner.types import Completion, Finish, OnGroupDone, Prompt, SamplingParams
+
+Sampled = tuple[Sequence[int], Sequence[float], Finish]  # token ids, their log-probabilities, why there are no more
 
 
 def processed_logprobs(logits: Tensor, sampling: SamplingParams) -> Tensor:
@@ -147,6 +150,41 @@ def decode_completions(
     without_end = [list(row[:-1] if row and row[-1] in ends else row) for row in rows]
     texts = tokenizer.batch_decode(without_end, skip_special_tokens=False, clean_up_tokenization_spaces=False)
     return [up_to_stop_text(text, stop_texts) for text in texts]
+
+
+class Groups:
+    """The completions of a call of an engine: those of a prompt are made when the last of them has ended."""
+
+    def __init__(
+        self,
+        seeds: Sequence[Sequence[int]],
+        version: int,
+        ends: frozenset[int],
+        stop_texts: Sequence[str],
+        tokenizer: PreTrainedTokenizerBase,
+        on_group_done: OnGroupDone | None,
+    ) -> None:
+        """`version`: of the weights; for the rest see Engine.generate and decode_completions."""
+        self.completions: list[tuple[Completion, ...]] = [()] * len(seeds)
+        self.num_ended = self.num_tokens = 0
+        self._sampled: list[dict[int, Sampled]] = [{} for _ in seeds]
+        self._sizes, self._version, self._on_group_done = list(map(len, seeds)), version, on_group_done
+        self._decode = partial(decode_completions, ends=ends, stop_texts=stop_texts, tokenizer=tokenizer)
+
+    def add(self, place: int, number: int, sampled: Sampled) -> None:
+        """Add what was sampled with seed `number` of the prompt at the place."""
+        own = self._sampled[place]
+        own[number] = sampled
+        self.num_ended, self.num_tokens = self.num_ended + 1, self.num_tokens + len(sampled[0])
+        if len(own) < self._sizes[place]:
+            return
+        rows = [row for _, row in sorted(own.items())]
+        self.completions[place] = tuple(
+            Completion(text, array("i", ids), array("f", logprobs), finish, self._version)
+            for text, (ids, logprobs, finish) in zip(self._decode([ids for ids, _, _ in rows]), rows, strict=True)
+        )
+        if self._on_group_done is not None:
+            self._on_group_done(place, self.completions[place])
 
 
 def max_completion_tokens(prompt: Prompt, sampling: SamplingParams, max_model_len: int) -> int:

@@ -5,8 +5,7 @@ sends is a ServerError: its fault, and no value of the run.
 from __future__ import annotations
 
 import reprlib
-from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,17 +17,10 @@ from reasoner.types import Finish
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
+    from reasoner.inference.sampling import Sampled
+
 _FINISH: dict[str, Finish] = {"stop": "stop", "length": "length"}
 _LOWEST_LOGPROB = -9999.0  # vLLM's value for minus infinity
-
-
-@dataclass(frozen=True, slots=True)
-class SampledTokens:
-    """A completion of a server that `reasoner serve` started."""
-
-    token_ids: array[int]  # [T] each in the model's vocabulary
-    logprobs: array[float]  # [T] finite, at most 0
-    finish: Finish
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +33,9 @@ class ServerInfo:
     max_model_len: int
 
 
-def parse_completion(answer: Mapping[str, Any], *, max_tokens: int, num_ids: int) -> SampledTokens:
-    """The completion in an answer to /v1/completions of vLLM, with its token ids and their log-probabilities.
+def parse_completion(answer: Mapping[str, Any], *, max_tokens: int, num_ids: int) -> Sampled:
+    """The completion in an answer to /v1/completions of vLLM: ids of the model's vocabulary, log-probabilities that are
+    finite and at most 0.
 
     Log-probabilities need no tolerance above 0: vLLM's softmax adds up terms of which the largest is exactly 1.
     """
@@ -64,7 +57,7 @@ def parse_completion(answer: Mapping[str, Any], *, max_tokens: int, num_ids: int
             raise _malformed(f"the token id {reprlib.repr(one)}; the model has 0 to {num_ids - 1}")
     for one in logprobs:
         _check_logprob(one)
-    return SampledTokens(array("i", ids), array("f", logprobs), _FINISH[reason])
+    return ids, logprobs, _FINISH[reason]
 
 
 def parse_prompt_logprobs(answer: Mapping[str, Any], ids: Sequence[int]) -> list[float]:
@@ -91,24 +84,22 @@ def _check_logprob(value: object) -> float:
     return value  # type: ignore[return-value]
 
 
-def parse_server_info(models: Mapping[str, Any], prepared: Mapping[str, Any]) -> ServerInfo:
-    """What a server says of itself in its answers to /v1/models and to our prepare_rollouts."""
-    match models, prepared:
-        case (
-            {"data": [{"id": str(model)}, *_]},
-            {
-                "results": [
-                    {
-                        "identity": dict(identity),
-                        "has_own_sampler": bool(has_own_sampler),
-                        "max_model_len": int(max_model_len),
-                    },
-                    *_,
-                ]
-            },
-        ):
+def parse_server_info(prepared: Mapping[str, Any]) -> ServerInfo:
+    """What a server says of itself in its answer to our prepare_rollouts."""
+    match prepared:
+        case {
+            "results": [
+                {
+                    "model": str(model),
+                    "identity": dict(identity),
+                    "has_own_sampler": bool(has_own_sampler),
+                    "max_model_len": int(max_model_len),
+                },
+                *_,
+            ]
+        }:
             return ServerInfo(model, identity, has_own_sampler, max_model_len)
-    raise ServerError(f"malformed answer to prepare_rollouts: {reprlib.repr(models)}, {reprlib.repr(prepared)}")
+    raise ServerError(f"malformed answer to prepare_rollouts: {reprlib.repr(prepared)}")
 
 
 def _malformed(what: str) -> ServerError:
@@ -132,22 +123,20 @@ def identity(
     """The identity of a model that is loaded somewhere, as JSON: its model, a hash of its vocabulary, its precision,
     and whether it is loaded for more tokens than can be trained (context_to_train).
     """
-    model = {name: value for name in _MODEL if (value := getattr(config, name, None))}  # 0 and False say: without
+    model = {name: getattr(config, name, None) or None for name in _MODEL}  # 0 and False say: without
     context = context_to_train(config.to_dict())
-    is_long = {"max_model_len": f"above {context}"} if context is not None and max_model_len > context else {}
-    return {**model, **is_long, "tokenizer": vocabulary_identity(tokenizer), "dtype": dtype}
+    is_long = context is not None and max_model_len > context
+    length = f"above {context}" if is_long else None
+    return {**model, "max_model_len": length, "tokenizer": vocabulary_identity(tokenizer), "dtype": dtype}
 
 
 def vocabulary_identity(tokenizer: PreTrainedTokenizerBase) -> str:
     return digest(sorted((token, number) for token, number in tokenizer.get_vocab().items()))
 
 
-def check_identity(
-    server: Mapping[str, Any], own: Mapping[str, Any], url: str, compared: Iterable[str] | None = None
-) -> None:
-    """Raise ValueError, naming both values, where a server holds another model than the run's."""
-    names = own.keys() | server.keys() if compared is None else compared
-    differing = [name for name in names if own.get(name) != server.get(name)]
+def check_identity(server: Mapping[str, Any], own: Mapping[str, Any], url: str) -> None:
+    """Raise ValueError, naming both values, where what a server says of its model is not `own`."""
+    differing = sorted(name for name, value in own.items() if server.get(name) != value)
     if differing:
-        pairs = ", ".join(f"{name} {server.get(name)} there and {own.get(name)} here" for name in sorted(differing))
+        pairs = ", ".join(f"{name} {server.get(name)} there and {own[name]} here" for name in differing)
         raise ValueError(f"the server {url} holds another model than this run: {pairs}")

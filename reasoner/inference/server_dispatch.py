@@ -52,7 +52,7 @@ async def sample(
     """
     async with new_client(pool.token) as client:
         await pool.refresh(client)
-        await _Dispatch(pool, client, parse, on_answer).run(deque(requests), on_tick)
+        await _Dispatch(pool, client, parse, on_answer, deque(requests)).run(on_tick)
 
 
 @dataclass(slots=True)
@@ -63,14 +63,13 @@ class _Dispatch:
     client: httpx.AsyncClient
     parse: Parse
     on_answer: OnAnswer
-    waiting: deque[Request] = field(default_factory=deque)
+    waiting: deque[Request]
     # In flight; None: a health check.
     running: dict[asyncio.Task[Any], tuple[Server, Request | None]] = field(default_factory=dict)
     homes: dict[int, Server] = field(default_factory=dict)  # the server of a prompt
     failures: Counter[tuple[int, int]] = field(default_factory=Counter)  # of the request with (place, number)
 
-    async def run(self, requests: deque[Request], on_tick: Callable[[], object]) -> None:
-        self.waiting = requests
+    async def run(self, on_tick: Callable[[], object]) -> None:
         for server in self.pool.servers:
             server.num_requests = server.num_tokens = 0
         try:
@@ -114,8 +113,9 @@ class _Dispatch:
         assert server.info is not None, "only a server that was admitted is ready"
         seed = {"vllm_xargs": {"seed": request.seed}} if server.info.has_own_sampler else {"seed": request.seed}
         body = {"model": server.info.model, **request.body, **seed}
-        path, num_tokens = "/v1/completions", request.num_tokens
-        return self.parse(request, await self.pool.call(self.client, server, "POST", path, body, num_tokens=num_tokens))
+        limit = request.num_tokens
+        answer = await self.pool.call(self.client, server, "POST", "/v1/completions", body, num_tokens=limit)
+        return self.parse(request, answer)
 
     async def _watch(self, server: Server) -> None:
         """ServerError when the server's machine no longer answers; else it would be noticed after the limit only."""

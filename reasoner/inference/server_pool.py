@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
 from reasoner.console import log
+from reasoner.distributed.world import ALONE, World
 from reasoner.inference.server_answers import check_identity, parse_server_info
 from reasoner.inference.server_client import RefusalError, ServerError, new_client, request_json
+from reasoner.inference.server_token import read_token
 from reasoner.types import EngineUnavailableError
 
 if TYPE_CHECKING:
+    from reasoner.config.schema import EngineConfig
     from reasoner.inference.server_answers import ServerInfo
     from reasoner.inference.weight_file import WeightFolder
 
@@ -37,7 +40,6 @@ class Server:
     num_tokens: int = 0  # of the requests in flight: prompt, and the longest completion
 
 
-@dataclass(slots=True)
 class ServerPool:
     """Servers with the same model. One that fails is left out, with a line, and taken back once it answers and has
     received the present weights.
@@ -46,19 +48,26 @@ class ServerPool:
     holds them is ready.
     """
 
-    urls: Sequence[str]
-    weights: WeightFolder | None
-    identity: Mapping[str, Any]  # that a server must have
-    seconds: float  # limit of every wait
-    requests_per_server: int
-    token: str  # that the servers ask for
-    compared: Sequence[str] | None = None  # entries of the identities that must be equal; None: all
-    servers: list[Server] = field(init=False)
-    _version: str | None = None  # of the present weights, as the servers name them
-    _has_given_up: bool = False  # whether the last wait for any server was in vain
-
-    def __post_init__(self) -> None:
-        self.servers = [Server(url) for url in self.urls]
+    def __init__(
+        self,
+        urls: str,
+        cfg: EngineConfig,
+        identity: Mapping[str, Any],
+        weights: WeightFolder | None,
+        world: World = ALONE,
+    ) -> None:
+        """The servers at the addresses, not connected; the ranks share the requests that each may have. `identity`:
+        what a server must say of its model.
+        """
+        addresses = [url.strip().rstrip("/") for url in urls.split(",") if url.strip()]
+        start = world.rank % len(addresses)  # of servers with equal loads the first is asked: another by each rank
+        self.servers = [Server(url) for url in addresses[start:] + addresses[:start]]
+        self.weights, self._identity = weights, identity
+        self._seconds = cfg.timeout_seconds  # limit of every wait
+        self.requests_per_server = max(1, cfg.requests_per_server // world.size)
+        self.token = read_token()
+        self._version: str | None = None  # of the present weights, as the servers name them
+        self._has_given_up = False  # whether the last wait for any server was in vain
 
     @property
     def ready(self) -> list[Server]:
@@ -82,12 +91,12 @@ class ServerPool:
             except ServerError as error:
                 server.reason = str(error)
             now = time.monotonic()
-            if now - start > self.seconds:
-                raise TimeoutError(f"the server {server.url} did not start in {self.seconds:g} s: {server.reason}")
+            if now - start > self._seconds:
+                raise TimeoutError(f"the server {server.url} did not start in {self._seconds:g} s: {server.reason}")
             if now >= next_line:
-                log(f"waiting for the server {server.url}, up to {self.seconds:g} s ({server.reason})")
+                log(f"waiting for the server {server.url}, up to {self._seconds:g} s ({server.reason})")
                 next_line = now + _LOG_INTERVAL
-            await asyncio.sleep(min(1.0, self.seconds / 10))
+            await asyncio.sleep(min(1.0, self._seconds / 10))
 
     async def _admit(self, client: httpx.AsyncClient, server: Server) -> None:
         """Ask a server for its model and prepare it.
@@ -96,7 +105,6 @@ class ServerPool:
         """
         try:
             await request_json(client, "GET", f"{server.url}/health", seconds=_PROBE_SECONDS, what="GET /health")
-            models = await self.call(client, server, "GET", "/v1/models")
             prepared = await self.call(client, server, "POST", "/collective_rpc", {"method": "prepare_rollouts"})
         except (RefusalError, ServerError) as error:
             if isinstance(error, RefusalError) and error.status in (401, 403):
@@ -104,8 +112,8 @@ class ServerPool:
             if isinstance(error, RefusalError) or "has no attribute" in str(error):
                 raise ValueError(f"the server {server.url} was not started by reasoner serve: {error}") from error
             raise
-        server.info = parse_server_info(models, prepared)
-        check_identity(server.info.identity, self.identity, server.url, self.compared)
+        server.info = parse_server_info(prepared)
+        check_identity(server.info.identity, self._identity, server.url)
 
     async def call(
         self,
@@ -122,11 +130,20 @@ class ServerPool:
             method,
             server.url + path,
             body,
-            seconds=self.seconds,
+            seconds=self._seconds,
             what=f"{method} {path.partition('?')[0]}",
             setting="engine.timeout_seconds",
             num_tokens=num_tokens,
         )
+
+    def check_room(self, num_tokens: int, what: str) -> None:
+        """ValueError for a server that takes fewer tokens than `what` needs."""
+        for server in self.servers:
+            if server.info is not None and server.info.max_model_len < num_tokens:
+                raise ValueError(
+                    f"the server {server.url} takes {server.info.max_model_len} tokens (reasoner serve "
+                    f"--max-model-len); {what} needs {num_tokens}"
+                )
 
     # -------------------------------------------------------------------------------------------- weights
 
@@ -208,15 +225,15 @@ class ServerPool:
         next_line = start
         while True:
             now = time.monotonic()
-            if self._has_given_up or now - start > self.seconds:
+            if self._has_given_up or now - start > self._seconds:
                 self._has_given_up = True
                 raise EngineUnavailableError(
                     f"no inference server is left ({self._reasons()}); waited {now - start:.0f} s"
                 )
             if now >= next_line:
-                log(f"no inference server is left; waiting for one, up to {self.seconds:g} s ({self._reasons()})")
+                log(f"no inference server is left; waiting for one, up to {self._seconds:g} s ({self._reasons()})")
                 next_line = now + _LOG_INTERVAL
-            await asyncio.sleep(min(1.0, self.seconds / 10))
+            await asyncio.sleep(min(1.0, self._seconds / 10))
             await self.refresh(client)
             if self.ready:
                 return

@@ -8,8 +8,7 @@ import logging
 import mmap
 import os
 import warnings
-from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
@@ -24,8 +23,9 @@ from torch import Tensor
 from reasoner.config.schema import EngineConfig
 from reasoner.distributed.world import is_connected
 from reasoner.inference.sampling import (
+    Groups,
+    Sampled,
     StopTexts,
-    decode_completions,
     end_token_ids,
     max_completion_tokens,
     sample_tokens,
@@ -139,8 +139,7 @@ class VllmEngine:
         adapter = None if self._adapter is None else self._adapter.request
         is_complete = partial(self._stop_texts.are_complete, stop_texts)
         requests: dict[str, tuple[int, int]] = {}  # request id -> (index of its prompt, index of its seed)
-        outputs: list[dict[int, CompletionOutput]] = [{} for _ in prompts]
-        completions: list[tuple[Completion, ...]] = [()] * len(prompts)
+        groups = Groups(seeds, self._version, self._end_ids, stop_texts, self._tokenizer, on_group_done)
 
         try:
             for place, (prompt, limit, own) in enumerate(zip(prompts, limits, seeds, strict=True)):
@@ -153,19 +152,13 @@ class VllmEngine:
                     state.detokenizer = state.logprobs_processor = cast(Any, SampledTokens(is_complete))
             while engine.has_unfinished_requests():
                 for output in engine.step():
-                    place, number = requests[output.request_id]
-                    outputs[place][number] = cast("RequestOutput", output).outputs[0]
-                    if len(outputs[place]) == len(seeds[place]):
-                        own_outputs = [own for _, own in sorted(outputs[place].items())]
-                        completions[place] = self._completions(own_outputs, stop_texts)
-                        if on_group_done is not None:
-                            on_group_done(place, completions[place])
+                    groups.add(*requests[output.request_id], _sampled(cast("RequestOutput", output).outputs[0]))
                 if on_decode_step is not None:
-                    on_decode_step(lambda: _counts(engine, outputs))
+                    on_decode_step(lambda: _counts(engine, groups))
         except BaseException:
             engine.abort_request(list(requests))
             raise
-        return completions
+        return groups.completions
 
     def _params(self, sampling: SamplingParams, seed: int, limit: int, stop_ids: Sequence[int]) -> VllmSamplingParams:
         from vllm import SamplingParams as VllmSamplingParams
@@ -183,21 +176,6 @@ class VllmEngine:
             detokenize=False,
             logprobs=0,  # of the sampled token only
             output_kind=RequestOutputKind.FINAL_ONLY,
-        )
-
-    def _completions(self, outputs: Sequence[CompletionOutput], stop_texts: Sequence[str]) -> tuple[Completion, ...]:
-        texts = decode_completions(
-            [list(output.token_ids) for output in outputs], self._end_ids, stop_texts, self._tokenizer
-        )
-        return tuple(
-            Completion(
-                text=text,
-                token_ids=array("i", output.token_ids),
-                logprobs=array("f", cast(list[float], output.logprobs)),
-                finish=_FINISH.get(output.finish_reason or "", "abort"),
-                policy_version=self._version,
-            )
-            for text, output in zip(texts, outputs, strict=True)
         )
 
     def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
@@ -278,6 +256,10 @@ class SampledTokens:
         return ""
 
 
+def _sampled(output: CompletionOutput) -> Sampled:
+    return output.token_ids, cast(list[float], output.logprobs), _FINISH.get(output.finish_reason or "", "abort")
+
+
 def _import_vllm() -> type[LLM]:
     """Import vLLM, in a thread: it keeps an error of an optional import (torchcodec), and with it all frames below,
     which would hold the first trainer of the process for ever.
@@ -296,12 +278,11 @@ def _import_vllm() -> type[LLM]:
     return llm
 
 
-def _counts(engine: LLMEngine, outputs: Sequence[Mapping[int, CompletionOutput]]) -> tuple[int, int]:
+def _counts(engine: LLMEngine, groups: Groups) -> tuple[int, int]:
     """Numbers of finished completions, and of tokens sampled so far."""
-    finished_lengths = [len(output.token_ids) for own in outputs for output in own.values()]
-    detokenizers = [state.detokenizer for state in engine.output_processor.request_states.values()]
-    running_tokens = sum(each.num_output_tokens() for each in detokenizers if each is not None)
-    return len(finished_lengths), sum(finished_lengths) + running_tokens
+    running = [state.detokenizer for state in engine.output_processor.request_states.values()]
+    num_running = sum(one.num_output_tokens() for one in running if one is not None)
+    return groups.num_ended, groups.num_tokens + num_running
 
 
 def _keep_groups() -> None:

@@ -1,6 +1,4 @@
-"""Weights in a file: the trainer writes a version, and has servers read it that see the same folder, by the routes of
-vLLM's weight transfer.
-"""
+"""Weights in a file: the trainer writes a version, and has servers read it that see the same folder."""
 
 from __future__ import annotations
 
@@ -10,7 +8,6 @@ import socket
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
@@ -19,21 +16,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from reasoner.inference.server_client import Post, ServerError
+from reasoner.inference.server_client import Post
 
 _IN_MEMORY = Path("/dev/shm")
 _PREFIX = f"reasoner-weights-{socket.gethostname()}-"  # then a random part
 _LOCK = "lock"  # a file in the folder, locked while its trainer lives: containers may share a host name and process ids
-
-
-@dataclass(frozen=True, slots=True)
-class WeightFile:
-    """A complete file of weights, and what a reader compares it with."""
-
-    path: str
-    version: str
-    num_tensors: int
-    num_bytes: int  # of the whole file
 
 
 class WeightFolder:
@@ -52,9 +39,9 @@ class WeightFolder:
             raise ValueError(f"the folder for weights {home} cannot be written: {error.strerror}") from error
         if parent:
             self.path.chmod(0o755)  # a folder of several machines, where servers may run as another user
-        self.file: WeightFile | None = None  # the last version
+        self.file: Path | None = None  # VERSION.safetensors, of the last version
 
-    def write(self, weights: Iterable[tuple[str, Tensor]], version: str, dtype: torch.dtype) -> WeightFile:
+    def write(self, weights: Iterable[tuple[str, Tensor]], version: str, dtype: torch.dtype) -> Path:
         """Write a version under a new name; floating-point tensors in the precision `dtype`, to which each is converted
         before the next is taken. The former is removed.
 
@@ -80,24 +67,18 @@ class WeightFolder:
                 f"the weights ({num_mib:,.0f} MiB) cannot be written to {self.path}: {error}. There must be room for "
                 "two versions; engine.transfer_dir names another folder"
             ) from error
-        former, self.file = self.file, WeightFile(str(path), version, len(tensors), path.stat().st_size)
+        former, self.file = self.file, path
         if former is not None:
-            Path(former.path).unlink(missing_ok=True)
-        return self.file
+            former.unlink(missing_ok=True)
+        return path
 
     async def send(self, post: Post) -> None:
         """Load the last version into a server that is paused; the server names it afterwards (/weight_info)."""
         assert self.file is not None, "a file is sent before it is written"
-        await post("/init_weight_transfer_engine", {"init_info": {}})
-        try:
-            await post("/start_weight_update")
-        except ServerError as error:  # after the end of an update that a former trainer began and did not finish
-            if "already active" not in str(error):
-                raise
-            await post("/finish_weight_update", {})
-            await post("/start_weight_update")
-        await post("/update_weights", {"update_info": asdict(self.file)})
-        await post("/finish_weight_update", {"weight_version": self.file.version})
+        version = self.file.stem
+        file = {"path": str(self.file), "version": version}
+        await post("/collective_rpc", {"method": "load_weight_file", "kwargs": file})
+        await post("/update_weight_version", {"new_version": version})
 
     def close(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
@@ -105,22 +86,17 @@ class WeightFolder:
 
 
 @contextmanager
-def open_weights(file: WeightFile) -> Iterator[Iterator[tuple[str, Tensor]]]:
-    """Open a file of weights for its (name, tensor). ValueError where it is not the version that was written."""
+def open_weights(path: str, version: str) -> Iterator[Iterator[tuple[str, Tensor]]]:
+    """Open a file of weights for its (name, tensor). ValueError where it is not whole, or not the version."""
     try:
-        num_bytes = Path(file.path).stat().st_size
-        with safe_open(file.path, framework="pt") as tensors:
-            names = list(tensors.keys())
-            version = (tensors.metadata() or {}).get("version")
-            if (version, len(names), num_bytes) != (file.version, file.num_tensors, file.num_bytes):
-                raise ValueError(
-                    f"{file.path} holds version {version!r} with {len(names)} tensors in {num_bytes} bytes; the "
-                    f"trainer wrote {file.version!r} with {file.num_tensors} tensors in {file.num_bytes} bytes"
-                )
+        with safe_open(path, framework="pt") as tensors:
+            names, own = list(tensors.keys()), (tensors.metadata() or {}).get("version")
+            if own != version:
+                raise ValueError(f"{path} holds the weights {own!r}; the trainer wrote {version!r}")
             yield ((name, tensors.get_tensor(name)) for name in names)
     except (OSError, SafetensorError) as error:
         raise ValueError(
-            f"the weights in {file.path} cannot be read: {error}. Trainer and server must see the same folder "
+            f"the weights in {path} cannot be read: {error}. Trainer and server must see the same folder "
             "(engine.transfer_dir)"
         ) from error
 

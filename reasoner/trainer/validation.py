@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
@@ -11,9 +12,10 @@ import torch
 
 from reasoner.config.schema import Config
 from reasoner.console import log, print_result
-from reasoner.evals.before_after import HeldOutEvals, example_answers, table, write_eval
+from reasoner.evals.before_after import example_answers, table, write_eval
 from reasoner.evals.result import EvalResult, MetricKs, sample_and_score
-from reasoner.evals.sampling import engine_batches
+from reasoner.evals.sampling import Sampler, engine_batches
+from reasoner.evals.tables import Ways, to_dicts
 from reasoner.models.loading import load_policy
 from reasoner.models.shard_on_load import mesh_of_shards
 from reasoner.runs.json_files import write_json
@@ -49,7 +51,7 @@ class Validator:
             seed=self.cfg.seed,
             stream=_VALIDATION_STREAM,
             ks=MetricKs(cons_at=(num,)),
-        )
+        ).values()
         measures = self.measure()
         self.logger.log_validation(steps_done, sampled=sampled.to_dict(), greedy=greedy.to_dict(), measures=measures)
         if not steps_done:
@@ -89,18 +91,16 @@ def evaluate_heldout(
     for name, evals in (("before", before), ("after", after)):
         write_eval(run_dir / "heldout" / name, evals, cfg, generator.engine.name)
     (run_dir / "report.txt").write_text(text)
-    write_json(run_dir / "report.json", {"before": before.to_dict(), "after": after.to_dict()})
+    write_json(run_dir / "report.json", {"before": to_dicts(before), "after": to_dicts(after)})
     print_result(f"\n{text}")
 
 
-def _heldout_evals(generator: RolloutGenerator, prompts: Sequence[Prompt], cfg: Config, model: str) -> HeldOutEvals:
+def _heldout_evals(generator: RolloutGenerator, prompts: Sequence[Prompt], cfg: Config, model: str) -> Ways:
     """Evaluate on the held-out problems, with the seeds of `reasoner eval`, so that it gives the same results."""
     num = cfg.eval.samples
     log(f"held-out problems: {len(prompts)} x {num} samples, and greedy")
     title, ks = f"held-out problems, {model}", MetricKs(pass_at=(1, num), cons_at=(num,))
-    return HeldOutEvals(
-        *_evaluate(generator, prompts, title=title, num_samples=num, seed=cfg.seed, stream="eval", ks=ks)
-    )
+    return _evaluate(generator, prompts, title=title, num_samples=num, seed=cfg.seed, stream="eval", ks=ks)
 
 
 def _evaluate(
@@ -112,33 +112,42 @@ def _evaluate(
     seed: int,
     stream: str,
     ks: MetricKs,
-) -> tuple[EvalResult, EvalResult]:
-    """(sampled at the training temperature, greedy). Each rank samples and grades its share of the calls of the engine:
-    what is sampled together, which decides the last digits, does not depend on the number of ranks.
+) -> Ways:
+    """Evaluate sampled, at the training temperature, and greedy. Each rank samples and grades its share of the calls of
+    the engine: what is sampled together, which decides the last digits, does not depend on the number of ranks.
     """
-
-    def evaluate(name: str, sampling: SamplingParams, ks: MetricKs) -> EvalResult:
-        def grade(batches: Sequence[Sequence[Prompt]]) -> list[list[tuple[EvalSample, tuple[int | None, ...]]]]:
-            """(graded responses, their votes) of each prompt, by batch; no votes without cons@k."""
-            result = sample_and_score(
-                lambda: generator.engine,
-                generator.pool,
-                list(chain(*batches)),
-                sampling,
-                seed=seed,
-                label=stream,
-                stream=stream,
-                ks=ks,
-                progress=generator.progress,
-            )
-            rows = zip(result.samples, result.classes or ((),) * len(result.samples), strict=True)
-            return [list(islice(rows, len(batch))) for batch in batches]
-
+    results = {}
+    sampled = replace(generator.sampling, num_samples=num_samples)
+    greedy = replace(generator.sampling, num_samples=1, temperature=0.0)
+    for name, sampling, own_ks in (("sampled", sampled, ks), ("greedy", greedy, MetricKs())):
         generator.progress.begin(f"{title}, {name}")
         batches = engine_batches(prompts, sampling.num_samples)
-        rows = list(chain(*generator.eval_world.stripe(batches, grade, f"{title} of the other ranks")))
-        classes = tuple(votes for _, votes in rows) if ks.cons_at else ()
-        return EvalResult(stream, sampling.temperature, ks, tuple(one for one, _ in rows), classes)
+        own_samples = partial(_graded_samples, generator, sampling, seed, stream, own_ks)
+        rows = list(chain(*generator.eval_world.stripe(batches, own_samples, f"{title} of the other ranks")))
+        classes = tuple(votes for _, votes in rows) if own_ks.cons_at else ()
+        results[name] = EvalResult(stream, sampling.temperature, own_ks, tuple(one for one, _ in rows), classes)
+    return results
 
-    sampled = evaluate("sampled", replace(generator.sampling, num_samples=num_samples), ks)
-    return sampled, evaluate("greedy", replace(generator.sampling, num_samples=1, temperature=0.0), MetricKs())
+
+def _graded_samples(
+    generator: RolloutGenerator,
+    sampling: SamplingParams,
+    seed: int,
+    stream: str,
+    ks: MetricKs,
+    batches: Sequence[Sequence[Prompt]],
+) -> list[list[tuple[EvalSample, tuple[int | None, ...]]]]:
+    """(graded responses, their votes) of each prompt, by batch; no votes without cons@k."""
+    result = sample_and_score(
+        Sampler(lambda: generator.engine),
+        generator.pool,
+        list(chain(*batches)),
+        sampling,
+        seed=seed,
+        label=stream,
+        stream=stream,
+        ks=ks,
+        progress=generator.progress,
+    )
+    rows = zip(result.samples, result.classes or ((),) * len(result.samples), strict=True)
+    return [list(islice(rows, len(batch))) for batch in batches]

@@ -88,6 +88,16 @@ def test_regrading_what_is_not_stored_and_a_name_in_use_are_refused(first, capsy
     assert "holds another evaluation (sampling differ); choose another --name" in error
 
 
+def test_responses_that_are_refused_are_not_graded_before(first, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("reasoner.evals.response_files.score_responses", None)  # would fail if it were called
+    (tmp_path / "x.jsonl").write_text('{"gold": "4", "response": "4"}\n')
+    (tmp_path / "two.jsonl").write_text('{"gold": "4", "responses": ["4", "5"]}\n')
+    arguments = ["--responses", str(tmp_path / "two.jsonl"), "--responses", str(tmp_path / "x.jsonl")]
+    for option, told in ((["--name", "one"], "holds another evaluation"), (["--pass@2"], "pass@2 needs at least 2")):
+        assert main(["eval", *arguments, *option, "--out", str(first[0] / "evals")]) == 2
+        assert told in capsys.readouterr().err
+
+
 def test_our_own_samples_grade_the_same_as_responses(first):
     tmp_path, _ = first
     samples = tmp_path / "evals" / "one" / "samples_generated_heldout.jsonl"

@@ -25,8 +25,7 @@ from data import Problem
 from reasoner.config.learning import CriticConfig, LoraConfig, RewardConfig, TeacherConfig
 from reasoner.config.schema import DataConfig, EngineConfig, ValidationConfig
 from reasoner.distributed.world import RunInterrupt, World
-from reasoner.evals.rank_responses import RankSampler, end_others, serve_first
-from reasoner.evals.sampling import SampleCall
+from reasoner.evals.sampling import Sampler, end_others, serve_first
 from reasoner.inference.reward_model import RewardModel
 from reasoner.models import compiled_layers
 from reasoner.models.lora import add_adapter
@@ -331,8 +330,8 @@ def evaluation_with_fault(world: World) -> None:
         return
     prompts = [Prompt(Problem(f"p/{n}", "?", "1", "sums", "train"), "?", "", (n + 3,)) for n in range(3)]
     with end_others(world):
-        calls = [SampleCall(prompts[:2], [[1], [2]]), SampleCall(prompts[2:], [[3]])]
-        RankSampler(FaultyStart(), world)(calls, SamplingParams(num_samples=1))
+        calls = [[(prompt, [("", 0, 1)]) for prompt in some] for some in (prompts[:2], prompts[2:])]
+        Sampler(FaultyStart(), world)(calls, SamplingParams(num_samples=1), lambda counts: None)
 
 
 def refills(world: World, steps: int, num_problems: int = 40) -> list[tuple[list[str], list[str], list[list[int]]]]:

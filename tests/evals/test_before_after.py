@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reasoner.config.schema import Config, EvalConfig
-from reasoner.evals.before_after import HeldOutEvals, example_answers, next_commands, table
+from reasoner.evals.before_after import example_answers, next_commands, table
 from reasoner.evals.result import MetricKs
 from tests.fixtures.scripted import answering, evaluated, prompt
 
@@ -19,8 +19,10 @@ AFTER = {"a": [answering(5, MENDED)], "b": [answering(9)], "c": [answering(7, "4
 @pytest.fixture(scope="module")
 def evals(pool):
     ks = MetricKs(pass_at=(1, 4), cons_at=(4,))
-    pairs = [(evaluated(own, pool, PROMPTS, 4, ks=ks), evaluated(own, pool, PROMPTS)) for own in (BEFORE, AFTER)]
-    return [HeldOutEvals(*pair) for pair in pairs]
+    return [
+        {"sampled": evaluated(own, pool, PROMPTS, 4, ks=ks), "greedy": evaluated(own, pool, PROMPTS)}
+        for own in (BEFORE, AFTER)
+    ]
 
 
 def row(text, name):

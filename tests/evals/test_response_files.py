@@ -55,12 +55,13 @@ def test_plain_lines_with_the_same_id_are_one_problem(tmp_path):
         tmp_path / "x.jsonl",
         {"id": "a", "gold": r"so \boxed{4}", "response": "4", "level": 2, "subject": "sums", "verifier": "maths"},
         {"id": "b", "answer": "5", "responses": ["5", "6"], "tokens": [10, 20], "finish": ["stop", "length"]},
-        {"id": "a", "gold": "4", "response": "5"},
+        {"id": "a", "gold": "4", "response": "5", "tokens": 30, "finish": "length"},
     )
     (a, _, given_a), (_, _, given_b) = read_responses(path)
     assert (a.answer, a.level, a.subject) == ("4", 2, "sums")
     assert [response.text for response in given_a] == ["4", "5"]
     assert [(response.tokens, response.finish) for response in given_b] == [(10, "stop"), (20, "length")]
+    assert [(response.tokens, response.finish) for response in given_a] == [(None, None), (30, "length")]
 
 
 def test_thinking_that_the_prompt_opens_begins_a_response(tmp_path):
@@ -91,6 +92,7 @@ def test_text_after_the_end_of_turn_is_cut_off(tmp_path):  # EVAL trap 11
         ('{"gold": "4", "text": "4"}\n', r"line 1: no 'response'; it has 'gold', 'text' \(known: lm-eval"),
         ('{"gold": "4", "responses": []}\n', "its responses must be texts, at least one"),
         ('{"gold": "4", "responses": [4]}\n', "its responses must be texts"),
+        ('{"gold": "4", "responses": ["4", "5"], "tokens": [1]}\n', "its tokens and finish must be as many"),
         ('{"gold": "4", "response": "4"}\nnonsense\n', "line 2: not valid JSON"),
         ("[1]\n", "expected a JSON object"),
         ('{"id": 1, "gold": "4", "response": "4"}\n{"id": 1, "gold": "5", "response": "4"}\n', "gold answer '4'"),

@@ -1,11 +1,12 @@
 """The response cache: cached responses are not sampled again, and torn ones are sampled with the same seeds."""
 
 import errno
+from contextlib import closing
 
 import pytest
 
 from reasoner.evals.response_cache import ResponseCache
-from reasoner.evals.sampling import _keys, engine_sampler, generate_responses, num_missing
+from reasoner.evals.sampling import Sampler, _keys, generate_responses, num_missing
 from reasoner.rollouts.seeds import digest, sample_seed
 from reasoner.types import Response, SamplingParams
 from tests.fixtures.scripted import Scripted, prompt
@@ -15,8 +16,8 @@ SCRIPT = {name: [f"{name}{j} \ud800" for j in range(8)] for name in "abc"}  # a 
 
 
 def cached(path, engine, num, prompts=PROMPTS):
-    sampler, sampling = engine_sampler(lambda: engine), SamplingParams(num_samples=num)
-    with ResponseCache(path, {"model": "x"}) as cache:
+    sampler, sampling = Sampler(lambda: engine), SamplingParams(num_samples=num)
+    with closing(ResponseCache(path, {"model": "x"})) as cache:
         return generate_responses(sampler, prompts, sampling, seed=0, cache=cache)
 
 
@@ -39,7 +40,7 @@ def test_more_samples_extend_the_earlier_ones(path):
     more = cached(path, engine, 5)
     assert [row[:2] for row in more] == first
     assert [len(row) for row in engine.seeds] == [3, 3, 3]
-    fresh = engine_sampler(lambda: Scripted(SCRIPT))
+    fresh = Sampler(lambda: Scripted(SCRIPT))
     assert more == generate_responses(fresh, PROMPTS, SamplingParams(num_samples=5), seed=0)
     assert cached(path, None, 3) == [row[:3] for row in more]
 
@@ -48,7 +49,7 @@ def test_responses_depend_on_the_seed_and_not_on_other_problems_or_order(path):
     alone = cached(path, Scripted(SCRIPT), 2, [PROMPTS[1]])
     assert cached(path, Scripted(SCRIPT), 2, PROMPTS[::-1])[1] == alone[0]
     cached(path, Scripted(SCRIPT), 2)
-    with ResponseCache(path, {}) as cache:
+    with closing(ResponseCache(path, {})) as cache:
         assert num_missing(PROMPTS, SamplingParams(num_samples=3), seed=0, cache=cache) == 3
         assert num_missing(PROMPTS, SamplingParams(num_samples=2), seed=1, cache=cache) == 6
 
@@ -68,8 +69,8 @@ def test_a_torn_cache_line_is_cut_and_its_batch_sampled_again(path, monkeypatch,
 
 def test_a_damaged_cache_line_is_refused_by_number_and_a_cache_in_use_by_another_evaluation(path):
     cached(path, Scripted(SCRIPT), 2)
-    with ResponseCache(path, {}), pytest.raises(ValueError, match="another evaluation is writing"):
-        ResponseCache(path, {}).__enter__()
+    with closing(ResponseCache(path, {})), pytest.raises(ValueError, match="another evaluation is writing"):
+        ResponseCache(path, {})
     path.write_bytes(b'{"rows": 3}\n' + path.read_bytes())
     with pytest.raises(ValueError, match=r"x\.jsonl, line 1 is damaged"):
         cached(path, Scripted(SCRIPT), 2)

@@ -16,7 +16,7 @@ from reasoner.config.schema import Config, EngineConfig
 from reasoner.inference.factory import make_engine
 from reasoner.inference.hf_engine import TransformersEngine
 from reasoner.inference.server_answers import check_identity, identity
-from reasoner.inference.weight_file import WeightFile, WeightFolder, open_weights
+from reasoner.inference.weight_file import WeightFolder, open_weights
 from reasoner.models.loading import load_config, load_policy, load_tokenizer
 from reasoner.models.lora import add_adapter, merged_state
 from reasoner.rollouts.prompts import load_template, render
@@ -52,7 +52,7 @@ class SamplingServer(InferenceServer):
         return [*completion.token_ids], [*completion.logprobs], completion.finish
 
     def _load(self, update):
-        with self._lock_of_engine, open_weights(WeightFile(**update)) as weights:
+        with self._lock_of_engine, open_weights(**update) as weights:
             self.engine.update_weights(weights, 0)
 
 
@@ -177,18 +177,19 @@ def test_weight_file_that_is_not_the_trainer_s_is_refused(tmp_path):
     folder = WeightFolder(str(tmp_path))
     tied = torch.arange(6.0)
     file = folder.write([("a", tied), ("b", tied), ("n", torch.ones(2, dtype=torch.int64))], "one", torch.bfloat16)
-    with open_weights(file) as weights:
+    with open_weights(str(file), "one") as weights:
         loaded = dict(weights)
     assert loaded["a"].dtype == loaded["b"].dtype == torch.bfloat16 and loaded["n"].dtype == torch.int64
     assert torch.equal(loaded["a"].float(), tied)
-    for other in (("two", 3, file.num_bytes), ("one", 4, file.num_bytes), ("one", 3, file.num_bytes + 1)):
-        with pytest.raises(ValueError, match="the trainer wrote"), open_weights(WeightFile(file.path, *other)):
-            pass
-    Path(file.path).write_bytes(Path(file.path).read_bytes()[:50])
-    with pytest.raises(ValueError, match=r"engine\.transfer_dir"), open_weights(file):
+    with pytest.raises(ValueError, match="the trainer wrote"), open_weights(str(file), "two"):
         pass
+    whole = file.read_bytes()
+    for cut in (whole[:50], whole[:-1], whole + b"\0"):
+        file.write_bytes(cut)
+        with pytest.raises(ValueError, match=r"engine\.transfer_dir"), open_weights(str(file), "one"):
+            pass
     newer = folder.write([("a", tied)], "two", torch.float32)
-    assert {path.name for path in folder.path.iterdir()} == {Path(newer.path).name, "lock"}
+    assert {path.name for path in folder.path.iterdir()} == {newer.name, "lock"}
     folder.close()
     assert not list(tmp_path.iterdir())
 
@@ -199,7 +200,7 @@ def test_weights_without_room_are_an_error_with_folder_and_setting(tmp_path):
     told = rf"4 MiB.* {folder.path}: .*engine\.transfer_dir"
     with largest_file(100_000), pytest.raises(ValueError, match=told):
         folder.write([("a", torch.ones(2**20))], "two", torch.float32)
-    assert [str(path) for path in folder.path.glob("*.*")] == [file.path]
+    assert [*folder.path.glob("*.*")] == [file]
 
 
 def test_folders_of_trainers_that_were_killed_are_removed(tmp_path):

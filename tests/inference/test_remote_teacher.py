@@ -87,7 +87,7 @@ def test_server_with_another_tokenizer_or_too_little_room_is_refused(servers):
         teacher_of(servers[0])
     teacher = teacher_of(servers[1])
     teacher.check_room(511)
-    with pytest.raises(ValueError, match=r"512 tokens .* have 512"):
+    with pytest.raises(ValueError, match=r"512 tokens .* needs 513"):
         teacher.check_room(512)
 
 

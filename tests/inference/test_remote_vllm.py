@@ -105,7 +105,7 @@ def test_no_route_of_a_server_answers_without_the_token_and_no_list_of_processes
     make_engine(EngineConfig(urls=urls), BASE, max_model_len=512, seed=0).close()  # waits for the servers
     good = {"Authorization": f"Bearer {read_token()}"}
     paths = httpx.get(f"{url}/openapi.json", headers=good, trust_env=False).json()["paths"]
-    assert {"/collective_rpc", "/pause", "/update_weights", "/sleep", "/health", "/v1/completions"} <= set(paths)
+    assert {"/collective_rpc", "/pause", "/update_weight_version", "/sleep", "/health", "/v1/completions"} <= set(paths)
     for path, methods in paths.items():
         for method in methods:
             for headers, status in (({}, 401), (good | {"Origin": url}, 403), (good | {"Host": "evil.example"}, 403)):

@@ -8,6 +8,7 @@ import pytest
 
 from reasoner.config.schema import ToolsConfig
 from reasoner.evals.result import MetricKs, sample_and_score
+from reasoner.evals.sampling import Sampler
 from reasoner.inference.answers import Tools
 from reasoner.inference.tool_engine import ToolEngine
 from reasoner.rl.process_rewards import step_rewards
@@ -147,7 +148,8 @@ def test_an_evaluation_grades_what_the_model_wrote(pool):
         running = engine("<think> ", output, after)
         sampling = SamplingParams(num_samples=2, max_tokens=2000)
         prompts = [Prompt(problem, "?", "", (5, 6), "strict")]
-        result = sample_and_score(lambda e=running: e, pool, prompts, sampling, seed=0, label="x", ks=MetricKs((1,)))
+        sampler = Sampler(lambda e=running: e)
+        result = sample_and_score(sampler, pool, prompts, sampling, seed=0, label="x", ks=MetricKs((1,)))
         assert result.metrics["pass@1"].value == 0
         assert result.lenient.value == 0
         response = result.samples[0].responses[0]
