@@ -162,7 +162,8 @@ def test_a_reader_sees_whole_steps_alone_while_they_are_written(tmp_path):
     reader.start()
     for step in range(1, 25):
         write_step(run, step)
+        assert until(lambda step=step: len(counts) > step // 8)  # a busy machine may let the reader wait
     is_over.set()
     reader.join(timeout=60)
-    assert len(counts) > 2 and counts == sorted(counts) and RolloutTable(run).faults() == {}
+    assert counts == sorted(counts) and RolloutTable(run).faults() == {}
     assert all(len(set(own)) == 1 and own[0] % 12 == 0 for own in counts)
