@@ -169,10 +169,9 @@ def _train(args: argparse.Namespace, resolved: RunSettings, run_dir: Path, world
             raise type(error)(f"{vanished}{error}") from error
         kind = RankError if isinstance(error, RankError) else RuntimeError
         raise kind(f"{error}\nWhat was complete is kept; {resume_hint}") from error
-    if args.stage != "reward-model":
-        from reasoner.evals.before_after import next_commands
+    from reasoner.evals.before_after import next_commands
 
-        print_result(next_commands(run_dir, resolved.config))
+    print_result(next_commands(run_dir, resolved.config))
     if args.json and world.is_first and (run_dir / "report.json").is_file():
         args.json.write_text((run_dir / "report.json").read_text())
 

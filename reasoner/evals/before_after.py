@@ -87,16 +87,20 @@ def write_eval(folder: Path, evals: Ways, cfg: Config, engine: str) -> None:
 def next_commands(run_dir: Path, cfg: Config) -> str:
     """Suggest commands to continue with after a run. They hold in the folder where it was started."""
     is_usual = run_dir.parent == Path("runs")
-    name, app = (run_dir.name, "reasoner app") if is_usual else (str(run_dir), f"reasoner app {run_dir.parent}")
+    name = quote(run_dir.name if is_usual else str(run_dir))
+    app = "reasoner app" if is_usual else f"reasoner app {quote(str(run_dir.parent))}"
     data = "" if cfg.eval.heldout == Config().eval.heldout else f" --data {quote(cfg.eval.heldout)}"
-    commands = {
-        app: "show rollouts, curves and reflection in a browser",
-        f"reasoner eval --model {name}{data} --pass@1 --cons@16": "evaluate; other numbers of problems: --problems 600",
-    }
+    commands = {app: "show rollouts, curves and reflection in a browser"}
     files = {"metrics": f"{run_dir}/metrics.jsonl", "model": f"{run_dir}/checkpoints"}
+    if cfg.stage == "reward-model":
+        commands[f"reasoner reward-model eval {name} --data FILE"] = "evaluate it on other preferences"
+        commands[f"reasoner train --model {quote(cfg.model)} --reward.model {name}"] = "reinforcement learning with it"
+    else:
+        evaluation = f"reasoner eval --model {name}{data} --pass@1 --cons@16"
+        commands[evaluation] = "evaluate; other numbers of problems: --problems 600"
     if cfg.stage == "sft":
         commands[f"reasoner train --model {name}"] = "reinforcement learning from this model"
-    else:
+    elif cfg.stage == "rl":
         commands[f"reasoner train --resume {name} --steps {2 * cfg.steps}"] = "continue the training"
         files = {"rollouts of every step": f"{run_dir}/rollouts/*.parquet", **files}
     width = max(map(len, commands))

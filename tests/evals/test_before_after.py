@@ -1,9 +1,13 @@
 """The report at the end of a run: the table of before and after, and example answers."""
 
+import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from reasoner.cli.main import build_parser
+from reasoner.config.learning import RewardModelConfig, SftConfig
 from reasoner.config.schema import Config, EvalConfig
 from reasoner.evals.before_after import example_answers, next_commands, table
 from reasoner.evals.result import MetricKs
@@ -50,3 +54,10 @@ def test_the_evaluation_that_is_suggested_is_on_the_problems_of_the_run():
     own, default = (next_commands(Path("runs/a"), Config(eval=one)) for one in (EvalConfig("gsm8k:test"), EvalConfig()))
     assert "reasoner eval --model a --data gsm8k:test --pass@1" in own
     assert "reasoner eval --model a --pass@1" in default
+
+
+@pytest.mark.parametrize("data", [{}, {"sft": SftConfig(data="x")}, {"rm": RewardModelConfig(data="x")}])
+def test_the_commands_that_are_suggested_after_a_stage_can_be_given(data):
+    lines = next_commands(Path("my runs/a"), Config(**data)).splitlines()[1:-1]
+    words = [shlex.split(re.sub(r"--\w+@\d+", "", line), comments=True)[1:] for line in lines]
+    assert len(words) > 2 and all(build_parser(own).parse_args(own) for own in words)
