@@ -109,11 +109,11 @@ class Pipeline:
         values = {keys.get(name, name): value for name, value in arguments.items()}
         values = {key: value for key, value in values.items() if key in settings()} | arguments.get("settings", {})
         check_types(values, Path(function.__name__))
-        made = [key for key, value in values.items() if outputs & {value, *re.split("[,=]", str(value))}]
+        from_stages = [key for key, value in values.items() if outputs & {value, *re.split("[,=]", str(value))}]
         call = RunCall(function.__name__, stage, None, self.runs, arguments.get("preset"))
-        resolved, run_dir = call.start(values | dict.fromkeys(made, self.stages[0].arguments["model"]))
+        resolved, run_dir = call.start(values | dict.fromkeys(from_stages, self.stages[0].arguments["model"]))
         call.check_single_process(resolved.config)
-        scorers = dict.fromkeys((key for key in made if key not in ("model", keys["data"])), "")
+        scorers = dict.fromkeys((key for key in from_stages if key not in ("model", keys["data"])), "")
         preflight(with_values(resolved, scorers, origin="").config, run_dir, download=False, with_source=False)
         for source in data.split(SEPARATOR) if stage == "sft" else ():
             if source not in outputs and not any(own.run and own.run in source for own in self.stages):

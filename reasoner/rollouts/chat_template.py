@@ -113,8 +113,8 @@ def _check_ids(template: Template, tokenizer: PreTrainedTokenizerBase, text: str
     for question in _PROBES:
         trained = render(Problem("probe", question, "1"), template, tokenizer).token_ids
         chat = [{"role": "user", "content": question}]
-        asked = tokenizer.apply_chat_template(chat, chat_template=text, tokenize=False, add_generation_prompt=True)
-        if tuple(tokenizer(str(asked), add_special_tokens=False)["input_ids"]) != trained:
+        prompt = tokenizer.apply_chat_template(chat, chat_template=text, tokenize=False, add_generation_prompt=True)
+        if tuple(tokenizer(str(prompt), add_special_tokens=False)["input_ids"]) != trained:
             raise ValueError(
                 f"no chat template gives the token ids of the run's prompts with this tokenizer "
                 f"({type(tokenizer).__name__}): they differ for the question {question!r}"

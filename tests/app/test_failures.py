@@ -9,8 +9,8 @@ COLUMNS = ("completion", "gold", "verifier", "verdict", "extracted", "finish")
 
 
 def test_the_page_counts_what_the_rules_find_and_has_the_latest_examples_of_a_cause(call, rows):
-    found = {row["name"]: failure_of(Response(*(row[name] for name in COLUMNS))) for row in rows}
-    causes = {name: failure.cause for name, failure in found.items() if failure is not None}
+    failures = {row["name"]: failure_of(Response(*(row[name] for name in COLUMNS))) for row in rows}
+    causes = {name: failure.cause for name, failure in failures.items() if failure is not None}
     assert until(lambda: call("failures", run="whole", limit=0)["num_analyzed"] == STEPS)
     page = call("failures", run="whole")
     assert {name: n for name, n in page["totals"].items() if n} == Counter(causes.values())

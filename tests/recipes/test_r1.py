@@ -56,14 +56,14 @@ def test_second_finetuning_begins_with_the_first_model():
 
 
 def test_what_a_stage_reads_was_made_by_a_stage_before_it():
-    made = set()
+    outputs = set()
     for stage in stages(EVERYTHING):
         texts = [str(value) for name, value in stage.values.items() if name not in ("name", "runs", "out")]
         places = [text.partition("=")[0] for text in texts if text.startswith("runs/p")]
         places += [f"runs/{text[5:].partition('?')[0]}" for text in texts if text.startswith("runs:")]
-        assert set(places) <= made, stage.name
-        made.add(stage.output)
-    assert len(made) == 14
+        assert set(places) <= outputs, stage.name
+        outputs.add(stage.output)
+    assert len(outputs) == 14
 
 
 def test_samples_of_the_stages_are_of_different_problems_and_mix_is_a_second_source():
