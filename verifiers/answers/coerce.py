@@ -67,10 +67,12 @@ def _spaces(gold: Value, answer: Value) -> Pair | None:
     if isinstance(gold, Expression):
         return (gold, Expression(*answer.items[0])) if len(answer.items) == 1 == len(answer.items[0]) else None
     space = beside_space(opened(gold), answer)
-    if space is None or argument_of(gold) or letters_in(space.items) != {name for name, _ in space.parameters}:
-        return None if space is None else (space, answer)
-    is_tuple = all(len(row) > 1 for row in space.items) and letters_in(space.items) <= PARAMETERS
-    return (space, answer) if is_tuple else None
+    if space is None:
+        return None
+    letters = letters_in(space.items)
+    has_others = argument_of(gold) or letters != {name for name, _ in space.parameters}
+    is_tuple = all(len(row) > 1 for row in space.items) and letters <= PARAMETERS
+    return (space, answer) if has_others or is_tuple else None
 
 
 def _integers(gold: Value, answer: Value) -> Pair | None:
