@@ -1,4 +1,4 @@
-r"""math-verify's own verdict on a pair, to compare with ours: `reasoner grade --compare`, bench/grading.py.
+r"""math-verify's own verdict on a pair, to compare with ours: the page Disagreements, bench/grading.py.
 
 Both sides are boxed, which is its best configuration, and all its settings are its defaults. Its limits of time, which
 work in a main thread only, are off: this runs in a worker of verifiers.pool, which has limits of its own.

@@ -17,7 +17,6 @@ from typing import Any
 from data.child_process import CHECKOUT
 from data.environments.spec import VERIFIER, EnvironmentRow, worker_command
 from data.problem import Problem
-from verifiers.answers.explanation import Explanation
 from verifiers.equivalence import check_verifier
 from verifiers.extract import check_extraction
 from verifiers.questions import Question, encode, question_of
@@ -99,11 +98,6 @@ class VerifierPool(WorkerPool):
     def judge_by_peer(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
         """math-verify's own judgement on each (prediction, gold), in order: verifiers.peer."""
         return list(map(_judgement, self.run("peer", list(pairs))))
-
-    def explain(self, pairs: Sequence[tuple[str, str]]) -> list[Explanation]:
-        """What the grammar reads in each (prediction, gold), and how they differ; empty texts where that fails."""
-        results = self.run("explain", list(pairs))
-        return [Explanation(**result.get("explanation", {"gold": "", "answer": ""})) for result in results]
 
     def same(self, pairs: Sequence[tuple[str, str]], verifier: str = "maths") -> list[bool]:
         """Whether the two predictions of each pair count as one answer in a vote. A pair that times out does not."""

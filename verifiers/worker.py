@@ -16,9 +16,7 @@ from typing import Any
 
 from data.environments.worker import LOADING_SECONDS, MAX_STRETCH, Channel, limit_memory, set_alarm
 from verifiers import peer, symbolic
-from verifiers.answers.explanation import explain
 from verifiers.equivalence import judge, same_answer
-from verifiers.maths import answer_part
 from verifiers.questions import decode
 from verifiers.rewards import Reading, judge_response
 from verifiers.score import Verdict
@@ -59,17 +57,7 @@ def _peer(_send: Callable[..., None], prediction: str, gold: str) -> dict[str, A
     return asdict(peer.judge(prediction, gold))
 
 
-def _explain(_send: Callable[..., None], prediction: str, gold: str) -> dict[str, Any]:
-    return {"explanation": asdict(explain(answer_part(gold), answer_part(prediction)))}
-
-
-TASKS: dict[str, Callable[..., Any]] = {
-    "score": _score,
-    "judge": _judge,
-    "same": _same,
-    "peer": _peer,
-    "explain": _explain,
-}
+TASKS: dict[str, Callable[..., Any]] = {"score": _score, "judge": _judge, "same": _same, "peer": _peer}
 
 
 def serve(seconds: float, memory_mib: int, *, preload: bool) -> None:

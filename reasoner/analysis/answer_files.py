@@ -14,17 +14,18 @@ from verifiers.equivalence import check_verifier
 
 T = TypeVar("T")
 _PART = 256  # answers
+_NAMES = ("response", "answer")
 
 
-def read_answers(path: Path, names: Sequence[str], verifier: str) -> list[tuple[str, str, Problem]]:
-    """(name, answer, problem) of each line that is not blank: the name is the first of `names` that the line has, and
-    the problem's id its number. ValueError for a file without lines, and naming the line that cannot be used.
+def read_answers(path: Path, verifier: str) -> list[tuple[str, str, Problem]]:
+    """(name, text, problem) of each line that is not blank: the name is "response", or without one "answer", and the
+    problem's id the line's number. ValueError for a file without lines, and naming the line that cannot be used.
     """
     try:
         lines = path.read_text("utf-8").split("\n")  # not splitlines(): a JSON text may hold other line ends
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
-    answers = [_answer(path, number, line, names, verifier) for number, line in enumerate(lines, 1) if line.strip()]
+    answers = [_answer(path, number, line, verifier) for number, line in enumerate(lines, 1) if line.strip()]
     if not answers:
         raise ValueError(f"{path} has nothing to grade")
     return answers
@@ -38,13 +39,13 @@ def in_parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
             log(f"graded {min(start + _PART, len(items)):,} of {len(items):,}")
 
 
-def _answer(path: Path, number: int, line: str, names: Sequence[str], verifier: str) -> tuple[str, str, Problem]:
+def _answer(path: Path, number: int, line: str, verifier: str) -> tuple[str, str, Problem]:
     where = f"{path}, line {number}"
     row = check(parse(line, where, allow_nan=True, numbers_as_text=True), where, {})
-    name = next((name for name in names if row.get(name) is not None), None)
+    name = next((name for name in _NAMES if row.get(name) is not None), None)
     if row.get("gold") is None or name is None:
         has = ", ".join(row) or "nothing"
-        raise ValueError(f"{where}: it must have gold, and {' or '.join(names)}; it has {has}")
+        raise ValueError(f"{where}: it must have gold, and {' or '.join(_NAMES)}; it has {has}")
     try:
         verifier = check_verifier(str(row.get("verifier", verifier)))
         gold, text = as_text("gold", row["gold"]), as_text(name, row[name])

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from verifiers import Score
 
 _WIDTH = 28  # characters of an answer in the table
+_OF_ONE = ("gold", "answer", "question", "explain")  # arguments of a single answer
 
 
 def add_arguments(command: Parser) -> None:
@@ -34,32 +35,18 @@ def add_arguments(command: Parser) -> None:
     add_option(command, "--verifier", "how answers are compared: maths or countdown", "maths")
     about = "with --gold and --answer: print both as read by the grammar, and a value that shows how they differ"
     add_option(command, "--explain", about, kind=bool)
-    about = (
-        "grade the answers of FILE by math-verify as well and print where it differs; correct (true or false) is a "
-        "line's label"
-    )
-    add_option(command, "--compare", about, kind=bool)
     add_json(command, "the verdicts")
 
 
 def run_grade(args: argparse.Namespace) -> None:
     if args.file is not None:
-        _refuse(args, ("gold", "answer", "question", "explain"), "a file, whose lines have their own")
-        if args.compare:
-            compare_graders(args)
-        else:
-            grade_file(args)
+        if flags := [f"--{name}" for name in _OF_ONE if getattr(args, name) not in (None, False)]:
+            raise ValueError(f"{', '.join(flags)} cannot be used with a file, whose lines have their own")
+        grade_file(args)
     elif args.gold is not None and args.answer is not None:
-        _refuse(args, ("compare",), "a single answer; it takes a file")
         grade_one(args)
     else:
         raise ValueError("grade needs --gold and --answer, or a file")
-
-
-def _refuse(args: argparse.Namespace, names: Sequence[str], subject: str) -> None:
-    """Raise ValueError for arguments of these names: they have no effect on what is graded."""
-    if flags := [f"--{name}" for name in names if getattr(args, name) not in (None, False)]:
-        raise ValueError(f"{', '.join(flags)} cannot be used with {subject}")
 
 
 def grade_one(args: argparse.Namespace) -> None:
@@ -99,7 +86,7 @@ def grade_file(args: argparse.Namespace) -> None:
 
     items = [
         (text if name == "response" else f"<think>answer</think><answer>{text}</answer>", problem)
-        for name, text, problem in read_answers(args.file, ("response", "answer"), args.verifier)
+        for name, text, problem in read_answers(args.file, args.verifier)
     ]
     print_result(f"{'line':>6}  {'verdict':<10}  {'decided by':<13}  {'gold':<{_WIDTH}}  answer")
     scores: list[Score] = []
@@ -114,17 +101,6 @@ def grade_file(args: argparse.Namespace) -> None:
             scores += part_scores
     print_result(f"\n{summary(scores)}")
     write_result(args, [_row(problem, score) for (_, problem), score in zip(items, scores, strict=True)])
-
-
-def compare_graders(args: argparse.Namespace) -> None:
-    from reasoner.analysis.grader_comparison import compare_file, text, values
-    from reasoner.console import print_result
-
-    if args.verifier != "maths":
-        raise ValueError(f"--compare compares by verifier maths, not {args.verifier}")
-    compared = compare_file(args.file)
-    print_result(text(compared))
-    write_result(args, values(compared))
 
 
 def summary(scores: Sequence[Score]) -> str:

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from reasoner.analysis.disagreements import disagreements, math_verify
-from verifiers import VerifierPool
+from verifiers import Verdict, VerifierPool, peer
 
 
 def rows(*answers, gold="42", rule="maths", question="6*7", group=0):
@@ -56,7 +56,20 @@ def test_a_second_opinion_is_asked_once_a_pair_and_only_where_it_can_tell():
     assert calls == [[("41", "42")]]
 
 
-def test_math_verify_judges_in_its_own_process(monkeypatch):  # its limits: test_grader_comparison.py
+def test_math_verify_judges_in_its_own_process(monkeypatch):
     monkeypatch.setattr("reasoner.analysis.disagreements.VerifierPool", partial(VerifierPool, seconds=0.5))
     pairs = [("0.5", r"\frac{1}{2}"), ("7", "8"), ("{" * 60_000, "3"), ("1+x", "x+1")]
     assert math_verify(pairs) == [True, False, None, True]
+
+
+def test_math_verify_runs_under_the_limits_of_the_pool():
+    with VerifierPool(seconds=0.5) as pool:
+        slow, fast = pool.judge_by_peer([("9^{9^{9^{9}}}", "5"), ("x+1", "1+x")])
+        assert (slow.verdict, fast.verdict) == (Verdict.TIMED_OUT, Verdict.CORRECT)
+        assert pool.restarts == 1
+
+
+def test_math_verify_is_asked_in_its_own_way():
+    assert peer.judge("0.3333333", "1/3") and not peer.judge("0.33", "1/3")
+    assert peer.judge(r"\boxed{\frac{1}{2}}", "0.5").answer_form == "1/2"
+    assert not peer.judge("", "5")

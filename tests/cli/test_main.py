@@ -182,9 +182,7 @@ def test_a_command_without_its_action_shows_the_help(capsys, arguments):
         ("{file}", '{"gold": [1, 2], "answer": "1, 2"}', "line 1: the gold is ["),
         ("{file}", '{"gold": "1, 2", "answer": ["1", "2"]}', "line 1: the answer is ["),
         ("{file} --gold 9 --explain --question hi", GRADED, "--gold, --question, --explain cannot be used"),
-        ("--compare {file} --explain", GRADED, "--explain cannot be used with a file"),
-        ("--compare {file} --verifier countdown", GRADED, "--compare compares by verifier maths"),
-        ("--compare --gold 1 --answer 1", GRADED, "--compare cannot be used with a single answer"),
+        ("{file}", "", "has nothing to grade"),
     ],
 )
 def test_grade_refuses_what_are_no_texts_and_arguments_without_effect(capsys, tmp_path, arguments, row, message):
