@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from data.environments.worker import LOADING_SECONDS, MAX_STRETCH, Channel, limit_memory, set_alarm
-from reasoner.tools import algebra
+from data.environments.worker import MAX_STRETCH, Channel, limit_memory, set_alarm
 from reasoner.tools.names import function_tools, split_names
 
 MAX_OUTPUT = 1 << 20  # bytes that a call may print
@@ -23,7 +22,6 @@ MAX_CHARACTERS = 20_000  # of an answer, before it is cut to tokens
 SANDBOX_MIB = 64
 TIME, MEMORY = "TimeoutError: the call took too long", "MemoryError: the call used too much memory"
 ENDED = "RuntimeError: the tool ended"
-_SYMPY = "sympy"
 
 Result = Mapping[str, object]
 
@@ -31,10 +29,10 @@ Result = Mapping[str, object]
 class Sandbox:
     """Monty, with a new process for each call."""
 
-    def __init__(self, seconds: float, channel: Channel) -> None:
+    def __init__(self, seconds: float) -> None:
         import pydantic_monty
 
-        self._monty, self._channel, self._seconds = pydantic_monty, channel, seconds
+        self._monty, self._seconds = pydantic_monty, seconds
         self._pool = pydantic_monty.Monty(
             min_processes=1, max_processes=1, max_checkouts_per_worker=1, request_timeout=2 * seconds
         ).__enter__()
@@ -42,7 +40,6 @@ class Sandbox:
     def run(self, code: str) -> Result:
         """What the code prints, and the value of its last line."""
         monty, printed, message, value = self._monty, self._monty.CollectString(MAX_OUTPUT), "", None
-        functions = {name: self._loading(function) for name, function in algebra.HOST_FUNCTIONS.items()}
         session = self._pool.checkout(
             script_name="call.py",
             limits={
@@ -55,27 +52,13 @@ class Sandbox:
         )
         try:
             with session as running:
-                value = running.feed_run(code, print_callback=printed, external_lookup=functions)
+                value = running.feed_run(code, print_callback=printed)
         except monty.MontyCrashedError as error:
             message = TIME if error.timed_out else ENDED
         except monty.MontyError as error:
             message = error_message(error.exception())
         is_cut = message in (TIME, ENDED)  # at a moment that is another one in another run
         return answer("" if is_cut else printed.output + ("" if value is None else str(value)), message)
-
-    def _loading(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, which may take the time of an import when it is called for the first time."""
-
-        def call(*arguments: Any) -> Any:
-            if _SYMPY not in sys.modules:
-                self._channel.send(loading=LOADING_SECONDS)
-                set_alarm(LOADING_SECONDS)
-                __import__(_SYMPY)
-                self._channel.send(loading=0)
-                set_alarm(MAX_STRETCH * self._seconds)
-            return function(*arguments)
-
-        return call
 
 
 def error_message(error: BaseException) -> str:
@@ -118,7 +101,7 @@ def serve(names: str, seconds: float, memory_mib: int, *, is_json: bool) -> None
     tools: dict[str, Callable[..., Any]] = function_tools(names)
     limit_memory(memory_mib)
     if "python" in split_names(names):
-        sandbox = Sandbox(seconds, channel)
+        sandbox = Sandbox(seconds)
         tools["python"] = lambda code: sandbox.run(str(code))
     channel.ready()
     for _, (call, *_) in channel.items():

@@ -44,8 +44,8 @@ _DUNDERS = (
     "(lambda: 0).__code__", "print.__self__", "print.__class__.__init__.__globals__",
     "type('X', (), {})().__class__.__base__.__subclasses__()", "[].__reduce_ex__(2)", "object.__subclasses__()",
     "getattr(getattr((), '__cl' + 'ass__'), '__ba' + 'ses__')", "'{0.__class__.__mro__}'.format(1)",
-    "'{0.__init__.__globals__}'.format(print)", "f'{().__class__}'", "type(simplify).__call__.__globals__",
-    "simplify.__globals__", "simplify.__closure__", "vars(simplify)", "(x for x in ()).gi_frame.f_back.f_globals",
+    "'{0.__init__.__globals__}'.format(print)", "f'{().__class__}'", "type(print).__call__.__globals__",
+    "print.__globals__", "print.__closure__", "vars(print)", "(x for x in ()).gi_frame.f_back.f_globals",
     "try:\n    1 / 0\nexcept Exception as e:\n    print(e.__traceback__.tb_frame.f_globals)",
     "import math\nprint(math.__loader__, math.__spec__)",
     "class A:\n    def __getattr__(self, n):\n        return getattr(self, n + 'x')\nA().y",
@@ -53,16 +53,6 @@ _DUNDERS = (
     "eval(\"__import__('os').system('touch written.txt')\")", "exec(\"import os\\nos.system('touch written.txt')\")",
     "compile('1', 'x', 'eval')", "eval(compile('__import__(\"os\")', 'x', 'eval'))",
 )  # fmt: skip
-_HOST_CALLS = [
-    f"print({name}({text!r}))"
-    for name in ("simplify", "factor", "solve")
-    for text in (
-        "__import__('os').system('touch written.txt')", "open('secret.txt').read()", "().__class__.__bases__",
-        "x.__class__", "lambda: 0", "9^9^9^9", "factorial(10^9)", "(" * 300 + "1" + ")" * 300, "1" * 499, "x" * 10_000,
-        "exec('1')", "sqrt(__builtins__)", "'a' * 10", "[1 for i in x]", "2^(1000)^(1000)", "\x00", "(x+y+z+1)^400",
-    )
-]  # fmt: skip
-_HOST_CALLS += ["simplify(1)", "simplify(['x'])", "solve('x', 'x = 1')", "solve(x='1')", "simplify()", "factor({})"]
 _MEMORY = (
     "x = 'a' * 10**10", "x = [0] * 10**10", "x = bytearray(10**10)", "x = list(range(10**10))",
     "x = []\nwhile True:\n    x.append('a' * 10**6)", "x = [[]]\nwhile True:\n    x = [x, x]",
@@ -87,7 +77,6 @@ _LOOPS = (
     "import re\nre.match('(a+)+$', 'a' * 40 + 'b')", "import re\nre.match('(a|aa)+$', 'a' * 60 + 'b')",
     "import time\ntime.sleep(10**6)", "import asyncio\nasyncio.run(asyncio.sleep(10**6))",
     "import itertools\nfor x in itertools.count(): pass", "def g():\n    while True:\n        yield 1\nsum(g())",
-    "simplify('x')\nwhile True:\n    simplify('x')",
 )  # fmt: skip
 _RECURSION = (
     "def f(n):\n    return f(n + 1)\nf(0)", "f = lambda: f()\nf()", "def f():\n    g()\ndef g():\n    f()\nf()",
@@ -116,7 +105,7 @@ _BROKEN = ("def f(:", "'", "\x00", "\ud7ff" * 100, "x = (", "\t \n x", "import",
 PROGRAMS: dict[str, list[str]] = {
     "reads": [form.format(path=path) for path in _PATHS for form in _READS[: 3 if path.startswith("/proc") else 2]],
     "other reads": [form.format(path="secret.txt") for form in _READS], "writes": list(_WRITES), "imports": _IMPORTS,
-    "actions": list(_ACTIONS), "dunders": list(_DUNDERS), "host calls": _HOST_CALLS, "memory": list(_MEMORY),
+    "actions": list(_ACTIONS), "dunders": list(_DUNDERS), "memory": list(_MEMORY),
     "integers": list(_INTEGERS), "loops": list(_LOOPS), "recursion": list(_RECURSION), "output": list(_OUTPUT),
     "broken": list(_BROKEN),
 }  # fmt: skip

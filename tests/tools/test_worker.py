@@ -30,9 +30,6 @@ def pool():
         ("12 * 34", "408"),
         ("x = 3\nprint(x)\nx + 1", "3\n4"),
         ("import math\nprint(math.comb(10, 3))", "120"),
-        ('print(simplify("1/3 + 1/6"))', "1/2"),
-        ('print(solve("x^2 = 4"))', "['-2', '2']"),
-        ('print(factor("360"), factor("x^2 - 1"))', "2**3*3**2*5 (x - 1)*(x + 1)"),
         ("import random, time\nprint(random.random(), time.time())", "0.8444218515250481 946684800.0"),
         ("x = 1", ""),
         ("print(1)\n1 / 0", "1\nZeroDivisionError: division by zero"),
@@ -41,7 +38,6 @@ def pool():
         ("print(1)\nwhile True: pass", "TimeoutError: the call took too long"),  # what it printed depends on the clock
         ("x = 'a' * 10**10", "MemoryError: the call used too much memory"),
         ("", "SyntaxError: the call is empty"),
-        ('simplify("__import__(1)")', "ValueError: not in an expression: __import__(1)"),
     ],
 )
 def test_answer_is_what_the_code_prints_and_its_last_value_or_the_last_line_of_its_traceback(pool, code, text):
@@ -67,7 +63,7 @@ def traps(tmp_path, monkeypatch):
 
 def test_hostile_programs_read_nothing_write_nothing_and_end(traps):
     programs = [program for own in PROGRAMS.values() for program in own]
-    assert len(programs) > 300
+    assert len(programs) > 240
     began = monotonic()
     with ToolPool(ToolsConfig(names="python", seconds=0.15), is_json=False) as pool:
         answers = pool.answers(programs)
